@@ -1,0 +1,69 @@
+import { isRefusal, type Refusal } from "../kernel/refusal";
+import { ERRORS, type ErrorCode } from "./registry";
+
+/** The one error class: a code from the registry, words for a person, a next step, and data for a program. */
+export class CotenantError extends Error {
+  readonly code: ErrorCode;
+  readonly hint: string;
+  readonly data: Readonly<Record<string, unknown>>;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    extra: { hint?: string; data?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
+    super(message, extra.cause === undefined ? undefined : { cause: extra.cause });
+    this.name = "CotenantError";
+    this.code = code;
+    this.hint = extra.hint ?? ERRORS[code].hint;
+    this.data = extra.data ?? {};
+  }
+
+  get exit(): number {
+    return ERRORS[this.code].exit;
+  }
+
+  toJSON(): Record<string, unknown> {
+    return { code: this.code, message: this.message, hint: this.hint, data: this.data };
+  }
+}
+
+export function errorFrom(refusal: Refusal): CotenantError {
+  return new CotenantError(refusal.code, refusal.message, {
+    ...(refusal.hint === undefined ? {} : { hint: refusal.hint }),
+    data: { ...refusal.data },
+  });
+}
+
+/** The value, or the refusal as an error. For the edges of the system. */
+export function orThrow<T>(value: T | Refusal): T {
+  if (isRefusal(value)) throw errorFrom(value);
+  return value;
+}
+
+/** What a failed file operation means to a user. */
+export function fileFailure(error: unknown, doing: string, path: string): CotenantError {
+  if (error instanceof CotenantError) return error;
+  const code = (error as { code?: unknown })?.code;
+  const data = { path, errno: typeof code === "string" ? code : null };
+  if (code === "EACCES" || code === "EPERM") {
+    return new CotenantError("E_PERMISSION", `no permission for ${doing}: ${path}`, { data, cause: error });
+  }
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    return new CotenantError("E_DISK", `the disk is full: ${doing} failed (${path})`, { data, cause: error });
+  }
+  if (code === "EROFS") {
+    return new CotenantError("E_DISK", `the file system is read-only: ${doing} failed (${path})`, {
+      data,
+      cause: error,
+    });
+  }
+  if (typeof code === "string") {
+    return new CotenantError("E_DISK", `${doing} failed with ${code} (${path})`, { data, cause: error });
+  }
+  return new CotenantError(
+    "E_INTERNAL",
+    `${doing} failed: ${error instanceof Error ? error.message : String(error)}`,
+    { data, cause: error },
+  );
+}

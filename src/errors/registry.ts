@@ -1,0 +1,206 @@
+/**
+ * Every error code cotenant can give: what it means, how a process and an HTTP answer end with it, and what
+ * to do next. Codes are never renamed. `docs/ERRORS.md` is generated from this table.
+ */
+export interface ErrorEntry {
+  readonly exit: number;
+  readonly http: number;
+  readonly meaning: string;
+  /** What to do next, where the situation offers nothing better. Never destructive. */
+  readonly hint: string;
+  /** What the seed documents call it. */
+  readonly seeds: string;
+}
+
+const entries = {
+  E_LOCK_CONFLICT: {
+    exit: 1,
+    http: 409,
+    meaning: "Somebody else holds what was asked for.",
+    hint: "wait for it with --wait --timeout 300, or take other work; 'cotenant status' shows who holds what",
+    seeds: "002 E_LOCK_CONFLICT; 004 ClaimConflict",
+  },
+  E_QUEUED: {
+    exit: 1,
+    http: 409,
+    meaning: "It is free, but others wait for it already and were first.",
+    hint: "join the queue with --wait --timeout 300",
+    seeds: "",
+  },
+  E_NOT_FOUND: {
+    exit: 4,
+    http: 404,
+    meaning: "There is no such issue, lease, worktree or other thing.",
+    hint: "'cotenant status' and 'cotenant issue list' show what there is",
+    seeds: "004 IssueNotFound",
+  },
+  E_AMBIGUOUS_ID: {
+    exit: 4,
+    http: 404,
+    meaning: "A shortened id fits more than one thing.",
+    hint: "type more of the id; the candidates are listed",
+    seeds: "",
+  },
+  E_TERMINAL_STATE: {
+    exit: 5,
+    http: 409,
+    meaning: "The issue is done, rejected or archived: there is nothing left to claim.",
+    hint: "pick another one with 'cotenant issue list'",
+    seeds: "004 IssueClosed",
+  },
+  E_LOCK_NOT_HELD: {
+    exit: 6,
+    http: 403,
+    meaning: "The caller is not the holder of that lease, or cannot prove it.",
+    hint: "only its holder can do that; 'cotenant status' shows who holds what",
+    seeds: "002 E_LOCK_NOT_HELD",
+  },
+  E_LOCK_EXPIRED: {
+    exit: 7,
+    http: 410,
+    meaning: "The lease has run out. What it guarded may have changed hands since.",
+    hint: "acquire it again, and read what it guards again before writing",
+    seeds: "002 E_LOCK_EXPIRED",
+  },
+  E_FENCING_MISMATCH: {
+    exit: 8,
+    http: 412,
+    meaning: "The lease was evicted, taken over or handed on: its fencing token is stale.",
+    hint: "stop writing; acquire it again, and read what it guards again first",
+    seeds: "002 E_FENCING_MISMATCH",
+  },
+  E_POLICY: {
+    exit: 9,
+    http: 403,
+    meaning: "This repository's policy does not allow it.",
+    hint: "ask somebody whom the policy allows, or change [policy] in the configuration",
+    seeds: "",
+  },
+  E_LIMIT: {
+    exit: 9,
+    http: 403,
+    meaning: "It would go over a limit.",
+    hint: "ask for less; the message names the limit",
+    seeds: "",
+  },
+  E_PATH_ESCAPE: {
+    exit: 9,
+    http: 403,
+    meaning: "The path leads out of the worktree, into Git's own directory, or cannot be a repository path.",
+    hint: "name a file inside this worktree",
+    seeds: "",
+  },
+  E_NOT_A_REPO: {
+    exit: 10,
+    http: 500,
+    meaning: "This is not inside a Git repository with a working tree.",
+    hint: "change into a Git repository, or make one with 'git init'",
+    seeds: "",
+  },
+  E_AGENT_ID_REQUIRED: {
+    exit: 10,
+    http: 400,
+    meaning: "Nobody said who is asking.",
+    hint: "run: export COTENANT_AGENT_ID=agent:your-name",
+    seeds: "",
+  },
+  E_CONFIG: {
+    exit: 10,
+    http: 500,
+    meaning: "A configuration file or variable cannot be used as it is.",
+    hint: "mend the named key in the named file",
+    seeds: "",
+  },
+  E_GIT: {
+    exit: 10,
+    http: 500,
+    meaning: "Git refused or failed.",
+    hint: "run the named Git command by hand to see what it says",
+    seeds: "",
+  },
+  E_GIT_TOO_OLD: {
+    exit: 10,
+    http: 500,
+    meaning: "Git is missing or older than 2.38.",
+    hint: "install Git 2.38 or newer",
+    seeds: "",
+  },
+  E_GIT_TIMEOUT: {
+    exit: 10,
+    http: 504,
+    meaning: "A Git command did not end in time.",
+    hint: "try again; if it stays so, run the named Git command by hand",
+    seeds: "",
+  },
+  E_DISK: {
+    exit: 10,
+    http: 507,
+    meaning:
+      "The disk is full, read-only or failing. Nothing is acknowledged that may not be there tomorrow.",
+    hint: "make room or mend the disk, then run the same command again",
+    seeds: "",
+  },
+  E_PERMISSION: {
+    exit: 10,
+    http: 500,
+    meaning: "The file system does not let this user read or write the control plane.",
+    hint: "check the owner and mode of the named path; for a shared repository set core.sharedRepository",
+    seeds: "",
+  },
+  E_NETWORK_FS: {
+    exit: 10,
+    http: 500,
+    meaning: "The repository is on a network or pass-through file system, where locks cannot be trusted.",
+    hint: "use a clone on a local disk; --allow-network-fs goes on at your own risk",
+    seeds: "",
+  },
+  E_STORE_BUSY: {
+    exit: 10,
+    http: 503,
+    meaning: "Another process has held the store's mutex for too long; it may be stopped.",
+    hint: "look at the named process, then run the same command again",
+    seeds: "",
+  },
+  E_SCHEMA_NEWER: {
+    exit: 10,
+    http: 500,
+    meaning: "A file was written by a newer cotenant. It was left untouched.",
+    hint: "use the newer cotenant on this machine too",
+    seeds: "004 schema_version",
+  },
+  E_WAIT_TIMEOUT: {
+    exit: 12,
+    http: 408,
+    meaning: "Waited until the timeout, and it is still held.",
+    hint: "wait longer with --timeout, or take other work",
+    seeds: "",
+  },
+  E_LOG_CORRUPT: {
+    exit: 13,
+    http: 500,
+    meaning: "The log is damaged below what was acknowledged. Readers go on; writers stop.",
+    hint: "run: cotenant recover (it keeps the damaged file)",
+    seeds: "",
+  },
+  E_USAGE: {
+    exit: 64,
+    http: 400,
+    meaning: "The command line or the request cannot be understood.",
+    hint: "see 'cotenant help' or the command's --help",
+    seeds: "",
+  },
+  E_INTERNAL: {
+    exit: 70,
+    http: 500,
+    meaning: "A bug in cotenant.",
+    hint: "please report it with the command and this message; COTENANT_DEBUG=1 prints where it happened",
+    seeds: "",
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof entries;
+export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = entries;
+
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(entries, code);
+}

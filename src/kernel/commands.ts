@@ -1,0 +1,108 @@
+import type { AgentId, LeaseId, WorktreeId } from "./ids";
+import type { LeaseKey } from "./keys";
+import type { Bind, Holder, Party, Reach } from "./lease";
+
+/** Who asks, from where, in which process. */
+export interface Actor extends Party {
+  readonly branch: string | null;
+  readonly holder: Holder;
+}
+
+/** A lease as its holder or an onlooker names it: by key, by id, or by both. */
+export interface LeaseRef {
+  readonly key: LeaseKey | null;
+  /** The lease the caller believes in; a different one at the key means that the caller's has ended. */
+  readonly leaseId: LeaseId | null;
+}
+
+export interface Acquire {
+  readonly kind: "acquire";
+  readonly actor: Actor;
+  readonly keys: readonly { readonly key: LeaseKey; readonly reach: Reach }[];
+  readonly ttlSecs: number;
+  readonly bind: Bind;
+  readonly reason: string | null;
+  readonly note: string | null;
+  /** Hash of the one secret made for this operation. */
+  readonly secretHash: string;
+  /** Hashes of the secrets the caller can show for leases it holds already. */
+  readonly proofs: readonly string[];
+  /** As many fresh ids as there are keys. */
+  readonly leaseIds: readonly LeaseId[];
+  /** End live leases of others that stand in the way, where policy allows it. */
+  readonly steal: boolean;
+  /** The caller's place in the queue, if it waits. */
+  readonly ticket: number | null;
+}
+
+export interface Renew {
+  readonly kind: "renew";
+  readonly actor: Actor;
+  readonly leases: readonly LeaseRef[];
+  readonly ttlSecs: number | null;
+  readonly overrideMax: boolean;
+  readonly reason: string | null;
+  readonly proofs: readonly string[];
+  readonly secretHash: string;
+}
+
+export interface Heartbeat {
+  readonly kind: "heartbeat";
+  readonly actor: Actor;
+  readonly leases: readonly LeaseRef[];
+  readonly proofs: readonly string[];
+  readonly secretHash: string;
+}
+
+export interface Release {
+  readonly kind: "release";
+  readonly actor: Actor;
+  readonly leases: readonly LeaseRef[];
+  readonly reason: string | null;
+  readonly proofs: readonly string[];
+  readonly secretHash: string;
+}
+
+export interface Transfer {
+  readonly kind: "transfer";
+  readonly actor: Actor;
+  readonly lease: LeaseRef;
+  readonly toAgent: AgentId;
+  readonly toWorktree: WorktreeId;
+  readonly toBranch: string | null;
+  readonly reason: string | null;
+  readonly newLeaseId: LeaseId;
+  readonly proofs: readonly string[];
+  readonly secretHash: string;
+}
+
+export interface Evict {
+  readonly kind: "evict";
+  readonly actor: Actor;
+  readonly leases: readonly LeaseRef[];
+  readonly reason: string | null;
+}
+
+/** Marks leases of a session that has stopped: they end by themselves unless the session comes back. */
+export interface Stop {
+  readonly kind: "stop";
+  readonly actor: Actor;
+  readonly leases: readonly LeaseRef[];
+  readonly proofs: readonly string[];
+}
+
+/** Logs the end of whatever is no longer valid. Nothing depends on it. */
+export interface Gc {
+  readonly kind: "gc";
+  readonly actor: Actor;
+}
+
+/** What every sign of life of a session does for its leases: renew those below half, clear stop-idle. */
+export interface Upkeep {
+  readonly kind: "upkeep";
+  readonly actor: Actor;
+  readonly leases: readonly LeaseRef[];
+  readonly proofs: readonly string[];
+}
+
+export type Command = Acquire | Renew | Heartbeat | Release | Transfer | Evict | Stop | Gc | Upkeep;

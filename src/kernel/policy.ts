@@ -1,0 +1,123 @@
+import { type AgentId, agentType, printable } from "./ids";
+import { type KeyKind, kindOf, type LeaseKey } from "./keys";
+import { isIndefinite, type Lease } from "./lease";
+import { type Refusal, refuse } from "./refusal";
+import type { ValidityRules } from "./validity";
+
+/** Limits that no configuration lifts. */
+export const LIMITS = {
+  keysPerOperation: 1_000,
+  waiters: 1_000,
+  ttlSecs: 30 * 86_400,
+  textLength: 1_000,
+} as const;
+
+/** What a repository allows, as its configuration says. */
+export interface Policy extends ValidityRules {
+  readonly defaultTtlSecs: number;
+  readonly maxTotalSecs: number;
+  /** Per agent type; a type that is not named has only the general limit. */
+  readonly maxTtlSecs: Readonly<Partial<Record<string, number>>>;
+  /** Agent id patterns (`human:*`) that may end a live lease of somebody else. */
+  readonly evict: readonly string[];
+  /** Kinds of key that may be held without an expiry. */
+  readonly indefinite: readonly KeyKind[];
+  readonly maxIndefinitePerAgent: number;
+  readonly maxIndefinitePerRepo: number;
+}
+
+export const DEFAULT_POLICY: Policy = {
+  defaultTtlSecs: 600,
+  maxTotalSecs: 86_400,
+  maxTtlSecs: { agent: 86_400, ci: 86_400 },
+  evict: ["human:*", "admin:*"],
+  indefinite: ["issue", "scope", "worktree"],
+  maxIndefinitePerAgent: 2,
+  maxIndefinitePerRepo: 10,
+  stopIdleSecs: 30,
+  unknownTtlSecs: 1_800,
+  staleThresholdSecs: 3_600,
+};
+
+export function checkTtl(ttlSecs: number, agentId: AgentId, policy: Policy): Refusal | null {
+  if (!Number.isInteger(ttlSecs) || ttlSecs < 0) {
+    return refuse("E_USAGE", `a TTL is a whole number of seconds, not ${ttlSecs}`, {
+      hint: "for example --ttl 600; --ttl 0 with --reason means without expiry",
+    });
+  }
+  const cap = Math.min(LIMITS.ttlSecs, policy.maxTtlSecs[agentType(agentId)] ?? LIMITS.ttlSecs);
+  if (ttlSecs > cap) {
+    return refuse(
+      "E_LIMIT",
+      `a TTL of ${ttlSecs} s is over the limit of ${cap} s for ${agentType(agentId)} ids`,
+      {
+        hint: `ask for --ttl ${cap} or less and renew it while you work`,
+        data: { ttl_secs: ttlSecs, max_ttl_secs: cap },
+      },
+    );
+  }
+  return null;
+}
+
+export function checkText(text: string | null, what: string): Refusal | null {
+  if (text !== null && text.length > LIMITS.textLength) {
+    return refuse("E_LIMIT", `the ${what} is longer than ${LIMITS.textLength} characters`);
+  }
+  return null;
+}
+
+export function checkIndefinite(
+  keys: readonly LeaseKey[],
+  agentId: AgentId,
+  reason: string | null,
+  standing: Iterable<Lease>,
+  policy: Policy,
+): Refusal | null {
+  if (reason === null) {
+    return refuse("E_POLICY", "a lease without expiry needs a reason", {
+      hint: 'add --reason "why it cannot have a TTL", or use a TTL and renew it',
+    });
+  }
+  const unwelcome = keys.find((key) => !policy.indefinite.includes(kindOf(key)));
+  if (unwelcome !== undefined) {
+    return refuse(
+      "E_POLICY",
+      `this repository does not allow a lease without expiry on ${printable(unwelcome)}`,
+      {
+        hint: `policy.indefinite allows: ${policy.indefinite.join(", ") || "nothing"}; use --ttl and renew`,
+        data: { key: unwelcome, allowed_kinds: policy.indefinite },
+      },
+    );
+  }
+  const indefinite = [...standing].filter(isIndefinite);
+  const mine = indefinite.filter((lease) => lease.agentId === agentId).length;
+  if (mine + keys.length > policy.maxIndefinitePerAgent) {
+    return refuse(
+      "E_LIMIT",
+      `${agentId} would hold ${mine + keys.length} leases without expiry; the limit is ${policy.maxIndefinitePerAgent}`,
+      {
+        hint: "release one of them first, or use a TTL",
+        data: { limit: policy.maxIndefinitePerAgent, held: mine },
+      },
+    );
+  }
+  if (indefinite.length + keys.length > policy.maxIndefinitePerRepo) {
+    return refuse(
+      "E_LIMIT",
+      `this repository would have ${indefinite.length + keys.length} leases without expiry; the limit is ${policy.maxIndefinitePerRepo}`,
+      {
+        hint: "use a TTL and renew it",
+        data: { limit: policy.maxIndefinitePerRepo, held: indefinite.length },
+      },
+    );
+  }
+  return null;
+}
+
+export function mayEvict(agentId: AgentId, policy: Policy): boolean {
+  return policy.evict.some((pattern) => matches(pattern, agentId));
+}
+
+function matches(pattern: string, agentId: string): boolean {
+  return pattern.endsWith("*") ? agentId.startsWith(pattern.slice(0, -1)) : pattern === agentId;
+}

@@ -1,0 +1,73 @@
+import type { FencingToken, LeaseId } from "./ids";
+import type { LeaseKey } from "./keys";
+import { type Ended, type Lease, type Slot, slotOf } from "./lease";
+
+/**
+ * What the log says, or the part of it that one command needs: a store loads the leases that could matter
+ * for the command's keys and nothing else, so that a command costs the same beside ten leases and 100,000.
+ */
+export interface View {
+  readonly leases: ReadonlyMap<Slot, Lease>;
+  /** Leases ended by anything but their holder's release, for as long as somebody may still ask. */
+  readonly endings: ReadonlyMap<LeaseId, Ended>;
+  readonly nextToken: FencingToken;
+}
+
+export const EMPTY_VIEW: View = {
+  leases: new Map(),
+  endings: new Map(),
+  nextToken: 1 as FencingToken,
+};
+
+export const CLAIM_EVENTS = [
+  "claim.acquired",
+  "claim.renewed",
+  "claim.heartbeat",
+  "claim.released",
+  "claim.evicted",
+  "claim.transferred",
+  "claim.stopped",
+] as const;
+export type ClaimEventType = (typeof CLAIM_EVENTS)[number];
+
+/**
+ * What happened, whole: every lease that now stands, every lease that now does not. It needs nothing from
+ * before it to be understood, so replaying a stretch twice, or from a later start, ends in the same view.
+ */
+export interface ClaimEvent {
+  readonly type: ClaimEventType;
+  readonly leases: readonly Lease[];
+  readonly ended: readonly Ended[];
+  readonly reason: string | null;
+}
+
+export function evolve(view: View, event: ClaimEvent): View {
+  const leases = new Map(view.leases);
+  const endings = new Map(view.endings);
+  applyTo({ leases, endings }, event);
+  return { leases, endings, nextToken: tokenAfter(view.nextToken, event) };
+}
+
+/** The same on maps that may be changed in place, for those who replay many events. */
+export function applyTo(
+  maps: { leases: Map<Slot, Lease>; endings: Map<LeaseId, Ended> },
+  event: ClaimEvent,
+): void {
+  for (const gone of event.ended) {
+    const slot = slotOf(gone);
+    if (maps.leases.get(slot)?.leaseId === gone.leaseId) maps.leases.delete(slot);
+    if (gone.how !== "released") maps.endings.set(gone.leaseId, gone);
+  }
+  for (const lease of event.leases) maps.leases.set(slotOf(lease), lease);
+}
+
+export function tokenAfter(next: FencingToken, event: ClaimEvent): FencingToken {
+  let token: number = next;
+  for (const lease of event.leases) token = Math.max(token, lease.fencingToken + 1);
+  for (const gone of event.ended) token = Math.max(token, gone.fencingToken + 1);
+  return token as FencingToken;
+}
+
+export function leasesWithKey(view: View, key: LeaseKey): Lease[] {
+  return [...view.leases.values()].filter((lease) => lease.key === key);
+}

@@ -1,0 +1,137 @@
+/**
+ * What cotenant needs from the machine it runs on.
+ *
+ * Every method may answer at once or later (`Later`): `node.ts` answers synchronously, so that a one-shot
+ * command never starts a thread pool, and the simulator answers when its seeded scheduler says so, which
+ * makes every file operation a point where another process may run, or where this one may die.
+ */
+export type Later<T> = T | Promise<T>;
+
+export interface Platform {
+  readonly clock: Clock;
+  readonly files: Files;
+  readonly locks: Locks;
+  readonly processes: Processes;
+  readonly random: Random;
+  readonly digest: Digest;
+  readonly timers: Timers;
+}
+
+/** Boot id, plus the time-namespace id where there is one: two instants compare only within one clock. */
+export interface Clock {
+  wallMs(): number;
+  monotonicMs(): number;
+  clockId(): string;
+}
+
+export interface Random {
+  bytes(length: number): Uint8Array;
+}
+
+export interface Digest {
+  /** SHA-256 in lower-case hex. */
+  sha256(data: string | Uint8Array): string;
+}
+
+export interface Timers {
+  /** Resolves after `ms`, or as soon as `wake` is called on the returned handle. */
+  sleep(ms: number): Sleep;
+  /** Calls `notify` when an entry of the directory changes. Never a promise of completeness: poll as well. */
+  watchDirectory(path: string, notify: () => void): { close(): void };
+}
+
+export interface Sleep {
+  readonly done: Promise<void>;
+  wake(): void;
+}
+
+export type Liveness = "alive" | "dead" | "unknown";
+
+/** Identifies one process on one machine in a way that survives pid reuse. */
+export interface ProcessIdentity {
+  readonly machineId: string;
+  readonly bootId: string;
+  readonly pidNamespace: string;
+  readonly timeNamespace: string;
+  readonly user: string;
+  readonly pid: number;
+  /** In the platform's own unit; only ever compared for equality. Empty when it could not be read. */
+  readonly startTime: string;
+}
+
+export interface Processes {
+  host(): string;
+  machineId(): string;
+  self(): ProcessIdentity;
+  /** Identity of another process of this machine, or null when it is not there. */
+  identify(pid: number): Later<ProcessIdentity | null>;
+  /** PROTOCOL 12. Anything that cannot be proved dead is alive or unknown. */
+  liveness(holder: ProcessIdentity): Later<Liveness>;
+}
+
+export interface FileStat {
+  readonly kind: "file" | "directory" | "symlink" | "other";
+  readonly inode: number;
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly mode: number;
+  readonly uid: number;
+}
+
+export type OpenMode =
+  /** existing file, reading */
+  | "read"
+  /** existing file, reading and writing in place */
+  | "update"
+  /** create when missing, reading and writing in place */
+  | "update-or-create"
+  /** create when missing, reading; every write goes to the end */
+  | "append"
+  /** must not exist */
+  | "create";
+
+export type Descriptor = number;
+
+/** Failures are thrown with a POSIX `code` (`ENOSPC`, `EIO`, `EACCES`…). "Not there" is a null, not a failure. */
+export interface Files {
+  open(path: string, mode: OpenMode, permissions?: number): Later<Descriptor>;
+  close(fd: Descriptor): Later<void>;
+  read(fd: Descriptor, offset: number, length: number): Later<Uint8Array>;
+  /** At the end of a file opened with "append". May be short; answers how much was taken. */
+  append(fd: Descriptor, data: Uint8Array): Later<number>;
+  writeAt(fd: Descriptor, data: Uint8Array, offset: number): Later<number>;
+  truncate(fd: Descriptor, size: number): Later<void>;
+  datasync(fd: Descriptor): Later<void>;
+  /** The same, off the calling thread where the platform can. For processes that have other work meanwhile. */
+  datasyncInBackground(fd: Descriptor): Later<void>;
+  sync(fd: Descriptor): Later<void>;
+  syncDirectory(path: string): Later<void>;
+  fstat(fd: Descriptor): Later<FileStat>;
+  stat(path: string): Later<FileStat | null>;
+  lstat(path: string): Later<FileStat | null>;
+  readFile(path: string): Later<Uint8Array | null>;
+  readDirectory(path: string): Later<string[] | null>;
+  realPath(path: string): Later<string | null>;
+  rename(from: string, to: string): Later<void>;
+  link(existing: string, created: string): Later<void>;
+  /** False when it was not there. */
+  unlink(path: string): Later<boolean>;
+  /** False when it was there already. */
+  makeDirectory(path: string, permissions: number): Later<boolean>;
+  /** False when it was not there or not empty. */
+  removeDirectory(path: string): Later<boolean>;
+  chmod(path: string, permissions: number): Later<void>;
+  /** Name of a network or pass-through file system that holds `path`, or null for a local one. */
+  networkFileSystem(path: string): Later<string | null>;
+}
+
+/**
+ * An operating-system lock on an open file: exclusive, belonging to the descriptor, gone when the last copy
+ * of the descriptor is closed, so also when the process dies.
+ */
+export interface Locks {
+  tryLock(fd: Descriptor): Later<boolean>;
+  /** Waits without holding up the caller's event loop. */
+  lock(fd: Descriptor): Promise<void>;
+  unlock(fd: Descriptor): Later<void>;
+}
