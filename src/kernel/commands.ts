@@ -103,6 +103,8 @@ export interface Upkeep {
   readonly actor: Actor;
   readonly leases: readonly LeaseRef[];
   readonly proofs: readonly string[];
+  /** With it, named leases that were handed to the caller are adopted (PROTOCOL 16). */
+  readonly secretHash?: string;
 }
 
 export type Command = Acquire | Renew | Heartbeat | Release | Transfer | Evict | Stop | Gc | Upkeep;

@@ -93,6 +93,29 @@ export function sameParty(a: Party, b: Party): boolean {
   return a.agentId === b.agentId && a.sessionId === b.sessionId && a.worktreeId === b.worktreeId;
 }
 
+/** PROTOCOL 16: a transferred lease has no secret until its new agent calls from its new worktree. */
+export function awaitsAdoption(lease: Lease, party: Party): boolean {
+  return (
+    lease.secretHash === null && lease.agentId === party.agentId && lease.worktreeId === party.worktreeId
+  );
+}
+
+/** Held by the party, or handed to it and not yet adopted: either way not in its way. */
+export function belongsTo(lease: Lease, party: Party): boolean {
+  return sameParty(lease, party) || awaitsAdoption(lease, party);
+}
+
+/** As far as can be told: a start time that could not be read tells nothing. */
+export function sameProcess(a: Holder, b: Holder): boolean {
+  return (
+    a.machineId === b.machineId &&
+    a.bootId === b.bootId &&
+    a.pidNamespace === b.pidNamespace &&
+    a.pid === b.pid &&
+    (a.startTime === b.startTime || a.startTime === "" || b.startTime === "")
+  );
+}
+
 export function endedRecord(lease: Lease, how: Ended["how"], successor: LeaseId | null = null): Ended {
   return {
     leaseId: lease.leaseId,

@@ -45,7 +45,7 @@ export function checkTtl(ttlSecs: number, agentId: AgentId, policy: Policy): Ref
       hint: "for example --ttl 600; --ttl 0 with --reason means without expiry",
     });
   }
-  const cap = Math.min(LIMITS.ttlSecs, policy.maxTtlSecs[agentType(agentId)] ?? LIMITS.ttlSecs);
+  const cap = ttlCapSecs(agentId, policy);
   if (ttlSecs > cap) {
     return refuse(
       "E_LIMIT",
@@ -57,6 +57,23 @@ export function checkTtl(ttlSecs: number, agentId: AgentId, policy: Policy): Ref
     );
   }
   return null;
+}
+
+/** The longest TTL that ids of this type may have. */
+export function ttlCapSecs(agentId: AgentId, policy: Policy): number {
+  return Math.min(LIMITS.ttlSecs, policy.maxTtlSecs[agentType(agentId)] ?? LIMITS.ttlSecs);
+}
+
+/** Blanks are no reason. */
+export function isGiven(reason: string | null): reason is string {
+  return reason !== null && reason.trim() !== "";
+}
+
+export function checkCount(count: number, what: string): Refusal | null {
+  if (count <= LIMITS.keysPerOperation) return null;
+  return refuse("E_LIMIT", `${count} ${what} in one operation; the limit is ${LIMITS.keysPerOperation}`, {
+    hint: "do it in parts",
+  });
 }
 
 export function checkText(text: string | null, what: string): Refusal | null {
@@ -73,7 +90,7 @@ export function checkIndefinite(
   standing: Iterable<Lease>,
   policy: Policy,
 ): Refusal | null {
-  if (reason === null) {
+  if (!isGiven(reason)) {
     return refuse("E_POLICY", "a lease without expiry needs a reason", {
       hint: 'add --reason "why it cannot have a TTL", or use a TTL and renew it',
     });

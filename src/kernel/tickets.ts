@@ -1,7 +1,7 @@
-import { conflict } from "./conflicts";
+import { type Extent, ExtentIndex } from "./conflicts";
 import type { AgentId, SessionId, WorktreeId } from "./ids";
 import type { LeaseKey } from "./keys";
-import { type Holder, type Lease, type Reach, sameParty } from "./lease";
+import { belongsTo, type Holder, type Lease, type Party, type Reach, sameParty } from "./lease";
 import { type Instant, type Now, remainingMs } from "./time";
 import type { Liveness } from "./validity";
 
@@ -33,18 +33,13 @@ export function wantsSame(
   a: { keys: Wanted; worktreeId: WorktreeId },
   b: { keys: Wanted; worktreeId: WorktreeId },
 ): boolean {
-  return a.keys.some((x) =>
-    b.keys.some((y) => conflict({ ...x, worktreeId: a.worktreeId }, { ...y, worktreeId: b.worktreeId })),
-  );
+  return meets(new ExtentIndex(extentsOf(a)), b);
 }
 
 /** Valid leases of others that keep a ticket waiting. */
 export function inTheWay(ticket: Ticket, validLeases: Iterable<Lease>): Lease[] {
-  return [...validLeases].filter(
-    (lease) =>
-      !sameParty(lease, ticket) &&
-      ticket.keys.some((wanted) => conflict({ ...wanted, worktreeId: ticket.worktreeId }, lease)),
-  );
+  const wanted = new ExtentIndex(extentsOf(ticket));
+  return [...validLeases].filter((lease) => !belongsTo(lease, ticket) && wanted.conflictsWith(lease));
 }
 
 /**
@@ -62,13 +57,44 @@ export function ticketsAhead(
   liveTickets: readonly Ticket[],
   validLeases: readonly Lease[],
 ): Ticket[] {
-  return liveTickets.filter(
-    (ticket) =>
-      (asker.ticket === null || ticket.number < asker.ticket) &&
-      !sameParty(ticket, asker) &&
-      wantsSame(ticket, asker) &&
-      !inTheWay(ticket, validLeases).some(
-        (lease) => lease.agentId === asker.agentId && lease.sessionId === asker.sessionId,
-      ),
+  const others = liveTickets.filter((ticket) => !sameParty(ticket, asker));
+  if (others.length === 0) return [];
+  const place = placeOf(asker, liveTickets);
+  const wanted = new ExtentIndex(extentsOf(asker));
+  const held = new ExtentIndex(
+    validLeases.filter((lease) => lease.agentId === asker.agentId && lease.sessionId === asker.sessionId),
   );
+  const waitsForAsker = (ticket: Ticket) =>
+    extentsOf(ticket).some((extent) =>
+      held.conflictingWith(extent).some((lease) => !belongsTo(lease, ticket)),
+    );
+  return others.filter(
+    (ticket) => ticket.number < place && meets(wanted, ticket) && !waitsForAsker(ticket),
+  );
+}
+
+/** Whether a waiter could take its keys now. One that does not for `TURN_MS` loses its place. */
+export function isItsTurn(
+  ticket: Ticket,
+  liveTickets: readonly Ticket[],
+  validLeases: readonly Lease[],
+): boolean {
+  return (
+    inTheWay(ticket, validLeases).length === 0 &&
+    ticketsAhead({ ...ticket, ticket: ticket.number }, liveTickets, validLeases).length === 0
+  );
+}
+
+/** A number is a place in the queue only as long as its ticket lives: whoever lost it stands at the end. */
+function placeOf(asker: Party & { ticket: number | null }, liveTickets: readonly Ticket[]): number {
+  const own = liveTickets.some((ticket) => ticket.number === asker.ticket && sameParty(ticket, asker));
+  return own && asker.ticket !== null ? asker.ticket : Number.POSITIVE_INFINITY;
+}
+
+function extentsOf(wanting: { keys: Wanted; worktreeId: WorktreeId }): Extent[] {
+  return wanting.keys.map(({ key, reach }) => ({ key, reach, worktreeId: wanting.worktreeId }));
+}
+
+function meets(index: ExtentIndex<Extent>, wanting: { keys: Wanted; worktreeId: WorktreeId }): boolean {
+  return extentsOf(wanting).some((extent) => index.conflictsWith(extent));
 }

@@ -1,5 +1,5 @@
 import { type EndCause, isIndefinite, type Lease } from "./lease";
-import { bootOf, elapsedMs, type Now, remainingMs } from "./time";
+import { bootOf, elapsedMs, type Instant, type Now, remainingMs } from "./time";
 
 export type Liveness = "alive" | "dead" | "unknown";
 
@@ -16,8 +16,8 @@ export type Standing = "valid" | EndCause;
  * guarded writes, status, waiting.
  */
 export function standing(lease: Lease, now: Now, liveness: Liveness, rules: ValidityRules): Standing {
-  if (lease.expiresAt !== null && hasExpired(lease, now)) return "expired";
-  if (lease.stopIdleAt !== null && elapsedMs(lease.stopIdleAt, now) >= rules.stopIdleSecs * 1000)
+  if (timeLeftMs(lease, now) <= 0) return "expired";
+  if (lease.stopIdleAt !== null && sinceMs(lease.stopIdleAt, lease, now) >= rules.stopIdleSecs * 1000)
     return "stop_idle";
   if (lease.bind === "process") {
     if (liveness === "dead") return "dead";
@@ -28,16 +28,34 @@ export function standing(lease: Lease, now: Now, liveness: Liveness, rules: Vali
   return "valid";
 }
 
-function hasExpired(lease: Lease, now: Now): boolean {
-  const expiresAt = lease.expiresAt!;
-  if (remainingMs(expiresAt, now) <= 0) return true;
-  // The same machine has booted since, perhaps into the past for want of a battery: what it has been up for
-  // counts too. Never for another machine or another time namespace, whose uptime says nothing.
-  const rebooted =
-    bootOf(expiresAt.clockId) !== bootOf(now.clockId) &&
+/** Until the expiry, as far as clocks are concerned; infinite without one. */
+export function timeLeftMs(lease: Lease, now: Now): number {
+  const { expiresAt } = lease;
+  if (expiresAt === null) return Number.POSITIVE_INFINITY;
+  const left = remainingMs(expiresAt, now);
+  if (!hasRebootedSince(expiresAt, lease, now)) return left;
+  // The clock may have booted into the past for want of a battery: what the machine has been up for counts
+  // too. A renewal for a shorter TTL leaves the longer expiry, so the TTL alone may be too little.
+  const lifetime = Math.max(lease.ttlSecs * 1000, expiresAt.wallMs - lease.renewedAt.wallMs);
+  return Math.min(left, lifetime - now.monotonicMs);
+}
+
+function sinceMs(instant: Instant, lease: Lease, now: Now): number {
+  const elapsed = elapsedMs(instant, now);
+  return hasRebootedSince(instant, lease, now) ? Math.max(elapsed, now.monotonicMs) : elapsed;
+}
+
+/**
+ * Whether the machine that `now` was read on has booted since the instant, so that its uptime has passed in
+ * any case. Never so for another machine or another time namespace, whose uptime says nothing: PROTOCOL 13
+ * taken to the letter would let either of them, after a long uptime, see every lease as expired at once.
+ */
+function hasRebootedSince(instant: Instant, lease: Lease, now: Now): boolean {
+  return (
+    bootOf(instant.clockId) !== bootOf(now.clockId) &&
     lease.holder.machineId === now.machineId &&
-    now.machineId !== "";
-  return rebooted && now.monotonicMs > lease.ttlSecs * 1000;
+    now.machineId !== ""
+  );
 }
 
 /** A stale lease still excludes others, but no guarded write may use it until it is renewed. */

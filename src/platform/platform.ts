@@ -15,6 +15,7 @@ export interface Platform {
   readonly random: Random;
   readonly digest: Digest;
   readonly timers: Timers;
+  readonly compression: Compression;
 }
 
 /** Boot id, plus the time-namespace id where there is one: two instants compare only within one clock. */
@@ -31,6 +32,12 @@ export interface Random {
 export interface Digest {
   /** SHA-256 in lower-case hex. */
   sha256(data: string | Uint8Array): string;
+}
+
+/** For archived segments. */
+export interface Compression {
+  pack(data: Uint8Array): Later<Uint8Array>;
+  unpack(data: Uint8Array): Later<Uint8Array>;
 }
 
 export interface Timers {

@@ -1,0 +1,111 @@
+import { type AgentId, parseAgentId, printable } from "../kernel/ids";
+import { LIMITS } from "../kernel/policy";
+import { isRefusal } from "../kernel/refusal";
+import type { Platform } from "../platform/platform";
+import { userConfigDirectory } from "./load";
+import { nearest } from "./nearest";
+import { type ConfigProblem, configError } from "./problem";
+import type { BoolSetting, IntSetting } from "./schema";
+import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
+import { isTable, isWrong, valueFromToml } from "./values";
+
+/** `~/.config/cotenant/agent.toml`: who the user of this machine is, and how they like to work. */
+export interface AgentFile {
+  readonly file: string;
+  readonly agentId: AgentId | null;
+  readonly createdAt: string | null;
+  readonly description: string | null;
+  readonly defaultTtlSecs: number | null;
+  readonly autoHeartbeat: boolean;
+  readonly heartbeatIntervalSecs: number;
+}
+
+const common = { tighten: "free", meaning: "" } as const;
+const TTL: IntSetting = { ...common, type: "int", min: 1, max: LIMITS.ttlSecs, default: 600 };
+const INTERVAL: IntSetting = { ...common, type: "int", min: 1, max: 86_400, default: 30 };
+const FLAG: BoolSetting = { ...common, type: "bool", default: false };
+const MAX_DESCRIPTION = 1_000;
+
+/** A checked value, or what is wrong with it, to be read after its key. */
+type Check = (raw: unknown) => { value: unknown } | { wrong: string };
+
+const KEYS: Readonly<Record<string, Check>> = {
+  "agent.id": (raw) => {
+    const id = typeof raw === "string" ? parseAgentId(raw) : null;
+    return id === null || isRefusal(id)
+      ? { wrong: "must be an agent id like agent:copilot-1" }
+      : { value: id };
+  },
+  "agent.created_at": (raw) => {
+    const date = raw instanceof Date ? raw : typeof raw === "string" ? new Date(raw) : null;
+    if (date === null || Number.isNaN(date.getTime())) return { wrong: "must be a date and time" };
+    return { value: date.toISOString() };
+  },
+  "agent.description": (raw) =>
+    typeof raw === "string" && raw.length <= MAX_DESCRIPTION
+      ? { value: raw }
+      : { wrong: `must be text of at most ${MAX_DESCRIPTION} characters` },
+  "agent.default_ttl_secs": (raw) => wrap(valueFromToml(TTL, raw)),
+  "behavior.auto_heartbeat": (raw) => wrap(valueFromToml(FLAG, raw)),
+  "behavior.heartbeat_interval": (raw) => wrap(valueFromToml(INTERVAL, raw)),
+};
+const SECTIONS = ["agent", "behavior"];
+
+function wrap(value: unknown): { value: unknown } | { wrong: string } {
+  return isWrong(value) ? { wrong: value.wrong } : { value };
+}
+
+/** Null when there is no such file; `E_CONFIG` when there is one that cannot be used. */
+export async function readAgentFile(question: {
+  readonly platform: Platform;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string | null;
+}): Promise<AgentFile | null> {
+  const directory = userConfigDirectory(question);
+  if (directory === null) return null;
+  const document = await readToml(question.platform, `${directory}/agent.toml`);
+  if (document === null) return null;
+  if (isProblem(document)) throw configError([document]);
+  const values = new Map<string, unknown>();
+  const problems = [...checkSections(document, values)];
+  if (problems.length > 0) throw configError(problems);
+  const get = <T>(key: string, otherwise: T): T => (values.get(key) as T | undefined) ?? otherwise;
+  return {
+    file: document.file,
+    agentId: get<AgentId | null>("agent.id", null),
+    createdAt: get<string | null>("agent.created_at", null),
+    description: get<string | null>("agent.description", null),
+    defaultTtlSecs: get<number | null>("agent.default_ttl_secs", null),
+    autoHeartbeat: get("behavior.auto_heartbeat", false),
+    heartbeatIntervalSecs: get("behavior.heartbeat_interval", INTERVAL.default),
+  };
+}
+
+function* checkSections(document: TomlDocument, values: Map<string, unknown>): Generator<ConfigProblem> {
+  const { file: place, text } = document;
+  for (const [section, content] of Object.entries(document.root)) {
+    const known = SECTIONS.includes(section);
+    if (!known || !isTable(content)) {
+      const shown = printable(section, 60);
+      const message = known ? `[${shown}] must be a table` : `there is no section [${shown}]`;
+      const near = known ? null : nearest(section, SECTIONS);
+      yield { place, line: lineOf(text, [section]), key: shown, nearest: near, message };
+      continue;
+    }
+    for (const [name, raw] of Object.entries(content)) {
+      const key = `${section}.${name}`;
+      const line = lineOf(text, [section, name]);
+      const check = Object.hasOwn(KEYS, key) ? KEYS[key]! : null;
+      const checked = check === null ? null : check(raw);
+      if (checked === null) {
+        const shown = printable(key, 100);
+        const near = nearest(key, Object.keys(KEYS));
+        yield { place, line, key: shown, nearest: near, message: `there is no key ${shown}` };
+      } else if ("wrong" in checked) {
+        yield { place, line, key, nearest: null, message: `${key} ${checked.wrong}` };
+      } else {
+        values.set(key, checked.value);
+      }
+    }
+  }
+}

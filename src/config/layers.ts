@@ -1,0 +1,167 @@
+import { printable } from "../kernel/ids";
+import type { Platform } from "../platform/platform";
+import { nearest } from "./nearest";
+import type { ConfigProblem } from "./problem";
+import {
+  CONFIG_KEYS,
+  CONFIG_SECTIONS,
+  type ConfigKey,
+  type ConfigValue,
+  isConfigKey,
+  nameInSection,
+  sectionOf,
+  settingOf,
+  variableOf,
+} from "./schema";
+import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
+import { isTable, isWrong, valueFromText, valueFromToml } from "./values";
+
+export type ConfigSource = "flag" | "environment" | "worktree" | "user" | "system" | "default";
+
+export interface ConfigEntry {
+  readonly value: ConfigValue;
+  /** A file's path, a variable's name, or "command line". */
+  readonly place: string;
+  readonly line: number | null;
+}
+
+/** What one source sets. */
+export interface ConfigLayer {
+  readonly source: Exclude<ConfigSource, "default">;
+  readonly entries: ReadonlyMap<ConfigKey, ConfigEntry>;
+  readonly problems: readonly ConfigProblem[];
+}
+
+/**
+ * Variables that begin like configuration of a known section and are none. The context that `dispatch` and
+ * `exec` give to their children is here.
+ */
+const NOT_CONFIGURATION: ReadonlySet<string> = new Set(["COTENANT_WORKTREE_ID", "COTENANT_WORKTREE_ROOT"]);
+
+export async function fileLayer(
+  platform: Platform,
+  source: "worktree" | "user" | "system",
+  file: string,
+): Promise<ConfigLayer> {
+  const document = await readToml(platform, file);
+  if (document === null) return { source, entries: new Map(), problems: [] };
+  if (isProblem(document)) return { source, entries: new Map(), problems: [document] };
+  const entries = new Map<ConfigKey, ConfigEntry>();
+  const problems: ConfigProblem[] = [];
+  for (const [section, content] of Object.entries(document.root)) {
+    const wrong = wrongSection(document, section, content);
+    if (wrong !== null) {
+      problems.push(wrong);
+      continue;
+    }
+    for (const [name, raw] of Object.entries(content as Record<string, unknown>)) {
+      const key = `${section}.${name}`;
+      const line = lineOf(document.text, [section, name]);
+      if (!isConfigKey(key)) {
+        problems.push(unknownKey(file, line, key));
+        continue;
+      }
+      const value = valueFromToml(settingOf(key), raw);
+      if (isWrong(value)) problems.push(wrongValue(file, line, key, value));
+      else entries.set(key, { value, place: file, line });
+    }
+  }
+  return { source, entries, problems };
+}
+
+export function environmentLayer(env: Readonly<Record<string, string | undefined>>): ConfigLayer {
+  const entries = new Map<ConfigKey, ConfigEntry>();
+  const problems: ConfigProblem[] = [];
+  const known = new Map(CONFIG_KEYS.map((key) => [variableOf(key), key]));
+  for (const [name, text] of Object.entries(env)) {
+    if (text === undefined || !name.startsWith("COTENANT_")) continue;
+    const key = known.get(name);
+    if (key === undefined) {
+      if (looksLikeConfiguration(name)) problems.push(unknownVariable(name, [...known.keys()]));
+      continue;
+    }
+    const setting = settingOf(key);
+    // Set to nothing is not set, but for a list nothing is the strictest thing to mean.
+    if (text === "" && setting.type !== "strings") continue;
+    const value = valueFromText(setting, text);
+    if (isWrong(value)) problems.push(wrongValue(name, null, key, value));
+    else entries.set(key, { value, place: name, line: null });
+  }
+  return { source: "environment", entries, problems };
+}
+
+/** `flags` maps keys to values as typed, or as text. */
+export function flagLayer(flags: Readonly<Record<string, unknown>>): ConfigLayer {
+  const entries = new Map<ConfigKey, ConfigEntry>();
+  const problems: ConfigProblem[] = [];
+  const place = "command line";
+  for (const [key, raw] of Object.entries(flags)) {
+    if (raw === undefined) continue;
+    if (!isConfigKey(key)) {
+      problems.push(unknownKey(place, null, key));
+      continue;
+    }
+    const setting = settingOf(key);
+    const value = typeof raw === "string" ? valueFromText(setting, raw) : valueFromToml(setting, asToml(raw));
+    if (isWrong(value)) problems.push(wrongValue(place, null, key, value));
+    else entries.set(key, { value, place, line: null });
+  }
+  return { source: "flag", entries, problems };
+}
+
+/** Whole numbers as the TOML parser gives them. */
+function asToml(raw: unknown): unknown {
+  if (typeof raw === "number" && Number.isSafeInteger(raw)) return BigInt(raw);
+  if (!isTable(raw)) return raw;
+  return Object.fromEntries(Object.entries(raw).map(([name, value]) => [name, asToml(value)]));
+}
+
+function looksLikeConfiguration(variable: string): boolean {
+  if (NOT_CONFIGURATION.has(variable)) return false;
+  return CONFIG_SECTIONS.some((section) => variable.startsWith(`COTENANT_${section.toUpperCase()}_`));
+}
+
+function wrongSection({ file, text }: TomlDocument, section: string, content: unknown): ConfigProblem | null {
+  const line = lineOf(text, [section]);
+  const shown = printable(section, 60);
+  if (CONFIG_SECTIONS.includes(section)) {
+    if (isTable(content)) return null;
+    return { place: file, line, key: section, nearest: null, message: `[${shown}] must be a table` };
+  }
+  if (section === "agent" || section === "behavior") {
+    const message = `[${shown}] belongs into agent.toml, not into config.toml`;
+    return { place: file, line, key: section, nearest: null, message };
+  }
+  // A key without its section is as likely as a misspelt section.
+  const homes = CONFIG_KEYS.filter((key) => nameInSection(key) === section);
+  const near = homes[0] ?? nearest(section, CONFIG_SECTIONS);
+  const message = isTable(content)
+    ? `there is no section [${shown}]`
+    : `there is no key "${shown}" outside a section`;
+  return { place: file, line, key: shown, nearest: near, message };
+}
+
+function unknownKey(place: string, line: number | null, key: string): ConfigProblem {
+  const section = sectionOf(key);
+  const siblings = CONFIG_KEYS.filter((other) => sectionOf(other) === section);
+  const elsewhere = CONFIG_KEYS.find((other) => nameInSection(other) === nameInSection(key));
+  const name = nearest(nameInSection(key), siblings.map(nameInSection));
+  const near = name === null ? (elsewhere ?? nearest(key, CONFIG_KEYS)) : `${section}.${name}`;
+  const shown = printable(key, 100);
+  return { place, line, key: shown, nearest: near, message: `there is no key ${shown}` };
+}
+
+function unknownVariable(variable: string, known: readonly string[]): ConfigProblem {
+  const shown = printable(variable, 100);
+  const message = "no configuration key has this variable";
+  return { place: shown, line: null, key: shown, nearest: nearest(variable, known), message };
+}
+
+function wrongValue(
+  place: string,
+  line: number | null,
+  key: ConfigKey,
+  value: { wrong: string; nearest?: string },
+): ConfigProblem {
+  return { place, line, key, nearest: value.nearest ?? null, message: `${key} ${value.wrong}` };
+}

@@ -1,0 +1,115 @@
+import type { KeyKind } from "../kernel/keys";
+import type { Policy } from "../kernel/policy";
+import type { Platform } from "../platform/platform";
+import { type ConfigLayer, type ConfigSource, environmentLayer, fileLayer, flagLayer } from "./layers";
+import { type ConfigProblem, configError } from "./problem";
+import { CONFIG_KEYS, type ConfigKey, type ConfigValue, type ConfigValues, settingOf } from "./schema";
+
+export interface ConfigQuestion {
+  readonly platform: Platform;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Null when there is no home directory. */
+  readonly home: string | null;
+  /** Null outside a worktree. */
+  readonly worktreeRoot: string | null;
+  /** Overrides of this one command, by key. */
+  readonly flags?: Readonly<Record<string, unknown>>;
+  /** `/etc/cotenant` unless a test says otherwise. */
+  readonly systemDirectory?: string;
+}
+
+export interface ConfigOrigin {
+  readonly source: ConfigSource;
+  /** A file's path, a variable's name, "command line" or "default". */
+  readonly place: string;
+  readonly line: number | null;
+}
+
+export interface Config {
+  readonly values: ConfigValues;
+  readonly policy: Policy;
+  /** Where a value came from; for a table, the uppermost source that sets any of it. */
+  origin(key: ConfigKey): ConfigOrigin;
+  /** What each source says, the strongest first, for `config show-hierarchy` and for trust. */
+  readonly layers: readonly ConfigLayer[];
+}
+
+/** The configuration in effect, or `E_CONFIG` with everything that is wrong in any source. */
+export async function loadConfig(question: ConfigQuestion): Promise<Config> {
+  const { config, problems } = await inspectConfig(question);
+  if (problems.length > 0) throw configError(problems);
+  return config;
+}
+
+/** The same without the error, for `config validate` and `doctor`: what is wrong is left out and listed. */
+export async function inspectConfig(
+  question: ConfigQuestion,
+): Promise<{ config: Config; problems: readonly ConfigProblem[] }> {
+  const { platform, env, flags } = question;
+  const layers = [flagLayer(flags ?? {}), environmentLayer(env)];
+  for (const { source, file } of configFiles(question)) layers.push(await fileLayer(platform, source, file));
+  return { config: merge(layers), problems: layers.flatMap((layer) => layer.problems) };
+}
+
+/** The files that count, the strongest first, whether they exist or not. */
+export function configFiles(
+  question: Pick<ConfigQuestion, "env" | "home" | "worktreeRoot" | "systemDirectory">,
+): { source: "worktree" | "user" | "system"; file: string }[] {
+  const { worktreeRoot, systemDirectory = "/etc/cotenant" } = question;
+  const user = userConfigDirectory(question);
+  return [
+    ...(worktreeRoot === null
+      ? []
+      : [{ source: "worktree" as const, file: `${worktreeRoot}/.cotenant/config.toml` }]),
+    ...(user === null ? [] : [{ source: "user" as const, file: `${user}/config.toml` }]),
+    { source: "system" as const, file: `${systemDirectory}/config.toml` },
+  ];
+}
+
+/** `~/.config/cotenant`, or where XDG_CONFIG_HOME says; a relative one is to be ignored. */
+export function userConfigDirectory({ env, home }: Pick<ConfigQuestion, "env" | "home">): string | null {
+  const xdg = env["XDG_CONFIG_HOME"];
+  if (xdg?.startsWith("/")) return `${xdg.replace(/(?<=.)\/+$/, "")}/cotenant`;
+  return home === null || home === "" ? null : `${home}/.config/cotenant`;
+}
+
+function merge(layers: readonly ConfigLayer[]): Config {
+  const values: Partial<Record<ConfigKey, ConfigValue>> = {};
+  const origins = new Map<ConfigKey, ConfigOrigin>();
+  for (const key of CONFIG_KEYS) {
+    const setting = settingOf(key);
+    const setters = layers.filter((layer) => layer.entries.has(key));
+    const [first] = setters;
+    if (first === undefined) {
+      values[key] = setting.default;
+      continue;
+    }
+    const { value, place, line } = first.entries.get(key)!;
+    origins.set(key, { source: first.source, place, line });
+    // A table that names only one type of agent must not lift the limits of the others.
+    const below = setters.map((layer) => layer.entries.get(key)!.value as Record<string, number>);
+    values[key] = setting.type === "ints" ? Object.assign({}, setting.default, ...below.reverse()) : value;
+  }
+  const whole = values as unknown as ConfigValues;
+  return {
+    values: whole,
+    policy: policyOf(whole),
+    origin: (key) => origins.get(key) ?? { source: "default", place: "default", line: null },
+    layers,
+  };
+}
+
+export function policyOf(values: ConfigValues): Policy {
+  return {
+    defaultTtlSecs: values["coordination.default_ttl_secs"],
+    maxTotalSecs: values["coordination.max_total_secs"],
+    maxTtlSecs: values["policy.max_ttl_secs"],
+    evict: values["policy.evict"],
+    indefinite: values["policy.indefinite"] as readonly KeyKind[],
+    maxIndefinitePerAgent: values["coordination.max_indefinite_leases_per_agent"],
+    maxIndefinitePerRepo: values["coordination.max_indefinite_leases_per_repo"],
+    stopIdleSecs: values["guard.stop_idle_secs"],
+    unknownTtlSecs: values["guard.unknown_ttl_secs"],
+    staleThresholdSecs: values["coordination.stale_threshold_secs"],
+  };
+}

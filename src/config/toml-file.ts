@@ -1,0 +1,98 @@
+import { fileFailure } from "../errors/cotenant-error";
+import type { Platform } from "../platform/platform";
+import type { ConfigProblem } from "./problem";
+
+export interface TomlDocument {
+  readonly file: string;
+  readonly text: string;
+  readonly root: Readonly<Record<string, unknown>>;
+}
+
+const MAX_BYTES = 1024 * 1024;
+/** Nothing set: a comment, a blank line or a bare header, as in the template that `init` writes. */
+const SETS_NOTHING = /^[ \t]*(?:#.*|\[[a-z_]+\][ \t]*(?:#.*)?)?\r?$/;
+
+/** Null when there is no such file. What cannot be read as TOML is a problem, never a guess. */
+export async function readToml(
+  platform: Platform,
+  file: string,
+): Promise<TomlDocument | ConfigProblem | null> {
+  let bytes: Uint8Array | null;
+  try {
+    bytes = await platform.files.readFile(file);
+  } catch (error) {
+    if ((error as { code?: unknown })?.code === "EISDIR") return problem(file, "is a directory, not a file");
+    throw fileFailure(error, "reading the configuration", file);
+  }
+  if (bytes === null) return null;
+  if (bytes.length > MAX_BYTES) return problem(file, `is larger than ${MAX_BYTES} bytes`);
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return problem(file, "is not UTF-8");
+  }
+  // The parser is loaded only for a file that sets something: most commands start without it.
+  if (text.split("\n").every((line) => SETS_NOTHING.test(line)))
+    return { file, text, root: emptySections(text) };
+  const { parse } = await import("smol-toml");
+  try {
+    return { file, text, root: parse(text, { integersAsBigInt: true }) };
+  } catch (error) {
+    return brokenToml(file, error);
+  }
+}
+
+/** The headers still count: a section nobody knows is an error also when it is empty. */
+function emptySections(text: string): Record<string, unknown> {
+  const names = [...text.matchAll(/^[ \t]*\[([a-z_]+)\]/gm)].map((found) => found[1]!);
+  return Object.fromEntries(names.map((name) => [name, {}]));
+}
+
+function brokenToml(file: string, error: unknown): ConfigProblem {
+  const { line, message } = error as { line?: unknown; message?: unknown };
+  // Only the first line: the rest quotes the file, which may be a link to something private.
+  const words = String(message ?? "").split("\n")[0]!;
+  const reason = words.replace(/^Invalid TOML document: /, "");
+  return problem(file, `is not valid TOML: ${reason}`, typeof line === "number" ? line : null);
+}
+
+function problem(file: string, message: string, line: number | null = null): ConfigProblem {
+  return { place: file, message, line, key: null, nearest: null };
+}
+
+export function isProblem(value: TomlDocument | ConfigProblem | null): value is ConfigProblem {
+  return value !== null && "message" in value;
+}
+
+/**
+ * The line that sets a key, counted from 1, for error messages: null when it is not written plainly enough
+ * to be found. The parser does not keep positions.
+ */
+export function lineOf(text: string, path: readonly string[]): number | null {
+  let table: string[] = [];
+  let inlineTable: number | null = null;
+  const lines = text.split("\n");
+  for (let i = 0; i < lines.length; i++) {
+    const header = /^\s*\[{1,2}([^[\]]+)\]{1,2}\s*(?:#.*)?$/.exec(lines[i]!);
+    if (header !== null) {
+      table = dotted(header[1]!);
+      if (isSame(table, path)) return i + 1;
+      continue;
+    }
+    const key = /^\s*([A-Za-z0-9_\-."' \t]+?)\s*=/.exec(lines[i]!);
+    if (key === null) continue;
+    const full = [...table, ...dotted(key[1]!)];
+    if (isSame(full, path)) return i + 1;
+    if (full.length < path.length && isSame(full, path.slice(0, full.length))) inlineTable ??= i + 1;
+  }
+  return inlineTable;
+}
+
+function dotted(key: string): string[] {
+  return key.split(".").map((part) => part.trim().replace(/^(["'])(.*)\1$/, "$2"));
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((part, i) => part === b[i]);
+}

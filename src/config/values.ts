@@ -1,0 +1,144 @@
+import { printable } from "../kernel/ids";
+import { nearest } from "./nearest";
+import type { ConfigValue, IntsSetting, Setting } from "./schema";
+
+/** What is wrong with a value, to be read after its key: "must be …". */
+export interface WrongValue {
+  readonly wrong: string;
+  readonly nearest?: string;
+}
+
+export function isWrong(value: unknown): value is WrongValue {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, "wrong");
+}
+
+const MAX_ENTRIES = 1_000;
+
+/** A value as a TOML parser gives it; whole numbers come as bigints, so that 600.0 is not one. */
+export function valueFromToml(setting: Setting, raw: unknown): ConfigValue | WrongValue {
+  switch (setting.type) {
+    case "int":
+      return typeof raw === "bigint" ? inRange(raw, setting) : expected(setting, raw);
+    case "bool":
+      return typeof raw === "boolean" ? allowedBool(setting, raw) : expected(setting, raw);
+    case "enum":
+      return typeof raw === "string" ? oneOf(setting.values, raw) : expected(setting, raw);
+    case "string":
+      return typeof raw === "string" && setting.pattern.test(raw) ? raw : expected(setting, raw);
+    case "strings":
+      return Array.isArray(raw) ? entries(setting, raw) : expected(setting, raw);
+    case "ints":
+      return isTable(raw) ? table(setting, Object.entries(raw)) : expected(setting, raw);
+  }
+}
+
+/** A value from an environment variable or a flag. Lists are separated by commas, tables are `name=number`. */
+export function valueFromText(setting: Setting, text: string): ConfigValue | WrongValue {
+  const trimmed = text.trim();
+  switch (setting.type) {
+    case "int":
+      return /^\d{1,15}$/.test(trimmed) ? inRange(BigInt(trimmed), setting) : expected(setting, text);
+    case "bool": {
+      const value = { true: true, "1": true, false: false, "0": false }[trimmed.toLowerCase()];
+      return value === undefined ? expected(setting, text) : allowedBool(setting, value);
+    }
+    case "strings":
+      return valueFromToml(setting, splitList(trimmed));
+    case "ints": {
+      const pairs = splitList(trimmed).map((entry): [string, unknown] => {
+        const [name = "", number = ""] = entry.split("=", 2).map((part) => part.trim());
+        return [name, /^\d{1,15}$/.test(number) ? BigInt(number) : number];
+      });
+      return table(setting, pairs);
+    }
+    default:
+      return valueFromToml(setting, trimmed);
+  }
+}
+
+/** What a value of the setting looks like, for messages and the reference page. */
+export function describeValue(setting: Setting): string {
+  switch (setting.type) {
+    case "int":
+      return `a whole number from ${setting.min} to ${setting.max}`;
+    case "bool":
+      return setting.only === undefined ? "true or false" : "true";
+    case "enum":
+      return setting.values.length === 1 ? `"${setting.values[0]}"` : `one of ${setting.values.join(", ")}`;
+    case "string":
+      return "a name as text";
+    case "strings":
+      return `a list, each entry ${setting.entry}`;
+    case "ints":
+      return `a table of whole numbers from ${setting.min} to ${setting.max}, for ${setting.names.join(", ")}`;
+  }
+}
+
+function inRange(raw: bigint, setting: { min: number; max: number }): number | WrongValue {
+  if (raw >= BigInt(setting.min) && raw <= BigInt(setting.max)) return Number(raw);
+  return { wrong: `must be from ${setting.min} to ${setting.max}, not ${printable(String(raw), 30)}` };
+}
+
+function allowedBool(setting: { only?: true }, raw: boolean): boolean | WrongValue {
+  return setting.only === true && !raw ? { wrong: "cannot be switched off: it accepts only true" } : raw;
+}
+
+function oneOf(values: readonly string[], raw: string): string | WrongValue {
+  if (values.includes(raw)) return raw;
+  const near = nearest(raw, values);
+  return {
+    wrong: `must be ${values.length === 1 ? `"${values[0]}"` : `one of ${values.join(", ")}`}, not "${printable(raw, 60)}"`,
+    ...(near === null ? {} : { nearest: near }),
+  };
+}
+
+function entries(
+  setting: { pattern: RegExp; entry: string },
+  raw: readonly unknown[],
+): string[] | WrongValue {
+  if (raw.length > MAX_ENTRIES) return { wrong: `has more than ${MAX_ENTRIES} entries` };
+  const bad = raw.find((entry) => typeof entry !== "string" || !setting.pattern.test(entry));
+  if (bad !== undefined) return { wrong: `has the entry ${show(bad)}, which is not ${setting.entry}` };
+  return [...new Set(raw as string[])];
+}
+
+function table(
+  setting: IntsSetting,
+  pairs: readonly (readonly [string, unknown])[],
+): Readonly<Record<string, number>> | WrongValue {
+  const result: Record<string, number> = {};
+  for (const [name, raw] of pairs) {
+    if (!setting.names.includes(name)) {
+      const near = nearest(name, setting.names);
+      const known = `is not one of ${setting.names.join(", ")}`;
+      const wrong = `has the entry "${printable(name, 60)}", which ${known}`;
+      return { wrong, ...(near === null ? {} : { nearest: near }) };
+    }
+    const value = typeof raw === "bigint" ? inRange(raw, setting) : null;
+    if (value === null || isWrong(value)) {
+      const range = `a whole number from ${setting.min} to ${setting.max}`;
+      return { wrong: `has ${name} = ${show(raw)}, which is not ${range}` };
+    }
+    result[name] = value;
+  }
+  return result;
+}
+
+function expected(setting: Setting, raw: unknown): WrongValue {
+  return { wrong: `must be ${describeValue(setting)}, not ${show(raw)}` };
+}
+
+function show(raw: unknown): string {
+  if (typeof raw === "string") return `"${printable(raw, 60)}"`;
+  if (typeof raw === "bigint" || typeof raw === "number" || typeof raw === "boolean") return String(raw);
+  if (raw instanceof Date) return "a date";
+  return Array.isArray(raw) ? "a list" : "a table";
+}
+
+function splitList(text: string): string[] {
+  return text === "" ? [] : text.split(",").map((entry) => entry.trim());
+}
+
+export function isTable(raw: unknown): raw is Record<string, unknown> {
+  return typeof raw === "object" && raw !== null && !Array.isArray(raw) && !(raw instanceof Date);
+}

@@ -1,0 +1,155 @@
+import type { Actor, LeaseRef } from "../kernel/commands";
+import type { AgentId, LeaseId, Ulid, WorktreeId } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import type { Bind, Ended, Lease, Reach } from "../kernel/lease";
+import type { Ticket } from "../kernel/tickets";
+import type { Standing } from "../kernel/validity";
+
+/**
+ * The contract that every engine keeps: local, daemon client, etcd. Secrets are made by callers; what comes
+ * here is the hash of a new one, and the old ones themselves as proof. Refusals are thrown as CotenantError.
+ */
+export interface Coordinator {
+  acquire(request: AcquireRequest): Promise<Grant>;
+  /** The leases, when the actor holds every key already with more than half of its time left; else null. */
+  held(request: HeldRequest): Promise<readonly Lease[] | null>;
+  renew(request: RenewRequest): Promise<Change>;
+  heartbeat(request: HolderRequest): Promise<Change>;
+  release(request: ReleaseRequest): Promise<Change>;
+  transfer(request: TransferRequest): Promise<Change>;
+  evict(request: EvictRequest): Promise<Change>;
+  stop(request: StopRequest): Promise<Change>;
+  /** Renews what is below half of its time and clears stop-idle: what any sign of life of a session does. */
+  upkeep(request: StopRequest): Promise<Change>;
+  gc(request: { readonly actor: Actor }): Promise<Change>;
+  list(filter?: ListFilter): Promise<readonly LeaseStatus[]>;
+  /** Leases with these names, in whatever standing; a name without a lease is missing from the answer. */
+  find(refs: readonly LeaseRef[]): Promise<readonly LeaseStatus[]>;
+  /** How those of them ended that ended without their holder's release, lately. */
+  endings(refs: readonly LeaseRef[]): Promise<readonly Ended[]>;
+  waiters(): Promise<readonly Ticket[]>;
+  /** Everything that was logged, oldest first, archived segments included. */
+  history(filter?: HistoryFilter): AsyncIterable<LoggedEvent>;
+  /** Calls back with every event from now on until closed. */
+  watch(listener: (event: LoggedEvent) => void): Promise<Subscription>;
+}
+
+export interface Operation {
+  readonly actor: Actor;
+  /** A retry with the same id has the effect of doing it once. */
+  readonly requestId: Ulid | null;
+}
+
+export interface HeldRequest {
+  readonly actor: Actor;
+  readonly keys: readonly { readonly key: LeaseKey; readonly reach: Reach }[];
+  readonly secrets: readonly string[];
+}
+
+export interface AcquireRequest extends Operation, HeldRequest {
+  readonly ttlSecs: number;
+  readonly bind: Bind;
+  readonly reason: string | null;
+  readonly note: string | null;
+  readonly secretHash: string;
+  readonly leaseIds: readonly LeaseId[];
+  readonly steal: boolean;
+  readonly wait: Wait | null;
+}
+
+export interface Wait {
+  readonly timeoutMs: number;
+  /** Told whenever the caller's place changes. */
+  readonly onWait?: (place: { readonly ahead: number; readonly message: string }) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface HolderRequest extends Operation {
+  readonly leases: readonly LeaseRef[];
+  readonly secrets: readonly string[];
+  readonly secretHash: string;
+}
+
+export interface RenewRequest extends HolderRequest {
+  readonly ttlSecs: number | null;
+  readonly overrideMax: boolean;
+  readonly reason: string | null;
+}
+
+export interface ReleaseRequest extends HolderRequest {
+  readonly reason: string | null;
+}
+
+export interface TransferRequest extends Operation {
+  readonly lease: LeaseRef;
+  readonly secrets: readonly string[];
+  readonly secretHash: string;
+  readonly newLeaseId: LeaseId;
+  readonly toAgent: AgentId;
+  readonly toWorktree: WorktreeId;
+  readonly toBranch: string | null;
+  readonly reason: string | null;
+}
+
+export interface EvictRequest extends Operation {
+  readonly leases: readonly LeaseRef[];
+  readonly reason: string | null;
+}
+
+export interface StopRequest {
+  readonly actor: Actor;
+  readonly leases: readonly LeaseRef[];
+  readonly secrets: readonly string[];
+}
+
+export interface Change {
+  readonly leases: readonly Lease[];
+  /** False when it was found done already. */
+  readonly changed: boolean;
+  /** True when the answer is the remembered one of an earlier call with the same request id. */
+  readonly replayed: boolean;
+}
+
+export interface Grant extends Change {
+  /** Leases of others, or lapsed ones, that this grant ended. */
+  readonly ended: readonly Ended[];
+  readonly waitedMs: number;
+}
+
+export interface LeaseStatus {
+  readonly lease: Lease;
+  readonly standing: Standing;
+  readonly stale: boolean;
+  /** Null without expiry. */
+  readonly remainingMs: number | null;
+}
+
+export interface ListFilter {
+  /** Also those that have lapsed and that nobody has taken since. */
+  readonly lapsed?: boolean;
+}
+
+export interface HistoryFilter {
+  readonly key?: LeaseKey;
+  readonly leaseId?: LeaseId;
+  readonly agentId?: AgentId;
+}
+
+/** A line of the log, without its chain. */
+export interface LoggedEvent {
+  readonly sequence: number;
+  readonly type: string;
+  readonly timestamp: string;
+  readonly actor: {
+    readonly agentId: string;
+    readonly sessionId: string;
+    readonly worktreeId: string;
+    readonly host: string;
+    readonly pid: number;
+  };
+  readonly payload: Readonly<Record<string, unknown>>;
+}
+
+export interface Subscription {
+  close(): void;
+}

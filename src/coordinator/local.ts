@@ -1,0 +1,295 @@
+import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import type { Acquire, Actor, Command, LeaseRef } from "../kernel/commands";
+import { type Circumstances, decide, standingOf } from "../kernel/decide";
+import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
+import type { Ended, Lease, Slot } from "../kernel/lease";
+import type { Policy } from "../kernel/policy";
+import { isRefusal } from "../kernel/refusal";
+import type { Ticket } from "../kernel/tickets";
+import { remainingMs } from "../kernel/time";
+import { isStale } from "../kernel/validity";
+import type { LogActor } from "../store/envelope";
+import { EVERYTHING, livenessOf, type Needs, needsOf } from "../store/gather";
+import { Reader, type Snapshot } from "../store/reader";
+import { MEMORY_MS } from "../store/replay";
+import type { Outcome, Store, Submission } from "../store/store";
+import type { Place } from "../store/turnstile";
+import type {
+  AcquireRequest,
+  Change,
+  Coordinator,
+  EvictRequest,
+  Grant,
+  HeldRequest,
+  HistoryFilter,
+  HolderRequest,
+  LeaseStatus,
+  ListFilter,
+  LoggedEvent,
+  ReleaseRequest,
+  RenewRequest,
+  StopRequest,
+  Subscription,
+  TransferRequest,
+} from "./contract";
+import { readHistory, watchLog } from "./history";
+import { type Look, waitForTurn } from "./waiting";
+
+/** The engine that needs nothing but files under the Git directory. */
+export class LocalCoordinator implements Coordinator {
+  readonly store: Store;
+  readonly policy: Policy;
+  readonly #reader: Reader;
+  readonly #host: string;
+
+  constructor(store: Store, policy: Policy) {
+    this.store = store;
+    this.policy = policy;
+    this.#reader = new Reader(store.platform, store.layout, store.index);
+    this.#host = store.platform.processes.host();
+  }
+
+  async acquire(request: AcquireRequest): Promise<Grant> {
+    const command = this.#acquireCommand(request);
+    const submit = (queue: Place | null) => this.#submit(command, request.requestId, queue);
+    if (request.wait === null) return grant(accept(await submit(null)), 0);
+    const { outcome, waitedMs } = await waitForTurn(
+      this.store,
+      this.#logActor(request.actor),
+      request.wait,
+      submit,
+      (place) => this.#peek(command, place),
+    );
+    return grant(accept(outcome), waitedMs);
+  }
+
+  async held(request: HeldRequest): Promise<readonly Lease[] | null> {
+    const command = this.#acquireCommand({
+      ...request,
+      requestId: null,
+      ttlSecs: this.policy.defaultTtlSecs,
+      bind: "process",
+      reason: null,
+      note: null,
+      secretHash: "",
+      leaseIds: request.keys.map(() => "" as Ulid),
+      steal: false,
+      wait: null,
+    });
+    const needs = {
+      ...needsOf(command, [], this.store.now(), this.policy),
+      extents: [],
+      refs: request.keys.map(({ key }) => ({ key, leaseId: null })),
+    };
+    const snapshot = await this.#reader.snapshot(needs);
+    const decision = decide(
+      { ...snapshot, nextToken: snapshot.head.nextToken },
+      command,
+      await this.#circumstances(snapshot),
+    );
+    if (isRefusal(decision) || decision.event !== null) return null;
+    await this.store.confirm(snapshot.head.sequence, this.#logActor(request.actor));
+    return decision.leases;
+  }
+
+  async renew(request: RenewRequest): Promise<Change> {
+    const { actor, leases, ttlSecs, overrideMax, reason, secretHash } = request;
+    const proofs = this.#proofs(request.secrets);
+    return this.#change(
+      { kind: "renew", actor, leases, ttlSecs, overrideMax, reason, proofs, secretHash },
+      request.requestId,
+    );
+  }
+
+  async heartbeat(request: HolderRequest): Promise<Change> {
+    const { actor, leases, secretHash } = request;
+    return this.#change(
+      { kind: "heartbeat", actor, leases, proofs: this.#proofs(request.secrets), secretHash },
+      request.requestId,
+    );
+  }
+
+  async release(request: ReleaseRequest): Promise<Change> {
+    const { actor, leases, reason, secretHash } = request;
+    return this.#change(
+      { kind: "release", actor, leases, reason, proofs: this.#proofs(request.secrets), secretHash },
+      request.requestId,
+    );
+  }
+
+  async transfer(request: TransferRequest): Promise<Change> {
+    const { secrets, requestId, ...rest } = request;
+    return this.#change({ kind: "transfer", ...rest, proofs: this.#proofs(secrets) }, requestId);
+  }
+
+  async evict(request: EvictRequest): Promise<Change> {
+    const { actor, leases, reason } = request;
+    return this.#change({ kind: "evict", actor, leases, reason }, request.requestId);
+  }
+
+  async stop(request: StopRequest): Promise<Change> {
+    const { actor, leases } = request;
+    return this.#change({ kind: "stop", actor, leases, proofs: this.#proofs(request.secrets) }, null);
+  }
+
+  async upkeep(request: StopRequest): Promise<Change> {
+    const { actor, leases } = request;
+    return this.#change({ kind: "upkeep", actor, leases, proofs: this.#proofs(request.secrets) }, null);
+  }
+
+  async gc(request: { actor: Actor }): Promise<Change> {
+    const swept: Lease[] = [];
+    for (;;) {
+      const change = await this.#change({ kind: "gc", actor: request.actor }, null);
+      swept.push(...change.leases);
+      if (!change.changed) break;
+    }
+    return { leases: swept, changed: swept.length > 0, replayed: false };
+  }
+
+  async list(filter: ListFilter = {}): Promise<readonly LeaseStatus[]> {
+    const all = await this.#statuses(EVERYTHING);
+    return filter.lapsed === true ? all : all.filter(({ standing }) => standing === "valid");
+  }
+
+  async find(refs: readonly LeaseRef[]): Promise<readonly LeaseStatus[]> {
+    const found = await this.#statuses({ ...EVERYTHING, everything: false, refs });
+    return found.filter(({ lease }) =>
+      refs.some((ref) => (ref.leaseId !== null ? ref.leaseId === lease.leaseId : ref.key === lease.key)),
+    );
+  }
+
+  async endings(refs: readonly LeaseRef[]): Promise<readonly Ended[]> {
+    const snapshot = await this.#reader.snapshot({ ...EVERYTHING, everything: false, refs });
+    return [...snapshot.endings.values()];
+  }
+
+  async waiters(): Promise<readonly Ticket[]> {
+    return (await this.store.queue.load(this.store.now())).live;
+  }
+
+  history(filter: HistoryFilter = {}): AsyncIterable<LoggedEvent> {
+    return readHistory(this.store.platform, this.store.layout, filter);
+  }
+
+  watch(listener: (event: LoggedEvent) => void): Promise<Subscription> {
+    return watchLog(this.store.platform, this.store.layout, listener);
+  }
+
+  // --- inside ---------------------------------------------------------------------------------------------
+
+  #acquireCommand(request: AcquireRequest): Acquire {
+    const { actor, keys, ttlSecs, bind, reason, note, secretHash, leaseIds, steal } = request;
+    const proofs = this.#proofs(request.secrets);
+    return {
+      kind: "acquire",
+      actor,
+      keys,
+      ttlSecs,
+      bind,
+      reason,
+      note,
+      secretHash,
+      proofs,
+      leaseIds,
+      steal,
+      ticket: null,
+    };
+  }
+
+  async #change(command: Command, requestId: Ulid | null): Promise<Change> {
+    const outcome = accept(await this.#submit(command, requestId, null));
+    return { leases: outcome.leases, changed: outcome.changed, replayed: outcome.replayed };
+  }
+
+  #submit(command: Command, requestId: Ulid | null, queue: Place | null): Promise<Outcome> {
+    const { clock, random } = this.store.platform;
+    if (requestId !== null) checkRequestId(requestId, clock.wallMs());
+    const submission: Submission = {
+      command,
+      policy: this.policy,
+      actor: this.#logActor(command.actor),
+      requestId,
+      operationId: makeUlid(clock.wallMs(), random.bytes(10)),
+      queue,
+    };
+    return this.store.submit(submission);
+  }
+
+  /** Whether an acquire would go through now, without the mutex and without writing. */
+  async #peek(command: Acquire, place: Place): Promise<Look> {
+    const now = this.store.now();
+    const tickets = (await this.store.queue.load(now)).live;
+    const placed = { ...command, ticket: place.ticket?.number ?? null };
+    const snapshot = await this.#reader.snapshot(needsOf(placed, tickets, now, this.policy));
+    const at = { ...(await this.#circumstances(snapshot)), tickets };
+    const decision = decide({ ...snapshot, nextToken: snapshot.head.nextToken }, placed, at);
+    let nextExpiryMs: number | null = null;
+    for (const { expiresAt } of snapshot.leases.values()) {
+      if (expiresAt === null) continue;
+      const left = remainingMs(expiresAt, at.now);
+      if (left > 0 && (nextExpiryMs === null || left < nextExpiryMs)) nextExpiryMs = left;
+    }
+    if (!isRefusal(decision)) return { state: "grantable", nextExpiryMs };
+    return { state: decision.code === "E_QUEUED" ? "queued" : "held", nextExpiryMs };
+  }
+
+  async #statuses(needs: Needs): Promise<LeaseStatus[]> {
+    const snapshot = await this.#reader.snapshot(needs);
+    const at = await this.#circumstances(snapshot);
+    return [...snapshot.leases.values()].map((lease) => ({
+      lease,
+      standing: standingOf(lease, at),
+      stale: isStale(lease, at.now, this.policy),
+      remainingMs: lease.expiresAt === null ? null : remainingMs(lease.expiresAt, at.now),
+    }));
+  }
+
+  async #circumstances(snapshot: { leases: ReadonlyMap<Slot, Lease> }): Promise<Circumstances> {
+    const liveness = await livenessOf(this.store.platform, snapshot.leases.values());
+    return { now: this.store.now(), policy: this.policy, liveness, tickets: [] };
+  }
+
+  snapshot(): Promise<Snapshot> {
+    return this.#reader.snapshot(EVERYTHING);
+  }
+
+  #proofs(secrets: readonly string[]): string[] {
+    return [...new Set(secrets)].map((secret) => this.store.platform.digest.sha256(secret));
+  }
+
+  #logActor(actor: Actor): LogActor {
+    const { agentId, sessionId, worktreeId } = actor;
+    return {
+      agentId,
+      sessionId,
+      worktreeId,
+      host: this.#host,
+      pid: this.store.platform.processes.self().pid,
+    };
+  }
+}
+
+function accept(outcome: Outcome): Extract<Outcome, { done: true }> {
+  if (!outcome.done) throw errorFrom(outcome.refusal);
+  return outcome;
+}
+
+function grant(outcome: Extract<Outcome, { done: true }>, waitedMs: number): Grant {
+  const { leases, changed, replayed, ended } = outcome;
+  return { leases, changed, replayed, ended, waitedMs };
+}
+
+/** PROTOCOL 8: an id too old to be remembered is refused, never executed again. */
+function checkRequestId(requestId: Ulid, nowMs: number): void {
+  const age = nowMs - ulidTimeMs(requestId);
+  if (Math.abs(age) < MEMORY_MS) return;
+  throw new CotenantError(
+    "E_LIMIT",
+    `request id ${requestId} is ${age > 0 ? "older" : "newer"} than can be remembered (24 h)`,
+    {
+      hint: "look at what the first call did ('cotenant status'), and make a new id for a new operation",
+      data: { request_id: requestId },
+    },
+  );
+}

@@ -1,0 +1,107 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { instantOf, later } from "../kernel/time";
+import type { LogActor } from "../store/envelope";
+import type { Outcome, Store } from "../store/store";
+import type { Place } from "../store/turnstile";
+import type { Wait } from "./contract";
+
+/** Liveness raises no event, so everybody who waits looks again this often. */
+const LOOK_EVERY_MS = 1_000;
+/** A busy log wakes everybody for everything; nobody needs to look more often than this. */
+const LOOK_AT_MOST_EVERY_MS = 15;
+
+/** What a look without the mutex tells a waiter. */
+export interface Look {
+  readonly state: "grantable" | "held" | "queued";
+  readonly nextExpiryMs: number | null;
+}
+
+/**
+ * Waits in the queue until `submit` is granted or the time is up. The watch is armed before each look, so
+ * that nothing that happens between the look and the sleep is missed.
+ */
+export async function waitForTurn(
+  store: Store,
+  actor: LogActor,
+  wait: Wait,
+  submit: (place: Place) => Promise<Outcome>,
+  peek: (place: Place) => Promise<Look>,
+): Promise<{ outcome: Outcome; waitedMs: number }> {
+  const { timers, clock } = store.platform;
+  const startedMs = clock.monotonicMs();
+  const waitedMs = () => clock.monotonicMs() - startedMs;
+  await store.prepare();
+  const bell = new Bell(store);
+  let place: Place = { until: later(instantOf(store.now()), wait.timeoutMs), ticket: null, ahead: 0 };
+  try {
+    for (;;) {
+      const outcome = await submit(place);
+      const submittedMs = waitedMs();
+      if (outcome.done || outcome.queue === null) return { outcome, waitedMs: submittedMs };
+      const moved = place.ticket === null || outcome.queue.ahead !== place.ahead;
+      if (moved) wait.onWait?.({ ahead: outcome.queue.ahead, message: outcome.refusal.message });
+      place = outcome.queue;
+      for (;;) {
+        if (wait.signal?.aborted === true || waitedMs() >= wait.timeoutMs) {
+          await store.leaveQueue(place, actor);
+          throw gaveUp(place, outcome.refusal.message, waitedMs());
+        }
+        bell.reset();
+        const look = await peek(place);
+        if (look.state === "grantable") break;
+        // Behind somebody who may be stopped: whoever holds the mutex keeps the clock of their turn.
+        if (look.state === "queued" && waitedMs() - submittedMs >= LOOK_EVERY_MS) break;
+        const untilExpiryMs = look.nextExpiryMs === null ? LOOK_EVERY_MS : look.nextExpiryMs + 1;
+        await bell.sleep(Math.min(LOOK_EVERY_MS, untilExpiryMs, Math.max(1, wait.timeoutMs - waitedMs())));
+        await timers.sleep(LOOK_AT_MOST_EVERY_MS).done;
+      }
+    }
+  } finally {
+    bell.close();
+  }
+}
+
+/** Rings when the log or the queue changes; a ring between `reset` and `sleep` is not lost. */
+class Bell {
+  readonly #store: Store;
+  readonly #watches: { close(): void }[];
+  #rung = false;
+  #wake: () => void = () => {};
+
+  constructor(store: Store) {
+    this.#store = store;
+    const ring = () => {
+      this.#rung = true;
+      this.#wake();
+    };
+    const { root, queue } = store.layout;
+    this.#watches = [root, queue].map((path) => store.platform.timers.watchDirectory(path, ring));
+  }
+
+  reset(): void {
+    this.#rung = false;
+  }
+
+  async sleep(ms: number): Promise<void> {
+    if (this.#rung) return;
+    const sleep = this.#store.platform.timers.sleep(ms);
+    this.#wake = sleep.wake;
+    await sleep.done;
+    this.#wake = () => {};
+  }
+
+  close(): void {
+    for (const watch of this.#watches) watch.close();
+  }
+}
+
+function gaveUp(place: Place, message: string, waitedMs: number): CotenantError {
+  const position = place.ahead + 1;
+  return new CotenantError(
+    "E_WAIT_TIMEOUT",
+    `waited ${Math.round(waitedMs / 1000)} s as number ${position} in the queue: ${message}`,
+    {
+      data: { position, waited_secs: Math.round(waitedMs / 1000) },
+    },
+  );
+}

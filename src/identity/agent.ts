@@ -1,0 +1,159 @@
+import { readAgentFile } from "../config/agent-file";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import {
+  type AgentId,
+  agentType,
+  parseAgentId,
+  parseSessionId,
+  printable,
+  type SessionId,
+} from "../kernel/ids";
+import { isRefusal } from "../kernel/refusal";
+import type { Digest, Platform } from "../platform/platform";
+import { detectHarness, type Harness, type HarnessName } from "./harness";
+import type { Environment } from "./repository";
+
+export type AgentSource = "flag" | "environment" | "harness" | "agent.toml" | "terminal";
+export type SessionSource = "flag" | "environment" | "harness" | "default";
+
+export interface AgentIdentity {
+  readonly agentId: AgentId;
+  readonly agentFrom: AgentSource;
+  readonly sessionId: SessionId;
+  readonly sessionFrom: SessionSource;
+  readonly harness: Harness | null;
+}
+
+export interface AgentQuestion {
+  readonly platform: Platform;
+  readonly env: Environment;
+  /** Null when there is no home directory; then there is no `agent.toml` either. */
+  readonly home: string | null;
+  readonly isTerminal: boolean;
+  readonly flags?: { readonly agentId?: string | undefined; readonly session?: string | undefined };
+}
+
+const AGENT_VARIABLE = "COTENANT_AGENT_ID";
+const SESSION_VARIABLE = "COTENANT_SESSION_ID";
+
+/** Who is asking, and in which run. The first source that says so decides. */
+export async function resolveAgent(question: AgentQuestion): Promise<AgentIdentity> {
+  const harness = detectHarness(question.env);
+  const { agentId, agentFrom } = await resolveAgentId(question, harness);
+  const type = agentType(agentId);
+  if (harness !== null && (type === "human" || type === "admin"))
+    throw notForHarness(agentId, agentFrom, harness);
+  return { agentId, agentFrom, ...resolveSession(question, harness), harness };
+}
+
+async function resolveAgentId(
+  question: AgentQuestion,
+  harness: Harness | null,
+): Promise<Pick<AgentIdentity, "agentId" | "agentFrom">> {
+  const { platform, env, home, isTerminal, flags } = question;
+  if (flags?.agentId !== undefined) {
+    return { agentId: parse(parseAgentId, flags.agentId, "--agent-id"), agentFrom: "flag" };
+  }
+  if (env[AGENT_VARIABLE]) {
+    return { agentId: parse(parseAgentId, env[AGENT_VARIABLE], AGENT_VARIABLE), agentFrom: "environment" };
+  }
+  // A harness that keeps its session to itself cannot tell two of its agents apart: it is no identity.
+  if (harness !== null && harness.sessionId !== null) {
+    return {
+      agentId: harnessAgentId(platform.digest, harness.name, harness.sessionId),
+      agentFrom: "harness",
+    };
+  }
+  const file = await readAgentFile({ platform, env, home });
+  if (file !== null && file.agentId !== null) return { agentId: file.agentId, agentFrom: "agent.toml" };
+  if (isTerminal && harness === null) {
+    const user = env["USER"] || env["LOGNAME"] || env["USERNAME"] || platform.processes.self().user;
+    return { agentId: humanAgentId(user), agentFrom: "terminal" };
+  }
+  throw nobody(harness);
+}
+
+function resolveSession(
+  { platform, env, flags }: AgentQuestion,
+  harness: Harness | null,
+): Pick<AgentIdentity, "sessionId" | "sessionFrom"> {
+  if (flags?.session !== undefined) {
+    return { sessionId: parse(parseSessionId, flags.session, "--session"), sessionFrom: "flag" };
+  }
+  if (env[SESSION_VARIABLE]) {
+    return {
+      sessionId: parse(parseSessionId, env[SESSION_VARIABLE], SESSION_VARIABLE),
+      sessionFrom: "environment",
+    };
+  }
+  if (harness !== null && harness.sessionId !== null) {
+    return { sessionId: harnessSessionId(platform.digest, harness.sessionId), sessionFrom: "harness" };
+  }
+  return { sessionId: "default" as SessionId, sessionFrom: "default" };
+}
+
+/** The harness's own id where it is one of ours, too; else a hash that is the same every time. */
+export function harnessSessionId(digest: Digest, raw: string): SessionId {
+  const parsed = parseSessionId(raw);
+  return isRefusal(parsed) ? (digest.sha256(raw).slice(0, 32) as SessionId) : parsed;
+}
+
+/** UUIDs of version 7, ULIDs and opencode's ids begin with the time: sessions of one minute would look alike. */
+const BEGINS_WITH_TIME =
+  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|[0-7][0-9A-HJKMNP-TV-Z]{25}|ses_[0-9A-Za-z]{8,})$/i;
+
+/** `agent:<harness>-<8 of the session>`: the same agent again when the session is resumed. */
+export function harnessAgentId(digest: Digest, harness: HarnessName, rawSession: string): AgentId {
+  const session = harnessSessionId(digest, rawSession);
+  const eight = BEGINS_WITH_TIME.test(session) ? session.slice(-8) : session.slice(0, 8);
+  return orThrow(parseAgentId(`agent:${harness}-${eight.replace(/:/g, "-")}`));
+}
+
+export function humanAgentId(user: string): AgentId {
+  // Windows puts the domain before the name; accents are dropped rather than the letters below them.
+  const name = user
+    .slice(user.lastIndexOf("\\") + 1)
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .replace(/[^A-Za-z0-9._@+-]+/g, "-")
+    .replace(/^[^A-Za-z0-9]+|-+$/g, "")
+    .slice(0, 100);
+  return orThrow(parseAgentId(`human:${name === "" ? "unnamed" : name}`));
+}
+
+function parse<T>(parser: (text: string) => T, text: string, from: string): Exclude<T, { refused: true }> {
+  const value = parser(text);
+  if (!isRefusal(value)) return value as Exclude<T, { refused: true }>;
+  throw new CotenantError("E_USAGE", `${from}: ${value.message}`, {
+    ...(value.hint === undefined ? {} : { hint: value.hint }),
+    data: { from, value: printable(text) },
+  });
+}
+
+function nobody(harness: Harness | null): CotenantError {
+  if (harness === null) {
+    return new CotenantError("E_AGENT_ID_REQUIRED", "nobody said who is asking, and this is no terminal", {
+      hint: `run: export ${AGENT_VARIABLE}=agent:your-name (a different name for every agent)`,
+    });
+  }
+  const line = `export ${AGENT_VARIABLE}=agent:${harness.name}-1`;
+  return new CotenantError(
+    "E_AGENT_ID_REQUIRED",
+    `${harness.name} does not say which of its sessions is asking`,
+    {
+      hint: `run: ${line} (a different name for every agent), or give --agent-id`,
+      data: { harness: harness.name },
+    },
+  );
+}
+
+function notForHarness(agentId: AgentId, from: AgentSource, harness: Harness): CotenantError {
+  return new CotenantError(
+    "E_POLICY",
+    `${agentId} is for people, and this command was started by ${harness.name} (the id came from: ${from})`,
+    {
+      hint: `run: export ${AGENT_VARIABLE}=agent:${harness.name}-1, or let a person run the command in a terminal`,
+      data: { agent_id: agentId, source: from, harness: harness.name },
+    },
+  );
+}

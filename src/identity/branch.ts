@@ -1,0 +1,40 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import type { Git } from "../platform/git";
+import type { Platform } from "../platform/platform";
+import { decode, joinPath } from "./path-text";
+
+const HEADS = "refs/heads/";
+/** What reftable leaves in HEAD for programs that read the file. */
+const STAND_IN = "refs/heads/.invalid";
+
+/**
+ * The branch a worktree is on, also before its first commit; null when HEAD is detached. A HEAD outside
+ * `refs/heads/` is named in full.
+ */
+export async function currentBranch(platform: Platform, git: Git, gitDir: string): Promise<string | null> {
+  const head = joinPath(gitDir, "HEAD");
+  // Very old repositories have a symbolic link there, whose target only Git needs to understand.
+  const isFile = (await platform.files.lstat(head))?.kind === "file";
+  const content = isFile ? await platform.files.readFile(head) : null;
+  if (content === null) return askGit(git, gitDir);
+  const ref = /^ref:\s*(\S.*?)\s*$/.exec(decode(content))?.[1];
+  if (ref === undefined) return null;
+  return ref === STAND_IN ? askGit(git, gitDir) : shortName(ref);
+}
+
+async function askGit(git: Git, gitDir: string): Promise<string | null> {
+  const answer = await git.run(["symbolic-ref", "--quiet", "HEAD"], {
+    cwd: gitDir,
+    env: { GIT_DIR: gitDir },
+  });
+  if (answer.status === 0) return shortName(decode(answer.stdout).trimEnd());
+  if (answer.status === 1) return null;
+  throw new CotenantError("E_GIT", `Git cannot read HEAD: ${printable(answer.stderr.trim(), 300)}`, {
+    data: { git_dir: gitDir, status: answer.status },
+  });
+}
+
+function shortName(ref: string): string {
+  return ref.startsWith(HEADS) ? ref.slice(HEADS.length) : ref;
+}

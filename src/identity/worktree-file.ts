@@ -1,0 +1,172 @@
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { parseWorktreeId, type WorktreeId } from "../kernel/ids";
+import { isRefusal } from "../kernel/refusal";
+import type { Files, Platform } from "../platform/platform";
+import { decode, joinPath } from "./path-text";
+
+/** The data plane's directory in every worktree. */
+export const DATA_DIRECTORY = ".cotenant";
+const NAME = "worktree.json";
+const SCHEMA_VERSION = 1;
+const MAX_BYTES = 64 * 1024;
+
+/** What a worktree must never commit. `init` has these lines in the `.gitignore` it writes, too. */
+export const IGNORED_IN_DATA_DIRECTORY = [`/${NAME}*`] as const;
+const OWN_GITIGNORE = [
+  "# Made by cotenant before 'cotenant init': keeps this worktree's own files out of 'git status'.",
+  "/.gitignore",
+  ...IGNORED_IN_DATA_DIRECTORY,
+  "",
+].join("\n");
+
+export interface WorktreeIdentity {
+  readonly worktreeId: WorktreeId;
+  /** The branch when the file was written, for people; `currentBranch` knows the present one. */
+  readonly branch: string | null;
+  readonly root: string;
+  readonly createdAt: string;
+  readonly relocatedAt: string | null;
+}
+
+export type WorktreeFile =
+  | { readonly kind: "missing" }
+  | { readonly kind: "damaged"; readonly why: string }
+  | { readonly kind: "whole"; readonly identity: WorktreeIdentity };
+
+export function worktreeFilePath(root: string): string {
+  return joinPath(joinPath(root, DATA_DIRECTORY), NAME);
+}
+
+export async function readWorktreeFile(files: Files, root: string): Promise<WorktreeFile> {
+  const path = worktreeFilePath(root);
+  let bytes: Uint8Array | null;
+  try {
+    bytes = await files.readFile(path);
+  } catch (error) {
+    if ((error as { code?: unknown })?.code === "EISDIR")
+      return { kind: "damaged", why: "it is a directory" };
+    throw fileFailure(error, "reading the worktree's identity", path);
+  }
+  if (bytes === null) return { kind: "missing" };
+  if (bytes.length > MAX_BYTES) return { kind: "damaged", why: "it is too large" };
+  let record: Record<string, unknown>;
+  try {
+    record = JSON.parse(decode(bytes)) as Record<string, unknown>;
+  } catch {
+    return { kind: "damaged", why: "it is not JSON" };
+  }
+  if (typeof record !== "object" || record === null) return { kind: "damaged", why: "it is not an object" };
+  const version = record["schema_version"];
+  if (typeof version === "number" && version > SCHEMA_VERSION) throw newer(path, version);
+  const identity = version === SCHEMA_VERSION ? identityFrom(record) : null;
+  return identity === null
+    ? { kind: "damaged", why: "fields are missing or wrong" }
+    : { kind: "whole", identity };
+}
+
+function identityFrom(record: Record<string, unknown>): WorktreeIdentity | null {
+  const { worktree_id: id, branch, root, created_at: createdAt, relocated_at: relocatedAt } = record;
+  const worktreeId = typeof id === "string" ? parseWorktreeId(id) : null;
+  if (worktreeId === null || isRefusal(worktreeId)) return null;
+  if (typeof root !== "string" || typeof createdAt !== "string") return null;
+  return {
+    worktreeId,
+    branch: typeof branch === "string" ? branch : null,
+    root,
+    createdAt,
+    relocatedAt: typeof relocatedAt === "string" ? relocatedAt : null,
+  };
+}
+
+function newer(path: string, version: number): CotenantError {
+  return new CotenantError(
+    "E_SCHEMA_NEWER",
+    `${path} has schema ${version}; this cotenant knows ${SCHEMA_VERSION}`,
+    {
+      data: { path, found: version, known: SCHEMA_VERSION },
+    },
+  );
+}
+
+/** Whole or not at all: written beside, synced, renamed, and the directory synced. */
+export async function writeWorktreeFile(platform: Platform, identity: WorktreeIdentity): Promise<void> {
+  const { files } = platform;
+  const path = worktreeFilePath(identity.root);
+  try {
+    const modes = await prepareDirectory(platform, identity.root);
+    const record = {
+      schema_version: SCHEMA_VERSION,
+      worktree_id: identity.worktreeId,
+      branch: identity.branch,
+      root: identity.root,
+      created_at: identity.createdAt,
+      ...(identity.relocatedAt === null ? {} : { relocated_at: identity.relocatedAt }),
+    };
+    await replaceFile(platform, path, `${JSON.stringify(record, null, 2)}\n`, modes.file);
+    await files.syncDirectory(joinPath(identity.root, DATA_DIRECTORY));
+  } catch (error) {
+    throw fileFailure(error, "writing the worktree's identity", path);
+  }
+}
+
+/** Moves a damaged file out of the way; its name is ignored by Git like the file itself. */
+export async function setAside(platform: Platform, root: string): Promise<string> {
+  const path = worktreeFilePath(root);
+  const aside = `${path}.damaged-${platform.clock.wallMs()}`;
+  try {
+    await platform.files.rename(path, aside);
+  } catch (error) {
+    // Another process of ours was faster.
+    if ((error as { code?: unknown })?.code !== "ENOENT") {
+      throw fileFailure(error, "setting aside a damaged file", path);
+    }
+  }
+  return aside;
+}
+
+interface Modes {
+  readonly directory: number;
+  readonly file: number;
+}
+
+/** Files of the data plane are as open as the worktree they are in. */
+async function prepareDirectory(platform: Platform, root: string): Promise<Modes> {
+  const { files } = platform;
+  const rootMode = ((await files.stat(root))?.mode ?? 0o700) & 0o777;
+  const modes = { directory: rootMode | 0o700, file: (rootMode & 0o666) | 0o600 };
+  const directory = joinPath(root, DATA_DIRECTORY);
+  if (await files.makeDirectory(directory, modes.directory)) await files.syncDirectory(root);
+  // A repository could commit a link there and have us write wherever it likes.
+  else if ((await files.lstat(directory))?.kind !== "directory") {
+    throw new CotenantError("E_PATH_ESCAPE", `${directory} is not a directory of this worktree`, {
+      hint: "remove the symbolic link or file of that name",
+      data: { path: directory },
+    });
+  }
+  const gitignore = joinPath(directory, ".gitignore");
+  // Missing also when a process died between the two steps; what `init` or a person wrote stays.
+  if ((await files.lstat(gitignore)) === null) {
+    await replaceFile(platform, gitignore, OWN_GITIGNORE, modes.file);
+  }
+  return modes;
+}
+
+async function replaceFile(platform: Platform, path: string, text: string, mode: number): Promise<void> {
+  const { files } = platform;
+  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const temporary = joinPath(path.slice(0, path.lastIndexOf("/")), `${NAME}.new-${suffix}`);
+  const data = new TextEncoder().encode(text);
+  const fd = await files.open(temporary, "create", mode);
+  try {
+    try {
+      for (let done = 0; done < data.length; ) done += await files.writeAt(fd, data.subarray(done), done);
+      await files.sync(fd);
+    } finally {
+      await files.close(fd);
+    }
+    await files.rename(temporary, path);
+  } catch (error) {
+    await files.unlink(temporary);
+    throw error;
+  }
+}

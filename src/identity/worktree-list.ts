@@ -1,0 +1,68 @@
+import { CotenantError } from "../errors/cotenant-error";
+import type { WorktreeId } from "../kernel/ids";
+import type { Git } from "../platform/git";
+import type { Platform } from "../platform/platform";
+import { currentBranch } from "./branch";
+import { decode, joinPath, parentOf, resolveFrom } from "./path-text";
+import type { Repository } from "./repository-shape";
+import { readWorktreeIdentity, type WorktreePlace } from "./worktree";
+
+export interface WorktreeEntry {
+  readonly root: string;
+  readonly gitDir: string;
+  readonly branch: string | null;
+  /** Null for a worktree that is gone, or whose identity a newer cotenant wrote. */
+  readonly worktreeId: WorktreeId | null;
+  /** False when the directory is gone and `git worktree prune` would forget it. */
+  readonly exists: boolean;
+  readonly isMain: boolean;
+}
+
+/** All worktrees of the repository, the main one first, without asking Git. */
+export async function listWorktrees(
+  platform: Platform,
+  git: Git,
+  repository: Repository,
+): Promise<WorktreeEntry[]> {
+  const { commonDir, mainWorktreeRoot } = repository;
+  const entries: WorktreeEntry[] = [];
+  if (mainWorktreeRoot !== null) {
+    entries.push(await describe(platform, git, mainWorktreeRoot, commonDir, commonDir));
+  }
+  const directory = joinPath(commonDir, "worktrees");
+  for (const name of ((await platform.files.readDirectory(directory)) ?? []).sort()) {
+    const gitDir = joinPath(directory, name);
+    const pointer = await platform.files.readFile(joinPath(gitDir, "gitdir"));
+    // Without it Git does not list the worktree either.
+    if (pointer === null) continue;
+    const dotGit = resolveFrom(gitDir, decode(pointer).replace(/[\r\n]+$/, ""));
+    entries.push(await describe(platform, git, parentOf(dotGit) ?? "/", gitDir, commonDir));
+  }
+  return entries;
+}
+
+async function describe(
+  platform: Platform,
+  git: Git,
+  recordedRoot: string,
+  gitDir: string,
+  commonDir: string,
+): Promise<WorktreeEntry> {
+  const { files } = platform;
+  const isMain = gitDir === commonDir;
+  const exists = (await files.lstat(isMain ? recordedRoot : joinPath(recordedRoot, ".git"))) !== null;
+  const root = (exists ? await files.realPath(recordedRoot) : null) ?? recordedRoot;
+  const branch = await currentBranch(platform, git, gitDir);
+  const worktreeId = exists ? await idOf(platform, git, { worktreeRoot: root, gitDir, commonDir }) : null;
+  return { root, gitDir, branch, worktreeId, exists, isMain };
+}
+
+/** One worktree's newer or unreadable file must not hide the others. */
+async function idOf(platform: Platform, git: Git, place: WorktreePlace): Promise<WorktreeId | null> {
+  try {
+    return (await readWorktreeIdentity(platform, git, place)).identity.worktreeId;
+  } catch (error) {
+    if (error instanceof CotenantError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,59 @@
+import { CotenantError } from "../errors/cotenant-error";
+import type { Later } from "./platform";
+
+export interface GitOptions {
+  readonly cwd: string;
+  readonly input?: Uint8Array | string;
+  /** 10 s unless told. */
+  readonly timeoutMs?: number;
+  /** The only `GIT_*` variables Git will see: everything inherited is scrubbed. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface GitResult {
+  readonly status: number;
+  readonly stdout: Uint8Array;
+  readonly stderr: string;
+}
+
+/**
+ * A Git child process. A non-zero status is an answer, not a failure. What throws is Git that cannot be run
+ * (`E_GIT_TOO_OLD`), that does not end (`E_GIT_TIMEOUT`), or that says more than can be held (`E_GIT`).
+ */
+export interface Git {
+  run(args: readonly string[], options: GitOptions): Later<GitResult>;
+}
+
+export const DEFAULT_GIT_TIMEOUT_MS = 10_000;
+const OLDEST = { major: 2, minor: 38 } as const;
+
+export interface GitVersion {
+  readonly major: number;
+  readonly minor: number;
+  readonly text: string;
+}
+
+/** Reads `git version 2.39.5 (Apple Git-154)` and its relatives. */
+export function parseGitVersion(line: string): GitVersion | null {
+  const found = /^git version ((\d+)\.(\d+)\S*)/.exec(line.trim());
+  return found === null ? null : { text: found[1]!, major: Number(found[2]), minor: Number(found[3]) };
+}
+
+export async function requireRecentGit(git: Git, cwd: string): Promise<GitVersion> {
+  const { stdout } = await git.run(["version"], { cwd });
+  const line = new TextDecoder().decode(stdout).trim();
+  const version = parseGitVersion(line);
+  if (version === null) {
+    throw new CotenantError("E_GIT_TOO_OLD", `cannot tell which Git this is: "${line.slice(0, 100)}"`, {
+      data: { answer: line.slice(0, 200) },
+    });
+  }
+  const recent =
+    version.major > OLDEST.major || (version.major === OLDEST.major && version.minor >= OLDEST.minor);
+  if (recent) return version;
+  throw new CotenantError(
+    "E_GIT_TOO_OLD",
+    `Git ${version.text} is too old: cotenant needs ${OLDEST.major}.${OLDEST.minor} or newer`,
+    { data: { found: version.text, needed: `${OLDEST.major}.${OLDEST.minor}` } },
+  );
+}

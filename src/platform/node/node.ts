@@ -1,0 +1,97 @@
+import * as fs from "node:fs";
+import { makeClockId } from "../../kernel/time";
+import type { Clock, Compression, Digest, Platform, Random, Sleep, Timers } from "../platform";
+import { NodeFiles } from "./files";
+import { NodeLocks } from "./locks";
+import { bootId, NodeProcesses, namespace } from "./processes";
+
+type Crypto = typeof import("node:crypto");
+let crypto: Crypto | undefined;
+/** Costs two milliseconds: only for commands that need it. */
+function loadCrypto(): Crypto {
+  crypto ??= require("node:crypto") as Crypto;
+  return crypto;
+}
+
+class NodeClock implements Clock {
+  #clockId: string | undefined;
+
+  wallMs(): number {
+    return Date.now();
+  }
+
+  monotonicMs(): number {
+    const [seconds, nanoseconds] = process.hrtime();
+    return seconds * 1000 + Math.floor(nanoseconds / 1e6);
+  }
+
+  clockId(): string {
+    this.#clockId ??= makeClockId(bootId(), namespace("time"));
+    return this.#clockId;
+  }
+}
+
+class NodeRandom implements Random {
+  bytes(length: number): Uint8Array {
+    return loadCrypto().randomBytes(length);
+  }
+}
+
+class NodeDigest implements Digest {
+  sha256(data: string | Uint8Array): string {
+    const c = loadCrypto();
+    // `hash` came with Node 20.12 and saves making an object per line.
+    return typeof c.hash === "function"
+      ? c.hash("sha256", data, "hex")
+      : c.createHash("sha256").update(data).digest("hex");
+  }
+}
+
+class NodeCompression implements Compression {
+  pack(data: Uint8Array): Uint8Array {
+    return (require("node:zlib") as typeof import("node:zlib")).gzipSync(data);
+  }
+
+  unpack(data: Uint8Array): Uint8Array {
+    return (require("node:zlib") as typeof import("node:zlib")).gunzipSync(data);
+  }
+}
+
+class NodeTimers implements Timers {
+  sleep(ms: number): Sleep {
+    let wake = () => {};
+    const done = new Promise<void>((resolve) => {
+      // Node fires at once when asked for more than it can count.
+      const timer = setTimeout(resolve, Math.min(ms, 0x7fff_ffff));
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    return { done, wake: () => wake() };
+  }
+
+  watchDirectory(path: string, notify: () => void): { close(): void } {
+    try {
+      const watcher = fs.watch(path, { persistent: false }, notify);
+      watcher.on("error", () => {});
+      return { close: () => watcher.close() };
+    } catch {
+      // No watches left, or none here: callers poll as well.
+      return { close: () => {} };
+    }
+  }
+}
+
+export function nodePlatform(): Platform {
+  return {
+    clock: new NodeClock(),
+    files: new NodeFiles(),
+    locks: new NodeLocks(),
+    processes: new NodeProcesses(),
+    random: new NodeRandom(),
+    digest: new NodeDigest(),
+    timers: new NodeTimers(),
+    compression: new NodeCompression(),
+  };
+}

@@ -1,0 +1,140 @@
+import * as fs from "node:fs";
+import * as os from "node:os";
+import { sameProcessSpace } from "../liveness";
+import type { Liveness, Processes, ProcessIdentity } from "../platform";
+
+/** What one look at a process tells. `startTime` is empty when it could not be read. */
+interface Sighting {
+  readonly startTime: string;
+  readonly ended: boolean;
+}
+
+export class NodeProcesses implements Processes {
+  #self: ProcessIdentity | undefined;
+  #machineId: string | undefined;
+
+  host(): string {
+    return os.hostname();
+  }
+
+  machineId(): string {
+    this.#machineId ??= readMachineId();
+    return this.#machineId;
+  }
+
+  self(): ProcessIdentity {
+    this.#self ??= this.#identity(process.pid, look(process.pid)?.startTime ?? "");
+    return this.#self;
+  }
+
+  identify(pid: number): ProcessIdentity | null {
+    const seen = look(pid);
+    return seen === null || seen.ended ? null : this.#identity(pid, seen.startTime);
+  }
+
+  liveness(holder: ProcessIdentity): Liveness {
+    const space = sameProcessSpace(holder, this.self());
+    if (space !== "same") return space;
+    try {
+      process.kill(holder.pid, 0);
+    } catch (error) {
+      // EPERM: it is there and belongs to somebody else. Anything but "no such process" proves nothing.
+      if ((error as NodeJS.ErrnoException).code === "ESRCH") return "dead";
+    }
+    const seen = look(holder.pid);
+    if (seen === null) return "alive";
+    if (seen.ended) return "dead";
+    const reused = seen.startTime !== "" && holder.startTime !== "" && seen.startTime !== holder.startTime;
+    return reused ? "dead" : "alive";
+  }
+
+  #identity(pid: number, startTime: string): ProcessIdentity {
+    return {
+      machineId: this.machineId(),
+      bootId: bootId(),
+      pidNamespace: namespace("pid"),
+      timeNamespace: namespace("time"),
+      user: process.getuid === undefined ? os.userInfo().username : String(process.getuid()),
+      pid,
+      startTime,
+    };
+  }
+}
+
+let cachedBootId: string | undefined;
+
+export function bootId(): string {
+  cachedBootId ??= readBootId();
+  return cachedBootId;
+}
+
+function readBootId(): string {
+  if (process.platform === "linux") return fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  if (process.platform === "darwin")
+    return command("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"]).trim();
+  // Seconds of the boot, rounded: equal within a boot, different after the next.
+  return `boot-${Math.round((Date.now() / 1000 - os.uptime()) / 10)}`;
+}
+
+/** Empty where there are no such namespaces; never equal to anything where they cannot be read. */
+export function namespace(kind: "pid" | "time"): string {
+  if (process.platform !== "linux") return "";
+  try {
+    return /\[(\d+)\]/.exec(fs.readlinkSync(`/proc/self/ns/${kind}`))?.[1] ?? "";
+  } catch (error) {
+    // Kernels before 5.6 have no time namespaces.
+    return kind === "time" && (error as NodeJS.ErrnoException).code === "ENOENT" ? "" : "unreadable";
+  }
+}
+
+/** Empty when the machine has no id; then an earlier boot cannot be told from another machine. */
+function readMachineId(): string {
+  if (process.platform === "linux") {
+    for (const file of ["/etc/machine-id", "/var/lib/dbus/machine-id"]) {
+      try {
+        const id = fs.readFileSync(file, "utf8").trim();
+        if (/^[0-9a-f]{32}$/.test(id)) return id;
+      } catch {}
+    }
+    return "";
+  }
+  if (process.platform === "darwin") {
+    const found = /"IOPlatformUUID" = "([^"]+)"/.exec(
+      command("/usr/sbin/ioreg", ["-rd1", "-c", "IOPlatformExpertDevice"]),
+    );
+    return found?.[1] ?? "";
+  }
+  return "";
+}
+
+function look(pid: number): Sighting | null {
+  if (process.platform === "linux") return lookInProc(pid);
+  if (process.platform === "darwin") return lookWithPs(pid);
+  return null;
+}
+
+function lookInProc(pid: number): Sighting | null {
+  let text: string;
+  try {
+    text = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
+  } catch {
+    return null;
+  }
+  // The name in parentheses may hold spaces and parentheses of its own; fields 3 (state) and 22 (start) follow.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return { startTime: fields[19] ?? "", ended: fields[0] === "Z" || fields[0] === "X" };
+}
+
+function lookWithPs(pid: number): Sighting | null {
+  const line = command("/bin/ps", ["-o", "stat=,lstart=", "-p", String(pid)]).trim();
+  if (line === "") return null;
+  const space = line.search(/\s/);
+  return { startTime: line.slice(space).trim(), ended: line.startsWith("Z") };
+}
+
+/** Empty when it failed: the caller then knows nothing, which is always safe. */
+function command(file: string, args: string[]): string {
+  const { spawnSync } = require("node:child_process") as typeof import("node:child_process");
+  const done = spawnSync(file, args, { encoding: "utf8", timeout: 2_000, env: { LC_ALL: "C", TZ: "UTC" } });
+  return done.status === 0 ? done.stdout : "";
+}

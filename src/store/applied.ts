@@ -1,0 +1,133 @@
+import type { FencingToken } from "../kernel/ids";
+import type { Descriptor, Digest, FileStat, Files } from "../platform/platform";
+import type { Layout, Modes } from "./layout";
+import type { Head } from "./replay";
+import { seal, unseal } from "./sealed";
+import { count, object, text } from "./wire";
+
+/**
+ * How far into the log the index reaches, in which boot, and what the log's file looked like then. As long
+ * as nothing but growth has happened to the file since, the chain below need not be read again (PROTOCOL 6).
+ */
+export interface Applied {
+  readonly bootId: string;
+  readonly head: Head;
+  readonly inode: number;
+  readonly mtimeMs: number;
+  /** How many leases the index holds, per kind of key: a tree that should not be empty and is gone shows. */
+  readonly entries: Readonly<Partial<Record<string, number>>>;
+}
+
+export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied | null {
+  const value = bytes === null ? null : unseal(digest, bytes);
+  if (value === null) return null;
+  try {
+    return {
+      bootId: text(value, "boot_id"),
+      head: {
+        segment: count(value, "segment"),
+        offset: count(value, "offset"),
+        sequence: count(value, "sequence"),
+        sum: text(value, "sum"),
+        nextToken: count(value, "next_token") as FencingToken,
+        checkpointEnd: count(value, "checkpoint_end"),
+      },
+      inode: count(value, "inode"),
+      mtimeMs: Number(value["mtime_ms"]),
+      entries: object(value["entries"]) as Readonly<Record<string, number>>,
+    };
+  } catch {
+    return null;
+  }
+}
+
+function encodeApplied(digest: Digest, applied: Applied): Uint8Array {
+  const { head } = applied;
+  return seal(digest, {
+    schema_version: 1,
+    boot_id: applied.bootId,
+    segment: head.segment,
+    offset: head.offset,
+    sequence: head.sequence,
+    sum: head.sum,
+    next_token: head.nextToken,
+    checkpoint_end: head.checkpointEnd,
+    inode: applied.inode,
+    mtime_ms: applied.mtimeMs,
+    entries: applied.entries,
+  });
+}
+
+/** Nothing but growth has happened to the file since. */
+export function isContinued(applied: Applied, stat: FileStat, bootId: string): boolean {
+  if (applied.bootId !== bootId || applied.inode !== stat.inode) return false;
+  return stat.size === applied.head.offset
+    ? stat.mtimeMs === applied.mtimeMs
+    : stat.size > applied.head.offset;
+}
+
+/** A file of fixed size that is rewritten in place, kept open between writes. */
+export class SmallFile {
+  readonly #files: Files;
+  readonly #path: string;
+  readonly #mode: number;
+  #fd: Descriptor | null = null;
+
+  constructor(files: Files, path: string, mode: number) {
+    this.#files = files;
+    this.#path = path;
+    this.#mode = mode;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#fd ??= await this.#files.open(this.#path, "update-or-create", this.#mode);
+    const written = await this.#files.writeAt(this.#fd, bytes, 0);
+    if (written !== bytes.length) throw Object.assign(new Error("short write"), { code: "ENOSPC" });
+  }
+
+  /** The path may name another file by now, or none. */
+  async reopen(): Promise<void> {
+    if (this.#fd !== null) await this.#files.close(this.#fd);
+    this.#fd = null;
+  }
+}
+
+/** `applied`, remembering what it last said: mostly it says the same as before. */
+export class AppliedFile {
+  readonly #files: Files;
+  readonly #digest: Digest;
+  readonly #path: string;
+  readonly #file: SmallFile;
+  #last: { bytes: Uint8Array; applied: Applied } | null = null;
+
+  constructor(files: Files, digest: Digest, layout: Layout, modes: Modes) {
+    this.#files = files;
+    this.#digest = digest;
+    this.#path = layout.applied;
+    this.#file = new SmallFile(files, layout.applied, modes.file);
+  }
+
+  async read(): Promise<Applied | null> {
+    const bytes = await this.#files.readFile(this.#path);
+    if (bytes === null) return null;
+    if (this.#last !== null && sameBytes(bytes, this.#last.bytes)) return this.#last.applied;
+    const applied = decodeApplied(this.#digest, bytes);
+    this.#last = applied === null ? null : { bytes, applied };
+    return applied;
+  }
+
+  async write(applied: Applied): Promise<void> {
+    const bytes = encodeApplied(this.#digest, applied);
+    this.#last = null;
+    await this.#file.write(bytes);
+    this.#last = { bytes, applied };
+  }
+
+  reopen(): Promise<void> {
+    return this.#file.reopen();
+  }
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}

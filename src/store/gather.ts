@@ -1,0 +1,104 @@
+import type { Command, LeaseRef } from "../kernel/commands";
+import { type Extent, keysConflict } from "../kernel/conflicts";
+import type { LeaseId } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import { type Ended, effectiveReach, type Lease, type Slot, sameParty, slotOf } from "../kernel/lease";
+import { type Ticket, wantsSame } from "../kernel/tickets";
+import type { Now } from "../kernel/time";
+import { type Liveness, standing, type ValidityRules } from "../kernel/validity";
+import type { Platform } from "../platform/platform";
+import type { IndexTree } from "./index-tree";
+import type { Overlay } from "./overlay";
+
+/** Which part of the view a command's decision can depend on. */
+export interface Needs {
+  readonly extents: readonly Extent[];
+  readonly refs: readonly LeaseRef[];
+  readonly indefinite: boolean;
+  readonly everything: boolean;
+  /** A lease that settles the matter alone, so that a walk below a large directory may stop. */
+  readonly enough: (lease: Lease) => boolean;
+}
+
+const NOTHING: Needs = { extents: [], refs: [], indefinite: false, everything: false, enough: () => false };
+export const EVERYTHING: Needs = { ...NOTHING, everything: true };
+
+export function needsOf(command: Command, tickets: readonly Ticket[], now: Now, rules: ValidityRules): Needs {
+  switch (command.kind) {
+    case "acquire": {
+      const { actor } = command;
+      const wanted = command.keys.map(({ key, reach }) => ({ key, reach: effectiveReach(key, reach) }));
+      const rivals = tickets.filter((ticket) =>
+        wantsSame(ticket, { keys: wanted, worktreeId: actor.worktreeId }),
+      );
+      return {
+        ...NOTHING,
+        extents: [
+          ...wanted.map((extent) => ({ ...extent, worktreeId: actor.worktreeId })),
+          ...rivals.flatMap((t) => t.keys.map((k) => ({ ...k, worktreeId: t.worktreeId }))),
+        ],
+        indefinite: command.bind === "ttl" && command.ttlSecs === 0,
+        enough: (lease) =>
+          !command.steal &&
+          lease.bind === "ttl" &&
+          lease.secretHash !== null &&
+          !sameParty(lease, actor) &&
+          wanted.some(({ key }) => keysConflict(key, lease.key)) &&
+          standing(lease, now, "unknown", rules) === "valid",
+      };
+    }
+    case "transfer":
+      return { ...NOTHING, refs: [command.lease] };
+    case "gc":
+      return EVERYTHING;
+    default:
+      return { ...NOTHING, refs: command.leases };
+  }
+}
+
+/** The leases a decision needs, as the index and what lies over it say. */
+export async function gather(index: IndexTree, needs: Needs, overlay: Overlay): Promise<Map<Slot, Lease>> {
+  const found = new Map<Slot, Lease>();
+  const add = (leases: Iterable<Lease>) => {
+    for (const lease of leases) found.set(slotOf(lease), lease);
+  };
+  if (needs.everything) for await (const lease of index.all()) found.set(slotOf(lease), lease);
+  for (const extent of needs.extents) add(await index.conflicting(extent, needs.enough));
+  for (const ref of needs.refs) add(await named(index, ref));
+  if (needs.indefinite) add(await index.indefinite());
+  overlay.layOver(found);
+  return found;
+}
+
+async function named(index: IndexTree, ref: LeaseRef): Promise<Lease[]> {
+  if (ref.key !== null) return index.onKey(ref.key as LeaseKey);
+  // Only an id: somebody else's lease, named by a person. Rare enough to look at all of them.
+  for await (const lease of index.all()) if (lease.leaseId === ref.leaseId) return [lease];
+  return [];
+}
+
+export async function gatherEndings(
+  index: IndexTree,
+  needs: Needs,
+  overlay: Overlay,
+): Promise<Map<LeaseId, Ended>> {
+  const found = new Map<LeaseId, Ended>();
+  for (const { leaseId } of needs.refs) {
+    if (leaseId === null) continue;
+    const record = overlay.endings.get(leaseId) ?? (await index.ending(leaseId));
+    if (record !== null && record !== undefined) found.set(leaseId, record.ended);
+  }
+  return found;
+}
+
+/** Asked only where it matters: for leases bound to a process. */
+export async function livenessOf(
+  platform: Platform,
+  leases: Iterable<Lease>,
+): Promise<Map<LeaseId, Liveness>> {
+  const found = new Map<LeaseId, Liveness>();
+  for (const lease of leases) {
+    if (lease.bind === "process") found.set(lease.leaseId, await platform.processes.liveness(lease.holder));
+  }
+  return found;
+}

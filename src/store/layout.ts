@@ -1,0 +1,76 @@
+/** Where everything of the control plane lives. One place knows the names. */
+export interface Layout {
+  readonly root: string;
+  readonly log: string;
+  readonly nextLog: string;
+  readonly archive: string;
+  readonly index: string;
+  readonly applied: string;
+  readonly synced: string;
+  readonly queue: string;
+  readonly locks: string;
+  readonly mutex: string;
+  readonly syncFailed: string;
+  readonly secrets: string;
+  readonly heartbeat: string;
+  readonly flatIndex: string;
+  readonly allowNetwork: string;
+}
+
+export function layoutOf(controlDirectory: string): Layout {
+  const at = (name: string) => `${controlDirectory}/${name}`;
+  return {
+    root: controlDirectory,
+    log: at("claims.jsonl"),
+    nextLog: at("claims.jsonl.next"),
+    archive: at("archive"),
+    index: at("index"),
+    applied: at("index/applied"),
+    synced: at("index/synced"),
+    queue: at("queue"),
+    locks: at("locks"),
+    mutex: at("locks/claims.lock"),
+    syncFailed: at("locks/sync-failed"),
+    secrets: at("secrets"),
+    heartbeat: at("heartbeat"),
+    flatIndex: at("claims.index.json"),
+    allowNetwork: at("allow-network-fs"),
+  };
+}
+
+export interface Modes {
+  readonly file: number;
+  readonly directory: number;
+}
+
+export const PRIVATE: Modes = { file: 0o600, directory: 0o700 };
+
+/** The modes Git itself would give under `core.sharedRepository`. Secrets stay private whatever it says. */
+export function modesFor(sharedRepository: string | null): Modes {
+  const value = (sharedRepository ?? "umask").toLowerCase();
+  if (["group", "true", "yes", "on", "1"].includes(value)) return { file: 0o660, directory: 0o2770 };
+  if (["all", "world", "everybody", "2"].includes(value)) return { file: 0o664, directory: 0o2775 };
+  if (/^0[0-7]{3}$/.test(value)) {
+    const file = (Number.parseInt(value, 8) | 0o600) & 0o666;
+    // A directory that may be read may be entered.
+    return { file, directory: 0o2000 | file | 0o700 | ((file & 0o444) >> 2) };
+  }
+  return PRIVATE;
+}
+
+/**
+ * One path segment as a file name of ours. Readable where it can be; `%` is always escaped, so that the
+ * names we add ourselves (`%…`, `meta.json`, `meta@….json`) can never be met by a repository's file names.
+ */
+export function escapeSegment(segment: string, hash: (text: string) => string): string {
+  let name = segment.replace(/[%/\\:*?"<>|\x00-\x1f\x7f]/g, percent);
+  if (/^meta[.@]/i.test(name)) name = percent(name[0]!) + name.slice(1);
+  // Names that cannot be, or that some file systems swallow.
+  if (/^\.{1,2}$/.test(name) || /[. ]$/.test(name)) name = name.slice(0, -1) + percent(name.at(-1)!);
+  const tooLong = new TextEncoder().encode(name).length > 240;
+  return tooLong ? `%h${hash(segment).slice(0, 40)}` : name;
+}
+
+function percent(char: string): string {
+  return `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`;
+}

@@ -1,0 +1,88 @@
+import { fileFailure } from "../errors/cotenant-error";
+import type { Descriptor, FileStat, Files } from "../platform/platform";
+import type { Layout, Modes } from "./layout";
+
+/** Keeps a descriptor open, whatever happens to the log meanwhile, until whoever syncs it is done. */
+export interface Pin {
+  readonly fd: Descriptor;
+  release(): Promise<void>;
+}
+
+interface OpenLog {
+  readonly fd: Descriptor;
+  readonly inode: number;
+  pins: number;
+  detached: boolean;
+}
+
+/** The current segment, opened for appending. Used under the mutex only. */
+export class LogFile {
+  readonly #files: Files;
+  readonly #layout: Layout;
+  readonly #modes: Modes;
+  #open: OpenLog | null = null;
+
+  constructor(files: Files, layout: Layout, modes: Modes) {
+    this.#files = files;
+    this.#layout = layout;
+    this.#modes = modes;
+  }
+
+  /** Null when there is no log yet. Reopens after a rotation: the old descriptor leads into the archive. */
+  async attach(): Promise<{ fd: Descriptor; stat: FileStat } | null> {
+    const named = await this.#files.stat(this.#layout.log);
+    if (named === null) {
+      await this.detach();
+      return null;
+    }
+    if (this.#open !== null && this.#open.inode !== named.inode) await this.detach();
+    if (this.#open === null) {
+      const fd = await this.#files.open(this.#layout.log, "append", this.#modes.file);
+      this.#open = { fd, inode: (await this.#files.fstat(fd)).inode, pins: 0, detached: false };
+      if (this.#open.inode !== named.inode) return this.attach();
+    }
+    return { fd: this.#open.fd, stat: named };
+  }
+
+  pin(): Pin {
+    const open = this.#open!;
+    open.pins++;
+    const release = async () => {
+      open.pins--;
+      if (open.detached && open.pins === 0) await this.#files.close(open.fd);
+    };
+    return { fd: open.fd, release };
+  }
+
+  async detach(): Promise<void> {
+    const open = this.#open;
+    this.#open = null;
+    if (open === null) return;
+    open.detached = true;
+    if (open.pins === 0) await this.#files.close(open.fd);
+  }
+
+  /** All of it, or none of it: a short write (disk full) is cut back before anything else happens. */
+  async append(fd: Descriptor, text: string, size: number): Promise<void> {
+    const bytes = new TextEncoder().encode(text);
+    let written = 0;
+    try {
+      while (written < bytes.length) {
+        const taken = await this.#files.append(fd, bytes.subarray(written));
+        if (taken === 0) throw Object.assign(new Error("nothing was written"), { code: "ENOSPC" });
+        written += taken;
+      }
+    } catch (error) {
+      await this.#cutBack(fd, size);
+      throw fileFailure(error, "appending to the log", this.#layout.log);
+    }
+  }
+
+  async #cutBack(fd: Descriptor, size: number): Promise<void> {
+    try {
+      await this.#files.truncate(fd, size);
+    } catch {
+      // What is left is an unacknowledged tail; the next writer sets it aside.
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import type { Descriptor, Platform } from "../platform/platform";
+import type { Layout, Modes } from "./layout";
+
+/** Who to look for when the mutex stays taken. Only ever read by people. */
+export interface MutexMetadata {
+  readonly pid: number;
+  readonly host: string;
+  readonly agentId: string;
+  readonly doing: string;
+}
+
+const METADATA_BYTES = 512;
+
+/**
+ * The store's critical section: an operating-system lock on a file that is never deleted or renamed. It dies
+ * with its process. Held for milliseconds; never over the network, a wait, or a Git command.
+ */
+export class Mutex {
+  readonly #platform: Platform;
+  readonly #layout: Layout;
+  readonly #modes: Modes;
+  readonly #busyTimeoutMs: number;
+  #fd: Descriptor | null = null;
+  /** A wait that outlived its caller: a thread is still in it, and the next caller takes it over. */
+  #unfinished: Promise<void> | null = null;
+  /** One door per process: an OS lock excludes processes, not callers (PROTOCOL 1). */
+  #door: Promise<unknown> = Promise.resolve();
+
+  constructor(platform: Platform, layout: Layout, modes: Modes, busyTimeoutMs: number) {
+    this.#platform = platform;
+    this.#layout = layout;
+    this.#modes = modes;
+    this.#busyTimeoutMs = busyTimeoutMs;
+  }
+
+  hold<T>(who: MutexMetadata, body: () => Promise<T>): Promise<T> {
+    const turn = this.#door.then(async () => {
+      await this.#lock(who);
+      try {
+        return await body();
+      } finally {
+        await this.#unlock();
+      }
+    });
+    this.#door = turn.catch(() => {});
+    return turn;
+  }
+
+  /** Who wrote the metadata last. It may have left since. */
+  async metadata(): Promise<Record<string, unknown> | null> {
+    const bytes = await this.#platform.files.readFile(this.#layout.mutex);
+    if (bytes === null) return null;
+    try {
+      return JSON.parse(new TextDecoder().decode(bytes)) as Record<string, unknown>;
+    } catch {
+      return null;
+    }
+  }
+
+  async #lock(who: MutexMetadata): Promise<void> {
+    const { files, locks } = this.#platform;
+    for (let attempt = 0; attempt < 100; attempt++) {
+      if (this.#fd === null) {
+        try {
+          this.#fd = await files.open(this.#layout.mutex, "update-or-create", this.#modes.file);
+        } catch (error) {
+          throw fileFailure(error, "opening the store's mutex", this.#layout.mutex);
+        }
+      }
+      const fd = this.#fd;
+      if (this.#unfinished !== null || !(await locks.tryLock(fd))) await this.#waitForLock(fd);
+      // PROTOCOL 2: somebody may have removed the file against the rules; then others lock another one.
+      const [held, named] = [await files.fstat(fd), await files.stat(this.#layout.mutex)];
+      if (named !== null && held.inode === named.inode) return this.#describe(fd, who);
+      await files.close(fd);
+      this.#fd = null;
+    }
+    throw new CotenantError("E_STORE_BUSY", "the store's lock file keeps changing under our hands");
+  }
+
+  async #waitForLock(fd: Descriptor): Promise<void> {
+    const waiting = this.#unfinished ?? this.#platform.locks.lock(fd);
+    this.#unfinished = waiting;
+    const sleep = this.#platform.timers.sleep(this.#busyTimeoutMs);
+    const got = await Promise.race([waiting.then(() => true), sleep.done.then(() => false)]);
+    sleep.wake();
+    if (got) {
+      this.#unfinished = null;
+      return;
+    }
+    // The wait cannot be called off. If it succeeds while nobody wants the lock, give it back at once.
+    waiting.then(
+      () => this.#giveBack(waiting, fd),
+      () => {},
+    );
+    const holder = await this.metadata();
+    throw new CotenantError(
+      "E_STORE_BUSY",
+      `the store has been locked for ${Math.round(this.#busyTimeoutMs / 1000)} s${holder === null ? "" : ` by process ${holder["pid"]} (${holder["agent_id"]}, ${holder["doing"]})`}`,
+      { data: { holder } },
+    );
+  }
+
+  #giveBack(waiting: Promise<void>, fd: Descriptor): void {
+    this.#door = this.#door.then(async () => {
+      if (this.#unfinished !== waiting) return;
+      this.#unfinished = null;
+      await this.#platform.locks.unlock(fd);
+    });
+  }
+
+  async #unlock(): Promise<void> {
+    if (this.#fd !== null) await this.#platform.locks.unlock(this.#fd);
+  }
+
+  async #describe(fd: Descriptor, who: MutexMetadata): Promise<void> {
+    const record = {
+      pid: who.pid,
+      host: who.host,
+      agent_id: who.agentId,
+      doing: who.doing,
+      created_at: new Date(this.#platform.clock.wallMs()).toISOString(),
+    };
+    const bytes = new TextEncoder().encode(JSON.stringify(record));
+    const padded = new Uint8Array(METADATA_BYTES).fill(0x20);
+    padded.set(bytes.subarray(0, METADATA_BYTES - 1));
+    padded[METADATA_BYTES - 1] = 0x0a;
+    try {
+      await this.#platform.files.writeAt(fd, padded, 0);
+    } catch {
+      // A full disk must not stop a release; nobody depends on the words.
+    }
+  }
+}

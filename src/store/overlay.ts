@@ -1,0 +1,36 @@
+import type { LeaseId } from "../kernel/ids";
+import { type Lease, type Slot, slotOf } from "../kernel/lease";
+import type { ClaimEvent } from "../kernel/view";
+import { endingsOf } from "./index-tree";
+import type { EndingRecord, Replay, RequestRecord } from "./replay";
+
+/**
+ * What the log says beyond the index: lines another process appended and could not apply, or this batch's
+ * own. The last word on a slot wins, so applying it over an index that is ahead does no harm.
+ */
+export class Overlay {
+  readonly slots = new Map<Slot, Lease | null>();
+  readonly endings = new Map<LeaseId, EndingRecord>();
+  readonly requests = new Map<string, RequestRecord>();
+
+  static of(replay: Replay): Overlay {
+    const overlay = new Overlay();
+    for (const [slot, lease] of replay.touched) overlay.slots.set(slot, lease);
+    for (const [id, ending] of replay.endings) overlay.endings.set(id, ending);
+    for (const [id, request] of replay.requests) overlay.requests.set(id, request);
+    return overlay;
+  }
+
+  add(event: ClaimEvent, atMs: number): void {
+    for (const gone of event.ended) this.slots.set(slotOf(gone), null);
+    for (const ending of endingsOf(event.ended, atMs)) this.endings.set(ending.ended.leaseId, ending);
+    for (const lease of event.leases) this.slots.set(slotOf(lease), lease);
+  }
+
+  layOver(leases: Map<Slot, Lease>): void {
+    for (const [slot, lease] of this.slots) {
+      if (lease === null) leases.delete(slot);
+      else leases.set(slot, lease);
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import type { AgentId, SessionId, WorktreeId } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import type { Reach } from "../kernel/lease";
+import { isVoid, type Ticket } from "../kernel/tickets";
+import type { Instant, Now } from "../kernel/time";
+import type { Platform } from "../platform/platform";
+import type { Layout, Modes } from "./layout";
+import { seal, unseal } from "./sealed";
+import {
+  holderFromWire,
+  holderToWire,
+  instant,
+  instantOrNull,
+  instantToWire,
+  list,
+  object,
+  text,
+} from "./wire";
+
+const TICKET = /^(\d{10})\.json$/;
+
+/** The waiters' tickets, one small file each. Changed only under the mutex; never logged, never synced. */
+export class TicketQueue {
+  readonly #platform: Platform;
+  readonly #layout: Layout;
+  readonly #modes: Modes;
+
+  constructor(platform: Platform, layout: Layout, modes: Modes) {
+    this.#platform = platform;
+    this.#layout = layout;
+    this.#modes = modes;
+  }
+
+  /** Live tickets in their order, and the numbers of those that have become void. */
+  async load(now: Now): Promise<{ live: Ticket[]; void: number[] }> {
+    const { files, digest, processes } = this.#platform;
+    const live: Ticket[] = [];
+    const voided: number[] = [];
+    for (const name of ((await files.readDirectory(this.#layout.queue)) ?? []).sort()) {
+      const number = Number(TICKET.exec(name)?.[1] ?? Number.NaN);
+      if (Number.isNaN(number)) continue;
+      const bytes = await files.readFile(this.#path(number));
+      const value = bytes === null ? null : unseal(digest, bytes);
+      const ticket = value === null ? null : decode(number, value);
+      if (ticket === null || isVoid(ticket, now, await processes.liveness(ticket.holder)))
+        voided.push(number);
+      else live.push(ticket);
+    }
+    return { live, void: voided };
+  }
+
+  async write(ticket: Ticket): Promise<void> {
+    const { files, digest } = this.#platform;
+    const path = this.#path(ticket.number);
+    await files.unlink(`${path}.new`);
+    const fd = await files.open(`${path}.new`, "create", this.#modes.file);
+    try {
+      await files.writeAt(fd, seal(digest, encode(ticket)), 0);
+    } finally {
+      await files.close(fd);
+    }
+    await files.rename(`${path}.new`, path);
+  }
+
+  async remove(number: number): Promise<void> {
+    await this.#platform.files.unlink(this.#path(number));
+  }
+
+  #path(number: number): string {
+    return `${this.#layout.queue}/${String(number).padStart(10, "0")}.json`;
+  }
+}
+
+/** Numbers start over when the queue empties, so a number alone is not proof of a place. */
+export function sameTicket(a: Ticket, b: Ticket): boolean {
+  return (
+    a.number === b.number &&
+    a.holder.pid === b.holder.pid &&
+    a.holder.startTime === b.holder.startTime &&
+    a.joinedAt.monotonicMs === b.joinedAt.monotonicMs &&
+    a.agentId === b.agentId
+  );
+}
+
+function encode(ticket: Ticket): Record<string, unknown> {
+  return {
+    schema_version: 1,
+    agent_id: ticket.agentId,
+    session_id: ticket.sessionId,
+    worktree_id: ticket.worktreeId,
+    keys: ticket.keys,
+    holder: holderToWire(ticket.holder),
+    ...instantToWire("joined_at", ticket.joinedAt),
+    ...instantToWire("expires_at", ticket.expiresAt),
+    ...instantToWire("free_since", ticket.freeSince),
+  };
+}
+
+function decode(number: number, value: Readonly<Record<string, unknown>>): Ticket | null {
+  try {
+    return {
+      number,
+      agentId: text(value, "agent_id") as AgentId,
+      sessionId: text(value, "session_id") as SessionId,
+      worktreeId: text(value, "worktree_id") as WorktreeId,
+      keys: list(value, "keys").map((k) => {
+        const w = object(k);
+        return { key: text(w, "key") as LeaseKey, reach: text(w, "reach") as Reach };
+      }),
+      holder: holderFromWire(value["holder"]),
+      joinedAt: instant(value, "joined_at"),
+      expiresAt: instant(value, "expires_at"),
+      freeSince: instantOrNull(value, "free_since"),
+    };
+  } catch {
+    return null;
+  }
+}
+
+export function nextNumber(tickets: readonly Ticket[]): number {
+  return tickets.reduce((highest, ticket) => Math.max(highest, ticket.number), 0) + 1;
+}
+
+export function withFreeSince(ticket: Ticket, freeSince: Instant | null): Ticket {
+  return { ...ticket, freeSince };
+}

@@ -1,0 +1,235 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { type FencingToken, type LeaseId, parseUlid, ulidTimeMs } from "../kernel/ids";
+import { type Ended, type Lease, type Slot, slotOf } from "../kernel/lease";
+import { isRefusal } from "../kernel/refusal";
+import { applyTo, tokenAfter } from "../kernel/view";
+import type { Descriptor, Digest, Files } from "../platform/platform";
+import { claimEventOf, decodeLine, type Line, SCHEMA_VERSION } from "./envelope";
+import { count, endedFromWire, leaseFromWire, list, object, text, WireError } from "./wire";
+
+/** Where a reader of the log stands: everything before this is understood and chained. */
+export interface Head {
+  readonly segment: number;
+  readonly offset: number;
+  readonly sequence: number;
+  readonly sum: string;
+  readonly nextToken: FencingToken;
+  /** Size of the checkpoint that the segment starts with: rotation waits until the log has grown well past it. */
+  readonly checkpointEnd: number;
+}
+
+export const NOWHERE: Head = {
+  segment: 0,
+  offset: 0,
+  sequence: 0,
+  sum: "",
+  nextToken: 1 as FencingToken,
+  checkpointEnd: 0,
+};
+
+/** What an operation with a request id came to, kept for as long as it may be retried. */
+export interface RequestRecord {
+  readonly requestId: string;
+  readonly type: string;
+  readonly timestamp: string;
+  readonly leases: readonly Lease[];
+  readonly ended: readonly Ended[];
+}
+
+export interface EndingRecord {
+  readonly ended: Ended;
+  readonly atMs: number;
+}
+
+export interface Damage {
+  readonly offset: number;
+  /** The sequence that should have stood there. */
+  readonly sequence: number;
+  readonly why: string;
+}
+
+export const MEMORY_MS = 24 * 3600 * 1000;
+
+/** The view that a stretch of log adds up to. */
+export class Replay {
+  head: Head;
+  readonly leases = new Map<Slot, Lease>();
+  readonly endings = new Map<LeaseId, EndingRecord>();
+  readonly requests = new Map<string, RequestRecord>();
+  /** Slots that the stretch said anything about; null means that nothing stands there now. */
+  readonly touched = new Map<Slot, Lease | null>();
+  readonly lines: Line[] = [];
+  damage: Damage | null = null;
+  highestSynced = 0;
+  counted = 0;
+  readonly #keepLines: boolean;
+
+  constructor(from: Head = NOWHERE, keepLines = false) {
+    this.head = from;
+    this.#keepLines = keepLines;
+  }
+
+  /** Why the line cannot follow, or null when it was taken. */
+  take(line: Line, end: number): string | null {
+    const first = this.head.offset === 0;
+    if (first && line.type !== "log.checkpoint") return "the segment does not begin with a checkpoint";
+    if (!first && line.prev !== this.head.sum) return "the chain is broken";
+    if (!first && line.sequence !== this.head.sequence + 1) return "a sequence number is missing";
+    return this.absorb(line, end);
+  }
+
+  /** Takes a whole line wherever it stands, for salvage. */
+  absorb(line: Line, end: number): string | null {
+    try {
+      this.#apply(line, end);
+    } catch (error) {
+      if (error instanceof WireError) return `its content is not understood (${error.message})`;
+      throw error;
+    }
+    this.head = { ...this.head, offset: end, sequence: line.sequence, sum: line.sum };
+    this.counted++;
+    if (this.#keepLines) this.lines.push(line);
+    return null;
+  }
+
+  #apply(line: Line, end: number): void {
+    if (line.type === "log.checkpoint") this.#applyCheckpoint(line, end);
+    const event = claimEventOf(line);
+    if (event === null) return;
+    const endings = new Map<LeaseId, Ended>();
+    applyTo({ leases: this.leases, endings }, event);
+    const atMs = Date.parse(line.timestamp);
+    for (const [id, ended] of endings) this.endings.set(id, { ended, atMs });
+    for (const gone of event.ended) this.touched.set(slotOf(gone), null);
+    for (const lease of event.leases) this.touched.set(slotOf(lease), lease);
+    this.head = { ...this.head, nextToken: tokenAfter(this.head.nextToken, event) };
+    const requestId = line.payload["request_id"];
+    if (typeof requestId === "string") {
+      this.requests.set(requestId, {
+        requestId,
+        type: line.type,
+        timestamp: line.timestamp,
+        leases: event.leases,
+        ended: event.ended,
+      });
+    }
+  }
+
+  /** A checkpoint may come in parts; together they are the whole view at the segment's start. */
+  #applyCheckpoint(line: Line, end: number): void {
+    const { payload } = line;
+    for (const wire of list(payload, "leases")) {
+      const lease = leaseFromWire(wire);
+      this.leases.set(slotOf(lease), lease);
+      this.touched.set(slotOf(lease), lease);
+    }
+    for (const wire of list(payload, "endings")) {
+      const ended = endedFromWire(wire);
+      this.endings.set(ended.leaseId, { ended, atMs: Date.parse(text(object(wire), "ended_at")) });
+    }
+    for (const wire of list(payload, "requests")) {
+      const record = requestFromWire(wire);
+      this.requests.set(record.requestId, record);
+    }
+    const nextToken = Math.max(this.head.nextToken, count(payload, "next_token")) as FencingToken;
+    this.head = { ...this.head, segment: count(payload, "segment"), nextToken, checkpointEnd: end };
+  }
+}
+
+export function requestFromWire(value: unknown): RequestRecord {
+  const w = object(value);
+  return {
+    requestId: text(w, "request_id"),
+    type: text(w, "event_type"),
+    timestamp: text(w, "timestamp"),
+    leases: list(w, "leases").map(leaseFromWire),
+    ended: list(w, "ended").map(endedFromWire),
+  };
+}
+
+/** Whether a request id made at that time may still be retried. */
+export function isRemembered(requestId: string, nowMs: number): boolean {
+  const ulid = parseUlid(requestId);
+  return !isRefusal(ulid) && ulidTimeMs(ulid) > nowMs - MEMORY_MS;
+}
+
+const CHUNK = 1 << 20;
+
+/** Calls `visit` for every newline-ended stretch of `[from, to)`; answers where the last whole one ended. */
+export async function eachLine(
+  files: Files,
+  fd: Descriptor,
+  from: number,
+  to: number,
+  visit: (lineText: string, offset: number, end: number) => void,
+): Promise<number> {
+  const decoder = new TextDecoder();
+  let pending: Uint8Array = new Uint8Array(0);
+  let start = from;
+  let at = from;
+  while (at < to) {
+    const chunk = await files.read(fd, at, Math.min(CHUNK, to - at));
+    if (chunk.length === 0) break;
+    at += chunk.length;
+    const bytes = pending.length === 0 ? chunk : concat(pending, chunk);
+    let lineStart = 0;
+    for (let nl = bytes.indexOf(10); nl !== -1; nl = bytes.indexOf(10, lineStart)) {
+      const end = start + (nl - lineStart) + 1;
+      visit(decoder.decode(bytes.subarray(lineStart, nl)), start, end);
+      start = end;
+      lineStart = nl + 1;
+    }
+    pending = bytes.slice(lineStart);
+  }
+  return start;
+}
+
+/**
+ * Reads `[replay.head.offset, to)`. With `salvage`, whole lines after damage count as well (readers, and
+ * `recover`); without, they only tell how far things were known to be durable.
+ */
+export async function replayLog(
+  files: Files,
+  digest: Digest,
+  fd: Descriptor,
+  to: number,
+  replay: Replay,
+  salvage = false,
+): Promise<Replay> {
+  const whole = await eachLine(files, fd, replay.head.offset, to, (lineText, offset, end) => {
+    const line = decodeLine(digest, lineText);
+    if (line !== null) {
+      refuseNewer(line);
+      replay.highestSynced = Math.max(replay.highestSynced, line.synced);
+    }
+    if (replay.damage !== null) {
+      if (salvage && line !== null) replay.absorb(line, end);
+      return;
+    }
+    const why = line === null ? "a line is torn or altered" : replay.take(line, end);
+    if (why === null) return;
+    replay.damage = { offset, sequence: replay.head.sequence + 1, why };
+    if (salvage && line !== null) replay.absorb(line, end);
+  });
+  if (whole < to && replay.damage === null) {
+    replay.damage = { offset: whole, sequence: replay.head.sequence + 1, why: "the last line is torn" };
+  }
+  return replay;
+}
+
+function refuseNewer(line: Line): void {
+  if (line.schemaVersion > SCHEMA_VERSION) {
+    throw new CotenantError(
+      "E_SCHEMA_NEWER",
+      `the log was written by a newer cotenant (schema ${line.schemaVersion}, this one knows ${SCHEMA_VERSION})`,
+      { data: { schema_version: line.schemaVersion, known: SCHEMA_VERSION } },
+    );
+  }
+}
+
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const joined = new Uint8Array(a.length + b.length);
+  joined.set(a);
+  joined.set(b, a.length);
+  return joined;
+}

@@ -1,0 +1,33 @@
+import type { Digest } from "../platform/platform";
+import { SUM_LENGTH, sumOf } from "./envelope";
+import { object } from "./wire";
+
+/**
+ * Small files that are overwritten in place: one JSON document with a checksum of its own, padded with
+ * spaces so that a rewrite never has to shorten the file. A reader that meets a half-written one sees it.
+ */
+const PAD = 512;
+const HEAD = `{"sum":"${"0".repeat(SUM_LENGTH)}","value":`;
+
+export function seal(digest: Digest, value: object, atLeast = 0): Uint8Array {
+  const body = JSON.stringify(value);
+  const bytes = new TextEncoder().encode(`{"sum":"${sumOf(digest, body)}","value":${body}}`);
+  const size = Math.max(Math.ceil((bytes.length + 1) / PAD) * PAD, atLeast);
+  const padded = new Uint8Array(size).fill(0x20);
+  padded.set(bytes);
+  padded[size - 1] = 0x0a;
+  return padded;
+}
+
+/** Null when the seal does not hold. */
+export function unseal(digest: Digest, bytes: Uint8Array): Readonly<Record<string, unknown>> | null {
+  const whole = new TextDecoder().decode(bytes).trimEnd();
+  const body = whole.slice(HEAD.length, -1);
+  if (!whole.startsWith('{"sum":"') || !whole.endsWith("}")) return null;
+  if (sumOf(digest, body) !== whole.slice(8, 8 + SUM_LENGTH)) return null;
+  try {
+    return object(JSON.parse(body));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,378 @@
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import type { Command } from "../kernel/commands";
+import { type Circumstances, type Decision, decide } from "../kernel/decide";
+import type { LeaseId, Ulid } from "../kernel/ids";
+import type { Ended, Lease, Slot } from "../kernel/lease";
+import type { Policy } from "../kernel/policy";
+import { isRefusal, type Refusal } from "../kernel/refusal";
+import type { Now } from "../kernel/time";
+import { type ClaimEvent, tokenAfter, type View } from "../kernel/view";
+import type { Platform } from "../platform/platform";
+import { claimPayload, encodeLine, type LogActor } from "./envelope";
+import { gather, gatherEndings, livenessOf, needsOf } from "./gather";
+import { type Ground, GroundKeeper } from "./ground";
+import { DamagedIndex, IndexTree } from "./index-tree";
+import { type Layout, layoutOf, type Modes, PRIVATE } from "./layout";
+import type { Pin } from "./log-file";
+import { Mutex } from "./mutex";
+import type { Overlay } from "./overlay";
+import { TicketQueue } from "./queue";
+import type { Head } from "./replay";
+import { findRequest, repeatOutcome } from "./requests";
+import { SyncMark } from "./sync-mark";
+import { type Place, Turnstile } from "./turnstile";
+
+export interface StoreOptions {
+  readonly controlDirectory: string;
+  readonly modes: Modes;
+  readonly busyTimeoutMs: number;
+  readonly rotateBytes: number;
+  /** What this process is doing, for whoever finds it holding the mutex. */
+  readonly doing: string;
+}
+
+export const DEFAULT_STORE_OPTIONS: Omit<StoreOptions, "controlDirectory"> = {
+  modes: PRIVATE,
+  busyTimeoutMs: 10_000,
+  rotateBytes: 16 << 20,
+  doing: "cotenant",
+};
+
+export interface Submission {
+  readonly command: Command;
+  readonly policy: Policy;
+  readonly actor: LogActor;
+  readonly requestId: Ulid | null;
+  /** Names the operation in the log when the caller gave no request id of its own. */
+  readonly operationId: Ulid;
+  /** For an acquire that waits: the caller's place, or the wish for one. */
+  readonly queue: Place | null;
+}
+
+export type Outcome =
+  | {
+      readonly done: true;
+      readonly leases: readonly Lease[];
+      readonly ended: readonly Ended[];
+      /** Whether this call changed anything, or found it done already. */
+      readonly changed: boolean;
+      readonly replayed: boolean;
+    }
+  | { readonly done: false; readonly refusal: Refusal; readonly queue: Place | null };
+
+interface Job {
+  readonly submission: Submission;
+  resolve(outcome: Outcome): void;
+  reject(error: unknown): void;
+}
+
+/** What a batch leaves to be done once the mutex is free. */
+interface Settled {
+  readonly log: Pin;
+  readonly head: Head;
+  readonly wrote: boolean;
+  readonly outcomes: readonly { readonly job: Job; readonly outcome: Outcome }[];
+}
+
+const MAX_BATCH = 256;
+
+/** The durable log with its index. Every change goes through `submit`; concurrent calls share a sync. */
+export class Store {
+  readonly layout: Layout;
+  readonly platform: Platform;
+  readonly index: IndexTree;
+  readonly queue: TicketQueue;
+  readonly options: StoreOptions;
+  readonly keeper: GroundKeeper;
+  readonly mutex: Mutex;
+  readonly #mark: SyncMark;
+  readonly #turnstile: Turnstile;
+  #waiting: Job[] = [];
+  #draining = false;
+
+  constructor(platform: Platform, options: StoreOptions) {
+    const { files, digest } = platform;
+    const layout = layoutOf(options.controlDirectory);
+    this.platform = platform;
+    this.layout = layout;
+    this.options = options;
+    this.index = new IndexTree(files, digest, layout, options.modes);
+    this.mutex = new Mutex(platform, layout, options.modes, options.busyTimeoutMs);
+    this.queue = new TicketQueue(platform, layout, options.modes);
+    this.#mark = new SyncMark(files, digest, layout, options.modes);
+    this.keeper = new GroundKeeper(platform, layout, this.index, this.#mark, options);
+    this.#turnstile = new Turnstile(platform, this.queue);
+  }
+
+  now(): Now {
+    const { clock, processes } = this.platform;
+    return {
+      wallMs: clock.wallMs(),
+      monotonicMs: clock.monotonicMs(),
+      clockId: clock.clockId(),
+      machineId: processes.machineId(),
+    };
+  }
+
+  /** Makes the control plane where there is none. */
+  async prepare(): Promise<void> {
+    if ((await this.platform.files.stat(this.layout.mutex)) === null) await this.keeper.makeDirectories();
+  }
+
+  submit(submission: Submission): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ submission, resolve, reject });
+      if (this.#draining) return;
+      this.#draining = true;
+      // Not at once: whatever else is asked in this turn shares the critical section and the sync.
+      queueMicrotask(() => void this.#drain());
+    });
+  }
+
+  /** Runs `body` in the critical section. */
+  async hold<T>(actor: LogActor, body: () => Promise<T>): Promise<T> {
+    await this.prepare();
+    const who = { pid: actor.pid, host: actor.host, agentId: actor.agentId, doing: this.options.doing };
+    return this.mutex.hold(who, body);
+  }
+
+  /**
+   * For a success that wrote nothing: everything up to `sequence` is on the disk when this returns
+   * (PROTOCOL 4), whoever wrote it.
+   */
+  async confirm(sequence: number, actor: LogActor): Promise<void> {
+    if (this.#mark.known >= sequence || (await this.#mark.read()) >= sequence) return;
+    const { files } = this.platform;
+    const fd = await files.open(this.layout.log, "read");
+    try {
+      await files.datasync(fd);
+      await this.#distrustAfterOthers();
+    } catch (error) {
+      await this.#afterFailedSync(error, actor);
+    } finally {
+      await files.close(fd);
+    }
+    await this.#mark.advance(sequence);
+  }
+
+  /** For a waiter that gives up; one that dies just leaves its ticket to be found void. */
+  async leaveQueue(place: Place, actor: LogActor): Promise<void> {
+    await this.hold(actor, async () => {
+      const mine = this.#turnstile.placeOf(place, await this.#turnstile.load(this.now()));
+      if (mine !== null) await this.queue.remove(mine.number);
+    });
+  }
+
+  // --- batches --------------------------------------------------------------------------------------------
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      // Whoever asks while we wait for the mutex comes along.
+      let batch: Job[] = [];
+      const { actor } = this.#waiting[0]!.submission;
+      try {
+        const settled = await this.hold(actor, () => {
+          batch = this.#waiting.splice(0, MAX_BATCH);
+          return this.#perform(batch);
+        });
+        // Unlocked by now: syncing outside the mutex is safe, because nothing is acknowledged before it.
+        // With others waiting, the next batch is gathered while this one reaches the disk.
+        if (batch.length > 1 || this.#waiting.length > 0) void this.#acknowledge(settled, actor, true);
+        else await this.#acknowledge(settled, actor, false);
+      } catch (error) {
+        const failed = batch.length > 0 ? batch : this.#waiting.splice(0, MAX_BATCH);
+        for (const job of failed) job.reject(this.#explained(error));
+      }
+    }
+    this.#draining = false;
+  }
+
+  /** PROTOCOL 4: every success first syncs the log through the newest line it relied on, whoever wrote it. */
+  async #acknowledge(settled: Settled, actor: LogActor, background: boolean): Promise<void> {
+    try {
+      if (settled.outcomes.some(({ outcome }) => outcome.done))
+        await this.#makeDurable(settled, background, actor);
+      for (const { job, outcome } of settled.outcomes) job.resolve(outcome);
+    } catch (error) {
+      for (const { job } of settled.outcomes) job.reject(outcomeUnknown(error, job.submission));
+    } finally {
+      await settled.log.release();
+    }
+  }
+
+  async #makeDurable(settled: Settled, background: boolean, actor: LogActor): Promise<void> {
+    const { head, log } = settled;
+    if (this.#mark.known >= head.sequence) return;
+    // Nothing of ours to write out: somebody else may have synced what we rely on already.
+    if (!settled.wrote && (await this.#mark.read()) >= head.sequence) return;
+    const { files } = this.platform;
+    try {
+      if (background) await files.datasyncInBackground(log.fd);
+      else await files.datasync(log.fd);
+      await this.#distrustAfterOthers();
+    } catch (error) {
+      await this.#afterFailedSync(error, actor);
+    }
+    await this.#mark.advance(head.sequence);
+  }
+
+  /** Our sync succeeded, but another process's failed on the same file: what it lost, ours did not write out. */
+  async #distrustAfterOthers(): Promise<void> {
+    if ((await this.platform.files.stat(this.layout.syncFailed)) === null) return;
+    throw Object.assign(new Error("another process could not sync the log"), { code: "EIO" });
+  }
+
+  /** Either everything is safe in a new file when this returns, or it throws. */
+  async #afterFailedSync(error: unknown, actor: LogActor): Promise<void> {
+    const { files } = this.platform;
+    try {
+      // Seen by every writer, so that nobody trusts the file even if we die here.
+      await files.close(
+        await files.open(this.layout.syncFailed, "update-or-create", this.options.modes.file),
+      );
+      await this.hold(actor, () => this.keeper.afterFailedSync());
+    } catch {
+      throw fileFailure(error, "syncing the log", this.layout.log);
+    }
+  }
+
+  /** No bare `EIO` reaches a caller. */
+  #explained(error: unknown): unknown {
+    const isFileError =
+      typeof (error as { code?: unknown } | null)?.code === "string" && !(error instanceof CotenantError);
+    return isFileError ? fileFailure(error, "working on the store", this.layout.root) : error;
+  }
+
+  // --- the critical section -------------------------------------------------------------------------------
+
+  async #perform(batch: readonly Job[]): Promise<Settled> {
+    const { actor } = batch[0]!.submission;
+    const ground = await this.keeper.stand(actor);
+    try {
+      return await this.#performOn(ground, batch, actor);
+    } catch (error) {
+      if (!(error instanceof DamagedIndex)) throw error;
+      // Nothing was written yet. What the index cannot say, the log can.
+      return this.#performOn(await this.keeper.standAnew(ground), batch, actor);
+    }
+  }
+
+  async #performOn(ground: Ground, batch: readonly Job[], actor: LogActor): Promise<Settled> {
+    const outcomes: { job: Job; outcome: Outcome }[] = [];
+    let text = "";
+    for (const job of batch) {
+      try {
+        const { outcome, event } = await this.#decide(job.submission, ground);
+        if (event !== null) text += this.#encode(event, job.submission, ground);
+        outcomes.push({ job, outcome });
+      } catch (error) {
+        if (error instanceof DamagedIndex) throw error;
+        job.reject(this.#explained(error));
+      }
+    }
+    const log = this.keeper.pin();
+    try {
+      if (text !== "") await this.keeper.append(ground, text, actor);
+    } catch (error) {
+      await log.release();
+      throw error;
+    }
+    return { log, head: ground.head, wrote: text !== "", outcomes };
+  }
+
+  async #decide(
+    submission: Submission,
+    ground: Ground,
+  ): Promise<{ outcome: Outcome; event: ClaimEvent | null }> {
+    const repeated = await this.#repeated(submission, ground);
+    if (repeated !== null) return { outcome: repeated, event: null };
+    const { command, policy } = submission;
+    const now = this.now();
+    const isAcquire = command.kind === "acquire";
+    const tickets = isAcquire ? await this.#turnstile.load(now) : [];
+    const place = this.#turnstile.placeOf(submission.queue, tickets);
+    const placed: Command = isAcquire ? { ...command, ticket: place?.number ?? null } : command;
+    const view = await this.#view(placed, tickets, now, policy, ground);
+    const liveness = await livenessOf(this.platform, view.leases.values());
+    const at: Circumstances = { now, policy, liveness, tickets };
+    const decision = decide(view, placed, at);
+    let queue: Place | Refusal | null = null;
+    if (placed.kind === "acquire") {
+      queue = await this.#turnstile.settle(placed, decision, { view, at, place, wish: submission.queue });
+    }
+    if (isRefusal(queue)) return { outcome: { done: false, refusal: queue, queue: null }, event: null };
+    if (isRefusal(decision)) return { outcome: { done: false, refusal: decision, queue }, event: null };
+    return { outcome: granted(decision), event: decision.event };
+  }
+
+  async #view(
+    command: Command,
+    tickets: Circumstances["tickets"],
+    now: Now,
+    policy: Policy,
+    ground: Ground,
+  ): Promise<View> {
+    const { nextToken } = ground.head;
+    if (!ground.indexed) return { ...wholeView(ground.overlay), nextToken };
+    const needs = needsOf(command, tickets, now, policy);
+    return {
+      leases: await gather(this.index, needs, ground.overlay),
+      endings: await gatherEndings(this.index, needs, ground.overlay),
+      nextToken,
+    };
+  }
+
+  /** The line's text. Ground already stands on it afterwards, for the rest of the batch. */
+  #encode(event: ClaimEvent, submission: Submission, ground: Ground): string {
+    const { head, overlay } = ground;
+    const { requestId, actor } = submission;
+    const wallMs = this.platform.clock.wallMs();
+    const sequence = head.sequence + 1;
+    const entry = { type: event.type, actor, payload: claimPayload(event, submission) };
+    const place = { sequence, wallMs, synced: this.#mark.known, prev: head.sum };
+    const line = encodeLine(this.platform.digest, entry, place);
+    overlay.add(event, wallMs);
+    if (requestId !== null) {
+      const { type, leases, ended } = event;
+      const timestamp = new Date(wallMs).toISOString();
+      overlay.requests.set(requestId, { requestId, type, timestamp, leases, ended });
+    }
+    const offset = head.offset + new TextEncoder().encode(line.text).length;
+    ground.head = { ...head, offset, sequence, sum: line.sum, nextToken: tokenAfter(head.nextToken, event) };
+    return line.text;
+  }
+
+  async #repeated(submission: Submission, ground: Ground): Promise<Outcome | null> {
+    const { requestId, command } = submission;
+    if (requestId === null) return null;
+    const inBatch = ground.overlay.requests.get(requestId) ?? null;
+    const record = inBatch ?? (await findRequest(this.platform, ground.fd, ground.onDisk, requestId));
+    return record === null ? null : repeatOutcome(record, command);
+  }
+}
+
+function granted(decision: Decision): Outcome {
+  return {
+    done: true,
+    leases: decision.leases,
+    ended: decision.event?.ended ?? [],
+    changed: decision.event !== null,
+    replayed: false,
+  };
+}
+
+function wholeView(overlay: Overlay): { leases: Map<Slot, Lease>; endings: Map<LeaseId, Ended> } {
+  const leases = new Map<Slot, Lease>();
+  overlay.layOver(leases);
+  return { leases, endings: new Map([...overlay.endings].map(([id, record]) => [id, record.ended])) };
+}
+
+function outcomeUnknown(error: unknown, submission: Submission): unknown {
+  if (!(error instanceof CotenantError) || error.code !== "E_DISK") return error;
+  const requestId = submission.requestId ?? submission.operationId;
+  return new CotenantError("E_DISK", `${error.message}; whether the operation took effect is unknown`, {
+    hint: `mend the disk, then run it again with --request-id ${requestId}`,
+    data: { ...error.data, outcome: "unknown", request_id: requestId },
+    cause: error,
+  });
+}

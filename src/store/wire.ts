@@ -1,0 +1,193 @@
+import type { AgentId, FencingToken, LeaseId, SessionId, WorktreeId } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import type { Bind, Ended, Holder, Lease, Reach, StoleFrom } from "../kernel/lease";
+import type { Instant } from "../kernel/time";
+
+/**
+ * Leases as they stand in files: SPEC's field names, each instant twice (`expires_at` for people,
+ * `expires_at_clock` for the check). Decoders accept nothing they do not understand: what they throw at is
+ * damage, and is treated as such by whoever reads.
+ */
+export class WireError extends Error {}
+
+type Wire = Readonly<Record<string, unknown>>;
+
+export function leaseToWire(lease: Lease): Record<string, unknown> {
+  return {
+    lease_id: lease.leaseId,
+    key: lease.key,
+    agent_id: lease.agentId,
+    session_id: lease.sessionId,
+    worktree_id: lease.worktreeId,
+    branch: lease.branch,
+    holder: holderToWire(lease.holder),
+    ttl_secs: lease.ttlSecs,
+    ...instantToWire("acquired_at", lease.acquiredAt),
+    ...instantToWire("renewed_at", lease.renewedAt),
+    ...instantToWire("expires_at", lease.expiresAt),
+    ...instantToWire("last_beat", lease.lastBeat),
+    max_total_secs: lease.maxTotalSecs,
+    fencing_token: lease.fencingToken,
+    secret_hash: lease.secretHash,
+    reason: lease.reason,
+    note: lease.note,
+    ...instantToWire("stop_idle_at", lease.stopIdleAt),
+    bind: lease.bind,
+    reach: lease.reach,
+    ...(lease.stoleFrom.length === 0 ? {} : { stole_from: lease.stoleFrom.map(stoleFromToWire) }),
+  };
+}
+
+export function leaseFromWire(value: unknown): Lease {
+  const w = object(value);
+  return {
+    leaseId: text(w, "lease_id") as LeaseId,
+    key: text(w, "key") as LeaseKey,
+    agentId: text(w, "agent_id") as AgentId,
+    sessionId: text(w, "session_id") as SessionId,
+    worktreeId: text(w, "worktree_id") as WorktreeId,
+    branch: textOrNull(w, "branch"),
+    holder: holderFromWire(w["holder"]),
+    ttlSecs: count(w, "ttl_secs"),
+    acquiredAt: instant(w, "acquired_at"),
+    renewedAt: instant(w, "renewed_at"),
+    expiresAt: instantOrNull(w, "expires_at"),
+    lastBeat: instant(w, "last_beat"),
+    maxTotalSecs: w["max_total_secs"] === null ? null : count(w, "max_total_secs"),
+    fencingToken: count(w, "fencing_token") as FencingToken,
+    secretHash: textOrNull(w, "secret_hash"),
+    reason: textOrNull(w, "reason"),
+    note: textOrNull(w, "note"),
+    stopIdleAt: instantOrNull(w, "stop_idle_at"),
+    bind: oneOf<Bind>(w, "bind", ["ttl", "process"]),
+    reach: oneOf<Reach>(w, "reach", ["repository", "worktree"]),
+    stoleFrom: w["stole_from"] === undefined ? [] : list(w, "stole_from").map(stoleFromFromWire),
+  };
+}
+
+export function endedToWire(ended: Ended): Record<string, unknown> {
+  return {
+    lease_id: ended.leaseId,
+    key: ended.key,
+    reach: ended.reach,
+    worktree_id: ended.worktreeId,
+    agent_id: ended.agentId,
+    fencing_token: ended.fencingToken,
+    cause: ended.how,
+    successor: ended.successor,
+  };
+}
+
+export function endedFromWire(value: unknown): Ended {
+  const w = object(value);
+  return {
+    leaseId: text(w, "lease_id") as LeaseId,
+    key: text(w, "key") as LeaseKey,
+    reach: oneOf<Reach>(w, "reach", ["repository", "worktree"]),
+    worktreeId: text(w, "worktree_id") as WorktreeId,
+    agentId: text(w, "agent_id") as AgentId,
+    fencingToken: count(w, "fencing_token") as FencingToken,
+    how: oneOf<Ended["how"]>(w, "cause", [
+      "released",
+      "transferred",
+      "expired",
+      "dead",
+      "stop_idle",
+      "forced",
+    ]),
+    successor: textOrNull(w, "successor") as LeaseId | null,
+  };
+}
+
+export function holderToWire(holder: Holder): Record<string, unknown> {
+  return {
+    machine_id: holder.machineId,
+    boot_id: holder.bootId,
+    pid_namespace: holder.pidNamespace,
+    time_namespace: holder.timeNamespace,
+    user: holder.user,
+    pid: holder.pid,
+    start_time: holder.startTime,
+  };
+}
+
+export function holderFromWire(value: unknown): Holder {
+  const w = object(value);
+  return {
+    machineId: text(w, "machine_id"),
+    bootId: text(w, "boot_id"),
+    pidNamespace: text(w, "pid_namespace"),
+    timeNamespace: text(w, "time_namespace"),
+    user: text(w, "user"),
+    pid: count(w, "pid"),
+    startTime: text(w, "start_time"),
+  };
+}
+
+export function instantToWire(name: string, instant: Instant | null): Record<string, unknown> {
+  if (instant === null) return { [name]: null };
+  return {
+    [name]: new Date(instant.wallMs).toISOString(),
+    [`${name}_clock`]: { boot_id: instant.clockId, monotonic_ms: instant.monotonicMs },
+  };
+}
+
+export function instantOrNull(w: Wire, name: string): Instant | null {
+  return w[name] === null ? null : instant(w, name);
+}
+
+export function instant(w: Wire, name: string): Instant {
+  const clock = object(w[`${name}_clock`]);
+  const wallMs = Date.parse(text(w, name));
+  const monotonicMs = clock["monotonic_ms"];
+  if (!Number.isFinite(wallMs) || typeof monotonicMs !== "number") throw new WireError(`bad instant ${name}`);
+  return { wallMs, clockId: text(clock, "boot_id"), monotonicMs };
+}
+
+export function object(value: unknown): Wire {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new WireError("not an object");
+  return value as Wire;
+}
+
+export function text(w: Wire, name: string): string {
+  const value = w[name];
+  if (typeof value !== "string") throw new WireError(`${name} is not text`);
+  return value;
+}
+
+export function textOrNull(w: Wire, name: string): string | null {
+  return w[name] === null || w[name] === undefined ? null : text(w, name);
+}
+
+export function count(w: Wire, name: string): number {
+  const value = w[name];
+  if (!Number.isSafeInteger(value) || (value as number) < 0)
+    throw new WireError(`${name} is not a whole number`);
+  return value as number;
+}
+
+export function list(w: Wire, name: string): readonly unknown[] {
+  const value = w[name];
+  if (!Array.isArray(value)) throw new WireError(`${name} is not a list`);
+  return value;
+}
+
+function oneOf<T extends string>(w: Wire, name: string, allowed: readonly T[]): T {
+  const value = text(w, name);
+  if (!(allowed as readonly string[]).includes(value)) throw new WireError(`${name} is ${value}`);
+  return value as T;
+}
+
+function stoleFromToWire(from: StoleFrom): Record<string, unknown> {
+  return { lease_id: from.leaseId, agent_id: from.agentId, why: from.why };
+}
+
+function stoleFromFromWire(value: unknown): StoleFrom {
+  const w = object(value);
+  return {
+    leaseId: text(w, "lease_id") as LeaseId,
+    agentId: text(w, "agent_id") as AgentId,
+    why: oneOf(w, "why", ["expired", "dead", "stop_idle", "forced"]),
+  };
+}

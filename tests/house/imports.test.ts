@@ -1,0 +1,202 @@
+import { isBuiltin } from "node:module";
+import { posix } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ambientUses, filesBelow, modulesOf, type SourceFile, tokensOf } from "./source";
+
+interface Layer {
+  /** Layers it may import besides itself. */
+  readonly may: readonly string[];
+  /** Packages it may import; "*" for any. */
+  readonly packages?: readonly string[];
+  /** May touch Node, the environment, the terminal, the clock and chance. */
+  readonly world?: true;
+  readonly because: string;
+}
+
+const BASE = ["kernel", "errors", "platform"];
+const FEATURES = ["enforce", "guard", "publish", "snapshot", "ledger", "dispatch"];
+const BELOW_FEATURES = [...BASE, "config", "identity", "store", "coordinator", "issues"];
+const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "platform/node"];
+
+const FEATURE: Layer = {
+  may: BELOW_FEATURES,
+  because: "a feature stands on the coordinator, not on other features",
+};
+
+/** Which folder of src may import which: imports point downwards only. */
+const LAYERS: Readonly<Record<string, Layer>> = {
+  kernel: { may: [], because: "it is pure: it runs in the simulator, a model checker or a browser as it is" },
+  errors: { may: ["kernel"], because: "a kernel refusal becomes an error here, and only here" },
+  platform: {
+    may: ["kernel", "errors"],
+    because: "interfaces; who imports them must not get Node or the simulator with them",
+  },
+  "platform/node": {
+    may: ["kernel", "errors", "platform"],
+    packages: ["fs-native-extensions"],
+    world: true,
+    because: "the real machine: the only place below the edges that touches it",
+  },
+  "platform/sim": {
+    may: ["kernel", "errors", "platform"],
+    because: "a run must be repeatable from its seed, so it may not see the real machine",
+  },
+  config: { may: BASE, packages: ["smol-toml"], because: "settings are needed before there is a store" },
+  identity: { may: BASE, because: "who is asking is known before anything is asked" },
+  store: { may: BASE, because: "it keeps what the kernel decides, for whoever asks" },
+  coordinator: {
+    may: [...BASE, "platform/node", "config", "identity", "store"],
+    because: "the contract and its engines; engines differ in where they keep state, not in who asks",
+  },
+  issues: {
+    may: [...BASE, "config", "identity", "store", "coordinator"],
+    because: "the data plane stands on leases",
+  },
+  ...Object.fromEntries(FEATURES.map((name) => [name, FEATURE])),
+  ".": { may: LIBRARY, because: "the library's front door wires the real machine to the coordinator" },
+  mcp: { may: [...LIBRARY, "."], packages: ["*"], because: "an edge over the library" },
+  daemon: { may: [...LIBRARY, "."], packages: ["*"], world: true, because: "an edge: it owns its process" },
+  dashboard: {
+    may: [...LIBRARY, ".", "daemon"],
+    packages: ["*"],
+    world: true,
+    because: "an edge: it owns its server",
+  },
+  cli: {
+    may: [...LIBRARY, ".", "mcp", "daemon", "dashboard"],
+    packages: ["*"],
+    world: true,
+    because: "the outermost edge; nothing imports it, so a command can go without a trace",
+  },
+};
+
+/** A simulated process may be called `process` too, and have a `pid`; it has none of these. */
+const ONLY_NODES = new Set([
+  "argv",
+  "cwd",
+  "env",
+  "exit",
+  "hrtime",
+  "nextTick",
+  "on",
+  "stderr",
+  "stdin",
+  "stdout",
+]);
+
+/** Names through which code reaches the machine past the platform's interfaces. */
+function isWorld(name: string, member: string, isOwn: boolean): boolean {
+  if (name === "process" && isOwn) return ONLY_NODES.has(member);
+  if (["process", "console", "performance", "require", "globalThis"].includes(name)) return true;
+  if (["setTimeout", "setInterval", "setImmediate", "fetch"].includes(name)) return member === "";
+  return (name === "Date" && member === "now") || (name === "Math" && member === "random");
+}
+
+/** The layer of a path below src: its folder, with platform's three parts told apart. */
+function layerOf(path: string): string {
+  const [folder = "", ...rest] = path.split("/");
+  // A folder by its bare name means its index; any other bare name is a file of src itself.
+  if (rest.length === 0) return Object.hasOwn(LAYERS, folder) ? folder : ".";
+  if (folder !== "platform") return folder;
+  const parts = rest.map((part) => part.replace(/\.ts$/, ""));
+  const is = (name: string) => parts.some((part) => part === name || part.endsWith(`-${name}`));
+  return is("node") ? "platform/node" : is("sim") ? "platform/sim" : "platform";
+}
+
+function violationsIn({ path, text }: SourceFile): string[] {
+  const inside = path.replace(/^src\//, "");
+  const name = layerOf(inside);
+  const layer = LAYERS[name];
+  if (layer === undefined) return [`${path}: no rule for src/${name}: add a row to LAYERS with the reason`];
+  const tokens = tokensOf(text);
+  const imports = modulesOf(tokens).flatMap(({ name: module, line }) => {
+    const wrong = importProblem(inside, name, layer, module);
+    return wrong === null ? [] : [`${path}:${line}: ${wrong} (${layer.because})`];
+  });
+  if (layer.world) return imports;
+  const uses = ambientUses(tokens, isWorld).map(
+    (use) =>
+      `${path}:${use.line}: ${name} may not use ${use.name}: go through the platform (${layer.because})`,
+  );
+  return [...imports, ...uses];
+}
+
+function importProblem(path: string, name: string, layer: Layer, module: string): string | null {
+  if (module.startsWith(".")) {
+    const target = posix.join(posix.dirname(path), module);
+    if (target.startsWith("..")) return `${name} may not import from outside src: ${module}`;
+    const to = layerOf(target);
+    return to === name || layer.may.includes(to) ? null : `${name} may not import ${to}: ${module}`;
+  }
+  if (isBuiltin(module)) {
+    if (!layer.world) return `${name} may not import ${module}`;
+    return module.startsWith("node:") ? null : `write node:${module}`;
+  }
+  const allowed = layer.packages ?? [];
+  return allowed.includes("*") || allowed.includes(module)
+    ? null
+    : `${name} may not import the package ${module}`;
+}
+
+describe("imports", () => {
+  it("point downwards only, and only the edges and the real platform touch the machine", () => {
+    const files = filesBelow("src").filter(({ path }) => path.endsWith(".ts"));
+    expect(files.length).toBeGreaterThan(10);
+    expect(files.flatMap(violationsIn)).toEqual([]);
+  });
+
+  it.each([
+    ["src/kernel/a.ts", 'import type { X } from "../errors/registry";'],
+    ["src/kernel/a.ts", 'export * from "../platform/platform";'],
+    ["src/kernel/a.ts", 'type X = import("../store/log").X;'],
+    ["src/kernel/a.ts", "const now = Date.now();"],
+    ["src/kernel/a.ts", "const a = Math.random();"],
+    ["src/kernel/a.ts", 'import { parse } from "smol-toml";'],
+    ["src/store/a.ts", 'import { readFileSync } from "node:fs";'],
+    ["src/store/a.ts", 'const fs = await import("node:fs");'],
+    ["src/store/a.ts", 'const fs = require("fs");'],
+    ["src/store/a.ts", 'import { nodePlatform } from "../platform/node";'],
+    ["src/store/a.ts", 'import { nodePlatform } from "../platform/node/platform";'],
+    ["src/store/a.ts", 'import { simulate } from "../platform/sim/world";'],
+    ["src/store/a.ts", "const text = `$" + "{process.env.HOME}`;"],
+    ["src/store/a.ts", 'if (a / b > 1) console.log("x");'],
+    ["src/store/a.ts", "globalThis.process.exit(1);"],
+    ["src/platform/sim/a.ts", "for (const process of all) process.env.HOME = 1;"],
+    ["src/platform/sim/a.ts", "const a = process.pid;"],
+    ["src/store/a.ts", "setTimeout(() => {}, 1);"],
+    ["src/store/a.ts", 'import { open } from "../coordinator";'],
+    ["src/store/a.ts", 'import { open } from "..";'],
+    ["src/store/a.ts", 'import "../../scripts/build.mjs";'],
+    ["src/platform/sim/a.ts", "const a = performance.now();"],
+    ["src/platform/sim.ts", 'import { x } from "./files-node";'],
+    ["src/coordinator/a.ts", 'import { main } from "../cli/main";'],
+    ["src/identity/a.ts", 'import { x } from "../store/log";'],
+    ["src/index.ts", 'import { main } from "./cli/main";'],
+    ["src/daemon/a.ts", 'import { main } from "../cli/main";'],
+    ["src/cli/a.ts", 'import fs from "fs";'],
+    ["src/cli/a.ts", 'import { world } from "../platform/sim/world";'],
+    ["src/novelty/a.ts", ""],
+  ])("would be caught: %s: %s", (path, text) => {
+    expect(violationsIn({ path, text })).toHaveLength(1);
+  });
+
+  it.each([
+    ["src/kernel/a.ts", 'import { x } from "./ids"; // import "node:fs", process.exit, Date.now()'],
+    ["src/kernel/a.ts", 'const text = "process.env and import(\'node:fs\')"; const r = /process.env "/;'],
+    ["src/kernel/a.ts", "const a = { process: 1 }.process; deps.process.env; deps?.console.log(a);"],
+    ["src/kernel/a.ts", "const d = new Date(ms).toISOString(); const m = Math.max(1, 2);"],
+    ["src/platform/sim/a.ts", "for (const process of all) process.isAlive = process.pid > 1;"],
+    ["src/platform/sim/a.ts", "const isUp = (process: SimProcess) => process.isAlive;"],
+    ["src/errors/a.ts", 'import { isRefusal } from "../kernel/refusal";'],
+    ["src/platform/node/files.ts", 'import fs from "node:fs"; process.getuid?.();'],
+    ["src/platform/clock-node.ts", 'import fs from "node:fs";'],
+    ["src/store/a.ts", 'import type { Platform } from "../platform/platform";'],
+    ["src/index.ts", 'export { open } from "./coordinator/open"; import "./platform/node";'],
+    [
+      "src/cli/a.ts",
+      'import { parseArgs } from "node:util"; import { open } from "../index"; console.log(1);',
+    ],
+  ])("are fine: %s: %s", (path, text) => {
+    expect(violationsIn({ path, text })).toEqual([]);
+  });
+});

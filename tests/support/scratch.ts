@@ -1,0 +1,16 @@
+import * as fs from "node:fs";
+import * as os from "node:os";
+import * as path from "node:path";
+import { afterEach } from "vitest";
+
+const made: string[] = [];
+afterEach(() => {
+  for (const dir of made.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
+});
+
+/** A directory that is gone after the test. */
+export function scratch(name = "cotenant-test"): string {
+  const dir = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), `${name}-`)));
+  made.push(dir);
+  return dir;
+}

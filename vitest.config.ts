@@ -1,0 +1,75 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { defineConfig } from "vitest/config";
+
+/** Folders whose tests start real processes and wait for them. Everything else is a unit test. */
+const END_TO_END = ["tests/scenarios", "tests/cli", "tests/e2e", "tests/verify"].map(
+  (folder) => `${folder}/**/*.test.ts`,
+);
+
+/**
+ * What a test may see of the machine it runs on. Anything else could change a result: a GIT_DIR when a hook
+ * runs the tests, an agent harness's variables, a person's Git configuration. TEST_* is for the tests' own
+ * settings, e.g. a seed. NODE_EXTRA_CA_CERTS, absent here, costs every child 38 ms.
+ */
+const KEPT = /^(PATH|TMPDIR|TEMP|TMP|CI|TERM|VITEST.*|TEST(_.*)?|NODE_ENV|SystemRoot|ComSpec|PATHEXT)$/i;
+
+function makeHermetic() {
+  const room = mkdtempSync(join(tmpdir(), "cotenant-test-"));
+  process.on("exit", () => rmSync(room, { recursive: true, force: true }));
+  mkdirSync(join(room, "home"));
+  writeFileSync(join(room, "gitconfig"), "[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n");
+  for (const name of Object.keys(process.env)) if (!KEPT.test(name)) delete process.env[name];
+  Object.assign(process.env, {
+    HOME: join(room, "home"),
+    USERPROFILE: join(room, "home"),
+    LC_ALL: "C.UTF-8",
+    TZ: "UTC",
+    GIT_CONFIG_GLOBAL: join(room, "gitconfig"),
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_AUTHOR_NAME: "Test Author",
+    GIT_AUTHOR_EMAIL: "author@example.invalid",
+    GIT_COMMITTER_NAME: "Test Committer",
+    GIT_COMMITTER_EMAIL: "committer@example.invalid",
+  });
+}
+
+// Here and not in a setup file, because workers copy this process's environment when they start.
+makeHermetic();
+
+const { version } = JSON.parse(readFileSync(new URL("package.json", import.meta.url), "utf8"));
+
+export default defineConfig({
+  // __COTENANT_BUNDLED__ exists only in the bundles: its absence is how the code knows that it runs from src.
+  define: { __COTENANT_VERSION__: JSON.stringify(version) },
+  test: {
+    // Processes, not threads: the native lock, signals and working directories belong to a process.
+    pool: "forks",
+    maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["tests/**/*.test.ts"],
+          exclude: END_TO_END,
+          isolate: false,
+          testTimeout: 20_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "e2e",
+          include: END_TO_END,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
