@@ -44,15 +44,12 @@ async function step(name, act) {
 
 async function runVitest() {
   const room = mkdtempSync(join(tmpdir(), "cotenant-report-"));
+  process.once("exit", () => rmSync(room, { recursive: true, force: true }));
   const file = join(room, "report.json");
-  try {
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
-    const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
-    const status = await runGroup([vitest, "run", ...reporters, ...filters]);
-    return { status, summary: existsSync(file) ? summarise(JSON.parse(readFileSync(file, "utf8"))) : null };
-  } finally {
-    rmSync(room, { recursive: true, force: true });
-  }
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
+  const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
+  const status = await runGroup([vitest, "run", ...reporters, ...filters]);
+  return { status, summary: existsSync(file) ? summarise(JSON.parse(readFileSync(file, "utf8"))) : null };
 }
 
 /**

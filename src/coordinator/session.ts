@@ -4,6 +4,7 @@ import type { LeaseKey } from "../kernel/keys";
 import { type Bind, type Lease, type Reach, sameParty } from "../kernel/lease";
 import { elapsedMs, remainingMs } from "../kernel/time";
 import type { Platform } from "../platform/platform";
+import { escapeSegment, type Layout } from "../store/layout";
 import type { Possession, SessionSecrets } from "../store/secrets";
 import type { Change, Coordinator, Grant, LeaseStatus, Wait } from "./contract";
 
@@ -188,6 +189,31 @@ export class Session {
       (entry) => entry.madeAtMs > recent || entry.leases.some(({ leaseId }) => useful.has(leaseId)),
     );
     this.#pruneAbove = PRUNE_ABOVE + 2 * (await this.#secrets.count());
+  }
+
+  /** A sign of life for people and other programs to read. No lease depends on it. */
+  async writeHeartbeat(layout: Layout, intervalSecs: number): Promise<void> {
+    const { files, clock, digest } = this.#platform;
+    const { agentId, sessionId, worktreeId, branch, holder } = this.actor;
+    const path = `${layout.heartbeat}/${escapeSegment(agentId, (t) => digest.sha256(t))}.json`;
+    const record = {
+      schema_version: 1,
+      agent_id: agentId,
+      session_id: sessionId,
+      worktree_id: worktreeId,
+      branch,
+      pid: holder.pid,
+      last_beat: new Date(clock.wallMs()).toISOString(),
+      interval_secs: intervalSecs,
+    };
+    await files.unlink(`${path}.new`);
+    const fd = await files.open(`${path}.new`, "create", 0o600);
+    try {
+      await files.writeAt(fd, new TextEncoder().encode(`${JSON.stringify(record)}\n`), 0);
+    } finally {
+      await files.close(fd);
+    }
+    await files.rename(`${path}.new`, path);
   }
 
   // --- inside -----------------------------------------------------------------------------------------------

@@ -38,8 +38,10 @@ export function repositoryConfig(values: ReadonlyMap<string, string | null>): Re
   };
 }
 
+/** `words` are Git's own, where it was asked. */
 export function notARepository(start: string, words?: string): CotenantError {
-  return new CotenantError("E_NOT_A_REPO", `${start} is not inside a Git repository`, {
+  const said = words === undefined ? "" : ` (Git says: ${words})`;
+  return new CotenantError("E_NOT_A_REPO", `${start} is not inside a Git repository${said}`, {
     data: { path: start, ...(words === undefined ? {} : { git: words }) },
   });
 }

@@ -12,7 +12,8 @@ const MAX_BYTES = 64 * 1024;
 
 /** What a worktree must never commit. `init` has these lines in the `.gitignore` it writes, too. */
 export const IGNORED_IN_DATA_DIRECTORY = [`/${NAME}*`] as const;
-const OWN_GITIGNORE = [
+/** Ignores itself as well; `init` replaces a file with exactly this text by one that is to be committed. */
+export const PROVISIONAL_GITIGNORE = [
   "# Made by cotenant before 'cotenant init': keeps this worktree's own files out of 'git status'.",
   "/.gitignore",
   ...IGNORED_IN_DATA_DIRECTORY,
@@ -146,7 +147,7 @@ async function prepareDirectory(platform: Platform, root: string): Promise<Modes
   const gitignore = joinPath(directory, ".gitignore");
   // Missing also when a process died between the two steps; what `init` or a person wrote stays.
   if ((await files.lstat(gitignore)) === null) {
-    await replaceFile(platform, gitignore, OWN_GITIGNORE, modes.file);
+    await replaceFile(platform, gitignore, PROVISIONAL_GITIGNORE, modes.file);
   }
   return modes;
 }

@@ -50,7 +50,8 @@ export function foldCrockford(text: string): string {
 }
 
 export function parseUlid(text: string): Ulid | Refusal {
-  const folded = foldCrockford(text);
+  // Only ASCII: upper-casing turns some other letters into it.
+  const folded = /^[0-9A-Za-z]{26}$/.test(text) ? foldCrockford(text) : "";
   if (ULID.test(folded)) return folded as Ulid;
   return refuse("E_USAGE", `"${printable(text)}" is not a ULID (26 letters and digits)`);
 }

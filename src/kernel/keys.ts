@@ -109,7 +109,7 @@ export function refKey(name: string): LeaseKey | Refusal {
 export function isFullRefName(name: string): boolean {
   if (!name.startsWith("refs/") || utf8Length(name) > 1024) return false;
   if (/[\x00-\x20\x7f~^:?*[\\]/.test(name) || name.includes("..") || name.includes("@{")) return false;
-  if (name.endsWith(".")) return false;
+  if (name.endsWith(".") || /\p{Cs}/u.test(name)) return false;
   const segments = name.split("/");
   return segments.length > 2 && segments.every((s) => s !== "" && !s.startsWith(".") && !s.endsWith(".lock"));
 }

@@ -1,7 +1,15 @@
 import { type Extent, ExtentIndex } from "./conflicts";
 import type { AgentId, SessionId, WorktreeId } from "./ids";
 import type { LeaseKey } from "./keys";
-import { belongsTo, type Holder, type Lease, type Party, type Reach, sameParty } from "./lease";
+import {
+  belongsTo,
+  effectiveReach,
+  type Holder,
+  type Lease,
+  type Party,
+  type Reach,
+  sameParty,
+} from "./lease";
 import { type Instant, type Now, remainingMs } from "./time";
 import type { Liveness } from "./validity";
 
@@ -68,9 +76,7 @@ export function ticketsAhead(
     extentsOf(ticket).some((extent) =>
       held.conflictingWith(extent).some((lease) => !belongsTo(lease, ticket)),
     );
-  return others.filter(
-    (ticket) => ticket.number < place && meets(wanted, ticket) && !waitsForAsker(ticket),
-  );
+  return others.filter((ticket) => ticket.number < place && meets(wanted, ticket) && !waitsForAsker(ticket));
 }
 
 /** Whether a waiter could take its keys now. One that does not for `TURN_MS` loses its place. */
@@ -92,7 +98,8 @@ function placeOf(asker: Party & { ticket: number | null }, liveTickets: readonly
 }
 
 function extentsOf(wanting: { keys: Wanted; worktreeId: WorktreeId }): Extent[] {
-  return wanting.keys.map(({ key, reach }) => ({ key, reach, worktreeId: wanting.worktreeId }));
+  const { worktreeId } = wanting;
+  return wanting.keys.map(({ key, reach }) => ({ key, reach: effectiveReach(key, reach), worktreeId }));
 }
 
 function meets(index: ExtentIndex<Extent>, wanting: { keys: Wanted; worktreeId: WorktreeId }): boolean {

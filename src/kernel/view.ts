@@ -3,8 +3,15 @@ import type { LeaseKey } from "./keys";
 import { type Ended, type Lease, type Slot, slotOf } from "./lease";
 
 /**
- * What the log says, or the part of it that one command needs: a store loads the leases that could matter
- * for the command's keys and nothing else, so that a command costs the same beside ten leases and 100,000.
+ * What the log says, or the part of it that one command needs, so that a command costs the same beside ten
+ * leases and 100,000. What a part must hold for the same decision as the whole (tests/kernel/properties):
+ *
+ * - acquire: every lease that conflicts with an asked key from the actor's worktree; for TTL 0 every lease
+ *   without expiry; where a live ticket wants the same, every lease that conflicts with the ticket's keys.
+ * - transfer: the named lease; every lease that conflicts with its key from the target's worktree; if it has
+ *   no expiry, every other lease without one.
+ * - everything else: every lease on a named key and every named id; for gc all of them.
+ * - endings by the named lease ids, and always the true `nextToken`.
  */
 export interface View {
   readonly leases: ReadonlyMap<Slot, Lease>;

@@ -100,11 +100,23 @@ describe("Git as a child process", () => {
   });
 
   it("that does not even listen is killed, and its children are not waited for", async () => {
-    const git = nodeGit({ PATH, FAKE: "trap '' TERM; sleep 6 & sleep 6" });
-    expect(await failureOf(git.run(["fetch"], { cwd: home, timeoutMs: 100 }))).toMatchObject({
+    const pidFile = path.join(home, "pid");
+    const git = nodeGit({ PATH, FAKE: `echo $$ > ${pidFile}; trap '' TERM; sleep 6 & sleep 6; sleep 6` });
+    expect(await failureOf(git.run(["fetch"], { cwd: home, timeoutMs: 300 }))).toMatchObject({
       code: "E_GIT_TIMEOUT",
     });
+    const pid = Number(fs.readFileSync(pidFile, "utf8"));
+    await expect.poll(() => isRunning(pid)).toBe(false);
   });
+
+  function isRunning(pid: number): boolean {
+    try {
+      process.kill(pid, 0);
+      return true;
+    } catch {
+      return false;
+    }
+  }
 
   it("that is missing is named so, and so is a missing directory", async () => {
     const missing = await failureOf(

@@ -75,6 +75,10 @@ describe("paths that are refused", () => {
     expect(result.message).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 
+  it("say why, where '..' follows something that does not exist", async () => {
+    expect((await refused("missing/../src/a.ts")).message).toContain("does not exist");
+  });
+
   it("also when they are empty", async () => {
     expect((await refused("")).code).toBe("E_USAGE");
   });

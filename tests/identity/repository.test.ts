@@ -64,6 +64,9 @@ beforeAll(() => {
   write(at("hub/.git"), "gitdir: ./.bare\n");
   git(at("hub"), "worktree", "add", "--quiet", at("hub/main"), "main");
 
+  git(home, "clone", "--quiet", "--bare", plain, at("bare-dotgit/.git"));
+  git(at("bare-dotgit/.git"), "worktree", "add", "--quiet", at("bare-dotgit/main"), "main");
+
   makeRepository(at("unborn"));
   makeRepository(at("with space & ünïcode ☃"));
   fs.mkdirSync(at("with space & ünïcode ☃/süb dir"));
@@ -122,6 +125,8 @@ const LAYOUTS: Layout[] = [
   { name: "a linked .git directory", start: () => at("moved-git") },
   { name: "a worktree of a bare repository", start: () => at("of-bare") },
   { name: "a worktree beside .bare", start: () => at("hub/main") },
+  { name: "a worktree of a bare repository called .git", start: () => at("bare-dotgit/main") },
+  { name: "above a bare repository called .git", start: () => at("bare-dotgit") },
   { name: "an unborn HEAD", start: () => at("unborn") },
   { name: "spaces and non-ASCII names", start: () => at("with space & ünïcode ☃/süb dir") },
   { name: "a nested independent repository", start: () => at("plain/nested") },
@@ -223,7 +228,7 @@ describe("what it says about a repository", () => {
     expect(linked).toMatchObject({ isMainWorktree: false, mainWorktreeRoot: at("plain") });
     expect(linked.controlDir).toBe(main.controlDir);
     expect((await find(at("library-linked"))).mainWorktreeRoot).toBe(at("super/vendor/library"));
-    for (const start of ["of-bare", "hub/main", "apart-linked"]) {
+    for (const start of ["of-bare", "hub/main", "bare-dotgit/main", "apart-linked"]) {
       expect((await find(at(start))).mainWorktreeRoot).toBeNull();
     }
     // The same when Git is asked.

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
@@ -99,6 +100,32 @@ describe("a worktree's identity", () => {
     git(main, "worktree", "add", "--quiet", linked, "-b", "successor");
     expect((await ensure(linked)).identity.worktreeId).not.toBe(worktreeId);
     expect((await read(target)).identity.worktreeId).toBe(worktreeId);
+  });
+
+  it("moves also when another worktree has taken its old place since", async () => {
+    const { main, linked } = repositoryWithWorktree("replaced");
+    const { worktreeId } = (await ensure(linked)).identity;
+    const target = path.join(home, "replaced-there");
+    git(main, "worktree", "move", linked, target);
+    git(main, "worktree", "add", "--quiet", linked, "-b", "successor");
+    await ensure(linked);
+    expect(await read(target)).toMatchObject({ standing: "moved", identity: { worktreeId } });
+  });
+
+  it("is one for one directory under two names", async (context) => {
+    const { main } = repositoryWithWorktree("mounted");
+    const { worktreeId } = (await ensure(main)).identity;
+    const mount = path.join(home, "mounted-too");
+    fs.mkdirSync(mount);
+    // Only root may, and in many containers not even root.
+    if (spawnSync("mount", ["--bind", main, mount]).status !== 0) return context.skip("cannot mount here");
+    try {
+      expect((await read(mount)).identity.worktreeId).toBe(worktreeId);
+      expect((await ensure(mount)).identity.worktreeId).toBe(worktreeId);
+      expect((await ensure(main)).identity.worktreeId).toBe(worktreeId);
+    } finally {
+      spawnSync("umount", [mount]);
+    }
   });
 
   it("is not shared by a copy of another live worktree's file (scenario 20)", async () => {

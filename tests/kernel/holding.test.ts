@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { isStale } from "../../src/kernel/validity";
 import { elapsedMs } from "../../src/kernel/time";
+import { isStale } from "../../src/kernel/validity";
 import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1, WT2, written } from "./scene";
 
 describe("renew", () => {

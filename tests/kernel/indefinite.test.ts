@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { isStale } from "../../src/kernel/validity";
-import { byKey, granted, ISSUE, one, OTHER_ISSUE, refused, Scene, WT2 } from "./scene";
+import { byKey, granted, ISSUE, OTHER_ISSUE, one, refused, Scene, WT2 } from "./scene";
 
 const FOREVER = { ttlSecs: 0, reason: "migration" };
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { evolve, EMPTY_VIEW, type View } from "../../src/kernel/view";
 import { decide } from "../../src/kernel/decide";
 import type { Lease } from "../../src/kernel/lease";
+import { EMPTY_VIEW, evolve, type View } from "../../src/kernel/view";
 import { byId, byKey, granted, one, refused, Scene, WT1, WT2 } from "./scene";
 
 /** A key may have several leases, one per worktree and one for the whole repository. */

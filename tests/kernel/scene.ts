@@ -96,7 +96,8 @@ export class Scene {
     this.#made++;
     const bytes = new Uint8Array(10);
     bytes[9] = this.#made & 255;
-    bytes[8] = this.#made >> 8;
+    bytes[8] = (this.#made >> 8) & 255;
+    bytes[7] = this.#made >> 16;
     return makeUlid(this.now.wallMs, bytes);
   }
 

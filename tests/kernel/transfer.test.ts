@@ -204,7 +204,7 @@ describe("adoption", () => {
   test("by acquire of a directory around it: both are the caller's, and nobody else's session's", () => {
     const { scene, bob } = handedOver("file:d/x");
     const outcome = scene.acquire(bob, "dir:d");
-    expect(granted(outcome).map((lease) => lease.key)).toEqual(["dir:d"]);
+    expect(granted(outcome).map((lease) => lease.key)).toEqual(["dir:d", "file:d/x"]);
     expect(written(outcome)?.leases.map((lease) => [lease.key, lease.sessionId])).toEqual([
       ["dir:d", "b"],
       ["file:d/x", "b"],

@@ -1,0 +1,118 @@
+import type { Grant } from "../coordinator/contract";
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import type { Lease, Reach } from "../kernel/lease";
+import type { Context, Flag, Output, Parsed } from "./command";
+import { CHANGE_FLAGS, requestId } from "./holding";
+import { count, duration, leaseJson, leasesData } from "./render";
+
+/** What `claim acquire`, `lock acquire` and `lock steal` have in common. */
+export const ACQUIRE_FLAGS: Readonly<Record<string, Flag>> = {
+  ...CHANGE_FLAGS,
+  ttl: {
+    value: "<secs>",
+    meaning: "how long it lasts unless renewed (default 600); 0 with --reason: no expiry",
+  },
+  wait: { meaning: "wait in the queue when somebody else holds it" },
+  timeout: { value: "<secs>", meaning: "how long to wait (default 300)" },
+  reason: { value: "<text>", meaning: "why; shown to others and logged" },
+  note: { value: "<text>", meaning: "a remark for whoever looks" },
+  "print-secret": { meaning: "print the secret that proves the lease, for scripts" },
+};
+
+const DEFAULT_WAIT_SECS = 300;
+const MAX_WAIT_SECS = 7 * 86_400;
+
+export interface Wish {
+  readonly keys: readonly { readonly key: LeaseKey; readonly reach: Reach }[];
+  readonly steal: boolean;
+  readonly ttlSecs?: number;
+  /** How a lease is called in this command's words. */
+  readonly noun: "claim" | "lock";
+}
+
+export async function acquire(
+  context: Context,
+  parsed: Parsed,
+  workspace: Workspace,
+  wish: Wish,
+): Promise<Output> {
+  const session = await workspace.session("write");
+  const interrupted = new AbortController();
+  const onSignal = () => interrupted.abort();
+  if (parsed.has("wait")) process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  const timeoutMs = waitSecs(parsed) * 1000;
+  const onWait = ({ ahead, message }: { ahead: number; message: string }) => {
+    if (!context.quiet) context.note(`waiting as number ${ahead + 1}: ${message}`);
+  };
+  const grant = await session.acquire(wish.keys, {
+    ttlSecs: parsed.whole("ttl") ?? wish.ttlSecs ?? (await workspace.defaultTtlSecs()),
+    reason: parsed.text("reason") ?? null,
+    note: parsed.text("note") ?? null,
+    steal: wish.steal,
+    wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
+    requestId: requestId(parsed),
+  });
+  const printed = parsed.has("print-secret") ? session.lastSecret : null;
+  return {
+    data: grantData(grant, printed),
+    text: context.quiet ? (printed ?? "") : grantText(grant, wish, session, printed),
+  };
+}
+
+function waitSecs(parsed: Parsed): number {
+  const secs = parsed.whole("timeout") ?? DEFAULT_WAIT_SECS;
+  if (parsed.text("timeout") !== undefined && !parsed.has("wait")) {
+    throw new CotenantError("E_USAGE", "--timeout says how long to wait, but --wait is missing", {
+      hint: "add --wait",
+    });
+  }
+  if (secs > MAX_WAIT_SECS) throw new CotenantError("E_LIMIT", `nobody waits longer than ${MAX_WAIT_SECS} s`);
+  return secs;
+}
+
+function grantData(grant: Grant, secret: string | null): Record<string, unknown> {
+  return {
+    ...leasesData(grant.leases.map((lease) => leaseJson(lease))),
+    changed: grant.changed,
+    replayed: grant.replayed,
+    waited_secs: Math.round(grant.waitedMs / 1000),
+    ...(secret === null ? {} : { secret }),
+  };
+}
+
+function grantText(grant: Grant, wish: Wish, session: Session, secret: string | null): string {
+  const { leases } = grant;
+  const lines = leases.map(
+    (lease) =>
+      `${verb(grant, lease)} ${printable(lease.key)} for ${session.actor.agentId}, ${lasting(lease)}`,
+  );
+  for (const lease of leases) {
+    lines.push(`  lease ${lease.leaseId}, token ${lease.fencingToken}`);
+    for (const from of lease.stoleFrom)
+      lines.push(`  taken over from ${from.agentId} (${from.why.replace("_", "-")})`);
+  }
+  if (secret !== null) lines.push(`  secret ${secret}`);
+  const first = leases[0];
+  if (grant.changed && leases.length === 1 && first !== undefined) {
+    lines.push(
+      `  renew: cotenant ${wish.noun} renew ${first.leaseId}   release: cotenant ${wish.noun} release ${first.leaseId}`,
+    );
+  } else if (leases.length > 1) lines.push(`  ${count(leases.length, "lease")} in one operation`);
+  return lines.join("\n");
+}
+
+function verb(grant: Grant, lease: Lease): string {
+  if (grant.replayed) return "already done:";
+  if (!grant.changed) return "already yours:";
+  return lease.stoleFrom.length > 0 ? "took over" : "acquired";
+}
+
+export function lasting(lease: Lease): string {
+  if (lease.bind === "process") return "while its process runs";
+  if (lease.expiresAt === null) return "indefinite";
+  return `${duration(lease.ttlSecs * 1000)}, until ${new Date(lease.expiresAt.wallMs).toISOString()}`;
+}

@@ -1,0 +1,73 @@
+import type { Workspace } from "../coordinator/workspace";
+import type { Terminal } from "./terminal";
+
+/** One option of a command. Without `value` it is a switch. */
+export interface Flag {
+  readonly meaning: string;
+  /** What to write for its value in help texts, for example `<secs>`. */
+  readonly value?: string;
+  readonly many?: boolean;
+  /** For an old name: what to use instead. */
+  readonly insteadUse?: string;
+}
+
+export interface Parsed {
+  /** What follows the command's own words. */
+  readonly words: readonly string[];
+  text(flag: string): string | undefined;
+  texts(flag: string): readonly string[];
+  has(flag: string): boolean;
+  /** A whole number, or a usage error that says which flag. */
+  whole(flag: string): number | undefined;
+}
+
+/** What a command has to say, for people and for programs. */
+export interface Output {
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  /** For commands that end in something other than success or an error, such as `demo`. */
+  readonly exit?: number;
+}
+
+export interface Context {
+  readonly terminal: Terminal;
+  readonly json: boolean;
+  readonly quiet: boolean;
+  /** Where `cotenant` is, for commands that start it again. */
+  readonly program: string;
+  /** Opens the repository around the caller; the same one each time. */
+  workspace(): Promise<Workspace>;
+  /** Progress and side remarks, on standard error. */
+  note(line: string): void;
+}
+
+export interface Command {
+  /** How it is called, without the program's name. */
+  readonly usage: string;
+  readonly about: string;
+  readonly flags: Readonly<Record<string, Flag>>;
+  readonly examples: readonly string[];
+  /** How many words may follow. */
+  readonly words: { readonly min: number; readonly max: number };
+  /** Whether own leases that are about to run out are worth a remark afterwards. */
+  readonly remindsOfExpiry?: boolean;
+  /** A last look at the raw arguments, where the grammar is more than flags and words. */
+  prepare?(args: readonly string[]): string[];
+  run(context: Context, parsed: Parsed): Promise<Output>;
+}
+
+/** Flags that every command understands. */
+export const COMMON_FLAGS: Readonly<Record<string, Flag>> = {
+  json: { meaning: "print one JSON document" },
+  "agent-id": {
+    value: "<type:name>",
+    meaning: "who is asking (else COTENANT_AGENT_ID, harness, agent.toml)",
+  },
+  session: {
+    value: "<id>",
+    meaning: "which run of the agent (else COTENANT_SESSION_ID, harness, 'default')",
+  },
+  "allow-network-fs": { meaning: "go on although locks cannot be trusted on this file system" },
+  quiet: { meaning: "print nothing on success but what was asked for" },
+  help: { meaning: "show this help" },
+};

@@ -1,0 +1,75 @@
+import type { Command } from "./command";
+
+interface Listed {
+  readonly summary: string;
+  readonly load: () => Promise<{ readonly command: Command }>;
+}
+
+/** Every command, with what its group's help says of it. Its code is loaded only when it runs. */
+export const COMMANDS: Readonly<Record<string, Listed>> = {
+  init: { summary: "prepare this repository", load: () => import("./commands/init") },
+  status: { summary: "who holds what, and what needs a person", load: () => import("./commands/status") },
+  "claim acquire": { summary: "claim an issue", load: () => import("./commands/claim-acquire") },
+  "claim renew": { summary: "extend a claim", load: () => import("./commands/claim-renew") },
+  "claim heartbeat": { summary: "show that work goes on", load: () => import("./commands/claim-heartbeat") },
+  "claim release": { summary: "give a claim back", load: () => import("./commands/claim-release") },
+  "claim transfer": { summary: "hand a claim over", load: () => import("./commands/claim-transfer") },
+  "claim force-evict": {
+    summary: "end somebody's claim",
+    load: () => import("./commands/claim-force-evict"),
+  },
+  "claim status": { summary: "all claims, yours first", load: () => import("./commands/claim-status") },
+  "claim list": { summary: "active claims, for programs", load: () => import("./commands/claim-list") },
+  "lock acquire": {
+    summary: "lease files, directories, resources, refs",
+    load: () => import("./commands/lock-acquire"),
+  },
+  "lock renew": { summary: "extend a lock", load: () => import("./commands/lock-renew") },
+  "lock release": { summary: "give a lock back", load: () => import("./commands/lock-release") },
+  "lock steal": { summary: "take over somebody's lock", load: () => import("./commands/lock-steal") },
+  "lock status": { summary: "locks, waiters and hints", load: () => import("./commands/lock-status") },
+  "lock gc": { summary: "log the end of what has lapsed", load: () => import("./commands/lock-gc") },
+  "worktree info": { summary: "this worktree's identity", load: () => import("./commands/worktree-info") },
+  "worktree list": {
+    summary: "all worktrees and what they hold",
+    load: () => import("./commands/worktree-list"),
+  },
+  "worktree init": {
+    summary: "give this worktree its identity now",
+    load: () => import("./commands/worktree-init"),
+  },
+  "issue create": { summary: "write down work to be done", load: () => import("./commands/issue-create") },
+  "issue show": { summary: "one issue, whole", load: () => import("./commands/issue-show") },
+  "issue list": { summary: "all issues", load: () => import("./commands/issue-list") },
+  recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },
+  gc: { summary: "clear away what has lapsed", load: () => import("./commands/gc") },
+  demo: { summary: "eight agents in a scratch repository", load: () => import("./commands/demo") },
+  version: { summary: "versions of cotenant, Node and Git", load: () => import("./commands/version") },
+};
+
+/** Other names people type, among them those of earlier tools. */
+const ALIASES: Readonly<Record<string, string>> = {
+  "claim evict": "claim force-evict",
+  "lock list": "lock status",
+};
+
+export const GROUPS: readonly string[] = [
+  ...new Set(
+    Object.keys(COMMANDS)
+      .filter((c) => c.includes(" "))
+      .map((c) => c.split(" ")[0]!),
+  ),
+];
+
+/** The command that the first words name, and what is left for it. */
+export function findCommand(words: readonly string[]): { name: string; rest: string[] } | null {
+  const [first = "", second = ""] = words;
+  const two = `${first} ${second}`;
+  const name = ALIASES[two] ?? two;
+  if (Object.hasOwn(COMMANDS, name)) return { name, rest: words.slice(2) };
+  if (Object.hasOwn(COMMANDS, first)) return { name: first, rest: words.slice(1) };
+  // `cotenant claim <id>`, as the seeds have it.
+  if (first === "claim" && /^[0-9A-Za-z]{4,26}$/.test(second))
+    return { name: "claim acquire", rest: words.slice(1) };
+  return null;
+}

@@ -1,0 +1,27 @@
+import type { Command } from "../command";
+import { HOLDER_FLAGS, proof } from "../holding";
+import { claimRef } from "../issues";
+import { leaseJson, leasesData } from "../render";
+
+export const command: Command = {
+  usage: "claim heartbeat <issue|lease>",
+  about: "Shows that work on a claim goes on. It moves the claim's last beat and nothing else.",
+  flags: HOLDER_FLAGS,
+  examples: ["cotenant claim heartbeat 7x3k"],
+  words: { min: 1, max: 1 },
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const ref = await claimRef(workspace, parsed.words[0]!);
+    const session = await workspace.session("write");
+    const { leases, replayed } = await session.heartbeat([ref], await proof(workspace, parsed));
+    await session.writeHeartbeat(
+      workspace.store.layout,
+      workspace.config.values["coordination.heartbeat_interval_secs"],
+    );
+    const text = `beat at ${new Date(leases[0]!.lastBeat.wallMs).toISOString()}`;
+    return {
+      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
+      text: context.quiet ? "" : text,
+    };
+  },
+};

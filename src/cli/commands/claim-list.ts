@@ -1,0 +1,27 @@
+import type { Command } from "../command";
+import { leaseTable, statusJson } from "../render";
+
+export const command: Command = {
+  usage: "claim list",
+  about: "Lists active claims, with the fields of the flat index that 'gc' writes to claims.index.json.",
+  flags: {},
+  examples: ["cotenant claim list --json"],
+  words: { min: 0, max: 0 },
+  async run(context) {
+    const workspace = await context.workspace();
+    const { head } = await workspace.coordinator.snapshot();
+    const statuses = (await workspace.coordinator.list()).filter(({ lease }) =>
+      lease.key.startsWith("issue:"),
+    );
+    return {
+      data: {
+        schema_version: 1,
+        generated_at: new Date(workspace.surroundings.platform.clock.wallMs()).toISOString(),
+        sequence: head.sequence,
+        stale_threshold_secs: workspace.config.policy.staleThresholdSecs,
+        leases: statuses.map(statusJson),
+      },
+      text: statuses.length === 0 ? "no claims" : leaseTable(context.terminal, statuses, null),
+    };
+  },
+};

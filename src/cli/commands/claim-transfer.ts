@@ -1,0 +1,53 @@
+import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { listWorktrees } from "../../identity/worktree-list";
+import { parseAgentId, parseWorktreeId } from "../../kernel/ids";
+import type { Command } from "../command";
+import { HOLDER_FLAGS, proof } from "../holding";
+import { claimRef } from "../issues";
+import { leaseJson, leasesData } from "../render";
+
+export const command: Command = {
+  usage: "claim transfer <issue|lease> --to-agent <id> [--to-worktree <wt>] --reason <text>",
+  about:
+    "Hands a claim over to another agent, with a new token and without a moment in which somebody else could\ntake it. The new holder's next command from that worktree picks it up.",
+  flags: {
+    ...HOLDER_FLAGS,
+    "to-agent": { value: "<type:name>", meaning: "the new holder" },
+    "to-worktree": { value: "<wt:…>", meaning: "the worktree it will work in (default: this one)" },
+    reason: { value: "<text>", meaning: "why; logged" },
+  },
+  examples: ['cotenant claim transfer 7x3k --to-agent agent:reviewer --reason "ready for review"'],
+  words: { min: 1, max: 1 },
+  async run(context, parsed) {
+    const toAgent = parsed.text("to-agent");
+    if (toAgent === undefined)
+      throw new CotenantError("E_USAGE", "--to-agent is missing: who takes it over?");
+    const workspace = await context.workspace();
+    const { platform, git } = workspace.surroundings;
+    const agent = orThrow(parseAgentId(toAgent));
+    const ref = await claimRef(workspace, parsed.words[0]!);
+    const session = await workspace.session("write");
+    const named = parsed.text("to-worktree");
+    const toWorktree = named === undefined ? session.actor.worktreeId : orThrow(parseWorktreeId(named));
+    const worktrees = await listWorktrees(platform, git, workspace.repository);
+    const target = worktrees.find((worktree) => worktree.worktreeId === toWorktree);
+    if (target === undefined) {
+      throw new CotenantError("E_NOT_FOUND", `there is no worktree ${toWorktree} in this repository`, {
+        hint: "'cotenant worktree list' shows them",
+      });
+    }
+    const { leases, replayed } = await session.transfer(ref, {
+      ...(await proof(workspace, parsed)),
+      toAgent: agent,
+      toWorktree,
+      toBranch: target.branch,
+      reason: parsed.text("reason") ?? null,
+    });
+    const lease = leases[0]!;
+    const text = `${lease.key} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;
+    return {
+      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
+      text: context.quiet ? "" : text,
+    };
+  },
+};

@@ -1,0 +1,43 @@
+import { tidy } from "../../store/housekeeping";
+import type { Command } from "../command";
+import { count, leaseJson, statusJson } from "../render";
+
+export const command: Command = {
+  usage: "gc [--compact]",
+  about:
+    "Clears away: logs the end of lapsed leases, packs old log segments, forgets secrets that prove nothing any\nmore, and writes claims.index.json, a flat view for people with jq. Nothing depends on it running.",
+  flags: { compact: { meaning: "also close the current log segment and start a new one" } },
+  examples: ["cotenant gc"],
+  words: { min: 0, max: 0 },
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const session = await workspace.session("write");
+    const { coordinator, store } = workspace;
+    const { leases } = await coordinator.gc({ actor: session.actor });
+    await session.prune();
+    const { processes } = workspace.surroundings.platform;
+    const actor = { ...session.actor, host: processes.host(), pid: processes.self().pid };
+    const { head } = await coordinator.snapshot();
+    const report = await tidy(store, actor, {
+      compact: parsed.has("compact"),
+      flatIndex: {
+        sequence: head.sequence,
+        stale_threshold_secs: workspace.config.policy.staleThresholdSecs,
+        active: (await coordinator.list()).map(statusJson),
+      },
+    });
+    const text = [
+      `logged the end of ${count(leases.length, "lease")}`,
+      ...(report.packed.length === 0 ? [] : [`packed ${count(report.packed.length, "log segment")}`]),
+      ...(report.compacted ? ["started a new log segment"] : []),
+    ].join("\n");
+    return {
+      data: {
+        leases: leases.map((lease) => leaseJson(lease)),
+        packed: report.packed,
+        compacted: report.compacted,
+      },
+      text: context.quiet ? "" : text,
+    };
+  },
+};

@@ -1,0 +1,116 @@
+import { configTemplate } from "../../config/template";
+import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { IGNORED_IN_DATA_DIRECTORY, PROVISIONAL_GITIGNORE } from "../../identity/worktree-file";
+import { printable } from "../../kernel/ids";
+import { requireRecentGit } from "../../platform/git";
+import type { Platform } from "../../platform/platform";
+import type { Command } from "../command";
+
+const MODES = ["off", "warn", "strict"];
+const ATTRIBUTES = ["*.jsonl merge=union"];
+
+export const command: Command = {
+  usage: "init [--enforce off|warn|strict]",
+  about:
+    "Prepares this repository: makes .cotenant/ with a commented config.toml, .gitignore and .gitattributes, and\nthe control plane below the Git directory. Doing it again changes nothing.",
+  flags: {
+    enforce: { value: "<mode>", meaning: "how strictly issue writes need a lease: off, warn or strict" },
+  },
+  examples: ["cotenant init", "cotenant init --enforce warn"],
+  words: { min: 0, max: 0 },
+  async run(context, parsed) {
+    const enforce = parsed.text("enforce");
+    if (enforce !== undefined && !MODES.includes(enforce)) {
+      throw new CotenantError("E_USAGE", `"${printable(enforce)}" is not a mode`, {
+        hint: `use one of ${MODES.join(", ")}`,
+      });
+    }
+    const workspace = await context.workspace();
+    const { platform, git } = workspace.surroundings;
+    const { worktreeRoot } = workspace.repository;
+    await requireRecentGit(git, worktreeRoot);
+    const data = `${worktreeRoot}/.cotenant`;
+    const made: string[] = [];
+    const note = (path: string, changed: boolean) => {
+      if (changed) made.push(path.slice(worktreeRoot.length + 1));
+    };
+    try {
+      note(`${data}/`, await platform.files.makeDirectory(data, 0o755));
+      note(`${data}/config.toml`, await writeIfMissing(platform, `${data}/config.toml`, template(enforce)));
+      note(
+        `${data}/.gitignore`,
+        await addLines(platform, `${data}/.gitignore`, IGNORED_IN_DATA_DIRECTORY, PROVISIONAL_GITIGNORE),
+      );
+      note(`${data}/.gitattributes`, await addLines(platform, `${data}/.gitattributes`, ATTRIBUTES, ""));
+    } catch (error) {
+      throw fileFailure(error, "writing the data plane", data);
+    }
+    const { identity } = await workspace.worktree("write");
+    await workspace.store.prepare();
+    if (parsed.has("allow-network-fs"))
+      await writeIfMissing(platform, workspace.store.layout.allowNetwork, "");
+    const text = [
+      made.length === 0 ? "already initialised; nothing changed" : `initialised: ${made.join(", ")}`,
+      `  worktree ${identity.worktreeId}`,
+      "",
+      "next:",
+      '  cotenant issue create --title "…"      write down some work',
+      "  cotenant lock acquire <file>           lease a file",
+      "  cotenant status                        see who holds what",
+    ].join("\n");
+    return {
+      data: {
+        created: made,
+        worktree: { worktree_id: identity.worktreeId, root: identity.root },
+        control_directory: workspace.repository.controlDir,
+      },
+      text: context.quiet ? "" : text,
+    };
+  },
+};
+
+function template(enforce: string | undefined): string {
+  const text = configTemplate();
+  return enforce === undefined
+    ? text
+    : text.replace(/^# ?enforce_leases = .*$/m, `enforce_leases = "${enforce}"`);
+}
+
+async function writeIfMissing(platform: Platform, path: string, content: string): Promise<boolean> {
+  if ((await platform.files.stat(path)) !== null) return false;
+  await write(platform, path, content);
+  return true;
+}
+
+/** Adds what is missing; `provisional` is a text of ours that may go altogether. */
+async function addLines(
+  platform: Platform,
+  path: string,
+  lines: readonly string[],
+  provisional: string,
+): Promise<boolean> {
+  const bytes = await platform.files.readFile(path);
+  const found = bytes === null ? "" : new TextDecoder().decode(bytes);
+  const before = found === provisional ? "" : found;
+  const missing = lines.filter((line) => !before.split(/\r?\n/).includes(line));
+  if (missing.length === 0 && found === before) return false;
+  await write(
+    platform,
+    path,
+    `${before}${before === "" || before.endsWith("\n") ? "" : "\n"}${missing.map((line) => `${line}\n`).join("")}`,
+  );
+  return true;
+}
+
+async function write(platform: Platform, path: string, content: string): Promise<void> {
+  const { files } = platform;
+  await files.unlink(`${path}.new`);
+  const fd = await files.open(`${path}.new`, "create", 0o644);
+  try {
+    await files.writeAt(fd, new TextEncoder().encode(content), 0);
+    await files.sync(fd);
+  } finally {
+    await files.close(fd);
+  }
+  await files.rename(`${path}.new`, path);
+}

@@ -1,0 +1,89 @@
+import { CotenantError } from "../../errors/cotenant-error";
+import {
+  ISSUE_SCHEMA,
+  type Issue,
+  MAX_DESCRIPTION,
+  MAX_TITLE,
+  PRIORITIES,
+  type Priority,
+} from "../../issues/model";
+import { shortId } from "../../issues/short-id";
+import { makeUlid, printable } from "../../kernel/ids";
+import { nodePlatform } from "../../platform/node/node";
+import { callerOrNull } from "../caller";
+import type { Command } from "../command";
+import { issueJson, openCatalogue } from "../issues";
+
+export const command: Command = {
+  usage: "issue create --title <text> [--description <text>] [--priority <p>]",
+  about: "Writes down work to be done, as a plain file in .cotenant/issues/. Needs no lease.",
+  flags: {
+    title: { value: "<text>", meaning: `what is to be done, in at most ${MAX_TITLE} characters` },
+    description: { value: "<text>", meaning: "the whole story" },
+    priority: { value: "<p>", meaning: `one of ${PRIORITIES.join(", ")} (default normal)` },
+  },
+  examples: ['cotenant issue create --title "Log in with a passkey" --priority high'],
+  words: { min: 0, max: 1 },
+  async run(context, parsed) {
+    const { catalogue, workspace } = await openCatalogue(context);
+    const { clock, random } = nodePlatform();
+    const caller = workspace === null ? null : await callerOrNull(workspace);
+    if (workspace !== null) await workspace.worktree("write");
+    const now = new Date(clock.wallMs()).toISOString();
+    const issue: Issue = {
+      schema_version: ISSUE_SCHEMA,
+      id: makeUlid(clock.wallMs(), random.bytes(10)),
+      title: titleOf(parsed.text("title") ?? parsed.words[0]),
+      description: descriptionOf(parsed.text("description") ?? ""),
+      state: "ready",
+      priority: priorityOf(parsed.text("priority") ?? "normal"),
+      assignee: null,
+      created_at: now,
+      created_by: caller?.agentId ?? "",
+      updated_at: now,
+      stamp: {
+        version: 1,
+        origin: caller?.worktreeId ?? "",
+        lease_id: null,
+        fencing_token: null,
+        sequence: null,
+      },
+    };
+    const path = await catalogue.create(issue);
+    const ids = await catalogue.ids();
+    const short = shortId(issue.id, ids);
+    const text = context.quiet
+      ? short
+      : `created ${short}: ${printable(issue.title)}\n  claim it: cotenant claim acquire ${short}`;
+    return { data: { issue: issueJson(issue, ids), path }, text };
+  },
+};
+
+function titleOf(text: string | undefined): string {
+  const title = (text ?? "").trim();
+  if (title === "") throw new CotenantError("E_USAGE", "an issue needs a title", { hint: 'add --title "…"' });
+  if (title.length > MAX_TITLE)
+    throw new CotenantError(
+      "E_LIMIT",
+      `the title has ${title.length} characters; the limit is ${MAX_TITLE}`,
+      { hint: "put the rest into --description" },
+    );
+  if (/[\p{Cc}\u2028\u2029]/u.test(title))
+    throw new CotenantError("E_USAGE", "the title contains control characters", {
+      hint: "put longer text into --description",
+    });
+  return title;
+}
+
+function descriptionOf(text: string): string {
+  if (text.length > MAX_DESCRIPTION)
+    throw new CotenantError("E_LIMIT", `the description is longer than ${MAX_DESCRIPTION} characters`);
+  return text;
+}
+
+function priorityOf(text: string): Priority {
+  if ((PRIORITIES as readonly string[]).includes(text)) return text as Priority;
+  throw new CotenantError("E_USAGE", `"${printable(text)}" is not a priority`, {
+    hint: `use one of ${PRIORITIES.join(", ")}`,
+  });
+}

@@ -1,0 +1,106 @@
+import { nearest } from "../config/nearest";
+import { printable } from "../kernel/ids";
+import { COMMON_FLAGS, type Command, type Flag } from "./command";
+import { COMMANDS, GROUPS } from "./commands";
+import { usage } from "./parse";
+import type { Terminal } from "./terminal";
+
+/** `cotenant`, `cotenant help [command]`, `cotenant claim`, and whatever is not a command. */
+export async function answerWithoutCommand(args: readonly string[], terminal: Terminal): Promise<number> {
+  const words = args.filter((arg) => !arg.startsWith("-"));
+  const [first, second] = words[0] === "help" ? words.slice(1) : words;
+  if (args.includes("--version") && first === undefined) {
+    terminal.out(`cotenant ${version()}\n`);
+    return 0;
+  }
+  const wanted = [first, second].filter((word) => word !== undefined).join(" ");
+  if (wanted === "") {
+    terminal.out(overview());
+    return 0;
+  }
+  if (Object.hasOwn(COMMANDS, wanted)) {
+    terminal.out(commandHelp((await COMMANDS[wanted]!.load()).command));
+    return 0;
+  }
+  const asksForHelp = words[0] === "help" || args.includes("--help") || words.length === 1;
+  if (first !== undefined && GROUPS.includes(first) && asksForHelp && second === undefined) {
+    terminal.out(groupHelp(first));
+    return words[0] === "help" || args.includes("--help") ? 0 : 64;
+  }
+  const near = nearest(wanted, Object.keys(COMMANDS));
+  throw usage(
+    `there is no command "${printable(wanted)}"${near === null ? "" : `; did you mean "${near}"?`}`,
+    "cotenant help",
+  );
+}
+
+function overview(): string {
+  const loose = Object.keys(COMMANDS).filter((name) => !name.includes(" "));
+  const rows = [
+    ...loose.map((name) => [name, COMMANDS[name]!.summary] as const),
+    ...GROUPS.map((group) => [group, verbsOf(group).join(" ")] as const),
+  ];
+  return [
+    "cotenant: leases for many agents and people in one Git repository",
+    "",
+    "usage: cotenant <command> [options]",
+    "",
+    ...table(rows),
+    "",
+    "Every command has --help with examples, and --json for programs.",
+    "",
+  ].join("\n");
+}
+
+function groupHelp(group: string): string {
+  const rows = verbsOf(group).map((verb) => [verb, COMMANDS[`${group} ${verb}`]!.summary] as const);
+  return [
+    `usage: cotenant ${group} <verb> [options]`,
+    "",
+    ...table(rows),
+    "",
+    `See 'cotenant ${group} <verb> --help'.`,
+    "",
+  ].join("\n");
+}
+
+function verbsOf(group: string): string[] {
+  return Object.keys(COMMANDS)
+    .filter((name) => name.startsWith(`${group} `))
+    .map((name) => name.slice(group.length + 1));
+}
+
+export function commandHelp(command: Command): string {
+  const own = Object.entries(command.flags).filter(([, flag]) => flag.insteadUse === undefined);
+  return [
+    `usage: cotenant ${command.usage}`,
+    "",
+    command.about,
+    "",
+    ...(own.length === 0 ? [] : ["options:", ...table(own.map(flagRow)), ""]),
+    "options of every command:",
+    ...table(Object.entries(COMMON_FLAGS).map(flagRow)),
+    "",
+    ...(command.examples.length === 1 ? ["example:"] : ["examples:"]),
+    ...command.examples.map((example) => `  ${example}`),
+    "",
+  ].join("\n");
+}
+
+function flagRow([name, flag]: readonly [string, Flag]): readonly [string, string] {
+  return [
+    `--${name}${flag.value === undefined ? "" : ` ${flag.value}`}`,
+    `${flag.meaning}${flag.many === true ? " (may be repeated)" : ""}`,
+  ];
+}
+
+function table(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+}
+
+declare const __COTENANT_VERSION__: string | undefined;
+
+export function version(): string {
+  return typeof __COTENANT_VERSION__ === "undefined" ? "0.0.0-source" : __COTENANT_VERSION__;
+}

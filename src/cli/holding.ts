@@ -1,0 +1,50 @@
+import type { Proof } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import { CotenantError, fileFailure, orThrow } from "../errors/cotenant-error";
+import { parseUlid, type Ulid } from "../kernel/ids";
+import type { Flag, Parsed } from "./command";
+
+/** For every command that changes a lease. */
+export const CHANGE_FLAGS: Readonly<Record<string, Flag>> = {
+  "request-id": {
+    value: "<ulid>",
+    meaning: "doing it again with the same id has the effect of doing it once",
+  },
+};
+
+/** For commands of a lease's holder. */
+export const HOLDER_FLAGS: Readonly<Record<string, Flag>> = {
+  ...CHANGE_FLAGS,
+  "secret-file": {
+    value: "<file>",
+    meaning: "prove the lease with the secret in this file (also COTENANT_SECRET)",
+  },
+  token: { value: "<file>", meaning: "old name of --secret-file", insteadUse: "secret-file" },
+};
+
+export function requestId(parsed: Parsed): Ulid | null {
+  const text = parsed.text("request-id");
+  return text === undefined ? null : orThrow(parseUlid(text));
+}
+
+/** A secret is taken from a file or the environment, never from the command line itself. */
+export async function proof(workspace: Workspace, parsed: Parsed): Promise<Proof> {
+  const { env, platform, cwd } = workspace.surroundings;
+  if (parsed.text("token") !== undefined)
+    workspace.warnings.push("--token is an old name: use --secret-file");
+  const file = parsed.text("secret-file") ?? parsed.text("token");
+  if (file === undefined) return { secret: env["COTENANT_SECRET"] || null, requestId: requestId(parsed) };
+  const path = file.startsWith("/") ? file : `${cwd}/${file}`;
+  let bytes: Uint8Array | null;
+  try {
+    bytes = await platform.files.readFile(path);
+  } catch (error) {
+    throw fileFailure(error, "reading the secret", path);
+  }
+  if (bytes === null) {
+    throw new CotenantError("E_USAGE", `there is no file ${path}`, {
+      hint: "--secret-file takes a file, never the secret itself",
+    });
+  }
+  return { secret: new TextDecoder().decode(bytes).trim(), requestId: requestId(parsed) };
+}

@@ -1,0 +1,118 @@
+import * as os from "node:os";
+import { type Surroundings, Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
+import { nodeGit } from "../platform/git-node";
+import { nodePlatform } from "../platform/node/node";
+import type { Command, Context, Output, Parsed } from "./command";
+import { COMMANDS, findCommand } from "./commands";
+import { parseCommandLine } from "./parse";
+import { nodeTerminal } from "./terminal";
+
+/** Runs one command line and answers the exit status. The only place that turns errors into words. */
+export async function main(args: readonly string[]): Promise<number> {
+  const terminal = nodeTerminal();
+  const json = args.includes("--json");
+  try {
+    const found = findCommand(args);
+    if (found === null) {
+      const { answerWithoutCommand } = await import("./help");
+      return answerWithoutCommand(args, terminal);
+    }
+    const { command } = await COMMANDS[found.name]!.load();
+    const rest = command.prepare?.(found.rest) ?? found.rest;
+    const parsed = parseCommandLine(found.name, rest, command.flags, command.words);
+    if (parsed.has("help")) {
+      const { commandHelp } = await import("./help");
+      terminal.out(commandHelp(command));
+      return 0;
+    }
+    return await run(found.name, command, parsed);
+  } catch (error) {
+    return fail(error, json);
+  }
+}
+
+async function run(name: string, command: Command, parsed: Parsed): Promise<number> {
+  const terminal = nodeTerminal();
+  let opened: Promise<Workspace> | undefined;
+  const context: Context = {
+    terminal,
+    json: parsed.has("json"),
+    quiet: parsed.has("quiet"),
+    program: process.argv[1] ?? "cotenant",
+    workspace: () => {
+      opened ??= Workspace.open(surroundings(terminal.isTerminal), {
+        agentId: parsed.text("agent-id"),
+        session: parsed.text("session"),
+        allowNetworkFs: parsed.has("allow-network-fs"),
+        doing: name,
+      });
+      return opened;
+    },
+    note: (line) => terminal.err(`${line}\n`),
+  };
+  const output = await command.run(context, parsed);
+  const workspace = await opened;
+  const warnings = workspace === undefined ? [] : await remarks(workspace, command);
+  print(output, warnings, context);
+  return output.exit ?? 0;
+}
+
+function print(output: Output, warnings: readonly string[], context: Context): void {
+  const { terminal } = context;
+  for (const warning of warnings) terminal.err(`cotenant: warning: ${warning}\n`);
+  if (context.json) {
+    const document = { ok: true, data: output.data, ...(warnings.length === 0 ? {} : { warnings }) };
+    terminal.out(`${JSON.stringify(document)}\n`);
+  } else if (output.text !== "") {
+    terminal.out(output.text.endsWith("\n") ? output.text : `${output.text}\n`);
+  }
+}
+
+/** Leases of the caller's that are about to run out are worth a word, whatever the command was. */
+async function remarks(workspace: Workspace, command: Command): Promise<string[]> {
+  const { warnings } = workspace;
+  if (command.remindsOfExpiry === false) return warnings;
+  try {
+    const { expiryWarnings } = await import("./expiry");
+    return [...warnings, ...(await expiryWarnings(workspace))];
+  } catch {
+    // A reminder is a courtesy: without an identity, or with a damaged store, there is nothing to say here.
+    return warnings;
+  }
+}
+
+function surroundings(isTerminal: boolean): Surroundings {
+  return {
+    platform: nodePlatform(),
+    git: nodeGit(),
+    env: process.env,
+    cwd: process.cwd(),
+    home: os.homedir() || null,
+    isTerminal: isTerminal || process.stdin.isTTY === true,
+  };
+}
+
+function fail(error: unknown, json: boolean): number {
+  const known =
+    error instanceof CotenantError
+      ? error
+      : new CotenantError("E_INTERNAL", error instanceof Error ? error.message : String(error), {
+          cause: error,
+        });
+  if (json) process.stdout.write(`${JSON.stringify({ ok: false, error: known.toJSON() })}\n`);
+  else process.stderr.write(`cotenant: ${known.message} (${known.code})\n  next: ${known.hint}\n`);
+  if (process.env["COTENANT_DEBUG"]) process.stderr.write(`${(error as Error)?.stack ?? error}\n`);
+  return known.exit;
+}
+
+main(process.argv.slice(2)).then(
+  (status) => {
+    process.exitCode = status;
+    // A wait for a busy mutex cannot be called off; it must not keep the process.
+    if (status !== 0) process.stdout.write("", () => process.exit());
+  },
+  (error) => {
+    process.exitCode = fail(error, false);
+  },
+);

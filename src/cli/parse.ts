@@ -1,0 +1,90 @@
+import { parseArgs } from "node:util";
+import { nearest } from "../config/nearest";
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import { COMMON_FLAGS, type Flag, type Parsed } from "./command";
+
+/** Reads a command's arguments by its own table of flags. Whatever is not in it is a usage error. */
+export function parseCommandLine(
+  name: string,
+  args: readonly string[],
+  flags: Readonly<Record<string, Flag>>,
+  words: { readonly min: number; readonly max: number },
+): Parsed {
+  const known: Record<string, Flag> = { ...COMMON_FLAGS, ...flags };
+  const options = Object.fromEntries(
+    Object.entries(known).map(([flag, { value, many }]) => [
+      flag,
+      { type: value === undefined ? ("boolean" as const) : ("string" as const), multiple: many === true },
+    ]),
+  );
+  const { values, positionals } = read(name, args, known, options);
+  const help = `cotenant ${name} --help`;
+  if (values["help"] !== true && positionals.length < words.min) {
+    throw usage(
+      `'${name}' needs ${words.min === 1 ? "something to work on" : `${words.min} arguments`}`,
+      help,
+    );
+  }
+  if (positionals.length > words.max) {
+    throw usage(`'${name}' does not know what to do with "${printable(positionals[words.max]!)}"`, help);
+  }
+  const text = (flag: string) => values[flag] as string | undefined;
+  return {
+    words: positionals,
+    text,
+    texts: (flag) => (values[flag] as string[] | undefined) ?? [],
+    has: (flag) => values[flag] === true,
+    whole: (flag) => wholeNumber(flag, text(flag), help),
+  };
+}
+
+function read(
+  name: string,
+  args: readonly string[],
+  known: Readonly<Record<string, Flag>>,
+  options: Record<string, { type: "boolean" | "string"; multiple: boolean }>,
+) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+  } catch (error) {
+    throw explain(name, args, known, error as Error & { code?: string });
+  }
+}
+
+function explain(
+  name: string,
+  args: readonly string[],
+  known: Readonly<Record<string, Flag>>,
+  error: Error & { code?: string },
+): CotenantError {
+  const help = `see 'cotenant ${name} --help'`;
+  if (error.code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
+    const typed = args.find(
+      (arg) => arg.startsWith("-") && !Object.hasOwn(known, arg.replace(/^--?/, "").split("=")[0]!),
+    );
+    const flag = (typed ?? "").split("=")[0]!;
+    const near = nearest(flag.replace(/^--?/, ""), Object.keys(known));
+    const hint = near === null ? help : `did you mean --${near}? ${help}`;
+    return new CotenantError("E_USAGE", `'${name}' has no option "${printable(flag)}"`, { hint });
+  }
+  const flag = /'(?:-\w, )?--([\w-]+)/.exec(error.message)?.[1];
+  if (flag !== undefined && known[flag]?.value !== undefined) {
+    return new CotenantError("E_USAGE", `--${flag} needs a value`, {
+      hint: `write --${flag}=${known[flag].value}; ${help}`,
+    });
+  }
+  if (flag !== undefined)
+    return new CotenantError("E_USAGE", `--${flag} does not take a value`, { hint: help });
+  return new CotenantError("E_USAGE", printable(error.message.split("\n")[0]!, 300), { hint: help });
+}
+
+function wholeNumber(flag: string, text: string | undefined, help: string): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw usage(`--${flag} takes a whole number, not "${printable(text)}"`, help);
+}
+
+export function usage(message: string, help?: string): CotenantError {
+  return new CotenantError("E_USAGE", message, help === undefined ? {} : { hint: `see '${help}'` });
+}

@@ -1,0 +1,109 @@
+import type { LeaseStatus } from "../coordinator/contract";
+import { printable } from "../kernel/ids";
+import { type Lease, sameParty } from "../kernel/lease";
+import { leaseToWire } from "../store/wire";
+import type { Terminal } from "./terminal";
+
+/** A lease as programs see it: SPEC's fields, without what only the store needs. */
+export function leaseJson(
+  lease: Lease,
+  status?: Pick<LeaseStatus, "standing" | "stale" | "remainingMs">,
+): Record<string, unknown> {
+  const fields = Object.entries(leaseToWire(lease)).filter(
+    ([name]) => !name.endsWith("_clock") && name !== "secret_hash",
+  );
+  return {
+    ...Object.fromEntries(fields),
+    ...(lease.key.startsWith("issue:") ? { issue_id: lease.key.slice("issue:".length) } : {}),
+    stole_from: lease.stoleFrom.map(({ leaseId, agentId, why }) => ({
+      lease_id: leaseId,
+      agent_id: agentId,
+      why,
+    })),
+    indefinite: lease.bind === "ttl" && lease.expiresAt === null,
+    ...(status === undefined
+      ? {}
+      : {
+          standing: status.standing,
+          stale: status.stale,
+          remaining_secs:
+            status.remainingMs === null ? null : Math.max(0, Math.round(status.remainingMs / 1000)),
+        }),
+  };
+}
+
+export function statusJson(status: LeaseStatus): Record<string, unknown> {
+  return leaseJson(status.lease, status);
+}
+
+/** One lease: `data.lease`; several: `data.leases`; always both spellings of "how many". */
+export function leasesData(leases: readonly Record<string, unknown>[]): Record<string, unknown> {
+  return leases.length === 1 ? { lease: leases[0], leases } : { leases };
+}
+
+export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+const CODES: Readonly<Record<Style, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
+
+export function paint(terminal: Terminal, style: Style, text: string): string {
+  return terminal.color ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text;
+}
+
+export function duration(ms: number): string {
+  const secs = Math.max(0, Math.round(ms / 1000));
+  if (secs < 60) return `${secs}s`;
+  if (secs < 3600) return `${Math.floor(secs / 60)}m${String(secs % 60).padStart(2, "0")}s`;
+  if (secs < 86_400)
+    return `${Math.floor(secs / 3600)}h${String(Math.floor((secs % 3600) / 60)).padStart(2, "0")}m`;
+  return `${Math.floor(secs / 86_400)}d${Math.floor((secs % 86_400) / 3600)}h`;
+}
+
+export function timeLeft({ lease, standing, stale, remainingMs }: LeaseStatus): string {
+  if (standing !== "valid") return standing.replace("_", "-");
+  if (lease.bind === "process") return "while it runs";
+  if (remainingMs === null) return stale ? "indefinite, stale" : "indefinite";
+  return `${duration(remainingMs)} left`;
+}
+
+export function leaseTable(
+  terminal: Terminal,
+  statuses: readonly LeaseStatus[],
+  me: Parameters<typeof sameParty>[0] | null,
+): string {
+  const rows = statuses.map((status) => {
+    const { lease } = status;
+    const mine = me !== null && sameParty(lease, me);
+    return [
+      mine ? "*" : " ",
+      printable(lease.key, 60),
+      lease.agentId,
+      lease.worktreeId,
+      timeLeft(status),
+      `#${lease.fencingToken}`,
+      printable(lease.reason ?? lease.note ?? "", 40),
+    ];
+  });
+  return columns(terminal, ["", "KEY", "HOLDER", "WORKTREE", "TIME", "TOKEN", "WHY"], rows);
+}
+
+/** Aligned columns, cut to the terminal's width; without a terminal nothing is cut. */
+export function columns(
+  terminal: Terminal,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => (row[i] ?? "").length)));
+  const line = (cells: readonly string[]) => {
+    const text = cells
+      .map((cell, i) => cell.padEnd(widths[i]!))
+      .join("  ")
+      .trimEnd();
+    return terminal.isTerminal && text.length > terminal.columns
+      ? `${text.slice(0, terminal.columns - 1)}…`
+      : text;
+  };
+  return [paint(terminal, "dim", line(head)), ...rows.map(line)].join("\n");
+}
+
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${n} ${n === 1 ? one : many}`;
+}

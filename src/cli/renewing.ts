@@ -1,0 +1,33 @@
+import type { Workspace } from "../coordinator/workspace";
+import type { LeaseRef } from "../kernel/commands";
+import { printable } from "../kernel/ids";
+import { lasting } from "./acquiring";
+import type { Context, Flag, Output, Parsed } from "./command";
+import { proof } from "./holding";
+import { leaseJson, leasesData } from "./render";
+
+export const RENEW_FLAGS: Readonly<Record<string, Flag>> = {
+  ttl: { value: "<secs>", meaning: "count anew from now, for this long (default: the lease's own TTL)" },
+  "override-max": { meaning: "go past the total lifetime; needs --reason" },
+  reason: { value: "<text>", meaning: "why; logged" },
+};
+
+export async function renew(
+  context: Context,
+  parsed: Parsed,
+  workspace: Workspace,
+  refs: readonly LeaseRef[],
+): Promise<Output> {
+  const session = await workspace.session("write");
+  const { leases, replayed } = await session.renew(refs, {
+    ...(await proof(workspace, parsed)),
+    ttlSecs: parsed.whole("ttl") ?? null,
+    overrideMax: parsed.has("override-max"),
+    reason: parsed.text("reason") ?? null,
+  });
+  const text = leases.map((lease) => `renewed ${printable(lease.key)}, ${lasting(lease)}`).join("\n");
+  return {
+    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed },
+    text: context.quiet ? "" : text,
+  };
+}

@@ -1,0 +1,98 @@
+import type { Workspace } from "../coordinator/workspace";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import type { LeaseRef } from "../kernel/commands";
+import { parseUlid, printable } from "../kernel/ids";
+import { dirKey, fileKey, KEY_KINDS, type LeaseKey, parseKey, refKey, resourceKey } from "../kernel/keys";
+import type { Reach } from "../kernel/lease";
+import { isRefusal } from "../kernel/refusal";
+import type { Flag, Parsed } from "./command";
+
+/** How things to lock are named on the command line. */
+export const TARGET_FLAGS: Readonly<Record<string, Flag>> = {
+  dir: { value: "<path>", many: true, meaning: "a directory and everything in it" },
+  resource: { value: "<name>", many: true, meaning: "a named resource" },
+  ref: { value: "<refs/…>", many: true, meaning: "a Git ref, by its full name" },
+  "all-dirs": { meaning: "every path given is a directory (a bare --dir means this)" },
+  "all-resources": { meaning: "every word given is a resource (a bare --resource means this)" },
+  "all-refs": { meaning: "every word given is a ref (a bare --ref means this)" },
+};
+
+const BARE: Readonly<Record<string, string>> = {
+  "--dir": "--all-dirs",
+  "--resource": "--all-resources",
+  "--ref": "--all-refs",
+};
+
+/** `--dir src` names one directory; a bare `--dir` (`lock acquire src lib --dir`) speaks of all the words. */
+export function readBareTargetFlags(args: readonly string[]): string[] {
+  return args.map((arg, i) => {
+    const next = args[i + 1];
+    const isBare = Object.hasOwn(BARE, arg) && (next === undefined || next.startsWith("--"));
+    return isBare ? BARE[arg]! : arg;
+  });
+}
+
+export async function targetKeys(
+  workspace: Workspace,
+  parsed: Parsed,
+): Promise<{ key: LeaseKey; reach: Reach }[]> {
+  const keys: LeaseKey[] = [];
+  for (const word of parsed.words) keys.push(await wordKey(workspace, parsed, word));
+  for (const path of parsed.texts("dir")) keys.push(await directoryKey(workspace, path));
+  for (const name of parsed.texts("resource")) keys.push(orThrow(resourceKey(name)));
+  for (const name of parsed.texts("ref")) keys.push(orThrow(refKey(name)));
+  if (keys.length === 0) {
+    throw new CotenantError("E_USAGE", "name at least one file, --dir, --resource or --ref");
+  }
+  return keys.map((key) => ({ key, reach: "repository" as const }));
+}
+
+async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Promise<LeaseKey> {
+  if (parsed.has("all-resources")) return orThrow(resourceKey(word));
+  if (parsed.has("all-refs")) return orThrow(refKey(word));
+  if (parsed.has("all-dirs")) return directoryKey(workspace, word);
+  const { path, isDirectory } = await workspace.path(word);
+  if (isDirectory === true) {
+    throw new CotenantError("E_USAGE", `"${printable(word)}" is a directory`, {
+      hint: `to lease it with everything in it: --dir ${printable(word)}`,
+    });
+  }
+  return orThrow(fileKey(path));
+}
+
+async function directoryKey(workspace: Workspace, text: string): Promise<LeaseKey> {
+  const { path, isDirectory } = await workspace.path(text);
+  if (isDirectory === false) {
+    throw new CotenantError("E_USAGE", `"${printable(text)}" is a file, not a directory`, {
+      hint: "leave out --dir",
+    });
+  }
+  return orThrow(dirKey(path));
+}
+
+/** Leases that exist already: by id, by canonical key, or as they were named when they were taken. */
+export async function leaseRefs(workspace: Workspace, parsed: Parsed): Promise<LeaseRef[]> {
+  const refs: LeaseRef[] = [];
+  for (const word of parsed.words) refs.push(await leaseRef(workspace, parsed, word));
+  for (const path of parsed.texts("dir"))
+    refs.push(byKey(orThrow(dirKey((await workspace.path(path)).path))));
+  for (const name of parsed.texts("resource")) refs.push(byKey(orThrow(resourceKey(name))));
+  for (const name of parsed.texts("ref")) refs.push(byKey(orThrow(refKey(name))));
+  if (refs.length === 0)
+    throw new CotenantError("E_USAGE", "name at least one lease, by its id or by what it is on");
+  return refs;
+}
+
+async function leaseRef(workspace: Workspace, parsed: Parsed, word: string): Promise<LeaseRef> {
+  const id = word.length === 26 ? parseUlid(word) : null;
+  if (id !== null && !isRefusal(id)) return { key: null, leaseId: id };
+  if (parsed.has("all-resources")) return byKey(orThrow(resourceKey(word)));
+  if (parsed.has("all-refs")) return byKey(orThrow(refKey(word)));
+  if (KEY_KINDS.some((kind) => word.startsWith(`${kind}:`))) return byKey(orThrow(parseKey(word)));
+  const { path, isDirectory } = await workspace.path(word);
+  return byKey(orThrow(isDirectory === true || parsed.has("all-dirs") ? dirKey(path) : fileKey(path)));
+}
+
+export function byKey(key: LeaseKey): LeaseRef {
+  return { key, leaseId: null };
+}

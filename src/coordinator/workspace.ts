@@ -1,0 +1,143 @@
+import { readAgentFile } from "../config/agent-file";
+import { type Config, loadConfig } from "../config/load";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { type AgentIdentity, resolveAgent } from "../identity/agent";
+import { currentBranch } from "../identity/branch";
+import { type CanonicalPath, canonicalPath } from "../identity/paths";
+import { type Environment, findRepository, type Repository } from "../identity/repository";
+import { ensureWorktreeIdentity, readWorktreeIdentity, type WorktreeReading } from "../identity/worktree";
+import type { Actor } from "../kernel/commands";
+import type { Git } from "../platform/git";
+import type { Platform } from "../platform/platform";
+import { layoutOf, modesFor } from "../store/layout";
+import { SessionSecrets } from "../store/secrets";
+import { Store } from "../store/store";
+import { LocalCoordinator } from "./local";
+import { Session } from "./session";
+
+/** Everything of the outside world that decides where and who a caller is. */
+export interface Surroundings {
+  readonly platform: Platform;
+  readonly git: Git;
+  readonly env: Environment;
+  readonly cwd: string;
+  readonly home: string | null;
+  readonly isTerminal: boolean;
+}
+
+export interface WorkspaceFlags {
+  readonly agentId?: string | undefined;
+  readonly session?: string | undefined;
+  readonly allowNetworkFs?: boolean | undefined;
+  /** Configuration overrides of this one call, by key. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** What the process is doing, for whoever finds it holding the store's mutex. */
+  readonly doing?: string;
+}
+
+/** One worktree of one repository with its configuration: what a command or a program works in. */
+export class Workspace {
+  readonly surroundings: Surroundings;
+  readonly repository: Repository;
+  readonly config: Config;
+  readonly coordinator: LocalCoordinator;
+  /** What people should know about how this place was found. */
+  readonly warnings: string[] = [];
+  readonly #flags: WorkspaceFlags;
+
+  private constructor(
+    surroundings: Surroundings,
+    repository: Repository,
+    config: Config,
+    flags: WorkspaceFlags,
+  ) {
+    this.surroundings = surroundings;
+    this.repository = repository;
+    this.config = config;
+    this.#flags = flags;
+    const store = new Store(surroundings.platform, {
+      controlDirectory: repository.controlDir,
+      modes: modesFor(repository.config.sharedRepository),
+      busyTimeoutMs: config.values["store.busy_timeout_secs"] * 1000,
+      rotateBytes: config.values["store.rotate_bytes"],
+      doing: flags.doing ?? "cotenant",
+    });
+    this.coordinator = new LocalCoordinator(store, config.policy);
+  }
+
+  static async open(surroundings: Surroundings, flags: WorkspaceFlags = {}): Promise<Workspace> {
+    const { platform, env, cwd, git, home } = surroundings;
+    const repository = await findRepository(platform, cwd, env, git);
+    const { worktreeRoot } = repository;
+    const config = await loadConfig({ platform, env, home, worktreeRoot, flags: flags.config ?? {} });
+    const workspace = new Workspace(surroundings, repository, config, flags);
+    await workspace.#refuseNetworkFileSystem();
+    return workspace;
+  }
+
+  get store(): Store {
+    return this.coordinator.store;
+  }
+
+  /** Who is asking. Reads only. */
+  agent(): Promise<AgentIdentity> {
+    const { agentId, session } = this.#flags;
+    return resolveAgent({ ...this.surroundings, flags: { agentId, session } });
+  }
+
+  /** The worktree's identity; a writing caller stores what a reading one only computes. */
+  async worktree(mode: "read" | "write"): Promise<WorktreeReading> {
+    const { platform, git } = this.surroundings;
+    const find = mode === "write" ? ensureWorktreeIdentity : readWorktreeIdentity;
+    const reading = await find(platform, git, this.repository);
+    if (reading.warning !== null) this.warnings.push(reading.warning);
+    return reading;
+  }
+
+  async session(mode: "read" | "write"): Promise<Session> {
+    const { platform, git } = this.surroundings;
+    const agent = await this.agent();
+    const worktree = await this.worktree(mode);
+    const actor: Actor = {
+      agentId: agent.agentId,
+      sessionId: agent.sessionId,
+      worktreeId: worktree.identity.worktreeId,
+      branch: await currentBranch(platform, git, this.repository.gitDir),
+      holder: platform.processes.self(),
+    };
+    const secrets = new SessionSecrets(platform, this.store.layout, actor, () => this.store.prepare());
+    return new Session(platform, this.coordinator, actor, secrets);
+  }
+
+  /** A path as the caller typed it. */
+  async path(text: string): Promise<CanonicalPath> {
+    const { platform, cwd } = this.surroundings;
+    return orThrow(await canonicalPath(platform, this.repository, cwd, text));
+  }
+
+  /** The agent's own wish comes before the repository's default. */
+  async defaultTtlSecs(): Promise<number> {
+    const { source } = this.config.origin("coordination.default_ttl_secs");
+    const wished = source === "default" ? (await readAgentFile(this.surroundings))?.defaultTtlSecs : null;
+    return wished ?? this.config.policy.defaultTtlSecs;
+  }
+
+  async #refuseNetworkFileSystem(): Promise<void> {
+    const { platform, env } = this.surroundings;
+    const { commonDir, controlDir } = this.repository;
+    const name = await platform.files.networkFileSystem(commonDir);
+    if (name === null) return;
+    const allowed =
+      this.#flags.allowNetworkFs === true ||
+      /^(1|true|yes|on)$/i.test(env["COTENANT_ALLOW_NETWORK_FS"] ?? "") ||
+      (await platform.files.stat(layoutOf(controlDir).allowNetwork)) !== null;
+    if (allowed) return;
+    throw new CotenantError(
+      "E_NETWORK_FS",
+      `${commonDir} is on a network or pass-through file system (${name})`,
+      {
+        data: { path: commonDir, file_system: name },
+      },
+    );
+  }
+}

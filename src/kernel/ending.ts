@@ -1,0 +1,74 @@
+import { type Circumstances, type Decision, standingOf } from "./circumstances";
+import type { Actor, Evict } from "./commands";
+import { type LeaseId, printable } from "./ids";
+import { type Ended, endedRecord, type Lease, sameParty } from "./lease";
+import { checkCount, checkText, isGiven, LIMITS, mayEvict } from "./policy";
+import { gone, NamedLeases, nearest } from "./proof";
+import { isRefusal, type Refusal, refuse } from "./refusal";
+import type { View } from "./view";
+import { leaseSummary, needsReason, notAllowedToEvict } from "./words";
+
+export function decideEvict(view: View, command: Evict, at: Circumstances): Decision | Refusal {
+  if (!isGiven(command.reason)) return needsReason("ending somebody's lease");
+  const unfit = checkText(command.reason, "reason") ?? checkCount(command.leases.length, "leases");
+  if (unfit !== null) return unfit;
+  const named = new NamedLeases(view, command.leases);
+  const evicted = new Map<LeaseId, Lease>();
+  for (const ref of command.leases) {
+    const lease = meantByOnlooker(named.of(ref), command.actor, at);
+    if (lease === undefined) return gone(view, ref);
+    if (isRefusal(lease)) return lease;
+    if (standingOf(lease, at) === "valid" && !mayEvict(command.actor.agentId, at.policy))
+      return notAllowedToEvict(command.actor.agentId, at.policy);
+    evicted.set(lease.leaseId, lease);
+  }
+  return ending([...evicted.values()], command.reason, at);
+}
+
+/** Logs the end of what is no longer valid, a thousand at a time. Nothing depends on it. */
+export function decideGc(view: View, at: Circumstances): Decision {
+  const lapsed: Lease[] = [];
+  for (const lease of view.leases.values()) {
+    if (standingOf(lease, at) !== "valid") lapsed.push(lease);
+    if (lapsed.length === LIMITS.keysPerOperation) break;
+  }
+  return ending(lapsed, null, at);
+}
+
+function ending(leases: readonly Lease[], reason: string | null, at: Circumstances): Decision {
+  if (leases.length === 0) return { event: null, leases };
+  const ended: Ended[] = leases.map((lease) => {
+    const state = standingOf(lease, at);
+    return endedRecord(lease, state === "valid" ? "forced" : state);
+  });
+  return { event: { type: "claim.evicted", leases: [], ended, reason }, leases };
+}
+
+/**
+ * Which of the leases on a key somebody wants gone: another's before the caller's own, and the one in the
+ * caller's way before those in other worktrees. Between several of those nobody guesses.
+ */
+function meantByOnlooker(
+  candidates: readonly Lease[],
+  actor: Actor,
+  at: Circumstances,
+): Lease | Refusal | undefined {
+  const foreign = candidates.filter((lease) => !sameParty(lease, actor));
+  const here = foreign.filter(
+    (lease) => lease.reach === "repository" || lease.worktreeId === actor.worktreeId,
+  );
+  if (here.length === 0 && foreign.length > 1) return ambiguous(foreign);
+  return nearest(here.length > 0 ? here : foreign.length > 0 ? foreign : candidates, at, () => 0);
+}
+
+function ambiguous(leases: readonly Lease[]): Refusal {
+  const sorted = [...leases].sort((a, b) => a.fencingToken - b.fencingToken).slice(0, 20);
+  return refuse(
+    "E_USAGE",
+    `${printable(sorted[0]!.key)} is leased in ${leases.length} worktrees, and not in this one`,
+    {
+      hint: `name one by its id: ${sorted.map((lease) => `${lease.leaseId} (${lease.agentId})`).join(", ")}`,
+      data: { holders: sorted.map(leaseSummary) },
+    },
+  );
+}

@@ -1,0 +1,73 @@
+import type { Circumstances } from "./circumstances";
+import type { Actor } from "./commands";
+import type { Lease } from "./lease";
+import { LIMITS, type Policy } from "./policy";
+import { elapsedMs, type Instant, instantOf, later, type Now, remainingMs } from "./time";
+import { timeLeftMs } from "./validity";
+
+/**
+ * What a sign of life of its session does for a valid lease: clears stop-idle, renews what is below half of
+ * its TTL, never past its total lifetime. Null when nothing is due.
+ */
+export function upkeep(lease: Lease, actor: Actor, at: Circumstances): Lease | null {
+  const now = instantOf(at.now);
+  const awake = lease.stopIdleAt === null ? lease : { ...lease, stopIdleAt: null, lastBeat: now };
+  const unrenewed = awake === lease ? null : awake;
+  if (lease.expiresAt === null) return isBeatDue(lease, at) ? { ...awake, lastBeat: now } : unrenewed;
+
+  const leftMs = timeLeftMs(lease, at.now);
+  if (leftMs > lease.ttlSecs * 500) return unrenewed;
+  const forMs = Math.min(lease.ttlSecs * 1000, remainingMs(endOfLifetime(lease), at.now));
+  if (forMs <= leftMs) return unrenewed;
+  return { ...stampedBy(awake, actor), renewedAt: now, lastBeat: now, expiresAt: later(now, forMs) };
+}
+
+/** `acquired_at + max_total_secs`. */
+export function endOfLifetime(lease: Lease): Instant {
+  return later(lease.acquiredAt, (lease.maxTotalSecs ?? LIMITS.ttlSecs) * 1000);
+}
+
+const BEAT_EVERY_MS = 60_000;
+
+/**
+ * Leases without a clock of their own still show signs of life, but not with every keystroke. A beat read on
+ * another clock compares by the wall only, which may be off: it is restated.
+ */
+function isBeatDue(lease: Lease, at: Circumstances): boolean {
+  return (
+    lease.lastBeat.clockId !== at.now.clockId ||
+    elapsedMs(lease.lastBeat, at.now) >= Math.min(BEAT_EVERY_MS, shortestBeatMs(at.policy))
+  );
+}
+
+/** Two beats must fit into the time after which their absence counts. */
+function shortestBeatMs(policy: Policy): number {
+  return Math.min(policy.unknownTtlSecs, policy.staleThresholdSecs) * 500;
+}
+
+/** A handed-over lease becomes the caller's, on the caller's clock. Its expiry stays where it is. */
+export function adopt(lease: Lease, actor: Actor, secretHash: string, now: Now): Lease {
+  return {
+    ...lease,
+    sessionId: actor.sessionId,
+    branch: actor.branch,
+    holder: actor.holder,
+    expiresAt: restated(lease, now),
+    secretHash,
+    lastBeat: instantOf(now),
+  };
+}
+
+function restated(lease: Lease, now: Now): Instant | null {
+  if (lease.expiresAt === null || lease.expiresAt.clockId === now.clockId) return lease.expiresAt;
+  return later(instantOf(now), timeLeftMs(lease, now));
+}
+
+/**
+ * For whoever writes a new expiry: uptime counts against a lease on its holder's machine, so the expiry must
+ * have been read there. Only for TTL-bound leases, to which the process means nothing.
+ */
+export function stampedBy(lease: Lease, actor: Actor): Lease {
+  if (lease.bind !== "ttl" || lease.holder.machineId === actor.holder.machineId) return lease;
+  return { ...lease, holder: actor.holder };
+}

@@ -1,0 +1,82 @@
+import { type Circumstances, type Decision, standingOf } from "./circumstances";
+import type { Transfer } from "./commands";
+import { conflict } from "./conflicts";
+import { type EndCause, endedRecord, isIndefinite, type Lease } from "./lease";
+import { checkIndefinite, checkText, isGiven, ttlCapSecs } from "./policy";
+import { NamedLeases, provenAndValid } from "./proof";
+import { isRefusal, type Refusal } from "./refusal";
+import { instantOf, later } from "./time";
+import type { View } from "./view";
+import { heldBy, needsReason } from "./words";
+
+/**
+ * The key goes to another holder in one event, so that there is no instant in which it is free. The new lease
+ * is a grant like any other: nothing valid may conflict with it, and it ends what has lapsed in its place.
+ */
+export function decideTransfer(view: View, command: Transfer, at: Circumstances): Decision | Refusal {
+  const { reason } = command;
+  if (!isGiven(reason)) return needsReason("a transfer");
+  const unfit = checkText(reason, "reason");
+  if (unfit !== null) return unfit;
+  const lease = provenAndValid(view, new NamedLeases(view, [command.lease]), command.lease, command, at);
+  if (isRefusal(lease)) return lease;
+
+  const others = [...view.leases.values()].filter((other) => other.leaseId !== lease.leaseId);
+  const target = { key: lease.key, reach: lease.reach, worktreeId: command.toWorktree };
+  const inTheWay: Lease[] = [];
+  const lapsed: { lease: Lease; why: EndCause }[] = [];
+  for (const other of others.filter((o) => conflict(target, o)).sort(byToken)) {
+    const state = standingOf(other, at);
+    if (state === "valid") inTheWay.push(other);
+    else lapsed.push({ lease: other, why: state });
+  }
+  // Also the giver's own, which have not conflicted so far, and the taker's, whose session is not known yet.
+  if (inTheWay.length > 0) return heldBy(inTheWay, at.now, "that one must be released first");
+  if (isIndefinite(lease)) {
+    const standing = others.filter((other) => isIndefinite(other) && standingOf(other, at) === "valid");
+    const refused = checkIndefinite([lease.key], command.toAgent, reason, standing, at.policy);
+    if (refused !== null) return refused;
+  }
+
+  const moved: Lease = {
+    ...handedOver(lease, command, view, at),
+    reason,
+    stoleFrom: lapsed.map(({ lease: { leaseId, agentId }, why }) => ({ leaseId, agentId, why })),
+  };
+  const ended = [
+    endedRecord(lease, "transferred", moved.leaseId),
+    ...lapsed.map(({ lease: other, why }) => endedRecord(other, why, moved.leaseId)),
+  ];
+  return { event: { type: "claim.transferred", leases: [moved], ended, reason }, leases: [moved] };
+}
+
+/** PROTOCOL 16: TTL-bound, for the new holder's process is not known yet, and without a secret. */
+function handedOver(lease: Lease, command: Transfer, view: View, at: Circumstances): Lease {
+  const now = instantOf(at.now);
+  const ttlSecs = Math.min(
+    lease.bind === "process" ? at.policy.defaultTtlSecs : lease.ttlSecs,
+    ttlCapSecs(command.toAgent, at.policy),
+  );
+  const finite = !isIndefinite(lease);
+  return {
+    ...lease,
+    leaseId: command.newLeaseId,
+    agentId: command.toAgent,
+    worktreeId: command.toWorktree,
+    branch: command.toBranch,
+    fencingToken: view.nextToken,
+    secretHash: null,
+    acquiredAt: now,
+    renewedAt: now,
+    lastBeat: now,
+    ttlSecs,
+    expiresAt: finite ? later(now, ttlSecs * 1000) : null,
+    maxTotalSecs: finite ? Math.max(at.policy.maxTotalSecs, ttlSecs) : null,
+    stopIdleAt: null,
+    bind: "ttl",
+  };
+}
+
+function byToken(a: Lease, b: Lease): number {
+  return a.fencingToken - b.fencingToken;
+}

@@ -1,0 +1,75 @@
+import { fileFailure } from "../errors/cotenant-error";
+import type { LogActor } from "./envelope";
+import { MEMORY_MS } from "./replay";
+import type { Store } from "./store";
+
+export interface TidyOptions {
+  readonly compact: boolean;
+  /** The flat view, for people; nothing reads it. */
+  readonly flatIndex: Readonly<Record<string, unknown>>;
+}
+
+export interface TidyReport {
+  readonly packed: readonly string[];
+  readonly compacted: boolean;
+}
+
+/** What `gc` does beyond logging the end of lapsed leases. */
+export async function tidy(store: Store, actor: LogActor, options: TidyOptions): Promise<TidyReport> {
+  try {
+    await store.hold(actor, async () => {
+      const ground = await store.keeper.stand(actor);
+      if (options.compact) await store.keeper.rotate(ground, actor);
+      await store.index.prune(store.platform.clock.wallMs() - MEMORY_MS);
+    });
+    const packed = await packArchive(store);
+    await writeFlatIndex(store, options.flatIndex);
+    return { packed, compacted: options.compact };
+  } catch (error) {
+    throw fileFailure(error, "tidying the store", store.layout.root);
+  }
+}
+
+/** Outside the mutex: archived segments never change, and a reader takes either form. */
+async function packArchive(store: Store): Promise<string[]> {
+  const { files, compression } = store.platform;
+  const { archive } = store.layout;
+  const packed: string[] = [];
+  for (const name of ((await files.readDirectory(archive)) ?? []).sort()) {
+    if (!/^claims-\d{6}\.jsonl$/.test(name)) continue;
+    const bytes = await files.readFile(`${archive}/${name}`);
+    if (bytes === null) continue;
+    await writeWhole(store, `${archive}/${name}.gz`, await compression.pack(bytes));
+    await files.syncDirectory(archive);
+    await files.unlink(`${archive}/${name}`);
+    packed.push(`${name}.gz`);
+  }
+  return packed;
+}
+
+async function writeFlatIndex(store: Store, content: Readonly<Record<string, unknown>>): Promise<void> {
+  const document = {
+    schema_version: 1,
+    generated_at: new Date(store.platform.clock.wallMs()).toISOString(),
+    ...content,
+  };
+  await writeWhole(
+    store,
+    store.layout.flatIndex,
+    new TextEncoder().encode(`${JSON.stringify(document, null, 2)}\n`),
+  );
+}
+
+async function writeWhole(store: Store, path: string, bytes: Uint8Array): Promise<void> {
+  const { files } = store.platform;
+  const temporary = `${path}.new`;
+  await files.unlink(temporary);
+  const fd = await files.open(temporary, "create", store.options.modes.file);
+  try {
+    for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+    await files.sync(fd);
+  } finally {
+    await files.close(fd);
+  }
+  await files.rename(temporary, path);
+}

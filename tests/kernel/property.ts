@@ -1,0 +1,13 @@
+/** How many random cases each property tries. vitest.config.ts lets TEST_* through to the tests. */
+export function propertyRuns(): number {
+  const asked = process.env["COTENANT_PROPERTY_RUNS"] ?? process.env["TEST_PROPERTY_RUNS"];
+  const runs = asked === undefined ? 10_000 : Number(asked);
+  if (!Number.isInteger(runs) || runs < 1) throw new Error(`COTENANT_PROPERTY_RUNS is ${asked}`);
+  return runs;
+}
+
+/** A seed to repeat a failure with; fast-check prints the one it used. */
+export function propertySeed(): number {
+  const asked = process.env["COTENANT_PROPERTY_SEED"] ?? process.env["TEST_PROPERTY_SEED"];
+  return asked === undefined ? Math.floor(Math.random() * 0x7fffffff) : Number(asked);
+}
