@@ -1,5 +1,4 @@
 /** The library: `import { openRepository } from "cotenant"`. */
-import * as os from "node:os";
 import type { Change, Grant, LeaseStatus, LoggedEvent, Subscription, Wait } from "./coordinator/contract";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
@@ -7,8 +6,7 @@ import { orThrow } from "./errors/cotenant-error";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey, resourceKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
-import { nodeGit } from "./platform/git-node";
-import { nodePlatform } from "./platform/node/node";
+import { thisMachine } from "./platform/node/this-machine";
 
 export type { Change, Grant, LeaseStatus, LoggedEvent, Subscription } from "./coordinator/contract";
 export { CotenantError } from "./errors/cotenant-error";
@@ -53,15 +51,9 @@ export interface ChangeOptions {
 
 /** Opens the repository around `cwd` for one agent and session. Concurrent calls share their syncs. */
 export async function openRepository(options: OpenOptions = {}): Promise<CotenantRepository> {
+  const machine = thisMachine();
   const workspace = await Workspace.open(
-    {
-      platform: nodePlatform(),
-      git: nodeGit(),
-      env: options.env ?? process.env,
-      cwd: options.cwd ?? process.cwd(),
-      home: os.homedir() || null,
-      isTerminal: false,
-    },
+    { ...machine, env: options.env ?? machine.env, cwd: options.cwd ?? machine.cwd, isTerminal: false },
     {
       agentId: options.agentId,
       session: options.sessionId,

@@ -1,12 +1,10 @@
-import * as os from "node:os";
-import { type Surroundings, Workspace } from "../coordinator/workspace";
+import { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import { nodeGit } from "../platform/git-node";
-import { nodePlatform } from "../platform/node/node";
+import { thisMachine } from "../platform/node/this-machine";
 import type { Command, Context, Output, Parsed } from "./command";
 import { COMMANDS, findCommand } from "./commands";
 import { parseCommandLine } from "./parse";
-import { nodeTerminal } from "./terminal";
+import { isTty, nodeTerminal } from "./terminal";
 
 /** Runs one command line and answers the exit status. The only place that turns errors into words. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -41,12 +39,15 @@ async function run(name: string, command: Command, parsed: Parsed): Promise<numb
     quiet: parsed.has("quiet"),
     program: process.argv[1] ?? "cotenant",
     workspace: () => {
-      opened ??= Workspace.open(surroundings(terminal.isTerminal), {
-        agentId: parsed.text("agent-id"),
-        session: parsed.text("session"),
-        allowNetworkFs: parsed.has("allow-network-fs"),
-        doing: name,
-      });
+      opened ??= Workspace.open(
+        { ...thisMachine(), isTerminal: terminal.isTerminal || isTty(0) },
+        {
+          agentId: parsed.text("agent-id"),
+          session: parsed.text("session"),
+          allowNetworkFs: parsed.has("allow-network-fs"),
+          doing: name,
+        },
+      );
       return opened;
     },
     note: (line) => terminal.err(`${line}\n`),
@@ -82,17 +83,6 @@ async function remarks(workspace: Workspace, command: Command): Promise<string[]
   }
 }
 
-function surroundings(isTerminal: boolean): Surroundings {
-  return {
-    platform: nodePlatform(),
-    git: nodeGit(),
-    env: process.env,
-    cwd: process.cwd(),
-    home: os.homedir() || null,
-    isTerminal: isTerminal || process.stdin.isTTY === true,
-  };
-}
-
 function fail(error: unknown, json: boolean): number {
   const known =
     error instanceof CotenantError
@@ -100,19 +90,12 @@ function fail(error: unknown, json: boolean): number {
       : new CotenantError("E_INTERNAL", error instanceof Error ? error.message : String(error), {
           cause: error,
         });
-  if (json) process.stdout.write(`${JSON.stringify({ ok: false, error: known.toJSON() })}\n`);
-  else process.stderr.write(`cotenant: ${known.message} (${known.code})\n  next: ${known.hint}\n`);
-  if (process.env["COTENANT_DEBUG"]) process.stderr.write(`${(error as Error)?.stack ?? error}\n`);
+  const terminal = nodeTerminal();
+  if (json) terminal.out(`${JSON.stringify({ ok: false, error: known.toJSON() })}\n`);
+  else terminal.err(`cotenant: ${known.message} (${known.code})\n  next: ${known.hint}\n`);
+  if (process.env["COTENANT_DEBUG"]) terminal.err(`${(error as Error)?.stack ?? error}\n`);
   return known.exit;
 }
 
-main(process.argv.slice(2)).then(
-  (status) => {
-    process.exitCode = status;
-    // A wait for a busy mutex cannot be called off; it must not keep the process.
-    if (status !== 0) process.stdout.write("", () => process.exit());
-  },
-  (error) => {
-    process.exitCode = fail(error, false);
-  },
-);
+// Everything is written by now, and a wait for a busy mutex, which cannot be called off, must not keep us.
+main(process.argv.slice(2)).then((status) => process.exit(status));

@@ -42,7 +42,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "a run must be repeatable from its seed, so it may not see the real machine",
   },
   config: { may: BASE, packages: ["smol-toml"], because: "settings are needed before there is a store" },
-  identity: { may: BASE, because: "who is asking is known before anything is asked" },
+  identity: {
+    may: [...BASE, "config"],
+    because: "who is asking is known before anything is asked; agent.toml may say it",
+  },
   store: { may: BASE, because: "it keeps what the kernel decides, for whoever asks" },
   coordinator: {
     may: [...BASE, "platform/node", "config", "identity", "store"],

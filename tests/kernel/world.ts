@@ -28,27 +28,35 @@ const KEYS = [
   "worktree:wt:00000001",
   "resource:r",
 ] as LeaseKey[];
-const REASONS = ["because", "because", null, " "];
-const TTLS = [600, 60, 600, 0, 3600, 60, 0, 90_000, -1];
-const PAUSES_SECS = [0.5, 1, 2, 5, 10, 29, 30, 31, 60, 299, 300, 301, 599, 600, 1799, 1800, 3601, 90_000];
+/** Those that the default policy lets be held without expiry. */
+const LASTING = [...KEYS.slice(6, 9), "scope:gates", "issue:01BX5ZZKBKACTAV9WEVGEMMVRY"] as LeaseKey[];
+const REASONS = ["because", "because", "because", null, "because", " "];
+const TTLS = [600, 0, 60, 600, 0, 3600, 0, 600, 60, 0, 3600, 90_000, -1];
+const PAUSES_SECS = [0.5, 1, 2, 5, 10, 10, 29, 30, 31, 60, 200, 299, 300, 301, 599, 600, 1800, 90_000];
 const JUMPS_SECS = [-259_200, -7200, -600, -1, 1, 600, 7200, 259_200];
 const POLICIES: Policy[] = [
   DEFAULT_POLICY,
-  { ...DEFAULT_POLICY, maxTotalSecs: 700, maxIndefinitePerRepo: 2 },
-  { ...DEFAULT_POLICY, evict: ["*"], indefinite: ["issue", "scope", "file", "dir"], unknownTtlSecs: 90 },
+  { ...DEFAULT_POLICY, maxTotalSecs: 700, maxIndefinitePerAgent: 1, maxIndefinitePerRepo: 3 },
+  {
+    ...DEFAULT_POLICY,
+    evict: ["*"],
+    indefinite: ["issue", "scope", "file", "dir"],
+    maxIndefinitePerAgent: 1,
+    unknownTtlSecs: 90,
+  },
 ];
 
 /** How often each thing happens, of a hundred. */
 const HAPPENINGS = weighted({
-  acquire: 27,
-  renew: 6,
-  heartbeat: 4,
-  release: 8,
-  transfer: 8,
-  evict: 4,
+  acquire: 33,
+  renew: 5,
+  heartbeat: 3,
+  release: 4,
+  transfer: 9,
+  evict: 3,
   stop: 5,
-  upkeep: 6,
-  gc: 3,
+  upkeep: 7,
+  gc: 2,
   pause: 12,
   jump: 3,
   reboot: 2,
@@ -108,7 +116,7 @@ export class World {
       case "reboot":
         return this.#reboot(pick(this.#machines, a), b);
       case "kill":
-        for (const process of this.#processes) if (process.holder.pid % 3 === a % 3) process.alive = false;
+        for (const process of this.#processes) if (process.holder.pid % 2 === a % 2) process.alive = false;
         return null;
       case "forget":
         this.#secrets.delete(nameOf(pick(this.parties, a)));
@@ -124,8 +132,10 @@ export class World {
         return null;
       }
       default: {
-        const actor = this.#actor(pick(this.parties, a), place);
-        return { command: this.#command(happening, actor, b, c), at: this.#circumstances(view, place) };
+        const target = this.#target(view, b);
+        const actor = this.#actor(this.#party(a, target), place);
+        const command = this.#command(happening, actor, target, b, c);
+        return { command, at: this.#circumstances(view, place) };
       }
     }
   }
@@ -135,13 +145,26 @@ export class World {
     return [0, 1, 2].map((place) => this.#circumstances(view, place));
   }
 
-  #command(kind: Command["kind"], actor: Actor, b: number, c: number): Command {
+  /** A lease for the command to be about, so that most of them find something. */
+  #target(view: View, b: number): Lease | undefined {
+    const leases = [...view.leases.values()];
+    return b % 8 === 7 || leases.length === 0 ? undefined : pick(leases, b >> 3);
+  }
+
+  /** Often its holder, or somebody like it; often anybody. */
+  #party(a: number, target: Lease | undefined): Pick<Actor, "agentId" | "sessionId" | "worktreeId"> {
+    if (target === undefined || a % 4 === 3) return pick(this.parties, a >> 2);
+    const { agentId, worktreeId } = target;
+    return { agentId, worktreeId, sessionId: a % 4 === 2 ? pick(SESSIONS, a >> 2) : target.sessionId };
+  }
+
+  #command(kind: Command["kind"], actor: Actor, target: Lease | undefined, b: number, c: number): Command {
     const proofs = this.#proofs(actor, c >> 4);
-    const leases = this.#refs(b);
+    const leases = this.#refs(target, b);
     const reason = pick(REASONS, b >> 3);
     switch (kind) {
       case "acquire":
-        return this.#acquire(actor, proofs, b, c);
+        return this.#acquire(actor, proofs, target, b, c);
       case "renew": {
         const ttlSecs = c % 3 === 0 ? pick(TTLS, c >> 2) : null;
         const overrideMax = c % 7 === 0;
@@ -152,7 +175,7 @@ export class World {
       case "release":
         return { kind, actor, leases, reason, proofs, secretHash: this.#secret(actor) };
       case "transfer": {
-        const to = pick(this.parties, c >> 3);
+        const to = pick(this.parties, c >> 6);
         return {
           kind,
           actor,
@@ -179,19 +202,22 @@ export class World {
     }
   }
 
-  #acquire(actor: Actor, proofs: string[], b: number, c: number): Acquire {
+  #acquire(actor: Actor, proofs: string[], target: Lease | undefined, b: number, c: number): Acquire {
     const count = 1 + (b % 5 === 0 ? 2 : b % 5 === 1 ? 1 : 0);
+    const ttlSecs = pick(TTLS, b >> 4);
+    const bind = c % 4 === 1 ? "process" : "ttl";
+    const from = ttlSecs === 0 && bind === "ttl" && c % 16 !== 0 ? LASTING : KEYS;
     const keys = Array.from({ length: count }, (_, i) => ({
-      key: pick(KEYS, (b >> 2) + i * 3),
+      key: pick(from, (b >> 2) + i * 3),
       reach: ((c + i) % 3 === 0 ? "worktree" : "repository") as Reach,
     }));
+    if (target !== undefined && c % 5 === 0) keys.push({ key: target.key, reach: target.reach });
     const own = this.#tickets.find((ticket) => nameOf(ticket) === nameOf(actor));
-    const bind = c % 4 === 1 ? "process" : "ttl";
     return {
       kind: "acquire",
       actor,
       keys,
-      ttlSecs: pick(TTLS, b >> 4),
+      ttlSecs,
       bind,
       reason: pick(REASONS, c >> 2),
       note: null,
@@ -203,14 +229,22 @@ export class World {
     };
   }
 
-  #refs(b: number): LeaseRef[] {
-    const ref = (n: number): LeaseRef => {
-      const known = this.#seen[Math.max(0, this.#seen.length - 1 - (n % 12))];
-      if (known === undefined || n % 7 === 6) return { key: pick(KEYS, n), leaseId: null };
-      if (n % 3 === 0) return { key: known.key, leaseId: null };
-      return n % 3 === 1 ? known : { key: null, leaseId: known.leaseId };
-    };
-    return b % 4 === 0 ? [ref(b >> 1), ref((b >> 1) + 1)] : [ref(b >> 1)];
+  /** The target, or a lease that may be long gone; by key, by id, by both; sometimes with another one. */
+  #refs(target: Lease | undefined, b: number): LeaseRef[] {
+    const old = this.#seen[Math.max(0, this.#seen.length - 1 - (b % 12))];
+    const known = target ?? old;
+    const other: LeaseRef = { key: pick(KEYS, b >> 2), leaseId: null };
+    if (known === undefined) return [other];
+    const { key, leaseId } = known;
+    const ref = pick(
+      [
+        { key, leaseId: null },
+        { key, leaseId },
+        { key: null, leaseId },
+      ],
+      b >> 6,
+    );
+    return b % 5 === 0 ? [ref, other] : b % 5 === 1 && old !== undefined ? [ref, old] : [ref];
   }
 
   /** Mostly what the session keeps; sometimes nothing, sometimes what everybody keeps. */

@@ -1,0 +1,65 @@
+/**
+ * Writes V8's compiled code for a bundle, so that a command does not start by compiling itself.
+ *
+ *   node scripts/code-cache.cjs <dist> <file to write>
+ *
+ * Runs a few typical commands in a scratch repository first: what they compiled on the way is kept too.
+ */
+"use strict";
+const { execFileSync } = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+const vm = require("node:vm");
+
+const [dist, target] = process.argv.slice(2);
+const bundle = path.join(dist, "cli.cjs");
+const COMMANDS = [
+  ["init"],
+  ["lock", "acquire", "src/a.ts"],
+  ["lock", "acquire", "src/a.ts"],
+  ["lock", "acquire", "--dir", "src", "--agent-id", "agent:other"],
+  ["lock", "status"],
+  ["issue", "create", "--title", "x"],
+  ["claim", "status"],
+  ["status"],
+  ["lock", "release", "src/a.ts"],
+];
+
+async function main() {
+  const wrapped = `(function (exports, require, module, __filename, __dirname) {${fs.readFileSync(bundle, "latin1")}\n})`;
+  const script = new vm.Script(wrapped, { filename: bundle });
+  const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "cotenant-cache-"));
+  const exit = process.exit;
+  try {
+    execFileSync("git", ["init", "-q", scratch]);
+    process.chdir(scratch);
+    process.env.HOME = scratch;
+    process.env.COTENANT_AGENT_ID = "agent:warm";
+    fs.writeSync = muted(fs.writeSync);
+    for (const command of COMMANDS) {
+      process.argv.splice(1, process.argv.length, bundle, ...command);
+      await new Promise((resolve) => {
+        process.exit = resolve;
+        const own = { exports: {} };
+        script.runInThisContext()(own.exports, require, own, bundle, dist);
+      });
+    }
+    fs.mkdirSync(path.dirname(target), { recursive: true });
+    fs.writeFileSync(target, script.createCachedData());
+  } finally {
+    process.exit = exit;
+    process.chdir(dist);
+    fs.rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/** The commands' words go nowhere; everything else is written. */
+function muted(writeSync) {
+  return (fd, data, ...rest) => (fd === 1 || fd === 2 ? data.length : writeSync(fd, data, ...rest));
+}
+
+main().catch((error) => {
+  console.error(error);
+  process.exitCode = 1;
+});
