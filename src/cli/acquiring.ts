@@ -1,10 +1,11 @@
 import type { Grant } from "../coordinator/contract";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease, Reach } from "../kernel/lease";
+import { checkText, checkTtl } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { CHANGE_FLAGS, requestId } from "./holding";
 import { count, duration, leaseJson, leasesData } from "./render";
@@ -40,27 +41,36 @@ export async function acquire(
   workspace: Workspace,
   wish: Wish,
 ): Promise<Output> {
+  const options = await readOptions(parsed, workspace, wish);
+  const timeoutMs = waitSecs(parsed) * 1000;
   const session = await workspace.session("write");
   const interrupted = new AbortController();
   const onSignal = () => interrupted.abort();
   if (parsed.has("wait")) process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
-  const timeoutMs = waitSecs(parsed) * 1000;
   const onWait = ({ ahead, message }: { ahead: number; message: string }) => {
     if (!context.quiet) context.note(`waiting as number ${ahead + 1}: ${message}`);
   };
   const grant = await session.acquire(wish.keys, {
-    ttlSecs: parsed.whole("ttl") ?? wish.ttlSecs ?? (await workspace.defaultTtlSecs()),
-    reason: parsed.text("reason") ?? null,
-    note: parsed.text("note") ?? null,
+    ...options,
     steal: wish.steal,
     wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
-    requestId: requestId(parsed),
   });
   const printed = parsed.has("print-secret") ? session.lastSecret : null;
   return {
     data: grantData(grant, printed),
     text: context.quiet ? (printed ?? "") : grantText(grant, wish, session, printed),
   };
+}
+
+/** All that can be wrong with the words alone, before anything is written. */
+async function readOptions(parsed: Parsed, workspace: Workspace, wish: Wish) {
+  const ttlSecs = parsed.whole("ttl") ?? wish.ttlSecs ?? (await workspace.defaultTtlSecs());
+  const reason = parsed.text("reason") ?? null;
+  const note = parsed.text("note") ?? null;
+  const { agentId } = await workspace.agent();
+  orThrow(checkTtl(ttlSecs, agentId, workspace.config.policy));
+  orThrow(checkText(reason, "reason") ?? checkText(note, "note"));
+  return { ttlSecs, reason, note, requestId: requestId(parsed) };
 }
 
 function waitSecs(parsed: Parsed): number {

@@ -41,6 +41,9 @@ export interface Context {
   note(line: string): void;
 }
 
+/** Says something that is not a command's output: plain, or as the one JSON document. */
+export type Tell = (text: string, data?: Readonly<Record<string, unknown>>) => void;
+
 export interface Command {
   /** How it is called, without the program's name. */
   readonly usage: string;

@@ -1,4 +1,4 @@
-import type { Command } from "./command";
+import { COMMON_FLAGS, type Command } from "./command";
 
 interface Listed {
   readonly summary: string;
@@ -61,8 +61,24 @@ export const GROUPS: readonly string[] = [
   ),
 ];
 
-/** The command that the first words name, and what is left for it. */
-export function findCommand(words: readonly string[]): { name: string; rest: string[] } | null {
+/** The command that the first words name, and what is left for it. Common flags may come before it. */
+export function findCommand(args: readonly string[]): { name: string; rest: string[] } | null {
+  const flags = leadingFlags(args);
+  const found = named(args.slice(flags.length));
+  return found === null ? null : { name: found.name, rest: [...flags, ...found.rest] };
+}
+
+function leadingFlags(args: readonly string[]): string[] {
+  let at = 0;
+  for (let arg = args[at]; arg?.startsWith("--"); arg = args[at]) {
+    const name = arg.slice(2).split("=")[0]!;
+    if (!Object.hasOwn(COMMON_FLAGS, name) || name === "help") break;
+    at += COMMON_FLAGS[name]!.value === undefined || arg.includes("=") ? 1 : 2;
+  }
+  return args.slice(0, at);
+}
+
+function named(words: readonly string[]): { name: string; rest: string[] } | null {
   const [first = "", second = ""] = words;
   const two = `${first} ${second}`;
   const name = ALIASES[two] ?? two;

@@ -1,31 +1,32 @@
 import { nearest } from "../config/nearest";
 import { printable } from "../kernel/ids";
-import { COMMON_FLAGS, type Command, type Flag } from "./command";
+import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./command";
 import { COMMANDS, GROUPS } from "./commands";
 import { usage } from "./parse";
-import type { Terminal } from "./terminal";
 
 /** `cotenant`, `cotenant help [command]`, `cotenant claim`, and whatever is not a command. */
-export async function answerWithoutCommand(args: readonly string[], terminal: Terminal): Promise<number> {
+export async function answerWithoutCommand(args: readonly string[], tell: Tell): Promise<number> {
   const words = args.filter((arg) => !arg.startsWith("-"));
   const [first, second] = words[0] === "help" ? words.slice(1) : words;
   if (args.includes("--version") && first === undefined) {
-    terminal.out(`cotenant ${version()}\n`);
+    tell(`cotenant ${version()}\n`, { cotenant: version() });
     return 0;
   }
   const wanted = [first, second].filter((word) => word !== undefined).join(" ");
   if (wanted === "") {
-    terminal.out(overview());
+    tell(overview());
     return 0;
   }
   if (Object.hasOwn(COMMANDS, wanted)) {
-    terminal.out(commandHelp((await COMMANDS[wanted]!.load()).command));
+    tell(commandHelp((await COMMANDS[wanted]!.load()).command));
     return 0;
   }
-  const asksForHelp = words[0] === "help" || args.includes("--help") || words.length === 1;
-  if (first !== undefined && GROUPS.includes(first) && asksForHelp && second === undefined) {
-    terminal.out(groupHelp(first));
-    return words[0] === "help" || args.includes("--help") ? 0 : 64;
+  const asksForHelp = words[0] === "help" || args.includes("--help");
+  if (first !== undefined && GROUPS.includes(first) && second === undefined) {
+    if (!asksForHelp && args.includes("--json"))
+      throw usage(`"${first}" needs a verb`, `cotenant help ${first}`);
+    tell(groupHelp(first));
+    return asksForHelp ? 0 : 64;
   }
   const near = nearest(wanted, Object.keys(COMMANDS));
   throw usage(

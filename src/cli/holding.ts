@@ -1,7 +1,9 @@
 import type { Proof } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError, fileFailure, orThrow } from "../errors/cotenant-error";
+import { CotenantError, errorFrom, fileFailure, orThrow } from "../errors/cotenant-error";
 import { parseUlid, type Ulid } from "../kernel/ids";
+import { checkText, isGiven } from "../kernel/policy";
+import { needsReason } from "../kernel/words";
 import type { Flag, Parsed } from "./command";
 
 /** For every command that changes a lease. */
@@ -27,6 +29,14 @@ export function requestId(parsed: Parsed): Ulid | null {
   return text === undefined ? null : orThrow(parseUlid(text));
 }
 
+/** The reason of an operation that needs one, before anything is written. */
+export function givenReason(parsed: Parsed, what: string): string {
+  const reason = parsed.text("reason") ?? null;
+  if (!isGiven(reason)) throw errorFrom(needsReason(what));
+  orThrow(checkText(reason, "reason"));
+  return reason;
+}
+
 /** A secret is taken from a file or the environment, never from the command line itself. */
 export async function proof(workspace: Workspace, parsed: Parsed): Promise<Proof> {
   const { env, platform, cwd } = workspace.surroundings;
@@ -39,12 +49,13 @@ export async function proof(workspace: Workspace, parsed: Parsed): Promise<Proof
   try {
     bytes = await platform.files.readFile(path);
   } catch (error) {
+    if ((error as { code?: unknown }).code === "EISDIR") throw noSecret(`${path} is a directory`);
     throw fileFailure(error, "reading the secret", path);
   }
-  if (bytes === null) {
-    throw new CotenantError("E_USAGE", `there is no file ${path}`, {
-      hint: "--secret-file takes a file, never the secret itself",
-    });
-  }
+  if (bytes === null) throw noSecret(`there is no file ${path}`);
   return { secret: new TextDecoder().decode(bytes).trim(), requestId: requestId(parsed) };
+}
+
+function noSecret(why: string): CotenantError {
+  return new CotenantError("E_USAGE", why, { hint: "--secret-file takes a file, never the secret itself" });
 }

@@ -30,6 +30,8 @@ export async function openCatalogue(
     return { catalogue: catalogueOf(workspace), workspace };
   } catch (error) {
     if (!(error instanceof CotenantError) || error.code !== "E_NOT_A_REPO") throw error;
+    // A bare repository, Git's own directory and one that Git cannot read are no place for a plain one.
+    if (error.data["git_dir"] !== undefined || error.data["git"] !== undefined) throw error;
     const platform = nodePlatform();
     const here = (await nearestData(process.cwd())) ?? process.cwd();
     return {

@@ -1,7 +1,7 @@
 import { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { thisMachine } from "../platform/node/this-machine";
-import type { Command, Context, Output, Parsed } from "./command";
+import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
 import { parseCommandLine } from "./parse";
 import { isTty, nodeTerminal } from "./terminal";
@@ -10,18 +10,20 @@ import { isTty, nodeTerminal } from "./terminal";
 export async function main(args: readonly string[]): Promise<number> {
   const terminal = nodeTerminal();
   const json = args.includes("--json");
+  const tell: Tell = (text, data = { help: text }) =>
+    terminal.out(json ? `${JSON.stringify({ ok: true, data })}\n` : text);
   try {
     const found = findCommand(args);
     if (found === null) {
       const { answerWithoutCommand } = await import("./help");
-      return answerWithoutCommand(args, terminal);
+      return await answerWithoutCommand(args, tell);
     }
     const { command } = await COMMANDS[found.name]!.load();
     const rest = command.prepare?.(found.rest) ?? found.rest;
     const parsed = parseCommandLine(found.name, rest, command.flags, command.words);
     if (parsed.has("help")) {
       const { commandHelp } = await import("./help");
-      terminal.out(commandHelp(command));
+      tell(commandHelp(command));
       return 0;
     }
     return await run(found.name, command, parsed);
@@ -53,7 +55,8 @@ async function run(name: string, command: Command, parsed: Parsed): Promise<numb
     note: (line) => terminal.err(`${line}\n`),
   };
   const output = await command.run(context, parsed);
-  const workspace = await opened;
+  // A command that went on without one, as issues do outside Git, has dealt with the failure.
+  const workspace = await opened?.catch(() => undefined);
   const warnings = workspace === undefined ? [] : await remarks(workspace, command);
   print(output, warnings, context);
   return output.exit ?? 0;
@@ -72,7 +75,7 @@ function print(output: Output, warnings: readonly string[], context: Context): v
 
 /** Leases of the caller's that are about to run out are worth a word, whatever the command was. */
 async function remarks(workspace: Workspace, command: Command): Promise<string[]> {
-  const { warnings } = workspace;
+  const warnings = [...new Set(workspace.warnings)];
   if (command.remindsOfExpiry === false) return warnings;
   try {
     const { expiryWarnings } = await import("./expiry");
@@ -84,17 +87,27 @@ async function remarks(workspace: Workspace, command: Command): Promise<string[]
 }
 
 function fail(error: unknown, json: boolean): number {
-  const known =
-    error instanceof CotenantError
-      ? error
-      : new CotenantError("E_INTERNAL", error instanceof Error ? error.message : String(error), {
-          cause: error,
-        });
+  const known = error instanceof CotenantError ? error : explained(error);
   const terminal = nodeTerminal();
   if (json) terminal.out(`${JSON.stringify({ ok: false, error: known.toJSON() })}\n`);
   else terminal.err(`cotenant: ${known.message} (${known.code})\n  next: ${known.hint}\n`);
   if (process.env["COTENANT_DEBUG"]) terminal.err(`${(error as Error)?.stack ?? error}\n`);
   return known.exit;
+}
+
+/** Every layer explains its own failures; what slips through still names the cause and no bug of ours. */
+function explained(error: unknown): CotenantError {
+  const { code, syscall, path } = (error ?? {}) as NodeJS.ErrnoException;
+  if (syscall === "uv_cwd") {
+    return new CotenantError("E_NOT_A_REPO", "the current directory is gone", {
+      hint: "change into a directory that exists",
+      cause: error,
+    });
+  }
+  if (typeof code === "string" && syscall !== undefined)
+    return fileFailure(error, "this command", path ?? syscall);
+  const message = error instanceof Error ? error.message : String(error);
+  return new CotenantError("E_INTERNAL", message, { cause: error });
 }
 
 // Everything is written by now, and a wait for a busy mutex, which cannot be called off, must not keep us.

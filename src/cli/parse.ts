@@ -18,7 +18,7 @@ export function parseCommandLine(
       { type: value === undefined ? ("boolean" as const) : ("string" as const), multiple: many === true },
     ]),
   );
-  const { values, positionals } = read(name, args, known, options);
+  const { values, positionals } = read(name, joinNegatives(args, known), known, options);
   const help = `cotenant ${name} --help`;
   if (values["help"] !== true && positionals.length < words.min) {
     throw usage(
@@ -37,6 +37,20 @@ export function parseCommandLine(
     has: (flag) => values[flag] === true,
     whole: (flag) => wholeNumber(flag, text(flag), help),
   };
+}
+
+/** `--ttl -1` means the number and not a flag: then the message can say what is wrong with it. */
+function joinNegatives(args: readonly string[], known: Readonly<Record<string, Flag>>): string[] {
+  const end = args.includes("--") ? args.indexOf("--") : args.length;
+  const joined: string[] = [];
+  for (const arg of args.slice(0, end)) {
+    const before = joined.at(-1) ?? "";
+    const takesValue = before.startsWith("--") && Object.hasOwn(known, before.slice(2));
+    if (/^-\d/.test(arg) && takesValue && known[before.slice(2)]!.value !== undefined)
+      joined[joined.length - 1] = `${before}=${arg}`;
+    else joined.push(arg);
+  }
+  return [...joined, ...args.slice(end)];
 }
 
 function read(

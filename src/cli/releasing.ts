@@ -1,6 +1,8 @@
 import type { Workspace } from "../coordinator/workspace";
+import { orThrow } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
 import { printable } from "../kernel/ids";
+import { checkText } from "../kernel/policy";
 import type { Context, Output, Parsed } from "./command";
 import { proof } from "./holding";
 import { leaseJson, leasesData } from "./render";
@@ -11,11 +13,11 @@ export async function release(
   workspace: Workspace,
   refs: readonly LeaseRef[],
 ): Promise<Output> {
+  const reason = parsed.text("reason") ?? null;
+  orThrow(checkText(reason, "reason"));
+  const options = { ...(await proof(workspace, parsed)), reason };
   const session = await workspace.session("write");
-  const { leases, replayed } = await session.release(refs, {
-    ...(await proof(workspace, parsed)),
-    reason: parsed.text("reason") ?? null,
-  });
+  const { leases, replayed } = await session.release(refs, options);
   const text = leases.map((lease) => `released ${printable(lease.key)}`).join("\n");
   return {
     data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed },

@@ -1,9 +1,11 @@
 import type { Workspace } from "../coordinator/workspace";
+import { orThrow } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
 import { printable } from "../kernel/ids";
+import { checkText, checkTtl } from "../kernel/policy";
 import { lasting } from "./acquiring";
 import type { Context, Flag, Output, Parsed } from "./command";
-import { proof } from "./holding";
+import { givenReason, proof } from "./holding";
 import { leaseJson, leasesData } from "./render";
 
 export const RENEW_FLAGS: Readonly<Record<string, Flag>> = {
@@ -18,13 +20,18 @@ export async function renew(
   workspace: Workspace,
   refs: readonly LeaseRef[],
 ): Promise<Output> {
-  const session = await workspace.session("write");
-  const { leases, replayed } = await session.renew(refs, {
+  const options = {
     ...(await proof(workspace, parsed)),
     ttlSecs: parsed.whole("ttl") ?? null,
     overrideMax: parsed.has("override-max"),
     reason: parsed.text("reason") ?? null,
-  });
+  };
+  if (options.overrideMax) givenReason(parsed, "--override-max");
+  const { agentId } = await workspace.agent();
+  orThrow(checkTtl(options.ttlSecs ?? 0, agentId, workspace.config.policy));
+  orThrow(checkText(options.reason, "reason"));
+  const session = await workspace.session("write");
+  const { leases, replayed } = await session.renew(refs, options);
   const text = leases.map((lease) => `renewed ${printable(lease.key)}, ${lasting(lease)}`).join("\n");
   return {
     data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed },

@@ -25,9 +25,10 @@ const BARE: Readonly<Record<string, string>> = {
 
 /** `--dir src` names one directory; a bare `--dir` (`lock acquire src lib --dir`) speaks of all the words. */
 export function readBareTargetFlags(args: readonly string[]): string[] {
+  const end = args.includes("--") ? args.indexOf("--") : args.length;
   return args.map((arg, i) => {
     const next = args[i + 1];
-    const isBare = Object.hasOwn(BARE, arg) && (next === undefined || next.startsWith("--"));
+    const isBare = i < end && Object.hasOwn(BARE, arg) && (next === undefined || next.startsWith("--"));
     return isBare ? BARE[arg]! : arg;
   });
 }

@@ -90,6 +90,8 @@ export function parseWorktreeId(text: string): WorktreeId | Refusal {
 /** Untrusted text for a message: no control or direction characters, and not too long. */
 export function printable(text: string, limit = 120): string {
   // Mostly it is plain, and a Unicode pattern takes longer to compile than most commands take to run.
-  const clean = /^[\x20-\x7e]*$/.test(text) ? text : text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
+  const clean = /^[\x20-\x7e]*$/.test(text)
+    ? text
+    : text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
   return clean.length > limit ? `${clean.slice(0, limit)}…` : clean;
 }

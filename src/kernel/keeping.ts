@@ -1,20 +1,21 @@
 import type { Circumstances } from "./circumstances";
 import type { Actor } from "./commands";
 import type { Lease } from "./lease";
-import { LIMITS, type Policy } from "./policy";
+import { LIMITS } from "./policy";
 import { elapsedMs, type Instant, instantOf, later, type Now, remainingMs } from "./time";
-import { timeLeftMs } from "./validity";
+import { timeLeftMs, type ValidityRules } from "./validity";
 
 /**
  * What a sign of life of its session does for a valid lease: clears stop-idle, renews what is below half of
  * its TTL, never past its total lifetime. Null when nothing is due.
  */
 export function upkeep(lease: Lease, actor: Actor, at: Circumstances): Lease | null {
+  if (upkeepDueInMs(lease, at.now, at.policy) > 0) return null;
   const now = instantOf(at.now);
   const awake = lease.stopIdleAt === null ? lease : { ...lease, stopIdleAt: null, lastBeat: now };
-  const unrenewed = awake === lease ? null : awake;
-  if (lease.expiresAt === null) return isBeatDue(lease, at) ? { ...awake, lastBeat: now } : unrenewed;
+  if (lease.expiresAt === null) return { ...awake, lastBeat: now };
 
+  const unrenewed = awake === lease ? null : awake;
   const leftMs = timeLeftMs(lease, at.now);
   if (leftMs > lease.ttlSecs * 500) return unrenewed;
   const forMs = Math.min(lease.ttlSecs * 1000, remainingMs(endOfLifetime(lease), at.now));
@@ -22,27 +23,23 @@ export function upkeep(lease: Lease, actor: Actor, at: Circumstances): Lease | n
   return { ...stampedBy(awake, actor), renewedAt: now, lastBeat: now, expiresAt: later(now, forMs) };
 }
 
+const BEAT_EVERY_MS = 60_000;
+
+/** When a valid lease next needs a sign of life of its session; until then `upkeep` has nothing to do. */
+export function upkeepDueInMs(lease: Lease, now: Now, rules: ValidityRules): number {
+  if (lease.stopIdleAt !== null) return 0;
+  if (lease.expiresAt !== null) return timeLeftMs(lease, now) - lease.ttlSecs * 500;
+  // A beat read on another clock compares by the wall only, which may be off: it is restated.
+  if (lease.lastBeat.clockId !== now.clockId) return 0;
+  // Leases without a clock of their own still show signs of life, but not with every keystroke; and two
+  // beats must fit into the time after which their absence counts.
+  const shortestMs = Math.min(rules.unknownTtlSecs, rules.staleThresholdSecs) * 500;
+  return Math.min(BEAT_EVERY_MS, shortestMs) - elapsedMs(lease.lastBeat, now);
+}
+
 /** `acquired_at + max_total_secs`. */
 export function endOfLifetime(lease: Lease): Instant {
   return later(lease.acquiredAt, (lease.maxTotalSecs ?? LIMITS.ttlSecs) * 1000);
-}
-
-const BEAT_EVERY_MS = 60_000;
-
-/**
- * Leases without a clock of their own still show signs of life, but not with every keystroke. A beat read on
- * another clock compares by the wall only, which may be off: it is restated.
- */
-function isBeatDue(lease: Lease, at: Circumstances): boolean {
-  return (
-    lease.lastBeat.clockId !== at.now.clockId ||
-    elapsedMs(lease.lastBeat, at.now) >= Math.min(BEAT_EVERY_MS, shortestBeatMs(at.policy))
-  );
-}
-
-/** Two beats must fit into the time after which their absence counts. */
-function shortestBeatMs(policy: Policy): number {
-  return Math.min(policy.unknownTtlSecs, policy.staleThresholdSecs) * 500;
 }
 
 /** A handed-over lease becomes the caller's, on the caller's clock. Its expiry stays where it is. */

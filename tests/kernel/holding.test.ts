@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { upkeepDueInMs } from "../../src/kernel/keeping";
 import { elapsedMs } from "../../src/kernel/time";
 import { isStale } from "../../src/kernel/validity";
 import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1, WT2, written } from "./scene";
@@ -358,6 +359,23 @@ describe("upkeep", () => {
       granted(scene.upkeep(ann, byKey(ISSUE)));
     }
     expect(refused(scene.acquire(scene.actor("agent:bob"), ISSUE))).toBe("E_LOCK_CONFLICT");
+  });
+
+  test("says when it will next be due", () => {
+    const scene = new Scene();
+    const ann = scene.actor("agent:ann");
+    const dueInSecs = (text: string) => upkeepDueInMs(scene.lease(text)!, scene.now, scene.policy) / 1000;
+    granted(scene.acquire(ann, "file:a"));
+    granted(scene.guard(ann, "b"));
+    expect([dueInSecs("file:a"), dueInSecs("file:b")]).toEqual([300, 60]);
+    scene.advance(59);
+    expect([dueInSecs("file:a"), dueInSecs("file:b")]).toEqual([241, 1]);
+    expect(written(scene.upkeep(ann, byKey("file:a"), byKey("file:b")))).toBeNull();
+    granted(scene.stop(ann, byKey("file:a")));
+    expect(dueInSecs("file:a")).toBe(0);
+    scene.reboot({ wallSecs: -7200, upSecs: 10 });
+    granted(scene.upkeep(ann, byKey("file:a")));
+    expect([dueInSecs("file:a"), dueInSecs("file:b")]).toEqual([290, 0]);
   });
 
   test("stops at the total lifetime", () => {

@@ -478,7 +478,9 @@ export function why(f: Fact, at: Circumstances): "expired" | "stop_idle" | "dead
 }
 
 export function clash(a: Place, b: Place): boolean {
-  if (a.reach === "worktree" && b.reach === "worktree" && a.worktree !== b.worktree) return false;
+  const local = a.reach === "worktree" && b.reach === "worktree" && a.worktree !== b.worktree;
+  // Only paths are different things in different worktrees.
+  if (local && isPathText(a.key)) return false;
   if (a.key === b.key) return true;
   return contains(a.key, b.key) || contains(b.key, a.key);
 }
@@ -493,7 +495,10 @@ export function isVoidTicket(ticket: Ticket, at: Circumstances, alive: string): 
   );
 }
 
-export function isParty(f: Fact, actor: { agentId: string; sessionId: string; worktreeId: string }): boolean {
+export function isParty(
+  f: Pick<Fact, "agent" | "session" | "worktree">,
+  actor: { agentId: string; sessionId: string; worktreeId: string },
+): boolean {
   return f.agent === actor.agentId && f.session === actor.sessionId && f.worktree === actor.worktreeId;
 }
 

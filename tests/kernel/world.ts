@@ -36,7 +36,7 @@ const PAUSES_SECS = [0.5, 1, 2, 5, 10, 10, 29, 30, 31, 60, 200, 299, 300, 301, 5
 const JUMPS_SECS = [-259_200, -7200, -600, -1, 1, 600, 7200, 259_200];
 const POLICIES: Policy[] = [
   DEFAULT_POLICY,
-  { ...DEFAULT_POLICY, maxTotalSecs: 700, maxIndefinitePerAgent: 1, maxIndefinitePerRepo: 3 },
+  { ...DEFAULT_POLICY, maxTotalSecs: 700, maxIndefinitePerAgent: 1, maxIndefinitePerRepo: 2 },
   {
     ...DEFAULT_POLICY,
     evict: ["*"],

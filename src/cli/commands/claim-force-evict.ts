@@ -1,5 +1,5 @@
 import type { Command } from "../command";
-import { CHANGE_FLAGS, requestId } from "../holding";
+import { CHANGE_FLAGS, givenReason, requestId } from "../holding";
 import { claimRef } from "../issues";
 import { leaseJson, leasesData } from "../render";
 
@@ -13,11 +13,9 @@ export const command: Command = {
   async run(context, parsed) {
     const workspace = await context.workspace();
     const ref = await claimRef(workspace, parsed.words[0]!);
+    const options = { reason: givenReason(parsed, "ending somebody's lease"), requestId: requestId(parsed) };
     const session = await workspace.session("write");
-    const { leases, replayed } = await session.evict([ref], {
-      reason: parsed.text("reason") ?? null,
-      requestId: requestId(parsed),
-    });
+    const { leases, replayed } = await session.evict([ref], options);
     const text = leases.map((l) => `ended the lease of ${l.agentId} on ${l.key}`).join("\n");
     return {
       data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },

@@ -13,13 +13,16 @@ export const command: Command = {
     const statuses = (await workspace.coordinator.list()).filter(({ lease }) =>
       lease.key.startsWith("issue:"),
     );
+    const active = statuses.map(statusJson);
     return {
       data: {
         schema_version: 1,
         generated_at: new Date(workspace.surroundings.platform.clock.wallMs()).toISOString(),
         sequence: head.sequence,
         stale_threshold_secs: workspace.config.policy.staleThresholdSecs,
-        leases: statuses.map(statusJson),
+        // Under both names: the seed's, and the one every command of ours has.
+        active,
+        leases: active,
       },
       text: statuses.length === 0 ? "no claims" : leaseTable(context.terminal, statuses, null),
     };

@@ -2,7 +2,7 @@ import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { listWorktrees } from "../../identity/worktree-list";
 import { parseAgentId, parseWorktreeId } from "../../kernel/ids";
 import type { Command } from "../command";
-import { HOLDER_FLAGS, proof } from "../holding";
+import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { claimRef } from "../issues";
 import { leaseJson, leasesData } from "../render";
 
@@ -25,10 +25,13 @@ export const command: Command = {
     const workspace = await context.workspace();
     const { platform, git } = workspace.surroundings;
     const agent = orThrow(parseAgentId(toAgent));
+    const named = parsed.text("to-worktree");
+    const wanted = named === undefined ? null : orThrow(parseWorktreeId(named));
+    const reason = givenReason(parsed, "a transfer");
+    const shown = await proof(workspace, parsed);
     const ref = await claimRef(workspace, parsed.words[0]!);
     const session = await workspace.session("write");
-    const named = parsed.text("to-worktree");
-    const toWorktree = named === undefined ? session.actor.worktreeId : orThrow(parseWorktreeId(named));
+    const toWorktree = wanted ?? session.actor.worktreeId;
     const worktrees = await listWorktrees(platform, git, workspace.repository);
     const target = worktrees.find((worktree) => worktree.worktreeId === toWorktree);
     if (target === undefined) {
@@ -37,11 +40,11 @@ export const command: Command = {
       });
     }
     const { leases, replayed } = await session.transfer(ref, {
-      ...(await proof(workspace, parsed)),
+      ...shown,
       toAgent: agent,
       toWorktree,
       toBranch: target.branch,
-      reason: parsed.text("reason") ?? null,
+      reason,
     });
     const lease = leases[0]!;
     const text = `${lease.key} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;

@@ -30,6 +30,14 @@ export const command: Command = {
     const { worktreeRoot } = workspace.repository;
     await requireRecentGit(git, worktreeRoot);
     const data = `${worktreeRoot}/.cotenant`;
+    const found = await platform.files.lstat(data);
+    // A repository could commit a link there and have us write wherever it likes.
+    if (found !== null && found.kind !== "directory") {
+      throw new CotenantError("E_PATH_ESCAPE", `${data} is not a directory of this worktree`, {
+        hint: "remove the symbolic link or file of that name",
+        data: { path: data },
+      });
+    }
     const made: string[] = [];
     const note = (path: string, changed: boolean) => {
       if (changed) made.push(path.slice(worktreeRoot.length + 1));
@@ -104,13 +112,19 @@ async function addLines(
 
 async function write(platform: Platform, path: string, content: string): Promise<void> {
   const { files } = platform;
+  const bytes = new TextEncoder().encode(content);
   await files.unlink(`${path}.new`);
   const fd = await files.open(`${path}.new`, "create", 0o644);
   try {
-    await files.writeAt(fd, new TextEncoder().encode(content), 0);
-    await files.sync(fd);
-  } finally {
-    await files.close(fd);
+    try {
+      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+      await files.sync(fd);
+    } finally {
+      await files.close(fd);
+    }
+    await files.rename(`${path}.new`, path);
+  } catch (error) {
+    await files.unlink(`${path}.new`);
+    throw error;
   }
-  await files.rename(`${path}.new`, path);
 }

@@ -27,16 +27,20 @@ export const command: Command = {
   async run(context, parsed) {
     const { catalogue, workspace } = await openCatalogue(context);
     const { clock, random } = nodePlatform();
+    const title = titleOf(parsed.text("title") ?? parsed.words[0]);
+    const description = descriptionOf(parsed.text("description") ?? "");
+    const priority = priorityOf(parsed.text("priority") ?? "normal");
+    const others = await catalogue.ids();
     const caller = workspace === null ? null : await callerOrNull(workspace);
     if (workspace !== null) await workspace.worktree("write");
     const now = new Date(clock.wallMs()).toISOString();
     const issue: Issue = {
       schema_version: ISSUE_SCHEMA,
       id: makeUlid(clock.wallMs(), random.bytes(10)),
-      title: titleOf(parsed.text("title") ?? parsed.words[0]),
-      description: descriptionOf(parsed.text("description") ?? ""),
+      title,
+      description,
       state: "ready",
-      priority: priorityOf(parsed.text("priority") ?? "normal"),
+      priority,
       assignee: null,
       created_at: now,
       created_by: caller?.agentId ?? "",
@@ -50,12 +54,11 @@ export const command: Command = {
       },
     };
     const path = await catalogue.create(issue);
-    const ids = await catalogue.ids();
-    const short = shortId(issue.id, ids);
+    const short = shortId(issue.id, others);
     const text = context.quiet
       ? short
       : `created ${short}: ${printable(issue.title)}\n  claim it: cotenant claim acquire ${short}`;
-    return { data: { issue: issueJson(issue, ids), path }, text };
+    return { data: { issue: issueJson(issue, others), path }, text };
   },
 };
 

@@ -1,0 +1,169 @@
+import type { Session } from "../coordinator/session";
+import { Workspace } from "../coordinator/workspace";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { type LeaseId, parseAgentId, parseWorktreeId } from "../kernel/ids";
+import { type LeaseKey, parseKey } from "../kernel/keys";
+import type { Lease } from "../kernel/lease";
+import { thisMachine } from "../platform/node/this-machine";
+import { guardedWrite } from "./guarded-write";
+import type { Briefing, Held, Wish } from "./messages";
+import { thingsUnder } from "./plan";
+import { tell } from "./stdio";
+import type { Verb } from "./witness";
+
+/** Somebody else has it, or was first. */
+const REFUSALS = ["E_LOCK_CONFLICT", "E_QUEUED", "E_WAIT_TIMEOUT"];
+/** What a holder is told whose lease ended without it (SPEC §3: 7 or 8). */
+const STALE = ["E_LOCK_EXPIRED", "E_FENCING_MISMATCH"];
+/** The same where only the key is known: it may be somebody else's now (6), or nobody's (4). */
+const LOSSES = [...STALE, "E_NOT_FOUND", "E_LOCK_NOT_HELD"];
+
+/** An agent's operations on the real store, each told to the demo before and after. */
+export class AgentAtWork {
+  readonly session: Session;
+  readonly #workspace: Workspace;
+  readonly #briefing: Briefing;
+
+  private constructor(workspace: Workspace, session: Session, briefing: Briefing) {
+    this.#workspace = workspace;
+    this.session = session;
+    this.#briefing = briefing;
+  }
+
+  static async open(briefing: Briefing): Promise<AgentAtWork> {
+    const { cwd, agentId, sessionId } = briefing;
+    const workspace = await Workspace.open(
+      { ...thisMachine(), cwd, isTerminal: false },
+      { agentId, session: sessionId, doing: "demo" },
+    );
+    return new AgentAtWork(workspace, await workspace.session("write"), briefing);
+  }
+
+  /** Null when it was refused. */
+  async acquire(wish: Wish, orderId: number | null): Promise<Held[] | null> {
+    let queued = false;
+    const askedAtMs = this.#workspace.surroundings.platform.clock.monotonicMs();
+    const onWait = ({ ahead }: { ahead: number }) => {
+      queued = true;
+      tell({ say: "queued", id: orderId, ahead });
+      tell({ say: "now", doing: "waits", keys: wish.keys });
+    };
+    const wait = wish.waitMs === null ? null : { timeoutMs: wish.waitMs, onWait };
+    const keys = wish.keys.map((key) => ({ key: orThrow(parseKey(key)), reach: "repository" as const }));
+    tell({ say: "now", doing: "asks", keys: wish.keys });
+    tell({ say: "asks" });
+    try {
+      const grant = await this.session.acquire(keys, { ttlSecs: wish.ttlSecs, bind: wish.bind, wait });
+      const leases = grant.leases.map(heldOf);
+      const ended = grant.ended.map(({ leaseId, how }) => ({ leaseId, how }));
+      const adopted = grant.leases.some((lease) => lease.acquiredAt.monotonicMs < askedAtMs);
+      tell({ say: "granted", leases, ended, queued, adopted });
+      tell({ say: "now", doing: "works", keys: wish.keys });
+      return leases;
+    } catch (error) {
+      tell({ say: "refused", code: codeIn(error, REFUSALS) });
+      return null;
+    }
+  }
+
+  /** False when a lease was no longer ours: fenced off. */
+  async write(verb: Verb, leases: readonly Held[]): Promise<boolean> {
+    const { ground, witness } = this.#briefing;
+    const targets = leases.map((lease) => ({ lease, things: thingsUnder(lease.key, ground) }));
+    const stale = await guardedWrite(this.#workspace, this.session, verb, targets, witness);
+    if (stale === null) return true;
+    // The store must say the same by itself.
+    tell({ say: "fenced", key: stale.key, token: stale.token, code: await this.#refusalOf(stale) });
+    await this.#tryOnSuccessor(stale);
+    return false;
+  }
+
+  async #refusalOf(stale: Held): Promise<string> {
+    tell({ say: "asks" });
+    try {
+      const { leases } = await this.session.renew([refOf(stale)], NO_CHANGE);
+      tell({ say: "renewed", leaseIds: leases.map(({ leaseId }) => leaseId) });
+      tell({ say: "trouble", message: `${stale.key} #${stale.token} was stale, and yet it was renewed` });
+      return "";
+    } catch (error) {
+      const code = codeIn(error, STALE);
+      tell({ say: "lost", code });
+      return code;
+    }
+  }
+
+  /** A stale secret opens nothing: not even who knows the successor's lease by its id can end it. */
+  async #tryOnSuccessor(stale: Held): Promise<void> {
+    const { coordinator } = this.#workspace;
+    const key = stale.key as LeaseKey;
+    const found = await coordinator.find([{ key, leaseId: null }]);
+    const successor = found.find(({ lease }) => lease.agentId !== this.session.actor.agentId)?.lease;
+    if (successor === undefined) return;
+    tell({ say: "asks" });
+    try {
+      const secret = this.session.lastSecret;
+      const { leases } = await this.session.release([{ key, leaseId: successor.leaseId }], { secret });
+      tell({ say: "released", leaseIds: leases.map(({ leaseId }) => leaseId) });
+      tell({ say: "trouble", message: `${key} #${successor.fencingToken} was released with an old secret` });
+    } catch (error) {
+      tell({ say: "lost", code: codeIn(error, LOSSES) });
+    }
+  }
+
+  async renew(leases: readonly Held[]): Promise<void> {
+    tell({ say: "asks" });
+    try {
+      const renewed = await this.session.renew(leases.map(refOf), NO_CHANGE);
+      tell({ say: "renewed", leaseIds: renewed.leases.map(({ leaseId }) => leaseId) });
+    } catch (error) {
+      tell({ say: "lost", code: codeIn(error, LOSSES) });
+    }
+  }
+
+  /** By key, as people do it: what is on record decides which lease is meant, never who holds it now. */
+  async release(leases: readonly Held[]): Promise<void> {
+    tell({ say: "asks" });
+    try {
+      const refs = leases.map(({ key }) => ({ key: key as LeaseKey, leaseId: null }));
+      const released = await this.session.release(refs);
+      tell({ say: "released", leaseIds: released.leases.map(({ leaseId }) => leaseId) });
+    } catch (error) {
+      tell({ say: "lost", code: codeIn(error, LOSSES) });
+      // All or nothing: one lease lost must not keep the others.
+      if (leases.length > 1) for (const lease of leases) await this.release([lease]);
+    }
+  }
+
+  async transfer(held: Held, toAgent: string, toWorktree: string): Promise<boolean> {
+    tell({ say: "asks" });
+    try {
+      const { leases } = await this.session.transfer(refOf(held), {
+        toAgent: orThrow(parseAgentId(toAgent)),
+        toWorktree: orThrow(parseWorktreeId(toWorktree)),
+        toBranch: null,
+        reason: "it is better at this",
+      });
+      tell({ say: "transferred", from: held.leaseId, lease: heldOf(leases[0]!) });
+      return true;
+    } catch (error) {
+      tell({ say: "lost", code: codeIn(error, LOSSES) });
+      return false;
+    }
+  }
+}
+
+const NO_CHANGE = { ttlSecs: null, overrideMax: false, reason: null };
+
+function refOf(held: Held): { key: LeaseKey; leaseId: LeaseId } {
+  return { key: held.key as LeaseKey, leaseId: held.leaseId as LeaseId };
+}
+
+function heldOf({ leaseId, key, fencingToken }: Lease): Held {
+  return { leaseId, key, token: fencingToken };
+}
+
+/** Any other failure is trouble, and ends the worker. */
+function codeIn(error: unknown, expected: readonly string[]): string {
+  if (error instanceof CotenantError && expected.includes(error.code)) return error.code;
+  throw error;
+}

@@ -1,0 +1,46 @@
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import type { LeaseId } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import { lastSequence } from "./log-files";
+import type { Held } from "./messages";
+import { testify, type Verb } from "./witness";
+
+/** Where a guarded write goes, and under which lease. */
+export interface Target {
+  readonly lease: Held;
+  readonly things: readonly string[];
+}
+
+/**
+ * Promise 3: the check and the write are one critical section, so that nobody can take the lease over between
+ * them. Answers the lease that stood in the way, or null when everything was written.
+ */
+export async function guardedWrite(
+  workspace: Workspace,
+  session: Session,
+  verb: Verb,
+  targets: readonly Target[],
+  witness: string,
+): Promise<Held | null> {
+  const { store, coordinator, surroundings } = workspace;
+  const { clock, processes } = surroundings.platform;
+  const { pid } = processes.self();
+  return store.hold({ ...session.actor, host: processes.host(), pid }, async () => {
+    // Read before the check: what was valid at the check was valid at this instant, too.
+    const atMs = clock.monotonicMs();
+    const refs = targets.map(({ lease }) => ({
+      key: lease.key as LeaseKey,
+      leaseId: lease.leaseId as LeaseId,
+    }));
+    const found = await coordinator.find(refs);
+    for (const { lease } of targets) {
+      const now = found.find((status) => status.lease.leaseId === lease.leaseId);
+      if (now?.standing !== "valid" || now.lease.fencingToken !== lease.token) return lease;
+    }
+    const sequence = lastSequence(store.layout.root);
+    for (const { lease, things } of targets)
+      for (const thing of things) testify(witness, thing, { verb, token: lease.token, pid, sequence, atMs });
+    return null;
+  });
+}

@@ -1,0 +1,40 @@
+import { LogCheck } from "./log-check";
+import { GrowingFile, LogFiles } from "./log-files";
+import { thingsOf } from "./plan";
+import type { Scratch } from "./scratch";
+import type { Verdict } from "./verdict";
+import { witnessPath } from "./witness";
+import { WitnessCheck } from "./witness-check";
+
+/** Reads the log and the witnesses as they grow, and checks each line as it comes. */
+export class Inspector {
+  readonly log: LogCheck;
+  readonly #files: LogFiles;
+  readonly #witnesses: readonly {
+    readonly path: string;
+    readonly file: GrowingFile;
+    readonly check: WitnessCheck;
+  }[];
+
+  constructor(scratch: Scratch, verdict: Verdict, isDead?: (pid: number) => boolean) {
+    const { control, witness, ground } = scratch;
+    this.#files = new LogFiles(control);
+    this.log = new LogCheck(verdict, isDead);
+    this.#witnesses = thingsOf(ground).map((thing) => ({
+      path: witnessPath(witness, thing),
+      file: new GrowingFile(),
+      check: new WitnessCheck(thing, ground, this.log, verdict),
+    }));
+  }
+
+  get segments(): number {
+    return this.#files.segments;
+  }
+
+  look(): void {
+    // The witnesses first: whatever they rely on is in the log by then.
+    const said = this.#witnesses.map(({ path, file, check }) => ({ check, lines: file.read(path) }));
+    for (const line of this.#files.read()) this.log.take(line);
+    for (const { check, lines } of said) for (const line of lines) check.take(line);
+  }
+}

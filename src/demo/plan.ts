@@ -1,0 +1,123 @@
+import type { Bind } from "../kernel/lease";
+import type { Chance } from "./chance";
+
+/** One agent each; the first letters are the alphabet's, so that a log is easy to follow. */
+export const NAMES: readonly string[] = [
+  ...["ann", "ben", "cleo", "dora", "eli", "fay", "gus", "hana", "ivo", "jun", "kai"],
+  ...["lea", "milo", "nora", "otto", "pia", "quin", "rosa", "sam", "tess", "uma", "vito"],
+  ...["wren", "xena", "yann", "zoe", "abel", "bea", "cara", "dan", "eva", "finn"],
+];
+
+export const ISSUE_TITLES: readonly string[] = [
+  "passkey login",
+  "dark mode",
+  "flaky upload",
+  "CSV export",
+  "rate limits",
+  "onboarding",
+];
+
+export const FILES: readonly string[] = [
+  "docs/guide.md",
+  "src/api/login.ts",
+  "src/api/users.ts",
+  "src/ui/button.tsx",
+  "src/ui/menu.tsx",
+  "src/ui/theme.css",
+];
+
+const DIRECTORIES: readonly string[] = ["dir:docs", "dir:src", "dir:src/api", "dir:src/ui"];
+const RESOURCES: readonly string[] = ["resource:dev-server", "resource:migrations"];
+
+/** What can be leased in the scratch repository. A thing is what can be written to: it has a witness file. */
+export interface Ground {
+  readonly issues: readonly string[];
+  readonly files: readonly string[];
+  readonly directories: readonly string[];
+  readonly resources: readonly string[];
+}
+
+export function groundWith(issueIds: readonly string[]): Ground {
+  return {
+    issues: issueIds.map((id) => `issue:${id}`),
+    files: FILES.map((path) => `file:${path}`),
+    directories: DIRECTORIES,
+    resources: RESOURCES,
+  };
+}
+
+export function thingsOf(ground: Ground): string[] {
+  return [...ground.issues, ...ground.files, ...ground.resources];
+}
+
+/** A directory's lease is a right to each file below it, and is witnessed on each of them. */
+export function thingsUnder(key: string, ground: Ground): string[] {
+  if (!key.startsWith("dir:")) return [key];
+  const directory = key.slice("dir:".length);
+  return ground.files.filter((file) => directory === "." || file.startsWith(`file:${directory}/`));
+}
+
+/** Everything there is, in one operation: granted only when nobody blocks anything. */
+export function everything(ground: Ground): string[] {
+  return ["dir:.", ...ground.issues, ...ground.resources];
+}
+
+/** One piece of work of an agent that is left to itself. */
+export interface Job {
+  readonly keys: readonly string[];
+  readonly bind: Bind;
+  readonly ttlSecs: number;
+  /** Null: take it now or go away. */
+  readonly waitMs: number | null;
+  readonly steps: readonly { readonly ms: number; readonly renew: boolean }[];
+  readonly restMs: number;
+}
+
+export function chooseJob(chance: Chance, ground: Ground, pace: number): Job {
+  const keys = chooseKeys(chance, ground);
+  const isIssue = keys[0]!.startsWith("issue:");
+  return {
+    keys,
+    bind: !isIssue && chance.happens(0.5) ? "process" : "ttl",
+    ttlSecs: chance.between(2, 4),
+    waitMs: chance.happens(0.6) ? chance.between(400, 1500) : null,
+    steps: Array.from({ length: chance.between(1, 3) }, () => ({
+      ms: chance.between(20, 120) * pace,
+      renew: chance.happens(0.15),
+    })),
+    restMs: chance.between(20, 200) * pace,
+  };
+}
+
+function chooseKeys(chance: Chance, ground: Ground): string[] {
+  const roll = chance.next();
+  if (roll < 0.35) return [chance.pick(ground.issues)];
+  if (roll < 0.7) return chance.some(ground.files, chance.between(1, 3));
+  if (roll < 0.85) return [chance.pick(ground.directories)];
+  return [chance.pick(ground.resources)];
+}
+
+export const INCIDENTS = ["kill-process", "stop", "evict", "transfer", "kill-ttl", "kill-anywhere"] as const;
+export type Incident = (typeof INCIDENTS)[number];
+
+/** Each kind once, those that a short run must not miss first; then whatever chance says. */
+export function* chooseIncidents(chance: Chance, canStop: boolean): Generator<Incident> {
+  const kinds = INCIDENTS.filter((kind) => canStop || kind !== "stop");
+  yield* kinds;
+  for (;;) yield chance.pick(kinds);
+}
+
+/** What an incident is about: the victim's key, and what its rival asks for, which may lie around it. */
+export function chooseStakes(
+  kind: Incident,
+  chance: Chance,
+  ground: Ground,
+): { readonly held: string; readonly wanted: string } {
+  if (kind === "evict" || kind === "transfer") {
+    const held = chance.pick(ground.issues);
+    return { held, wanted: held };
+  }
+  const held = chance.pick([...ground.files, ...ground.resources]);
+  const around = ground.directories.filter((dir) => held.startsWith(`file:${dir.slice("dir:".length)}/`));
+  return { held, wanted: around.length > 0 && chance.happens(0.5) ? chance.pick(around) : held };
+}
