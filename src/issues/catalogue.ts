@@ -69,7 +69,7 @@ export class IssueCatalogue {
     const folder = `${data}/issues/${issue.id}`;
     const path = `${folder}/issue.json`;
     try {
-      for (const directory of [data, `${data}/issues`, folder]) await files.makeDirectory(directory, 0o755);
+      for (const directory of [data, `${data}/issues`, folder]) await this.#ensureDirectory(directory);
       const bytes = new TextEncoder().encode(encodeIssue(issue));
       const fd = await files.open(`${path}.new`, "create", 0o644);
       try {
@@ -86,6 +86,16 @@ export class IssueCatalogue {
       throw fileFailure(error, "writing the issue", path);
     }
     return path;
+  }
+
+  /** A committed symbolic link must not decide where we write. */
+  async #ensureDirectory(path: string): Promise<void> {
+    await this.#platform.files.makeDirectory(path, 0o755);
+    if ((await this.#platform.files.lstat(path))?.kind === "directory") return;
+    throw new CotenantError("E_PATH_ESCAPE", `${path} is not a directory of this worktree`, {
+      hint: "issues are written to real directories only; look at what stands there",
+      data: { path },
+    });
   }
 
   async #discard(folder: string, leftover: string): Promise<void> {

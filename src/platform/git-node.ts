@@ -85,6 +85,10 @@ function notRun(code: string, args: readonly string[], cwd: string, cause: unkno
       cause,
     });
   }
-  const why = code === "ENOENT" ? `the directory ${cwd} is gone` : code;
+  if (code === "EACCES") {
+    const message = `no permission to run git in ${cwd}`;
+    return new CotenantError("E_PERMISSION", message, { data, cause });
+  }
+  const why = code === "ENOENT" ? `the directory ${cwd} is gone` : `the system said ${code}`;
   return new CotenantError("E_GIT", `git ${args[0] ?? ""} could not be run: ${why}`, { data, cause });
 }

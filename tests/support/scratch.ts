@@ -9,8 +9,13 @@ afterEach(() => {
 });
 
 /** A directory that is gone after the test. */
-export function scratch(name = "cotenant-test"): string {
-  const dir = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), `${name}-`)));
+export function scratch(name = "cotenant-test", below = os.tmpdir()): string {
+  const dir = fs.realpathSync(fs.mkdtempSync(path.join(below, `${name}-`)));
   made.push(dir);
   return dir;
+}
+
+/** The same in memory, where there is such a place: for tests that write very often and mean no disk. */
+export function scratchInMemory(): string {
+  return scratch("cotenant-test", fs.existsSync("/dev/shm") ? "/dev/shm" : os.tmpdir());
 }

@@ -1,0 +1,138 @@
+import { execFileSync } from "node:child_process";
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { needTool } from "../house/need-tool";
+import { expectJsonRefused, expectRefused } from "../support/refusals";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+const mounted: string[] = [];
+afterEach(() => {
+  for (const where of mounted.splice(0)) execFileSync("umount", ["--lazy", where]);
+});
+
+function mount(where: string, ...args: string[]): void {
+  needTool("mount");
+  execFileSync("mount", [...args, where]);
+  mounted.push(where);
+}
+
+/** A repository on a disk of its own. */
+function onSmallDisk(): TestRepo {
+  const where = path.join(scratch(), "disk");
+  fs.mkdirSync(where);
+  mount(where, "--types", "tmpfs", "--options", "size=1m", "tmpfs");
+  return TestRepo.make(path.join(where, "repo"));
+}
+
+/** Takes what is left, to the last byte. */
+function fill(repo: TestRepo): () => void {
+  const file = path.join(path.dirname(repo.root), "filler");
+  const fd = fs.openSync(file, "w");
+  for (let size = 65_536; size >= 1; size >>= 1) {
+    try {
+      for (;;) fs.writeSync(fd, Buffer.alloc(size, 1));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    }
+  }
+  fs.closeSync(fd);
+  return () => fs.rmSync(file);
+}
+
+const files = (root: string) =>
+  fs.readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length;
+
+describe.runIf(process.getuid?.() === 0)("a full disk", () => {
+  it.each(["init", "lock acquire a.ts", "issue create --title t", "worktree init", "gc", "recover"])(
+    "in a new repository: %s exits with 10, and leaves no file behind",
+    async (command) => {
+      const repo = onSmallDisk();
+      fill(repo);
+      const before = files(repo.root);
+      expectRefused(await repo.run("agent:a", ...command.split(" ")), 10, "E_DISK");
+      expectJsonRefused(await repo.ask("agent:a", ...command.split(" ")), 10, "E_DISK");
+      expect(files(repo.root)).toBe(before);
+      expect((await repo.run("agent:a", "status")).status).toBe(0);
+    },
+  );
+
+  it("stops grants, keeps everything that was acknowledged, and goes on once there is room", async () => {
+    const repo = onSmallDisk();
+    const issue = await repo.issue();
+    await repo.ask("agent:a", "claim", "acquire", issue);
+    const makeRoom = fill(repo);
+    const acknowledged = [`issue:${issue}`];
+    // What is left of the last page of each file may still hold a line or two.
+    let refused = await repo.run("agent:a", "lock", "acquire", "f0");
+    for (let i = 0; refused.status === 0 && i < 20; i++) {
+      acknowledged.push(`file:f${i}`);
+      refused = await repo.run("agent:a", "lock", "acquire", `f${i + 1}`);
+    }
+    expectRefused(refused, 10, "E_DISK");
+    expect(refused.stderr).toContain("full");
+    expectJsonRefused(await repo.ask("agent:b", "lock", "acquire", "g"), 10, "E_DISK");
+    expectRefused(await repo.run("agent:a", "issue", "create", "--title", "t"), 10, "E_DISK");
+
+    expect(repo.logText().endsWith("\n"), "no torn line is left").toBe(true);
+    const held = async () => (await repo.ask("agent:b", "status")).data.leases.map(({ key }) => key).sort();
+    expect(await held()).toEqual(acknowledged.toSorted());
+    makeRoom();
+    expect((await repo.ask("agent:a", "lock", "acquire", "later")).status).toBe(0);
+    expect(await held()).toEqual([...acknowledged, "file:later"].toSorted());
+    expectJsonRefused(await repo.ask("agent:b", "claim", "acquire", issue), 1, "E_LOCK_CONFLICT");
+    expect((await repo.ask("agent:a", "recover")).data["recovered"]).toBe(false);
+  });
+});
+
+describe.runIf(process.getuid?.() === 0)("a read-only disk", () => {
+  const makeReadOnly = (repo: TestRepo) => {
+    mount(repo.root, "--bind", repo.root);
+    execFileSync("mount", ["--options", "remount,ro,bind", repo.root]);
+  };
+
+  it.each(["init", "lock acquire a.ts", "issue create --title t", "worktree init", "gc", "recover"])(
+    "with a new repository: %s exits with 10, and readers answer",
+    async (command) => {
+      const repo = TestRepo.make();
+      makeReadOnly(repo);
+      const ran = await repo.run("agent:a", ...command.split(" "));
+      expectRefused(ran, 10, "E_DISK");
+      expect(ran.stderr).toContain("read-only");
+      for (const look of [
+        "status",
+        "lock status",
+        "claim list",
+        "issue list",
+        "worktree info",
+        "worktree list",
+      ])
+        expect((await repo.run("agent:a", ...look.split(" "))).status).toBe(0);
+    },
+  );
+
+  it("stops writers and nobody else", async () => {
+    const repo = TestRepo.make();
+    const issue = await repo.issue();
+    await repo.ask("agent:a", "claim", "acquire", issue);
+    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    makeReadOnly(repo);
+    for (const [agent, ...args] of [
+      ["agent:a", "lock", "acquire", "b.ts"],
+      ["agent:a", "lock", "renew", "a.ts"],
+      ["agent:a", "lock", "release", "a.ts"],
+      ["agent:a", "claim", "heartbeat", issue],
+      ["agent:a", "claim", "transfer", issue, "--to-agent", "agent:b", "--reason", "r"],
+      ["human:ada", "claim", "force-evict", issue, "--reason", "r"],
+      ["human:ada", "lock", "steal", "a.ts", "--reason", "r"],
+      ["agent:b", "lock", "acquire", "a.ts", "--wait", "--timeout", "1"],
+      ["agent:b", "lock", "gc"],
+    ] as [string, ...string[]][]) {
+      expectRefused(await repo.run(agent, ...args), 10, "E_DISK");
+      expectJsonRefused(await repo.ask(agent, ...args), 10, "E_DISK");
+    }
+    expect((await repo.ask("agent:b", "status")).data.leases).toHaveLength(2);
+    expect((await repo.ask("agent:b", "issue", "show", issue)).data.issue.id).toBe(issue);
+  });
+});

@@ -1,0 +1,122 @@
+import * as fs from "node:fs";
+import * as os from "node:os";
+import * as path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PROGRAM, run } from "../support/program";
+import { expectJsonRefused, expectRefused } from "../support/refusals";
+import { cotenant } from "../support/repo";
+
+/** All commands, as `cotenant help` lists them. */
+async function commands(cwd: string): Promise<string[]> {
+  const { stdout } = await cotenant(cwd, ["help"]);
+  const rows = stdout.split("\n").filter((line) => /^ {2}\w/.test(line));
+  const found: string[] = [];
+  for (const row of rows) {
+    const [name, ...words] = row.trim().split(/\s+/);
+    const isGroup = (await cotenant(cwd, ["help", name!])).stdout.startsWith(
+      `usage: cotenant ${name} <verb>`,
+    );
+    if (isGroup) found.push(...words.map((verb) => `${name} ${verb}`));
+    else found.push(name!);
+  }
+  return found;
+}
+
+describe("help", () => {
+  const room = fs.mkdtempSync(path.join(os.tmpdir(), "cotenant-help-"));
+  let all: string[];
+  beforeAll(async () => {
+    all = await commands(room);
+  });
+  afterAll(() => fs.rmSync(room, { recursive: true, force: true }));
+
+  it("lists what there is", () => {
+    expect(all).toEqual(
+      expect.arrayContaining([
+        ...["init", "status", "recover", "gc", "version"],
+        ...["acquire", "renew", "heartbeat", "release", "transfer", "force-evict", "status", "list"].map(
+          (verb) => `claim ${verb}`,
+        ),
+        ...["acquire", "renew", "release", "steal", "status", "gc"].map((verb) => `lock ${verb}`),
+        ...["info", "list", "init"].map((verb) => `worktree ${verb}`),
+        ...["create", "show", "list"].map((verb) => `issue ${verb}`),
+      ]),
+    );
+  });
+
+  it("has a usage, an explanation and an example for every command, and every example parses", async () => {
+    for (const name of all) {
+      const { status, stdout } = await cotenant(room, [...name.split(" "), "--help"]);
+      expect(status).toBe(0);
+      expect(stdout).toMatch(new RegExp(`^usage: cotenant ${name}`));
+      expect(stdout).toContain("--json");
+      expect(stdout.split("\n\n")[1]!.length).toBeGreaterThan(20);
+      const examples = /^examples?:\n((?: {2}.+\n)+)/m.exec(stdout)?.[1]?.trimEnd().split("\n") ?? [];
+      expect(examples.length, name).toBeGreaterThan(0);
+      for (const example of examples) {
+        // As a shell reads it; with --help it is parsed and goes no further.
+        const script = `cotenant() { '${PROGRAM}' "$@" --help; }; ${example}`;
+        const parsed = await run(["/bin/sh", "-c", script], { cwd: room });
+        expect(parsed.stdout, `${parsed}`).toContain(`usage: cotenant ${name}`);
+        expect(parsed.status).toBe(0);
+      }
+    }
+  });
+
+  it("is reached in every usual way", async () => {
+    const overview = (await cotenant(room, [])).stdout;
+    for (const args of [["help"], ["--help"]])
+      expect(await cotenant(room, args)).toMatchObject({ status: 0, stdout: overview });
+    const group = (await cotenant(room, ["claim", "--help"])).stdout;
+    expect(group).toContain("force-evict");
+    expect(await cotenant(room, ["help", "claim"])).toMatchObject({ status: 0, stdout: group });
+    expect(await cotenant(room, ["claim"])).toMatchObject({ status: 64, stdout: group });
+    const command = (await cotenant(room, ["claim", "acquire", "--help"])).stdout;
+    expect(await cotenant(room, ["help", "claim", "acquire"])).toMatchObject({ status: 0, stdout: command });
+  });
+
+  it("is one JSON document with --json", async () => {
+    for (const args of [
+      ["--json"],
+      ["help", "--json"],
+      ["claim", "--help", "--json"],
+      ["gc", "--help", "--json"],
+    ]) {
+      const { data } = await cotenant(room, args);
+      expect(data["help"]).toContain("usage: cotenant");
+    }
+    expect((await cotenant(room, ["--version", "--json"])).data["cotenant"]).toMatch(/^\d+\.\d+\.\d+/);
+    expectJsonRefused(await cotenant(room, ["claim", "--json"]), 64, "E_USAGE");
+  });
+
+  it("answers an unknown flag of any command with 64 and a pointer to its help", async () => {
+    for (const name of all) {
+      const ran = await cotenant(room, [...name.split(" "), "--no-such-flag"]);
+      expectRefused(ran, 64, "E_USAGE");
+      expect(ran.stderr).toContain(`cotenant ${name} --help`);
+    }
+    expect(all.length).toBeGreaterThan(20);
+  });
+
+  it("suggests what was probably meant", async () => {
+    const suggestion = async (...args: string[]) => (await cotenant(room, args)).stderr;
+    expect(await suggestion("lock", "acqiure")).toContain('"lock acquire"');
+    expect(await suggestion("statsu")).toContain('"status"');
+    expect(await suggestion("lock", "acquire", "a", "--tll", "5")).toContain("--ttl");
+  });
+
+  it("says which flag lacks its value, and which takes none", async () => {
+    const lacking = await cotenant(room, ["lock", "acquire", "a", "--reason"]);
+    expectRefused(lacking, 64, "E_USAGE");
+    expect(lacking.stderr).toContain("--reason needs a value");
+    const surplus = await cotenant(room, ["lock", "acquire", "a", "--wait=yes"]);
+    expectRefused(surplus, 64, "E_USAGE");
+    expect(surplus.stderr).toContain("--wait does not take a value");
+  });
+
+  it("shows versions", async () => {
+    expect((await cotenant(room, ["--version"])).stdout).toMatch(/^cotenant \d+\.\d+\.\d+\n$/);
+    const { data } = await cotenant(room, ["version", "--json"]);
+    expect(data).toMatchObject({ node: process.versions.node, git: expect.stringMatching(/^2\./) });
+  });
+});

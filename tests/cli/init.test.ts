@@ -1,0 +1,125 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { PROGRAM, run } from "../support/program";
+import { TestRepo } from "../support/repo";
+
+let repo: TestRepo;
+beforeEach(() => {
+  repo = TestRepo.make();
+});
+
+describe("init", () => {
+  it("makes .cotenant/, says what to do next, and touches nothing else", async () => {
+    repo.write("README.md");
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "first");
+    const ran = await repo.run("agent:a", "init");
+    expect(ran.status).toBe(0);
+    expect(ran.stdout).toMatch(/next:\n(?: {2}cotenant .+\n)+/);
+    expect(repo.git("status", "--porcelain", "--untracked-files=all").trim().split("\n").sort()).toEqual([
+      "?? .cotenant/.gitattributes",
+      "?? .cotenant/.gitignore",
+      "?? .cotenant/config.toml",
+    ]);
+    const config = fs.readFileSync(path.join(repo.root, ".cotenant/config.toml"), "utf8");
+    expect(config).toContain("[coordination]");
+    expect(config.split("\n").filter((line) => /^\w/.test(line))).toEqual([]);
+  });
+
+  it("twice changes nothing", async () => {
+    await repo.ask("agent:a", "init");
+    const before = repo.picture();
+    const again = await repo.ask("agent:b", "init");
+    expect(again.data["created"]).toEqual([]);
+    expect((await repo.run("agent:a", "init")).stdout).toContain("nothing changed");
+    expect(repo.picture()).toEqual(before);
+  });
+
+  it("keeps what a person wrote, and completes what a first command left", async () => {
+    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    const worktree = (await repo.ask("agent:a", "worktree", "info")).data.worktree.worktree_id;
+    repo.write(".cotenant/config.toml", "[coordination]\ndefault_ttl_secs = 120\n");
+    repo.write(".cotenant/.gitattributes", "*.png binary");
+    const { data } = await repo.ask("agent:a", "init");
+    expect(data.worktree.worktree_id).toBe(worktree);
+    expect(fs.readFileSync(path.join(repo.root, ".cotenant/config.toml"), "utf8")).toContain("= 120");
+    expect(fs.readFileSync(path.join(repo.root, ".cotenant/.gitattributes"), "utf8")).toMatch(
+      /^\*\.png binary\n\*\.jsonl merge=union\n$/,
+    );
+    expect((await repo.ask("agent:a", "lock", "acquire", "b.ts")).lease.ttl_secs).toBe(120);
+    expect((await repo.ask("agent:a", "lock", "status")).data.leases).toHaveLength(2);
+  });
+
+  it("--enforce sets the mode", async () => {
+    await repo.ask("agent:a", "init", "--enforce", "warn");
+    expect(fs.readFileSync(path.join(repo.root, ".cotenant/config.toml"), "utf8")).toMatch(
+      /^enforce_leases = "warn"$/m,
+    );
+    expect((await repo.ask("agent:a", "status")).status).toBe(0);
+  });
+
+  it("needs nobody's name", async () => {
+    expect((await repo.ask("", "init")).status).toBe(0);
+  });
+});
+
+/** Modes of everything below the control plane, by path. */
+function modes(control: string): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const entry of [".", ...fs.readdirSync(control, { recursive: true, encoding: "utf8" })]) {
+    const stat = fs.statSync(path.join(control, entry));
+    found.set(entry, `${stat.isDirectory() ? "d" : "f"} ${(stat.mode & 0o7777).toString(8)}`);
+  }
+  return found;
+}
+
+/** Everything that makes files: claims, locks, a waiter, a heartbeat, compaction, the flat index. */
+async function use(umask: string): Promise<void> {
+  const script = [
+    `umask ${umask}`,
+    "set -e",
+    'cotenant() { "$PROGRAM" "$@" --quiet; }',
+    "cotenant init",
+    'id=$(cotenant issue create --title "t")',
+    'cotenant claim acquire "$id"',
+    'cotenant claim heartbeat "$id"',
+    "cotenant lock acquire src/a.ts --dir lib --resource db",
+    'COTENANT_AGENT_ID=agent:b cotenant lock acquire lib/b.ts --wait --timeout 0 || [ "$?" = 12 ]',
+    "cotenant gc --compact",
+    "cotenant gc",
+    "cotenant lock acquire src/c.ts",
+  ].join("\n");
+  const ran = await run(["/bin/sh", "-c", script], {
+    cwd: repo.root,
+    env: { PROGRAM, COTENANT_AGENT_ID: "agent:a" },
+  });
+  expect(ran.status, `${ran}`).toBe(0);
+}
+
+describe("the control plane", () => {
+  it.each(["000", "022", "077"])("is private: 0700 and 0600, whatever the umask (%s)", async (umask) => {
+    await use(umask);
+    const open = [...modes(repo.control)].filter(([, mode]) => mode !== "d 700" && mode !== "f 600");
+    expect(open).toEqual([]);
+    expect(modes(repo.control).size).toBeGreaterThan(15);
+  });
+
+  it.each(["000", "022", "077"])(
+    "is the group's with core.sharedRepository, but for secrets (%s)",
+    async (umask) => {
+      repo.git("config", "core.sharedRepository", "group");
+      await use(umask);
+      for (const [file, mode] of modes(repo.control)) {
+        const isSecret = file.startsWith("secrets/");
+        const isShelf = file === "secrets";
+        const wanted = isShelf
+          ? ["d 2770", "d 3770"]
+          : isSecret
+            ? ["d 700", "d 2700", "f 600"]
+            : ["d 2770", "f 660"];
+        expect(wanted, `${file} is ${mode}`).toContain(mode);
+      }
+    },
+  );
+});

@@ -1,0 +1,74 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { needTool } from "../house/need-tool";
+import { PROGRAM, type Ran, run, until } from "../support/program";
+import { expectJsonRefused } from "../support/refusals";
+import { TestRepo } from "../support/repo";
+
+let repo: TestRepo;
+beforeEach(() => {
+  needTool("faketime");
+  repo = TestRepo.make();
+});
+
+/** A command on a machine whose wall clock is off; its monotonic clock and its files' times are not. */
+function shifted(by: string, agent: string, ...args: string[]): Promise<Ran> {
+  const env = { COTENANT_AGENT_ID: agent, FAKETIME_DONT_FAKE_MONOTONIC: "1", NO_FAKE_STAT: "1" };
+  return run(["faketime", "-f", by, PROGRAM, ...args, "--json"], { cwd: repo.root, env });
+}
+
+describe("S18: the clock goes back two hours, then forward three days", () => {
+  const JUMPS = ["-2h", "+3d"];
+
+  it("no lease expires early, and nothing is granted twice", async () => {
+    const { lease } = await repo.ask("agent:a", "lock", "acquire", "a.txt");
+    for (const by of JUMPS) {
+      expect((await shifted(by, "agent:b", "lock", "status")).data.leases).toHaveLength(1);
+      expectJsonRefused(await shifted(by, "agent:b", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
+      expectJsonRefused(await shifted(by, "agent:b", "lock", "acquire", "--dir", "."), 1, "E_LOCK_CONFLICT");
+      expect((await shifted(by, "agent:a", "lock", "renew", "a.txt")).lease.lease_id).toBe(lease.lease_id);
+    }
+    expectJsonRefused(await repo.ask("agent:b", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
+    expect((await shifted("+3d", "agent:b", "gc")).data.leases).toEqual([]);
+    expect((await repo.ask("agent:a", "lock", "release", "a.txt")).lease.lease_id).toBe(lease.lease_id);
+  });
+
+  it.each(JUMPS)(
+    "a lease taken while it is off by %s lasts as long as it should, and no longer",
+    async (by) => {
+      const { lease } = await shifted(by, "agent:a", "lock", "acquire", "a.txt", "--ttl", "3");
+      const taken = performance.now();
+      expectJsonRefused(await repo.ask("agent:b", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
+      const next = await until("it has run out", async () => {
+        const ran = await repo.ask("agent:b", "lock", "acquire", "a.txt");
+        return ran.status === 0 && ran;
+      });
+      // Counted from the answer, not from the grant itself: a little less than the TTL.
+      expect(performance.now() - taken).toBeGreaterThan(2_000);
+      expect(next.lease.stole_from).toEqual([
+        expect.objectContaining({ lease_id: lease.lease_id, why: "expired" }),
+      ]);
+      expect(next.lease.fencing_token).toBeGreaterThan(lease.fencing_token);
+    },
+  );
+
+  it("a lapsed lease does not come back with the clock", async () => {
+    await repo.ask("agent:a", "lock", "acquire", "a.txt", "--ttl", "1");
+    await until(
+      "it has run out",
+      async () => (await repo.ask("agent:b", "lock", "status")).data.leases.length === 0,
+    );
+    for (const by of JUMPS) {
+      expect((await shifted(by, "agent:b", "lock", "status")).data.leases).toEqual([]);
+      expectJsonRefused(await shifted(by, "agent:a", "lock", "renew", "a.txt"), 7, "E_LOCK_EXPIRED");
+    }
+    expect((await shifted("-2h", "agent:b", "lock", "acquire", "a.txt")).status).toBe(0);
+    expectJsonRefused(await repo.ask("agent:a", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
+  });
+
+  it("an indefinite lease is not stale because of the jump", async () => {
+    const id = await repo.issue();
+    await repo.ask("agent:a", "claim", "acquire", id, "--ttl", "0", "--reason", "r");
+    const [lease] = (await shifted("+3d", "agent:b", "claim", "status")).data.leases;
+    expect(lease).toMatchObject({ stale: false, expires_at: null });
+  });
+});

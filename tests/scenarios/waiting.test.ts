@@ -1,0 +1,133 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { type Running, until } from "../support/program";
+import { expectJsonRefused, expectRefused } from "../support/refusals";
+import { TestRepo } from "../support/repo";
+
+let repo: TestRepo;
+beforeEach(() => {
+  repo = TestRepo.make();
+});
+
+interface Waiter {
+  readonly agent_id: string;
+  readonly number: number;
+}
+
+const lock = (agent: string, ...args: string[]) => repo.ask(agent, "lock", "acquire", ...args);
+const release = (agent: string, ...args: string[]) => repo.ask(agent, "lock", "release", ...args);
+const waiting = async () => {
+  const { waiters } = (await repo.ask("", "lock", "status")).data;
+  return (waiters as Waiter[]).map(({ agent_id }) => agent_id);
+};
+
+/** A process that waits, once its ticket is there. */
+async function waiter(agent: string, ...what: string[]): Promise<Running> {
+  const process = repo.start(agent, ["lock", "acquire", ...what, "--wait", "--timeout", "25", "--json"]);
+  await until(`${agent} waits`, async () => (await waiting()).includes(agent));
+  return process;
+}
+
+describe("S47: waiting", () => {
+  it("serves waiters in order, and shows each its position", async () => {
+    await lock("agent:a", "a.ts");
+    const names = ["agent:w1", "agent:w2", "agent:w3"];
+    const waiters: Running[] = [];
+    for (const name of names) waiters.push(await waiter(name, "a.ts"));
+    expect(await waiting()).toEqual(names);
+    for (const [i, { stderr }] of waiters.entries()) expect(stderr).toContain(`waiting as number ${i + 1}`);
+
+    await release("agent:a", "a.ts");
+    for (const [i, name] of names.entries()) {
+      const { lease } = await waiters[i]!.done;
+      expect(lease.agent_id).toBe(name);
+      expect(await waiting()).toEqual(names.slice(i + 1));
+      await release(name, "a.ts");
+    }
+    const granted = repo
+      .logOf("file:a.ts")
+      .filter((line) => line.event_type === "claim.acquired")
+      .map((line) => line.actor.agent_id);
+    expect(granted).toEqual(["agent:a", ...names]);
+  });
+
+  it("passes a killed waiter's turn on", async () => {
+    await lock("agent:a", "a.ts");
+    const first = await waiter("agent:w1", "a.ts");
+    const second = await waiter("agent:w2", "a.ts");
+    first.kill("SIGKILL");
+    await first.done;
+    expect(await waiting()).toEqual(["agent:w2"]);
+    await release("agent:a", "a.ts");
+    expect((await second.done).lease.agent_id).toBe("agent:w2");
+  });
+
+  it("passes a stopped waiter's turn on, which then waits again", async () => {
+    await lock("agent:a", "a.ts");
+    const first = await waiter("agent:w1", "a.ts");
+    const second = await waiter("agent:w2", "a.ts");
+    first.kill("SIGSTOP");
+    await release("agent:a", "a.ts");
+    // It is free, and still the stopped one's: neither the next waiter nor anybody else may take it at once.
+    expectJsonRefused(await lock("agent:c", "a.ts"), 1, "E_QUEUED");
+
+    const { lease } = await second.done;
+    expect(lease.agent_id).toBe("agent:w2");
+    first.kill("SIGCONT");
+    expectJsonRefused(await lock("agent:c", "a.ts"), 1, "E_LOCK_CONFLICT");
+    await release("agent:w2", "a.ts");
+    expect((await first.done).lease.fencing_token).toBeGreaterThan(lease.fencing_token);
+  });
+
+  it("ends with 12 and the position when the time is up", async () => {
+    await lock("agent:a", "a.ts");
+    await waiter("agent:w1", "a.ts");
+    const timedOut = await lock("agent:b", "a.ts", "--wait", "--timeout", "1");
+    expectJsonRefused(timedOut, 12, "E_WAIT_TIMEOUT");
+    expect(timedOut.error.data).toMatchObject({ position: 2 });
+    expect(timedOut.error.message).toMatch(/number 2 in the queue.*agent:a/);
+    expect(await waiting()).toEqual(["agent:w1"]);
+
+    const atOnce = await repo.run(
+      "agent:b",
+      "lock",
+      "acquire",
+      "a.ts",
+      "--wait",
+      "--timeout",
+      "0",
+      "--quiet",
+    );
+    expectRefused(atOnce, 12, "E_WAIT_TIMEOUT");
+  });
+
+  it("ends the wait at the holder's expiry and at its eviction", async () => {
+    await lock("agent:a", "a.ts", "--ttl", "4");
+    const first = await waiter("agent:w1", "a.ts");
+    expect((await first.done).lease.stole_from).toEqual([expect.objectContaining({ why: "expired" })]);
+
+    const id = await repo.issue();
+    await repo.ask("agent:a", "claim", "acquire", id);
+    const second = repo.start("agent:w2", ["claim", "acquire", id, "--wait", "--timeout", "25", "--json"]);
+    await until("it waits", async () => (await waiting()).includes("agent:w2"));
+    await repo.ask("human:ada", "claim", "force-evict", id, "--reason", "r");
+    expect((await second.done).lease.agent_id).toBe("agent:w2");
+  });
+
+  it("queues per conflicting key set: a directory waits for its files, others pass by", async () => {
+    await lock("agent:a", "src/a.ts");
+    const directory = await waiter("agent:w1", "--dir", "src");
+    expectJsonRefused(await lock("agent:b", "src/b.ts"), 1, "E_QUEUED");
+    expect((await lock("agent:b", "lib/b.ts")).status).toBe(0);
+    expect((await lock("agent:a", "src/c.ts")).status, "a ticket does not bind whom it waits for").toBe(0);
+    await release("agent:a", "src/a.ts", "src/c.ts");
+    expect((await directory.done).lease.key).toBe("dir:src");
+  });
+
+  it("leaves the queue when it is interrupted", async () => {
+    await lock("agent:a", "a.ts");
+    const first = await waiter("agent:w1", "a.ts");
+    first.kill("SIGINT");
+    expectJsonRefused(await first.done, 12, "E_WAIT_TIMEOUT");
+    expect(await waiting()).toEqual([]);
+  });
+});

@@ -1,0 +1,192 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterEach } from "vitest";
+// Its clean-up must be registered before ours: the last registered runs first, and processes end before their files.
+import "./scratch";
+
+/** What users run. `npm test` builds the bundle behind it first. */
+export const PROGRAM = fileURLToPath(new URL("../../bin/cotenant", import.meta.url));
+
+/** No command of a test takes longer, on a busy machine either. */
+const MOST_MS = 30_000;
+
+export interface LeaseJson {
+  readonly lease_id: string;
+  readonly key: string;
+  readonly agent_id: string;
+  readonly session_id: string;
+  readonly worktree_id: string;
+  readonly branch: string | null;
+  readonly ttl_secs: number;
+  readonly acquired_at: string;
+  readonly renewed_at: string;
+  readonly expires_at: string | null;
+  readonly last_beat: string;
+  readonly max_total_secs: number | null;
+  readonly fencing_token: number;
+  readonly reason: string | null;
+  readonly bind: string;
+  readonly reach: string;
+  readonly issue_id?: string;
+  readonly stole_from: readonly {
+    readonly lease_id: string;
+    readonly agent_id: string;
+    readonly why: string;
+  }[];
+  readonly indefinite: boolean;
+  readonly stale?: boolean;
+}
+
+/** The fields of `data` that tests look at; a command has the ones that belong to it. */
+export interface Data {
+  readonly [field: string]: unknown;
+  readonly lease: LeaseJson;
+  readonly leases: readonly LeaseJson[];
+  readonly changed: boolean;
+  readonly replayed: boolean;
+  readonly secret: string;
+  readonly issue: { readonly id: string; readonly short_id: string; readonly title: string };
+  readonly worktree: { readonly worktree_id: string; readonly root: string };
+  readonly worktrees: readonly {
+    readonly worktree_id: string;
+    readonly root: string;
+    readonly leases: number;
+  }[];
+}
+
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+  readonly data: Readonly<Record<string, unknown>> & {
+    readonly holders?: readonly { readonly agent_id: string; readonly expires_at: string | null }[];
+  };
+}
+
+/** How a process ended. */
+export class Ran {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly what: string;
+
+  constructor(what: string, status: number | null, stdout: string, stderr: string) {
+    this.what = what;
+    this.status = status;
+    this.stdout = stdout;
+    this.stderr = stderr;
+  }
+
+  /** Standard output as exactly one JSON document. */
+  get json(): { ok: boolean; data?: Data; error?: Failure; warnings?: string[] } {
+    try {
+      return JSON.parse(this.stdout);
+    } catch {
+      throw new Error(`not one JSON document: ${this}`);
+    }
+  }
+
+  /** What a successful command answered. */
+  get data(): Data {
+    if (this.status !== 0 || !this.json.ok) throw new Error(`expected success: ${this}`);
+    return this.json.data!;
+  }
+
+  get lease(): LeaseJson {
+    return this.data.lease;
+  }
+
+  /** Why a command with `--json` refused. */
+  get error(): Failure {
+    if (this.status === 0 || this.json.ok) throw new Error(`expected a refusal: ${this}`);
+    return this.json.error!;
+  }
+
+  toString(): string {
+    return `${this.what}\n  exit ${this.status}\n  stdout: ${this.stdout}\n  stderr: ${this.stderr}`;
+  }
+}
+
+/** A process that runs while the test goes on. */
+export class Running {
+  readonly done: Promise<Ran>;
+  readonly #child: ChildProcess;
+  #stdout = "";
+  #stderr = "";
+
+  constructor(what: string, child: ChildProcess) {
+    this.#child = child;
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stdout += text;
+    });
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr += text;
+    });
+    const watchdog = setTimeout(() => this.kill("SIGKILL"), MOST_MS);
+    this.done = new Promise((resolve, reject) => {
+      child.on("error", reject);
+      child.on("close", (status) => {
+        clearTimeout(watchdog);
+        alive.delete(this);
+        resolve(new Ran(what, status, this.#stdout, this.#stderr));
+      });
+    });
+    alive.add(this);
+  }
+
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Lets a process that was started with `held` go on. */
+  go(): void {
+    this.#child.stdin!.end("\n");
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+}
+
+const alive = new Set<Running>();
+afterEach(async () => {
+  for (const running of alive) running.kill("SIGKILL");
+  await Promise.all([...alive].map(({ done }) => done));
+});
+
+export interface Setting {
+  readonly cwd: string;
+  /** Added to this process's environment; undefined takes a variable away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The process waits for `go()` before it becomes the program. */
+  readonly held?: boolean;
+}
+
+export function start(command: readonly string[], setting: Setting): Running {
+  const env = { ...process.env, ...setting.env };
+  const [file, ...args] = setting.held
+    ? ["/bin/sh", "-c", 'read -r _; exec "$@" </dev/null', "sh", ...command]
+    : command;
+  const stdin = setting.held ? "pipe" : "ignore";
+  const child = spawn(file!, args, { cwd: setting.cwd, env, stdio: [stdin, "pipe", "pipe"] });
+  return new Running(command.join(" "), child);
+}
+
+export function run(command: readonly string[], setting: Setting): Promise<Ran> {
+  return start(command, setting).done;
+}
+
+/** Looks again until it holds; a fixed sleep would be too short on a busy machine, and too long on others. */
+export async function until<T>(what: string, look: () => Promise<T | false> | T | false): Promise<T> {
+  const deadline = performance.now() + 15_000;
+  for (;;) {
+    const seen = await look();
+    if (seen !== false) return seen;
+    if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,134 @@
+import { execFileSync } from "node:child_process";
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { PROGRAM, type Ran, type Running, run, start } from "./program";
+import { scratch } from "./scratch";
+
+/** A line of the log, as far as tests look at it. */
+export interface LogLine {
+  readonly sequence: number;
+  readonly event_type: string;
+  readonly actor: { readonly agent_id: string; readonly session_id: string; readonly worktree_id: string };
+  readonly payload: {
+    readonly reason?: string;
+    readonly request_id?: string;
+    readonly leases: readonly {
+      readonly key: string;
+      readonly agent_id: string;
+      readonly fencing_token: number;
+    }[];
+    readonly ended: readonly { readonly key: string; readonly agent_id: string; readonly cause: string }[];
+  };
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly held?: boolean;
+}
+
+/** A real repository in which agents run the real program. */
+export class TestRepo {
+  /** Where commands run: the main worktree, or the one that `at` was given. */
+  readonly root: string;
+  readonly control: string;
+
+  private constructor(root: string, control: string) {
+    this.root = root;
+    this.control = control;
+  }
+
+  static make(where: string = path.join(scratch(), "repo")): TestRepo {
+    fs.mkdirSync(where, { recursive: true });
+    const repo = new TestRepo(where, path.join(where, ".git/cotenant"));
+    repo.git("init", "--quiet");
+    return repo;
+  }
+
+  git(...args: string[]): string {
+    return execFileSync("git", args, { cwd: this.root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  }
+
+  /** The same repository seen from another directory or worktree. */
+  at(directory: string): TestRepo {
+    return new TestRepo(path.resolve(this.root, directory), this.control);
+  }
+
+  /** A linked worktree beside the main one. */
+  addWorktree(name: string): TestRepo {
+    if (this.git("branch", "--list", "main").trim() === "")
+      this.git("commit", "--quiet", "--allow-empty", "--message", "first");
+    this.git("worktree", "add", "--quiet", "-b", name, `../${name}`);
+    return this.at(`../${name}`);
+  }
+
+  write(file: string, content = `${file}\n`): void {
+    const whole = path.join(this.root, file);
+    fs.mkdirSync(path.dirname(whole), { recursive: true });
+    fs.writeFileSync(whole, content);
+  }
+
+  start(agent: string, args: readonly string[], options: RunOptions = {}): Running {
+    const env = { COTENANT_AGENT_ID: agent === "" ? undefined : agent, ...options.env };
+    return start([PROGRAM, ...args], { cwd: this.root, env, held: options.held ?? false });
+  }
+
+  /** As a person would. */
+  run(agent: string, ...args: string[]): Promise<Ran> {
+    return this.start(agent, args).done;
+  }
+
+  /** As a program would: with `--json`. */
+  ask(agent: string, ...args: string[]): Promise<Ran> {
+    return this.start(agent, [...args, "--json"]).done;
+  }
+
+  askWith(env: RunOptions["env"], agent: string, ...args: string[]): Promise<Ran> {
+    return this.start(agent, [...args, "--json"], env === undefined ? {} : { env }).done;
+  }
+
+  /** A new issue's id. */
+  async issue(title = "Some work"): Promise<string> {
+    return (await this.ask("agent:planner", "issue", "create", "--title", title)).data.issue.id;
+  }
+
+  get logFile(): string {
+    return path.join(this.control, "claims.jsonl");
+  }
+
+  logText(): string {
+    return fs.existsSync(this.logFile) ? fs.readFileSync(this.logFile, "utf8") : "";
+  }
+
+  log(): LogLine[] {
+    return this.logText()
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as LogLine);
+  }
+
+  /** Lines about a key, oldest first. */
+  logOf(key: string): LogLine[] {
+    const names = (line: LogLine) => [...(line.payload.leases ?? []), ...(line.payload.ended ?? [])];
+    return this.log().filter((line) => names(line).some((lease) => lease.key === key));
+  }
+
+  /** Every file of worktree and control plane with its content and mode, to see that nothing was written. */
+  picture(): Record<string, string> {
+    return pictureOf(this.root);
+  }
+}
+
+export function pictureOf(root: string): Record<string, string> {
+  const seen: Record<string, string> = {};
+  for (const entry of fs.readdirSync(root, { recursive: true, withFileTypes: true })) {
+    const file = path.join(entry.parentPath, entry.name);
+    const mode = (fs.lstatSync(file).mode & 0o7777).toString(8);
+    seen[path.relative(root, file)] = entry.isFile() ? `${mode} ${fs.readFileSync(file, "base64")}` : mode;
+  }
+  return seen;
+}
+
+/** Runs the program outside any repository of ours. */
+export function cotenant(cwd: string, args: readonly string[], env: RunOptions["env"] = {}): Promise<Ran> {
+  return run([PROGRAM, ...args], { cwd, env: { COTENANT_AGENT_ID: "agent:a", ...env } });
+}
