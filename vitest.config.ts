@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 /** Folders whose tests start real processes and wait for them. Everything else is a unit test. */
-const END_TO_END = ["tests/scenarios", "tests/cli", "tests/e2e", "tests/verify"].map(
+const END_TO_END = ["tests/scenarios", "tests/cli", "tests/demo", "tests/docs", "tests/verify"].map(
   (folder) => `${folder}/**/*.test.ts`,
 );
 
@@ -13,7 +13,8 @@ const END_TO_END = ["tests/scenarios", "tests/cli", "tests/e2e", "tests/verify"]
  * runs the tests, an agent harness's variables, a person's Git configuration. TEST_* is for the tests' own
  * settings, e.g. a seed. NODE_EXTRA_CA_CERTS, absent here, costs every child 38 ms.
  */
-const KEPT = /^(PATH|TMPDIR|TEMP|TMP|CI|TERM|VITEST.*|TEST(_.*)?|NODE_ENV|SystemRoot|ComSpec|PATHEXT)$/i;
+const KEPT =
+  /^(PATH|TMPDIR|TEMP|TMP|CI|TERM|VITEST.*|TEST(_.*)?|COTENANT_(PROPERTY|SIM)_.*|NODE_ENV|SystemRoot|ComSpec|PATHEXT)$/i;
 
 function makeHermetic() {
   const room = mkdtempSync(join(tmpdir(), "cotenant-test-"));

@@ -84,8 +84,8 @@ function named(words: readonly string[]): { name: string; rest: string[] } | nul
   const name = ALIASES[two] ?? two;
   if (Object.hasOwn(COMMANDS, name)) return { name, rest: words.slice(2) };
   if (Object.hasOwn(COMMANDS, first)) return { name: first, rest: words.slice(1) };
-  // `cotenant claim <id>`, as the seeds have it.
-  if (first === "claim" && /^[0-9A-Za-z]{4,26}$/.test(second))
+  // `cotenant claim <id>`, as the seeds have it; `claim next` will be a verb.
+  if (first === "claim" && second !== "next" && /^[0-9A-Za-z]{4,26}$/.test(second))
     return { name: "claim acquire", rest: words.slice(1) };
   return null;
 }

@@ -185,7 +185,7 @@ export const SCHEMA = {
     max: 365 * DAY,
     default: 3_600,
     tighten: "free",
-    meaning: "'cotenant doctor' reports lock files older than this. They are never broken.",
+    meaning: "Lock files older than this are worth a report. They are never broken.",
   },
   "locks.enable_metadata": {
     type: "bool",

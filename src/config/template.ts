@@ -5,7 +5,7 @@ const INTRODUCTION = `# cotenant's configuration for this repository.
 #
 # Every line that sets something is commented out and shows the default: remove the # to change it.
 # The first source that sets a value wins: a flag, the environment (COTENANT_<SECTION>_<KEY>), this file,
-# ~/.config/cotenant/config.toml, /etc/cotenant/config.toml. 'cotenant config show' tells where each is from.
+# ~/.config/cotenant/config.toml, /etc/cotenant/config.toml.
 `;
 const WIDTH = 110;
 

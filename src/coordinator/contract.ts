@@ -122,6 +122,8 @@ export interface LeaseStatus {
   readonly stale: boolean;
   /** Null without expiry. */
   readonly remainingMs: number | null;
+  /** When a valid lease next needs a sign of life of its session. */
+  readonly upkeepDueInMs: number;
 }
 
 export interface ListFilter {

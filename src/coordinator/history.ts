@@ -1,10 +1,9 @@
-import type { Platform } from "../platform/platform";
+import type { Descriptor, Platform } from "../platform/platform";
 import { decodeLine, type Line } from "../store/envelope";
 import type { Layout } from "../store/layout";
 import { eachLine } from "../store/replay";
+import { archivedSegments, readSegment } from "../store/segments";
 import type { HistoryFilter, LoggedEvent, Subscription } from "./contract";
-
-const SEGMENT = /^claims-\d{6}\.jsonl(\.gz)?$/;
 
 /** Every whole line of every segment, oldest first. Repeated views at a segment's start are left out. */
 export async function* readHistory(
@@ -12,41 +11,51 @@ export async function* readHistory(
   layout: Layout,
   filter: HistoryFilter,
 ): AsyncGenerator<LoggedEvent> {
-  const archived = ((await platform.files.readDirectory(layout.archive)) ?? [])
-    .filter((name) => SEGMENT.test(name))
-    .sort();
-  let seen = 0;
-  for (const path of [...archived.map((name) => `${layout.archive}/${name}`), layout.log]) {
-    for (const line of await linesOf(platform, path)) {
-      if (line.sequence <= seen) continue;
+  for await (const line of linesAfter(platform, layout, 0)) if (matches(line, filter)) yield toEvent(line);
+}
+
+/**
+ * Everything logged after that line. The log is opened before the archive is listed: whatever is rotated out
+ * of it meanwhile is still at hand, and whatever was before is in the archive.
+ */
+async function* linesAfter(platform: Platform, layout: Layout, sequence: number): AsyncGenerator<Line> {
+  const { files } = platform;
+  let seen = sequence;
+  const fresh = (lines: readonly Line[]) =>
+    lines.filter((line) => {
+      if (line.sequence <= seen) return false;
       seen = line.sequence;
-      if (line.type !== "log.checkpoint" && matches(line, filter)) yield toEvent(line);
+      return line.type !== "log.checkpoint";
+    });
+  const log = (await files.stat(layout.log)) === null ? null : await files.open(layout.log, "read");
+  try {
+    for (const name of await archivedSegments(files, layout)) {
+      const lines: Line[] = [];
+      await readSegment(platform, `${layout.archive}/${name}`, (line) => lines.push(line));
+      yield* fresh(lines);
     }
+    if (log !== null) yield* fresh((await linesFrom(platform, log, 0)).lines);
+  } finally {
+    if (log !== null) await files.close(log);
   }
 }
 
-async function linesOf(platform: Platform, path: string): Promise<Line[]> {
-  const { files, digest, compression } = platform;
+async function linesFrom(
+  platform: Platform,
+  fd: Descriptor,
+  from: number,
+): Promise<{ lines: Line[]; end: number; inode: number }> {
+  const { files, digest } = platform;
   const lines: Line[] = [];
-  const take = (text: string) => {
+  const { size, inode } = await files.fstat(fd);
+  const end = await eachLine(files, fd, Math.min(from, size), size, (text) => {
     const line = decodeLine(digest, text);
     if (line !== null) lines.push(line);
-  };
-  if (path.endsWith(".gz")) {
-    const packed = await files.readFile(path);
-    if (packed !== null)
-      for (const text of new TextDecoder().decode(await compression.unpack(packed)).split("\n")) take(text);
-    return lines;
-  }
-  if ((await files.stat(path)) === null) return lines;
-  const fd = await files.open(path, "read");
-  try {
-    await eachLine(files, fd, 0, (await files.fstat(fd)).size, take);
-  } finally {
-    await files.close(fd);
-  }
-  return lines;
+  });
+  return { lines, end, inode };
 }
+
+const LOOK_EVERY_MS = 500;
 
 /** Follows the log from its present end, through rotations. */
 export async function watchLog(
@@ -54,34 +63,18 @@ export async function watchLog(
   layout: Layout,
   listener: (event: LoggedEvent) => void,
 ): Promise<Subscription> {
-  const { files, timers } = platform;
-  let open = true;
+  const { timers } = platform;
+  const follower = new Follower(platform, layout);
+  let isOpen = true;
   let wake = () => {};
-  let position = { inode: 0, offset: 0, sequence: 0 };
-  const look = async (announce: boolean) => {
-    if ((await files.stat(layout.log)) === null) return;
-    const fd = await files.open(layout.log, "read");
-    try {
-      const stat = await files.fstat(fd);
-      const from = stat.inode === position.inode && stat.size >= position.offset ? position.offset : 0;
-      let { sequence } = position;
-      const end = await eachLine(files, fd, from, stat.size, (text) => {
-        const line = decodeLine(platform.digest, text);
-        if (line === null || line.sequence <= sequence) return;
-        sequence = line.sequence;
-        if (announce && line.type !== "log.checkpoint") listener(toEvent(line));
-      });
-      position = { inode: stat.inode, offset: end, sequence };
-    } finally {
-      await files.close(fd);
-    }
-  };
-  await look(false);
+  await follower.look();
   const watch = timers.watchDirectory(layout.root, () => wake());
   const follow = async () => {
-    while (open) {
-      await look(true);
-      const sleep = timers.sleep(500);
+    while (isOpen) {
+      // What one look does not see, the next one does.
+      for (const line of await follower.look().catch(() => [])) if (isOpen) tell(listener, line);
+      if (!isOpen) return;
+      const sleep = timers.sleep(LOOK_EVERY_MS);
       wake = sleep.wake;
       await sleep.done;
     }
@@ -89,11 +82,56 @@ export async function watchLog(
   void follow();
   return {
     close: () => {
-      open = false;
+      isOpen = false;
       watch.close();
       wake();
     },
   };
+}
+
+/** Remembers how far it has read. */
+class Follower {
+  readonly #platform: Platform;
+  readonly #layout: Layout;
+  #position = { inode: 0, offset: 0, sequence: 0 };
+
+  constructor(platform: Platform, layout: Layout) {
+    this.#platform = platform;
+    this.#layout = layout;
+  }
+
+  /** What was logged since the last look. */
+  async look(): Promise<Line[]> {
+    const { files } = this.#platform;
+    if ((await files.stat(this.#layout.log)) === null) return [];
+    const fd = await files.open(this.#layout.log, "read");
+    try {
+      const { inode, sequence, offset } = this.#position;
+      const now = await files.fstat(fd);
+      const isSame = now.inode === inode && now.size >= offset;
+      const { lines, end } = await linesFrom(this.#platform, fd, isSame ? offset : 0);
+      const missed: Line[] = [];
+      // Another segment: what was added to the one before since the last look is in the archive by now.
+      if (!isSame && inode !== 0)
+        for await (const line of linesAfter(this.#platform, this.#layout, sequence)) missed.push(line);
+      const last = Math.max(sequence, missed.at(-1)?.sequence ?? 0);
+      const fresh = lines.filter((line) => line.sequence > last && line.type !== "log.checkpoint");
+      const highest = Math.max(last, lines.at(-1)?.sequence ?? 0);
+      this.#position = { inode: now.inode, offset: end, sequence: highest };
+      return [...missed, ...fresh];
+    } finally {
+      await files.close(fd);
+    }
+  }
+}
+
+/** A listener's own mistake is not the others' loss. */
+function tell(listener: (event: LoggedEvent) => void, line: Line): void {
+  try {
+    listener(toEvent(line));
+  } catch {
+    // It has heard of the event, and nobody here can help it.
+  }
 }
 
 function matches(line: Line, filter: HistoryFilter): boolean {

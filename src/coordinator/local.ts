@@ -2,6 +2,7 @@ import { CotenantError, errorFrom } from "../errors/cotenant-error";
 import type { Acquire, Actor, Command, LeaseRef } from "../kernel/commands";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
+import { upkeepDueInMs } from "../kernel/keeping";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
@@ -45,7 +46,7 @@ export class LocalCoordinator implements Coordinator {
   constructor(store: Store, policy: Policy) {
     this.store = store;
     this.policy = policy;
-    this.#reader = new Reader(store.platform, store.layout, store.index);
+    this.#reader = new Reader(store.platform, store.layout);
     this.#host = store.platform.processes.host();
   }
 
@@ -82,13 +83,14 @@ export class LocalCoordinator implements Coordinator {
       refs: request.keys.map(({ key }) => ({ key, leaseId: null })),
     };
     const snapshot = await this.#reader.snapshot(needs);
+    if (!snapshot.isSettled) return null;
     const decision = decide(
       { ...snapshot, nextToken: snapshot.head.nextToken },
       command,
       await this.#circumstances(snapshot),
     );
     if (isRefusal(decision) || decision.event !== null) return null;
-    await this.store.confirm(snapshot.head.sequence, this.#logActor(request.actor));
+    await this.store.confirm(snapshot.head, this.#logActor(request.actor));
     return decision.leases;
   }
 
@@ -242,6 +244,7 @@ export class LocalCoordinator implements Coordinator {
       standing: standingOf(lease, at),
       stale: isStale(lease, at.now, this.policy),
       remainingMs: lease.expiresAt === null ? null : remainingMs(lease.expiresAt, at.now),
+      upkeepDueInMs: upkeepDueInMs(lease, at.now, this.policy),
     }));
   }
 

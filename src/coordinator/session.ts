@@ -1,12 +1,13 @@
 import type { Actor, LeaseRef } from "../kernel/commands";
-import { type AgentId, type LeaseId, makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
+import { type AgentId, makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { type Bind, type Lease, type Reach, sameParty } from "../kernel/lease";
-import { elapsedMs, remainingMs } from "../kernel/time";
+import { type Bind, type Reach, sameParty } from "../kernel/lease";
+import { LIMITS } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
-import { escapeSegment, type Layout } from "../store/layout";
-import type { Possession, SessionSecrets } from "../store/secrets";
+import { escapeName, type Layout, type Modes } from "../store/layout";
+import type { SessionSecrets } from "../store/secrets";
 import type { Change, Coordinator, Grant, LeaseStatus, Wait } from "./contract";
+import { Keyring, type Made } from "./keyring";
 
 export interface AcquireOptions {
   readonly ttlSecs: number;
@@ -24,9 +25,6 @@ export interface Proof {
   readonly requestId?: Ulid | null;
 }
 
-/** Above this many kept secrets, those that prove nothing any more are thrown away. */
-const PRUNE_ABOVE = 200;
-
 /**
  * One agent's session in one worktree, on top of any engine: makes the secrets, keeps them, finds them again,
  * and keeps the session's leases renewed while it is active.
@@ -35,43 +33,39 @@ export class Session {
   readonly actor: Actor;
   readonly coordinator: Coordinator;
   readonly #platform: Platform;
-  readonly #secrets: SessionSecrets;
+  readonly #keyring: Keyring;
   /** The secret made by the last acquire, for callers that were asked to show it. */
   lastSecret: string | null = null;
   #nextUpkeepMs = 0;
-  #pruneAbove = PRUNE_ABOVE;
 
   constructor(platform: Platform, coordinator: Coordinator, actor: Actor, secrets: SessionSecrets) {
     this.#platform = platform;
     this.coordinator = coordinator;
     this.actor = actor;
-    this.#secrets = secrets;
+    this.#keyring = new Keyring(platform, coordinator, actor, secrets);
   }
 
   async acquire(keys: readonly { key: LeaseKey; reach: Reach }[], options: AcquireOptions): Promise<Grant> {
     const { actor, coordinator } = this;
-    const owned = await this.#proofsFor(keys.map(({ key }) => key));
+    const owned = await this.#keyring.on(keys.map(({ key }) => key));
     const secrets = owned.map(({ secret }) => secret);
     if (options.requestId == null && options.steal !== true && secrets.length > 0) {
       const leases = await coordinator.held({ actor, keys, secrets });
       if (leases !== null) {
-        await this.#upkeep();
+        await this.#showLife();
         this.lastSecret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
         return { leases, changed: false, replayed: false, ended: [], waitedMs: 0 };
       }
     }
-    const { secret, secretHash } = this.#makeSecret();
-    const leaseIds = keys.map(() => this.#ulid());
-    await this.#keep(
-      secret,
-      keys.map(({ key, reach }, i) => ({ leaseId: leaseIds[i]!, key, reach })),
-    );
+    const made = this.#keyring.make();
+    const proposed = keys.map(({ key, reach }) => ({ key, reach, leaseId: this.#ulid() }));
+    await this.#keyring.keep(made, proposed);
     const request = {
       actor,
       keys,
       secrets,
-      secretHash,
-      leaseIds,
+      secretHash: made.secretHash,
+      leaseIds: proposed.map(({ leaseId }) => leaseId),
       ttlSecs: options.ttlSecs,
       bind: options.bind ?? "ttl",
       reason: options.reason ?? null,
@@ -80,13 +74,18 @@ export class Session {
       wait: options.wait ?? null,
       requestId: options.requestId ?? null,
     };
-    const grant = await this.#active(() => coordinator.acquire(request));
-    await this.#remember(grant, secret, leaseIds);
-    this.#nextUpkeepMs = Math.min(
-      this.#nextUpkeepMs,
-      this.#platform.clock.monotonicMs() + options.ttlSecs * 500,
-    );
-    return grant;
+    try {
+      const grant = await this.#active(() => coordinator.acquire(request));
+      this.lastSecret = await this.#keyring.remember(made, proposed, grant.leases);
+      this.#nextUpkeepMs = Math.min(
+        this.#nextUpkeepMs,
+        this.#platform.clock.monotonicMs() + options.ttlSecs * 500,
+      );
+      return grant;
+    } finally {
+      // Also a session that is only ever refused must not keep every secret it has made.
+      await this.#keyring.pruneIfLarge();
+    }
   }
 
   async renew(
@@ -115,8 +114,8 @@ export class Session {
     const change = await this.#asHolder(refs, options, (holding) =>
       this.coordinator.release({ ...holding, reason }),
     );
-    for (const lease of change.leases) this.#secrets.forget(lease);
-    if ((await this.#secrets.count()) > this.#pruneAbove) await this.prune();
+    this.#keyring.forget(change.leases);
+    await this.#keyring.pruneIfLarge();
     return change;
   }
 
@@ -160,42 +159,34 @@ export class Session {
 
   /** Marks everything this session holds as stopped. */
   async stop(): Promise<Change> {
-    const owned = await this.#possessions();
-    return this.coordinator.stop({
-      actor: this.actor,
-      leases: owned,
-      secrets: owned.map(({ secret }) => secret),
-    });
+    const held = await this.mine();
+    const changes: Change[] = [];
+    for (let at = 0; at < held.length; at += LIMITS.keysPerOperation) {
+      const part = await this.#proving(held.slice(at, at + LIMITS.keysPerOperation));
+      changes.push(await this.coordinator.stop({ actor: this.actor, ...part }));
+    }
+    const leases = changes.flatMap((change) => change.leases);
+    return { leases, changed: changes.some(({ changed }) => changed), replayed: false };
   }
 
   /** What this session holds now, whatever its standing. */
   async mine(): Promise<LeaseStatus[]> {
-    const owned = await this.#possessions();
+    const owned = await this.#keyring.possessions();
     if (owned.length === 0) return [];
     const found = await this.coordinator.find(owned.map(({ key, leaseId }) => ({ key, leaseId })));
     return found.filter(({ lease }) => sameParty(lease, this.actor));
   }
 
   /** Throws away secrets that prove nothing any more. */
-  async prune(): Promise<void> {
-    const owned = await this.#possessions();
-    const refs = owned.map(({ key, leaseId }) => ({ key, leaseId }));
-    const standing = (await this.coordinator.find(refs)).map(({ lease }) => lease.leaseId);
-    // Taken from us: the secret is still needed to be told so.
-    const taken = (await this.coordinator.endings(refs)).map(({ leaseId }) => leaseId);
-    const useful = new Set<LeaseId>([...standing, ...taken]);
-    const recent = this.#platform.clock.wallMs() - 60_000;
-    await this.#secrets.prune(
-      (entry) => entry.madeAtMs > recent || entry.leases.some(({ leaseId }) => useful.has(leaseId)),
-    );
-    this.#pruneAbove = PRUNE_ABOVE + 2 * (await this.#secrets.count());
+  prune(): Promise<void> {
+    return this.#keyring.prune();
   }
 
   /** A sign of life for people and other programs to read. No lease depends on it. */
-  async writeHeartbeat(layout: Layout, intervalSecs: number): Promise<void> {
+  async writeHeartbeat(layout: Layout, modes: Modes, intervalSecs: number): Promise<void> {
     const { files, clock, digest } = this.#platform;
     const { agentId, sessionId, worktreeId, branch, holder } = this.actor;
-    const path = `${layout.heartbeat}/${escapeSegment(agentId, (t) => digest.sha256(t))}.json`;
+    const path = `${layout.heartbeat}/${escapeName(agentId, (t) => digest.sha256(t))}.json`;
     const record = {
       schema_version: 1,
       agent_id: agentId,
@@ -206,8 +197,9 @@ export class Session {
       last_beat: new Date(clock.wallMs()).toISOString(),
       interval_secs: intervalSecs,
     };
+    await files.makeDirectory(layout.heartbeat, modes.directory);
     await files.unlink(`${path}.new`);
-    const fd = await files.open(`${path}.new`, "create", 0o600);
+    const fd = await files.open(`${path}.new`, "create", modes.file);
     try {
       await files.writeAt(fd, new TextEncoder().encode(`${JSON.stringify(record)}\n`), 0);
     } finally {
@@ -230,12 +222,30 @@ export class Session {
     }) => Promise<Change>,
   ): Promise<Change> {
     const { actor } = this;
-    const { refs: leases, secrets } = await this.#believed(refs, options.secret == null);
+    const { refs: leases, secrets } = await this.#keyring.believed(refs, options.secret == null);
     if (options.secret != null) secrets.push(options.secret);
-    const { secret, secretHash } = this.#makeSecret();
-    await this.#prepareAdoption(leases, secrets, secret);
+    const made = this.#keyring.make();
+    await this.#keyring.prepareAdoption(leases, made);
+    const { secretHash } = made;
     const holding = { actor, leases, secrets, secretHash, requestId: options.requestId ?? null };
-    return this.#active(() => act(holding));
+    return this.#active(async () => {
+      try {
+        return await act(holding);
+      } catch (error) {
+        const handed = await this.#handedBack(error, refs, made);
+        if (handed === null) throw error;
+        return act({ ...holding, leases: handed });
+      }
+    });
+  }
+
+  /** What we had on record is gone; but the same key may have been handed to us since. */
+  async #handedBack(error: unknown, refs: readonly LeaseRef[], made: Made): Promise<LeaseRef[] | null> {
+    const { code } = error as { code?: unknown };
+    const isGone = code === "E_NOT_FOUND" || code === "E_FENCING_MISMATCH";
+    if (!isGone || refs.some((ref) => ref.leaseId !== null)) return null;
+    const handed = await this.#keyring.prepareAdoption(refs, made);
+    return refs.every((ref) => handed.some((lease) => lease.key === ref.key)) ? [...refs] : null;
   }
 
   /** Whatever comes of it, the session has shown that it is alive. */
@@ -243,131 +253,40 @@ export class Session {
     try {
       return await act();
     } finally {
-      await this.#upkeep().catch(() => {});
+      await this.#showLife();
     }
   }
 
-  /**
-   * What the caller means by a name: the lease this session has on record for it, so that a successor's lease
-   * on the same key is never taken for our own. Without a record, the name as it is.
-   */
-  async #believed(
-    refs: readonly LeaseRef[],
-    withSecrets: boolean,
-  ): Promise<{ refs: LeaseRef[]; secrets: string[] }> {
-    const secrets: string[] = [];
-    const believed: LeaseRef[] = [];
-    for (const ref of refs) {
-      const candidates = await this.#candidates(ref);
-      if (withSecrets) secrets.push(...candidates.map(({ secret }) => secret));
-      if (ref.leaseId !== null) believed.push({ leaseId: ref.leaseId, key: candidates[0]?.key ?? ref.key });
-      else if (candidates.length < 2)
-        believed.push({ key: ref.key, leaseId: candidates[0]?.leaseId ?? null });
-      else believed.push(await this.#latest(ref, candidates));
+  /** Never the reason why something else fails. */
+  async #showLife(): Promise<void> {
+    try {
+      await this.#upkeep();
+    } catch {
+      // It is due again with the next sign of life.
+      this.#nextUpkeepMs = 0;
     }
-    return { refs: believed, secrets };
-  }
-
-  async #candidates(ref: LeaseRef): Promise<Possession[]> {
-    if (ref.leaseId !== null) return (await this.#possessions()).filter((p) => p.leaseId === ref.leaseId);
-    const owned = ref.key === null ? [] : await this.#secrets.on(ref.key);
-    return owned.filter((p) => p.worktreeId === this.actor.worktreeId);
-  }
-
-  /** Of several leases on one key that this session asked for, the one that stands, else the last one granted. */
-  async #latest(ref: LeaseRef, candidates: readonly Possession[]): Promise<LeaseRef> {
-    const found = await this.coordinator.find([{ key: ref.key, leaseId: null }]);
-    const standing = found.find(({ lease }) => candidates.some((p) => p.leaseId === lease.leaseId));
-    if (standing !== undefined) return { key: ref.key, leaseId: standing.lease.leaseId };
-    // Handed over to us, and not yet adopted: not on record, but ours by name.
-    const ours = found.find(({ lease }) => lease.secretHash === null && lease.agentId === this.actor.agentId);
-    if (ours !== undefined) return { key: ref.key, leaseId: ours.lease.leaseId };
-    return { key: ref.key, leaseId: candidates[0]!.leaseId };
-  }
-
-  /** A lease handed over to this agent takes our secret with the first call that names it; keep it first. */
-  async #prepareAdoption(
-    refs: readonly LeaseRef[],
-    secrets: readonly string[],
-    secret: string,
-  ): Promise<void> {
-    if (secrets.length > 0) return;
-    const { agentId, worktreeId } = this.actor;
-    const found = (await this.coordinator.find(refs)).map(({ lease }) => lease);
-    const handedOver = found.filter(
-      (lease) => lease.secretHash === null && lease.agentId === agentId && lease.worktreeId === worktreeId,
-    );
-    if (handedOver.length > 0) await this.#keep(secret, handedOver);
-  }
-
-  #keep(secret: string, leases: readonly { leaseId: LeaseId; key: LeaseKey; reach: Reach }[]): Promise<void> {
-    return this.#secrets.add({
-      secret,
-      madeAtMs: this.#platform.clock.wallMs(),
-      worktreeId: this.actor.worktreeId,
-      leases: leases.map(({ leaseId, key, reach }) => ({ leaseId, key, reach })),
-    });
-  }
-
-  /** A grant may hold leases that were ours already, or adopted ones: their ids are not the ones we proposed. */
-  async #remember(grant: Grant, secret: string, proposed: readonly LeaseId[]): Promise<void> {
-    this.lastSecret = secret;
-    if (grant.leases.every((lease) => proposed.includes(lease.leaseId))) return;
-    const owned = await this.#possessions();
-    this.lastSecret = (grant.leases[0] && this.#secretOf(grant.leases[0], owned)) ?? secret;
-    const fresh = grant.leases.filter(
-      (lease) => !proposed.includes(lease.leaseId) && this.#secretOf(lease, owned) === undefined,
-    );
-    if (fresh.length > 0) await this.#keep(secret, fresh);
-  }
-
-  #secretOf(lease: Lease, owned: readonly Possession[]): string | undefined {
-    return owned.find((p) => p.leaseId === lease.leaseId && this.#proves(p.secret, lease))?.secret;
-  }
-
-  #proves(secret: string, lease: Lease): boolean {
-    return this.#platform.digest.sha256(secret) === lease.secretHash;
   }
 
   /** Renews what is below half. Costs nothing until something can be due. */
   async #upkeep(): Promise<void> {
     const { clock } = this.#platform;
     if (clock.monotonicMs() < this.#nextUpkeepMs) return;
-    const statuses = await this.mine();
-    let nextMs = 60_000;
-    const due: LeaseStatus[] = [];
-    const now = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs(), clockId: clock.clockId() };
-    for (const status of statuses) {
-      if (status.standing !== "valid") continue;
-      const { lease } = status;
-      const dueInMs =
-        lease.expiresAt === null
-          ? 60_000 - elapsedMs(lease.lastBeat, now)
-          : remainingMs(lease.expiresAt, now) - lease.ttlSecs * 500;
-      if (dueInMs <= 0 || lease.stopIdleAt !== null) due.push(status);
-      else nextMs = Math.min(nextMs, dueInMs);
-    }
+    const valid = (await this.mine()).filter(({ standing }) => standing === "valid");
+    const due = valid.filter(({ upkeepDueInMs }) => upkeepDueInMs <= 0);
+    const later = valid.filter(({ upkeepDueInMs }) => upkeepDueInMs > 0);
+    const nextMs = later.reduce((ms, status) => Math.min(ms, status.upkeepDueInMs), LOOK_EVERY_MS);
     this.#nextUpkeepMs = clock.monotonicMs() + nextMs;
-    if (due.length === 0) return;
-    const owned = await this.#possessions();
-    const ids = new Set(due.map(({ lease }) => lease.leaseId));
-    const secrets = owned.filter((p) => ids.has(p.leaseId)).map(({ secret }) => secret);
-    const leases = due.map(({ lease: { key, leaseId } }) => ({ key, leaseId }));
-    await this.coordinator.upkeep({ actor: this.actor, leases, secrets });
+    if (due.length > 0) await this.coordinator.upkeep({ actor: this.actor, ...(await this.#proving(due)) });
   }
 
-  async #proofsFor(keys: readonly LeaseKey[]): Promise<Possession[]> {
-    const owned = await Promise.all(keys.map((key) => this.#secrets.on(key)));
-    return owned.flat();
-  }
-
-  #possessions(): Promise<Possession[]> {
-    return this.#secrets.possessions();
-  }
-
-  #makeSecret(): { secret: string; secretHash: string } {
-    const secret = base64url(this.#platform.random.bytes(32));
-    return { secret, secretHash: this.#platform.digest.sha256(secret) };
+  /** The leases by name, with what proves them. */
+  async #proving(statuses: readonly LeaseStatus[]): Promise<{ leases: LeaseRef[]; secrets: string[] }> {
+    const ids = new Set(statuses.map(({ lease }) => lease.leaseId));
+    const owned = (await this.#keyring.possessions()).filter((p) => ids.has(p.leaseId));
+    return {
+      leases: statuses.map(({ lease: { key, leaseId } }) => ({ key, leaseId })),
+      secrets: owned.map(({ secret }) => secret),
+    };
   }
 
   #ulid(): Ulid {
@@ -375,15 +294,5 @@ export class Session {
   }
 }
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-function base64url(bytes: Uint8Array): string {
-  let text = "";
-  for (let i = 0; i < bytes.length; i += 3) {
-    const [a, b = 0, c = 0] = [bytes[i]!, bytes[i + 1], bytes[i + 2]];
-    const group = (a << 16) | (b << 8) | c;
-    const digits = Math.min(4, Math.ceil(((bytes.length - i) * 8) / 6));
-    for (let d = 0; d < digits; d++) text += ALPHABET[(group >> (18 - 6 * d)) & 63];
-  }
-  return text;
-}
+/** Another process of the session may have taken a lease that this one does not know of. */
+const LOOK_EVERY_MS = 60_000;

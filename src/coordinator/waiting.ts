@@ -31,21 +31,21 @@ export async function waitForTurn(
   const startedMs = clock.monotonicMs();
   const waitedMs = () => clock.monotonicMs() - startedMs;
   await store.prepare();
-  const bell = new Bell(store);
+  const bell = new Bell(store, wait.signal);
   let place: Place = { until: later(instantOf(store.now()), wait.timeoutMs), ticket: null, ahead: 0 };
+  let isQueued = false;
   try {
     for (;;) {
       const outcome = await submit(place);
       const submittedMs = waitedMs();
+      isQueued = !outcome.done && outcome.queue !== null;
       if (outcome.done || outcome.queue === null) return { outcome, waitedMs: submittedMs };
       const moved = place.ticket === null || outcome.queue.ahead !== place.ahead;
       if (moved) wait.onWait?.({ ahead: outcome.queue.ahead, message: outcome.refusal.message });
       place = outcome.queue;
       for (;;) {
-        if (wait.signal?.aborted === true || waitedMs() >= wait.timeoutMs) {
-          await store.leaveQueue(place, actor);
+        if (wait.signal?.aborted === true || waitedMs() >= wait.timeoutMs)
           throw gaveUp(place, outcome.refusal.message, waitedMs());
-        }
         bell.reset();
         const look = await peek(place);
         if (look.state === "grantable") break;
@@ -58,17 +58,20 @@ export async function waitForTurn(
     }
   } finally {
     bell.close();
+    // Whatever ended the wait: a ticket that nobody waits with would hold up those behind it. If it cannot be
+    // given back, it loses its place by itself.
+    if (isQueued) await store.leaveQueue(place, actor).catch(() => {});
   }
 }
 
-/** Rings when the log or the queue changes; a ring between `reset` and `sleep` is not lost. */
+/** Rings when the log or the queue changes, or the caller has had enough; a ring between `reset` and `sleep` is not lost. */
 class Bell {
   readonly #store: Store;
   readonly #watches: { close(): void }[];
   #rung = false;
   #wake: () => void = () => {};
 
-  constructor(store: Store) {
+  constructor(store: Store, signal: AbortSignal | undefined) {
     this.#store = store;
     const ring = () => {
       this.#rung = true;
@@ -76,6 +79,8 @@ class Bell {
     };
     const { root, queue } = store.layout;
     this.#watches = [root, queue].map((path) => store.platform.timers.watchDirectory(path, ring));
+    signal?.addEventListener("abort", ring);
+    this.#watches.push({ close: () => signal?.removeEventListener("abort", ring) });
   }
 
   reset(): void {

@@ -158,8 +158,14 @@ function toIds(names: readonly string[]): Ulid[] {
 /** The issue, or the error a person can act on. */
 export function wholeIssue(found: FoundIssue): Issue {
   if ("issue" in found.reading) return found.reading.issue;
+  const data = { id: found.id, layer: found.layer, why: found.reading.broken };
+  if (found.reading.isNewer === true) {
+    throw new CotenantError("E_SCHEMA_NEWER", `issue ${found.id} cannot be read: ${found.reading.broken}`, {
+      data,
+    });
+  }
   throw new CotenantError("E_NOT_FOUND", `issue ${found.id} cannot be read: ${found.reading.broken}`, {
     hint: `mend ${FOLDER}/${found.id}/issue.json`,
-    data: { id: found.id, layer: found.layer, why: found.reading.broken },
+    data,
   });
 }

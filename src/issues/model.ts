@@ -43,7 +43,9 @@ export interface Issue {
   readonly stamp: Stamp;
 }
 
-export type IssueReading = { readonly issue: Issue } | { readonly broken: string };
+export type IssueReading =
+  | { readonly issue: Issue }
+  | { readonly broken: string; readonly isNewer?: boolean };
 
 export function encodeIssue(issue: Issue): string {
   return `${JSON.stringify(issue, null, 2)}\n`;
@@ -62,7 +64,7 @@ export function decodeIssue(text: string): IssueReading {
   const w = value as Record<string, unknown>;
   const version = w["schema_version"];
   if (typeof version === "number" && version > ISSUE_SCHEMA)
-    return { broken: `a newer cotenant wrote it (schema ${version})` };
+    return { broken: `a newer cotenant wrote it (schema ${version})`, isNewer: true };
   const id = typeof w["id"] === "string" ? parseUlid(w["id"]) : null;
   if (id === null || isRefusal(id)) return { broken: "its id is not a ULID" };
   if (typeof w["title"] !== "string") return { broken: "it has no title" };

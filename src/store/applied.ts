@@ -1,7 +1,9 @@
 import type { FencingToken } from "../kernel/ids";
 import type { Descriptor, Digest, FileStat, Files } from "../platform/platform";
+import type { CensusName } from "./census";
 import type { Layout, Modes } from "./layout";
 import type { Head } from "./replay";
+import { refuseNewer, SCHEMA_VERSION } from "./schema";
 import { seal, unseal } from "./sealed";
 import { count, object, text } from "./wire";
 
@@ -14,14 +16,17 @@ export interface Applied {
   readonly head: Head;
   readonly inode: number;
   readonly mtimeMs: number;
-  /** How many leases the index holds, per kind of key: a tree that should not be empty and is gone shows. */
-  readonly entries: Readonly<Partial<Record<string, number>>>;
+  /** Which build of the index it speaks of. */
+  readonly census: CensusName;
 }
 
+/** Null when it cannot be read; throws when a newer version wrote it. */
 export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied | null {
   const value = bytes === null ? null : unseal(digest, bytes);
   if (value === null) return null;
+  refuseNewer(value["schema_version"], "the index");
   try {
+    const census = object(value["census"]);
     return {
       bootId: text(value, "boot_id"),
       head: {
@@ -34,7 +39,7 @@ export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied
       },
       inode: count(value, "inode"),
       mtimeMs: Number(value["mtime_ms"]),
-      entries: object(value["entries"]) as Readonly<Record<string, number>>,
+      census: { build: text(census, "build"), capacity: count(census, "capacity") },
     };
   } catch {
     return null;
@@ -44,7 +49,7 @@ export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied
 function encodeApplied(digest: Digest, applied: Applied): Uint8Array {
   const { head } = applied;
   return seal(digest, {
-    schema_version: 1,
+    schema_version: SCHEMA_VERSION,
     boot_id: applied.bootId,
     segment: head.segment,
     offset: head.offset,
@@ -54,7 +59,7 @@ function encodeApplied(digest: Digest, applied: Applied): Uint8Array {
     checkpoint_end: head.checkpointEnd,
     inode: applied.inode,
     mtime_ms: applied.mtimeMs,
-    entries: applied.entries,
+    census: applied.census,
   });
 }
 

@@ -1,6 +1,7 @@
 import type { ClaimEvent, ClaimEventType } from "../kernel/view";
 import { CLAIM_EVENTS } from "../kernel/view";
 import type { Digest } from "../platform/platform";
+import { SCHEMA_VERSION } from "./schema";
 import {
   count,
   endedFromWire,
@@ -13,9 +14,6 @@ import {
   textOrNull,
   WireError,
 } from "./wire";
-
-/** The version of every file this code writes. A higher one is refused, untouched. */
-export const SCHEMA_VERSION = 1;
 
 export interface LogActor {
   readonly agentId: string;

@@ -1,6 +1,6 @@
 import type { Command, LeaseRef } from "../kernel/commands";
 import { type Extent, keysConflict } from "../kernel/conflicts";
-import type { LeaseId } from "../kernel/ids";
+import type { LeaseId, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import { type Ended, effectiveReach, type Lease, type Slot, sameParty, slotOf } from "../kernel/lease";
 import { type Ticket, wantsSame } from "../kernel/tickets";
@@ -13,14 +13,26 @@ import type { Overlay } from "./overlay";
 /** Which part of the view a command's decision can depend on. */
 export interface Needs {
   readonly extents: readonly Extent[];
+  /** What those want who wait for the same: whose turn it is depends on every lease in their way. */
+  readonly rivals: readonly Extent[];
   readonly refs: readonly LeaseRef[];
+  /** Where the named leases are to go: whatever conflicts with them there counts as well. */
+  readonly movingTo: WorktreeId | null;
   readonly indefinite: boolean;
   readonly everything: boolean;
   /** A lease that settles the matter alone, so that a walk below a large directory may stop. */
   readonly enough: (lease: Lease) => boolean;
 }
 
-const NOTHING: Needs = { extents: [], refs: [], indefinite: false, everything: false, enough: () => false };
+const NOTHING: Needs = {
+  extents: [],
+  rivals: [],
+  refs: [],
+  movingTo: null,
+  indefinite: false,
+  everything: false,
+  enough: () => false,
+};
 export const EVERYTHING: Needs = { ...NOTHING, everything: true };
 
 export function needsOf(command: Command, tickets: readonly Ticket[], now: Now, rules: ValidityRules): Needs {
@@ -33,10 +45,8 @@ export function needsOf(command: Command, tickets: readonly Ticket[], now: Now, 
       );
       return {
         ...NOTHING,
-        extents: [
-          ...wanted.map((extent) => ({ ...extent, worktreeId: actor.worktreeId })),
-          ...rivals.flatMap((t) => t.keys.map((k) => ({ ...k, worktreeId: t.worktreeId }))),
-        ],
+        extents: wanted.map((extent) => ({ ...extent, worktreeId: actor.worktreeId })),
+        rivals: rivals.flatMap((t) => t.keys.map((k) => ({ ...k, worktreeId: t.worktreeId }))),
         indefinite: command.bind === "ttl" && command.ttlSecs === 0,
         enough: (lease) =>
           !command.steal &&
@@ -48,7 +58,7 @@ export function needsOf(command: Command, tickets: readonly Ticket[], now: Now, 
       };
     }
     case "transfer":
-      return { ...NOTHING, refs: [command.lease] };
+      return { ...NOTHING, refs: [command.lease], movingTo: command.toWorktree, indefinite: true };
     case "gc":
       return EVERYTHING;
     default:
@@ -62,10 +72,17 @@ export async function gather(index: IndexTree, needs: Needs, overlay: Overlay): 
   const add = (leases: Iterable<Lease>) => {
     for (const lease of leases) found.set(slotOf(lease), lease);
   };
+  // What the index says of a slot that lies under something newer settles nothing.
+  const enough = (lease: Lease) => !overlay.slots.has(slotOf(lease)) && needs.enough(lease);
   if (needs.everything) for await (const lease of index.all()) found.set(slotOf(lease), lease);
-  for (const extent of needs.extents) add(await index.conflicting(extent, needs.enough));
+  for (const extent of needs.extents) add(await index.conflicting(extent, enough));
+  for (const extent of needs.rivals) add(await index.conflicting(extent));
   for (const ref of needs.refs) add(await named(index, ref));
   if (needs.indefinite) add(await index.indefinite());
+  overlay.layOver(found);
+  if (needs.movingTo === null) return found;
+  for (const { key, reach } of [...found.values()])
+    add(await index.conflicting({ key, reach, worktreeId: needs.movingTo }));
   overlay.layOver(found);
   return found;
 }

@@ -2,27 +2,28 @@ import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { bootOf } from "../kernel/time";
 import type { Descriptor, FileStat, Platform } from "../platform/platform";
 import { type Applied, AppliedFile, isContinued } from "./applied";
+import type { CensusName } from "./census";
+import { acknowledgedDamage, corrupt } from "./damage";
 import type { LogActor } from "./envelope";
 import type { IndexTree } from "./index-tree";
 import type { Layout, Modes } from "./layout";
-import { LogFile, type Pin } from "./log-file";
+import { type AttachedLog, LogFile, type Pin } from "./log-file";
 import { Overlay } from "./overlay";
-import { type Head, NOWHERE, Replay, replayLog } from "./replay";
+import { eachLine, type Head, MEMORY_MS, NOWHERE, Replay, replayLog } from "./replay";
 import { emptyCheckpoint, Segments, segmentName } from "./segments";
+import { Suspicion } from "./suspicion";
 import type { SyncMark } from "./sync-mark";
 
 /** What a critical section stands on: the log's end, and how to know what it adds up to. */
 export interface Ground {
   readonly fd: Descriptor;
-  /** Size of the log before this critical section added to it. */
-  readonly onDisk: number;
+  /** The log's end before this critical section added to it. */
+  readonly base: Head;
   head: Head;
   /** What the log says beyond the index. */
   readonly overlay: Overlay;
-  /** What the index holds, per kind of key. */
-  readonly entries: Applied["entries"];
-  /** False when the index could not be brought up to date: then the overlay holds the whole view. */
-  readonly indexed: boolean;
+  /** The build of the index that goes with it. Null when there is none to go by: the overlay is the whole view. */
+  readonly index: CensusName | null;
 }
 
 export interface GroundKeeperOptions {
@@ -31,8 +32,11 @@ export interface GroundKeeperOptions {
   readonly rotateBytes: number;
 }
 
+const NO_CENSUS: CensusName = { build: "", capacity: 0 };
+
 /** Keeps log and index in step. Everything here happens under the mutex. */
 export class GroundKeeper {
+  readonly suspicion: Suspicion;
   readonly #platform: Platform;
   readonly #layout: Layout;
   readonly #options: GroundKeeperOptions;
@@ -54,6 +58,7 @@ export class GroundKeeper {
     this.#options = options;
     this.#index = index;
     this.#mark = mark;
+    this.suspicion = new Suspicion(platform.files, layout, options.modes);
     this.#log = new LogFile(platform.files, layout, options.modes);
     this.#segments = new Segments(platform, layout, options.modes);
     this.#applied = new AppliedFile(platform.files, platform.digest, layout, options.modes);
@@ -61,24 +66,28 @@ export class GroundKeeper {
 
   /** PROTOCOL 6: trusts in O(1) what has only grown, reads what was added, verifies everything else once. */
   async stand(actor: LogActor): Promise<Ground> {
-    const { files } = this.#platform;
     let log = (await this.#log.attach()) ?? (await this.#createFirst(actor));
-    if ((await files.stat(this.#layout.syncFailed)) !== null) {
-      await this.#leaveSuspect(log.fd, log.stat);
-      log = (await this.#log.attach())!;
-    }
-    if (this.#mark.known === 0) await this.#mark.read();
+    if (log.isReopened) await this.#mark.reload();
+    if (await this.suspicion.isRaised()) log = await this.#leaveSuspect(log);
     const applied = await this.#applied.read();
-    const trusted = applied !== null && isContinued(applied, log.stat, this.#bootId());
-    if (!trusted || !(await this.#index.isComplete(applied.entries))) return this.#rebuild(log.fd, log.stat);
-    if (applied.head.offset !== log.stat.size) return this.#catchUp(log.fd, log.stat, applied);
-    const { head, entries } = applied;
-    return { fd: log.fd, onDisk: head.offset, head, entries, overlay: new Overlay(), indexed: true };
+    if (applied === null || !isContinued(applied, log.stat, this.#bootId())) return this.#rebuild(log);
+    await this.#index.standOn(applied.census, applied.head.sequence);
+    const ground =
+      applied.head.offset === log.stat.size
+        ? groundOf(log.fd, applied.head, new Overlay(), applied.census)
+        : await this.#catchUp(log, applied);
+    // More than there is was known to be durable: of another log that had this place, or of this one.
+    const isShort = this.#mark.known > ground.head.sequence;
+    return isShort && (await this.#mark.reload()) > ground.head.sequence ? this.#rebuild(log) : ground;
   }
 
-  /** The same ground, from the log alone: the index was found damaged. */
+  /** The same ground, from the log alone: the index was found damaged. Mends it for the next one. */
   async standAnew(ground: Ground): Promise<Ground> {
-    return this.#rebuild(ground.fd, await this.#platform.files.fstat(ground.fd));
+    const { fd } = ground;
+    const stat = await this.#platform.files.fstat(fd);
+    const replay = await this.#verify({ fd, stat });
+    await this.#rebuildFrom(replay, fd);
+    return groundOf(fd, replay.head, Overlay.of(replay), null);
   }
 
   pin(): Pin {
@@ -89,11 +98,17 @@ export class GroundKeeper {
    * Appends what `ground.head` and `ground.overlay` already stand for. After the append nothing fails the
    * operation: the log has it, and the next writer brings the index up to it.
    */
-  async append(ground: Ground, text: string, actor: LogActor): Promise<void> {
-    await this.#log.append(ground.fd, text, ground.onDisk);
-    if (ground.indexed) {
+  async append(ground: Ground, bytes: Uint8Array, actor: LogActor): Promise<void> {
+    const { fd, base, index } = ground;
+    try {
+      await this.#log.append(fd, bytes, base.offset);
+    } catch (error) {
+      await this.#excuse(ground);
+      throw error;
+    }
+    if (index !== null) {
       try {
-        await this.#apply(ground, await this.#platform.files.fstat(ground.fd));
+        await this.#apply(ground, await this.#platform.files.fstat(fd));
       } catch {
         this.#index.forget();
       }
@@ -109,7 +124,13 @@ export class GroundKeeper {
   async rotate(ground: Ground, actor: LogActor): Promise<void> {
     const { files, digest } = this.#platform;
     const { fd, head } = ground;
-    await files.datasync(fd);
+    try {
+      await files.datasync(fd);
+    } catch (error) {
+      // Said once, to us: whoever syncs next would hear that all is well.
+      await this.suspicion.raise();
+      throw error;
+    }
     await this.#mark.advance(head.sequence);
     const replay = await replayLog(files, digest, fd, head.offset, new Replay());
     if (replay.damage !== null || replay.head.sum !== head.sum)
@@ -120,17 +141,23 @@ export class GroundKeeper {
     const log = (await this.#log.attach())!;
     const fresh = await replayLog(files, digest, log.fd, log.stat.size, new Replay());
     // The view is the same, so the index stays as it is; unless it was behind, and then the next one rebuilds.
-    if (applied?.head.sum === head.sum) await this.#moveApplied(fresh.head, log.stat, applied.entries);
+    if (applied?.head.sum === head.sum) await this.#moveApplied(fresh.head, log.stat, applied.census);
   }
 
   /**
    * PROTOCOL 7: after a failed sync the kernel may drop the pages and say all is well from then on. The lines
-   * go to a new file, synced, or nobody writes.
+   * go to a new file, synced, or nobody writes. False when the line that the caller relies on did not make it.
    */
-  async afterFailedSync(): Promise<void> {
-    const log = await this.#log.attach();
-    if (log === null || (await this.#platform.files.stat(this.#layout.syncFailed)) === null) return;
-    await this.#leaveSuspect(log.fd, log.stat);
+  async moveToSafety(line: { readonly sum: string }): Promise<boolean> {
+    let log = await this.#log.attach();
+    if (log === null) return false;
+    if (await this.suspicion.isRaised()) log = await this.#leaveSuspect(log);
+    let isThere = false;
+    const ending = `"sum":"${line.sum}"}`;
+    await eachLine(this.#platform.files, log.fd, 0, log.stat.size, (text) => {
+      isThere ||= text.endsWith(ending);
+    });
+    return isThere;
   }
 
   /** Puts a new segment made from `replay` in the place of the log, keeping the old file under `keptAs`. */
@@ -144,7 +171,7 @@ export class GroundKeeper {
     const segment = replay.head.segment + 1;
     const checkpoint = { replay, segment, nextToken: replay.head.nextToken, extra };
     await this.#segments.replace(checkpoint, actor, keptAs);
-    await files.unlink(this.#layout.syncFailed);
+    await this.suspicion.lay();
     const log = (await this.#log.attach())!;
     const fresh = await replayLog(files, digest, log.fd, log.stat.size, new Replay());
     await this.#rebuildFrom(fresh, log.fd);
@@ -153,7 +180,7 @@ export class GroundKeeper {
   }
 
   /** The log as it is, damaged or not; null when there is none. */
-  async attach(): Promise<{ fd: Descriptor; stat: FileStat } | null> {
+  async attach(): Promise<AttachedLog | null> {
     return this.#log.attach();
   }
 
@@ -174,10 +201,9 @@ export class GroundKeeper {
 
   // --- inside ---------------------------------------------------------------------------------------------
 
-  async #createFirst(actor: LogActor): Promise<{ fd: Descriptor; stat: FileStat }> {
+  async #createFirst(actor: LogActor): Promise<AttachedLog> {
     const { files } = this.#platform;
-    const archived = (await files.readDirectory(this.#layout.archive)) ?? [];
-    if (archived.length > 0 || (await this.#applied.read()) !== null) {
+    if (await this.hasBeen()) {
       // A log that was there and is gone: starting over would hand out old fencing tokens again.
       throw new CotenantError("E_LOG_CORRUPT", "the log is gone, but there was one", {
         data: { path: this.#layout.log },
@@ -190,14 +216,24 @@ export class GroundKeeper {
     return (await this.#log.attach())!;
   }
 
+  /** Whether there are traces of an earlier log. */
+  async hasBeen(): Promise<boolean> {
+    const archived = (await this.#platform.files.readDirectory(this.#layout.archive)) ?? [];
+    return archived.length > 0 || (await this.#applied.read()) !== null || (await this.#mark.reload()) > 0;
+  }
+
   /** Lines that their writer appended and did not live to apply. */
-  async #catchUp(fd: Descriptor, stat: FileStat, applied: Applied): Promise<Ground> {
+  async #catchUp(log: AttachedLog, applied: Applied): Promise<Ground> {
     const { files, digest } = this.#platform;
-    const replay = await replayLog(files, digest, fd, stat.size, new Replay(applied.head));
-    await this.#settleDamage(fd, stat, replay);
-    const ground = groundOf(fd, replay, applied.entries, true);
+    const replay = await replayLog(files, digest, log.fd, log.stat.size, new Replay(applied.head));
+    // A torn tail, or bytes put in further up that pushed whole lines past where we look: the chain tells.
+    if (replay.damage !== null) return this.#rebuild(log);
+    const ground = groundOf(log.fd, replay.head, Overlay.of(replay), applied.census);
+    // Whoever appended them may have got half way with the index; and the file may be another one by now.
+    this.#index.forget();
     try {
-      await this.#apply(ground, await files.fstat(fd));
+      await this.#applied.reopen();
+      await this.#apply(ground, await files.fstat(log.fd));
       return { ...ground, overlay: new Overlay() };
     } catch {
       this.#index.forget();
@@ -206,63 +242,70 @@ export class GroundKeeper {
   }
 
   /** From nothing: another boot, a changed file, a lost or damaged index. */
-  async #rebuild(fd: Descriptor, stat: FileStat): Promise<Ground> {
-    const { files, digest } = this.#platform;
-    const replay = await replayLog(files, digest, fd, stat.size, new Replay());
-    await this.#settleDamage(fd, stat, replay);
-    // Whoever made the log may have died before it synced the directory it made it in.
-    await files.syncDirectory(this.#layout.root);
-    return this.#rebuildFrom(replay, fd);
+  async #rebuild(log: AttachedLog): Promise<Ground> {
+    // Some may have been lost with the power.
+    await this.makeDirectories();
+    const certain = (await this.#segments.isNameUncertain()) ? await this.#leaveSuspect(log) : log;
+    await this.#mark.reload();
+    return this.#rebuildFrom(await this.#verify(certain), certain.fd);
   }
 
   async #rebuildFrom(replay: Replay, fd: Descriptor): Promise<Ground> {
-    const ground = groundOf(fd, replay, {}, true);
+    const { files, random } = this.#platform;
+    const overlay = Overlay.of(replay, this.#now() - MEMORY_MS);
     try {
-      await this.makeDirectories();
       await this.#applied.reopen();
       await this.#mark.reopen();
       // Until it is whole again, nobody must take what is there for an index.
-      await this.#applied.write({ bootId: "", head: NOWHERE, inode: 0, mtimeMs: 0, entries: {} });
-      await this.#index.clear();
-      await this.#apply(ground, await this.#platform.files.fstat(fd));
+      await this.#applied.write({ bootId: "", head: NOWHERE, inode: 0, mtimeMs: 0, census: NO_CENSUS });
+      await this.#index.clear(hex(random.bytes(6)), overlay.slots.size);
+      const census = await this.#index.apply(overlay, replay.head.sequence);
+      await this.#moveApplied(replay.head, await files.fstat(fd), census);
       await this.#mark.advance(0);
-      return { ...ground, overlay: new Overlay() };
+      return groundOf(fd, replay.head, new Overlay(), census);
     } catch {
       this.#index.forget();
-      return { ...ground, indexed: false };
+      return groundOf(fd, replay.head, overlay, null);
     }
   }
 
   async #apply(ground: Ground, stat: FileStat): Promise<void> {
-    const entries: Record<string, number> = { ...ground.entries } as Record<string, number>;
-    for (const [slot, lease] of ground.overlay.slots) {
-      const kind = slot.slice(0, slot.indexOf(":"));
-      const step =
-        lease === null ? -Number(await this.#index.drop(slot)) : Number(await this.#index.put(lease));
-      entries[kind] = Math.max(0, (entries[kind] ?? 0) + step);
-    }
-    for (const ending of ground.overlay.endings.values()) await this.#index.putEnding(ending);
-    await this.#moveApplied(ground.head, stat, entries);
+    const { overlay, head } = ground;
+    await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));
   }
 
-  async #moveApplied(head: Head, stat: FileStat, entries: Applied["entries"]): Promise<void> {
-    const { inode, mtimeMs } = stat;
-    await this.#applied.write({ bootId: this.#bootId(), head, inode, mtimeMs, entries });
-  }
-
-  /** PROTOCOL 5: an unacknowledged tail is set aside; damage below what was acknowledged stops writers. */
-  async #settleDamage(fd: Descriptor, stat: FileStat, replay: Replay): Promise<void> {
-    const { damage } = replay;
-    if (damage === null) return;
-    const { files, clock } = this.#platform;
-    const acknowledged = Math.max(replay.highestSynced, await this.#mark.read());
-    if (acknowledged >= damage.sequence) {
-      throw new CotenantError("E_LOG_CORRUPT", `the log is damaged at byte ${damage.offset}: ${damage.why}`, {
-        data: { offset: damage.offset, sequence: damage.sequence, acknowledged, path: this.#layout.log },
-      });
-    }
+  /** A write that was taken back has changed nothing but the file's time: no reason to rebuild the index. */
+  async #excuse({ fd, base, index }: Ground): Promise<void> {
     try {
-      const aside = `${this.#layout.archive}/torn-${fileTime(clock.wallMs())}-${damage.offset}.jsonl`;
+      const stat = await this.#platform.files.fstat(fd);
+      const applied = await this.#applied.read();
+      if (index !== null && stat.size === base.offset && applied?.head.sum === base.sum)
+        await this.#moveApplied(base, stat, index);
+    } catch {
+      // The disk is full, or worse. The next writer looks for itself.
+    }
+  }
+
+  async #moveApplied(head: Head, stat: FileStat, census: CensusName): Promise<void> {
+    const { inode, mtimeMs } = stat;
+    await this.#applied.write({ bootId: this.#bootId(), head, inode, mtimeMs, census });
+  }
+
+  /** Reads the whole log. Stops at damage to what was acknowledged; a torn tail is gone afterwards. */
+  async #verify(log: Pick<AttachedLog, "fd" | "stat">): Promise<Replay> {
+    const { files, digest } = this.#platform;
+    const replay = await replayLog(files, digest, log.fd, log.stat.size, new Replay());
+    const damage = acknowledgedDamage(replay, await this.#mark.read());
+    if (damage !== null) throw corrupt(damage, this.#layout.log);
+    await this.#setAside(log, replay);
+    return replay;
+  }
+
+  async #setAside({ fd, stat }: Pick<AttachedLog, "fd" | "stat">, { damage }: Replay): Promise<void> {
+    if (damage === null) return;
+    const { files } = this.#platform;
+    try {
+      const aside = `${this.#layout.archive}/torn-${fileTime(this.#now())}-${damage.offset}.jsonl`;
       await this.#copyTail(fd, damage.offset, stat.size, aside);
       await files.truncate(fd, damage.offset);
     } catch (error) {
@@ -277,7 +320,9 @@ export class GroundKeeper {
       for (let at = from; at < to; ) {
         const bytes = await files.read(fd, at, Math.min(1 << 20, to - at));
         if (bytes.length === 0) break;
-        at += await files.append(aside, bytes);
+        for (let written = 0; written < bytes.length; )
+          written += await files.append(aside, bytes.subarray(written));
+        at += bytes.length;
       }
       await files.sync(aside);
     } finally {
@@ -285,16 +330,19 @@ export class GroundKeeper {
     }
   }
 
-  async #leaveSuspect(fd: Descriptor, stat: FileStat): Promise<void> {
-    const { files, digest } = this.#platform;
+  async #leaveSuspect(log: AttachedLog): Promise<AttachedLog> {
     try {
-      const replay = await replayLog(files, digest, fd, stat.size, new Replay());
-      await this.#settleDamage(fd, stat, replay);
-      await this.#segments.copy(fd, replay.head, `suspect-${segmentName(replay.head.segment)}`);
-      await files.unlink(this.#layout.syncFailed);
+      const { head } = await this.#verify(log);
+      await this.#segments.copy(log.fd, head, `suspect-${segmentName(head.segment)}`);
+      await this.suspicion.lay();
     } catch (error) {
       throw fileFailure(error, "moving the log to a file that can be synced", this.#layout.log);
     }
+    return (await this.#log.attach())!;
+  }
+
+  #now(): number {
+    return this.#platform.clock.wallMs();
   }
 
   #bootId(): string {
@@ -302,9 +350,12 @@ export class GroundKeeper {
   }
 }
 
-function groundOf(fd: Descriptor, replay: Replay, entries: Applied["entries"], indexed: boolean): Ground {
-  const { head } = replay;
-  return { fd, onDisk: head.offset, head, entries, overlay: Overlay.of(replay), indexed };
+function groundOf(fd: Descriptor, head: Head, overlay: Overlay, index: CensusName | null): Ground {
+  return { fd, base: head, head, overlay, index };
+}
+
+function hex(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** An instant as part of a file name. */

@@ -1,7 +1,9 @@
 import { fileFailure } from "../errors/cotenant-error";
 import type { LogActor } from "./envelope";
+import type { Ground } from "./ground";
 import { MEMORY_MS } from "./replay";
 import type { Store } from "./store";
+import { DamagedIndex } from "./tree-files";
 
 export interface TidyOptions {
   readonly compact: boolean;
@@ -20,13 +22,40 @@ export async function tidy(store: Store, actor: LogActor, options: TidyOptions):
     await store.hold(actor, async () => {
       const ground = await store.keeper.stand(actor);
       if (options.compact) await store.keeper.rotate(ground, actor);
-      await store.index.prune(store.platform.clock.wallMs() - MEMORY_MS);
+      await prune(store, ground);
     });
-    const packed = await packArchive(store);
-    await writeFlatIndex(store, options.flatIndex);
-    return { packed, compacted: options.compact };
+    const packed = await oneAtATime(store, async () => {
+      const names = await packArchive(store);
+      await writeFlatIndex(store, options.flatIndex);
+      return names;
+    });
+    return { packed: packed ?? [], compacted: options.compact };
   } catch (error) {
     throw fileFailure(error, "tidying the store", store.layout.root);
+  }
+}
+
+async function prune(store: Store, ground: Ground): Promise<void> {
+  try {
+    await store.index.prune(store.platform.clock.wallMs() - MEMORY_MS);
+  } catch (error) {
+    if (!(error instanceof DamagedIndex)) throw error;
+    // A rebuilt one has nothing to prune.
+    await store.keeper.standAnew(ground);
+  }
+}
+
+/**
+ * Two who tidy at once would take each other's unfinished files for their own. Whoever comes second leaves it
+ * to the first: null.
+ */
+async function oneAtATime<T>(store: Store, body: () => Promise<T>): Promise<T | null> {
+  const { files, locks } = store.platform;
+  const fd = await files.open(store.layout.tidying, "update-or-create", store.options.modes.file);
+  try {
+    return (await locks.tryLock(fd)) ? await body() : null;
+  } finally {
+    await files.close(fd);
   }
 }
 

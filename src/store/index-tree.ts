@@ -1,339 +1,353 @@
 import type { Extent } from "../kernel/conflicts";
 import { conflict } from "../kernel/conflicts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
-import { directoriesAbove, kindOf, type LeaseKey, nameOf, pathOf, type RepoPath } from "../kernel/keys";
+import {
+  directoriesAbove,
+  isInside,
+  isPathKey,
+  KEY_KINDS,
+  kindOf,
+  type LeaseKey,
+  pathOf,
+  type RepoPath,
+} from "../kernel/keys";
 import { type Ended, isIndefinite, type Lease, type Slot } from "../kernel/lease";
 import type { Digest, Files } from "../platform/platform";
-import type { Applied } from "./applied";
-import { escapeSegment, type Layout, type Modes } from "./layout";
+import { Census, type CensusName, CrowdedCensus, DamagedCensus } from "./census";
+import type { Layout, Modes } from "./layout";
 import type { EndingRecord } from "./replay";
-import { seal, unseal } from "./sealed";
+import { DamagedIndex, TreeFiles } from "./tree-files";
+import { isMeta, isOurs, isUnfinished, TreeNames } from "./tree-names";
 import { endedFromWire, endedToWire, leaseFromWire, leaseToWire, text, WireError } from "./wire";
 
-const PLAIN = "meta.json";
-/** Every name of ours in the tree; the escaping keeps repository names out of it. */
-const OURS = /^meta[.@]/;
-const WORKTREE_META = /^meta@(wt-[0-9a-f]{8})\.json$/;
-
-/** An index file that does not hold what it should: what it said must be found in the log. */
-export class DamagedIndex extends Error {}
+/** What the log says of some slots, and of leases that ended, to be brought into the index. */
+export interface Changes {
+  readonly slots: ReadonlyMap<Slot, Lease | null>;
+  readonly endings: ReadonlyMap<LeaseId, EndingRecord>;
+}
 
 /**
  * The path tree: one small file per lease, in directories that mirror the repository's, so that a process
  * that starts from nothing can ask "is anything leased here, above, or below?" by looking at a few names.
- * Derived from the log; nothing here is ever synced.
+ * A census beside it says how many there must be. Derived from the log; nothing here is ever synced.
  */
 export class IndexTree {
   readonly #files: Files;
   readonly #digest: Digest;
   readonly #layout: Layout;
   readonly #modes: Modes;
-  readonly #known = new Set<string>();
+  readonly #names: TreeNames;
+  readonly #tree: TreeFiles;
+  #census: { readonly name: CensusName; readonly table: Census; asOf: number } | null = null;
 
   constructor(files: Files, digest: Digest, layout: Layout, modes: Modes) {
     this.#files = files;
     this.#digest = digest;
     this.#layout = layout;
     this.#modes = modes;
+    this.#names = new TreeNames(layout, digest);
+    this.#tree = new TreeFiles(files, digest, modes);
+  }
+
+  /** Before anything else is asked: which build of the index this is, and up to which line of the log. */
+  async standOn(name: CensusName, sequence: number): Promise<void> {
+    const before = this.#census;
+    if (before?.name.build === name.build && before.name.capacity === name.capacity) {
+      if (before.asOf !== sequence) before.table.forget();
+      before.asOf = sequence;
+      return;
+    }
+    this.forget();
+    this.#census = { name, table: this.#table(name), asOf: sequence };
+    await before?.table.close();
   }
 
   // --- asking ---------------------------------------------------------------------------------------
 
-  async at(key: LeaseKey, worktreeId: WorktreeId | null): Promise<Lease | null> {
-    return this.#readLease(this.#metaPath(key, worktreeId));
-  }
-
-  /** Whether the trees that should hold something are there at all. */
-  async isComplete(entries: Applied["entries"]): Promise<boolean> {
-    for (const [kind, number] of Object.entries(entries)) {
-      if (
-        number !== undefined &&
-        number > 0 &&
-        (await this.#files.stat(`${this.#layout.index}/${kind}`)) === null
-      )
-        return false;
-    }
-    return true;
-  }
-
   /** All leases on a key, of either reach. */
   async onKey(key: LeaseKey): Promise<Lease[]> {
-    const names = await this.#files.readDirectory(this.#directory(key));
-    // We leave no empty directory where a lease was: somebody has been here.
-    if (names?.length === 0) throw new DamagedIndex(this.#directory(key));
+    const expected = await this.#count(ON + key);
+    if (expected === 0) return [];
+    const directory = this.#names.directory(key);
     const found: Lease[] = [];
-    for (const name of names ?? []) {
-      if (name !== PLAIN && !WORKTREE_META.test(name)) continue;
-      const lease = await this.#readLease(`${this.#directory(key)}/${name}`);
+    for (const name of await this.#tree.list(directory)) {
+      const lease = isMeta(name) ? await this.#readLease(`${directory}/${name}`) : null;
       if (lease !== null) found.push(lease);
     }
+    if (found.length !== expected) throw new DamagedIndex(directory);
     return found;
   }
 
   /** Every lease, valid or not, that conflicts with the extent. `enough` may end a long walk early. */
   async conflicting(extent: Extent, enough: (lease: Lease) => boolean = () => false): Promise<Lease[]> {
     const found: Lease[] = [];
-    const add = (lease: Lease | null) => {
-      if (lease === null || !conflict(extent, lease)) return false;
+    const add = (lease: Lease) => {
+      if (!conflict(extent, lease)) return false;
       found.push(lease);
       return enough(lease);
     };
     for (const lease of await this.onKey(extent.key)) if (add(lease)) return found;
-    const kind = kindOf(extent.key);
-    if (kind !== "file" && kind !== "dir") return found;
-    const worktrees = extent.reach === "worktree" ? [extent.worktreeId] : await this.#worktreesWithReach();
-    for (const above of directoriesAbove(pathOf(extent.key))) {
-      const key = `dir:${above}` as LeaseKey;
-      if (add(await this.at(key, null))) return found;
-      for (const worktreeId of worktrees) if (add(await this.at(key, worktreeId))) return found;
-    }
-    if (kind === "dir") {
-      for (const tree of ["file", "dir"]) {
-        for await (const lease of this.#below(this.#treePath(tree, pathOf(extent.key)), false)) {
-          if (add(lease)) return found;
-        }
-      }
-    }
+    if (!isPathKey(extent.key)) return found;
+    for (const above of directoriesAbove(pathOf(extent.key)))
+      for (const lease of await this.onKey(`dir:${above}` as LeaseKey)) if (add(lease)) return found;
+    if (kindOf(extent.key) === "dir")
+      for await (const lease of this.#inside(pathOf(extent.key))) if (add(lease)) return found;
     return found;
   }
 
   async *all(): AsyncGenerator<Lease> {
-    for (const kind of ["issue", "file", "dir", "resource", "ref", "worktree", "scope"]) {
-      yield* this.#below(`${this.#layout.index}/${kind}`, true);
+    for (const lease of await this.onKey(ROOT)) yield lease;
+    yield* this.#inside(pathOf(ROOT));
+    for (const kind of KEY_KINDS) {
+      if (kind === "file" || kind === "dir") continue;
+      const expected = await this.#count(OF + kind);
+      if (expected === 0) continue;
+      let found = 0;
+      for await (const lease of this.#below(this.#names.tree(kind))) {
+        found++;
+        yield lease;
+      }
+      if (found !== expected) throw new DamagedIndex(this.#names.tree(kind));
     }
   }
 
+  /** Whatever can still be read, whether it should be there or not. */
+  async *salvage(): AsyncGenerator<Lease> {
+    for (const kind of KEY_KINDS) yield* this.#below(this.#names.tree(kind), true);
+  }
+
   async indefinite(): Promise<Lease[]> {
-    const directory = `${this.#layout.index}/indefinite`;
+    const directory = this.#names.tree("indefinite");
     const found: Lease[] = [];
-    for (const name of (await this.#files.readDirectory(directory)) ?? []) {
-      const marker = await this.#readSealed(`${directory}/${name}`);
+    for (const name of await this.#tree.list(directory)) {
+      const marker = isUnfinished(name) ? null : await this.#tree.read(`${directory}/${name}`);
       if (marker === null) continue;
       // The marker may be older than the lease's end; the lease's own file decides.
-      const lease = await this.at(text(marker, "key") as LeaseKey, null);
-      if (lease !== null && lease.leaseId === marker["lease_id"]) found.push(lease);
+      const onKey = await this.onKey(text(marker, "key") as LeaseKey);
+      found.push(...onKey.filter((lease) => lease.leaseId === name));
     }
     return found;
   }
 
   async ending(leaseId: LeaseId): Promise<EndingRecord | null> {
-    const value = await this.#readSealed(this.#endingPath(leaseId));
+    const path = this.#names.ending(leaseId);
+    const value = await this.#tree.read(path);
     if (value === null) return null;
-    return { ended: endedFromWire(value), atMs: Date.parse(text(value, "ended_at")) };
+    return understood(path, () => ({
+      ended: endedFromWire(value),
+      atMs: Date.parse(text(value, "ended_at")),
+    }));
   }
 
   // --- changing (under the mutex) ---------------------------------------------------------------------
 
-  /** True when the lease is new to the index. */
-  async put(lease: Lease): Promise<boolean> {
-    const worktreeId = lease.reach === "worktree" ? lease.worktreeId : null;
-    const path = this.#metaPath(lease.key, worktreeId);
-    if (await this.#overwrite(path, leaseToWire(lease))) return false;
-    const directory = this.#directory(lease.key);
-    await this.#ensureDirectory(directory);
-    if (worktreeId !== null) await this.#ensureDirectory(`${this.#layout.index}/reach/${dashed(worktreeId)}`);
-    try {
-      await this.#create(path, leaseToWire(lease));
-    } catch (error) {
-      if ((error as { code?: unknown }).code !== "ENOENT") throw error;
-      // Another process emptied and removed the directory since we last saw it.
-      this.forget();
-      await this.#ensureDirectory(directory);
-      await this.#create(path, leaseToWire(lease));
+  /** Answers which census holds now, for `applied` to name. A failure leaves an index that says too much. */
+  async apply(changes: Changes, sequence: number): Promise<CensusName> {
+    const fresh: Lease[] = [];
+    for (const lease of changes.slots.values()) {
+      if (lease === null) continue;
+      if (!(await this.#tree.overwrite(this.#names.metaOf(lease), leaseToWire(lease)))) fresh.push(lease);
+      if (isIndefinite(lease)) await this.#mark(lease);
     }
-    if (isIndefinite(lease)) {
-      await this.#ensureDirectory(`${this.#layout.index}/indefinite`);
-      const marker = { lease_id: lease.leaseId, key: lease.key };
-      await this.#create(`${this.#layout.index}/indefinite/${lease.leaseId}`, marker);
+    // A count never lags behind its files: up before, down after, and written out in between.
+    await this.#recount(
+      fresh.map(({ key }) => key),
+      1,
+    );
+    for (const lease of fresh)
+      await this.#tree.createIn(
+        this.#names.directory(lease.key),
+        this.#names.metaOf(lease),
+        leaseToWire(lease),
+      );
+    const gone: LeaseKey[] = [];
+    for (const [slot, lease] of changes.slots) {
+      const [key, worktreeId] = slot.split("\n") as [LeaseKey, WorktreeId | undefined];
+      if (lease === null && (await this.#drop(key, worktreeId ?? null))) gone.push(key);
     }
-    return true;
+    await this.#recount(gone, -1);
+    for (const ending of changes.endings.values()) await this.#putEnding(ending);
+    this.#census!.asOf = sequence;
+    return this.#census!.name;
   }
 
-  /** True when there was one. */
-  async drop(slot: Slot): Promise<boolean> {
-    const [key, worktreeId] = slot.split("\n") as [LeaseKey, WorktreeId | undefined];
-    const directory = this.#directory(key);
-    const was = await this.#files.unlink(this.#metaPath(key, worktreeId ?? null));
-    if (await this.#files.removeDirectory(directory)) this.#known.delete(directory);
-    return was;
-  }
-
-  async putEnding(record: EndingRecord): Promise<void> {
-    await this.#ensureDirectory(`${this.#layout.index}/ended`);
-    const value = { ...endedToWire(record.ended), ended_at: new Date(record.atMs).toISOString() };
-    const path = this.#endingPath(record.ended.leaseId);
-    if (!(await this.#overwrite(path, value))) await this.#create(path, value);
-  }
-
-  /** Forgets directories known to exist: they may have been removed behind our back. */
+  /** Forgets what is known of the disk: another process may have changed it behind our back. */
   forget(): void {
-    this.#known.clear();
+    this.#tree.forget();
+    this.#census?.table.forget();
   }
 
-  /** Removes every lease's file, so that a rebuild starts from nothing. */
-  async clear(): Promise<void> {
+  /** Starts from nothing, for about so many leases. */
+  async clear(build: string, leases: number): Promise<void> {
+    await this.#census?.table.close();
+    this.#census = null;
     this.forget();
-    await this.#remove(this.#layout.index, true);
+    const { index, applied, synced } = this.#layout;
+    await this.#tree.empty(index, [applied, synced]);
+    const name: CensusName = { build, capacity: Census.capacityFor(leases * 2) };
+    const table = this.#table(name);
+    await table.create([], this.#modes.file);
+    this.#census = { name, table, asOf: 0 };
   }
 
   /** Removes what no longer says anything: empty directories, stale markers, old endings, leftovers of writes. */
   async prune(olderThanMs: number): Promise<void> {
-    this.forget();
+    this.#tree.forget();
     const indefinite = new Set((await this.indefinite()).map((lease) => lease.leaseId as string));
-    const markers = `${this.#layout.index}/indefinite`;
-    for (const name of (await this.#files.readDirectory(markers)) ?? []) {
-      if (!indefinite.has(name)) await this.#files.unlink(`${markers}/${name}`);
-    }
-    const ended = `${this.#layout.index}/ended`;
-    for (const name of (await this.#files.readDirectory(ended)) ?? []) {
-      const value = await this.#readSealed(`${ended}/${name}`).catch(() => null);
+    const markers = this.#names.tree("indefinite");
+    for (const name of await this.#tree.list(markers))
+      if (!indefinite.has(name)) await this.#tree.remove(`${markers}/${name}`);
+    const ended = this.#names.tree("ended");
+    for (const name of await this.#tree.list(ended)) {
+      const value = await this.#tree.read(`${ended}/${name}`).catch(() => null);
       if (value === null || Date.parse(text(value, "ended_at")) < olderThanMs)
-        await this.#files.unlink(`${ended}/${name}`);
+        await this.#tree.remove(`${ended}/${name}`);
     }
-    for (const kind of ["issue", "file", "dir", "resource", "ref", "worktree", "scope"]) {
-      await this.#pruneEmpty(`${this.#layout.index}/${kind}`);
+    const current = this.#census === null ? "" : this.#names.census(this.#census.name);
+    for (const name of await this.#tree.list(this.#layout.index)) {
+      const path = `${this.#layout.index}/${name}`;
+      if (this.#names.isCensus(name) && path !== current) await this.#tree.remove(path);
+    }
+    for (const kind of KEY_KINDS) await this.#pruneEmpty(this.#names.tree(kind));
+  }
+
+  // --- counting ---------------------------------------------------------------------------------------
+
+  async #count(what: string): Promise<number> {
+    if (this.#census === null) throw new DamagedIndex("no census");
+    try {
+      return await this.#census.table.count(what);
+    } catch (error) {
+      if (error instanceof DamagedCensus) throw new DamagedIndex(error.message);
+      throw error;
     }
   }
 
-  // --- inside -----------------------------------------------------------------------------------------
+  async #recount(keys: readonly LeaseKey[], step: number): Promise<void> {
+    if (keys.length === 0) return;
+    for (const key of keys) for (const what of countedFor(key)) await this.#add(what, step);
+    await this.#census!.table.flush();
+  }
 
-  async *#below(directory: string, own: boolean): AsyncGenerator<Lease> {
-    const names = await this.#files.readDirectory(directory);
-    if (names === null) return;
-    for (const name of names) {
-      if (name === PLAIN || WORKTREE_META.test(name)) {
-        if (!own) continue;
-        const lease = await this.#readLease(`${directory}/${name}`);
-        if (lease !== null) yield lease;
-      } else if (!OURS.test(name)) {
-        yield* this.#below(`${directory}/${name}`, true);
+  async #add(what: string, step: number): Promise<void> {
+    for (;;) {
+      const { name, table } = this.#census!;
+      try {
+        return await table.add(what, step);
+      } catch (error) {
+        if (!(error instanceof CrowdedCensus)) throw error;
+      }
+      const entries = await table.entries();
+      // Twice what fits: hash tables of one size and many sizes of entries may crowd anywhere.
+      await this.#enlarge(entries, Math.max(name.capacity * 2, Census.capacityFor(entries.length)));
+    }
+  }
+
+  /** The old one stays where it is, for those who still go by the old `applied`. */
+  async #enlarge(entries: Awaited<ReturnType<Census["entries"]>>, capacity: number): Promise<void> {
+    const { name, table, asOf } = this.#census!;
+    const larger: CensusName = { build: name.build, capacity };
+    const next = this.#table(larger);
+    await next.create(entries, this.#modes.file);
+    this.#census = { name: larger, table: next, asOf };
+    await table.close();
+  }
+
+  #table(name: CensusName): Census {
+    return new Census(this.#files, this.#digest, this.#names.census(name), name.capacity);
+  }
+
+  // --- walking ----------------------------------------------------------------------------------------
+
+  /** Leases on what is inside a directory: all that should be there, or an error. */
+  async *#inside(path: RepoPath): AsyncGenerator<Lease> {
+    let missing = await this.#count(INSIDE + path);
+    if (missing === 0) return;
+    for (const tree of ["file", "dir"] as const) {
+      const places = [this.#names.path(tree, path)];
+      // The root has them below it anyway.
+      if (path !== ".") places.push(this.#names.deep(tree));
+      for (const place of places) {
+        for await (const lease of this.#below(place)) {
+          if (!isInside(pathOf(lease.key), path)) continue;
+          yield lease;
+          if (--missing === 0) return;
+        }
       }
     }
+    throw new DamagedIndex(this.#names.path("file", path));
   }
 
-  async #worktreesWithReach(): Promise<WorktreeId[]> {
-    const names = await this.#files.readDirectory(`${this.#layout.index}/reach`);
-    return (names ?? []).map((name) => name.replace("wt-", "wt:") as WorktreeId);
+  async *#below(directory: string, lenient = false): AsyncGenerator<Lease> {
+    for (const name of await this.#tree.list(directory)) {
+      if (!isOurs(name)) yield* this.#below(`${directory}/${name}`, lenient);
+      if (!isMeta(name)) continue;
+      const reading = this.#readLease(`${directory}/${name}`);
+      const lease = lenient ? await reading.catch(() => null) : await reading;
+      if (lease !== null) yield lease;
+    }
+  }
+
+  // --- single files -----------------------------------------------------------------------------------
+
+  /** True when there was one. */
+  async #drop(key: LeaseKey, worktreeId: WorktreeId | null): Promise<boolean> {
+    const was = await this.#tree.remove(this.#names.meta(key, worktreeId));
+    await this.#tree.removeDirectory(this.#names.directory(key));
+    return was;
+  }
+
+  async #mark(lease: Lease): Promise<void> {
+    const path = this.#names.marker(lease.leaseId);
+    if (await this.#tree.has(path)) return;
+    const marker = { lease_id: lease.leaseId, key: lease.key };
+    await this.#tree.createIn(this.#names.tree("indefinite"), path, marker);
+  }
+
+  async #putEnding(record: EndingRecord): Promise<void> {
+    const value = { ...endedToWire(record.ended), ended_at: new Date(record.atMs).toISOString() };
+    const path = this.#names.ending(record.ended.leaseId);
+    if (!(await this.#tree.overwrite(path, value)))
+      await this.#tree.createIn(this.#names.tree("ended"), path, value);
   }
 
   async #readLease(path: string): Promise<Lease | null> {
-    const value = await this.#readSealed(path);
+    const value = await this.#tree.read(path);
     if (value === null) return null;
-    try {
-      return leaseFromWire(value);
-    } catch (error) {
-      if (error instanceof WireError) throw new DamagedIndex(path);
-      throw error;
-    }
-  }
-
-  async #readSealed(path: string): Promise<Readonly<Record<string, unknown>> | null> {
-    const bytes = await this.#files.readFile(path);
-    if (bytes === null) return null;
-    const value = unseal(this.#digest, bytes);
-    if (value === null) throw new DamagedIndex(path);
-    return value;
-  }
-
-  /** False when there is no file to overwrite. In place: replacing by rename costs ten times as much. */
-  async #overwrite(path: string, value: object): Promise<boolean> {
-    const fd = await this.#openExisting(path);
-    if (fd === null) return false;
-    try {
-      const size = (await this.#files.fstat(fd)).size;
-      const bytes = seal(this.#digest, value, size);
-      if ((await this.#files.writeAt(fd, bytes, 0)) !== bytes.length)
-        throw Object.assign(new Error("short write"), { code: "ENOSPC" });
-    } finally {
-      await this.#files.close(fd);
-    }
-    return true;
-  }
-
-  async #openExisting(path: string): Promise<number | null> {
-    if ((await this.#files.stat(path)) === null) return null;
-    try {
-      return await this.#files.open(path, "update");
-    } catch (error) {
-      const code = (error as { code?: unknown }).code;
-      if (code === "ENOENT" || code === "ENOTDIR") return null;
-      throw error;
-    }
-  }
-
-  /** A new name appears whole, by rename. */
-  async #create(path: string, value: object): Promise<void> {
-    const temporary = `${path}.new`;
-    const fd = await this.#files.open(temporary, "update-or-create", this.#modes.file);
-    try {
-      const bytes = seal(this.#digest, value, (await this.#files.fstat(fd)).size);
-      if ((await this.#files.writeAt(fd, bytes, 0)) !== bytes.length)
-        throw Object.assign(new Error("short write"), { code: "ENOSPC" });
-    } finally {
-      await this.#files.close(fd);
-    }
-    await this.#files.rename(temporary, path);
-  }
-
-  async #ensureDirectory(path: string): Promise<void> {
-    if (this.#known.has(path)) return;
-    try {
-      await this.#files.makeDirectory(path, this.#modes.directory);
-    } catch (error) {
-      if ((error as { code?: unknown }).code !== "ENOENT") throw error;
-      await this.#ensureDirectory(path.slice(0, path.lastIndexOf("/")));
-      await this.#files.makeDirectory(path, this.#modes.directory);
-    }
-    if (this.#known.size < 10_000) this.#known.add(path);
-  }
-
-  async #remove(path: string, keepItself: boolean): Promise<void> {
-    for (const name of (await this.#files.readDirectory(path)) ?? []) {
-      const child = `${path}/${name}`;
-      if (keepItself && (child === this.#layout.applied || child === this.#layout.synced)) continue;
-      if ((await this.#files.lstat(child))?.kind === "directory") await this.#remove(child, false);
-      else await this.#files.unlink(child);
-    }
-    if (!keepItself) await this.#files.removeDirectory(path);
+    const lease = understood(path, () => leaseFromWire(value));
+    // Whole, but in another's place.
+    if (this.#names.metaOf(lease) !== path) throw new DamagedIndex(path);
+    return lease;
   }
 
   async #pruneEmpty(directory: string): Promise<void> {
-    for (const name of (await this.#files.readDirectory(directory)) ?? []) {
-      if (name.endsWith(".new") && OURS.test(name)) await this.#files.unlink(`${directory}/${name}`);
-      else if (!OURS.test(name)) await this.#pruneEmpty(`${directory}/${name}`);
+    for (const name of await this.#tree.list(directory)) {
+      if (isOurs(name) && isUnfinished(name)) await this.#tree.remove(`${directory}/${name}`);
+      else if (!isOurs(name)) await this.#pruneEmpty(`${directory}/${name}`);
     }
-    await this.#files.removeDirectory(directory);
-  }
-
-  #endingPath(leaseId: LeaseId): string {
-    return `${this.#layout.index}/ended/${leaseId}.json`;
-  }
-
-  #metaPath(key: LeaseKey, worktreeId: WorktreeId | null): string {
-    return `${this.#directory(key)}/${worktreeId === null ? PLAIN : `meta@${dashed(worktreeId)}.json`}`;
-  }
-
-  #directory(key: LeaseKey): string {
-    const kind = kindOf(key);
-    if (kind === "file" || kind === "dir") return this.#treePath(kind, pathOf(key));
-    if (kind === "ref") return `${this.#layout.index}/ref/${this.#escaped(nameOf(key).split("/"))}`;
-    return `${this.#layout.index}/${kind}/${this.#escaped([nameOf(key)])}`;
-  }
-
-  #treePath(tree: string, path: RepoPath): string {
-    return path === "."
-      ? `${this.#layout.index}/${tree}`
-      : `${this.#layout.index}/${tree}/${this.#escaped(path.split("/"))}`;
-  }
-
-  #escaped(segments: readonly string[]): string {
-    return segments.map((segment) => escapeSegment(segment, (t) => this.#digest.sha256(t))).join("/");
+    await this.#tree.removeDirectory(directory);
   }
 }
 
-/** `wt:1a2b3c4d` as part of a file name. */
-function dashed(worktreeId: WorktreeId): string {
-  return worktreeId.replace(":", "-");
+const ROOT = "dir:." as LeaseKey;
+/** What is counted: leases on a key, inside a directory (files and directories together), of a kind. */
+const ON = "on ";
+const INSIDE = "in ";
+const OF = "of ";
+
+function countedFor(key: LeaseKey): string[] {
+  if (!isPathKey(key)) return [ON + key, OF + kindOf(key)];
+  return [ON + key, ...directoriesAbove(pathOf(key)).map((above) => INSIDE + above)];
+}
+
+/** Sealed by us, and yet not what belongs there. */
+function understood<T>(path: string, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (error instanceof WireError) throw new DamagedIndex(path);
+    throw error;
+  }
 }
 
 export function endingsOf(ended: readonly Ended[], atMs: number): EndingRecord[] {

@@ -1,3 +1,5 @@
+import { utf8Length } from "../kernel/keys";
+
 /** Where everything of the control plane lives. One place knows the names. */
 export interface Layout {
   readonly root: string;
@@ -11,6 +13,8 @@ export interface Layout {
   readonly locks: string;
   readonly mutex: string;
   readonly syncFailed: string;
+  readonly renaming: string;
+  readonly tidying: string;
   readonly secrets: string;
   readonly heartbeat: string;
   readonly flatIndex: string;
@@ -31,6 +35,8 @@ export function layoutOf(controlDirectory: string): Layout {
     locks: at("locks"),
     mutex: at("locks/claims.lock"),
     syncFailed: at("locks/sync-failed"),
+    renaming: at("locks/renaming"),
+    tidying: at("locks/tidying.lock"),
     secrets: at("secrets"),
     heartbeat: at("heartbeat"),
     flatIndex: at("claims.index.json"),
@@ -61,16 +67,37 @@ export function modesFor(sharedRepository: string | null): Modes {
 /**
  * One path segment as a file name of ours. Readable where it can be; `%` is always escaped, so that the
  * names we add ourselves (`%…`, `meta.json`, `meta@….json`) can never be met by a repository's file names.
+ * Case is left alone: where the file system folds it, canonical paths are folded already.
  */
 export function escapeSegment(segment: string, hash: (text: string) => string): string {
-  let name = segment.replace(/[%/\\:*?"<>|\x00-\x1f\x7f]/g, percent);
+  return fitting(segment, segment.replace(/[%/\\:*?"<>|\x00-\x1f\x7f]/g, percent), hash);
+}
+
+/**
+ * The name of something that is no path, likewise. Case matters in it also where file systems fold it (and
+ * more letters than one would think), so that all but the plainest characters are escaped.
+ */
+export function escapeName(name: string, hash: (text: string) => string): string {
+  return fitting(name, name.replace(/[^a-z0-9 ._@+,=()#~!-]/g, percent), hash);
+}
+
+function fitting(original: string, escaped: string, hash: (text: string) => string): string {
+  let name = escaped;
   if (/^meta[.@]/i.test(name)) name = percent(name[0]!) + name.slice(1);
   // Names that cannot be, or that some file systems swallow.
   if (/^\.{1,2}$/.test(name) || /[. ]$/.test(name)) name = name.slice(0, -1) + percent(name.at(-1)!);
-  const tooLong = new TextEncoder().encode(name).length > 240;
-  return tooLong ? `%h${hash(segment).slice(0, 40)}` : name;
+  const tooLong = name.length * 3 > LONGEST_NAME && utf8Length(name) > LONGEST_NAME;
+  return tooLong ? `%h${hash(original).slice(0, 40)}` : name;
 }
 
-function percent(char: string): string {
-  return `%${char.charCodeAt(0).toString(16).padStart(2, "0")}`;
+/** Room for what is added to a name, below the 255 bytes that file systems allow. */
+const LONGEST_NAME = 240;
+
+function percent(unit: string): string {
+  const code = unit.charCodeAt(0);
+  return code < 0x100 ? `%${hex(code, 2)}` : `%u${hex(code, 4)}`;
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, "0");
 }

@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Descriptor, FileStat, Files } from "../platform/platform";
 import type { Layout, Modes } from "./layout";
 
@@ -6,6 +6,13 @@ import type { Layout, Modes } from "./layout";
 export interface Pin {
   readonly fd: Descriptor;
   release(): Promise<void>;
+}
+
+export interface AttachedLog {
+  readonly fd: Descriptor;
+  readonly stat: FileStat;
+  /** It is another file than the last time, or the first time. */
+  readonly isReopened: boolean;
 }
 
 interface OpenLog {
@@ -29,19 +36,20 @@ export class LogFile {
   }
 
   /** Null when there is no log yet. Reopens after a rotation: the old descriptor leads into the archive. */
-  async attach(): Promise<{ fd: Descriptor; stat: FileStat } | null> {
+  async attach(): Promise<AttachedLog | null> {
     const named = await this.#files.stat(this.#layout.log);
     if (named === null) {
       await this.detach();
       return null;
     }
     if (this.#open !== null && this.#open.inode !== named.inode) await this.detach();
+    const isReopened = this.#open === null;
     if (this.#open === null) {
       const fd = await this.#files.open(this.#layout.log, "append", this.#modes.file);
       this.#open = { fd, inode: (await this.#files.fstat(fd)).inode, pins: 0, detached: false };
       if (this.#open.inode !== named.inode) return this.attach();
     }
-    return { fd: this.#open.fd, stat: named };
+    return { fd: this.#open.fd, stat: named, isReopened };
   }
 
   pin(): Pin {
@@ -62,9 +70,11 @@ export class LogFile {
     if (open.pins === 0) await this.#files.close(open.fd);
   }
 
-  /** All of it, or none of it: a short write (disk full) is cut back before anything else happens. */
-  async append(fd: Descriptor, text: string, size: number): Promise<void> {
-    const bytes = new TextEncoder().encode(text);
+  /**
+   * All of it, or none of it: a short write (disk full) is cut back before anything else happens. Where that
+   * cannot be said for sure, the error has `outcome: "unknown"` in its data.
+   */
+  async append(fd: Descriptor, bytes: Uint8Array, size: number): Promise<void> {
     let written = 0;
     try {
       while (written < bytes.length) {
@@ -73,16 +83,27 @@ export class LogFile {
         written += taken;
       }
     } catch (error) {
-      await this.#cutBack(fd, size);
-      throw fileFailure(error, "appending to the log", this.#layout.log);
+      const hasWholeLine = bytes.subarray(0, written).includes(10);
+      const isUndone = (await this.#cutBack(fd, size, hasWholeLine)) || !hasWholeLine;
+      const failure = fileFailure(error, "appending to the log", this.#layout.log);
+      throw isUndone ? failure : withUnknownOutcome(failure);
     }
   }
 
-  async #cutBack(fd: Descriptor, size: number): Promise<void> {
+  /** What is left otherwise is an unacknowledged tail; but whole lines of it count for the next writer. */
+  async #cutBack(fd: Descriptor, size: number, hasWholeLine: boolean): Promise<boolean> {
     try {
       await this.#files.truncate(fd, size);
+      // Or the power fails, and what was cut off is back.
+      if (hasWholeLine) await this.#files.datasync(fd);
+      return true;
     } catch {
-      // What is left is an unacknowledged tail; the next writer sets it aside.
+      return false;
     }
   }
+}
+
+function withUnknownOutcome(error: CotenantError): CotenantError {
+  const { code, message, hint, data } = error;
+  return new CotenantError(code, message, { hint, data: { ...data, outcome: "unknown" }, cause: error });
 }

@@ -70,25 +70,37 @@ export class Mutex {
       }
       const fd = this.#fd;
       if (this.#unfinished !== null || !(await locks.tryLock(fd))) await this.#waitForLock(fd);
-      // PROTOCOL 2: somebody may have removed the file against the rules; then others lock another one.
-      const [held, named] = [await files.fstat(fd), await files.stat(this.#layout.mutex)];
-      if (named !== null && held.inode === named.inode) return this.#describe(fd, who);
-      await files.close(fd);
-      this.#fd = null;
+      if (await this.#isTheOne(fd)) return this.#describe(fd, who);
+      await this.#abandon();
     }
     throw new CotenantError("E_STORE_BUSY", "the store's lock file keeps changing under our hands");
+  }
+
+  /** PROTOCOL 2: somebody may have removed the file against the rules; then others lock another one. */
+  async #isTheOne(fd: Descriptor): Promise<boolean> {
+    try {
+      const { files } = this.#platform;
+      const [held, named] = [await files.fstat(fd), await files.stat(this.#layout.mutex)];
+      return named !== null && held.inode === named.inode;
+    } catch (error) {
+      await this.#abandon();
+      throw error;
+    }
   }
 
   async #waitForLock(fd: Descriptor): Promise<void> {
     const waiting = this.#unfinished ?? this.#platform.locks.lock(fd);
     this.#unfinished = waiting;
     const sleep = this.#platform.timers.sleep(this.#busyTimeoutMs);
-    const got = await Promise.race([waiting.then(() => true), sleep.done.then(() => false)]);
-    sleep.wake();
-    if (got) {
-      this.#unfinished = null;
-      return;
+    let isOver = true;
+    try {
+      isOver = await Promise.race([waiting.then(() => true), sleep.done.then(() => false)]);
+    } finally {
+      // Also when it failed: the next caller asks anew.
+      if (isOver) this.#unfinished = null;
+      sleep.wake();
     }
+    if (isOver) return;
     // The wait cannot be called off. If it succeeds while nobody wants the lock, give it back at once.
     waiting.then(
       () => this.#giveBack(waiting, fd),
@@ -111,7 +123,25 @@ export class Mutex {
   }
 
   async #unlock(): Promise<void> {
-    if (this.#fd !== null) await this.#platform.locks.unlock(this.#fd);
+    if (this.#fd === null) return;
+    try {
+      await this.#platform.locks.unlock(this.#fd);
+    } catch {
+      // What was done inside is done. The lock goes with its descriptor.
+      await this.#abandon();
+    }
+  }
+
+  /** Closing the descriptor frees the lock, whatever else is wrong with it. */
+  async #abandon(): Promise<void> {
+    const fd = this.#fd;
+    this.#fd = null;
+    if (fd === null) return;
+    try {
+      await this.#platform.files.close(fd);
+    } catch {
+      // Closed all the same.
+    }
   }
 
   async #describe(fd: Descriptor, who: MutexMetadata): Promise<void> {

@@ -13,10 +13,12 @@ export class Overlay {
   readonly endings = new Map<LeaseId, EndingRecord>();
   readonly requests = new Map<string, RequestRecord>();
 
-  static of(replay: Replay): Overlay {
+  /** `endedSinceMs`: older endings are told to nobody any more. */
+  static of(replay: Replay, endedSinceMs = 0): Overlay {
     const overlay = new Overlay();
     for (const [slot, lease] of replay.touched) overlay.slots.set(slot, lease);
-    for (const [id, ending] of replay.endings) overlay.endings.set(id, ending);
+    for (const [id, ending] of replay.endings)
+      if (ending.atMs >= endedSinceMs) overlay.endings.set(id, ending);
     for (const [id, request] of replay.requests) overlay.requests.set(id, request);
     return overlay;
   }

@@ -4,22 +4,37 @@ import type { Ended, Lease, Slot } from "../kernel/lease";
 import { bootOf } from "../kernel/time";
 import type { Platform } from "../platform/platform";
 import { type Applied, decodeApplied } from "./applied";
+import { acknowledgedDamage, withoutReplaced } from "./damage";
 import { gather, gatherEndings, type Needs } from "./gather";
-import { DamagedIndex, type IndexTree } from "./index-tree";
-import type { Layout } from "./layout";
+import { IndexTree } from "./index-tree";
+import { type Layout, PRIVATE } from "./layout";
 import { Overlay } from "./overlay";
 import { type Damage, type Head, NOWHERE, Replay, replayLog } from "./replay";
+import { SyncMark } from "./sync-mark";
+import { DamagedIndex } from "./tree-files";
 
 /** One state that the log was in, or the part of it that was asked for. */
 export interface Snapshot {
   readonly leases: ReadonlyMap<Slot, Lease>;
   readonly endings: ReadonlyMap<LeaseId, Ended>;
   readonly head: Head;
+  /**
+   * False when the newest lines may still be taken back by the writer at work: nothing may be acknowledged on
+   * the strength of them.
+   */
+  readonly isSettled: boolean;
   /** Damage in the log that writers would stop at. Readers answer from every whole line. */
   readonly damage: Damage | null;
 }
 
 const ATTEMPTS = 8;
+const GONE: Damage = {
+  offset: 0,
+  sequence: 1,
+  why: "the log is gone",
+  inCheckpoint: true,
+  isWholeLine: false,
+};
 
 /**
  * Reads without the mutex and without writing. In this order, or states appear that never were (PROTOCOL 9):
@@ -28,20 +43,21 @@ const ATTEMPTS = 8;
 export class Reader {
   readonly #platform: Platform;
   readonly #layout: Layout;
+  /** Not the writer's: what that one remembers of the disk is none of ours, nor the other way round. */
   readonly #index: IndexTree;
 
-  constructor(platform: Platform, layout: Layout, index: IndexTree) {
+  constructor(platform: Platform, layout: Layout) {
     this.#platform = platform;
     this.#layout = layout;
-    this.#index = index;
+    this.#index = new IndexTree(platform.files, platform.digest, layout, PRIVATE);
   }
 
   async snapshot(needs: Needs): Promise<Snapshot> {
     try {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const applied = await this.#applied();
-        if (applied === null) break;
-        const snapshot = await this.#throughIndex(applied, needs);
+        if (applied === "none") break;
+        const snapshot = applied === null ? null : await this.#throughIndex(applied, needs);
         if (snapshot !== null) return snapshot;
       }
       return await this.#fromLogAlone();
@@ -50,11 +66,18 @@ export class Reader {
     }
   }
 
-  async #applied(): Promise<Applied | null> {
+  /** Null when it is being written at this moment; "none" when there is no index to go by. */
+  async #applied(): Promise<Applied | null | "none"> {
     const { files, digest, clock } = this.#platform;
-    const applied = decodeApplied(digest, await files.readFile(this.#layout.applied));
-    if (applied === null || applied.bootId !== bootOf(clock.clockId())) return null;
-    return (await this.#index.isComplete(applied.entries)) ? applied : null;
+    const bytes = await files.readFile(this.#layout.applied);
+    if (bytes === null) return "none";
+    try {
+      const applied = decodeApplied(digest, bytes);
+      return applied === null || applied.bootId === bootOf(clock.clockId()) ? applied : "none";
+    } catch {
+      // Of a newer version. The log may still be one that we can read.
+      return "none";
+    }
   }
 
   /** Null when the ground moved meanwhile: start over. */
@@ -65,6 +88,8 @@ export class Reader {
     try {
       const opened = await files.fstat(fd);
       if (opened.inode !== applied.inode || opened.size < applied.head.offset) return null;
+      await this.#index.standOn(applied.census, applied.head.sequence);
+      this.#index.forget();
       const nothing = new Overlay();
       const found = await gather(this.#index, needs, nothing);
       const foundEndings = await gatherEndings(this.#index, needs, nothing);
@@ -72,14 +97,15 @@ export class Reader {
       // Same size, other time: somebody rewrote it in place. The log itself decides then.
       if (size === applied.head.offset && opened.mtimeMs !== applied.mtimeMs) return null;
       const replay = await replayLog(files, digest, fd, size, new Replay(applied.head));
+      // A torn end is a writer at work, or one that died. A line that ends and does not follow is something else.
+      if (replay.damage?.isWholeLine === true) return null;
       const after = await this.#applied();
-      if (after === null || after.head.segment !== applied.head.segment) return null;
-      if (after.head.offset < applied.head.offset) return null;
+      if (after === null || after === "none" || !isSameIndex(after, applied)) return null;
       const overlay = Overlay.of(replay);
       overlay.layOver(found);
       for (const [id, record] of overlay.endings) foundEndings.set(id, record.ended);
-      // A torn end is a writer at work, or one that died: not damage to a reader.
-      return { leases: found, endings: foundEndings, head: replay.head, damage: null };
+      const isSettled = after.head.offset >= replay.head.offset;
+      return { leases: found, endings: foundEndings, head: replay.head, isSettled, damage: null };
     } catch (error) {
       if (error instanceof DamagedIndex) return null;
       throw error;
@@ -90,23 +116,38 @@ export class Reader {
 
   async #fromLogAlone(): Promise<Snapshot> {
     const { files, digest } = this.#platform;
-    if ((await files.stat(this.#layout.log)) === null) {
-      return { leases: new Map(), endings: new Map(), head: NOWHERE, damage: null };
-    }
+    const mark = await new SyncMark(files, digest, this.#layout, PRIVATE).reload();
+    if ((await files.stat(this.#layout.log)) === null) return this.#withoutLog(mark);
     const fd = await files.open(this.#layout.log, "read");
     try {
       const { size } = await files.fstat(fd);
-      const replay = await replayLog(files, digest, fd, size, new Replay(), true);
-      const endings = new Map([...replay.endings].map(([id, record]) => [id, record.ended]));
-      const acknowledged = replay.damage !== null && replay.highestSynced >= replay.damage.sequence;
-      return {
-        leases: replay.leases,
-        endings,
-        head: replay.head,
-        damage: acknowledged ? replay.damage : null,
-      };
+      const replay = await replayLog(files, digest, fd, size, new Replay());
+      const damage = acknowledgedDamage(replay, mark);
+      // An unacknowledged tail is nobody's; beyond real damage there are lines that somebody relies on.
+      const whole = damage === null ? replay : await replayLog(files, digest, fd, size, new Replay(), true);
+      const leases = damage === null ? whole.leases : withoutReplaced([...whole.leases.values()]);
+      const endings = new Map([...whole.endings].map(([id, record]) => [id, record.ended]));
+      return { leases, endings, head: whole.head, isSettled: false, damage };
     } finally {
       await files.close(fd);
     }
   }
+
+  async #withoutLog(mark: number): Promise<Snapshot> {
+    const { files } = this.#platform;
+    const archived = (await files.readDirectory(this.#layout.archive)) ?? [];
+    const wasThere = archived.length > 0 || mark > 0 || (await files.stat(this.#layout.applied)) !== null;
+    const empty = { leases: new Map(), endings: new Map(), head: NOWHERE, isSettled: true };
+    return { ...empty, damage: wasThere ? GONE : null };
+  }
+}
+
+/** Of the same build, and not of an earlier state: a rebuild takes everything away and brings it back. */
+function isSameIndex(after: Applied, before: Applied): boolean {
+  return (
+    after.head.segment === before.head.segment &&
+    after.inode === before.inode &&
+    after.census.build === before.census.build &&
+    after.head.offset >= before.head.offset
+  );
 }

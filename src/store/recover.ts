@@ -1,10 +1,11 @@
-import { CotenantError } from "../errors/cotenant-error";
 import type { FencingToken } from "../kernel/ids";
-import { type Lease, slotOf } from "../kernel/lease";
+import { type Lease, type Slot, slotOf } from "../kernel/lease";
+import type { Descriptor } from "../platform/platform";
+import { acknowledgedDamage, withoutReplaced } from "./damage";
 import type { LogActor } from "./envelope";
 import { fileTime } from "./ground";
-import { DamagedIndex } from "./index-tree";
-import { NOWHERE, Replay, replayLog } from "./replay";
+import { type Damage, Replay, replayLog } from "./replay";
+import { archivedSegments, readSegment, segmentName } from "./segments";
 import type { Store } from "./store";
 import { SyncMark } from "./sync-mark";
 
@@ -27,50 +28,43 @@ export interface RecoveryReport {
 /** Salvages every whole line into a new segment, keeps the damaged file, and says what it did. */
 export async function recover(store: Store, actor: LogActor): Promise<RecoveryReport> {
   return store.hold(actor, async () => {
-    const { platform, layout, keeper } = store;
-    const { files, digest, clock } = platform;
+    const { keeper, platform, layout } = store;
     const log = await keeper.attach();
-    const archived = ((await files.readDirectory(layout.archive)) ?? [])
-      .filter((n) => /^claims-\d{6}\.jsonl/.test(n))
-      .sort();
-    if (log === null && archived.length === 0 && (await files.stat(layout.applied)) === null) {
-      return nothingToDo(new Replay());
-    }
-    const replay =
-      log === null
-        ? await fromArchive(store, archived)
-        : await replayLog(files, digest, log.fd, log.stat.size, new Replay(), true);
-    const mark = await new SyncMark(files, digest, layout, store.options.modes).read();
-    const acknowledgedLost =
-      replay.damage !== null && Math.max(replay.highestSynced, mark) >= replay.damage.sequence;
-    if (log !== null && !acknowledgedLost) {
+    if (log === null && !(await keeper.hasBeen())) return nothingToDo(new Replay());
+    const mark = new SyncMark(platform.files, platform.digest, layout, store.options.modes);
+    const synced = await mark.reload();
+    const looked = log === null ? null : await look(store, log.fd, log.stat.size, new Replay(), false);
+    const damage = looked === null ? null : acknowledgedDamage(looked, synced);
+    if (looked !== null && damage === null) {
       // A torn tail is no damage: the next writer, which this is, sets it aside.
       await keeper.stand(actor);
-      return nothingToDo(replay);
+      return nothingToDo(looked);
     }
-    const onlyInIndex = await leasesOnlyInIndex(store, replay);
-    for (const lease of onlyInIndex) replay.leases.set(slotOf(lease), lease);
-    const highest = onlyInIndex.reduce(
+    const replay = await salvage(store, log, damage);
+    const { leases, fromIndex } = await standing(store, replay);
+    const highest = fromIndex.reduce(
       (top, lease) => Math.max(top, lease.fencingToken),
       replay.head.nextToken as number,
     );
-    const sequence = Math.max(replay.head.sequence, replay.highestSynced, mark);
-    replay.head = { ...replay.head, sequence, nextToken: (highest + TOKEN_LEAP) as FencingToken };
-    const keptAs = log === null ? null : `damaged-${fileTime(clock.wallMs())}.jsonl`;
+    replay.leases.clear();
+    for (const [slot, lease] of leases) replay.leases.set(slot, lease);
+    replay.head = {
+      ...replay.head,
+      sequence: Math.max(replay.head.sequence, replay.highestSynced, synced),
+      nextToken: (highest + TOKEN_LEAP) as FencingToken,
+    };
+    const lost = damage ?? { offset: 0, why: "the log is gone" };
+    const keptAs = log === null ? null : damagedName(replay.head.segment, platform.clock.wallMs());
     const extra = {
-      recovered: {
-        damage: replay.damage,
-        salvaged_lines: replay.counted,
-        leases_from_index: onlyInIndex.length,
-      },
+      recovered: { damage: lost, salvaged_lines: replay.counted, leases_from_index: fromIndex.length },
     };
     const head = await keeper.startOver(replay, actor, keptAs, extra);
     return {
       recovered: true,
-      damage: replay.damage ?? { offset: 0, why: "the log is gone" },
+      damage: lost,
       salvagedLines: replay.counted,
-      leases: replay.leases.size,
-      leasesFromIndex: onlyInIndex.length,
+      leases: leases.size,
+      leasesFromIndex: fromIndex.length,
       nextToken: head.nextToken,
       keptAs,
     };
@@ -89,30 +83,74 @@ function nothingToDo(replay: Replay): RecoveryReport {
   };
 }
 
-/** The log itself is gone: the newest archived segment knows the most. */
-async function fromArchive(store: Store, archived: readonly string[]): Promise<Replay> {
-  const { files, digest } = store.platform;
-  const newest = archived.filter((name) => name.endsWith(".jsonl")).at(-1);
-  if (newest === undefined) return new Replay(NOWHERE);
-  const fd = await files.open(`${store.layout.archive}/${newest}`, "read");
-  try {
-    return await replayLog(files, digest, fd, (await files.fstat(fd)).size, new Replay(), true);
-  } finally {
-    await files.close(fd);
-  }
+function look(store: Store, fd: Descriptor, size: number, replay: Replay, all: boolean): Promise<Replay> {
+  return replayLog(store.platform.files, store.platform.digest, fd, size, replay, all);
+}
+
+/** Sorts between the segments before and after it, so that history reads its whole lines in their place. */
+function damagedName(segment: number, wallMs: number): string {
+  return segmentName(segment).replace(".jsonl", `.damaged-${fileTime(wallMs)}.jsonl`);
+}
+
+/**
+ * Every whole line of the log. Where its checkpoint is lost, or all of it, the archived segment before it
+ * ended in the same view that it began with.
+ */
+async function salvage(
+  store: Store,
+  log: { readonly fd: Descriptor; readonly stat: { readonly size: number } } | null,
+  damage: Damage | null,
+): Promise<Replay> {
+  const needsBase = log === null || damage?.inCheckpoint === true;
+  const base = needsBase ? await newestArchived(store) : null;
+  if (log === null) return base ?? new Replay();
+  const replay = await look(store, log.fd, log.stat.size, new Replay(), true);
+  return base === null ? replay : onto(base, replay);
+}
+
+/** What the later stretch says, over what the earlier one ended with. */
+function onto(base: Replay, later: Replay): Replay {
+  for (const [slot, lease] of base.leases) if (!later.touched.has(slot)) later.leases.set(slot, lease);
+  for (const [slot, lease] of base.touched) if (!later.touched.has(slot)) later.touched.set(slot, lease);
+  for (const [slot, token] of base.tokens) if (!later.tokens.has(slot)) later.tokens.set(slot, token);
+  for (const [id, ending] of base.endings) if (!later.endings.has(id)) later.endings.set(id, ending);
+  for (const [id, request] of base.requests) if (!later.requests.has(id)) later.requests.set(id, request);
+  later.head = {
+    ...later.head,
+    segment: Math.max(later.head.segment, base.head.segment + 1),
+    sequence: Math.max(later.head.sequence, base.head.sequence),
+    nextToken: Math.max(later.head.nextToken, base.head.nextToken) as FencingToken,
+  };
+  return later;
+}
+
+async function newestArchived(store: Store): Promise<Replay | null> {
+  const { platform, layout } = store;
+  const newest = (await archivedSegments(platform.files, layout))
+    .filter((name) => !name.includes("damaged"))
+    .at(-1);
+  if (newest === undefined) return null;
+  const replay = new Replay();
+  await readSegment(platform, `${layout.archive}/${newest}`, (line) => {
+    replay.highestSynced = Math.max(replay.highestSynced, line.synced);
+    replay.absorb(line, replay.head.offset + 1);
+  });
+  // Its lines were there all the time; what is counted is what had to be salvaged.
+  replay.counted = 0;
+  return replay;
 }
 
 /** Being cautious: a lease whose line was lost still excludes others until it ends by itself. */
-async function leasesOnlyInIndex(store: Store, replay: Replay): Promise<Lease[]> {
+async function standing(
+  store: Store,
+  replay: Replay,
+): Promise<{ leases: Map<Slot, Lease>; fromIndex: Lease[] }> {
   const found: Lease[] = [];
-  try {
-    for await (const lease of store.index.all()) {
-      const known = replay.touched.has(slotOf(lease)) || replay.endings.has(lease.leaseId);
-      if (!known) found.push(lease);
-    }
-  } catch (error) {
-    // Part of the index is damaged as well; what was read so far counts.
-    if (!(error instanceof DamagedIndex) && !(error instanceof CotenantError)) throw error;
+  for await (const lease of store.index.salvage()) {
+    // What the salvaged lines know of, or of something later on the same key, they have the say on.
+    const isKnown = (replay.tokens.get(slotOf(lease)) ?? 0) >= lease.fencingToken;
+    if (!isKnown && !replay.endings.has(lease.leaseId)) found.push(lease);
   }
-  return found;
+  const leases = withoutReplaced([...replay.leases.values(), ...found]);
+  return { leases, fromIndex: found.filter((lease) => leases.get(slotOf(lease)) === lease) };
 }

@@ -1,10 +1,10 @@
-import { CotenantError } from "../errors/cotenant-error";
 import { type FencingToken, type LeaseId, parseUlid, ulidTimeMs } from "../kernel/ids";
 import { type Ended, type Lease, type Slot, slotOf } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import { applyTo, tokenAfter } from "../kernel/view";
 import type { Descriptor, Digest, Files } from "../platform/platform";
-import { claimEventOf, decodeLine, type Line, SCHEMA_VERSION } from "./envelope";
+import { claimEventOf, decodeLine, type Line } from "./envelope";
+import { refuseNewer, refuseNewerText } from "./schema";
 import { count, endedFromWire, leaseFromWire, list, object, text, WireError } from "./wire";
 
 /** Where a reader of the log stands: everything before this is understood and chained. */
@@ -30,6 +30,7 @@ export const NOWHERE: Head = {
 /** What an operation with a request id came to, kept for as long as it may be retried. */
 export interface RequestRecord {
   readonly requestId: string;
+  readonly agentId: string;
   readonly type: string;
   readonly timestamp: string;
   readonly leases: readonly Lease[];
@@ -46,9 +47,16 @@ export interface Damage {
   /** The sequence that should have stood there. */
   readonly sequence: number;
   readonly why: string;
+  /** In the checkpoint that the segment starts with, or instead of it. */
+  readonly inCheckpoint: boolean;
+  /** A line with an end that does not belong there: no writer at work leaves one. */
+  readonly isWholeLine: boolean;
 }
 
+/** For how long a request id is accepted, and a former holder told how its lease ended. */
 export const MEMORY_MS = 24 * 3600 * 1000;
+/** Ids are kept for longer than they are accepted: the two are checked at different times, by different clocks. */
+const MARGIN_MS = 3600 * 1000;
 
 /** The view that a stretch of log adds up to. */
 export class Replay {
@@ -58,21 +66,24 @@ export class Replay {
   readonly requests = new Map<string, RequestRecord>();
   /** Slots that the stretch said anything about; null means that nothing stands there now. */
   readonly touched = new Map<Slot, Lease | null>();
-  readonly lines: Line[] = [];
+  /** The highest fencing token that the stretch knows of, per slot. */
+  readonly tokens = new Map<Slot, FencingToken>();
   damage: Damage | null = null;
   highestSynced = 0;
   counted = 0;
-  readonly #keepLines: boolean;
+  /** Whether all parts of the checkpoint are there, without which a segment means nothing. */
+  isGrounded: boolean;
 
-  constructor(from: Head = NOWHERE, keepLines = false) {
+  constructor(from: Head = NOWHERE) {
     this.head = from;
-    this.#keepLines = keepLines;
+    this.isGrounded = from.offset > 0;
   }
 
   /** Why the line cannot follow, or null when it was taken. */
   take(line: Line, end: number): string | null {
     const first = this.head.offset === 0;
     if (first && line.type !== "log.checkpoint") return "the segment does not begin with a checkpoint";
+    if (!this.isGrounded && line.type !== "log.checkpoint") return "the checkpoint is not whole";
     if (!first && line.prev !== this.head.sum) return "the chain is broken";
     if (!first && line.sequence !== this.head.sequence + 1) return "a sequence number is missing";
     return this.absorb(line, end);
@@ -88,7 +99,6 @@ export class Replay {
     }
     this.head = { ...this.head, offset: end, sequence: line.sequence, sum: line.sum };
     this.counted++;
-    if (this.#keepLines) this.lines.push(line);
     return null;
   }
 
@@ -100,19 +110,19 @@ export class Replay {
     applyTo({ leases: this.leases, endings }, event);
     const atMs = Date.parse(line.timestamp);
     for (const [id, ended] of endings) this.endings.set(id, { ended, atMs });
-    for (const gone of event.ended) this.touched.set(slotOf(gone), null);
-    for (const lease of event.leases) this.touched.set(slotOf(lease), lease);
+    for (const gone of event.ended) this.#touch(slotOf(gone), gone.fencingToken, null);
+    for (const lease of event.leases) this.#touch(slotOf(lease), lease.fencingToken, lease);
     this.head = { ...this.head, nextToken: tokenAfter(this.head.nextToken, event) };
-    const requestId = line.payload["request_id"];
-    if (typeof requestId === "string") {
-      this.requests.set(requestId, {
-        requestId,
-        type: line.type,
-        timestamp: line.timestamp,
-        leases: event.leases,
-        ended: event.ended,
-      });
-    }
+    const { request_id: requestId } = line.payload;
+    if (typeof requestId !== "string") return;
+    const { type, timestamp, actor } = line;
+    const { leases, ended } = event;
+    this.requests.set(requestId, { requestId, agentId: actor.agentId, type, timestamp, leases, ended });
+  }
+
+  #touch(slot: Slot, token: FencingToken, lease: Lease | null): void {
+    this.touched.set(slot, lease);
+    if (token > (this.tokens.get(slot) ?? 0)) this.tokens.set(slot, token);
   }
 
   /** A checkpoint may come in parts; together they are the whole view at the segment's start. */
@@ -121,7 +131,7 @@ export class Replay {
     for (const wire of list(payload, "leases")) {
       const lease = leaseFromWire(wire);
       this.leases.set(slotOf(lease), lease);
-      this.touched.set(slotOf(lease), lease);
+      this.#touch(slotOf(lease), lease.fencingToken, lease);
     }
     for (const wire of list(payload, "endings")) {
       const ended = endedFromWire(wire);
@@ -133,6 +143,7 @@ export class Replay {
     }
     const nextToken = Math.max(this.head.nextToken, count(payload, "next_token")) as FencingToken;
     this.head = { ...this.head, segment: count(payload, "segment"), nextToken, checkpointEnd: end };
+    this.isGrounded = count(payload, "part") === count(payload, "parts");
   }
 }
 
@@ -140,6 +151,7 @@ export function requestFromWire(value: unknown): RequestRecord {
   const w = object(value);
   return {
     requestId: text(w, "request_id"),
+    agentId: text(w, "agent_id"),
     type: text(w, "event_type"),
     timestamp: text(w, "timestamp"),
     leases: list(w, "leases").map(leaseFromWire),
@@ -147,10 +159,10 @@ export function requestFromWire(value: unknown): RequestRecord {
   };
 }
 
-/** Whether a request id made at that time may still be retried. */
+/** Whether a request id made at that time must be kept. */
 export function isRemembered(requestId: string, nowMs: number): boolean {
   const ulid = parseUlid(requestId);
-  return !isRefusal(ulid) && ulidTimeMs(ulid) > nowMs - MEMORY_MS;
+  return !isRefusal(ulid) && ulidTimeMs(ulid) > nowMs - MEMORY_MS - MARGIN_MS;
 }
 
 const CHUNK = 1 << 20;
@@ -185,8 +197,8 @@ export async function eachLine(
 }
 
 /**
- * Reads `[replay.head.offset, to)`. With `salvage`, whole lines after damage count as well (readers, and
- * `recover`); without, they only tell how far things were known to be durable.
+ * Reads `[replay.head.offset, to)`. With `salvage`, whole lines after damage count as well (`recover`, and
+ * readers of a log that needs it); without, they only tell how far things were known to be durable.
  */
 export async function replayLog(
   files: Files,
@@ -198,8 +210,9 @@ export async function replayLog(
 ): Promise<Replay> {
   const whole = await eachLine(files, fd, replay.head.offset, to, (lineText, offset, end) => {
     const line = decodeLine(digest, lineText);
-    if (line !== null) {
-      refuseNewer(line);
+    if (line === null) refuseNewerText(lineText, "the log");
+    else {
+      refuseNewer(line.schemaVersion, "the log");
       replay.highestSynced = Math.max(replay.highestSynced, line.synced);
     }
     if (replay.damage !== null) {
@@ -208,23 +221,15 @@ export async function replayLog(
     }
     const why = line === null ? "a line is torn or altered" : replay.take(line, end);
     if (why === null) return;
-    replay.damage = { offset, sequence: replay.head.sequence + 1, why };
+    replay.damage = damageAt(replay, offset, why, true);
     if (salvage && line !== null) replay.absorb(line, end);
   });
-  if (whole < to && replay.damage === null) {
-    replay.damage = { offset: whole, sequence: replay.head.sequence + 1, why: "the last line is torn" };
-  }
+  if (whole < to) replay.damage ??= damageAt(replay, whole, "the last line is torn");
   return replay;
 }
 
-function refuseNewer(line: Line): void {
-  if (line.schemaVersion > SCHEMA_VERSION) {
-    throw new CotenantError(
-      "E_SCHEMA_NEWER",
-      `the log was written by a newer cotenant (schema ${line.schemaVersion}, this one knows ${SCHEMA_VERSION})`,
-      { data: { schema_version: line.schemaVersion, known: SCHEMA_VERSION } },
-    );
-  }
+function damageAt({ head, isGrounded }: Replay, offset: number, why: string, isWholeLine = false): Damage {
+  return { offset, sequence: head.sequence + 1, why, inCheckpoint: !isGrounded, isWholeLine };
 }
 
 function concat(a: Uint8Array, b: Uint8Array): Uint8Array {

@@ -1,9 +1,11 @@
-import type { Command } from "../kernel/commands";
-import type { Ulid } from "../kernel/ids";
+import type { Command, LeaseRef } from "../kernel/commands";
+import { type Ulid, ulidTimeMs } from "../kernel/ids";
 import { refuse } from "../kernel/refusal";
 import type { Descriptor, Platform } from "../platform/platform";
-import { claimEventOf, decodeLine } from "./envelope";
+import { claimEventOf, decodeLine, type Line } from "./envelope";
+import type { Layout } from "./layout";
 import { eachLine, type RequestRecord, requestFromWire } from "./replay";
+import { archivedSegments, readSegment } from "./segments";
 import type { Outcome } from "./store";
 import { list, object } from "./wire";
 
@@ -25,46 +27,73 @@ const EVENTS_OF: Readonly<Record<Command["kind"], readonly string[]>> = {
  */
 export async function findRequest(
   platform: Platform,
-  fd: Descriptor,
-  size: number,
+  layout: Layout,
+  log: { readonly fd: Descriptor; readonly size: number },
   requestId: Ulid,
 ): Promise<RequestRecord | null> {
   let found: RequestRecord | null = null;
-  await eachLine(platform.files, fd, 0, size, (lineText) => {
-    if (found !== null || !lineText.includes(requestId)) return;
+  let startedMs = 0;
+  await eachLine(platform.files, log.fd, 0, log.size, (lineText, offset) => {
+    if (found !== null || (offset > 0 && !lineText.includes(requestId))) return;
     const line = decodeLine(platform.digest, lineText);
     if (line === null) return;
-    if (line.type === "log.checkpoint") {
-      const wire = list(line.payload, "requests").find((r) => object(r)["request_id"] === requestId);
-      if (wire !== undefined) found = requestFromWire(wire);
-    } else if (line.payload["request_id"] === requestId || line.payload["operation_id"] === requestId) {
-      const event = claimEventOf(line);
-      if (event !== null) {
-        found = {
-          requestId,
-          type: line.type,
-          timestamp: line.timestamp,
-          leases: event.leases,
-          ended: event.ended,
-        };
-      }
-    }
+    if (offset === 0) startedMs = Date.parse(line.timestamp);
+    found = inLine(line, requestId);
   });
-  return found;
+  if (found !== null || ulidTimeMs(requestId) >= startedMs) return found;
+  return inArchive(platform, layout, requestId);
+}
+
+/**
+ * An operation whose caller gave no id has one all the same, and an unknown outcome names it for the retry.
+ * Checkpoints do not carry those: there is one for every line.
+ */
+async function inArchive(platform: Platform, layout: Layout, requestId: Ulid): Promise<RequestRecord | null> {
+  for (const name of (await archivedSegments(platform.files, layout)).reverse()) {
+    let found: RequestRecord | null = null;
+    let startedMs = Number.POSITIVE_INFINITY;
+    await readSegment(platform, `${layout.archive}/${name}`, (line) => {
+      startedMs = Math.min(startedMs, Date.parse(line.timestamp));
+      found ??= inLine(line, requestId);
+    });
+    if (found !== null || ulidTimeMs(requestId) >= startedMs) return found;
+  }
+  return null;
+}
+
+function inLine(line: Line, requestId: Ulid): RequestRecord | null {
+  const { type, timestamp, payload } = line;
+  if (type === "log.checkpoint") {
+    const wire = list(payload, "requests").find((r) => object(r)["request_id"] === requestId);
+    return wire === undefined ? null : requestFromWire(wire);
+  }
+  if (payload["request_id"] !== requestId && payload["operation_id"] !== requestId) return null;
+  const event = claimEventOf(line);
+  if (event === null) return null;
+  const { leases, ended } = event;
+  return { requestId, agentId: line.actor.agentId, type, timestamp, leases, ended };
 }
 
 /** The answer the first call got, or a refusal when the id was used for something else. */
 export function repeatOutcome(record: RequestRecord, command: Command): Outcome {
-  if (!EVENTS_OF[command.kind].includes(record.type)) {
-    const refusal = refuse(
-      "E_USAGE",
-      `request id ${record.requestId} was used for another operation (${record.type})`,
-      {
-        hint: "make a new id for a new operation",
-        data: { request_id: record.requestId, event_type: record.type },
-      },
-    );
-    return { done: false, refusal, queue: null };
-  }
-  return { done: true, leases: record.leases, ended: record.ended, changed: false, replayed: true };
+  const { requestId, type, leases, ended } = record;
+  if (EVENTS_OF[command.kind].includes(type) && isByAndAbout(record, command))
+    return { done: true, leases, ended, changed: false, replayed: true };
+  const refusal = refuse("E_USAGE", `request id ${requestId} was used for another operation (${type})`, {
+    hint: "make a new id for a new operation",
+    data: { request_id: requestId, event_type: type, agent_id: record.agentId },
+  });
+  return { done: false, refusal, queue: null };
+}
+
+/** Somebody else's success, or one with something else, must never be taken for one's own. */
+function isByAndAbout(record: RequestRecord, command: Command): boolean {
+  if (record.agentId !== command.actor.agentId) return false;
+  const touched = [...record.leases, ...record.ended];
+  if (command.kind === "acquire")
+    return command.keys.every(({ key }) => record.leases.some((lease) => lease.key === key));
+  const names = (ref: LeaseRef) =>
+    touched.some((t) => (ref.key === null ? t.leaseId === ref.leaseId : t.key === ref.key));
+  if (command.kind === "transfer") return names(command.lease);
+  return command.kind === "gc" || command.leases.every(names);
 }

@@ -1,9 +1,10 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { AgentId, LeaseId, SessionId, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Reach } from "../kernel/lease";
-import type { Platform } from "../platform/platform";
-import { escapeSegment, type Layout } from "./layout";
+import type { Descriptor, Platform } from "../platform/platform";
+import { escapeName, type Layout } from "./layout";
+import { refuseNewer, SCHEMA_VERSION } from "./schema";
 import { list, object, text } from "./wire";
 
 /** One secret, made for one operation, and the leases it was to prove. */
@@ -53,45 +54,42 @@ export class SessionSecrets {
     prepare: () => Promise<void>,
   ) {
     const { agentId, sessionId } = party;
-    const fileName = (name: string) => escapeSegment(name, (t) => platform.digest.sha256(t));
+    const fileName = (name: string) => escapeName(name, (t) => platform.digest.sha256(t));
     this.#platform = platform;
     this.#prepare = prepare;
     this.#directory = `${layout.secrets}/${fileName(agentId)}`;
     this.path = `${this.#directory}/${fileName(sessionId)}.json`;
   }
 
+  /** Before the operation is asked for. */
   async add(entry: SecretEntry): Promise<void> {
-    const { files } = this.#platform;
-    const bytes = new TextEncoder().encode(`${JSON.stringify(encode(entry))}\n`);
-    try {
-      await this.#withFile(async (fd) => {
+    await this.#explaining("keeping the lease's secret", () =>
+      this.#withFile(async (fd) => this.#append(fd, entry, await this.#load())),
+    );
+  }
+
+  /** Puts it back if somebody has pruned it meanwhile, taking it for one that came to nothing. */
+  async ensure(entry: SecretEntry): Promise<void> {
+    await this.#explaining("keeping the lease's secret", () =>
+      this.#withFile(async (fd) => {
         const loaded = await this.#load();
-        const { size } = await files.fstat(fd);
-        const written = await files.append(fd, bytes);
-        if (written !== bytes.length) {
-          await files.truncate(fd, size);
-          throw Object.assign(new Error("short write"), { code: "ENOSPC" });
-        }
-        const stat = await files.fstat(fd);
-        include(loaded, entry);
-        this.#loaded = { ...loaded, inode: stat.inode, size: stat.size };
-      });
-    } catch (error) {
-      throw fileFailure(error, "keeping the lease's secret", this.path);
-    }
+        if (!loaded.entries.some(({ secret }) => secret === entry.secret))
+          await this.#append(fd, entry, loaded);
+      }),
+    );
   }
 
   async count(): Promise<number> {
-    return (await this.#load()).entries.length;
+    return (await this.#read()).entries.length;
   }
 
   async possessions(): Promise<Possession[]> {
-    return [...(await this.#load()).byKey.values()].flat();
+    return [...(await this.#read()).byKey.values()].flat();
   }
 
   /** Newest first. */
   async on(key: LeaseKey): Promise<Possession[]> {
-    return [...((await this.#load()).byKey.get(key) ?? [])].reverse();
+    return [...((await this.#read()).byKey.get(key) ?? [])].reverse();
   }
 
   /** A lease that was given back needs no proof. In memory only: the file is left to `prune`. */
@@ -100,30 +98,63 @@ export class SessionSecrets {
     if (this.#loaded !== null) drop(this.#loaded, lease);
   }
 
-  /** Keeps only what `wanted` says. Under a lock of the file's own: another process may be adding meanwhile. */
-  async prune(wanted: (entry: SecretEntry) => boolean): Promise<void> {
+  /**
+   * Keeps only what `judge` finds useful. It is asked once nobody can add to the file any more: whoever is
+   * granted something later makes sure of its secret afterwards (`ensure`), and waits for us there.
+   */
+  async prune(judge: (entries: readonly SecretEntry[]) => Promise<readonly SecretEntry[]>): Promise<void> {
     const { files } = this.#platform;
-    if ((await files.stat(this.path)) === null) return;
-    await this.#withFile(async () => {
-      this.#loaded = null;
-      const all = (await this.#load()).entries;
-      const kept = all.filter(
-        (e) => wanted(e) && !e.leases.every(({ leaseId }) => this.#released.has(leaseId)),
-      );
-      if (kept.length === all.length) return;
-      const temporary = `${this.path}.new`;
-      await files.unlink(temporary);
-      const fd = await files.open(temporary, "append", 0o600);
-      try {
-        const content = kept.map((entry) => `${JSON.stringify(encode(entry))}\n`).join("");
-        await files.append(fd, new TextEncoder().encode(content));
-      } finally {
-        await files.close(fd);
-      }
-      await files.rename(temporary, this.path);
-      this.#loaded = null;
-      this.#released.clear();
+    await this.#explaining("pruning the session's secrets", async () => {
+      if ((await files.stat(this.path)) === null) return;
+      await this.#withFile(async () => {
+        this.#loaded = null;
+        const all = (await this.#load()).entries;
+        const useful = all.filter((e) => !e.leases.every(({ leaseId }) => this.#released.has(leaseId)));
+        const kept = await judge(useful);
+        if (kept.length === all.length) return;
+        await this.#replace(kept);
+        this.#loaded = null;
+        this.#released.clear();
+      });
     });
+  }
+
+  // --- inside ---------------------------------------------------------------------------------------------
+
+  async #append(fd: Descriptor, entry: SecretEntry, loaded: Loaded): Promise<void> {
+    const { files } = this.#platform;
+    const { size } = await files.fstat(fd);
+    // What a writer that died left of its line must not swallow ours.
+    const isTorn = size > 0 && (await files.read(fd, size - 1, 1))[0] !== 10;
+    const bytes = utf8.encode(`${isTorn ? "\n" : ""}${JSON.stringify(encode(entry))}\n`);
+    const written = await files.append(fd, bytes);
+    if (written !== bytes.length) {
+      await files.truncate(fd, size);
+      throw Object.assign(new Error("short write"), { code: "ENOSPC" });
+    }
+    const stat = await files.fstat(fd);
+    include(loaded, entry);
+    this.#loaded = { ...loaded, inode: stat.inode, size: stat.size };
+  }
+
+  /** Synced before it gets the name: losing one secret is a nuisance, losing all of them a calamity. */
+  async #replace(entries: readonly SecretEntry[]): Promise<void> {
+    const { files } = this.#platform;
+    const temporary = `${this.path}.new`;
+    const bytes = utf8.encode(entries.map((entry) => `${JSON.stringify(encode(entry))}\n`).join(""));
+    await files.unlink(temporary);
+    const fd = await files.open(temporary, "append", 0o600);
+    try {
+      for (let at = 0; at < bytes.length; ) at += await files.append(fd, bytes.subarray(at));
+      await files.sync(fd);
+    } finally {
+      await files.close(fd);
+    }
+    await files.rename(temporary, this.path);
+  }
+
+  async #read(): Promise<Loaded> {
+    return this.#explaining("reading the session's secrets", () => this.#load());
   }
 
   async #load(): Promise<Loaded> {
@@ -144,18 +175,18 @@ export class SessionSecrets {
   }
 
   /** As with the store's mutex: callers of this process queue here, only the first of them asks the system. */
-  #withFile<T>(body: (fd: number) => Promise<T>): Promise<T> {
+  #withFile<T>(body: (fd: Descriptor) => Promise<T>): Promise<T> {
     const turn = this.#door.then(() => this.#withLockedFile(body));
     this.#door = turn.catch(() => {});
     return turn;
   }
 
-  async #withLockedFile<T>(body: (fd: number) => Promise<T>): Promise<T> {
-    const { files, locks } = this.#platform;
+  async #withLockedFile<T>(body: (fd: Descriptor) => Promise<T>): Promise<T> {
+    const { files } = this.#platform;
     for (;;) {
       const fd = await this.#open();
       try {
-        if (!(await locks.tryLock(fd))) await locks.lock(fd);
+        await this.#lock(fd);
         // Pruning replaces the file; whoever waited then holds a file that nobody will read.
         const named = await files.stat(this.path);
         if (named !== null && named.inode === (await files.fstat(fd)).inode) return await body(fd);
@@ -165,7 +196,20 @@ export class SessionSecrets {
     }
   }
 
-  async #open(): Promise<number> {
+  /** Only processes of this session contend, and for an instant each; but one of them may be stopped. */
+  async #lock(fd: Descriptor): Promise<void> {
+    const { locks, timers, clock } = this.#platform;
+    const startedMs = clock.monotonicMs();
+    while (!(await locks.tryLock(fd))) {
+      if (clock.monotonicMs() - startedMs > BUSY_MS)
+        throw new CotenantError("E_STORE_BUSY", "another process of this session sits on its secrets", {
+          data: { path: this.path },
+        });
+      await timers.sleep(RETRY_MS).done;
+    }
+  }
+
+  async #open(): Promise<Descriptor> {
     const { files } = this.#platform;
     try {
       return await files.open(this.path, "append", 0o600);
@@ -176,7 +220,19 @@ export class SessionSecrets {
       return files.open(this.path, "append", 0o600);
     }
   }
+
+  async #explaining<T>(doing: string, act: () => Promise<T>): Promise<T> {
+    try {
+      return await act();
+    } catch (error) {
+      throw fileFailure(error, doing, this.path);
+    }
+  }
 }
+
+const BUSY_MS = 10_000;
+const RETRY_MS = 5;
+const utf8 = new TextEncoder();
 
 function include(loaded: Loaded, entry: SecretEntry): void {
   const { secret, worktreeId } = entry;
@@ -197,7 +253,7 @@ function drop(loaded: Loaded, lease: { readonly key: LeaseKey; readonly leaseId:
 
 function encode(entry: SecretEntry): Record<string, unknown> {
   return {
-    schema_version: 1,
+    schema_version: SCHEMA_VERSION,
     secret: entry.secret,
     made_at: new Date(entry.madeAtMs).toISOString(),
     worktree_id: entry.worktreeId,
@@ -205,10 +261,11 @@ function encode(entry: SecretEntry): Record<string, unknown> {
   };
 }
 
-/** A line that cannot be read proves nothing, and is passed over. */
+/** A line that cannot be read proves nothing, and is passed over; unless a newer version wrote it. */
 function decode(line: string): SecretEntry | null {
   try {
     const w = object(JSON.parse(line));
+    refuseNewer(w["schema_version"], "the session's file of secrets");
     return {
       secret: text(w, "secret"),
       madeAtMs: Date.parse(text(w, "made_at")),
@@ -222,7 +279,8 @@ function decode(line: string): SecretEntry | null {
         };
       }),
     };
-  } catch {
+  } catch (error) {
+    if (error instanceof CotenantError) throw error;
     return null;
   }
 }

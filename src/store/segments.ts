@@ -1,6 +1,6 @@
 import { fileFailure } from "../errors/cotenant-error";
-import type { Descriptor, Platform } from "../platform/platform";
-import { encodeLine, type LogActor } from "./envelope";
+import type { Compression, Descriptor, Files, Platform } from "../platform/platform";
+import { decodeLine, encodeLine, type Line, type LogActor } from "./envelope";
 import type { Layout, Modes } from "./layout";
 import {
   type EndingRecord,
@@ -39,12 +39,10 @@ export class Segments {
    * place by rename, sync both directories. At every instant one whole segment has the log's name.
    */
   async replace(checkpoint: Checkpoint, actor: LogActor, oldName: string | null): Promise<void> {
-    const { files } = this.#platform;
     try {
       await this.#writeNext(async (fd) => this.#writeCheckpoint(fd, checkpoint, actor));
       if (oldName !== null) await this.#keepOld(oldName);
-      await files.rename(this.#layout.nextLog, this.#layout.log);
-      await files.syncDirectory(this.#layout.root);
+      await this.#install();
     } catch (error) {
       throw fileFailure(error, "starting a new log segment", this.#layout.log);
     }
@@ -62,8 +60,24 @@ export class Segments {
       }
     });
     await this.#keepOld(oldName);
+    await this.#install();
+  }
+
+  /** Whether somebody began to rename, and did not live or manage to make the new name durable. */
+  async isNameUncertain(): Promise<boolean> {
+    return (await this.#platform.files.stat(this.#layout.renaming)) !== null;
+  }
+
+  /**
+   * The new segment gets the log's name. A failed sync of the directory is like one of a file: another try
+   * would succeed and mean nothing. Hence the note, which makes the next writer copy and rename once more.
+   */
+  async #install(): Promise<void> {
+    const { files } = this.#platform;
+    await files.close(await files.open(this.#layout.renaming, "update-or-create", this.#modes.file));
     await files.rename(this.#layout.nextLog, this.#layout.log);
     await files.syncDirectory(this.#layout.root);
+    await files.unlink(this.#layout.renaming);
   }
 
   async #writeNext(fill: (fd: Descriptor) => Promise<void>): Promise<void> {
@@ -81,6 +95,8 @@ export class Segments {
   async #keepOld(name: string): Promise<void> {
     const { files } = this.#platform;
     const kept = `${this.#layout.archive}/${name}`;
+    // Somebody tidy may have taken the empty directory away.
+    await files.makeDirectory(this.#layout.archive, this.#modes.directory);
     // Left there by a rotation that died before its rename.
     await files.unlink(kept);
     await files.link(this.#layout.log, kept);
@@ -139,6 +155,38 @@ export function segmentName(segment: number): string {
   return `claims-${String(segment).padStart(6, "0")}.jsonl`;
 }
 
+const ARCHIVED = /^claims-\d{6}(?:\.damaged-[\w-]+)?\.jsonl(?:\.gz)?$/;
+
+/** Names of what is in the archive, oldest first. A segment may be there twice, plain and packed. */
+export async function archivedSegments(files: Files, layout: Layout): Promise<string[]> {
+  return ((await files.readDirectory(layout.archive)) ?? []).filter((name) => ARCHIVED.test(name)).sort();
+}
+
+/** Every whole line of an archived segment. It may have been packed since its name was read. */
+export async function readSegment(
+  platform: Platform,
+  path: string,
+  visit: (line: Line) => void,
+): Promise<void> {
+  const { files, digest, compression } = platform;
+  const plain = path.endsWith(".gz") ? null : await files.readFile(path);
+  const packed = plain === null ? await files.readFile(path.endsWith(".gz") ? path : `${path}.gz`) : null;
+  const bytes = packed === null ? plain : await unpacked(packed, compression);
+  for (const text of new TextDecoder().decode(bytes ?? new Uint8Array()).split("\n")) {
+    const line = decodeLine(digest, text);
+    if (line !== null) visit(line);
+  }
+}
+
+/** Null when it is damaged: what cannot be read is passed over, like a damaged line. */
+async function unpacked(packed: Uint8Array, compression: Compression): Promise<Uint8Array | null> {
+  try {
+    return await compression.unpack(packed);
+  } catch {
+    return null;
+  }
+}
+
 export function emptyCheckpoint(replay: Replay): Checkpoint {
   return { replay, segment: 1, nextToken: NOWHERE.nextToken, extra: {} };
 }
@@ -150,6 +198,7 @@ function endingToWire(record: EndingRecord): Record<string, unknown> {
 function requestToWire(record: RequestRecord): Record<string, unknown> {
   return {
     request_id: record.requestId,
+    agent_id: record.agentId,
     event_type: record.type,
     timestamp: record.timestamp,
     leases: record.leases.map(leaseToWire),

@@ -8,10 +8,11 @@ import { isRefusal, type Refusal } from "../kernel/refusal";
 import type { Now } from "../kernel/time";
 import { type ClaimEvent, tokenAfter, type View } from "../kernel/view";
 import type { Platform } from "../platform/platform";
+import { Durability } from "./durability";
 import { claimPayload, encodeLine, type LogActor } from "./envelope";
 import { gather, gatherEndings, livenessOf, needsOf } from "./gather";
 import { type Ground, GroundKeeper } from "./ground";
-import { DamagedIndex, IndexTree } from "./index-tree";
+import { IndexTree } from "./index-tree";
 import { type Layout, layoutOf, type Modes, PRIVATE } from "./layout";
 import type { Pin } from "./log-file";
 import { Mutex } from "./mutex";
@@ -20,6 +21,7 @@ import { TicketQueue } from "./queue";
 import type { Head } from "./replay";
 import { findRequest, repeatOutcome } from "./requests";
 import { SyncMark } from "./sync-mark";
+import { DamagedIndex } from "./tree-files";
 import { type Place, Turnstile } from "./turnstile";
 
 export interface StoreOptions {
@@ -75,6 +77,7 @@ interface Settled {
 }
 
 const MAX_BATCH = 256;
+const utf8 = new TextEncoder();
 
 /** The durable log with its index. Every change goes through `submit`; concurrent calls share a sync. */
 export class Store {
@@ -86,6 +89,7 @@ export class Store {
   readonly keeper: GroundKeeper;
   readonly mutex: Mutex;
   readonly #mark: SyncMark;
+  readonly #durability: Durability;
   readonly #turnstile: Turnstile;
   #waiting: Job[] = [];
   #draining = false;
@@ -101,6 +105,9 @@ export class Store {
     this.queue = new TicketQueue(platform, layout, options.modes);
     this.#mark = new SyncMark(files, digest, layout, options.modes);
     this.keeper = new GroundKeeper(platform, layout, this.index, this.#mark, options);
+    this.#durability = new Durability(platform, layout, this.#mark, this.keeper, (actor, body) =>
+      this.hold(actor, body),
+    );
     this.#turnstile = new Turnstile(platform, this.queue);
   }
 
@@ -115,8 +122,8 @@ export class Store {
   }
 
   /** Makes the control plane where there is none. */
-  async prepare(): Promise<void> {
-    if ((await this.platform.files.stat(this.layout.mutex)) === null) await this.keeper.makeDirectories();
+  prepare(): Promise<void> {
+    return this.keeper.makeDirectories();
   }
 
   submit(submission: Submission): Promise<Outcome> {
@@ -131,36 +138,29 @@ export class Store {
 
   /** Runs `body` in the critical section. */
   async hold<T>(actor: LogActor, body: () => Promise<T>): Promise<T> {
-    await this.prepare();
+    if ((await this.platform.files.stat(this.layout.mutex)) === null) await this.prepare();
     const who = { pid: actor.pid, host: actor.host, agentId: actor.agentId, doing: this.options.doing };
     return this.mutex.hold(who, body);
   }
 
   /**
-   * For a success that wrote nothing: everything up to `sequence` is on the disk when this returns
-   * (PROTOCOL 4), whoever wrote it.
+   * For a success that wrote nothing: everything up to `head` is on the disk when this returns (PROTOCOL 4),
+   * whoever wrote it.
    */
-  async confirm(sequence: number, actor: LogActor): Promise<void> {
-    if (this.#mark.known >= sequence || (await this.#mark.read()) >= sequence) return;
-    const { files } = this.platform;
-    const fd = await files.open(this.layout.log, "read");
-    try {
-      await files.datasync(fd);
-      await this.#distrustAfterOthers();
-    } catch (error) {
-      await this.#afterFailedSync(error, actor);
-    } finally {
-      await files.close(fd);
-    }
-    await this.#mark.advance(sequence);
+  confirm(head: Head, actor: LogActor): Promise<void> {
+    return this.#durability.confirm(head, actor);
   }
 
   /** For a waiter that gives up; one that dies just leaves its ticket to be found void. */
   async leaveQueue(place: Place, actor: LogActor): Promise<void> {
-    await this.hold(actor, async () => {
-      const mine = this.#turnstile.placeOf(place, await this.#turnstile.load(this.now()));
-      if (mine !== null) await this.queue.remove(mine.number);
-    });
+    try {
+      await this.hold(actor, async () => {
+        const mine = this.#turnstile.placeOf(place, await this.#turnstile.load(this.now()));
+        if (mine !== null) await this.queue.remove(mine.number);
+      });
+    } catch (error) {
+      throw this.#explained(error);
+    }
   }
 
   // --- batches --------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ export class Store {
         else await this.#acknowledge(settled, actor, false);
       } catch (error) {
         const failed = batch.length > 0 ? batch : this.#waiting.splice(0, MAX_BATCH);
-        for (const job of failed) job.reject(this.#explained(error));
+        for (const job of failed) job.reject(this.#explained(error, job.submission));
       }
     }
     this.#draining = false;
@@ -189,90 +189,72 @@ export class Store {
 
   /** PROTOCOL 4: every success first syncs the log through the newest line it relied on, whoever wrote it. */
   async #acknowledge(settled: Settled, actor: LogActor, background: boolean): Promise<void> {
+    const done: Settled["outcomes"][number][] = [];
+    for (const decided of settled.outcomes) {
+      // A refusal may rest on what is not on the disk yet: that is merely cautious.
+      if (decided.outcome.done) done.push(decided);
+      else decided.job.resolve(decided.outcome);
+    }
     try {
-      if (settled.outcomes.some(({ outcome }) => outcome.done))
-        await this.#makeDurable(settled, background, actor);
-      for (const { job, outcome } of settled.outcomes) job.resolve(outcome);
+      const { log, head, wrote } = settled;
+      if (done.length > 0) await this.#durability.ensure({ fd: log.fd, head, wrote }, background, actor);
+      for (const { job, outcome } of done) job.resolve(outcome);
     } catch (error) {
-      for (const { job } of settled.outcomes) job.reject(outcomeUnknown(error, job.submission));
-    } finally {
+      for (const { job } of done) job.reject(outcomeUnknown(error, job.submission));
+    }
+    try {
       await settled.log.release();
-    }
-  }
-
-  async #makeDurable(settled: Settled, background: boolean, actor: LogActor): Promise<void> {
-    const { head, log } = settled;
-    if (this.#mark.known >= head.sequence) return;
-    // Nothing of ours to write out: somebody else may have synced what we rely on already.
-    if (!settled.wrote && (await this.#mark.read()) >= head.sequence) return;
-    const { files } = this.platform;
-    try {
-      if (background) await files.datasyncInBackground(log.fd);
-      else await files.datasync(log.fd);
-      await this.#distrustAfterOthers();
-    } catch (error) {
-      await this.#afterFailedSync(error, actor);
-    }
-    await this.#mark.advance(head.sequence);
-  }
-
-  /** Our sync succeeded, but another process's failed on the same file: what it lost, ours did not write out. */
-  async #distrustAfterOthers(): Promise<void> {
-    if ((await this.platform.files.stat(this.layout.syncFailed)) === null) return;
-    throw Object.assign(new Error("another process could not sync the log"), { code: "EIO" });
-  }
-
-  /** Either everything is safe in a new file when this returns, or it throws. */
-  async #afterFailedSync(error: unknown, actor: LogActor): Promise<void> {
-    const { files } = this.platform;
-    try {
-      // Seen by every writer, so that nobody trusts the file even if we die here.
-      await files.close(
-        await files.open(this.layout.syncFailed, "update-or-create", this.options.modes.file),
-      );
-      await this.hold(actor, () => this.keeper.afterFailedSync());
     } catch {
-      throw fileFailure(error, "syncing the log", this.layout.log);
+      // The system has lost a descriptor, and nobody else has lost anything.
     }
   }
 
   /** No bare `EIO` reaches a caller. */
-  #explained(error: unknown): unknown {
-    const isFileError =
-      typeof (error as { code?: unknown } | null)?.code === "string" && !(error instanceof CotenantError);
+  #explained(error: unknown, submission: Submission | null = null): unknown {
+    if (error instanceof CotenantError) {
+      const isUnknown = error.data["outcome"] === "unknown" && submission !== null;
+      return isUnknown ? outcomeUnknown(error, submission) : error;
+    }
+    const isFileError = typeof (error as { code?: unknown } | null)?.code === "string";
     return isFileError ? fileFailure(error, "working on the store", this.layout.root) : error;
   }
 
   // --- the critical section -------------------------------------------------------------------------------
 
-  async #perform(batch: readonly Job[]): Promise<Settled> {
+  async #perform(batch: Job[]): Promise<Settled> {
     const { actor } = batch[0]!.submission;
     const ground = await this.keeper.stand(actor);
     try {
       return await this.#performOn(ground, batch, actor);
     } catch (error) {
       if (!(error instanceof DamagedIndex)) throw error;
-      // Nothing was written yet. What the index cannot say, the log can.
+      // Nothing was decided yet. What the index cannot say, the log can.
       return this.#performOn(await this.keeper.standAnew(ground), batch, actor);
     }
   }
 
-  async #performOn(ground: Ground, batch: readonly Job[], actor: LogActor): Promise<Settled> {
+  async #performOn(ground: Ground, batch: Job[], actor: LogActor): Promise<Settled> {
     const outcomes: { job: Job; outcome: Outcome }[] = [];
     let text = "";
-    for (const job of batch) {
+    for (const [done, job] of batch.entries()) {
       try {
         const { outcome, event } = await this.#decide(job.submission, ground);
         if (event !== null) text += this.#encode(event, job.submission, ground);
         outcomes.push({ job, outcome });
       } catch (error) {
-        if (error instanceof DamagedIndex) throw error;
-        job.reject(this.#explained(error));
+        if (!(error instanceof DamagedIndex)) {
+          job.reject(this.#explained(error));
+          continue;
+        }
+        if (done === 0) throw error;
+        // Those before it have had their effect on the queue: they are settled now, the others after them.
+        this.#waiting.unshift(...batch.splice(done));
+        break;
       }
     }
     const log = this.keeper.pin();
     try {
-      if (text !== "") await this.keeper.append(ground, text, actor);
+      if (text !== "") await this.keeper.append(ground, utf8.encode(text), actor);
     } catch (error) {
       await log.release();
       throw error;
@@ -302,7 +284,8 @@ export class Store {
     }
     if (isRefusal(queue)) return { outcome: { done: false, refusal: queue, queue: null }, event: null };
     if (isRefusal(decision)) return { outcome: { done: false, refusal: decision, queue }, event: null };
-    return { outcome: granted(decision), event: decision.event };
+    const event = submission.requestId === null ? decision.event : answering(decision, placed);
+    return { outcome: granted(decision), event };
   }
 
   async #view(
@@ -313,7 +296,7 @@ export class Store {
     ground: Ground,
   ): Promise<View> {
     const { nextToken } = ground.head;
-    if (!ground.indexed) return { ...wholeView(ground.overlay), nextToken };
+    if (ground.index === null) return { ...wholeView(ground.overlay), nextToken };
     const needs = needsOf(command, tickets, now, policy);
     return {
       leases: await gather(this.index, needs, ground.overlay),
@@ -326,6 +309,7 @@ export class Store {
   #encode(event: ClaimEvent, submission: Submission, ground: Ground): string {
     const { head, overlay } = ground;
     const { requestId, actor } = submission;
+    const { agentId } = actor;
     const wallMs = this.platform.clock.wallMs();
     const sequence = head.sequence + 1;
     const entry = { type: event.type, actor, payload: claimPayload(event, submission) };
@@ -335,9 +319,9 @@ export class Store {
     if (requestId !== null) {
       const { type, leases, ended } = event;
       const timestamp = new Date(wallMs).toISOString();
-      overlay.requests.set(requestId, { requestId, type, timestamp, leases, ended });
+      overlay.requests.set(requestId, { requestId, agentId, type, timestamp, leases, ended });
     }
-    const offset = head.offset + new TextEncoder().encode(line.text).length;
+    const offset = head.offset + utf8.encode(line.text).length;
     ground.head = { ...head, offset, sequence, sum: line.sum, nextToken: tokenAfter(head.nextToken, event) };
     return line.text;
   }
@@ -346,9 +330,20 @@ export class Store {
     const { requestId, command } = submission;
     if (requestId === null) return null;
     const inBatch = ground.overlay.requests.get(requestId) ?? null;
-    const record = inBatch ?? (await findRequest(this.platform, ground.fd, ground.onDisk, requestId));
+    const log = { fd: ground.fd, size: ground.base.offset };
+    const record = inBatch ?? (await findRequest(this.platform, this.layout, log, requestId));
     return record === null ? null : repeatOutcome(record, command);
   }
+}
+
+/**
+ * What is written of an operation with a request id, so that a retry gets the answer that the first call got:
+ * of an acquire, every lease it answered with, also those that were held already; and where nothing was to be
+ * done, that it was asked for, or a late duplicate would do it after all.
+ */
+function answering({ event, leases }: Decision, command: Command): ClaimEvent | null {
+  if (command.kind !== "acquire") return event;
+  return { type: "claim.renewed", ended: [], reason: null, ...event, leases };
 }
 
 function granted(decision: Decision): Outcome {

@@ -1,8 +1,8 @@
 import type { Digest, Files } from "../platform/platform";
 import { SmallFile } from "./applied";
 import type { Layout, Modes } from "./layout";
+import { SCHEMA_VERSION } from "./schema";
 import { seal, unseal } from "./sealed";
-import { count } from "./wire";
 
 /**
  * The highest sequence known to be on the disk. Written after a sync and outside the mutex, so it may lag
@@ -29,16 +29,20 @@ export class SyncMark {
 
   /** What other processes have found durable counts too. */
   async read(): Promise<number> {
-    const bytes = await this.#files.readFile(this.#path);
-    const value = bytes === null ? null : unseal(this.#digest, bytes);
-    if (value !== null) this.#known = Math.max(this.#known, count(value, "sequence"));
+    this.#known = Math.max(this.#known, await this.#written());
+    return this.#known;
+  }
+
+  /** For a log that may be another one than before: what was known of that one does not count. */
+  async reload(): Promise<number> {
+    this.#known = await this.#written();
     return this.#known;
   }
 
   async advance(sequence: number): Promise<void> {
     this.#known = Math.max(this.#known, sequence);
     try {
-      await this.#file.write(seal(this.#digest, { schema_version: 1, sequence: this.#known }));
+      await this.#file.write(seal(this.#digest, { schema_version: SCHEMA_VERSION, sequence: this.#known }));
     } catch {
       // A full disk, or a lost index: the truth is in the log.
     }
@@ -46,5 +50,12 @@ export class SyncMark {
 
   reopen(): Promise<void> {
     return this.#file.reopen();
+  }
+
+  async #written(): Promise<number> {
+    const bytes = await this.#files.readFile(this.#path);
+    const value = bytes === null ? null : unseal(this.#digest, bytes);
+    const sequence = value?.["sequence"];
+    return Number.isSafeInteger(sequence) ? (sequence as number) : 0;
   }
 }

@@ -58,8 +58,9 @@ export class Turnstile {
       return null;
     }
     await this.#watchTurns(command, scene);
-    if (scene.wish === null || (decision.code !== "E_LOCK_CONFLICT" && decision.code !== "E_QUEUED"))
-      return null;
+    const canBeCured = decision.code === "E_LOCK_CONFLICT" || decision.code === "E_QUEUED";
+    if (!canBeCured && scene.place !== null) await this.#queue.remove(scene.place.number);
+    if (scene.wish === null || !canBeCured) return null;
     const ticket = scene.place ?? (await this.#join(command, scene, scene.wish.until));
     if (isRefusal(ticket)) return ticket;
     return { until: scene.wish.until, ticket, ahead: countAhead(ticket, scene) };

@@ -65,8 +65,13 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     world: true,
     because: "an edge: it owns its server",
   },
+  demo: {
+    may: [...LIBRARY, "."],
+    world: true,
+    because: "an edge: it starts, stops and kills real processes over the library, and needs nothing else",
+  },
   cli: {
-    may: [...LIBRARY, ".", "mcp", "daemon", "dashboard"],
+    may: [...LIBRARY, ".", "mcp", "daemon", "dashboard", "demo"],
     packages: ["*"],
     world: true,
     because: "the outermost edge; nothing imports it, so a command can go without a trace",

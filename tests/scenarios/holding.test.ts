@@ -97,6 +97,12 @@ describe("S9: heartbeat", () => {
 });
 
 describe("S10: renew", () => {
+  it("by another exits with 6, also when it was refused the claim before", async () => {
+    await claimed();
+    expectRefused(await repo.run("agent:b", "claim", "acquire", id), 1, "E_LOCK_CONFLICT");
+    expectRefused(await repo.run("agent:b", "claim", "renew", id), 6, "E_LOCK_NOT_HELD");
+  });
+
   it("by the owner extends", async () => {
     const lease = await claimed();
     for (const name of [id, lease.lease_id]) {

@@ -18,6 +18,7 @@ export const command: Command = {
     try {
       await session.writeHeartbeat(
         workspace.store.layout,
+        workspace.store.options.modes,
         workspace.config.values["coordination.heartbeat_interval_secs"],
       );
     } catch {

@@ -1,0 +1,82 @@
+import { fileFailure } from "../errors/cotenant-error";
+import type { Descriptor, Later, Platform } from "../platform/platform";
+import type { LogActor } from "./envelope";
+import type { GroundKeeper } from "./ground";
+import type { Layout } from "./layout";
+import type { Head } from "./replay";
+import type { SyncMark } from "./sync-mark";
+
+/** What a critical section left to be synced once the mutex is free. */
+export interface Written {
+  readonly fd: Descriptor;
+  readonly head: Head;
+  /** Whether there is anything of our own in it. */
+  readonly wrote: boolean;
+}
+
+/** PROTOCOL 4: every success first syncs the log through the newest line it relied on, whoever wrote it. */
+export class Durability {
+  readonly #platform: Platform;
+  readonly #layout: Layout;
+  readonly #mark: SyncMark;
+  readonly #keeper: GroundKeeper;
+  readonly #hold: <T>(actor: LogActor, body: () => Promise<T>) => Promise<T>;
+
+  constructor(
+    platform: Platform,
+    layout: Layout,
+    mark: SyncMark,
+    keeper: GroundKeeper,
+    hold: <T>(actor: LogActor, body: () => Promise<T>) => Promise<T>,
+  ) {
+    this.#platform = platform;
+    this.#layout = layout;
+    this.#mark = mark;
+    this.#keeper = keeper;
+    this.#hold = hold;
+  }
+
+  /** Outside the mutex, and before anybody is told. */
+  async ensure({ fd, head, wrote }: Written, background: boolean, actor: LogActor): Promise<void> {
+    if (this.#mark.known >= head.sequence) return;
+    // Nothing of ours to write out: somebody else may have synced what we rely on already.
+    if (!wrote && (await this.#mark.read()) >= head.sequence) return;
+    const { files } = this.#platform;
+    await this.#sync(head, actor, () => (background ? files.datasyncInBackground(fd) : files.datasync(fd)));
+  }
+
+  /** For a success that wrote nothing, and read without the mutex. */
+  async confirm(head: Head, actor: LogActor): Promise<void> {
+    if ((await this.#mark.read()) >= head.sequence) return;
+    const { files } = this.#platform;
+    try {
+      const fd = await files.open(this.#layout.log, "read");
+      try {
+        await this.#sync(head, actor, () => files.datasync(fd));
+      } finally {
+        await files.close(fd);
+      }
+    } catch (error) {
+      throw fileFailure(error, "syncing the log", this.#layout.log);
+    }
+  }
+
+  /** Either everything up to `head` is safe when this returns, in this file or in another, or it throws. */
+  async #sync(head: Head, actor: LogActor, sync: () => Later<void>): Promise<void> {
+    const { suspicion } = this.#keeper;
+    let failure: unknown = null;
+    try {
+      await sync();
+    } catch (error) {
+      failure = error;
+      await suspicion.raise();
+    }
+    // Ours may have succeeded, and another process's failed on the same file: what it lost, ours did not write.
+    if (failure !== null || (await suspicion.isRaised())) {
+      const isSafe = await this.#hold(actor, () => this.#keeper.moveToSafety(head)).catch(() => false);
+      failure ??= Object.assign(new Error("another process could not sync the log"), { code: "EIO" });
+      if (!isSafe) throw fileFailure(failure, "syncing the log", this.#layout.log);
+    }
+    await this.#mark.advance(head.sequence);
+  }
+}

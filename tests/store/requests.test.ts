@@ -1,0 +1,185 @@
+import { describe, expect, it } from "vitest";
+import { makeUlid, type Ulid } from "../../src/kernel/ids";
+import { tidy } from "../../src/store/housekeeping";
+import {
+  acquireRequest,
+  codeOf,
+  enter,
+  freshId,
+  history,
+  holding,
+  type Party,
+  quietWorld,
+  range,
+} from "./stage";
+
+const HOUR = 3_600_000;
+
+async function onceIn(party: Party, requestId: Ulid): Promise<number> {
+  const events = await history(party);
+  return events.filter(({ payload }) => payload["request_id"] === requestId).length;
+}
+
+const compact = (party: Party) => tidy(party.store, party.logActor, { compact: true, flatIndex: {} });
+
+describe("a request id", () => {
+  it("makes every operation one that is done once", async () => {
+    const world = quietWorld();
+    const a = enter(world, "human:a");
+    const id = () => freshId(a.platform);
+    await a.acquire(["resource:one", "resource:two", "resource:three"]);
+    const one = await holding(a, "resource:one");
+    const operations: [string, (requestId: Ulid) => Promise<{ changed: boolean; replayed: boolean }>][] = [
+      ["acquire", (requestId) => a.coordinator.acquire(acquireRequest(a, "resource:new", { requestId }))],
+      [
+        "renew",
+        (requestId) =>
+          a.coordinator.renew({ ...one, requestId, ttlSecs: 900, overrideMax: false, reason: null }),
+      ],
+      ["heartbeat", (requestId) => a.coordinator.heartbeat({ ...one, requestId })],
+      ["release", (requestId) => a.coordinator.release({ ...one, requestId, reason: null })],
+      [
+        "transfer",
+        async (requestId) => {
+          const { leases, ...rest } = await holding(a, "resource:two");
+          return a.coordinator.transfer({
+            ...rest,
+            requestId,
+            lease: leases[0]!,
+            newLeaseId: id(),
+            toAgent: "agent:b" as never,
+            toWorktree: "wt:00000002" as never,
+            toBranch: null,
+            reason: "yours",
+          });
+        },
+      ],
+      [
+        "evict",
+        async (requestId) => {
+          const { leases } = await holding(a, "resource:three");
+          return a.coordinator.evict({ actor: a.actor, leases, requestId, reason: "enough" });
+        },
+      ],
+    ];
+    for (const [name, act] of operations) {
+      const requestId = id();
+      const first = await act(requestId);
+      expect(first, name).toMatchObject({ changed: true, replayed: false });
+      for (const _ of range(2))
+        expect(await act(requestId), name).toMatchObject({ changed: false, replayed: true });
+      await compact(a);
+      const late = await act(requestId);
+      expect(late, name).toMatchObject({ changed: false, replayed: true });
+      expect(await onceIn(a, requestId), name).toBe(1);
+    }
+  });
+
+  it("answers as the first call was answered", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:held");
+    const { secrets } = await holding(a, "resource:held");
+    const requestId = freshId(a.platform);
+    const request = acquireRequest(a, ["resource:held", "resource:new"], { requestId, secrets });
+    const first = await a.coordinator.acquire(request);
+    const second = await a.coordinator.acquire(request);
+    expect(second.leases).toEqual(first.leases);
+  });
+
+  it("is remembered also when there was nothing to do", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:r");
+    const { secrets } = await holding(a, "resource:r");
+    const requestId = freshId(a.platform);
+    const request = acquireRequest(a, "resource:r", { requestId, secrets });
+    expect(await a.coordinator.acquire(request)).toMatchObject({ changed: false });
+    await a.release("resource:r");
+    // A late duplicate of the request must not take the lease again.
+    expect(await a.coordinator.acquire(request)).toMatchObject({ replayed: true });
+    expect(await a.coordinator.list()).toEqual([]);
+  });
+
+  it("of another operation is refused", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    const requestId = freshId(a.platform);
+    await a.coordinator.acquire(acquireRequest(a, "resource:r", { requestId }));
+    const heartbeat = { ...(await a.coordinator.find([{ key: "resource:r" as never, leaseId: null }])) };
+    expect(heartbeat).toBeDefined();
+    const ref = [{ key: "resource:r" as never, leaseId: null }];
+    const base = { actor: a.actor, leases: ref, secrets: [], secretHash: "", requestId };
+    expect(await codeOf(a.coordinator.heartbeat(base))).toBe("E_USAGE");
+  });
+
+  it("of another agent, or for other keys, is refused and never mistaken for success", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    const b = enter(world, "agent:b");
+    const requestId = freshId(a.platform);
+    await a.coordinator.acquire(acquireRequest(a, "resource:r", { requestId }));
+    expect(await codeOf(b.coordinator.acquire(acquireRequest(b, "resource:r", { requestId })))).toBe(
+      "E_USAGE",
+    );
+    expect(await codeOf(a.coordinator.acquire(acquireRequest(a, "resource:s", { requestId })))).toBe(
+      "E_USAGE",
+    );
+    for (const party of [a, b]) await compact(party);
+    expect(await codeOf(b.coordinator.acquire(acquireRequest(b, "resource:r", { requestId })))).toBe(
+      "E_USAGE",
+    );
+  });
+
+  it("that is too old to be remembered, or comes from the future, is refused", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    const made = (age: number) => makeUlid(world.wallMs - age, a.platform.random.bytes(10));
+    for (const age of [25 * HOUR, -25 * HOUR]) {
+      const request = acquireRequest(a, "resource:r", { requestId: made(age) });
+      expect(await codeOf(a.coordinator.acquire(request))).toBe("E_LIMIT");
+    }
+    await a.coordinator.acquire(acquireRequest(a, "resource:r", { requestId: made(23 * HOUR) }));
+  });
+
+  it("is remembered for longer than it is accepted, whoever rotates the log meanwhile", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    const requestId = freshId(a.platform);
+    const request = acquireRequest(a, "resource:r", { requestId, ttlSecs: 60 });
+    await a.coordinator.acquire(request);
+    world.advance(24 * HOUR - 5_000);
+    // Another process rotates the log a little later than this one checks the age of its request.
+    const { party: b, mutex } = holdingTheMutex(enter(world, "agent:b"));
+    const late = await mutex(async () => {
+      const retried = a.coordinator.acquire(request);
+      await new Promise((resolve) => setImmediate(resolve));
+      world.advance(6_000);
+      const ground = await b.store.keeper.stand(b.logActor);
+      await b.store.keeper.rotate(ground, b.logActor);
+      return { retried };
+    });
+    expect(await late.retried).toMatchObject({ replayed: true });
+    expect(await onceIn(a, requestId)).toBe(1);
+  });
+
+  it("that an unknown outcome named can be used after a rotation, too", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:warm");
+    const fault = world.faults.add({ code: "EIO", operations: ["datasync", "sync"] });
+    const failed = (await a.coordinator
+      .acquire(acquireRequest(a, "resource:r"))
+      .catch((error: unknown) => error)) as { data: { request_id: Ulid } };
+    fault.remove();
+    await compact(enter(world, "agent:b"));
+    const { request_id: requestId } = failed.data;
+    expect(await a.coordinator.acquire(acquireRequest(a, "resource:r", { requestId }))).toMatchObject({
+      replayed: true,
+    });
+  });
+});
+
+function holdingTheMutex(party: Party) {
+  return { party, mutex: <T>(body: () => Promise<T>) => party.store.hold(party.logActor, body) };
+}
