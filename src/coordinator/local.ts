@@ -218,7 +218,7 @@ export class LocalCoordinator implements Coordinator {
     return this.store.submit(submission);
   }
 
-  /** Whether an acquire would go through now, without the mutex and without writing. */
+  /** Whether there is anything to wait for, without the mutex and without writing. */
   async #peek(command: Acquire, place: Place): Promise<Look> {
     const now = this.store.now();
     const tickets = (await this.store.queue.load(now)).live;
@@ -232,8 +232,9 @@ export class LocalCoordinator implements Coordinator {
       const left = remainingMs(expiresAt, at.now);
       if (left > 0 && (nextExpiryMs === null || left < nextExpiryMs)) nextExpiryMs = left;
     }
-    if (!isRefusal(decision)) return { state: "grantable", nextExpiryMs };
-    return { state: decision.code === "E_QUEUED" ? "queued" : "held", nextExpiryMs };
+    const code = isRefusal(decision) ? decision.code : null;
+    const state = code === "E_QUEUED" ? "queued" : code === "E_LOCK_CONFLICT" ? "held" : "settled";
+    return { state, nextExpiryMs };
   }
 
   async #statuses(needs: Needs): Promise<LeaseStatus[]> {

@@ -12,7 +12,8 @@ const LOOK_AT_MOST_EVERY_MS = 15;
 
 /** What a look without the mutex tells a waiter. */
 export interface Look {
-  readonly state: "grantable" | "held" | "queued";
+  /** `settled`: it would be granted now, or refused for something that waiting does not cure. */
+  readonly state: "settled" | "held" | "queued";
   readonly nextExpiryMs: number | null;
 }
 
@@ -48,7 +49,7 @@ export async function waitForTurn(
           throw gaveUp(place, outcome.refusal.message, waitedMs());
         bell.reset();
         const look = await peek(place);
-        if (look.state === "grantable") break;
+        if (look.state === "settled") break;
         // Behind somebody who may be stopped: whoever holds the mutex keeps the clock of their turn.
         if (look.state === "queued" && waitedMs() - submittedMs >= LOOK_EVERY_MS) break;
         const untilExpiryMs = look.nextExpiryMs === null ? LOOK_EVERY_MS : look.nextExpiryMs + 1;

@@ -46,6 +46,8 @@ export class Census {
   readonly #capacity: number;
   readonly #pages = new Map<number, Page>();
   #fd: Descriptor | null = null;
+  /** Opened by somebody who may only look, or on a disk that cannot be written. */
+  #isReadOnly = false;
 
   constructor(files: Files, digest: Digest, path: string, capacity: number) {
     this.#files = files;
@@ -90,7 +92,8 @@ export class Census {
   async flush(): Promise<void> {
     for (const [number, page] of this.#pages) {
       if (!page.isDirty) continue;
-      this.#fd ??= await this.#open();
+      if (this.#fd === null || this.#isReadOnly) await this.#reopen();
+      this.#fd ??= await this.#open("update");
       if ((await this.#files.writeAt(this.#fd, page.bytes, number * PAGE_BYTES)) !== PAGE_BYTES)
         throw Object.assign(new Error("short write"), { code: "ENOSPC" });
       page.isDirty = false;
@@ -104,9 +107,7 @@ export class Census {
 
   async close(): Promise<void> {
     this.forget();
-    const fd = this.#fd;
-    this.#fd = null;
-    if (fd !== null) await this.#files.close(fd);
+    await this.#reopen();
   }
 
   /** Makes the file, with these entries, in the place of whatever has the name. */
@@ -149,7 +150,7 @@ export class Census {
   }
 
   async #load(at: number): Promise<Page> {
-    this.#fd ??= await this.#open();
+    this.#fd ??= await this.#openToRead();
     const number = pageOf(at);
     const bytes = await this.#files.read(this.#fd, number * PAGE_BYTES, PAGE_BYTES);
     if (bytes.length !== PAGE_BYTES) throw new DamagedCensus(this.#path);
@@ -158,16 +159,32 @@ export class Census {
     return page;
   }
 
-  async #open(): Promise<Descriptor> {
+  /** Whoever reads is likely to write next. */
+  async #openToRead(): Promise<Descriptor> {
     try {
-      return await this.#files.open(this.#path, "update");
+      return await this.#open("update");
+    } catch (error) {
+      if (error instanceof DamagedCensus) throw error;
+      this.#isReadOnly = true;
+      return this.#open("read");
+    }
+  }
+
+  async #open(mode: "read" | "update"): Promise<Descriptor> {
+    try {
+      return await this.#files.open(this.#path, mode);
     } catch (error) {
       const code = (error as { code?: unknown }).code;
       if (code === "ENOENT" || code === "ENOTDIR") throw new DamagedCensus(this.#path);
-      // A disk that is read-only, or somebody who may only look.
-      if (code === "EROFS" || code === "EACCES") return this.#files.open(this.#path, "read");
       throw error;
     }
+  }
+
+  async #reopen(): Promise<void> {
+    const fd = this.#fd;
+    this.#fd = null;
+    this.#isReadOnly = false;
+    if (fd !== null) await this.#files.close(fd);
   }
 
   #hash(what: string): { high: number; low: number } {

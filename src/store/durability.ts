@@ -47,9 +47,9 @@ export class Durability {
 
   /** For a success that wrote nothing, and read without the mutex. */
   async confirm(head: Head, actor: LogActor): Promise<void> {
-    if ((await this.#mark.read()) >= head.sequence) return;
     const { files } = this.#platform;
     try {
+      if ((await this.#mark.read()) >= head.sequence) return;
       const fd = await files.open(this.#layout.log, "read");
       try {
         await this.#sync(head, actor, () => files.datasync(fd));

@@ -202,7 +202,6 @@ export class GroundKeeper {
   // --- inside ---------------------------------------------------------------------------------------------
 
   async #createFirst(actor: LogActor): Promise<AttachedLog> {
-    const { files } = this.#platform;
     if (await this.hasBeen()) {
       // A log that was there and is gone: starting over would hand out old fencing tokens again.
       throw new CotenantError("E_LOG_CORRUPT", "the log is gone, but there was one", {
@@ -210,10 +209,24 @@ export class GroundKeeper {
       });
     }
     await this.makeDirectories();
-    // The control plane itself must be on the disk before anything in it is promised.
-    await files.syncDirectory(this.#layout.root.slice(0, this.#layout.root.lastIndexOf("/")) || "/");
+    await this.#settleRoot();
     await this.#segments.replace(emptyCheckpoint(new Replay()), actor, null);
     return (await this.#log.attach())!;
+  }
+
+  /** The control plane itself must be on the disk before anything in it is promised. */
+  async #settleRoot(): Promise<void> {
+    const { files } = this.#platform;
+    const { root } = this.#layout;
+    try {
+      await files.syncDirectory(root.slice(0, root.lastIndexOf("/")) || "/");
+    } catch (error) {
+      // As with every failed sync, the next one would say that all is well. Renamed there and back, the name
+      // is one that has not been given up on.
+      await files.rename(root, `${root}.new`);
+      await files.rename(`${root}.new`, root);
+      throw error;
+    }
   }
 
   /** Whether there are traces of an earlier log. */

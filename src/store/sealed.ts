@@ -7,11 +7,13 @@ import { object } from "./wire";
  * spaces so that a rewrite never has to shorten the file. A reader that meets a half-written one sees it.
  */
 const PAD = 512;
-const HEAD = `{"sum":"${"0".repeat(SUM_LENGTH)}","value":`;
+const OPENING = '{"sum":"';
+const MIDDLE = '","value":';
+const BODY_AT = OPENING.length + SUM_LENGTH + MIDDLE.length;
 
 export function seal(digest: Digest, value: object, atLeast = 0): Uint8Array {
   const body = JSON.stringify(value);
-  const bytes = new TextEncoder().encode(`{"sum":"${sumOf(digest, body)}","value":${body}}`);
+  const bytes = new TextEncoder().encode(`${OPENING}${sumOf(digest, body)}${MIDDLE}${body}}`);
   const size = Math.max(Math.ceil((bytes.length + 1) / PAD) * PAD, atLeast);
   const padded = new Uint8Array(size).fill(0x20);
   padded.set(bytes);
@@ -22,9 +24,14 @@ export function seal(digest: Digest, value: object, atLeast = 0): Uint8Array {
 /** Null when the seal does not hold. */
 export function unseal(digest: Digest, bytes: Uint8Array): Readonly<Record<string, unknown>> | null {
   const whole = new TextDecoder().decode(bytes).trimEnd();
-  const body = whole.slice(HEAD.length, -1);
-  if (!whole.startsWith('{"sum":"') || !whole.endsWith("}")) return null;
-  if (sumOf(digest, body) !== whole.slice(8, 8 + SUM_LENGTH)) return null;
+  const body = whole.slice(BODY_AT, -1);
+  if (
+    !whole.startsWith(OPENING) ||
+    !whole.endsWith("}") ||
+    !whole.startsWith(MIDDLE, BODY_AT - MIDDLE.length)
+  )
+    return null;
+  if (sumOf(digest, body) !== whole.slice(OPENING.length, OPENING.length + SUM_LENGTH)) return null;
   try {
     return object(JSON.parse(body));
   } catch {

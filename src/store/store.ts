@@ -200,7 +200,8 @@ export class Store {
       if (done.length > 0) await this.#durability.ensure({ fd: log.fd, head, wrote }, background, actor);
       for (const { job, outcome } of done) job.resolve(outcome);
     } catch (error) {
-      for (const { job } of done) job.reject(outcomeUnknown(error, job.submission));
+      const explained = this.#explained(error);
+      for (const { job } of done) job.reject(outcomeUnknown(explained, job.submission));
     }
     try {
       await settled.log.release();

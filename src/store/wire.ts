@@ -41,11 +41,9 @@ export function leaseToWire(lease: Lease): Record<string, unknown> {
 export function leaseFromWire(value: unknown): Lease {
   const w = object(value);
   return {
-    leaseId: text(w, "lease_id") as LeaseId,
-    key: text(w, "key") as LeaseKey,
+    ...placeFromWire(w),
     agentId: text(w, "agent_id") as AgentId,
     sessionId: text(w, "session_id") as SessionId,
-    worktreeId: text(w, "worktree_id") as WorktreeId,
     branch: textOrNull(w, "branch"),
     holder: holderFromWire(w["holder"]),
     ttlSecs: count(w, "ttl_secs"),
@@ -81,10 +79,8 @@ export function endedToWire(ended: Ended): Record<string, unknown> {
 export function endedFromWire(value: unknown): Ended {
   const w = object(value);
   return {
-    leaseId: text(w, "lease_id") as LeaseId,
-    key: text(w, "key") as LeaseKey,
+    ...placeFromWire(w),
     reach: oneOf<Reach>(w, "reach", ["repository", "worktree"]),
-    worktreeId: text(w, "worktree_id") as WorktreeId,
     agentId: text(w, "agent_id") as AgentId,
     fencingToken: count(w, "fencing_token") as FencingToken,
     how: oneOf<Ended["how"]>(w, "cause", [
@@ -96,6 +92,19 @@ export function endedFromWire(value: unknown): Ended {
       "forced",
     ]),
     successor: textOrNull(w, "successor") as LeaseId | null,
+  };
+}
+
+const KEY = /^(?:issue|file|dir|resource|ref|worktree|scope):[^\x00-\x1f\x7f]+$/;
+const LEASE_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+const WORKTREE_ID = /^wt:[0-9a-f]{8}$/;
+
+/** These become parts of file names: what does not look like one of ours must not get there. */
+function placeFromWire(w: Wire): { leaseId: LeaseId; key: LeaseKey; worktreeId: WorktreeId } {
+  return {
+    leaseId: matching(w, "lease_id", LEASE_ID) as LeaseId,
+    key: matching(w, "key", KEY) as LeaseKey,
+    worktreeId: matching(w, "worktree_id", WORKTREE_ID) as WorktreeId,
   };
 }
 
@@ -170,6 +179,12 @@ export function count(w: Wire, name: string): number {
 export function list(w: Wire, name: string): readonly unknown[] {
   const value = w[name];
   if (!Array.isArray(value)) throw new WireError(`${name} is not a list`);
+  return value;
+}
+
+function matching(w: Wire, name: string, pattern: RegExp): string {
+  const value = text(w, name);
+  if (!pattern.test(value)) throw new WireError(`${name} is ${JSON.stringify(value)}`);
   return value;
 }
 

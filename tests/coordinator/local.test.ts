@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import { nodePlatform } from "../../src/platform/node/node";
+import type { Platform } from "../../src/platform/platform";
+import { acquireRequest, enter, openParty, quietWorld, range } from "../store/stage";
+import { scratch } from "../support/scratch";
+import { describeCoordinator } from "./conformance";
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** This machine, with a clock that the test can put forward. */
+function withMovableClock(): { platform: () => Platform; advance: (ms: number) => void } {
+  let ahead = 0;
+  const platform = () => {
+    const { clock, ...rest } = nodePlatform();
+    return {
+      ...rest,
+      clock: {
+        wallMs: () => clock.wallMs() + ahead,
+        monotonicMs: () => clock.monotonicMs() + ahead,
+        clockId: () => clock.clockId(),
+      },
+    };
+  };
+  const advance = (ms: number) => {
+    ahead += ms;
+  };
+  return { platform, advance };
+}
+
+describeCoordinator("the local engine, on this machine,", (policy) => {
+  const control = `${scratch()}/cotenant`;
+  const { platform, advance } = withMovableClock();
+  return {
+    open: (agent, options = {}) => openParty(platform(), agent, { ...options, control, policy }),
+    pass: async (ms) => {
+      // Others need real time, too: to join a queue, to hear of a change.
+      await pause(Math.min(ms, 60));
+      advance(ms);
+    },
+    close: async () => {},
+  };
+});
+
+describeCoordinator("the local engine, simulated,", (policy) => {
+  const world = quietWorld();
+  return {
+    open: (agent, options = {}) => enter(world, agent, { ...options, policy }),
+    pass: async (ms) => {
+      await turn();
+      world.advance(ms);
+      await turn();
+    },
+    close: async () => {},
+  };
+});
+
+describeCoordinator("the local engine, in one process for all,", (policy) => {
+  const world = quietWorld();
+  const { store } = enter(world, "agent:first");
+  return {
+    open: (agent, options = {}) => enter(world, agent, { ...options, policy, store }),
+    pass: async (ms) => {
+      await turn();
+      world.advance(ms);
+      await turn();
+    },
+    close: async () => {},
+  };
+});
+
+/** A platform that counts how often the log is synced. */
+function counting(platform: Platform): { platform: Platform; syncs: () => number } {
+  let syncs = 0;
+  const { files } = platform;
+  const datasync = files.datasync.bind(files);
+  const inBackground = files.datasyncInBackground.bind(files);
+  files.datasync = (fd) => {
+    syncs++;
+    return datasync(fd);
+  };
+  files.datasyncInBackground = (fd) => {
+    syncs++;
+    return inBackground(fd);
+  };
+  return { platform, syncs: () => syncs };
+}
+
+describe("syncs", () => {
+  it("are shared by calls that come together", async () => {
+    const { platform, syncs } = counting(nodePlatform());
+    const a = openParty(platform, "agent:a", { control: `${scratch()}/cotenant` });
+    await a.acquire("resource:warm");
+    const before = syncs();
+    await Promise.all(range(64).map((i) => a.coordinator.acquire(acquireRequest(a, `file:f${i}`))));
+    expect(syncs() - before).toBeLessThanOrEqual(2);
+    expect((await a.coordinator.list()).length).toBe(65);
+  });
+
+  it("are not repeated for what is known to be on the disk", async () => {
+    const { platform, syncs } = counting(nodePlatform());
+    const a = openParty(platform, "agent:a", { control: `${scratch()}/cotenant` });
+    await a.acquire("file:x");
+    const before = syncs();
+    for (const _ of range(5)) await a.acquire("file:x");
+    await expect(
+      openParty(nodePlatform(), "agent:b", { control: a.store.layout.root }).acquire("file:x"),
+    ).rejects.toMatchObject({ code: "E_LOCK_CONFLICT" });
+    expect(syncs() - before).toBe(0);
+  });
+
+  it("cover one operation each when they come one after the other", async () => {
+    const { platform, syncs } = counting(nodePlatform());
+    const a = openParty(platform, "agent:a", { control: `${scratch()}/cotenant` });
+    await a.acquire("resource:warm");
+    const before = syncs();
+    for (const i of range(10)) await a.coordinator.acquire(acquireRequest(a, `file:f${i}`));
+    expect(syncs() - before).toBe(10);
+  });
+});
