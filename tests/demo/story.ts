@@ -27,7 +27,7 @@ export class Story {
     const clock = { boot_id: "boot", monotonic_ms: token * 1000 };
     const at = "2026-01-01T00:00:00.000Z";
     return {
-      lease_id: `LEASE${++this.#ids}`,
+      lease_id: `01JZZZZZZZ${String(++this.#ids).padStart(16, "0")}`,
       key,
       agent_id: `agent:${who}`,
       session_id: "run-1",
