@@ -1,3 +1,4 @@
+import { fileFailure } from "../errors/cotenant-error";
 import type { Descriptor, Platform } from "../platform/platform";
 import { decodeLine, type Line } from "../store/envelope";
 import type { Layout } from "../store/layout";
@@ -11,7 +12,11 @@ export async function* readHistory(
   layout: Layout,
   filter: HistoryFilter,
 ): AsyncGenerator<LoggedEvent> {
-  for await (const line of linesAfter(platform, layout, 0)) if (matches(line, filter)) yield toEvent(line);
+  try {
+    for await (const line of linesAfter(platform, layout, 0)) if (matches(line, filter)) yield toEvent(line);
+  } catch (error) {
+    throw fileFailure(error, "reading the log", layout.log);
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { CotenantError, errorFrom, fileFailure } from "../errors/cotenant-error";
 import type { Acquire, Actor, Command, LeaseRef } from "../kernel/commands";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
@@ -7,7 +7,7 @@ import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
 import type { Ticket } from "../kernel/tickets";
-import { remainingMs } from "../kernel/time";
+import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
 import type { LogActor } from "../store/envelope";
 import { EVERYTHING, livenessOf, type Needs, needsOf } from "../store/gather";
@@ -167,7 +167,7 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async waiters(): Promise<readonly Ticket[]> {
-    return (await this.store.queue.load(this.store.now())).live;
+    return this.#tickets(this.store.now());
   }
 
   history(filter: HistoryFilter = {}): AsyncIterable<LoggedEvent> {
@@ -221,7 +221,7 @@ export class LocalCoordinator implements Coordinator {
   /** Whether there is anything to wait for, without the mutex and without writing. */
   async #peek(command: Acquire, place: Place): Promise<Look> {
     const now = this.store.now();
-    const tickets = (await this.store.queue.load(now)).live;
+    const tickets = await this.#tickets(now);
     const placed = { ...command, ticket: place.ticket?.number ?? null };
     const snapshot = await this.#reader.snapshot(needsOf(placed, tickets, now, this.policy));
     const at = { ...(await this.#circumstances(snapshot)), tickets };
@@ -235,6 +235,14 @@ export class LocalCoordinator implements Coordinator {
     const code = isRefusal(decision) ? decision.code : null;
     const state = code === "E_QUEUED" ? "queued" : code === "E_LOCK_CONFLICT" ? "held" : "settled";
     return { state, nextExpiryMs };
+  }
+
+  async #tickets(now: Now): Promise<Ticket[]> {
+    try {
+      return (await this.store.queue.load(now)).live;
+    } catch (error) {
+      throw fileFailure(error, "reading the queue", this.store.layout.queue);
+    }
   }
 
   async #statuses(needs: Needs): Promise<LeaseStatus[]> {

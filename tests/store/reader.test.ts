@@ -8,6 +8,7 @@ import {
   encode,
   enter,
   enterAs,
+  history,
   LOG,
   openParty,
   quietWorld,
@@ -172,8 +173,10 @@ describe("a reader", () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");
     await a.acquire("resource:one");
-    world.faults.add({ code: "EIO", operations: ["open", "readFile"] });
+    world.faults.add({ code: "EIO", operations: ["open", "readFile", "readDirectory"] });
     const b = enter(world, "agent:b");
+    expect(await codeOf(b.coordinator.waiters() as Promise<unknown>)).toBe("E_DISK");
+    expect(await codeOf(history(b))).toBe("E_DISK");
     expect(await codeOf(b.coordinator.list())).toBe("E_DISK");
     expect(await codeOf(b.coordinator.held({ actor: b.actor, keys: [], secrets: [] }))).toBe("E_DISK");
   });
