@@ -1,0 +1,76 @@
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { basename, join, relative } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { Plugin } from "esbuild";
+import type { Plant } from "./plants";
+
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+export interface Bundled {
+  readonly path: string;
+  /** Whether the planted bug is in it: a program that does not have the file cannot have its bug. */
+  readonly isPlanted: boolean;
+}
+
+/**
+ * A TypeScript program as one file for plain Node, with everything but esbuild in it. A plant changes one place of the
+ * sources on the way; the sources themselves stay as they are.
+ */
+export async function bundle(entry: string, folder: string, plant: Plant | null = null): Promise<Bundled> {
+  const { build } = await import("esbuild");
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+  const path = join(folder, `${basename(entry, ".ts")}.cjs`);
+  mkdirSync(folder, { recursive: true });
+  const native = join(folder, "native");
+  if (!existsSync(native)) symlinkSync(join(ROOT, "dist/native"), native);
+  const gardener = new Gardener(plant);
+  await build({
+    entryPoints: [join(ROOT, entry)],
+    outfile: path,
+    absWorkingDir: ROOT,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node20",
+    alias: { esbuild: join(ROOT, "node_modules/esbuild/lib/main.js") },
+    external: [join(ROOT, "node_modules/esbuild/lib/main.js"), "vitest"],
+    define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
+    plugins: [gardener.plugin],
+    logLevel: "warning",
+  });
+  return { path, isPlanted: gardener.hasPlanted };
+}
+
+class Gardener {
+  hasPlanted = false;
+  readonly #plant: Plant | null;
+
+  constructor(plant: Plant | null) {
+    this.#plant = plant;
+  }
+
+  get plugin(): Plugin {
+    return {
+      name: "gardener",
+      setup: ({ onLoad }) => {
+        onLoad({ filter: /\.ts$/ }, ({ path }) => {
+          const text = this.#planted(readFileSync(path, "utf8"), relative(ROOT, path).replaceAll("\\", "/"));
+          // A bundle is one module; each source keeps the address it was written with.
+          const contents = text.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href));
+          return { contents, loader: "ts" };
+        });
+      },
+    };
+  }
+
+  #planted(text: string, path: string): string {
+    const plant = this.#plant;
+    if (plant === null || plant.file !== path) return text;
+    if (text.split(plant.from).length !== 2)
+      throw new Error(
+        `plant "${plant.name}": ${path} has its place ${text.split(plant.from).length - 1} times`,
+      );
+    this.hasPlanted = true;
+    return text.replace(plant.from, () => plant.to);
+  }
+}

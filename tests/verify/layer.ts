@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Bundled, bundle } from "./bundle";
+import type { Plant } from "./plants";
+
+/**
+ * One way of looking for broken promises. `npm test` runs it on a fixed, small amount; `npm run verify` for its share
+ * of the time, and at least on the amount that the programme promises.
+ */
+export interface Layer {
+  readonly name: string;
+  /** What is counted: seeds, injection points, operations. */
+  readonly unit: string;
+  /** Units that `npm test` tries. */
+  readonly inTest: number;
+  /** Units that `npm run verify` tries at least, however little time it was given. */
+  readonly inVerify: number;
+  /** Of the time that `npm run verify` has on one core. 0: all there is to try is tried, once. */
+  readonly share: number;
+  /** Counters that have to move: one that stays at zero means that something was never tried. */
+  readonly mustMove: readonly string[];
+  prove(task: Task): Promise<void>;
+}
+
+/** Something that should not have happened, and the command that shows it again. */
+export interface Breakage {
+  readonly what: string;
+  readonly replay: string;
+}
+
+export interface Result {
+  readonly layer: string;
+  readonly unit: string;
+  readonly seed: number;
+  readonly tried: number;
+  readonly counters: Readonly<Record<string, number>>;
+  readonly unmoved: readonly string[];
+  readonly broke: readonly Breakage[];
+  readonly ms: number;
+}
+
+export interface Effort {
+  readonly least: number;
+  /** Goes on until then, in milliseconds from the start. */
+  readonly forMs?: number;
+  readonly seed?: number;
+  /** A bug put into the sources on purpose: the layer must break. */
+  readonly plant?: Plant | null;
+  /** Stops at the first breakage. */
+  readonly untilBroken?: boolean;
+}
+
+/** After this many a layer has made its point. */
+const MOST_BREAKAGES = 20;
+
+/** What a layer is told, and what it reports. */
+export class Task {
+  readonly seed: number;
+  /** A folder of its own, on the default disk, gone afterwards. */
+  readonly scratch: string;
+  readonly plant: Plant | null;
+  readonly broken: Breakage[] = [];
+  readonly counters = new Map<string, number>();
+  tried = 0;
+  readonly #effort: Effort;
+  readonly #startedMs = performance.now();
+
+  constructor(effort: Effort, scratch: string) {
+    this.#effort = effort;
+    this.seed = effort.seed ?? Math.floor(Math.random() * 0x7fffffff);
+    this.plant = effort.plant ?? null;
+    this.scratch = scratch;
+  }
+
+  get passedMs(): number {
+    return performance.now() - this.#startedMs;
+  }
+
+  /** Whether another unit should be tried. */
+  get goesOn(): boolean {
+    if (this.broken.length >= (this.#effort.untilBroken === true ? 1 : MOST_BREAKAGES)) return false;
+    return this.tried < this.#effort.least || this.passedMs < (this.#effort.forMs ?? 0);
+  }
+
+  count(what: string, by = 1): void {
+    this.counters.set(what, (this.counters.get(what) ?? 0) + by);
+  }
+
+  broke(what: string, replay: string): void {
+    this.broken.push({ what, replay });
+  }
+
+  /** A program of the tests as one file that Node runs, with the planted bug if there is one. */
+  bundle(entry: string): Promise<Bundled> {
+    return bundle(entry, this.scratch, this.plant);
+  }
+}
+
+export async function prove(layer: Layer, effort: Effort): Promise<Result> {
+  const scratch = mkdtempSync(join(tmpdir(), `cotenant-${layer.name}-`));
+  try {
+    const task = new Task(effort, scratch);
+    await layer.prove(task);
+    const { seed, tried, broken, counters, passedMs } = task;
+    return {
+      layer: layer.name,
+      unit: layer.unit,
+      seed,
+      tried,
+      counters: Object.fromEntries([...counters].sort()),
+      unmoved: layer.mustMove.filter((name) => (counters.get(name) ?? 0) === 0),
+      broke: broken,
+      ms: passedMs,
+    };
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/** What is wrong with a result, in words; empty when nothing is. */
+export function complaints({ layer, seed, tried, unmoved, broke }: Result): string[] {
+  return [
+    ...broke.map(({ what, replay }) => `${layer}: ${what}\n  again: ${replay}`),
+    ...unmoved.map((name) => `${layer}: never happened: ${name} (seed ${seed})`),
+    ...(tried === 0 ? [`${layer}: nothing was tried`] : []),
+  ];
+}
