@@ -54,6 +54,8 @@ export interface Command {
   readonly words: { readonly min: number; readonly max: number };
   /** Whether own leases that are about to run out are worth a remark afterwards. */
   readonly remindsOfExpiry?: boolean;
+  /** Works also where the configuration is broken. */
+  readonly mendsConfig?: boolean;
   /** A last look at the raw arguments, where the grammar is more than flags and words. */
   prepare?(args: readonly string[]): string[];
   run(context: Context, parsed: Parsed): Promise<Output>;

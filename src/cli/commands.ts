@@ -41,6 +41,18 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "issue create": { summary: "write down work to be done", load: () => import("./commands/issue-create") },
   "issue show": { summary: "one issue, whole", load: () => import("./commands/issue-show") },
   "issue list": { summary: "all issues", load: () => import("./commands/issue-list") },
+  "config show": {
+    summary: "every setting and where it came from",
+    load: () => import("./commands/config-show"),
+  },
+  "config get": { summary: "one setting's value", load: () => import("./commands/config-get") },
+  "config set": { summary: "change a setting", load: () => import("./commands/config-set") },
+  "config reset": { summary: "back to the next source", load: () => import("./commands/config-reset") },
+  "config validate": {
+    summary: "what is wrong in any source",
+    load: () => import("./commands/config-validate"),
+  },
+  trust: { summary: "allow what this repository loosens", load: () => import("./commands/trust") },
   recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },
   gc: { summary: "clear away what has lapsed", load: () => import("./commands/gc") },
   demo: { summary: "eight agents in a scratch repository", load: () => import("./commands/demo") },

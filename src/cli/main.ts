@@ -47,6 +47,7 @@ async function run(name: string, command: Command, parsed: Parsed): Promise<numb
           agentId: parsed.text("agent-id"),
           session: parsed.text("session"),
           allowNetworkFs: parsed.has("allow-network-fs"),
+          despiteConfig: command.mendsConfig === true,
           doing: name,
         },
       );

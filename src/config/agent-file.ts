@@ -5,9 +5,9 @@ import type { Platform } from "../platform/platform";
 import { userConfigDirectory } from "./load";
 import { nearest } from "./nearest";
 import { type ConfigProblem, configError } from "./problem";
-import type { BoolSetting, IntSetting } from "./schema";
+import type { BoolSetting, IntSetting } from "./setting";
 import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
-import { isTable, isWrong, valueFromToml } from "./values";
+import { isTable, isWrong, valueFromToml, type WrongValue } from "./values";
 
 /** `~/.config/cotenant/agent.toml`: who the user of this machine is, and how they like to work. */
 export interface AgentFile {
@@ -22,7 +22,14 @@ export interface AgentFile {
 
 const common = { tighten: "free", meaning: "" } as const;
 const TTL: IntSetting = { ...common, type: "int", min: 1, max: LIMITS.ttlSecs, default: 600 };
-const INTERVAL: IntSetting = { ...common, type: "int", min: 1, max: 86_400, default: 30 };
+const DEFAULT_INTERVAL_SECS = 30;
+const INTERVAL: IntSetting = {
+  ...common,
+  type: "int",
+  min: 1,
+  max: 86_400,
+  default: DEFAULT_INTERVAL_SECS,
+};
 const FLAG: BoolSetting = { ...common, type: "bool", default: false };
 const MAX_DESCRIPTION = 1_000;
 
@@ -50,6 +57,20 @@ const KEYS: Readonly<Record<string, Check>> = {
   "behavior.heartbeat_interval": (raw) => wrap(valueFromToml(INTERVAL, raw)),
 };
 const SECTIONS = ["agent", "behavior"];
+export const AGENT_KEYS: readonly string[] = Object.keys(KEYS);
+
+export function isAgentKey(key: string): boolean {
+  return Object.hasOwn(KEYS, key);
+}
+
+/** A value as somebody typed it. */
+export function checkAgentValue(key: string, text: string): string | number | boolean | WrongValue {
+  const trimmed = text.trim();
+  const raw = /^\d{1,15}$/.test(trimmed) ? BigInt(trimmed) : { true: true, false: false }[trimmed];
+  const isText = key === "agent.id" || key === "agent.created_at" || key === "agent.description";
+  const checked = KEYS[key]!(isText ? text : (raw ?? text));
+  return "wrong" in checked ? checked : (checked.value as string | number | boolean);
+}
 
 function wrap(value: unknown): { value: unknown } | { wrong: string } {
   return isWrong(value) ? { wrong: value.wrong } : { value };
@@ -77,7 +98,7 @@ export async function readAgentFile(question: {
     description: get<string | null>("agent.description", null),
     defaultTtlSecs: get<number | null>("agent.default_ttl_secs", null),
     autoHeartbeat: get("behavior.auto_heartbeat", false),
-    heartbeatIntervalSecs: get("behavior.heartbeat_interval", INTERVAL.default),
+    heartbeatIntervalSecs: get("behavior.heartbeat_interval", DEFAULT_INTERVAL_SECS),
   };
 }
 

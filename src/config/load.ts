@@ -1,9 +1,11 @@
 import type { KeyKind } from "../kernel/keys";
 import type { Policy } from "../kernel/policy";
-import type { Platform } from "../platform/platform";
+import type { Digest, Platform } from "../platform/platform";
 import { type ConfigLayer, type ConfigSource, environmentLayer, fileLayer, flagLayer } from "./layers";
 import { type ConfigProblem, configError } from "./problem";
 import { CONFIG_KEYS, type ConfigKey, type ConfigValue, type ConfigValues, settingOf } from "./schema";
+import { loosens } from "./tighten";
+import { digestOf, NO_TRUST, subjectOf, type Trust, trusts } from "./trust";
 
 export interface ConfigQuestion {
   readonly platform: Platform;
@@ -16,11 +18,23 @@ export interface ConfigQuestion {
   readonly flags?: Readonly<Record<string, unknown>>;
   /** `/etc/cotenant` unless a test says otherwise. */
   readonly systemDirectory?: string;
+  /** What this clone allows its repository's file to loosen. Default: nothing. */
+  readonly trust?: Trust;
 }
 
 export interface ConfigOrigin {
   readonly source: ConfigSource;
   /** A file's path, a variable's name, "command line" or "default". */
+  readonly place: string;
+  readonly line: number | null;
+}
+
+/** What the repository's file sets and nobody of this clone has allowed. It does not count. */
+export interface Untrusted {
+  readonly key: ConfigKey;
+  readonly value: ConfigValue;
+  /** What counts instead, as far as this file is concerned. */
+  readonly instead: ConfigValue;
   readonly place: string;
   readonly line: number | null;
 }
@@ -32,6 +46,7 @@ export interface Config {
   origin(key: ConfigKey): ConfigOrigin;
   /** What each source says, the strongest first, for `config show-hierarchy` and for trust. */
   readonly layers: readonly ConfigLayer[];
+  readonly untrusted: readonly Untrusted[];
 }
 
 /** The configuration in effect, or `E_CONFIG` with everything that is wrong in any source. */
@@ -48,7 +63,31 @@ export async function inspectConfig(
   const { platform, env, flags } = question;
   const layers = [flagLayer(flags ?? {}), environmentLayer(env)];
   for (const { source, file } of configFiles(question)) layers.push(await fileLayer(platform, source, file));
-  return { config: merge(layers), problems: layers.flatMap((layer) => layer.problems) };
+  const { counting, untrusted } = withoutUntrusted(layers, question.trust ?? NO_TRUST, platform.digest);
+  const problems = layers.flatMap((layer) => layer.problems);
+  return { config: { ...merge(counting), layers, untrusted }, problems };
+}
+
+/** The layers with everything taken out of the repository's file that loosens a rule and is not trusted. */
+function withoutUntrusted(
+  layers: readonly ConfigLayer[],
+  trust: Trust,
+  digest: Digest,
+): { counting: readonly ConfigLayer[]; untrusted: readonly Untrusted[] } {
+  const at = layers.findIndex(({ source }) => source === "worktree");
+  const committed = layers[at];
+  if (committed === undefined || committed.entries.size === 0) return { counting: layers, untrusted: [] };
+  const below = merge(layers.slice(at + 1)).values;
+  const whole = merge(layers.slice(at)).values;
+  const untrusted: Untrusted[] = [];
+  for (const [key, { value, place, line }] of committed.entries) {
+    if (!loosens(key, below[key], whole[key])) continue;
+    if (trusts(trust, subjectOf(key), digestOf(digest, value))) continue;
+    untrusted.push({ key, value, instead: below[key], place, line });
+  }
+  const entries = new Map(committed.entries);
+  for (const { key } of untrusted) entries.delete(key);
+  return { counting: layers.with(at, { ...committed, entries }), untrusted };
 }
 
 /** The files that count, the strongest first, whether they exist or not. */
@@ -73,7 +112,7 @@ export function userConfigDirectory({ env, home }: Pick<ConfigQuestion, "env" | 
   return home === null || home === "" ? null : `${home}/.config/cotenant`;
 }
 
-function merge(layers: readonly ConfigLayer[]): Config {
+function merge(layers: readonly ConfigLayer[]): Omit<Config, "layers" | "untrusted"> {
   const values: Partial<Record<ConfigKey, ConfigValue>> = {};
   const origins = new Map<ConfigKey, ConfigOrigin>();
   for (const key of CONFIG_KEYS) {
@@ -87,15 +126,15 @@ function merge(layers: readonly ConfigLayer[]): Config {
     const { value, place, line } = first.entries.get(key)!;
     origins.set(key, { source: first.source, place, line });
     // A table that names only one type of agent must not lift the limits of the others.
-    const below = setters.map((layer) => layer.entries.get(key)!.value as Record<string, number>);
-    values[key] = setting.type === "ints" ? Object.assign({}, setting.default, ...below.reverse()) : value;
+    const isTable = setting.type === "ints" || setting.type === "lists";
+    const tables = () => setters.map((layer) => layer.entries.get(key)!.value as object).reverse();
+    values[key] = isTable ? Object.assign({}, setting.default, ...tables()) : value;
   }
   const whole = values as unknown as ConfigValues;
   return {
     values: whole,
     policy: policyOf(whole),
     origin: (key) => origins.get(key) ?? { source: "default", place: "default", line: null },
-    layers,
   };
 }
 

@@ -1,5 +1,13 @@
-import { CONFIG_KEYS, CONFIG_SECTIONS, nameInSection, type Setting, sectionOf, settingOf } from "./schema";
-import { describeValue } from "./values";
+import {
+  CONFIG_KEYS,
+  CONFIG_SECTIONS,
+  type ConfigValue,
+  nameInSection,
+  sectionOf,
+  settingOf,
+} from "./schema";
+import type { Setting } from "./setting";
+import { describeValue, tomlOf } from "./values";
 
 const INTRODUCTION = `# cotenant's configuration for this repository.
 #
@@ -20,8 +28,14 @@ export function configTemplate(): string {
 }
 
 function entry(name: string, setting: Setting): string {
-  const value = setting.type === "string" && setting.default === null ? setting.example : setting.default;
-  return `${comment(setting.meaning + choice(setting))}# ${name} = ${toml(value)}\n`;
+  return `${comment(setting.meaning + choice(setting))}# ${name} = ${tomlOf(shown(setting))}\n`;
+}
+
+/** The default; where there is none, what one could write. */
+function shown(setting: Setting): ConfigValue {
+  if (setting.default !== null) return setting.default;
+  if (setting.type === "string") return setting.example;
+  return setting.type === "int" ? setting.max : null;
 }
 
 /** What else it could be, where that says more than the default does. */
@@ -44,15 +58,4 @@ function comment(text: string): string {
     line += ` ${word}`;
   }
   return `${lines}${line}\n`;
-}
-
-/** Only what the schema can hold; JSON's strings are TOML's basic strings. */
-function toml(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(toml).join(", ")}]`;
-  if (typeof value === "object" && value !== null) {
-    return `{ ${Object.entries(value)
-      .map(([name, entry]) => `${name} = ${toml(entry)}`)
-      .join(", ")} }`;
-  }
-  return JSON.stringify(value);
 }

@@ -1,4 +1,5 @@
 import { type ConfigKey, type ConfigValue, settingOf } from "./schema";
+import { sameValue } from "./values";
 
 /**
  * Whether changing a key from `base` to `wanted` could allow something that was not allowed. A committed
@@ -10,7 +11,8 @@ export function loosens(key: ConfigKey, base: ConfigValue, wanted: ConfigValue):
     case "free":
       return false;
     case "trusted":
-      return base !== wanted;
+    case "command":
+      return !sameValue(base, wanted);
     case "on":
       return base === true && wanted === false;
     case "off":
@@ -19,6 +21,8 @@ export function loosens(key: ConfigKey, base: ConfigValue, wanted: ConfigValue):
       return setting.type !== "enum" || place(setting.values, wanted) < place(setting.values, base);
     case "subset":
       return (wanted as readonly string[]).some((entry) => !(base as readonly string[]).includes(entry));
+    case "superset":
+      return (base as readonly string[]).some((entry) => !(wanted as readonly string[]).includes(entry));
     case "lower":
       return exceeds(wanted, base);
     case "higher":

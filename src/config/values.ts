@@ -1,6 +1,7 @@
 import { printable } from "../kernel/ids";
 import { nearest } from "./nearest";
-import type { ConfigValue, IntsSetting, Setting } from "./schema";
+import type { ConfigValue } from "./schema";
+import type { IntsSetting, ListsSetting, Setting } from "./setting";
 
 /** What is wrong with a value, to be read after its key: "must be …". */
 export interface WrongValue {
@@ -13,6 +14,8 @@ export function isWrong(value: unknown): value is WrongValue {
 }
 
 const MAX_ENTRIES = 1_000;
+/** Not `__proto__`, which is no name of its own. */
+const LIST_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 /** A value as a TOML parser gives it; whole numbers come as bigints, so that 600.0 is not one. */
 export function valueFromToml(setting: Setting, raw: unknown): ConfigValue | WrongValue {
@@ -29,10 +32,15 @@ export function valueFromToml(setting: Setting, raw: unknown): ConfigValue | Wro
       return Array.isArray(raw) ? entries(setting, raw) : expected(setting, raw);
     case "ints":
       return isTable(raw) ? table(setting, Object.entries(raw)) : expected(setting, raw);
+    case "lists":
+      return isTable(raw) ? lists(setting, raw) : expected(setting, raw);
   }
 }
 
-/** A value from an environment variable or a flag. Lists are separated by commas, tables are `name=number`. */
+/**
+ * A value from an environment variable or a flag. Lists are separated by commas, tables are
+ * `name=number`, tables of lists `name=one:two`.
+ */
 export function valueFromText(setting: Setting, text: string): ConfigValue | WrongValue {
   const trimmed = text.trim();
   switch (setting.type) {
@@ -50,6 +58,13 @@ export function valueFromText(setting: Setting, text: string): ConfigValue | Wro
         return [name, /^\d{1,15}$/.test(number) ? BigInt(number) : number];
       });
       return table(setting, pairs);
+    }
+    case "lists": {
+      const pairs = splitList(trimmed).map((entry): [string, unknown] => {
+        const at = entry.indexOf("=");
+        return [entry.slice(0, Math.max(at, 0)).trim(), entry.slice(at + 1).split(":")];
+      });
+      return lists(setting, Object.fromEntries(pairs));
     }
     default:
       return valueFromToml(setting, trimmed);
@@ -71,7 +86,32 @@ export function describeValue(setting: Setting): string {
       return `a list, each entry ${setting.entry}`;
     case "ints":
       return `a table of whole numbers from ${setting.min} to ${setting.max}, for ${setting.names.join(", ")}`;
+    case "lists":
+      return `a table of lists, each entry ${setting.entry}`;
   }
+}
+
+/** As it is written in a file. Only what the schema can hold; JSON's strings are TOML's basic strings. */
+export function tomlOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(tomlOf).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const pairs = Object.entries(value).map(([name, entry]) => `${tomlKey(name)} = ${tomlOf(entry)}`);
+  return pairs.length === 0 ? "{}" : `{ ${pairs.join(", ")} }`;
+}
+
+function tomlKey(name: string): string {
+  return /^[A-Za-z0-9_-]+$/.test(name) ? name : JSON.stringify(name);
+}
+
+/** Whether two values are the same; the order of a table's entries says nothing, that of a list's does. */
+export function sameValue(a: ConfigValue, b: ConfigValue): boolean {
+  return canonicalValue(a) === canonicalValue(b);
+}
+
+/** The same text for the same value. */
+export function canonicalValue(value: ConfigValue): string {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return JSON.stringify(value);
+  return JSON.stringify(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function inRange(raw: bigint, setting: { min: number; max: number }): number | WrongValue {
@@ -120,6 +160,22 @@ function table(
       return { wrong: `has ${name} = ${show(raw)}, which is not ${range}` };
     }
     result[name] = value;
+  }
+  return result;
+}
+
+function lists(
+  setting: ListsSetting,
+  raw: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, readonly string[]>> | WrongValue {
+  const result: Record<string, readonly string[]> = {};
+  for (const [name, list] of Object.entries(raw)) {
+    if (!LIST_NAME.test(name))
+      return { wrong: `has the entry "${printable(name, 60)}", which is not a short name` };
+    const checked = Array.isArray(list) ? entries(setting, list) : null;
+    if (checked === null) return { wrong: `has ${name} = ${show(list)}, which is not a list` };
+    if (isWrong(checked)) return { wrong: `${name} ${checked.wrong}` };
+    result[name] = checked;
   }
   return result;
 }

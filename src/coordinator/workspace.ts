@@ -1,5 +1,6 @@
 import { readAgentFile } from "../config/agent-file";
-import { type Config, loadConfig } from "../config/load";
+import { type Config, inspectConfig, loadConfig } from "../config/load";
+import { readTrust, type Trust } from "../config/trust";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { type AgentIdentity, resolveAgent } from "../identity/agent";
 import { currentBranch } from "../identity/branch";
@@ -31,6 +32,8 @@ export interface WorkspaceFlags {
   readonly allowNetworkFs?: boolean | undefined;
   /** Configuration overrides of this one call, by key. */
   readonly config?: Readonly<Record<string, unknown>>;
+  /** For commands that mend the configuration: what is wrong in it is left out. */
+  readonly despiteConfig?: boolean;
   /** What the process is doing, for whoever finds it holding the store's mutex. */
   readonly doing?: string;
 }
@@ -69,8 +72,12 @@ export class Workspace {
     const { platform, env, cwd, git, home } = surroundings;
     const repository = await findRepository(platform, cwd, env, git);
     const { worktreeRoot } = repository;
-    const config = await loadConfig({ platform, env, home, worktreeRoot, flags: flags.config ?? {} });
+    const trust = await readTrust(platform, repository.controlDir);
+    const question = { platform, env, home, worktreeRoot, trust, flags: flags.config ?? {} };
+    const config =
+      flags.despiteConfig === true ? (await inspectConfig(question)).config : await loadConfig(question);
     const workspace = new Workspace(surroundings, repository, config, flags);
+    workspace.warnings.push(...trustWarnings(config, trust));
     await workspace.#refuseNetworkFileSystem();
     return workspace;
   }
@@ -140,4 +147,12 @@ export class Workspace {
       },
     );
   }
+}
+
+function trustWarnings({ untrusted }: Config, { problem }: Trust): string[] {
+  const [first] = untrusted;
+  const lines = problem === null ? [] : [problem];
+  if (first === undefined) return lines;
+  const keys = untrusted.map(({ key }) => key).join(", ");
+  return [...lines, `${first.place} loosens ${keys}: not honoured until a person runs 'cotenant trust'`];
 }

@@ -2,6 +2,7 @@ import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { parseWorktreeId, type WorktreeId } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import type { Files, Platform } from "../platform/platform";
+import { replaceFile } from "../platform/replace-file";
 import { decode, joinPath } from "./path-text";
 
 /** The data plane's directory in every worktree. */
@@ -11,7 +12,7 @@ const SCHEMA_VERSION = 1;
 const MAX_BYTES = 64 * 1024;
 
 /** What a worktree must never commit. `init` has these lines in the `.gitignore` it writes, too. */
-export const IGNORED_IN_DATA_DIRECTORY = [`/${NAME}*`] as const;
+export const IGNORED_IN_DATA_DIRECTORY = [`/${NAME}*`, "*.new-*"] as const;
 /** Ignores itself as well; `init` replaces a file with exactly this text by one that is to be committed. */
 export const PROVISIONAL_GITIGNORE = [
   "# Made by cotenant before 'cotenant init': keeps this worktree's own files out of 'git status'.",
@@ -91,10 +92,9 @@ function newer(path: string, version: number): CotenantError {
 
 /** Whole or not at all: written beside, synced, renamed, and the directory synced. */
 export async function writeWorktreeFile(platform: Platform, identity: WorktreeIdentity): Promise<void> {
-  const { files } = platform;
   const path = worktreeFilePath(identity.root);
   try {
-    const modes = await prepareDirectory(platform, identity.root);
+    const modes = await prepareDataDirectory(platform, identity.root);
     const record = {
       schema_version: SCHEMA_VERSION,
       worktree_id: identity.worktreeId,
@@ -104,7 +104,6 @@ export async function writeWorktreeFile(platform: Platform, identity: WorktreeId
       ...(identity.relocatedAt === null ? {} : { relocated_at: identity.relocatedAt }),
     };
     await replaceFile(platform, path, `${JSON.stringify(record, null, 2)}\n`, modes.file);
-    await files.syncDirectory(joinPath(identity.root, DATA_DIRECTORY));
   } catch (error) {
     throw fileFailure(error, "writing the worktree's identity", path);
   }
@@ -130,8 +129,8 @@ interface Modes {
   readonly file: number;
 }
 
-/** Files of the data plane are as open as the worktree they are in. */
-async function prepareDirectory(platform: Platform, root: string): Promise<Modes> {
+/** Makes `.cotenant/` where it is missing, never through a link. Its files are as open as the worktree they are in. */
+export async function prepareDataDirectory(platform: Platform, root: string): Promise<Modes> {
   const { files } = platform;
   const rootMode = ((await files.stat(root))?.mode ?? 0o700) & 0o777;
   const modes = { directory: rootMode | 0o700, file: (rootMode & 0o666) | 0o600 };
@@ -150,24 +149,4 @@ async function prepareDirectory(platform: Platform, root: string): Promise<Modes
     await replaceFile(platform, gitignore, PROVISIONAL_GITIGNORE, modes.file);
   }
   return modes;
-}
-
-async function replaceFile(platform: Platform, path: string, text: string, mode: number): Promise<void> {
-  const { files } = platform;
-  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const temporary = joinPath(path.slice(0, path.lastIndexOf("/")), `${NAME}.new-${suffix}`);
-  const data = new TextEncoder().encode(text);
-  const fd = await files.open(temporary, "create", mode);
-  try {
-    try {
-      for (let done = 0; done < data.length; ) done += await files.writeAt(fd, data.subarray(done), done);
-      await files.sync(fd);
-    } finally {
-      await files.close(fd);
-    }
-    await files.rename(temporary, path);
-  } catch (error) {
-    await files.unlink(temporary);
-    throw error;
-  }
 }

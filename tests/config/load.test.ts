@@ -104,9 +104,9 @@ describe("sources", () => {
   it("set every key, in TOML, in the environment and as a flag", async () => {
     for (const key of CONFIG_KEYS) {
       const { text, toml, value } = otherValue(key);
-      write(FILES.worktree, `[${key.split(".")[0]}]\n${key.split(".")[1]} = ${toml}\n`);
+      write(FILES.user, `[${key.split(".")[0]}]\n${key.split(".")[1]} = ${toml}\n`);
       expect((await load()).values[key], key).toEqual(value);
-      fs.rmSync(FILES.worktree);
+      fs.rmSync(FILES.user);
       expect((await load({ env: { [variableOf(key)]: text } })).values[key], key).toEqual(value);
       expect((await load({ flags: { [key]: text } })).values[key], key).toEqual(value);
       expect((await load({ flags: { [key]: value } })).values[key], key).toEqual(value);
@@ -130,9 +130,9 @@ describe("sources", () => {
         return { text: ` ${value} `, toml: `"${value}"`, value };
       }
       case "string":
-        return { text: "trunk", toml: '"trunk"', value: "trunk" };
+        return { text: setting.example, toml: JSON.stringify(setting.example), value: setting.example };
       case "strings": {
-        const value = [setting.default[0]!];
+        const value = [setting.default[0] ?? "trunk"];
         return { text: ` ${value[0]} , ${value[0]}`, toml: JSON.stringify(value), value };
       }
       case "ints":
@@ -141,14 +141,20 @@ describe("sources", () => {
           toml: "{ human = 5, agent = 6 }",
           value: { ...setting.default, human: 5, agent: 6 },
         };
+      case "lists":
+        return {
+          text: "docs=docs/:README.md",
+          toml: '{ docs = ["docs/", "README.md"] }',
+          value: { ...setting.default, docs: ["docs/", "README.md"] },
+        };
     }
   }
 
   it("override a table entry by entry, so that naming one limit lifts no other", async () => {
     write(FILES.system, "[policy.max_ttl_secs]\nci = 100\nhuman = 200\n");
-    write(FILES.worktree, "[policy]\nmax_ttl_secs = { human = 300 }\n");
+    write(FILES.worktree, "[policy]\nmax_ttl_secs = { human = 150 }\n");
     const { policy } = await load({ env: { COTENANT_POLICY_MAX_TTL_SECS: "admin=1" } });
-    expect(policy.maxTtlSecs).toEqual({ agent: 86_400, ci: 100, human: 300, admin: 1 });
+    expect(policy.maxTtlSecs).toEqual({ agent: 86_400, ci: 100, human: 150, admin: 1 });
   });
 
   it("understand an empty list and ignore other empty variables", async () => {

@@ -4,7 +4,9 @@ import { IGNORED_IN_DATA_DIRECTORY, PROVISIONAL_GITIGNORE } from "../../identity
 import { printable } from "../../kernel/ids";
 import { requireRecentGit } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
+import { replaceFile } from "../../platform/replace-file";
 import type { Command } from "../command";
+import { addTrust } from "../trusting";
 
 const MODES = ["off", "warn", "strict"];
 const ATTRIBUTES = ["*.jsonl merge=union"];
@@ -55,6 +57,8 @@ export const command: Command = {
     }
     const { identity } = await workspace.worktree("write");
     await workspace.store.prepare();
+    if (enforce !== undefined && made.includes(".cotenant/config.toml"))
+      await addTrust(workspace, [{ key: "worktree.enforce_leases", value: enforce }], "init");
     if (parsed.has("allow-network-fs"))
       await writeIfMissing(platform, workspace.store.layout.allowNetwork, "");
     const text = [
@@ -86,7 +90,7 @@ function template(enforce: string | undefined): string {
 
 async function writeIfMissing(platform: Platform, path: string, content: string): Promise<boolean> {
   if ((await platform.files.stat(path)) !== null) return false;
-  await write(platform, path, content);
+  await replaceFile(platform, path, content, 0o644);
   return true;
 }
 
@@ -102,29 +106,7 @@ async function addLines(
   const before = found === provisional ? "" : found;
   const missing = lines.filter((line) => !before.split(/\r?\n/).includes(line));
   if (missing.length === 0 && found === before) return false;
-  await write(
-    platform,
-    path,
-    `${before}${before === "" || before.endsWith("\n") ? "" : "\n"}${missing.map((line) => `${line}\n`).join("")}`,
-  );
+  const whole = `${before}${before === "" || before.endsWith("\n") ? "" : "\n"}${missing.map((line) => `${line}\n`).join("")}`;
+  await replaceFile(platform, path, whole, 0o644);
   return true;
-}
-
-async function write(platform: Platform, path: string, content: string): Promise<void> {
-  const { files } = platform;
-  const bytes = new TextEncoder().encode(content);
-  await files.unlink(`${path}.new`);
-  const fd = await files.open(`${path}.new`, "create", 0o644);
-  try {
-    try {
-      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-      await files.sync(fd);
-    } finally {
-      await files.close(fd);
-    }
-    await files.rename(`${path}.new`, path);
-  } catch (error) {
-    await files.unlink(`${path}.new`);
-    throw error;
-  }
 }

@@ -1,0 +1,24 @@
+import type { Command } from "../command";
+import { changeFile, survey, targetOf } from "../configuring";
+import { asConfigWriter, GLOBAL } from "./config-set";
+
+export const command: Command = {
+  usage: "config reset [--global] <key>",
+  about: "Takes one setting out of the file, so that the next source or the default decides again.",
+  flags: GLOBAL,
+  examples: ["cotenant config reset coordination.default_ttl_secs"],
+  words: { min: 1, max: 1 },
+  mendsConfig: true,
+  async run(context, parsed) {
+    const surveyed = await survey();
+    const [name] = parsed.words as [string];
+    const target = targetOf(surveyed, name, parsed.has("global"));
+    const changed = await asConfigWriter(context, target, parsed.has("global"), () =>
+      changeFile(surveyed, target, null),
+    );
+    const text = changed
+      ? `${name} is no longer set in ${target.file}`
+      : `${name} was not set in ${target.file}`;
+    return { data: { key: name, file: target.file, changed }, text: context.quiet ? "" : text };
+  },
+};

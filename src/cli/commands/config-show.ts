@@ -1,0 +1,72 @@
+import type { Config } from "../../config/load";
+import {
+  CONFIG_KEYS,
+  CONFIG_SECTIONS,
+  type ConfigKey,
+  isConfigKey,
+  sectionOf,
+  settingOf,
+} from "../../config/schema";
+import { tomlOf } from "../../config/values";
+import type { Command } from "../command";
+import { knownKey, survey } from "../configuring";
+import { columns, paint } from "../render";
+
+export const command: Command = {
+  usage: "config show [<section>|<key>] [--changed]",
+  about:
+    "Shows every setting, what it is, and where it came from: a flag, the environment, this repository's\n.cotenant/config.toml, your own config.toml, the machine's, or the default.",
+  flags: { changed: { meaning: "only what is not the default" } },
+  examples: ["cotenant config show", "cotenant config show coordination --changed"],
+  words: { min: 0, max: 1 },
+  async run(context, parsed) {
+    const { config, problems } = await survey();
+    const rows = selected(parsed.words[0])
+      .map((key) => ({ key, ...settingJson(config, key) }))
+      .filter(({ source }) => !parsed.has("changed") || source !== "default");
+    const { terminal } = context;
+    const table = columns(
+      terminal,
+      ["KEY", "VALUE", "FROM"],
+      rows.map(({ key, value, place, line }) => [
+        key,
+        value === null ? "(not set)" : tomlOf(value),
+        line === null ? place : `${place}:${line}`,
+      ]),
+    );
+    const remarks = [
+      ...problems.map(
+        ({ place, line, message }) => `${line === null ? place : `${place}:${line}`}: ${message}`,
+      ),
+      ...config.untrusted.map(
+        ({ key, place, line }) =>
+          `${place}:${line ?? "?"} loosens ${key}: not honoured; see 'cotenant trust'`,
+      ),
+    ].map((text) => paint(terminal, "yellow", text));
+    return {
+      data: { settings: rows, untrusted: untrustedJson(config), problems },
+      text: [rows.length === 0 ? "everything is at its default" : table, ...remarks].join("\n"),
+    };
+  },
+};
+
+function selected(word: string | undefined): readonly ConfigKey[] {
+  if (word === undefined) return CONFIG_KEYS;
+  if (CONFIG_SECTIONS.includes(word)) return CONFIG_KEYS.filter((key) => sectionOf(key) === word);
+  return [isConfigKey(word) ? word : knownKey(word)];
+}
+
+export function settingJson(config: Config, key: ConfigKey) {
+  const { source, place, line } = config.origin(key);
+  return { value: config.values[key], source, place, line, default: settingOf(key).default };
+}
+
+export function untrustedJson(config: Config) {
+  return config.untrusted.map(({ key, value, instead, place, line }) => ({
+    key,
+    value,
+    instead,
+    place,
+    line,
+  }));
+}

@@ -1,0 +1,40 @@
+import type { ConfigKey, ConfigValue } from "../config/schema";
+import { digestOf, readTrust, subjectOf, type Trusted, writeTrust } from "../config/trust";
+import type { Workspace } from "../coordinator/workspace";
+import { agentType } from "../kernel/ids";
+import type { Surveyed } from "./configuring";
+
+/** Trust is a person's to give, or a machine's that persons set up; an agent could be talked into it. */
+export async function mayTrust(workspace: Workspace): Promise<boolean> {
+  return agentType((await workspace.agent()).agentId) !== "agent";
+}
+
+/** Trusts what the repository's file says of these keys now. Empty when the caller may not. */
+export async function trustKeys(
+  workspace: Workspace,
+  { config }: Surveyed,
+  keys: readonly ConfigKey[],
+): Promise<readonly Trusted[]> {
+  if (!(await mayTrust(workspace))) return [];
+  const wanted = config.untrusted.filter(({ key }) => keys.includes(key));
+  return addTrust(workspace, wanted, (await workspace.agent()).agentId);
+}
+
+export async function addTrust(
+  workspace: Workspace,
+  wanted: readonly { readonly key: ConfigKey; readonly value: ConfigValue }[],
+  trustedBy: string,
+): Promise<readonly Trusted[]> {
+  const { platform } = workspace.surroundings;
+  const { controlDir } = workspace.repository;
+  const trustedAt = new Date(platform.clock.wallMs()).toISOString();
+  const { entries } = await readTrust(platform, controlDir);
+  const added = wanted
+    .map(({ key, value }) => ({ subject: subjectOf(key), digest: digestOf(platform.digest, value) }))
+    .filter(({ subject, digest }) => !entries.some((e) => e.subject === subject && e.digest === digest))
+    .map((entry) => ({ ...entry, trustedAt, trustedBy }));
+  if (added.length === 0) return [];
+  await workspace.store.prepare();
+  await writeTrust(platform, controlDir, [...entries, ...added]);
+  return added;
+}

@@ -1,0 +1,136 @@
+import { BRANCH, LINE, type Settings } from "../setting";
+
+/** Worktrees, issues, Git hooks, publishing. */
+export const WORK = {
+  "worktree.mode": {
+    type: "enum",
+    values: ["off", "auto", "on"],
+    default: "auto",
+    tighten: "later",
+    meaning:
+      "auto: use what Git says about worktrees; on: fail outside one; off: treat all as one directory.",
+  },
+  "worktree.enforce_leases": {
+    type: "enum",
+    values: ["off", "warn", "strict"],
+    default: "strict",
+    tighten: "later",
+    meaning:
+      "Changing an issue without its lease. strict: refused; warn: allowed with a warning; off: allowed.",
+  },
+  "global_operations.require_main_history": {
+    type: "bool",
+    default: true,
+    tighten: "on",
+    meaning: "Changing configuration, types or gates needs the main branch's tip in the current history.",
+  },
+  "global_operations.allowed_branches": {
+    type: "strings",
+    pattern: BRANCH,
+    entry: "a branch name",
+    default: ["main", "develop"],
+    tighten: "subset",
+    meaning: "Branches on which configuration, types and gates may be changed.",
+  },
+  "global_operations.main_branch": {
+    type: "string",
+    pattern: BRANCH,
+    default: null,
+    example: "main",
+    tighten: "trusted",
+    meaning: "The main branch. Not set: the remote's HEAD, else main.",
+  },
+  "worktree.copy": {
+    type: "strings",
+    pattern: LINE,
+    entry: "a path or a pattern of paths",
+    default: [],
+    tighten: "trusted",
+    meaning: "Ignored files that a new worktree gets from the main one, such as .env.",
+  },
+  "worktree.setup": {
+    type: "string",
+    pattern: LINE,
+    default: null,
+    example: "npm ci",
+    tighten: "command",
+    meaning: "What to run in a new worktree.",
+  },
+  "enforce.push": {
+    type: "enum",
+    values: ["at_commit", "still_held"],
+    default: "at_commit",
+    tighten: "later",
+    meaning:
+      "at_commit: a guarded change needs its lease when it is committed; still_held: also when it is pushed.",
+  },
+  "enforce.deadline_secs": {
+    type: "int",
+    min: 1,
+    max: 600,
+    default: 5,
+    tighten: "free",
+    meaning: "A Git hook gives up after this and answers as enforce.on_failure says.",
+  },
+  "enforce.on_failure": {
+    type: "enum",
+    values: ["open", "closed"],
+    default: "open",
+    tighten: "later",
+    meaning: "A Git hook that cannot decide. open: lets the commit or push through; closed: refuses it.",
+  },
+  "publish.require_leases": {
+    type: "bool",
+    default: true,
+    tighten: "on",
+    meaning: "Publishing a path needs a lease that covers it.",
+  },
+  "publish.protected": {
+    type: "strings",
+    pattern: BRANCH,
+    entry: "a branch name",
+    default: [],
+    tighten: "superset",
+    meaning: "Branches besides main and master that nobody publishes to.",
+  },
+  "publish.forbidden_paths": {
+    type: "strings",
+    pattern: LINE,
+    entry: "a path or a pattern of paths",
+    default: [],
+    tighten: "superset",
+    meaning: "Paths besides .env* that are never published.",
+  },
+  "publish.hot_resources": {
+    type: "lists",
+    pattern: LINE,
+    entry: "a path",
+    default: {
+      "lock-files": [
+        "package-lock.json",
+        "pnpm-lock.yaml",
+        "yarn.lock",
+        "Cargo.lock",
+        "go.sum",
+        "poetry.lock",
+      ],
+      workflows: [".github/workflows/"],
+    },
+    tighten: "trusted",
+    meaning: "Names for paths that many want at once: leasing the name leases the paths.",
+  },
+  "publish.checks": {
+    type: "strings",
+    pattern: LINE,
+    entry: "a command",
+    default: [],
+    tighten: "command",
+    meaning: "What to run before something is published, because Git's own hooks do not run then.",
+  },
+  "publish.unfenced_remote": {
+    type: "bool",
+    default: false,
+    tighten: "off",
+    meaning: "Push also where the remote cannot check the claim in the same step.",
+  },
+} as const satisfies Settings;

@@ -1,0 +1,98 @@
+/**
+ * Which way a value becomes stricter. A committed file may tighten what the clone's owner has set; whatever
+ * loosens it needs trust.
+ *
+ * - `lower`, `higher`: numbers, or every number of a table
+ * - `later`: the values are listed from the loosest to the strictest
+ * - `on`, `off`: that truth value is the strict one
+ * - `subset`, `superset`: fewer entries are stricter, or more
+ * - `command`: it names a command to run
+ * - `trusted`: every change may loosen something
+ * - `free`: it is about comfort or speed, not about rules
+ */
+export type Tighten =
+  | "lower"
+  | "higher"
+  | "later"
+  | "on"
+  | "off"
+  | "subset"
+  | "superset"
+  | "command"
+  | "trusted"
+  | "free";
+
+interface Common {
+  readonly meaning: string;
+  readonly tighten: Tighten;
+}
+
+export interface IntSetting extends Common {
+  readonly type: "int";
+  readonly min: number;
+  readonly max: number;
+  /** Null: no limit, or whatever the meaning says. */
+  readonly default: number | null;
+}
+
+export interface BoolSetting extends Common {
+  readonly type: "bool";
+  readonly default: boolean;
+  /** The seed documents have a switch for it; here there is no other way. */
+  readonly only?: true;
+}
+
+export interface EnumSetting extends Common {
+  readonly type: "enum";
+  readonly values: readonly string[];
+  readonly default: string;
+}
+
+export interface StringSetting extends Common {
+  readonly type: "string";
+  readonly pattern: RegExp;
+  readonly default: string | null;
+  /** For the commented template, where there is no default to show. */
+  readonly example: string;
+}
+
+export interface StringsSetting extends Common {
+  readonly type: "strings";
+  readonly pattern: RegExp;
+  /** What an entry must be, for the error message. */
+  readonly entry: string;
+  readonly default: readonly string[];
+}
+
+/** A table of whole numbers. Every entry is a value of its own: an upper source overrides entry by entry. */
+export interface IntsSetting extends Common {
+  readonly type: "ints";
+  readonly names: readonly string[];
+  readonly min: number;
+  readonly max: number;
+  readonly default: Readonly<Record<string, number>>;
+}
+
+/** A table of lists of text, such as names for groups of paths. */
+export interface ListsSetting extends Common {
+  readonly type: "lists";
+  readonly pattern: RegExp;
+  readonly entry: string;
+  readonly default: Readonly<Record<string, readonly string[]>>;
+}
+
+export type Setting =
+  | IntSetting
+  | BoolSetting
+  | EnumSetting
+  | StringSetting
+  | StringsSetting
+  | IntsSetting
+  | ListsSetting;
+
+export type Settings = Readonly<Record<string, Setting>>;
+
+export const DAY_SECS = 86_400;
+export const BRANCH = /^(?!-)[^\x00-\x20\x7f~^:?*[\\]{1,250}$/;
+/** One line of printable text, for commands, paths and patterns of paths. */
+export const LINE = /^[^\x00-\x1f\x7f]{1,4096}$/;

@@ -1,0 +1,181 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { openRepository } from "../../src/index";
+import { PROGRAM, run } from "../support/program";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+let repo: TestRepo;
+let home: string;
+beforeEach(() => {
+  repo = TestRepo.make();
+  home = scratch();
+});
+
+const file = () => path.join(repo.root, ".cotenant/config.toml");
+const cotenant = (agent: string, ...args: string[]) =>
+  run([PROGRAM, ...args], {
+    cwd: repo.root,
+    env: { COTENANT_AGENT_ID: agent, HOME: home, XDG_CONFIG_HOME: undefined },
+  });
+const ask = async (agent: string, ...args: string[]) => (await cotenant(agent, ...args, "--json")).json;
+
+interface Setting {
+  readonly key: string;
+  readonly value: unknown;
+  readonly source: string;
+  readonly place: string;
+}
+const shown = async (...args: string[]) =>
+  (await ask("agent:a", "config", "show", ...args)).data!["settings"] as readonly Setting[];
+
+describe("config", () => {
+  it("sets, shows with its origin, gets and resets", async () => {
+    await cotenant("agent:a", "init");
+    const before = fs.readFileSync(file(), "utf8");
+    expect((await cotenant("agent:a", "config", "set", "coordination.default_ttl_secs", "300")).status).toBe(
+      0,
+    );
+    expect(await shown("--changed")).toMatchObject([
+      {
+        key: "coordination.default_ttl_secs",
+        value: 300,
+        source: "worktree",
+        place: fs.realpathSync(file()),
+      },
+    ]);
+    expect((await cotenant("agent:a", "config", "get", "coordination.default_ttl_secs")).stdout).toBe(
+      "300\n",
+    );
+    expect((await cotenant("agent:a", "config", "validate")).stdout).toContain("valid: ");
+    expect((await ask("agent:a", "lock", "acquire", "x")).data!.lease.ttl_secs).toBe(300);
+    await cotenant("agent:a", "config", "reset", "coordination.default_ttl_secs");
+    expect(fs.readFileSync(file(), "utf8")).toBe(before);
+    expect(await shown("--changed")).toEqual([]);
+  });
+
+  it("keeps what is one's own in one's own files", async () => {
+    await cotenant("agent:a", "config", "set", "--global", "agent.id", "agent:alice");
+    await cotenant("agent:a", "config", "set", "--global", "agent.default_ttl_secs", "900");
+    await cotenant("agent:a", "config", "set", "--global", "guard.retry_secs", "7");
+    const agentToml = path.join(home, ".config/cotenant/agent.toml");
+    expect(fs.readFileSync(agentToml, "utf8")).toBe('[agent]\nid = "agent:alice"\ndefault_ttl_secs = 900\n');
+    expect(fs.statSync(agentToml).mode & 0o777).toBe(0o600);
+    const ran = await run([PROGRAM, "lock", "acquire", "x", "--json"], {
+      cwd: repo.root,
+      env: { HOME: home },
+    });
+    expect(ran.lease).toMatchObject({ agent_id: "agent:alice", ttl_secs: 900 });
+    expect(await shown("guard.retry_secs")).toMatchObject([{ value: 7, source: "user" }]);
+    expect(fs.existsSync(file())).toBe(false);
+  });
+
+  it("says when something stronger stands above the new value", async () => {
+    const env = { COTENANT_AGENT_ID: "agent:a", COTENANT_GUARD_RETRY_SECS: "5", HOME: home };
+    const ran = await run([PROGRAM, "config", "set", "guard.retry_secs", "9"], { cwd: repo.root, env });
+    expect(ran.stdout).toContain("COTENANT_GUARD_RETRY_SECS stands above it");
+  });
+
+  it("changes the repository's file only under the lease of its scope", async () => {
+    const holder = await openRepository({ cwd: repo.root, agentId: "agent:holder", env: {} });
+    await holder.acquire("scope:config");
+    const { error } = await ask("agent:a", "config", "set", "guard.retry_secs", "9");
+    expect(error!.code).toBe("E_LOCK_CONFLICT");
+    expect(error!.data.holders).toMatchObject([{ agent_id: "agent:holder" }]);
+    expect(fs.existsSync(file())).toBe(false);
+    await holder.release("scope:config");
+    expect((await ask("agent:a", "config", "set", "guard.retry_secs", "9")).ok).toBe(true);
+    expect((await repo.ask("agent:a", "status")).data.leases).toEqual([]);
+  });
+
+  it.each([
+    [["config", "get", "guard.retry_sec"], "E_USAGE", "guard.retry_secs"],
+    [["config", "set", "guard.retry_secs", "soon"], "E_CONFIG", "whole number"],
+    [["config", "set", "worktree.mode", "of"], "E_CONFIG", "did you mean off"],
+    [["config", "set", "agent.id", "agent:a"], "E_USAGE", "--global"],
+    [["config", "set", "--global", "agent.id", "alice"], "E_CONFIG", "agent id"],
+    [["config", "set", "events.enable_sequences", "false"], "E_CONFIG", "only true"],
+    [["config", "show", "nothing"], "E_USAGE", "config show"],
+  ])("refuses %j", async (args, code, words) => {
+    const { error } = await ask("agent:a", ...args);
+    expect(error!.code).toBe(code);
+    expect(`${error!.message} ${error!.hint}`).toContain(words);
+  });
+
+  it("says all that is wrong in a broken file, and can mend a wrong value", async () => {
+    await cotenant("agent:a", "init");
+    fs.appendFileSync(file(), "\n[nonsense]\n");
+    fs.writeFileSync(
+      file(),
+      `${fs.readFileSync(file(), "utf8").replace("# retry_secs = 180", 'retry_secs = "x"')}`,
+    );
+    const { error } = await ask("agent:a", "config", "validate");
+    expect(error!.code).toBe("E_CONFIG");
+    expect((error!.data["problems"] as { key: string }[]).map(({ key }) => key).sort()).toEqual([
+      "guard.retry_secs",
+      "nonsense",
+    ]);
+    expect((await ask("agent:a", "lock", "acquire", "x")).error!.code).toBe("E_CONFIG");
+    expect((await cotenant("agent:a", "config", "set", "guard.retry_secs", "10")).status).toBe(0);
+    expect(fs.readFileSync(file(), "utf8")).toContain("retry_secs = 10\n");
+  });
+
+  it("leaves a file alone that is not TOML, and says where it is broken", async () => {
+    await cotenant("agent:a", "init");
+    fs.writeFileSync(file(), "[guard\n");
+    const { error } = await ask("agent:a", "config", "set", "guard.retry_secs", "10");
+    expect(error!.code).toBe("E_CONFIG");
+    expect(fs.readFileSync(file(), "utf8")).toBe("[guard\n");
+    expect((await ask("agent:a", "config", "validate")).error!.message).toContain("config.toml:1");
+  });
+});
+
+describe("trust", () => {
+  const HOSTILE = '[policy]\nevict = ["*"]\n[worktree]\nsetup = "touch pwned"\n';
+
+  it("is a person's to give: until then what loosens does not count, and every command says so", async () => {
+    await cotenant("human:me", "init");
+    fs.writeFileSync(file(), HOSTILE);
+    await repo.ask("agent:a", "lock", "acquire", "x");
+    const refused = await cotenant("agent:b", "lock", "steal", "x", "--reason", "mine");
+    expect(refused.status).toBe(9);
+    expect((await cotenant("agent:b", "status")).stderr).toContain("loosens policy.evict, worktree.setup");
+    expect((await ask("agent:b", "trust")).error!.code).toBe("E_POLICY");
+    const list = await ask("agent:b", "trust", "--list");
+    expect((list.data!["waiting"] as Setting[]).map(({ key }) => key)).toEqual([
+      "policy.evict",
+      "worktree.setup",
+    ]);
+    expect((await cotenant("human:me", "trust")).stdout).toContain('setup = "touch pwned"');
+    expect((await cotenant("agent:b", "status")).stderr).toBe("");
+    expect((await cotenant("agent:b", "lock", "steal", "x", "--reason", "mine")).status).toBe(0);
+    expect((await cotenant("human:me", "trust", "--revoke")).status).toBe(0);
+    expect((await cotenant("agent:b", "lock", "steal", "x", "--reason", "mine")).status).not.toBe(9);
+    expect((await cotenant("agent:c", "lock", "steal", "x", "--reason", "mine")).status).toBe(9);
+  });
+
+  it("holds for one clone and not for the next", async () => {
+    await cotenant("human:me", "init");
+    fs.writeFileSync(file(), HOSTILE);
+    await cotenant("human:me", "trust");
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "hostile");
+    const clone = path.join(scratch(), "clone");
+    repo.git("clone", "--quiet", repo.root, clone);
+    const ran = await run([PROGRAM, "config", "get", "worktree.setup"], { cwd: clone, env: { HOME: home } });
+    expect(ran.stdout.trim()).toBe("");
+  });
+
+  it("comes with what init wrote, and with what a person sets", async () => {
+    expect((await cotenant("agent:a", "init", "--enforce", "warn")).stderr).toBe("");
+    expect((await cotenant("agent:a", "config", "get", "worktree.enforce_leases")).stdout).toBe("warn\n");
+    const byPerson = await cotenant("human:me", "config", "set", "coordination.default_ttl_secs", "1200");
+    expect(byPerson.stdout).toContain("this clone trusts it now");
+    const byAgent = await cotenant("agent:a", "config", "set", "policy.evict", "agent:a");
+    expect(byAgent.stdout).toContain("not honoured until a person runs 'cotenant trust'");
+    expect((await cotenant("agent:a", "config", "get", "policy.evict")).stdout).toBe(
+      '["human:*", "admin:*"]\n',
+    );
+  });
+});
