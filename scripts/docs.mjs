@@ -78,6 +78,9 @@ const SECTIONS = {
   events: "The log. These keys exist because earlier tools had them; they accept only `true`.",
   policy: "Who may do what.",
   guard: "Leases that live and die with a process or a session.",
+  enforce: "What Git hooks insist on.",
+  publish: "Commits without a checkout.",
+  sync: "Claims between machines, over a branch of the Git remote.",
   store: "The files under the Git directory.",
 };
 
@@ -89,6 +92,8 @@ const STRICTER = {
   on: "`true`",
   off: "`false`",
   subset: "fewer entries",
+  superset: "more entries",
+  command: "names a command: needs trust",
   trusted: "any change needs trust",
   free: "–",
 };
@@ -115,20 +120,41 @@ A flag such as \`--ttl\` stands above all of them, for its one command. A table,
 merged entry by entry: a file that names one type of agent does not lift the limits of the others.
 
 Files are TOML. In a variable a list is separated by commas (\`human:*,admin:*\`), a table is written as
-\`agent=3600,ci=600\`, and a truth value is \`true\`, \`1\`, \`false\` or \`0\`. A variable that is set to nothing counts as
+\`agent=3600,ci=600\`, a table of lists as \`docs=README.md:docs/\`, and a truth value is \`true\`, \`1\`, \`false\` or \`0\`. A variable that is set to nothing counts as
 not set, but for a list it means the empty list.
 
 Nothing is guessed. An unknown section, an unknown key or a value out of range is \`E_CONFIG\` (exit 10), with the file,
 the line and the nearest known key. A variable that begins like one of ours and is not one is an error too.
 
+## Commands
+
+\`cotenant config show\` lists every setting with its value and where that came from; \`config get\` prints one value;
+\`config set\` and \`config reset\` change one line of \`.cotenant/config.toml\`, or with \`--global\` of your own files, and
+leave everything else in them as it was; \`config validate\` says what is wrong in any source. Changing the repository's
+file takes the lease \`scope:config\` for that moment, so that two do not do it at once.
+
+## Trust
+
+The repository's own \`config.toml\` comes with every clone and every branch, so it may make rules stricter and not
+looser. The column "stricter" says which way that is, measured against what would hold without the file. A value that
+loosens a rule or names a command to run does not count until somebody of this clone allows it:
+
+\`\`\`console
+$ cotenant trust --list
+$ cotenant trust
+\`\`\`
+
+Every command warns of what does not count. Trust is per clone and per value: another value of the same key needs trust
+again, a comment beside it does not. It is kept in \`.git/cotenant/trust.json\`, which no commit reaches. A person gives
+it (\`human:\`, \`admin:\`) or a build machine (\`ci:\`), never an \`agent:\`, which could be talked into it. \`init\` trusts
+what it wrote, and \`config set\` by a person what it set. \`cotenant trust --revoke\` takes it all back.
+
+Your own files and the machine's are yours: they may say anything.
+
 ## Not yet
 
-- The column "in effect" says whether any code reads the key today. The others are accepted and checked, and wait for
-  their feature.
-- The column "stricter" says which way a committed file may move a value without being trusted. Trust itself does not
-  exist yet: **today a committed \`.cotenant/config.toml\` counts as it stands, also where it loosens a rule.** Read it
-  before you work in a clone whose authors you do not trust.
-- There is no \`config\` command yet.
+The column "in effect" says whether any code reads the key today. The others are accepted and checked, and wait for their
+feature.
 
 ## agent.toml
 

@@ -161,7 +161,7 @@ describe("the examples in FORMATS", () => {
       env: { ...env, XDG_CONFIG_HOME: join(run.repository, "xdg") },
     });
     expect(JSON.parse(ended.stdout)).toMatchObject({
-      data: { lease: { agent_id: "human:ada", ttl_secs: 900 } },
+      data: { lease: { agent_id: "human:ada", ttl_secs: 300 } },
     });
   });
 });

@@ -41,7 +41,11 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: ["kernel", "errors", "platform"],
     because: "a run must be repeatable from its seed, so it may not see the real machine",
   },
-  config: { may: BASE, packages: ["smol-toml"], because: "settings are needed before there is a store" },
+  config: {
+    may: BASE,
+    packages: ["smol-toml", "toml-eslint-parser"],
+    because: "settings are needed before there is a store",
+  },
   identity: {
     may: [...BASE, "config"],
     because: "who is asking is known before anything is asked; agent.toml may say it",
