@@ -1,19 +1,82 @@
-/** `npm run bench`: figures, never assertions. Each row stands beside its yardstick, measured in the same run. */
-import { cpus } from "node:os";
-import { fileURLToPath } from "node:url";
+/**
+ * npm run bench: figures, never assertions. Each row stands beside its yardstick, measured in the same run, and the table
+ * goes to bench/RESULTS.md with the machine's facts.
+ *
+ *   npm run bench                         everything
+ *   npm run bench -- --only cold-start    one part, printed only
+ */
+import { spawnSync } from "node:child_process";
+import { statfsSync, writeFileSync } from "node:fs";
+import { cpus, release, tmpdir, totalmem } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { coldStart } from "../bench/cold-start.mjs";
+import { figure } from "../bench/figures.mjs";
+import { scale } from "../bench/scale.mjs";
+import { contention, throughput } from "../bench/throughput.mjs";
 import { ensureBuilt } from "./build.mjs";
 import { ensureInstalled } from "./install.mjs";
+import { ROOT, say, seconds } from "./project.mjs";
+import { table } from "./report.mjs";
+
+const PARTS = { "cold-start": coldStart, throughput, contention, scale };
+const HEAD = ["what", "ours", "beside", "ratio", "target", ""];
+
+const { values } = parseArgs({ options: { only: { type: "string", multiple: true } } });
+const wanted = values.only ?? Object.keys(PARTS);
+const unknown = wanted.filter((name) => !Object.hasOwn(PARTS, name));
+if (unknown.length > 0) {
+  say(`no such part: ${unknown.join(", ")}; there are ${Object.keys(PARTS).join(", ")}`);
+  process.exit(2);
+}
 
 ensureInstalled();
 await ensureBuilt();
-const program = fileURLToPath(new URL("../bin/cotenant", import.meta.url));
-const env = {
-  PATH: process.env.PATH,
-  HOME: "/nonexistent",
-  COTENANT_AGENT_ID: "agent:bench",
-  GIT_CONFIG_NOSYSTEM: "1",
-  GIT_CONFIG_GLOBAL: "/dev/null",
-};
-console.log(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? "?"}`);
-console.table(coldStart({ program, env }));
+const started = performance.now();
+const rows = [];
+for (const name of wanted) {
+  say(`${name}…`);
+  rows.push(...(await PARTS[name]()));
+}
+const cells = rows.map(({ what, ours, beside, ratio, target, met }) => [
+  what,
+  ours,
+  beside,
+  figure(ratio),
+  target?.replace("<=", "≤").replace(">=", "≥") ?? "",
+  met === null ? "" : met ? "met" : "MISSED",
+]);
+process.stdout.write(`${table([HEAD, ...cells])}\n${facts()}\n`);
+if (values.only === undefined) {
+  writeFileSync(join(ROOT, "bench/RESULTS.md"), page(cells));
+  say(`wrote bench/RESULTS.md in ${seconds(started)}`);
+}
+
+function facts() {
+  const git = spawnSync("git", ["--version"], { encoding: "utf8" }).stdout.trim();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  const load = spawnSync("uptime", { encoding: "utf8" }).stdout?.split("load average:")[1]?.trim() ?? "?";
+  return [
+    `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${memory} GiB, ${process.platform} ${release()}`,
+    `Node ${process.version}, ${git}, file system type 0x${statfsSync(tmpdir()).type.toString(16)}`,
+    `load average at the end: ${load}`,
+  ].join("; ");
+}
+
+function page(lines) {
+  const missed = lines.filter((line) => line.at(-1) === "MISSED");
+  const markdown = (line) => `| ${line.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return `# Bench results
+
+Written by \`npm run bench\`; do not edit. One run, everything interleaved with its yardstick. Trust ratios of 1.5 and more,
+and measure on your own disk: almost everything here is the time of an \`fdatasync\`.
+
+${facts()}
+
+${markdown(HEAD)}
+|---|---|---|---|---|---|
+${lines.map(markdown).join("\n")}
+
+${missed.length === 0 ? "Every target was met." : `Short of the target: ${missed.map(([what]) => what.trim()).join("; ")}.`}
+`;
+}
