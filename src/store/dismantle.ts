@@ -59,7 +59,9 @@ async function rename({ platform, layout }: Store, gone: string): Promise<void> 
 
 /** As much as can be. In a shared repository each user's secrets are for that user alone to remove. */
 async function clearAway(files: Files, path: string): Promise<void> {
-  const left = await remove(files, path);
+  // Somebody may have put it on another disk: the directory there is theirs, what is in it is ours.
+  const target = (await files.lstat(path))?.kind === "symlink" ? await files.realPath(path) : null;
+  const left = (target === null ? null : await removeInside(files, target)) ?? (await remove(files, path));
   if (left === null) return;
   throw new CotenantError("E_PERMISSION", `it is out of use, but some of it cannot be deleted: ${left}`, {
     hint: "its owner runs 'cotenant deinit' here to finish it",
@@ -74,14 +76,19 @@ async function remove(files: Files, path: string): Promise<string | null> {
       await files.unlink(path);
       return null;
     }
-    let left: string | null = null;
-    for (const name of (await files.readDirectory(path)) ?? [])
-      left = (await remove(files, `${path}/${name}`)) ?? left;
+    const left = await removeInside(files, path);
     if (left === null) await files.removeDirectory(path);
     return left;
   } catch {
     return path;
   }
+}
+
+async function removeInside(files: Files, directory: string): Promise<string | null> {
+  let left: string | null = null;
+  for (const name of (await files.readDirectory(directory)) ?? [])
+    left = (await remove(files, `${directory}/${name}`)) ?? left;
+  return left;
 }
 
 function hex(bytes: Uint8Array): string {

@@ -39,35 +39,35 @@ export const command: Command = {
     const inspect = async () => {
       own = await refuseWhileOthersWork(workspace, me);
     };
-    if (isDry) await inspect();
-    else {
+    // Already now, so that a refusal leaves no trace; under the mutex it counts.
+    if (hasStore) await inspect();
+    if (!isDry) {
       await dismantle(store, actorOf(workspace, me), inspect);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
+    const paths = (select: (remains: Remains) => readonly string[]) =>
+      remains.flatMap((one) => select(one).map((name) => `${one.directory}/${name}`));
     const controls = [...(hasStore ? [repository.controlDir] : []), ...leftBehind];
-    const files = remains.flatMap(({ directory, going }) => going.map((name) => `${directory}/${name}`));
-    const staying = remains.flatMap(({ directory, staying: names }) =>
-      names.map((name) => `${directory}/${name}`),
+    const [files, staying] = [paths(({ going }) => going), paths(({ staying: names }) => names)];
+    const what = [...controls, ...files].map((path) =>
+      path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
     );
-    const what = [
-      ...controls.map((path) =>
-        path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
-      ),
-      ...files,
-    ];
-    const shown = what.length === 0 ? [] : staying;
-    const text = [
-      what.length === 0 ? "nothing to undo" : isDry ? "would remove:" : "removed:",
-      ...what.map((line) => `  ${line}`),
-      ...(shown.length === 0 ? [] : ["kept, as it belongs to the code:"]),
-      ...shown.map((line) => `  ${line}`),
-    ].join("\n");
     return {
       data: { dry_run: isDry, removed: [...controls, ...files], kept: staying, own_leases: own },
-      text: context.quiet ? "" : text,
+      text: context.quiet ? "" : textOf(isDry ? "would remove:" : "removed:", what, staying),
     };
   },
 };
+
+function textOf(done: string, what: readonly string[], staying: readonly string[]): string {
+  if (what.length === 0) return "nothing to undo";
+  return [
+    done,
+    ...what.map((line) => `  ${line}`),
+    ...(staying.length === 0 ? [] : ["kept, as it belongs to the code:"]),
+    ...staying.map((line) => `  ${line}`),
+  ].join("\n");
+}
 
 function described(lines: number, own: number): string {
   const leases = own === 0 ? "" : ` and ${count(own, "lease")} of yours`;

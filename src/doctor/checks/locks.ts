@@ -12,26 +12,23 @@ export const locksCheck: Check = {
   },
 };
 
+/** What can be seen of the mutex without touching it. */
+interface Sight {
+  readonly held: boolean | null;
+  /** Null when its process is on another machine. */
+  readonly runs: boolean | null;
+  readonly pid: number;
+  readonly who: string;
+  readonly ageMs: number;
+}
+
 async function aboutMutex(patient: Patient): Promise<Reported[]> {
-  const { platform, layout, coordinator, config } = patient;
-  const stat = await platform.files.stat(layout.mutex);
-  const metadata = stat === null ? null : await coordinator.store.mutex.metadata();
-  if (stat === null || metadata === null) return [];
-  const held = await isHeld(patient, stat.inode);
-  const { pid, host, agent_id: agent, doing, created_at: at } = metadata;
-  const atMs = Date.parse(String(at));
-  const ageMs = Number.isNaN(atMs) ? 0 : platform.clock.wallMs() - atMs;
-  const who = `process ${Number(pid)} (${printable(String(agent), 80)}, ${printable(String(doing), 40)})`;
-  const isHere = host === platform.processes.host();
-  const runs = isHere ? (await platform.processes.identify(Number(pid))) !== null : null;
-  const isOld = ageMs > config.values["locks.max_age_secs"] * 1000;
-  const data = {
-    held,
-    pid: Number(pid),
-    running: runs,
-    age_secs: Math.round(ageMs / 1000),
-    path: layout.mutex,
-  };
+  const seen = await sight(patient);
+  if (seen === null) return [];
+  const { held, runs, pid, who, ageMs } = seen;
+  const path = patient.layout.mutex;
+  const data = { held, pid, running: runs, age_secs: Math.round(ageMs / 1000), path };
+  const isOld = ageMs > patient.config.values["locks.max_age_secs"] * 1000;
   const taken = `taken ${span(Math.max(0, ageMs))} ago by ${who}`;
   if (held === true && isOld)
     return [
@@ -39,17 +36,41 @@ async function aboutMutex(patient: Patient): Promise<Reported[]> {
     ];
   if (held === true && runs === false)
     return [
-      warning(
-        `the store's mutex is held, though ${who} has ended: a child of it may go on`,
-        LOOK_AT_IT,
-        data,
-      ),
+      warning(`the store's mutex is held, though ${who} has ended: a child may go on`, LOOK_AT_IT, data),
     ];
   const ended = runs === false ? ", which has ended" : runs === true ? ", which still runs" : "";
   if (!isOld) return [ok(`the store's mutex was last ${taken}${ended}`, data)];
   const words =
     held === false ? "nothing holds it: these are only words" : "the system frees it with its process";
   return [note(`the store's mutex was last ${taken}${ended}; ${words}`, null, data)];
+}
+
+/** A new holder locks first and then says who it is: a contradiction is looked at again. */
+async function sight(patient: Patient): Promise<Sight | null> {
+  let seen = await lookOnce(patient);
+  for (let again = 0; again < 5 && seen?.held === true && seen.runs === false; again++) {
+    await patient.platform.timers.sleep(50).done;
+    seen = await lookOnce(patient);
+  }
+  return seen;
+}
+
+async function lookOnce(patient: Patient): Promise<Sight | null> {
+  const { platform, layout, coordinator } = patient;
+  const stat = await platform.files.stat(layout.mutex);
+  const metadata = stat === null ? null : await coordinator.store.mutex.metadata();
+  if (stat === null || metadata === null) return null;
+  const { host, agent_id: agent, doing, created_at: at } = metadata;
+  const pid = Number(metadata["pid"]);
+  const atMs = Date.parse(String(at));
+  const isHere = host === platform.processes.host();
+  return {
+    held: await isHeld(patient, stat.inode),
+    runs: isHere ? (await platform.processes.identify(pid)) !== null : null,
+    pid,
+    who: `process ${pid} (${printable(String(agent), 80)}, ${printable(String(doing), 40)})`,
+    ageMs: Number.isNaN(atMs) ? 0 : platform.clock.wallMs() - atMs,
+  };
 }
 
 const LOOK_AT_IT = "look at that process: if it is stopped, continue or end it; the lock goes with it";
