@@ -42,7 +42,7 @@ function linesOf(terminal: Terminal, finding: Finding, all: readonly Finding[]):
   const painted = paint(terminal, STYLES[level], level.padEnd("warning".length));
   if (columns - indent < ROOM) {
     const below = words.flatMap((text) => wrapped(text, columns - 2)).map((line) => `  ${line}`);
-    return [`${painted.trimEnd()} ${check}`, ...below];
+    return [`${paint(terminal, STYLES[level], level)} ${check}`, ...below];
   }
   const [first = "", ...others] = words.flatMap((text) => wrapped(text, columns - indent));
   return [`${painted}  ${check.padEnd(width)}  ${first}`, ...others.map((line) => " ".repeat(indent) + line)];

@@ -5,6 +5,15 @@ export interface TreeEntry {
   readonly stat: FileStat;
 }
 
+/** Whether something has that name; "closed" when a directory above it lets nobody look. */
+export async function presenceOf(files: Files, path: string): Promise<"there" | "absent" | "closed"> {
+  try {
+    return (await files.stat(path)) === null ? "absent" : "there";
+  } catch {
+    return "closed";
+  }
+}
+
 /** No store has as many outside of its index; a check ends where a wrong one does not. */
 const MOST = 20_000;
 

@@ -45,22 +45,28 @@ interface End {
 }
 
 export async function surveyLog(platform: Platform, layout: Layout): Promise<LogSurvey> {
-  const { files } = platform;
+  const { files, digest } = platform;
+  // First: what is synced while we read must not look like lines that are missing.
+  const synced = await new SyncMark(files, digest, layout, PRIVATE).reload();
   // Before the archive is listed: what is rotated out meanwhile is still at hand, and is not looked at twice.
   const fd = (await files.stat(layout.log)) === null ? null : await files.open(layout.log, "read");
   try {
-    return await survey(platform, layout, fd);
+    return await survey(platform, layout, fd, synced);
   } finally {
     if (fd !== null) await files.close(fd);
   }
 }
 
-async function survey(platform: Platform, layout: Layout, fd: Descriptor | null): Promise<LogSurvey> {
+async function survey(
+  platform: Platform,
+  layout: Layout,
+  fd: Descriptor | null,
+  synced: number,
+): Promise<LogSurvey> {
   const { files, digest } = platform;
   const bytes = fd === null ? 0 : (await files.fstat(fd)).size;
   const replay = new Replay();
   if (fd !== null) await replayLog(files, digest, fd, bytes, replay);
-  const synced = await new SyncMark(files, digest, layout, PRIVATE).reload();
   const current = replay.head.segment;
   const { archived, missing, end } = await surveyArchive(platform, layout, current);
   const wasThere = archived.length > 0 || synced > 0 || (await files.stat(layout.applied)) !== null;

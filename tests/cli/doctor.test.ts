@@ -374,6 +374,7 @@ describe("doctor: permissions", () => {
   describe.runIf(process.getuid?.() === 0)("of others", () => {
     const NOBODY = 65534;
 
+    /** May begin with `NAME=value`. */
     async function asNobody(...args: string[]): Promise<Ran> {
       needTool("setpriv");
       const room = scratch();
@@ -383,6 +384,8 @@ describe("doctor: permissions", () => {
         fs.cpSync(path.join(root, part), path.join(room, "program", part), { recursive: true });
       fs.writeFileSync(path.join(room, ".gitconfig"), "[safe]\n\tdirectory = *\n");
       const env = { HOME: room, GIT_CONFIG_GLOBAL: undefined, COTENANT_AGENT_ID: "agent:d" };
+      const [name, value] = args[0]?.includes("=") ? args.shift()!.split("=") : [];
+      if (name !== undefined) Object.assign(env, { [name]: value });
       const become = [
         "setpriv",
         `--reuid=${NOBODY}`,
@@ -409,8 +412,23 @@ describe("doctor: permissions", () => {
       expect(fs.existsSync(repo.logFile)).toBe(true);
     });
 
+    it("a home that cannot be entered: its configuration does not count, and that is said", async () => {
+      for (const entry of [".", ...fs.readdirSync(repo.root, { recursive: true, encoding: "utf8" })])
+        fs.lchownSync(path.join(repo.root, entry), NOBODY, NOBODY);
+      fs.chmodSync(path.dirname(repo.root), 0o755);
+      const closed = path.join(scratch(), "home");
+      for (const command of ["init", "doctor", "info", "validate all", "deinit --dry-run", "deinit"]) {
+        const ran = await asNobody(`HOME=${closed}`, ...command.split(" "));
+        expect(ran.status, `${ran}`).toBe(0);
+        expectNoInnards(ran);
+        if (command === "doctor")
+          expect(ran.stdout).toContain(`${closed}/.config/cotenant/config.toml cannot be reached`);
+      }
+    });
+
     it("a disk that cannot be written", async () => {
       await use();
+      await repo.ask("agent:b", "lock", "release", "c.ts");
       needTool("setpriv");
       needTool("mount");
       const script =

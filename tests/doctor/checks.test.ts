@@ -208,6 +208,22 @@ describe("leases that cannot be", () => {
   });
 });
 
+describe("a log that grows while it is read", () => {
+  it("is not short of the lines that were promised meanwhile", async () => {
+    await acquire("a.ts");
+    let isFirst = true;
+    const read: Files["read"] = async (fd, offset, length) => {
+      if (isFirst) {
+        isFirst = false;
+        await acquire("b.ts");
+      }
+      return real.files.read(fd, offset, length);
+    };
+    expect(await findings("log", machine({ files: { read } }))).toMatchObject([{ level: "ok" }]);
+    expect(isFirst).toBe(false);
+  });
+});
+
 describe("one agent id for two processes", () => {
   const parent = real.processes.identify(process.ppid);
 

@@ -1,6 +1,7 @@
 import { configFiles, userConfigDirectory } from "../../config/load";
 import { fileSystemOf } from "../../doctor/file-system";
 import { examine, type Patient } from "../../doctor/patient";
+import { presenceOf } from "../../doctor/tree";
 import { CotenantError } from "../../errors/cotenant-error";
 import { type AgentIdentity, resolveAgent } from "../../identity/agent";
 import { currentBranch } from "../../identity/branch";
@@ -147,7 +148,7 @@ async function filesOf({ question, platform }: Patient) {
   ];
   const files: { source: string; file: string; exists: boolean }[] = [];
   for (const entry of listed)
-    files.push({ ...entry, exists: (await platform.files.stat(entry.file)) !== null });
+    files.push({ ...entry, exists: (await presenceOf(platform.files, entry.file)) === "there" });
   return files;
 }
 

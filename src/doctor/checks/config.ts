@@ -2,8 +2,9 @@ import { readAgentFile } from "../../config/agent-file";
 import { configFiles } from "../../config/load";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import { type Check, capped, error, fromError, ok, type Reported, warning } from "../finding";
+import { type Check, capped, error, fromError, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
+import { presenceOf } from "../tree";
 import { some } from "../words";
 
 /** Every source, and what of it does not count. */
@@ -11,7 +12,7 @@ export const configCheck: Check = {
   name: "config",
   async look(patient) {
     const found = [...problems(patient), ...(await agentFile(patient)), ...untrusted(patient)];
-    return found.some(({ level }) => level === "error") ? found : [...found, await inEffect(patient)];
+    return found.some(({ level }) => level === "error") ? found : [...found, ...(await inEffect(patient))];
   },
 };
 
@@ -51,10 +52,15 @@ function untrusted({ config }: Patient): Reported[] {
   );
 }
 
-async function inEffect({ question, platform }: Patient): Promise<Reported> {
+async function inEffect({ question, platform }: Patient): Promise<Reported[]> {
   const files: string[] = [];
-  for (const { file } of configFiles(question))
-    if ((await platform.files.stat(file)) !== null) files.push(file);
+  const closed: Reported[] = [];
+  for (const { file } of configFiles(question)) {
+    const presence = await presenceOf(platform.files, file);
+    if (presence === "there") files.push(file);
+    if (presence === "closed")
+      closed.push(note(`${file} cannot be reached, and so does not count`, null, { file }));
+  }
   const message = files.length === 0 ? "no files; the defaults are in effect" : `valid: ${some(files)}`;
-  return ok(message, { files });
+  return [...closed, ok(message, { files })];
 }
