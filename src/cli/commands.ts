@@ -8,6 +8,7 @@ interface Listed {
 /** Every command, with what its group's help says of it. Its code is loaded only when it runs. */
 export const COMMANDS: Readonly<Record<string, Listed>> = {
   init: { summary: "prepare this repository", load: () => import("./commands/init") },
+  deinit: { summary: "undo what init and leases left behind", load: () => import("./commands/deinit") },
   status: { summary: "who holds what, and what needs a person", load: () => import("./commands/status") },
   "claim acquire": { summary: "claim an issue", load: () => import("./commands/claim-acquire") },
   "claim renew": { summary: "extend a claim", load: () => import("./commands/claim-renew") },
@@ -53,6 +54,17 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     load: () => import("./commands/config-validate"),
   },
   trust: { summary: "allow what this repository loosens", load: () => import("./commands/trust") },
+  "validate leases": {
+    summary: "log, index and what stands",
+    load: () => import("./commands/validate-leases"),
+  },
+  "validate config": {
+    summary: "every source of configuration",
+    load: () => import("./commands/validate-config"),
+  },
+  "validate all": { summary: "both of them", load: () => import("./commands/validate-all") },
+  doctor: { summary: "what is wrong, and what to do next", load: () => import("./commands/doctor") },
+  info: { summary: "where everything is, and who you are", load: () => import("./commands/info") },
   recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },
   gc: { summary: "clear away what has lapsed", load: () => import("./commands/gc") },
   demo: { summary: "eight agents in a scratch repository", load: () => import("./commands/demo") },
@@ -96,8 +108,18 @@ function named(words: readonly string[]): { name: string; rest: string[] } | nul
   const name = ALIASES[two] ?? two;
   if (Object.hasOwn(COMMANDS, name)) return { name, rest: words.slice(2) };
   if (Object.hasOwn(COMMANDS, first)) return { name: first, rest: words.slice(1) };
+  if (first === "validate") return validated(words.slice(1));
   // `cotenant claim <id>`, as the seeds have it; `claim next` will be a verb.
   if (first === "claim" && second !== "next" && /^[0-9A-Za-z]{4,26}$/.test(second))
     return { name: "claim acquire", rest: words.slice(1) };
   return null;
+}
+
+/** `validate --leases`, as the seeds have it. */
+function validated(words: readonly string[]): { name: string; rest: string[] } | null {
+  const wanted = new Set(words.filter((word) => /^--(?:leases|config|all)$/.test(word)));
+  const [first] = wanted;
+  if (first === undefined) return null;
+  const what = wanted.size > 1 ? "all" : first.slice(2);
+  return { name: `validate ${what}`, rest: words.filter((word) => !wanted.has(word)) };
 }

@@ -65,6 +65,7 @@ export class Mutex {
         try {
           this.#fd = await files.open(this.#layout.mutex, "update-or-create", this.#modes.file);
         } catch (error) {
+          if ((error as { code?: unknown }).code === "ENOENT") throw gone(error);
           throw fileFailure(error, "opening the store's mutex", this.#layout.mutex);
         }
       }
@@ -162,4 +163,16 @@ export class Mutex {
       // A full disk must not stop a release; nobody depends on the words.
     }
   }
+}
+
+/** Not made anew by whoever waited: it was to be gone. */
+function gone(cause: unknown): CotenantError {
+  return new CotenantError(
+    "E_STORE_BUSY",
+    "the control plane was taken away while this command waited for it",
+    {
+      hint: "if this repository is still to be used with cotenant, run the same command again",
+      cause,
+    },
+  );
 }

@@ -165,7 +165,7 @@ export class SessionSecrets {
     const bytes = await files.readFile(this.path);
     const loaded: Loaded = { inode: stat.inode, size: stat.size, entries: [], byKey: new Map() };
     for (const line of new TextDecoder().decode(bytes ?? new Uint8Array()).split("\n")) {
-      const entry = line === "" ? null : decode(line);
+      const entry = line === "" ? null : decodeSecret(line);
       if (entry !== null) include(loaded, entry);
     }
     for (const owned of [...loaded.byKey.values()].flat())
@@ -262,7 +262,7 @@ function encode(entry: SecretEntry): Record<string, unknown> {
 }
 
 /** A line that cannot be read proves nothing, and is passed over; unless a newer version wrote it. */
-function decode(line: string): SecretEntry | null {
+export function decodeSecret(line: string): SecretEntry | null {
   try {
     const w = object(JSON.parse(line));
     refuseNewer(w["schema_version"], "the session's file of secrets");

@@ -5,7 +5,7 @@ import { filesBelow, ROOT, type SourceFile } from "../house/source";
 
 const documents = filesBelow(".").filter(({ path }) => /^(?:[A-Z]+|docs\/.*)\.md$/.test(path));
 const FOLDERS = "bench|bin|docs|scripts|src|tests";
-const IN_SRC = "cli|config|coordinator|errors|identity|issues|kernel|platform|store";
+const IN_SRC = "cli|config|coordinator|doctor|errors|identity|issues|kernel|platform|store";
 
 /** What GitHub makes of a heading. */
 function anchorsOf(markdown: string): string[] {

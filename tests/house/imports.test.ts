@@ -16,7 +16,7 @@ interface Layer {
 const BASE = ["kernel", "errors", "platform"];
 const FEATURES = ["enforce", "guard", "publish", "snapshot", "ledger", "dispatch"];
 const BELOW_FEATURES = [...BASE, "config", "identity", "store", "coordinator", "issues"];
-const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "platform/node"];
+const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "doctor", "platform/node"];
 
 const FEATURE: Layer = {
   may: BELOW_FEATURES,
@@ -60,6 +60,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "the data plane stands on leases",
   },
   ...Object.fromEntries(FEATURES.map((name) => [name, FEATURE])),
+  doctor: {
+    may: [...BELOW_FEATURES, ...FEATURES],
+    because: "it looks at everything and changes nothing; only the edges look at it",
+  },
   ".": { may: LIBRARY, because: "the library's front door wires the real machine to the coordinator" },
   mcp: { may: [...LIBRARY, "."], packages: ["*"], because: "an edge over the library" },
   daemon: { may: [...LIBRARY, "."], packages: ["*"], world: true, because: "an edge: it owns its process" },

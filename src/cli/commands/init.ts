@@ -1,15 +1,13 @@
-import { configTemplate } from "../../config/template";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
-import { IGNORED_IN_DATA_DIRECTORY, PROVISIONAL_GITIGNORE } from "../../identity/worktree-file";
+import { DATA_PLANE_LINES } from "../../identity/data-plane";
+import { PROVISIONAL_GITIGNORE } from "../../identity/worktree-file";
 import { printable } from "../../kernel/ids";
 import { requireRecentGit } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import { replaceFile } from "../../platform/replace-file";
 import type { Command } from "../command";
+import { ENFORCE_MODES, initialConfig } from "../scaffold";
 import { addTrust } from "../trusting";
-
-const MODES = ["off", "warn", "strict"];
-const ATTRIBUTES = ["*.jsonl merge=union"];
 
 export const command: Command = {
   usage: "init [--enforce off|warn|strict]",
@@ -22,9 +20,9 @@ export const command: Command = {
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const enforce = parsed.text("enforce");
-    if (enforce !== undefined && !MODES.includes(enforce)) {
+    if (enforce !== undefined && !ENFORCE_MODES.includes(enforce)) {
       throw new CotenantError("E_USAGE", `"${printable(enforce)}" is not a mode`, {
-        hint: `use one of ${MODES.join(", ")}`,
+        hint: `use one of ${ENFORCE_MODES.join(", ")}`,
       });
     }
     const workspace = await context.workspace();
@@ -46,21 +44,28 @@ export const command: Command = {
     };
     try {
       note(`${data}/`, await platform.files.makeDirectory(data, 0o755));
-      note(`${data}/config.toml`, await writeIfMissing(platform, `${data}/config.toml`, template(enforce)));
+      note(
+        `${data}/config.toml`,
+        await writeIfMissing(platform, `${data}/config.toml`, initialConfig(enforce)),
+      );
       note(
         `${data}/.gitignore`,
-        await addLines(platform, `${data}/.gitignore`, IGNORED_IN_DATA_DIRECTORY, PROVISIONAL_GITIGNORE),
+        await addLines(platform, `${data}/.gitignore`, DATA_PLANE_LINES[".gitignore"], PROVISIONAL_GITIGNORE),
       );
-      note(`${data}/.gitattributes`, await addLines(platform, `${data}/.gitattributes`, ATTRIBUTES, ""));
+      note(
+        `${data}/.gitattributes`,
+        await addLines(platform, `${data}/.gitattributes`, DATA_PLANE_LINES[".gitattributes"], ""),
+      );
     } catch (error) {
       throw fileFailure(error, "writing the data plane", data);
     }
     const { identity } = await workspace.worktree("write");
     await workspace.store.prepare();
+    const { allowNetwork } = workspace.store.layout;
     if (enforce !== undefined && made.includes(".cotenant/config.toml"))
       await addTrust(workspace, [{ key: "worktree.enforce_leases", value: enforce }], "init");
     if (parsed.has("allow-network-fs"))
-      await writeIfMissing(platform, workspace.store.layout.allowNetwork, "");
+      await writeIfMissing(platform, allowNetwork, "", workspace.store.options.modes.file);
     const text = [
       made.length === 0 ? "already initialised; nothing changed" : `initialised: ${made.join(", ")}`,
       `  worktree ${identity.worktreeId}`,
@@ -81,16 +86,14 @@ export const command: Command = {
   },
 };
 
-function template(enforce: string | undefined): string {
-  const text = configTemplate();
-  return enforce === undefined
-    ? text
-    : text.replace(/^# ?enforce_leases = .*$/m, `enforce_leases = "${enforce}"`);
-}
-
-async function writeIfMissing(platform: Platform, path: string, content: string): Promise<boolean> {
+async function writeIfMissing(
+  platform: Platform,
+  path: string,
+  content: string,
+  mode = 0o644,
+): Promise<boolean> {
   if ((await platform.files.stat(path)) !== null) return false;
-  await replaceFile(platform, path, content, 0o644);
+  await replaceFile(platform, path, content, mode);
   return true;
 }
 

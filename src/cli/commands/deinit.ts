@@ -1,0 +1,124 @@
+import type { Workspace } from "../../coordinator/workspace";
+import { CotenantError, errorFrom } from "../../errors/cotenant-error";
+import type { AgentIdentity } from "../../identity/agent";
+import { listWorktrees } from "../../identity/worktree-list";
+import { clearRemains, type Remains, remainsIn } from "../../identity/worktree-remains";
+import { heldBy } from "../../kernel/words";
+import { dismantle, removedStores } from "../../store/dismantle";
+import type { LogActor } from "../../store/envelope";
+import type { Command } from "../command";
+import { count } from "../render";
+import { isAsInitMadeIt } from "../scaffold";
+import { keysOf } from "./lock-status";
+
+export const command: Command = {
+  usage: "deinit [--purge] [--dry-run]",
+  about:
+    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, and the identities of its worktrees. Issues, configuration and whatever Git has in .cotenant/ stay:\nthey are versioned with the code. Refused while somebody else holds or waits for a lease. Run again, it finishes\nwhat was interrupted, or finds nothing to undo.",
+  flags: {
+    purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
+    "dry-run": { meaning: "only show what would go" },
+  },
+  examples: ["cotenant deinit --dry-run", "cotenant deinit", "cotenant deinit --purge"],
+  words: { min: 0, max: 0 },
+  mendsConfig: true,
+  remindsOfExpiry: false,
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const { store, repository, surroundings } = workspace;
+    const { platform } = surroundings;
+    // What the configuration loosens is of no interest to whoever leaves.
+    workspace.warnings.length = 0;
+    const me = await agentOrNull(workspace);
+    const isDry = parsed.has("dry-run");
+    const remains = await remainsOfAll(workspace, parsed.has("purge"));
+    const hasStore = (await platform.files.lstat(store.layout.root)) !== null;
+    const leftBehind = await removedStores(platform.files, store.layout);
+    const { head } = await workspace.coordinator.snapshot();
+    let own = 0;
+    const inspect = async () => {
+      own = await refuseWhileOthersWork(workspace, me);
+    };
+    // Already now, so that a refusal leaves no trace; under the mutex it counts.
+    if (hasStore) await inspect();
+    if (!isDry) {
+      await dismantle(store, actorOf(workspace, me), inspect);
+      for (const worktree of remains) await clearRemains(platform, worktree);
+    }
+    const paths = (select: (remains: Remains) => readonly string[]) =>
+      remains.flatMap((one) => select(one).map((name) => `${one.directory}/${name}`));
+    const controls = [...(hasStore ? [repository.controlDir] : []), ...leftBehind];
+    const [files, staying] = [paths(({ going }) => going), paths(({ staying: names }) => names)];
+    const what = [...controls, ...files].map((path) =>
+      path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
+    );
+    return {
+      data: { dry_run: isDry, removed: [...controls, ...files], kept: staying, own_leases: own },
+      text: context.quiet ? "" : textOf(isDry ? "would remove:" : "removed:", what, staying),
+    };
+  },
+};
+
+function textOf(done: string, what: readonly string[], staying: readonly string[]): string {
+  if (what.length === 0) return "nothing to undo";
+  return [
+    done,
+    ...what.map((line) => `  ${line}`),
+    ...(staying.length === 0 ? [] : ["kept, as it belongs to the code:"]),
+    ...staying.map((line) => `  ${line}`),
+  ].join("\n");
+}
+
+function described(lines: number, own: number): string {
+  const leases = own === 0 ? "" : ` and ${count(own, "lease")} of yours`;
+  return `a history of ${count(lines, "line")}${leases}`;
+}
+
+/** Answers how many leases of the caller's own go with the store. */
+async function refuseWhileOthersWork(workspace: Workspace, me: AgentIdentity | null): Promise<number> {
+  const { coordinator, store } = workspace;
+  const isMine = (party: { readonly agentId: string; readonly sessionId: string }) =>
+    party.agentId === me?.agentId && party.sessionId === me.sessionId;
+  const leases = (await coordinator.list()).map(({ lease }) => lease);
+  const others = leases.filter((lease) => !isMine(lease));
+  if (others.length > 0) {
+    const hint =
+      "wait until they are released or have run out; a person may end them, see 'cotenant lock steal --help'";
+    throw errorFrom(heldBy(others, store.now(), hint));
+  }
+  const waiter = (await coordinator.waiters()).find((ticket) => !isMine(ticket));
+  if (waiter !== undefined) {
+    throw new CotenantError("E_QUEUED", `${waiter.agentId} waits for ${keysOf(waiter)}`, {
+      hint: "let it finish or give up, then run the same command again",
+      data: { agent_id: waiter.agentId, pid: waiter.holder.pid },
+    });
+  }
+  return leases.length;
+}
+
+async function remainsOfAll(workspace: Workspace, purge: boolean): Promise<Remains[]> {
+  const { platform, git } = workspace.surroundings;
+  const isScaffold = purge ? isAsInitMadeIt : () => false;
+  const all: Remains[] = [];
+  for (const worktree of await listWorktrees(platform, git, workspace.repository)) {
+    const remains = worktree.exists ? await remainsIn(platform, git, worktree, isScaffold) : null;
+    if (remains !== null) all.push(remains);
+  }
+  return all;
+}
+
+/** Nobody needs a name to leave; but leases without one are always somebody else's. */
+async function agentOrNull(workspace: Workspace): Promise<AgentIdentity | null> {
+  try {
+    return await workspace.agent();
+  } catch (error) {
+    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
+    throw error;
+  }
+}
+
+function actorOf(workspace: Workspace, me: AgentIdentity | null): LogActor {
+  const { processes } = workspace.surroundings.platform;
+  const { agentId, sessionId } = me ?? { agentId: "nobody", sessionId: "" };
+  return { agentId, sessionId, worktreeId: "", host: processes.host(), pid: processes.self().pid };
+}

@@ -1,0 +1,14 @@
+import { LEASE_CHECKS } from "../../doctor/checks";
+import type { Command } from "../command";
+import { validate } from "../validating";
+
+export const command: Command = {
+  usage: "validate leases",
+  about:
+    "Checks the leases and all that they stand on: every line of the log and its archive, the index against the log,\nleases that exclude each other, stale ones, agent ids used twice. Writes nothing. Exits with 13 when data is\ndamaged, with 1 when something has to be cleared up.",
+  flags: {},
+  examples: ["cotenant validate leases", "cotenant validate --leases --json"],
+  words: { min: 0, max: 0 },
+  remindsOfExpiry: false,
+  run: (context) => validate(context, LEASE_CHECKS),
+};

@@ -1,0 +1,42 @@
+import { agentsCheck } from "./checks/agents";
+import { clockCheck } from "./checks/clock";
+import { configCheck } from "./checks/config";
+import { dataPlaneCheck } from "./checks/data-plane";
+import { fileSystemCheck } from "./checks/file-system";
+import { gitCheck } from "./checks/git";
+import { indexCheck } from "./checks/index";
+import { issuesCheck } from "./checks/issues";
+import { leasesCheck } from "./checks/leases";
+import { leftoversCheck } from "./checks/leftovers";
+import { locksCheck } from "./checks/locks";
+import { logCheck } from "./checks/log";
+import { permissionsCheck } from "./checks/permissions";
+import { queueCheck } from "./checks/queue";
+import { secretsCheck } from "./checks/secrets";
+import { worktreeCheck } from "./checks/worktree";
+import type { Check } from "./finding";
+
+/** What `doctor` looks at, in this order. A new capability adds its own. */
+export const CHECKS: readonly Check[] = [
+  gitCheck,
+  fileSystemCheck,
+  permissionsCheck,
+  clockCheck,
+  configCheck,
+  dataPlaneCheck,
+  worktreeCheck,
+  issuesCheck,
+  logCheck,
+  indexCheck,
+  leasesCheck,
+  agentsCheck,
+  queueCheck,
+  locksCheck,
+  secretsCheck,
+  leftoversCheck,
+];
+
+/** `validate leases`: what stands, and all that it stands on. */
+export const LEASE_CHECKS: readonly Check[] = [logCheck, indexCheck, leasesCheck, agentsCheck];
+/** `validate config`. */
+export const CONFIG_CHECKS: readonly Check[] = [configCheck];
