@@ -4,6 +4,7 @@ import { tidy } from "../../src/store/housekeeping";
 import {
   acquireRequest,
   CONTROL,
+  codeOf,
   decode,
   enter,
   enterAs,
@@ -243,6 +244,14 @@ describe("watch", () => {
     expect(seen.length).toBe(2);
   });
 
+  it("says that the disk has failed when it cannot begin", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:before");
+    world.faults.add({ code: "EIO", operations: ["read"], path: (path) => path === LOG });
+    expect(await codeOf(a.coordinator.watch(() => {}))).toBe("E_DISK");
+  });
+
   it("may start before there is anything to watch", async () => {
     const world = quietWorld();
     const seen: LoggedEvent[] = [];
@@ -291,7 +300,11 @@ describe("tidying", () => {
   it("mends a damaged index instead of failing", async () => {
     const world = quietWorld();
     const a = enter(world, "human:a");
+    const { files } = a.platform;
+    // The new segment gets another descriptor than the old one had.
+    const early = await files.open("/repo/.git/something", "update-or-create");
     await a.acquire("scope:one", { ttlSecs: 0, reason: "for good" });
+    await files.close(early);
     for (const path of world.disk.paths())
       if (path.includes("/index/indefinite/") && !path.endsWith("/"))
         world.disk.install(path, new Uint8Array(10));
