@@ -157,6 +157,27 @@ describe("a reader", () => {
     }
   });
 
+  it("does not take a log that is being made for one that is gone", async () => {
+    const world = quietWorld();
+    const writer = enter(world, "agent:a");
+    const { platform } = world.attach("reader");
+    const files = new Proxy(platform.files, {
+      get: (target, name) => {
+        const value = target[name as keyof typeof target];
+        // Between the look for the log and the look for its traces.
+        if (name === "readDirectory")
+          return async (path: string) => {
+            await writer.acquire("resource:first");
+            return target.readDirectory(path);
+          };
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    const { damage, leases } = await openParty({ ...platform, files }, "agent:b").coordinator.snapshot();
+    expect(damage).toBe(null);
+    expect([...leases.keys()]).toEqual(["resource:first"]);
+  });
+
   it("misses nothing when something else comes while it counts", async () => {
     const world = quietWorld();
     const writer = enter(world, "agent:a");
