@@ -120,10 +120,11 @@ export class IndexTree {
     const directory = this.#names.tree("indefinite");
     const found: Lease[] = [];
     for (const name of await this.#tree.list(directory)) {
-      const marker = isUnfinished(name) ? null : await this.#tree.read(`${directory}/${name}`);
+      const path = `${directory}/${name}`;
+      const marker = isUnfinished(name) ? null : await this.#tree.read(path);
       if (marker === null) continue;
       // The marker may be older than the lease's end; the lease's own file decides.
-      const onKey = await this.onKey(text(marker, "key") as LeaseKey);
+      const onKey = await this.onKey(understood(path, () => text(marker, "key")) as LeaseKey);
       found.push(...onKey.filter((lease) => lease.leaseId === name));
     }
     return found;
@@ -199,9 +200,8 @@ export class IndexTree {
       if (!indefinite.has(name)) await this.#tree.remove(`${markers}/${name}`);
     const ended = this.#names.tree("ended");
     for (const name of await this.#tree.list(ended)) {
-      const value = await this.#tree.read(`${ended}/${name}`).catch(() => null);
-      if (value === null || Date.parse(text(value, "ended_at")) < olderThanMs)
-        await this.#tree.remove(`${ended}/${name}`);
+      const record = await this.ending(name as LeaseId).catch(() => null);
+      if (record === null || record.atMs < olderThanMs) await this.#tree.remove(`${ended}/${name}`);
     }
     const current = this.#census === null ? "" : this.#names.census(this.#census.name);
     for (const name of await this.#tree.list(this.#layout.index)) {
