@@ -5,6 +5,7 @@ import {
   acquireRequest,
   CONTROL,
   codeOf,
+  damageLine,
   decode,
   enter,
   enterAs,
@@ -15,6 +16,7 @@ import {
   type Party,
   quietWorld,
   range,
+  zeroed,
 } from "./stage";
 
 const compact = (party: Party) =>
@@ -295,6 +297,16 @@ describe("tidying", () => {
     });
     await tidy(a.store, a.logActor, { compact: false, flatIndex: {} });
     expect((await history(enter(world, "agent:c"))).map(({ type }) => type)).toEqual(["claim.acquired"]);
+  });
+
+  it("says that the log is damaged when it is the first to notice", async () => {
+    // A file system that tells times so coarsely that the damage does not show in them.
+    const world = quietWorld(1, { mtimeGranularityMs: 3_600_000 });
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:one");
+    await a.acquire("resource:two");
+    damageLine(world, 1, zeroed);
+    expect(await codeOf(compact(a))).toBe("E_LOG_CORRUPT");
   });
 
   it("mends a damaged index instead of failing", async () => {
