@@ -207,17 +207,19 @@ function entryIn({ view }: Page, at: number): Entry | null {
   const low = view.getUint32(offset + 4);
   const count = view.getUint32(offset + 8);
   const check = view.getUint32(offset + 12);
-  if (high === 0 && low === 0 && count === 0 && check === 0) return null;
   if (check !== checkOf(high, low, count)) throw new DamagedCensus("an entry is not one of ours");
-  return { high, low, count };
+  return high === 0 && low === 0 && count === 0 ? null : { high, low, count };
 }
 
 function pageFrom(bytes: Uint8Array): Page {
   return { bytes, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), isDirty: false };
 }
 
+/** Also an entry that counts nothing has its check: zeros are what a disk shows in place of what it lost. */
 function blankPage(): Page {
-  return pageFrom(new Uint8Array(PAGE_BYTES));
+  const page = pageFrom(new Uint8Array(PAGE_BYTES));
+  for (let at = 0; at < PER_PAGE; at++) page.view.setUint32(at * ENTRY_BYTES + 12, checkOf(0, 0, 0));
+  return page;
 }
 
 /** Tells an entry from whatever else may be found in its place. */

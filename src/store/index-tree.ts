@@ -120,10 +120,11 @@ export class IndexTree {
     const directory = this.#names.tree("indefinite");
     const found: Lease[] = [];
     for (const name of await this.#tree.list(directory)) {
-      const marker = isUnfinished(name) ? null : await this.#tree.read(`${directory}/${name}`);
+      const path = `${directory}/${name}`;
+      const marker = isUnfinished(name) ? null : await this.#tree.read(path);
       if (marker === null) continue;
       // The marker may be older than the lease's end; the lease's own file decides.
-      const onKey = await this.onKey(text(marker, "key") as LeaseKey);
+      const onKey = await this.onKey(understood(path, () => text(marker, "key")) as LeaseKey);
       found.push(...onKey.filter((lease) => lease.leaseId === name));
     }
     return found;
@@ -199,9 +200,8 @@ export class IndexTree {
       if (!indefinite.has(name)) await this.#tree.remove(`${markers}/${name}`);
     const ended = this.#names.tree("ended");
     for (const name of await this.#tree.list(ended)) {
-      const value = await this.#tree.read(`${ended}/${name}`).catch(() => null);
-      if (value === null || Date.parse(text(value, "ended_at")) < olderThanMs)
-        await this.#tree.remove(`${ended}/${name}`);
+      const record = await this.ending(name as LeaseId).catch(() => null);
+      if (record === null || record.atMs < olderThanMs) await this.#tree.remove(`${ended}/${name}`);
     }
     const current = this.#census === null ? "" : this.#names.census(this.#census.name);
     for (const name of await this.#tree.list(this.#layout.index)) {
@@ -259,10 +259,14 @@ export class IndexTree {
 
   // --- walking ----------------------------------------------------------------------------------------
 
-  /** Leases on what is inside a directory: all that should be there, or an error. */
+  /**
+   * Leases on what is inside a directory: all that should be there, or an error. It does not stop at as many as there
+   * should be: for a reader, who has no lock, one of them may have come since they were counted.
+   */
   async *#inside(path: RepoPath): AsyncGenerator<Lease> {
-    let missing = await this.#count(INSIDE + path);
-    if (missing === 0) return;
+    const expected = await this.#count(INSIDE + path);
+    if (expected === 0) return;
+    let found = 0;
     for (const tree of ["file", "dir"] as const) {
       const places = [this.#names.path(tree, path)];
       // The root has them below it anyway.
@@ -270,12 +274,12 @@ export class IndexTree {
       for (const place of places) {
         for await (const lease of this.#below(place)) {
           if (!isInside(pathOf(lease.key), path)) continue;
+          found++;
           yield lease;
-          if (--missing === 0) return;
         }
       }
     }
-    throw new DamagedIndex(this.#names.path("file", path));
+    if (found < expected) throw new DamagedIndex(this.#names.path("file", path));
   }
 
   async *#below(directory: string, lenient = false): AsyncGenerator<Lease> {

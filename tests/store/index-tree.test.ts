@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { tidy } from "../../src/store/housekeeping";
 import {
   acquireRequest,
+  byKey,
   CONTROL,
   codeOf,
   decode,
@@ -138,27 +140,37 @@ describe("the path tree", () => {
   });
 
   it("may be damaged in any file and still every lease is there", async () => {
-    for (const seed of range(20)) {
+    for (const seed of range(60)) {
       const world = quietWorld(seed);
       const random = world.random("damage");
       const a = enter(world, "human:a");
+      await a.acquire("resource:evicted");
+      await a.session.evict([byKey("resource:evicted")], { reason: "so that there is an ending" });
       const keys = ["file:a/b", "file:a/c", "dir:d", "resource:r", "ref:refs/heads/x"];
       await a.acquire(keys);
       await a.acquire("scope:s", indefinite);
       const files = world.disk.paths().filter((path) => path.startsWith(`${INDEX}/`) && !path.endsWith("/"));
       const victim = random.pick(files);
       const bytes = world.disk.peek(victim)!.slice();
-      const kind = random.below(4);
+      const kind = random.below(6);
       if (kind === 0) bytes[random.below(bytes.length)]! ^= 1 << random.below(8);
-      const content = [bytes, new Uint8Array(0), bytes.slice(0, random.below(bytes.length)), encode("{}")][
-        kind
-      ]!;
+      const content = [
+        bytes,
+        new Uint8Array(0),
+        bytes.slice(0, random.below(bytes.length)),
+        encode("{}"),
+        new Uint8Array(bytes.length),
+        // Whole, but something else.
+        world.disk.peek(random.pick(files))!,
+      ][kind]!;
       world.disk.install(victim, content);
       const b = enter(world, "agent:b");
       const story = `seed ${seed}: ${victim} damaged in way ${kind}`;
       expect((await b.coordinator.list()).length, story).toBe(6);
       for (const wanted of [...keys, "file:d/x", "dir:a", "dir:."])
         expect(await codeOf(b.acquire(wanted)), `${story}, ${wanted}`).toBe("E_LOCK_CONFLICT");
+      await enter(world, "human:b").acquire("scope:t", indefinite);
+      await tidy(a.store, a.logActor, { compact: true, flatIndex: {} });
     }
   });
 
