@@ -38,9 +38,12 @@ export class IndexTree {
   readonly #modes: Modes;
   readonly #names: TreeNames;
   readonly #tree: TreeFiles;
+  readonly #isAlone: boolean;
   #census: { readonly name: CensusName; readonly table: Census; asOf: number } | null = null;
 
-  constructor(files: Files, digest: Digest, layout: Layout, modes: Modes) {
+  /** `isAlone`: nobody changes it meanwhile, because the caller has the mutex. */
+  constructor(files: Files, digest: Digest, layout: Layout, modes: Modes, isAlone = true) {
+    this.#isAlone = isAlone;
     this.#files = files;
     this.#digest = digest;
     this.#layout = layout;
@@ -271,11 +274,12 @@ export class IndexTree {
         for await (const lease of this.#below(place)) {
           if (!isInside(pathOf(lease.key), path)) continue;
           yield lease;
-          if (--missing === 0) return;
+          // Without the mutex it may be one that has just come, before one that has been there all the time.
+          if (--missing === 0 && this.#isAlone) return;
         }
       }
     }
-    throw new DamagedIndex(this.#names.path("file", path));
+    if (missing > 0) throw new DamagedIndex(this.#names.path("file", path));
   }
 
   async *#below(directory: string, lenient = false): AsyncGenerator<Lease> {

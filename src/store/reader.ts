@@ -49,7 +49,7 @@ export class Reader {
   constructor(platform: Platform, layout: Layout) {
     this.#platform = platform;
     this.#layout = layout;
-    this.#index = new IndexTree(platform.files, platform.digest, layout, PRIVATE);
+    this.#index = new IndexTree(platform.files, platform.digest, layout, PRIVATE, false);
   }
 
   async snapshot(needs: Needs): Promise<Snapshot> {
