@@ -15,7 +15,8 @@ beforeEach(() => {
 
 const expectFine = () => expect(check(story.history).broken).toEqual([]);
 const complaint = () => check(story.history).broken.join("\n");
-const expectBroken = (words = "no order of these operations is possible") => expect(complaint()).toContain(words);
+const expectBroken = (words = "no order of these operations is possible") =>
+  expect(complaint()).toContain(words);
 
 const A = "file:src/a";
 
@@ -64,7 +65,10 @@ describe("what can happen is accepted", () => {
 
   it("several keys at once, and leases that reach one worktree only", () => {
     const far = story.person("agent:far", "wt:2");
-    ann.gets([0, 10], [ann.lease("L1", A, 1, 1005, { within: "wt:1" }), ann.lease("L2", "resource:r", 2, 1005)]);
+    ann.gets(
+      [0, 10],
+      [ann.lease("L1", A, 1, 1005, { within: "wt:1" }), ann.lease("L2", "resource:r", 2, 1005)],
+    );
     far.gets([20, 30], [far.lease("L3", A, 3, 1025, { within: "wt:2" })]);
     far.asks([40, 50], [A], refused("E_LOCK_CONFLICT", ann.lease("L1", A, 1, 1005)));
     expectFine();
@@ -271,11 +275,14 @@ describe("what cannot happen is caught", () => {
   });
 
   it("two reads that see two changes in different orders", () => {
-    const first = ann.lease("L1", A, 1, 1005);
+    const first = ann.lease("L1", "file:src/a", 1, 1005);
     const second = bob.lease("L2", "file:src/b", 2, 1005);
-    ann.gets([0, 100], [first]);
-    bob.gets([0, 100], [second]);
-    eve.asks([5, 90], ["dir:src"], refused("E_LOCK_CONFLICT", second));
+    eve.asks([0, 1], ["dir:src"], refused("E_QUEUED"));
+    ann.gets([2, 100], [first]);
+    bob.gets([2, 100], [second]);
+    eve.reads([5, 90], ["file:src/a", "file:src/b"], [first]);
+    expectFine();
+    eve.reads([5, 90], ["file:src/a", "file:src/b"], [second]);
     expectBroken();
   });
 
@@ -329,7 +336,11 @@ describe("what cannot happen is caught", () => {
   it("a steal by force that nobody asked for", () => {
     const first = ann.lease("L1", A, 1, 1005);
     ann.gets([0, 10], [first]);
-    bob.asks([20, 30], [A], { is: "done", leases: [bob.lease("L2", A, 2, 1025)], ended: [{ id: "L1", forced: true }] });
+    bob.asks([20, 30], [A], {
+      is: "done",
+      leases: [bob.lease("L2", A, 2, 1025)],
+      ended: [{ id: "L1", forced: true }],
+    });
     expectBroken();
   });
 

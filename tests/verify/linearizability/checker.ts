@@ -80,7 +80,10 @@ class Telling {
       if (after.length === 0 || tooMany) {
         const open = [...this.#open.values()].map((one) => one.operation).filter((one) => one !== operation);
         const states = before.map(({ state }) => state);
-        return { widest: this.widest, broken: explain({ operation, open, states, past: this.#past, tooMany }) };
+        return {
+          widest: this.widest,
+          broken: explain({ operation, open, states, past: this.#past, tooMany }),
+        };
       }
       this.#ways = after;
       this.#open.delete(place);
@@ -165,7 +168,10 @@ function eventsOf(operations: readonly Operation[]): { operation: Operation; isC
   return told.sort((a, b) => a.atMs - b.atMs || Number(b.isCall) - Number(a.isCall));
 }
 
-/** Operations whose keys may have to do with each other, together; a look at everything is one look at each group. */
+/**
+ * Operations whose keys may have to do with each other, together. A look at several groups becomes a look at each: what
+ * it says of one is checked, that it says so of all at one instant is not.
+ */
 export function splitByKeys(operations: readonly Operation[]): Operation[][] {
   const keys = [...new Set(operations.flatMap((operation) => keysOf(operation) ?? []))];
   const leader = new Map(keys.map((key) => [key, key]));
@@ -176,22 +182,23 @@ export function splitByKeys(operations: readonly Operation[]): Operation[][] {
   const join = (a: string, b: string) => leader.set(find(a), find(b));
   for (const [at, a] of keys.entries()) for (const b of keys.slice(at)) if (keysMeet(a, b)) join(a, b);
   for (const operation of operations) {
-    const [first, ...rest] = keysOf(operation) ?? [];
+    const [first, ...rest] = operation.ask.do === "read" ? [] : (keysOf(operation) ?? []);
     for (const key of rest) join(first!, key);
   }
   const groups = new Map<string, Operation[]>(keys.map((key) => [find(key), []]));
   for (const operation of operations) {
-    const [first] = keysOf(operation) ?? [];
-    if (first !== undefined) groups.get(find(first))!.push(operation);
-    else for (const [group, members] of groups) members.push(partOf(operation, (key) => find(key) === group));
+    const touched = new Set((keysOf(operation) ?? keys).map(find));
+    for (const group of touched) groups.get(group)!.push(partOf(operation, (key) => find(key) === group));
   }
   return [...groups.values()];
 }
 
 function partOf(operation: Operation, isIn: (key: string) => boolean): Operation {
-  const { answer } = operation;
-  if (answer.is !== "done") return operation;
-  return { ...operation, answer: { ...answer, leases: answer.leases.filter(({ key }) => isIn(key)) } };
+  const { ask, answer } = operation;
+  if (ask.do !== "read" || answer.is !== "done") return operation;
+  const names = ask.names?.filter(({ key }) => isIn(key)) ?? null;
+  const leases = answer.leases.filter(({ key }) => isIn(key));
+  return { ...operation, ask: { ...ask, names }, answer: { ...answer, leases } };
 }
 
 function tokensIn(operations: readonly Operation[]): Map<string, number> {
@@ -210,8 +217,10 @@ function* tokenComplaints(operations: readonly Operation[]): Generator<string> {
     const { answer, ask } = operation;
     if (answer.is !== "done") continue;
     for (const { id, token, key } of answer.leases) {
-      if ((tokenOf.get(id) ?? token) !== token) yield `${key}: ${id} has token ${tokenOf.get(id)} and ${token}`;
-      if ((leaseOf.get(token) ?? id) !== id) yield `token ${token} was given to ${leaseOf.get(token)} and to ${id} (${key})`;
+      if ((tokenOf.get(id) ?? token) !== token)
+        yield `${key}: ${id} has token ${tokenOf.get(id)} and ${token}`;
+      if ((leaseOf.get(token) ?? id) !== id)
+        yield `token ${token} was given to ${leaseOf.get(token)} and to ${id} (${key})`;
       tokenOf.set(id, token);
       leaseOf.set(token, id);
       const isGrant = ask.do === "acquire" || ask.do === "transfer";
@@ -225,6 +234,7 @@ function* tokenComplaints(operations: readonly Operation[]): Generator<string> {
   for (const { operation, token } of byCall) {
     for (; at < byEnd.length && byEnd[at]!.operation.endedMs < operation.calledMs; at++)
       highest = Math.max(highest, byEnd[at]!.token);
-    if (token <= highest) yield explain({ operation, open: [], states: [], past: [], tooMany: false, highest });
+    if (token <= highest)
+      yield explain({ operation, open: [], states: [], past: [], tooMany: false, highest });
   }
 }

@@ -31,12 +31,20 @@ export function explain({ operation, open, states, past, tooMany, highest }: Dea
   const zeroMs = operation.calledMs;
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : [`  ${title}`, ...lines.map((line) => `    ${line}`)];
-  const changes = past.filter((other) => isNear(other) && other.ask.do !== "read" && other.answer.is !== "refused");
+  const changes = past.filter(
+    (other) => isNear(other) && other.ask.do !== "read" && other.answer.is !== "refused",
+  );
   return [
     what,
-    ...section("before, answered:", changes.slice(-SHOWN).map((one) => tell(one, zeroMs))),
+    ...section(
+      "before, answered:",
+      changes.slice(-SHOWN).map((one) => tell(one, zeroMs)),
+    ),
     ...section("so the state was:", [...new Set(states.map(describe))].slice(0, SHOWN)),
-    ...section("under way at the same time:", open.filter(isNear).map((one) => tell(one, zeroMs))),
+    ...section(
+      "under way at the same time:",
+      open.filter(isNear).map((one) => tell(one, zeroMs)),
+    ),
     ...section("and this does not fit:", [tell(operation, zeroMs)]),
   ].join("\n");
 }
@@ -60,7 +68,9 @@ function asked(ask: Operation["ask"]): string {
     case "write":
       return `write under ${ask.name.key} (${short(ask.name.id)} #${ask.token})`;
     default: {
-      const names = ask.names?.map(({ key, id }) => (id === null ? key : `${key} (${short(id)})`)) ?? ["everything"];
+      const names = ask.names?.map(({ key, id }) => (id === null ? key : `${key} (${short(id)})`)) ?? [
+        "everything",
+      ];
       return `${ask.do} ${names.join(" ")}`;
     }
   }

@@ -76,9 +76,20 @@ export type Ask =
       readonly steal: boolean;
     }
   /** `extends`: to at least the TTL from now. Upkeep and a heartbeat may leave the expiry where it is. */
-  | { readonly do: "renew"; readonly names: readonly Name[]; readonly extends: boolean; readonly ttlMs: number | null }
+  | {
+      readonly do: "renew";
+      readonly names: readonly Name[];
+      readonly extends: boolean;
+      readonly ttlMs: number | null;
+    }
   | { readonly do: "release"; readonly names: readonly Name[] }
-  | { readonly do: "transfer"; readonly name: Name; readonly id: string; readonly toAgent: string; readonly toWorktree: string }
+  | {
+      readonly do: "transfer";
+      readonly name: Name;
+      readonly id: string;
+      readonly toAgent: string;
+      readonly toWorktree: string;
+    }
   | { readonly do: "evict"; readonly names: readonly Name[] }
   /** Null names: everything there is. */
   | { readonly do: "read"; readonly names: readonly Name[] | null }

@@ -1,5 +1,15 @@
-import { type Answer, type Ask, type Caller, type Extent, meet, type Name, type Operation, type Seen, type Window } from "./history";
-import { type Held, State } from "./state";
+import {
+  type Answer,
+  type Ask,
+  type Caller,
+  type Extent,
+  meet,
+  type Name,
+  type Operation,
+  type Seen,
+  type Window,
+} from "./history";
+import type { Held, State } from "./state";
 
 /** What is known of a history as a whole, whatever the order of its operations. */
 export interface Facts {
@@ -131,7 +141,18 @@ class Step {
     if (lapse === null) return null;
     const { id, key, within, token, agent, worktree } = lease;
     const isBound = lease.process !== null;
-    return state.with({ id, key, within, token, agent, session, worktree, ttlMs: lease.ttlMs, isBound, lapse });
+    return state.with({
+      id,
+      key,
+      within,
+      token,
+      agent,
+      session,
+      worktree,
+      ttlMs: lease.ttlMs,
+      isBound,
+      lapse,
+    });
   }
 
   #freshLapse({ process, expiresMs }: Pick<Seen, "process" | "expiresMs">, ttlMs: number): Window | null {
@@ -152,7 +173,8 @@ class Step {
       else states = states.flatMap((one) => this.#maybeKept(one, own, ask.ttlMs));
     });
     for (const { want } of fresh) states = states.flatMap((one) => this.#maybeMadeWay(one, want, ask.steal));
-    for (const { want, id } of fresh) states = states.flatMap((one) => this.#maybeCreated(one, want, id, ask));
+    for (const { want, id } of fresh)
+      states = states.flatMap((one) => this.#maybeCreated(one, want, id, ask));
     return states;
   }
 
@@ -199,7 +221,12 @@ class Step {
     return this.#valid(state, lease)?.with({ ...lease, ttlMs: shown.ttlMs, session, lapse }) ?? null;
   }
 
-  #longer({ lapse, isBound }: Held, expiresMs: number | null, ttlMs: number, mustExtend: boolean): Window | null {
+  #longer(
+    { lapse, isBound }: Held,
+    expiresMs: number | null,
+    ttlMs: number,
+    mustExtend: boolean,
+  ): Window | null {
     if (isBound) return lapse;
     const fromMs = mustExtend ? Math.max(lapse.fromMs, this.#earliestMs + ttlMs) : lapse.fromMs;
     const either = { fromMs, toMs: Math.max(lapse.toMs, this.#latestMs + ttlMs) };
@@ -207,7 +234,9 @@ class Step {
   }
 
   #maybeRenewed(state: State, ask: Asked<"renew">): readonly State[] {
-    return this.#eachOwn(state, ask.names, (one, lease) => this.#maybeKept(one, lease, ask.ttlMs ?? lease.ttlMs));
+    return this.#eachOwn(state, ask.names, (one, lease) =>
+      this.#maybeKept(one, lease, ask.ttlMs ?? lease.ttlMs),
+    );
   }
 
   #maybeKept(state: State, lease: Held, ttlMs: number): readonly State[] {
@@ -238,8 +267,17 @@ class Step {
       const token = this.#facts.tokens.get(ask.id) ?? null;
       if (token !== null && token <= next.highest) return NOT_ALLOWED;
       // A process-bound lease becomes one with the default TTL, which the caller need not know.
-      const lapse = lease.isBound ? { ...NEVER, fromMs: this.#earliestMs } : this.#freshLapse({ process: null, expiresMs: null }, lease.ttlMs)!;
-      const heir = { ...target, id: ask.id, token, agent: ask.toAgent, session: null, worktree: ask.toWorktree };
+      const lapse = lease.isBound
+        ? { ...NEVER, fromMs: this.#earliestMs }
+        : this.#freshLapse({ process: null, expiresMs: null }, lease.ttlMs)!;
+      const heir = {
+        ...target,
+        id: ask.id,
+        token,
+        agent: ask.toAgent,
+        session: null,
+        worktree: ask.toWorktree,
+      };
       return this.#maybeMadeWay(next, target, false).map((one) =>
         one.with({ ...heir, ttlMs: lease.ttlMs, isBound: false, lapse }),
       );
@@ -280,7 +318,8 @@ class Step {
     let next: State | null = state;
     for (const lease of asked) {
       const shown = leases.find(({ id }) => id === lease.id);
-      if (shown === undefined || !isSameLease(lease, shown) || shown.agent !== lease.agent) return NOT_ALLOWED;
+      if (shown === undefined || !isSameLease(lease, shown) || shown.agent !== lease.agent)
+        return NOT_ALLOWED;
       if (!lease.isBound && shown.expiresMs !== null && within(shown.expiresMs, lease.lapse) === null)
         return NOT_ALLOWED;
       next = shown.valid ? this.#valid(next, lease) : this.#lapsed(next, lease);
@@ -300,7 +339,8 @@ class Step {
         return ask.names.some((name) => state.named(name).length === 0) ? [state] : NOT_ALLOWED;
       case "renew":
       case "transfer": {
-        if (code === "E_LOCK_CONFLICT") return holders.every((id) => state.find(id) !== undefined) ? [state] : NOT_ALLOWED;
+        if (code === "E_LOCK_CONFLICT")
+          return holders.every((id) => state.find(id) !== undefined) ? [state] : NOT_ALLOWED;
         return this.#asLost(state, ask.do === "renew" ? ask.names : [ask.name]);
       }
       case "write":
@@ -313,17 +353,14 @@ class Step {
     }
   }
 
-  /** A refusal names everybody who is in the way, and nobody else. */
+  /** A refusal names somebody who is in the way, perhaps not everybody, and nobody else. */
   #inTheWay(state: State, wants: readonly Extent[], holders: readonly string[]): readonly State[] {
-    if (holders.length === 0) return NOT_ALLOWED;
-    const rivals = state.leases.filter((lease) => !this.#isOwn(lease) && wants.some((want) => meet(want, lease)));
-    if (!holders.every((id) => rivals.some((lease) => lease.id === id))) return NOT_ALLOWED;
-    let next: State | null = state;
-    for (const lease of rivals) {
-      next = holders.includes(lease.id) ? this.#valid(next, lease) : this.#lapsed(next, lease);
-      if (next === null) return NOT_ALLOWED;
-    }
-    return [next];
+    const areThere = holders.every((id) => {
+      const lease = state.find(id);
+      if (lease === undefined || this.#isOwn(lease) || this.#valid(state, lease) === null) return false;
+      return wants.some((want) => meet(want, lease));
+    });
+    return areThere && holders.length > 0 ? [state] : NOT_ALLOWED;
   }
 
   /** One of them is not the caller's any more, or has lapsed. */
@@ -353,7 +390,11 @@ class Step {
 
   #isOwn({ agent, session, worktree }: Held): boolean {
     const caller = this.#caller;
-    return agent === caller.agent && worktree === caller.worktree && (session === null || session === caller.session);
+    return (
+      agent === caller.agent &&
+      worktree === caller.worktree &&
+      (session === null || session === caller.session)
+    );
   }
 
   #own(state: State, name: Name): Held | undefined {

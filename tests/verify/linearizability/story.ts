@@ -34,7 +34,19 @@ export class Person {
   /** A lease as this person would be shown it. */
   lease(id: string, key: string, token: number, expiresMs: number | null, more: Partial<Seen> = {}): Seen {
     const { agent, worktree } = this.caller;
-    return { id, key, within: null, token, agent, worktree, ttlMs: TTL_MS, process: null, expiresMs, valid: true, ...more };
+    return {
+      id,
+      key,
+      within: null,
+      token,
+      agent,
+      worktree,
+      ttlMs: TTL_MS,
+      process: null,
+      expiresMs,
+      valid: true,
+      ...more,
+    };
   }
 
   /** Granted, with the lease that it asked for by the same id. */
@@ -46,9 +58,21 @@ export class Person {
     this.#tell(span, { do: "acquire", wants, ids, ttlMs: TTL_MS, bound, steal }, answer);
   }
 
-  asks(span: Span, keys: readonly string[], answer: Answer, more: { ids?: string[]; bound?: boolean } = {}): void {
+  asks(
+    span: Span,
+    keys: readonly string[],
+    answer: Answer,
+    more: { ids?: string[]; bound?: boolean } = {},
+  ): void {
     const wants: Extent[] = keys.map((key) => ({ key, within: null }));
-    const ask = { do: "acquire", wants, ids: more.ids ?? null, ttlMs: TTL_MS, bound: more.bound ?? false, steal: false } as const;
+    const ask = {
+      do: "acquire",
+      wants,
+      ids: more.ids ?? null,
+      ttlMs: TTL_MS,
+      bound: more.bound ?? false,
+      steal: false,
+    } as const;
     this.#tell(span, ask, answer);
   }
 
