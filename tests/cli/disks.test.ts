@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { needTool } from "../house/need-tool";
+import { PROGRAM, run } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -83,6 +84,25 @@ describe.runIf(process.getuid?.() === 0)("a full disk", () => {
     expect(await held()).toEqual([...acknowledged, "file:later"].toSorted());
     expectJsonRefused(await repo.ask("agent:b", "claim", "acquire", issue), 1, "E_LOCK_CONFLICT");
     expect((await repo.ask("agent:a", "recover")).data["recovered"]).toBe(false);
+  });
+});
+
+describe("a failing disk", () => {
+  it("is not taken for one that has nothing on it", async () => {
+    needTool("strace");
+    const repo = TestRepo.make();
+    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    const secrets = path.join(repo.control, "secrets/agent%3aa/default.json");
+    for (const call of ["access", "statx", "openat", "read"]) {
+      const fault = ["-qq", "-o", "/dev/null", "-P", secrets, "-e", `inject=${call}:error=EIO`];
+      const ran = await run(["strace", ...fault, PROGRAM, "lock", "release", "a.ts", "--json"], {
+        cwd: repo.root,
+        env: { COTENANT_AGENT_ID: "agent:a" },
+      });
+      // Node asks in one of these ways; those it does not use cannot fail.
+      if (ran.status !== 0) expectJsonRefused(ran, 10, "E_DISK");
+      else await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    }
   });
 });
 
