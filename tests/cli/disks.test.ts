@@ -88,21 +88,42 @@ describe.runIf(process.getuid?.() === 0)("a full disk", () => {
 });
 
 describe("a failing disk", () => {
-  it("is not taken for one that has nothing on it", async () => {
+  /** Agent a's command, with calls about one file of the repository that fail. */
+  const failing = (repo: TestRepo, file: string, fault: string, ...args: string[]) => {
     needTool("strace");
+    const options = ["-qq", "-o", "/dev/null", "-P", path.join(repo.root, file), "-e", `inject=${fault}`];
+    return run(["strace", ...options, PROGRAM, ...args, "--json"], {
+      cwd: repo.root,
+      env: { COTENANT_AGENT_ID: "agent:a" },
+    });
+  };
+
+  it("is not taken for one that has nothing on it", async () => {
     const repo = TestRepo.make();
     await repo.ask("agent:a", "lock", "acquire", "a.ts");
-    const secrets = path.join(repo.control, "secrets/agent%3aa/default.json");
+    const secrets = ".git/cotenant/secrets/agent%3aa/default.json";
     for (const call of ["access", "statx", "openat", "read"]) {
-      const fault = ["-qq", "-o", "/dev/null", "-P", secrets, "-e", `inject=${call}:error=EIO`];
-      const ran = await run(["strace", ...fault, PROGRAM, "lock", "release", "a.ts", "--json"], {
-        cwd: repo.root,
-        env: { COTENANT_AGENT_ID: "agent:a" },
-      });
+      const ran = await failing(repo, secrets, `${call}:error=EIO`, "lock", "release", "a.ts");
       // Node asks in one of these ways; those it does not use cannot fail.
       if (ran.status !== 0) expectJsonRefused(ran, 10, "E_DISK");
       else await repo.ask("agent:a", "lock", "acquire", "a.ts");
     }
+  });
+
+  it("is named when it cannot lock, also by recover", async () => {
+    const repo = TestRepo.make();
+    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    const mutex = ".git/cotenant/locks/claims.lock";
+    expectJsonRefused(await failing(repo, mutex, "fcntl:error=EIO", "recover"), 10, "E_DISK");
+  });
+
+  it("does not make a worktree forget itself in the middle of a command", async () => {
+    const repo = TestRepo.make();
+    const issue = await repo.issue();
+    await repo.ask("agent:a", "claim", "acquire", issue);
+    const transfer = ["claim", "transfer", issue, "--to-agent", "agent:b", "--reason", "r"];
+    const ran = await failing(repo, ".cotenant/worktree.json", "openat:error=EIO:when=2+", ...transfer);
+    expect(ran.lease.agent_id).toBe("agent:b");
   });
 });
 
