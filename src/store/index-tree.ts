@@ -18,7 +18,7 @@ import type { Layout, Modes } from "./layout";
 import type { EndingRecord } from "./replay";
 import { DamagedIndex, TreeFiles } from "./tree-files";
 import { isMeta, isOurs, isUnfinished, TreeNames } from "./tree-names";
-import { endedFromWire, endedToWire, leaseFromWire, leaseToWire, text, WireError } from "./wire";
+import { endedFromWire, endedToWire, leaseFromWire, leaseToWire, text, timeMs, WireError } from "./wire";
 
 /** What the log says of some slots, and of leases that ended, to be brought into the index. */
 export interface Changes {
@@ -135,7 +135,7 @@ export class IndexTree {
     if (value === null) return null;
     return understood(path, () => ({
       ended: endedFromWire(value),
-      atMs: Date.parse(text(value, "ended_at")),
+      atMs: timeMs(value, "ended_at"),
     }));
   }
 

@@ -95,6 +95,12 @@ export function endedFromWire(value: unknown): Ended {
   };
 }
 
+/**
+ * Sequences and tokens only ever grow by steps; one beyond this was made up. What is added to one that was read
+ * must stay a number that can be read again.
+ */
+export const LARGEST_COUNT = 2 ** 50;
+
 const KEY = /^(?:issue|file|dir|resource|ref|worktree|scope):[^\x00-\x1f\x7f]+$/;
 const LEASE_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const WORKTREE_ID = /^wt:[0-9a-f]{8}$/;
@@ -147,10 +153,20 @@ export function instantOrNull(w: Wire, name: string): Instant | null {
 
 export function instant(w: Wire, name: string): Instant {
   const clock = object(w[`${name}_clock`]);
-  const wallMs = Date.parse(text(w, name));
   const monotonicMs = clock["monotonic_ms"];
-  if (!Number.isFinite(wallMs) || typeof monotonicMs !== "number") throw new WireError(`bad instant ${name}`);
-  return { wallMs, clockId: text(clock, "boot_id"), monotonicMs };
+  // JSON has numbers that are none: 1e400.
+  if (!Number.isFinite(monotonicMs)) throw new WireError(`bad instant ${name}`);
+  return {
+    wallMs: timeMs(w, name),
+    clockId: text(clock, "boot_id"),
+    monotonicMs: monotonicMs as number,
+  };
+}
+
+export function timeMs(w: Wire, name: string): number {
+  const wallMs = Date.parse(text(w, name));
+  if (!Number.isFinite(wallMs)) throw new WireError(`${name} is not a time`);
+  return wallMs;
 }
 
 export function object(value: unknown): Wire {
@@ -169,11 +185,14 @@ export function textOrNull(w: Wire, name: string): string | null {
   return w[name] === null || w[name] === undefined ? null : text(w, name);
 }
 
-export function count(w: Wire, name: string): number {
+export function count(w: Wire, name: string, largest = LARGEST_COUNT): number {
   const value = w[name];
-  if (!Number.isSafeInteger(value) || (value as number) < 0)
-    throw new WireError(`${name} is not a whole number`);
-  return value as number;
+  if (!isCount(value) || value > largest) throw new WireError(`${name} is not a whole number`);
+  return value;
+}
+
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 export function list(w: Wire, name: string): readonly unknown[] {
