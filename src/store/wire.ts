@@ -42,8 +42,8 @@ export function leaseFromWire(value: unknown): Lease {
   const w = object(value);
   return {
     ...placeFromWire(w),
-    agentId: text(w, "agent_id") as AgentId,
-    sessionId: text(w, "session_id") as SessionId,
+    agentId: agentId(w),
+    sessionId: sessionId(w),
     branch: textOrNull(w, "branch"),
     holder: holderFromWire(w["holder"]),
     ttlSecs: count(w, "ttl_secs"),
@@ -58,7 +58,7 @@ export function leaseFromWire(value: unknown): Lease {
     note: textOrNull(w, "note"),
     stopIdleAt: instantOrNull(w, "stop_idle_at"),
     bind: oneOf<Bind>(w, "bind", ["ttl", "process"]),
-    reach: oneOf<Reach>(w, "reach", ["repository", "worktree"]),
+    reach: reach(w),
     stoleFrom: w["stole_from"] === undefined ? [] : list(w, "stole_from").map(stoleFromFromWire),
   };
 }
@@ -80,8 +80,8 @@ export function endedFromWire(value: unknown): Ended {
   const w = object(value);
   return {
     ...placeFromWire(w),
-    reach: oneOf<Reach>(w, "reach", ["repository", "worktree"]),
-    agentId: text(w, "agent_id") as AgentId,
+    reach: reach(w),
+    agentId: agentId(w),
     fencingToken: count(w, "fencing_token") as FencingToken,
     how: oneOf<Ended["how"]>(w, "cause", [
       "released",
@@ -104,14 +104,39 @@ export const LARGEST_COUNT = 2 ** 50;
 const KEY = /^(?:issue|file|dir|resource|ref|worktree|scope):[^\x00-\x1f\x7f]+$/;
 const LEASE_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const WORKTREE_ID = /^wt:[0-9a-f]{8}$/;
+const NAME = /^[\x21-\x7e]{1,200}$/;
 
 /** These become parts of file names: what does not look like one of ours must not get there. */
 function placeFromWire(w: Wire): { leaseId: LeaseId; key: LeaseKey; worktreeId: WorktreeId } {
   return {
-    leaseId: matching(w, "lease_id", LEASE_ID) as LeaseId,
-    key: matching(w, "key", KEY) as LeaseKey,
-    worktreeId: matching(w, "worktree_id", WORKTREE_ID) as WorktreeId,
+    leaseId: leaseId(w),
+    key: key(w),
+    worktreeId: worktreeId(w),
   };
+}
+
+export function leaseId(w: Wire): LeaseId {
+  return matching(w, "lease_id", LEASE_ID) as LeaseId;
+}
+
+export function key(w: Wire): LeaseKey {
+  return matching(w, "key", KEY) as LeaseKey;
+}
+
+export function worktreeId(w: Wire): WorktreeId {
+  return matching(w, "worktree_id", WORKTREE_ID) as WorktreeId;
+}
+
+export function agentId(w: Wire): AgentId {
+  return matching(w, "agent_id", NAME) as AgentId;
+}
+
+export function sessionId(w: Wire): SessionId {
+  return matching(w, "session_id", NAME) as SessionId;
+}
+
+export function reach(w: Wire): Reach {
+  return oneOf<Reach>(w, "reach", ["repository", "worktree"]);
 }
 
 export function holderToWire(holder: Holder): Record<string, unknown> {
@@ -221,7 +246,7 @@ function stoleFromFromWire(value: unknown): StoleFrom {
   const w = object(value);
   return {
     leaseId: text(w, "lease_id") as LeaseId,
-    agentId: text(w, "agent_id") as AgentId,
+    agentId: agentId(w),
     why: oneOf(w, "why", ["expired", "dead", "stop_idle", "forced"]),
   };
 }
