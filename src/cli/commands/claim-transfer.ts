@@ -1,6 +1,6 @@
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { listWorktrees } from "../../identity/worktree-list";
-import { parseAgentId, parseWorktreeId } from "../../kernel/ids";
+import { parseAgentId, parseWorktreeId, printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { claimRef } from "../issues";
@@ -47,7 +47,7 @@ export const command: Command = {
       reason,
     });
     const lease = leases[0]!;
-    const text = `${lease.key} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;
+    const text = `${printable(lease.key)} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;
     return {
       data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
       text: context.quiet ? "" : text,
