@@ -1,20 +1,21 @@
-import type { AgentId, SessionId, WorktreeId } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
-import type { Reach } from "../kernel/lease";
 import { isVoid, type Ticket } from "../kernel/tickets";
 import type { Instant, Now } from "../kernel/time";
 import type { Platform } from "../platform/platform";
 import type { Layout, Modes } from "./layout";
 import { seal, unseal } from "./sealed";
 import {
+  agentId,
   holderFromWire,
   holderToWire,
   instant,
   instantOrNull,
   instantToWire,
+  key,
   list,
   object,
-  text,
+  reach,
+  sessionId,
+  worktreeId,
 } from "./wire";
 
 const TICKET = /^(\d{10})\.json$/;
@@ -100,12 +101,12 @@ function decode(number: number, value: Readonly<Record<string, unknown>>): Ticke
   try {
     return {
       number,
-      agentId: text(value, "agent_id") as AgentId,
-      sessionId: text(value, "session_id") as SessionId,
-      worktreeId: text(value, "worktree_id") as WorktreeId,
-      keys: list(value, "keys").map((k) => {
-        const w = object(k);
-        return { key: text(w, "key") as LeaseKey, reach: text(w, "reach") as Reach };
+      agentId: agentId(value),
+      sessionId: sessionId(value),
+      worktreeId: worktreeId(value),
+      keys: list(value, "keys").map((wanted) => {
+        const w = object(wanted);
+        return { key: key(w), reach: reach(w) };
       }),
       holder: holderFromWire(value["holder"]),
       joinedAt: instant(value, "joined_at"),

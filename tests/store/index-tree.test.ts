@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { tidy } from "../../src/store/housekeeping";
+import { seal } from "../../src/store/sealed";
 import {
   acquireRequest,
   byKey,
@@ -11,6 +12,7 @@ import {
   operationsSince,
   quietWorld,
   range,
+  sha256,
 } from "./stage";
 
 const INDEX = `${CONTROL}/index`;
@@ -137,6 +139,76 @@ describe("the path tree", () => {
     const one = world.disk.peek(`${INDEX}/resource/one/meta.json`)!;
     world.disk.install(`${INDEX}/resource/two/meta.json`, one);
     expect(await codeOf(b.acquire("resource:two"))).toBe("E_LOCK_CONFLICT");
+  });
+
+  it("is not believed when its census reads as zeros: nothing is granted twice", async () => {
+    const world = quietWorld();
+    await enter(world, "agent:a").acquire(["file:a/b", "resource:r"]);
+    const census = world.disk.paths().find((path) => path.includes("/census-"))!;
+    world.disk.install(census, new Uint8Array(world.disk.peek(census)!.length));
+    const b = enter(world, "agent:b");
+    expect((await b.coordinator.list()).length).toBe(2);
+    for (const wanted of ["file:a/b", "resource:r", "dir:."])
+      expect(await codeOf(b.acquire(wanted)), wanted).toBe("E_LOCK_CONFLICT");
+  });
+
+  describe("counts the markers of leases without expiry", () => {
+    const scene = async () => {
+      const world = quietWorld();
+      const a = enter(world, "agent:a");
+      await a.acquire("scope:one", indefinite);
+      await a.acquire("scope:two", indefinite);
+      const markers = world.disk.paths().filter((path) => /\/indefinite\/\w+$/.test(path));
+      expect(markers.length).toBe(2);
+      return { world, a, markers };
+    };
+
+    it("so that a lost one lets nobody over the limit", async () => {
+      const { world, a, markers } = await scene();
+      for (const marker of markers) await a.platform.files.unlink(marker);
+      expect(await codeOf(enter(world, "agent:a").acquire("scope:three", indefinite))).toBe("E_LIMIT");
+    });
+
+    it("so that one in another's place does not either", async () => {
+      const { world, markers } = await scene();
+      world.disk.install(markers[0]!, world.disk.peek(markers[1]!)!);
+      expect(await codeOf(enter(world, "agent:a").acquire("scope:three", indefinite))).toBe("E_LIMIT");
+    });
+
+    it("and forgets those that were tidied away", async () => {
+      const { world, a } = await scene();
+      await a.release("scope:one");
+      await tidy(a.store, a.logActor, { compact: false, flatIndex: {} });
+      const before = world.trace.step;
+      await enter(world, "agent:a").acquire("scope:three", indefinite);
+      expect(readsTheLog(operationsSince(world, before))).toEqual([]);
+    });
+
+    it("and does not stumble over one that is none", async () => {
+      const { world, markers } = await scene();
+      world.disk.install(markers[0]!, seal({ sha256 }, { lease_id: markers[0]!.split("/").at(-1), key: 7 }));
+      expect(await codeOf(enter(world, "agent:a").acquire("scope:three", indefinite))).toBe("E_LIMIT");
+    });
+  });
+
+  it("keeps endings when it is tidied, for as long as a former holder may ask", async () => {
+    const world = quietWorld();
+    const [a, h] = [enter(world, "agent:a"), enter(world, "human:h")];
+    await a.acquire("file:x");
+    await h.session.evict([byKey("file:x")], { reason: "enough" });
+    await tidy(h.store, h.logActor, { compact: false, flatIndex: {} });
+    expect(world.disk.paths().filter((path) => /\/ended\/\w+\.json$/.test(path)).length).toBe(1);
+    expect(await codeOf(a.renew("file:x"))).toBe("E_FENCING_MISMATCH");
+  });
+
+  it("tells a former holder the truth when another's ending stands in its place", async () => {
+    const world = quietWorld();
+    const [a, h] = [enter(world, "agent:a"), enter(world, "human:h")];
+    await a.acquire(["file:x", "file:y"]);
+    await h.session.evict([byKey("file:x"), byKey("file:y")], { reason: "enough" });
+    const [x, y] = world.disk.paths().filter((path) => /\/ended\/\w+\.json$/.test(path));
+    world.disk.install(x!, world.disk.peek(y!)!);
+    for (const name of ["file:x", "file:y"]) expect(await codeOf(a.renew(name))).toBe("E_FENCING_MISMATCH");
   });
 
   it("may be damaged in any file and still every lease is there", async () => {

@@ -1,7 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { listWorktrees } from "../../identity/worktree-list";
-import { parseAgentId, parseWorktreeId, type WorktreeId } from "../../kernel/ids";
+import { parseAgentId, parseWorktreeId, printable, type WorktreeId } from "../../kernel/ids";
 import type { Command } from "../command";
 import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { claimRef } from "../issues";
@@ -42,7 +42,7 @@ export const command: Command = {
       reason,
     });
     const lease = leases[0]!;
-    const text = `${lease.key} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;
+    const text = `${printable(lease.key)} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;
     return {
       data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
       text: context.quiet ? "" : text,
