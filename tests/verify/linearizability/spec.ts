@@ -100,7 +100,7 @@ class Step {
     for (const lease of leases) {
       const before = state.find(lease.id);
       if (before === undefined) fresh.push(lease);
-      else next = this.#kept(next, before, lease, ask.ttlMs, false);
+      else next = this.#kept(next, before, lease, before.ttlMs, false);
       if (next === null) return NOT_ALLOWED;
       const isHanded = before !== undefined && before.session === null;
       if (!isHanded && !ask.wants.some((want) => isOn(lease, want))) return NOT_ALLOWED;
@@ -170,7 +170,7 @@ class Step {
     ask.wants.forEach((want, at) => {
       const own = state.leases.find((lease) => isOn(lease, want) && this.#isOwn(lease));
       if (own === undefined || this.#valid(state, own) === null) fresh.push({ want, id: ids[at]! });
-      else states = states.flatMap((one) => this.#maybeKept(one, own, ask.ttlMs));
+      else states = states.flatMap((one) => this.#maybeKept(one, own, own.ttlMs));
     });
     for (const { want } of fresh) states = states.flatMap((one) => this.#maybeMadeWay(one, want, ask.steal));
     for (const { want, id } of fresh)
