@@ -42,7 +42,11 @@ export class CallerAtWork {
 
   /** One that only looks, and never rests: what it may not see lasts for microseconds. */
   async watch(): Promise<void> {
-    for (let left = LOOKS_PER_TURN; left > 0; left--) await this.#session.coordinator.list();
+    for (let left = LOOKS_PER_TURN; left > 0; left--) {
+      await this.#session.coordinator.list();
+      // Reading never leaves the processor: the others in this process want to hear of their locks and timers.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   async turn(): Promise<void> {

@@ -10,10 +10,10 @@ export const PLANTS: readonly Plant[] = [
     caughtBy: ["linearizability", "soak"],
   },
   {
-    name: "double grant: the log's tail is not applied before deciding",
+    name: "double grant: lines that a killed writer left are not brought into the index",
     file: "src/store/ground.ts",
-    from: "return { ...ground, overlay: new Overlay() };",
-    to: "return { ...ground, overlay: new Overlay(), head: { ...ground.head, nextToken: applied.head.nextToken } };",
+    from: "await this.#apply(ground, await files.fstat(log.fd));",
+    to: "await this.#moveApplied(ground.head, await files.fstat(log.fd), applied.census);",
     caughtBy: ["soak"],
   },
   {
