@@ -24,13 +24,16 @@ export interface Aftermath {
  */
 export async function inspect(place: Place, operations: readonly Operation[]): Promise<Aftermath> {
   const verdict = new Verdict();
-  await checkStore(place, verdict);
+  const attempt = async (what: string, act: () => Promise<void>) => {
+    await act().catch((error: unknown) => verdict.fail(what, String((error as Error)?.stack ?? error)));
+  };
+  await attempt("the store works", () => checkStore(place, verdict));
   const log = new LogCheck(verdict);
   const files = new LogFiles(place.control);
   for (const line of files.read()) log.take(line);
   checkAcknowledged(operations, log, verdict);
   checkWitnesses(place, log, verdict);
-  await checkIndex(place, log, verdict);
+  await attempt("the store can be read", () => checkIndex(place, log, verdict));
   return { log, segments: files.segments, violations: verdict.violations };
 }
 

@@ -10,6 +10,7 @@ import type { Caller } from "./history";
 import type { Orders } from "./orders";
 import { nowMs, type Record } from "./record";
 
+const LOOKS_PER_TURN = 5;
 const REASON = "it is in the way";
 
 /** One session at work: takes leases, uses them, gives them back, hands them on, looks, and tries what is not allowed. */
@@ -37,6 +38,15 @@ export class CallerAtWork {
     this.#record = record;
     this.#orders = orders;
     this.#chance = chance;
+  }
+
+  /** One that only looks, and never rests: what it may not see lasts for microseconds. */
+  async watch(): Promise<void> {
+    for (let left = LOOKS_PER_TURN; left > 0; left--) {
+      await this.#session.coordinator.list();
+      // Reading never leaves the processor: the others in this process want to hear of their locks and timers.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   async turn(): Promise<void> {
@@ -86,9 +96,12 @@ export class CallerAtWork {
 
   /** Something it has no more, in every way: the answer is always no, whoever holds the key by now. */
   async #useStale(lease: Lease): Promise<void> {
-    const what = this.#chance.below(3);
+    const what = this.#chance.below(4);
     if (what === 0) await this.#write(lease);
-    else if (what === 1) await this.#try(() => this.#session.renew([refOf(lease)], KEEP));
+    else if (what === 1)
+      // By name alone, as people do it: what is on record decides which lease is meant, never who holds it now.
+      await this.#try(() => this.#session.release([{ key: lease.key, leaseId: null }]));
+    else if (what === 2) await this.#try(() => this.#session.renew([refOf(lease)], KEEP));
     else await this.#try(() => this.#session.release([refOf(lease)]));
   }
 

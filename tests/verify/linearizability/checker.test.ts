@@ -129,6 +129,15 @@ describe("what can happen is accepted", () => {
     expectFine();
   });
 
+  it("a renewal that was decided in time, and is written when a reader has seen the old expiry pass", () => {
+    const first = ann.lease("L1", A, 1, 1005);
+    ann.gets([0, 10], [first]);
+    ann.renews([990, 1050], first, done([{ ...first, expiresMs: 2000 }]));
+    eve.reads([1010, 1020], [A], [{ ...first, valid: false }]);
+    eve.reads([1030, 1040], [A], [{ ...first, expiresMs: 2000 }]);
+    expectFine();
+  });
+
   it("an operation that is never over takes effect late", () => {
     const first = ann.lease("L1", A, 1, 1005);
     ann.gets([0, 10], [first]);

@@ -17,6 +17,7 @@ export class WorkerProcess {
   isStopped = false;
   readonly #child: ChildProcess;
   readonly #identity: string;
+  #hasBegun = false;
   #killedMs: number | null = null;
   #goneMs: number | null = null;
   #stderr = "";
@@ -42,6 +43,12 @@ export class WorkerProcess {
 
   get pid(): number {
     return this.#child.pid!;
+  }
+
+  /** Whether it has begun: before that a kill or a stop would hit nothing but Node's own start. */
+  get isAtWork(): boolean {
+    this.#hasBegun ||= (statSync(this.record, { throwIfNoEntry: false })?.size ?? 0) > 0;
+    return this.#hasBegun;
   }
 
   kill(): void {

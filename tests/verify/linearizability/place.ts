@@ -63,13 +63,14 @@ export function clear({ folder }: Place): void {
 export function loseIndex({ control, folder }: Place, atOnce: boolean): void {
   const index = join(control, "index");
   if (!existsSync(index)) return;
-  if (!atOnce) {
+  if (atOnce) {
+    const aside = join(folder, `index-${process.hrtime.bigint()}`);
+    renameSync(index, aside);
+    rmSync(aside, { recursive: true, force: true });
+  } else {
     rmSync(join(index, "applied"), { force: true });
-    return removeBehindItsBack(index);
+    removeBehindItsBack(index);
   }
-  const aside = join(folder, `index-${process.hrtime.bigint()}`);
-  renameSync(index, aside);
-  rmSync(aside, { recursive: true, force: true });
 }
 
 function removeBehindItsBack(folder: string): void {

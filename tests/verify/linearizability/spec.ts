@@ -22,6 +22,16 @@ type Asked<K extends Ask["do"]> = Extract<Ask, { do: K }>;
 type Done = Extract<Answer, { is: "done" }>;
 type Refused = Extract<Answer, { is: "refused" }>;
 
+interface Named extends Extent {
+  readonly id: string;
+}
+
+/** What of an acquire whose answer was lost may have been new. */
+interface Plan {
+  readonly state: State;
+  readonly fresh: readonly Named[];
+}
+
 const NEVER: Window = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 const NOT_ALLOWED: readonly State[] = [];
 
@@ -100,7 +110,7 @@ class Step {
     for (const lease of leases) {
       const before = state.find(lease.id);
       if (before === undefined) fresh.push(lease);
-      else next = this.#kept(next, before, lease, ask.ttlMs, false);
+      else next = this.#kept(next, before, lease, before.ttlMs, false);
       if (next === null) return NOT_ALLOWED;
       const isHanded = before !== undefined && before.session === null;
       if (!isHanded && !ask.wants.some((want) => isOn(lease, want))) return NOT_ALLOWED;
@@ -165,16 +175,23 @@ class Step {
   #maybeGranted(state: State, ask: Asked<"acquire">): readonly State[] {
     const { ids } = ask;
     if (ids === null) return NOT_ALLOWED;
-    let states: readonly State[] = [state];
-    const fresh: { readonly want: Extent; readonly id: string }[] = [];
+    let plans: readonly Plan[] = [{ state, fresh: [] }];
     ask.wants.forEach((want, at) => {
       const own = state.leases.find((lease) => isOn(lease, want) && this.#isOwn(lease));
-      if (own === undefined || this.#valid(state, own) === null) fresh.push({ want, id: ids[at]! });
-      else states = states.flatMap((one) => this.#maybeKept(one, own, ask.ttlMs));
+      plans = plans.flatMap((plan) => {
+        const kept = own === undefined ? NOT_ALLOWED : this.#maybeKept(plan.state, own, own.ttlMs);
+        const mayBeNew = own === undefined || this.#lapsed(plan.state, own) !== null;
+        const anew = { ...plan, fresh: [...plan.fresh, { ...want, id: ids[at]! }] };
+        return [...kept.map((next) => ({ ...plan, state: next })), ...(mayBeNew ? [anew] : [])];
+      });
     });
-    for (const { want } of fresh) states = states.flatMap((one) => this.#maybeMadeWay(one, want, ask.steal));
-    for (const { want, id } of fresh)
-      states = states.flatMap((one) => this.#maybeCreated(one, want, id, ask));
+    return plans.flatMap((plan) => this.#maybeTaken(plan, ask));
+  }
+
+  #maybeTaken({ state, fresh }: Plan, ask: Asked<"acquire">): readonly State[] {
+    let states: readonly State[] = [state];
+    for (const want of fresh) states = states.flatMap((one) => this.#maybeMadeWay(one, want, ask.steal));
+    for (const want of fresh) states = states.flatMap((one) => this.#maybeCreated(one, want, ask));
     return states;
   }
 
@@ -190,13 +207,14 @@ class Step {
     return states;
   }
 
-  #maybeCreated(state: State, want: Extent, id: string, ask: Asked<"acquire">): readonly State[] {
+  #maybeCreated(state: State, want: Named, ask: Asked<"acquire">): readonly State[] {
+    const { id, key, within } = want;
     const token = this.#facts.tokens.get(id) ?? null;
     if (token !== null && token <= state.highest) return NOT_ALLOWED;
     const { agent, session, worktree, process } = this.#caller;
     const { ttlMs, bound: isBound } = ask;
     const lapse = this.#freshLapse({ process: isBound ? process : null, expiresMs: null }, ttlMs)!;
-    return [state.with({ ...want, id, token, agent, session, worktree, ttlMs, isBound, lapse })];
+    return [state.with({ id, key, within, token, agent, session, worktree, ttlMs, isBound, lapse })];
   }
 
   // --- what holders do --------------------------------------------------------------------------------------
@@ -315,17 +333,17 @@ class Step {
   #showed(state: State, names: readonly Name[] | null, { leases }: Done): readonly State[] {
     const asked = names === null ? state.leases : state.leases.filter((lease) => isNamed(lease, names));
     if (leases.length !== asked.length) return NOT_ALLOWED;
-    let next: State | null = state;
     for (const lease of asked) {
       const shown = leases.find(({ id }) => id === lease.id);
       if (shown === undefined || !isSameLease(lease, shown) || shown.agent !== lease.agent)
         return NOT_ALLOWED;
       if (!lease.isBound && shown.expiresMs !== null && within(shown.expiresMs, lease.lapse) === null)
         return NOT_ALLOWED;
-      next = shown.valid ? this.#valid(next, lease) : this.#lapsed(next, lease);
-      if (next === null) return NOT_ALLOWED;
+      // No later operation comes after the lapse because of this one: a renewal that was decided in time may still be
+      // on its way into the log, with the mutex, while a reader sees what it replaces run out.
+      if ((shown.valid ? this.#valid(state, lease) : this.#lapsed(state, lease)) === null) return NOT_ALLOWED;
     }
-    return [next];
+    return [state];
   }
 
   // --- refusals ---------------------------------------------------------------------------------------------

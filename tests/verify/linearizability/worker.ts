@@ -62,7 +62,9 @@ async function main(): Promise<void> {
       const { work } = callerOn(workspace, base, one);
       turns.push(
         (async () => {
-          for (let turn = 0; turn < orders.turns && !isToldToLeave; turn++) await work.turn();
+          const isOnlooker = one === orders.sessions - 1 && one > 0;
+          for (let turn = 0; turn < orders.turns && !isToldToLeave; turn++)
+            await (isOnlooker ? work.watch() : work.turn());
         })(),
       );
     }
