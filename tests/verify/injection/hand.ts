@@ -21,12 +21,14 @@ import { Stage } from "./stage";
 import { type Call, type Ended, type Kind, masked, Tracer } from "./trace";
 import { shapeOf } from "./tree";
 
+export type Spot = Omit<Call, "changes">;
+
 export interface Point {
   readonly scenario: string;
   readonly kind: Kind;
-  readonly at: Pick<Call, "call" | "nth" | "where">;
+  readonly at: Spot;
   /** Where the next try is killed, too. */
-  readonly andAt?: Pick<Call, "call" | "nth" | "where">;
+  readonly andAt?: Spot;
 }
 
 export type Question =

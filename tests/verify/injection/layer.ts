@@ -6,6 +6,10 @@ import { SCENARIOS, type Scenario } from "./scenarios";
 import { ANSWER, type Call, type Kind } from "./trace";
 
 const HANDS = 2;
+const CORE = SCENARIOS.filter(({ isCore }) => isCore);
+const OTHERS = SCENARIOS.filter(({ isCore }) => !isCore);
+/** Of each core command: how many calls that only look are tried with a death. */
+const LOOKS = 6;
 /** Of each core command: how many second deaths are tried, of the hundreds that there are. */
 const SECOND_DEATHS = 40;
 /** Calls that may ask for room on the disk. */
@@ -15,7 +19,7 @@ const ALLOCATING = new Set(["openat", "write", "pwrite64", "mkdir", "rename", "l
 const SHORT_WRITES: readonly Point[] = [1, 700, 2000].map((bytes) => ({
   scenario: "rotate",
   kind: "SHORT",
-  at: { call: "write", nth: bytes, where: ".git/cotenant/claims.jsonl" },
+  at: { call: "write", nth: bytes, where: ".git/cotenant/claims.jsonl", there: 1 },
 }));
 
 const each = (kind: Kind, calls: string) => calls.split(" ").map((call) => `${kind} at ${call}`);
@@ -24,7 +28,7 @@ const each = (kind: Kind, calls: string) => calls.split(" ").map((call) => `${ki
 export const crash: Layer = {
   name: "crash",
   unit: "injection points",
-  inTest: 220,
+  inTest: 240,
   inVerify: Number.MAX_SAFE_INTEGER,
   share: 0,
   mustMove: [
@@ -32,113 +36,135 @@ export const crash: Layer = {
     "killed before the append",
     "killed after the append",
   ],
-  prove: (task) => new Programme(task, "crash", pointsOfDeath).prove(true),
+  async prove(task) {
+    const programme = new Programme(task, crash.name);
+    await programme.prove([
+      [CORE, (hand, scenario) => programme.play(hand, scenario, deaths)],
+      [OTHERS, (hand, scenario) => programme.play(hand, scenario, deaths)],
+      [CORE, (hand, scenario) => programme.playLooks(hand, scenario)],
+      [CORE, (hand, scenario) => programme.playTwice(hand, scenario)],
+    ]);
+  },
 };
 
-/** VERIFY 5: EIO at every system call, ENOSPC at every one that may need room. */
+/** VERIFY 5: EIO at every system call, ENOSPC at every one that may need room. Changes first, then looks. */
 export const error: Layer = {
   name: "error",
   unit: "injection points",
-  inTest: 600,
+  inTest: 500,
   inVerify: Number.MAX_SAFE_INTEGER,
   share: 0,
   mustMove: [
-    ...each("EIO", "openat read close statx write pwrite64 rename mkdir fcntl fdatasync"),
+    ...each("EIO", "openat write pwrite64 rename link unlink mkdir fcntl fsync fdatasync"),
     ...each("ENOSPC", "openat write pwrite64 rename mkdir fdatasync"),
     "SHORT at write",
     "answered: done",
     "answered: refused",
     "answered: unknown",
   ],
-  prove: (task) => new Programme(task, "error", pointsOfError).prove(false),
+  async prove(task) {
+    const programme = new Programme(task, error.name);
+    await programme.prove([
+      [CORE, (hand, scenario) => programme.play(hand, scenario, errorsOfChanges)],
+      [CORE, (hand, scenario) => programme.play(hand, scenario, errorsOfLooks)],
+      [OTHERS, (hand, scenario) => programme.play(hand, scenario, errorsOfChanges)],
+      [OTHERS, (hand, scenario) => programme.play(hand, scenario, errorsOfLooks)],
+    ]);
+  },
 };
 
-/** Between two changes the files do not differ, so a death at a call that only looks is one at the next change. */
-function pointsOfDeath({ name }: Scenario, calls: readonly Call[]): Point[] {
-  return calls.filter(({ changes }) => changes).map((call) => pointAt(name, "KILL", call));
-}
-
-function pointsOfError({ name }: Scenario, calls: readonly Call[]): Point[] {
-  const ours = calls.filter(({ where }) => where !== ANSWER);
-  const allocating = ours.filter(({ call, changes }) => changes && ALLOCATING.has(call));
-  return [
-    ...ours.map((call) => pointAt(name, "EIO", call)),
-    ...allocating.map((call) => pointAt(name, "ENOSPC", call)),
-    ...SHORT_WRITES.filter(({ scenario }) => scenario === name),
-  ];
-}
-
-function pointAt(scenario: string, kind: Kind, { call, nth, where }: Point["at"]): Point {
-  return { scenario, kind, at: { call, nth, where } };
-}
-
 type Plan = (scenario: Scenario, calls: readonly Call[]) => Point[];
+
+/** Between two changes the files do not differ, so a death at a call that only looks is one at the next change. */
+const deaths: Plan = ({ name }, calls) =>
+  calls.filter(({ changes }) => changes).map((call) => pointAt(name, "KILL", call));
+
+const errorsOfChanges: Plan = ({ name }, calls) => {
+  const ours = calls.filter(({ where, changes }) => changes && where !== ANSWER);
+  return [
+    ...SHORT_WRITES.filter(({ scenario }) => scenario === name),
+    ...ours.map((call) => pointAt(name, "EIO", call)),
+    ...ours.filter(({ call }) => ALLOCATING.has(call)).map((call) => pointAt(name, "ENOSPC", call)),
+  ];
+};
+
+const errorsOfLooks: Plan = ({ name }, calls) =>
+  calls.filter(({ changes }) => !changes).map((call) => pointAt(name, "EIO", call));
+
+function pointAt(scenario: string, kind: Kind, { changes: _, ...at }: Call): Point {
+  return { scenario, kind, at };
+}
+
+type Round = readonly [
+  scenarios: readonly Scenario[],
+  play: (hand: HandProcess, scenario: Scenario) => Promise<void>,
+];
 
 class Programme {
   readonly #task: Task;
   readonly #layer: string;
-  readonly #plan: Plan;
-  /** Points after which the files looked different from after any other, in the order of the command. */
-  readonly #distinct = new Map<string, Point[]>();
+  /** Of each scenario: the different states that were left, and the first point that left each. */
+  readonly #left = new Map<string, Map<string, Point>>();
 
-  constructor(task: Task, layer: string, plan: Plan) {
+  constructor(task: Task, layer: string) {
     this.#task = task;
     this.#layer = layer;
-    this.#plan = plan;
   }
 
-  /** Hands take one scenario after the other, those that `npm test` must have tried first. */
-  async prove(withSecondDeaths: boolean): Promise<void> {
+  /** In each round the hands take one scenario after the other. */
+  async prove(rounds: readonly Round[]): Promise<void> {
     const { only } = this.#task;
-    const meant = SCENARIOS.filter(({ name }) => only === null || only.split(",").includes(name));
-    const core = meant.filter(({ isCore }) => isCore);
     await withHands(this.#task, HANDS, async (hands) => {
-      await this.#share(hands, [...core, ...meant.filter(({ isCore }) => !isCore)], (hand, scenario) =>
-        this.#play(hand, scenario),
-      );
-      if (withSecondDeaths)
-        await this.#share(hands, core, (hand, scenario) => this.#playTwice(hand, scenario));
+      for (const [scenarios, play] of rounds) {
+        const waiting = scenarios.filter(({ name }) => only === null || only.split(",").includes(name));
+        const work = async (hand: HandProcess) => {
+          for (let next = waiting.shift(); next !== undefined && this.#task.goesOn; next = waiting.shift())
+            await play(hand, next);
+        };
+        await Promise.all(hands.map(work));
+      }
     });
   }
 
-  async #share(
-    hands: readonly HandProcess[],
-    scenarios: readonly Scenario[],
-    play: (hand: HandProcess, scenario: Scenario) => Promise<void>,
-  ): Promise<void> {
-    const waiting = [...scenarios];
-    const work = async (hand: HandProcess) => {
-      for (let next = waiting.shift(); next !== undefined && this.#task.goesOn; next = waiting.shift())
-        await play(hand, next);
-    };
-    await Promise.all(hands.map(work));
-  }
-
-  async #play(hand: HandProcess, scenario: Scenario): Promise<void> {
-    const points = this.#plan(scenario, await hand.calls(scenario.name));
-    const shapes = new Map<string, Point>();
+  async play(hand: HandProcess, scenario: Scenario, plan: Plan): Promise<void> {
+    const points = plan(scenario, await hand.calls(scenario.name));
+    const left = this.#left.get(scenario.name) ?? new Map<string, Point>();
+    this.#left.set(scenario.name, left);
     for (const point of points) {
       if (!this.#task.goesOn) return;
       const tried = await tryAgain(hand, point);
       this.#note(point, tried);
-      if (!shapes.has(tried.shape)) shapes.set(tried.shape, point);
+      if (tried.hit && !left.has(tried.shape)) left.set(tried.shape, point);
     }
-    this.#distinct.set(scenario.name, [...shapes.values()]);
-    this.#task.count("commands");
     this.#task.count(`points of ${scenario.name}`, points.length);
   }
 
-  /** From each state that a death left, the next try is killed, too: a fair choice of all the places where it can be. */
-  async #playTwice(hand: HandProcess, { name }: Scenario): Promise<void> {
+  /** That a call which only looks leaves nothing new: a few of them, by chance. */
+  async playLooks(hand: HandProcess, { name }: Scenario): Promise<void> {
+    const looks = (await hand.calls(name)).filter(({ changes }) => !changes);
+    for (const look of this.#chance(name).shuffle(looks).slice(0, LOOKS)) {
+      if (!this.#task.goesOn) return;
+      const point = pointAt(name, "KILL", look);
+      const tried = await tryAgain(hand, point);
+      const isNew = tried.hit && this.#left.get(name)?.has(tried.shape) !== true;
+      this.#note(point, isNew ? { ...tried, wrong: [`it does not only look: ${tried.shape}`] } : tried);
+    }
+  }
+
+  /** From each state that a death left, the next try is killed, too: some of all the places where it can be. */
+  async playTwice(hand: HandProcess, { name }: Scenario): Promise<void> {
     const pairs: Point[] = [];
-    for (const point of this.#distinct.get(name) ?? [])
-      for (const call of await hand.callsOfRecovery(point))
-        if (call.changes)
-          pairs.push({ ...point, andAt: { call: call.call, nth: call.nth, where: call.where } });
-    for (const point of new Prng(this.#task.seed, name).shuffle(pairs).slice(0, SECOND_DEATHS)) {
+    for (const point of this.#left.get(name)?.values() ?? [])
+      for (const { changes, ...andAt } of await hand.callsOfRecovery(point))
+        if (changes) pairs.push({ ...point, andAt });
+    for (const point of this.#chance(name).shuffle(pairs).slice(0, SECOND_DEATHS)) {
       if (!this.#task.goesOn) return;
       this.#note(point, await tryAgain(hand, point));
     }
+  }
+
+  #chance(name: string): Prng {
+    return new Prng(this.#task.seed, name);
   }
 
   #note(point: Point, tried: Tried): void {
@@ -159,11 +185,16 @@ class Programme {
 }
 
 /**
- * Again where it was missed: beside a Git process a command may do a call more or less, by when a signal comes. Where
- * names are made up at random, calls can only be counted from the command's start.
+ * Where a name is made up at random, a call about it can only be counted from the command's start, and Node may do one
+ * more or less there: it is counted anew, and tried again.
  */
 async function tryAgain(hand: HandProcess, point: Point): Promise<Tried> {
   let tried = await hand.try(point);
-  for (let more = 3; !tried.hit && more > 0; more--) tried = await hand.try(point);
+  for (let more = 3; !tried.hit && more > 0; more--) {
+    const { call, where, there } = point.at;
+    const calls = await hand.calls(point.scenario);
+    const now = calls.find((c) => c.call === call && c.where === where && c.there === there);
+    tried = await hand.try({ ...point, at: now ?? point.at });
+  }
   return tried;
 }

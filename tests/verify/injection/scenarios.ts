@@ -105,6 +105,14 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   ),
   scenario(
+    "rotate",
+    [HELD[0]!, { agent: A, renew: "first.ts", untilBytes: ROTATE_BYTES }],
+    A,
+    `lock acquire a.ts b.ts c.ts d.ts ${LONG}`,
+    "claim.acquired",
+    { isCore: true, leases: 4, proofs: IS_AS },
+  ),
+  scenario(
     "acquire-several",
     [does(A, `lock acquire first.ts ${LONG}`)],
     A,
@@ -142,14 +150,6 @@ export const SCENARIOS: readonly Scenario[] = [
       [OTHER, "claim acquire $issue", 0],
     ],
   }),
-  scenario(
-    "rotate",
-    [HELD[0]!, { agent: A, renew: "first.ts", untilBytes: ROTATE_BYTES }],
-    A,
-    `lock acquire a.ts b.ts c.ts d.ts ${LONG}`,
-    "claim.acquired",
-    { isCore: true, leases: 4, proofs: IS_AS },
-  ),
   scenario("recover", [...HELD, { spoil: "flip a bit" }], A, "recover", null, {
     isCore: true,
     isOpen: false,

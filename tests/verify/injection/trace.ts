@@ -9,6 +9,8 @@ export interface Call {
   readonly nth: number;
   /** The file it is about, without what differs from run to run. */
   readonly where: string;
+  /** Of all calls of this name about that. */
+  readonly there: number;
   /** Whether the files, a lock, the disk or the caller know a difference afterwards; otherwise it only looks. */
   readonly changes: boolean;
 }
@@ -64,8 +66,14 @@ export class Tracer {
         return counts.get(name)!;
       });
       if (where === null || isOther(call, rest)) continue;
-      const nth = counted[isMasked(where) ? 0 : 1]!;
-      calls.push({ call, nth, where, changes: doesChange(call, rest) });
+      const [inAll, there] = counted as [number, number];
+      calls.push({
+        call,
+        nth: isMasked(where) ? inAll : there,
+        where,
+        there,
+        changes: doesChange(call, rest),
+      });
     }
     return { calls, ended };
   }
