@@ -364,11 +364,15 @@ function wholeView(overlay: Overlay): { leases: Map<Slot, Lease>; endings: Map<L
   return { leases, endings: new Map([...overlay.endings].map(([id, record]) => [id, record.ended])) };
 }
 
+/** Doing these twice is as good as once: they take no request id. */
+const UNNAMED: ReadonlySet<Command["kind"]> = new Set(["gc", "stop", "upkeep"]);
+
 function outcomeUnknown(error: unknown, submission: Submission): unknown {
   if (!(error instanceof CotenantError) || error.code !== "E_DISK") return error;
   const requestId = submission.requestId ?? submission.operationId;
+  const isNamed = !UNNAMED.has(submission.command.kind);
   return new CotenantError("E_DISK", `${error.message}; whether the operation took effect is unknown`, {
-    hint: `mend the disk, then run it again with --request-id ${requestId}`,
+    hint: `mend the disk, then run it again${isNamed ? ` with --request-id ${requestId}` : ""}`,
     data: { ...error.data, outcome: "unknown", request_id: requestId },
     cause: error,
   });

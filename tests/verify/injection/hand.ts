@@ -2,7 +2,7 @@
  * Tries injection points, one after the other, in a room of its own: sets the stage, runs the command under strace,
  * looks at what is left, tries again. Started by the layer, asked through messages.
  */
-import { writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   age,
@@ -21,12 +21,14 @@ import { Stage } from "./stage";
 import { type Call, type Ended, type Kind, masked, Tracer } from "./trace";
 import { shapeOf } from "./tree";
 
+export type Spot = Omit<Call, "changes">;
+
 export interface Point {
   readonly scenario: string;
   readonly kind: Kind;
-  readonly at: Pick<Call, "call" | "nth" | "where">;
+  readonly at: Spot;
   /** Where the next try is killed, too. */
-  readonly then?: Pick<Call, "call" | "nth" | "where">;
+  readonly andAt?: Spot;
 }
 
 export type Question =
@@ -100,16 +102,20 @@ class Hand {
     if (!this.#usual.has(scenario.name)) await this.#calls(scenario);
     await this.#stage.set(scenario);
     const before = readLog(this.#stage.control);
+    const mutex = inodeOf(join(this.#stage.control, "locks/claims.lock"));
     const wrong: string[] = [];
     const ended = this.#inject(scenario, point.kind, point.at);
     if (!ended.hit) return { hit: false, wrong, seen: [], shape: "" };
     const understood = point.kind === "KILL" ? null : this.#judge(scenario, point, before, ended, wrong);
     const left = readLog(this.#stage.control);
     const had = effects(scenario, before, left, wrong);
-    if (point.then !== undefined) {
-      const again = this.#inject(scenario, "KILL", point.then);
+    if (point.andAt !== undefined) {
+      const again = this.#inject(scenario, "KILL", point.andAt);
       if (!again.hit) return { hit: false, wrong, seen: [], shape: "" };
     }
+    // PROTOCOL 2: or somebody locks one file, and somebody else another.
+    if (mutex !== null && inodeOf(join(this.#stage.control, "locks/claims.lock")) !== mutex)
+      wrong.push("the mutex is another file");
     checkSecrets(this.#stage.repo, [ended.stdout, ended.stderr], wrong);
     await checkStore(scenario, this.#stage.control, wrong);
     const shape = `${ended.status} ${understood?.isUnknown}\n${shapeOf(this.#stage.repo)}`;
@@ -132,7 +138,8 @@ class Hand {
       wrong.push(`answered ${understood.code}: ${ended.stdout}`);
     if (scenario.event !== null && understood.ok && had === 0)
       wrong.push("said to be done, and not in the log");
-    if (had > 0 && !understood.ok && !understood.isUnknown)
+    if (!understood.ok && log.torn > before.torn) wrong.push("half a line is left, by one that lives");
+    if (had > 0 && scenario.isOneStep && !understood.ok && !understood.isUnknown)
       wrong.push(`said to have failed, and in the log: ${ended.stdout}`);
     // Linux reports lost pages once: after a failed sync only another file can be trusted.
     const isLogSync = at.call === "fdatasync" && at.where === ".git/cotenant/claims.jsonl";
@@ -180,9 +187,9 @@ class Hand {
     wrong: string[],
   ): Promise<void> {
     const had = effects(scenario, before, readLog(this.#stage.control), wrong);
-    const given =
-      first?.isUnknown === true && !scenario.args.includes("--request-id") ? first.requestId : null;
-    const args = given === null ? scenario.args : [...scenario.args, "--request-id", given];
+    const given = first?.isUnknown === true && scenario.isOneStep ? first.requestId : null;
+    const isNew = given !== null && !scenario.args.includes("--request-id");
+    const args = isNew ? [...scenario.args, "--request-id", given] : scenario.args;
     const isNamed = args.includes("--request-id");
     const usual = this.#usual.get(scenario.name)!.status!;
     const answer = await expect(scenario.agent, args, had > 0 && !isNamed ? scenario.again : [usual]);
@@ -203,10 +210,12 @@ class Hand {
   }
 
   #inject(scenario: Scenario, kind: Kind, at: Point["at"]): Ended & { hit: boolean } {
+    if (kind === "SHORT") return this.#tracer.limit(at, this.#command(scenario), this.#env(scenario));
     return this.#tracer.inject(at, kind, this.#command(scenario), this.#env(scenario));
   }
 
   #command(scenario: Scenario): string[] {
+    this.#tracer.issue = this.#stage.issueOf(scenario);
     if (scenario.args[0] === "stop") return [this.#stopScript];
     return [this.#settings.binary, ...this.#stage.filled(scenario, scenario.args), "--json"];
   }
@@ -216,13 +225,17 @@ class Hand {
   }
 }
 
+function inodeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
+}
+
 function seen(
-  { kind, at, then }: Point,
+  { kind, at, andAt }: Point,
   scenario: Scenario,
   understood: Understood | null,
   had: number,
 ): string[] {
-  const names = [`${kind} at ${at.call}`, ...(then === undefined ? [] : ["killed again while recovering"])];
+  const names = [`${kind} at ${at.call}`, ...(andAt === undefined ? [] : ["killed again while recovering"])];
   if (understood === null) {
     if (scenario.event !== null) names.push(had > 0 ? "killed after the append" : "killed before the append");
   } else

@@ -34,6 +34,8 @@ export interface Scenario {
   readonly again: readonly number[];
   /** What must be possible, and what not, once the command has succeeded: who, what, exit status. */
   readonly proofs: readonly (readonly [agent: string, args: string, status: number])[];
+  /** False for a command that does several things one after the other, of which some may fail. */
+  readonly isOneStep: boolean;
   /** Whether others can write before the command has succeeded. */
   readonly isOpen: boolean;
 }
@@ -83,6 +85,7 @@ function scenario(
     isRepeatable: false,
     again: [0],
     proofs: [],
+    isOneStep: true,
     isOpen: true,
     ...rest,
   };
@@ -100,6 +103,14 @@ export const SCENARIOS: readonly Scenario[] = [
       isCore: true,
       proofs: IS_AS,
     },
+  ),
+  scenario(
+    "rotate",
+    [HELD[0]!, { agent: A, renew: "first.ts", untilBytes: ROTATE_BYTES }],
+    A,
+    `lock acquire a.ts b.ts c.ts d.ts ${LONG}`,
+    "claim.acquired",
+    { isCore: true, leases: 4, proofs: IS_AS },
   ),
   scenario(
     "acquire-several",
@@ -139,14 +150,6 @@ export const SCENARIOS: readonly Scenario[] = [
       [OTHER, "claim acquire $issue", 0],
     ],
   }),
-  scenario(
-    "rotate",
-    [HELD[0]!, { agent: A, renew: "first.ts", untilBytes: ROTATE_BYTES }],
-    A,
-    `lock acquire a.ts b.ts c.ts d.ts ${LONG}`,
-    "claim.acquired",
-    { isCore: true, leases: 4, proofs: IS_AS },
-  ),
   scenario("recover", [...HELD, { spoil: "flip a bit" }], A, "recover", null, {
     isCore: true,
     isOpen: false,
@@ -254,7 +257,12 @@ export const SCENARIOS: readonly Scenario[] = [
       ],
     },
   ),
-  scenario("stop", HELD, A, "stop", "claim.stopped", { leases: 2, isRepeatable: true, proofs: IS_AS }),
+  scenario("stop", HELD, A, "stop", "claim.stopped", {
+    isOneStep: false,
+    leases: 2,
+    isRepeatable: true,
+    proofs: IS_AS,
+  }),
   scenario(
     "gc",
     [does(B, "lock acquire a.ts --ttl 1"), ...HELD.slice(0, 1), { wait: 1.2 }, { spoil: "age the secrets" }],
@@ -262,6 +270,7 @@ export const SCENARIOS: readonly Scenario[] = [
     "gc",
     "claim.evicted",
     {
+      isOneStep: false,
       proofs: [
         [OTHER, "lock acquire a.ts", 0],
         [A, "lock renew first.ts", 0],
@@ -269,6 +278,7 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   ),
   scenario("lock-gc", [does(B, "lock acquire a.ts --ttl 1"), { wait: 1.2 }], A, "lock gc", "claim.evicted", {
+    isOneStep: false,
     proofs: [[OTHER, "lock acquire a.ts", 0]],
   }),
   scenario("compact", HELD, A, "gc --compact", null, { proofs: IS_AS }),

@@ -49,6 +49,11 @@ export class Stage {
     copyRepo(join(this.#room, "kept"), this.repo);
   }
 
+  /** Empty where there is none. */
+  issueOf(scenario: Scenario): string {
+    return this.#issues.get(scenario.name) ?? "";
+  }
+
   /** With this scenario's ids in the place of their names. */
   filled(scenario: Scenario, args: readonly string[]): string[] {
     return args.map((word) => {

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 /** One system call of a command that touches what cotenant keeps, and how `strace` can name it again. */
@@ -9,11 +9,13 @@ export interface Call {
   readonly nth: number;
   /** The file it is about, without what differs from run to run. */
   readonly where: string;
+  /** Of all calls of this name about that. */
+  readonly there: number;
   /** Whether the files, a lock, the disk or the caller know a difference afterwards; otherwise it only looks. */
   readonly changes: boolean;
 }
 
-export type Kind = "KILL" | "EIO" | "ENOSPC";
+export type Kind = "KILL" | "EIO" | "ENOSPC" | "SHORT";
 
 export interface Ended {
   readonly status: number | null;
@@ -32,6 +34,7 @@ const CALLS = [
 ];
 const LOOKS = new Set("access close read pread64 readlink statx newfstatat getdents64 lseek".split(" "));
 const MOST_MS = 30_000;
+const ISSUE = "$issue";
 /** Where a command's words go. */
 export const ANSWER = "the answer";
 
@@ -39,6 +42,8 @@ export class Tracer {
   readonly #repo: string;
   readonly #notes: string;
   readonly #answer: string;
+  /** The scenario's own issue: a name that stays the same, unlike those that a command makes up. */
+  issue = "";
 
   /** `room`: a place for what strace says, and the command. */
   constructor(repo: string, room: string) {
@@ -61,8 +66,14 @@ export class Tracer {
         return counts.get(name)!;
       });
       if (where === null || isOther(call, rest)) continue;
-      const nth = counted[isMasked(where) ? 0 : 1]!;
-      calls.push({ call, nth, where, changes: doesChange(call, rest) });
+      const [inAll, there] = counted as [number, number];
+      calls.push({
+        call,
+        nth: isMasked(where) ? inAll : there,
+        where,
+        there,
+        changes: doesChange(call, rest),
+      });
     }
     return { calls, ended };
   }
@@ -70,7 +81,7 @@ export class Tracer {
   /** Runs the command with one call going wrong. Not hit: it ended before that call, or another one was the nth. */
   inject(
     { call, nth, where }: Pick<Call, "call" | "nth" | "where">,
-    kind: Kind,
+    kind: Exclude<Kind, "SHORT">,
     command: readonly string[],
     env: NodeJS.ProcessEnv,
   ): Ended & { hit: boolean } {
@@ -78,7 +89,7 @@ export class Tracer {
     const filter = kind === "KILL" ? [] : ["-f", "--seccomp-bpf"];
     const what = kind === "KILL" ? "signal=KILL" : `error=${kind}`;
     // How often Node writes to its own pipes depends on the hour; what is asked of a file does not.
-    const path = isMasked(where) ? [] : ["-P", where === ANSWER ? this.#answer : join(this.#repo, where)];
+    const path = isMasked(where) ? [] : ["-P", this.#path(where)];
     const ended = this.#run(
       [...filter, ...path, "-e", `trace=${call}`, "-e", `inject=${call}:${what}:when=${nth}`],
       command,
@@ -91,12 +102,27 @@ export class Tracer {
     return { ...ended, hit: struck ? this.#where(struck.rest) === where : false };
   }
 
+  /** Runs the command where no file may grow by more than `nth` bytes beyond the size of this one. */
+  limit(
+    { nth, where }: Pick<Call, "nth" | "where">,
+    command: readonly string[],
+    env: NodeJS.ProcessEnv,
+  ): Ended & { hit: boolean } {
+    const most = statSync(join(this.#repo, where)).size + nth;
+    const ended = this.#spawn("prlimit", [`--fsize=${most}`, process.execPath, ...command], env);
+    return { ...ended, hit: ended.stdout.includes('"EFBIG"') };
+  }
+
   #run(options: readonly string[], command: readonly string[], env: NodeJS.ProcessEnv): Ended {
     rmSync(this.#notes, { force: true });
     const all = ["-qq", "-y", "-o", this.#notes, ...options, process.execPath, ...command];
+    return this.#spawn("strace", all, env);
+  }
+
+  #spawn(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Ended {
     const answer = openSync(this.#answer, "w");
     try {
-      const { status, signal, stderr, error } = spawnSync("strace", all, {
+      const { status, signal, stderr, error } = spawnSync(program, args, {
         cwd: this.#repo,
         env,
         encoding: "utf8",
@@ -116,6 +142,10 @@ export class Tracer {
     );
   }
 
+  #path(where: string): string {
+    return where === ANSWER ? this.#answer : join(this.#repo, where.replaceAll(ISSUE, this.issue));
+  }
+
   /** Null when the call is about something else. */
   #where(rest: string): string | null {
     const path = /^\d+<([^>]*)>/.exec(rest)?.[1] ?? /"([^"]*)"/.exec(rest)?.[1] ?? "";
@@ -126,7 +156,9 @@ export class Tracer {
     // What is above gets the names of ours: its syncs count too.
     const isAbove =
       (inside === "" || inside === ".git") && /^(?:\d+<|AT_FDCWD<[^>]*>, "[^"]*", O_RDONLY)/.test(rest);
-    return isOurs || isAbove ? masked(inside) : null;
+    return isOurs || isAbove
+      ? masked(this.issue === "" ? inside : inside.replaceAll(this.issue, ISSUE))
+      : null;
   }
 }
 
