@@ -266,10 +266,14 @@ export class IndexTree {
 
   // --- walking ----------------------------------------------------------------------------------------
 
-  /** Leases on what is inside a directory: all that should be there, or an error. */
+  /**
+   * Leases on what is inside a directory: all that should be there, or an error. It does not stop at as many as there
+   * should be: for a reader, who has no lock, one of them may have come since they were counted.
+   */
   async *#inside(path: RepoPath): AsyncGenerator<Lease> {
-    let missing = await this.#count(INSIDE + path);
-    if (missing === 0) return;
+    const expected = await this.#count(INSIDE + path);
+    if (expected === 0) return;
+    let found = 0;
     for (const tree of ["file", "dir"] as const) {
       const places = [this.#names.path(tree, path)];
       // The root has them below it anyway.
@@ -277,12 +281,12 @@ export class IndexTree {
       for (const place of places) {
         for await (const lease of this.#below(place)) {
           if (!isInside(pathOf(lease.key), path)) continue;
+          found++;
           yield lease;
-          if (--missing === 0) return;
         }
       }
     }
-    throw new DamagedIndex(this.#names.path("file", path));
+    if (found < expected) throw new DamagedIndex(this.#names.path("file", path));
   }
 
   async *#below(directory: string, lenient = false): AsyncGenerator<Lease> {

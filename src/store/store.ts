@@ -285,7 +285,8 @@ export class Store {
     }
     if (isRefusal(queue)) return { outcome: { done: false, refusal: queue, queue: null }, event: null };
     if (isRefusal(decision)) return { outcome: { done: false, refusal: decision, queue }, event: null };
-    const event = submission.requestId === null ? decision.event : answering(decision, placed);
+    const isNamed = submission.requestId !== null || decision.event !== null;
+    const event = isNamed ? answering(decision, placed) : null;
     return { outcome: granted(decision), event };
   }
 
@@ -338,9 +339,9 @@ export class Store {
 }
 
 /**
- * What is written of an operation with a request id, so that a retry gets the answer that the first call got:
- * of an acquire, every lease it answered with, also those that were held already; and where nothing was to be
- * done, that it was asked for, or a late duplicate would do it after all.
+ * What is written of an operation, so that a retry gets the answer that the first call got: of an acquire, every
+ * lease it answered with, also those that were held already; and where nothing was to be done, but it has a request
+ * id, that it was asked for, or a late duplicate would do it after all.
  */
 function answering({ event, leases }: Decision, command: Command): ClaimEvent | null {
   if (command.kind !== "acquire") return event;

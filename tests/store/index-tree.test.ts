@@ -191,6 +191,16 @@ describe("the path tree", () => {
     });
   });
 
+  it("keeps endings when it is tidied, for as long as a former holder may ask", async () => {
+    const world = quietWorld();
+    const [a, h] = [enter(world, "agent:a"), enter(world, "human:h")];
+    await a.acquire("file:x");
+    await h.session.evict([byKey("file:x")], { reason: "enough" });
+    await tidy(h.store, h.logActor, { compact: false, flatIndex: {} });
+    expect(world.disk.paths().filter((path) => /\/ended\/\w+\.json$/.test(path)).length).toBe(1);
+    expect(await codeOf(a.renew("file:x"))).toBe("E_FENCING_MISMATCH");
+  });
+
   it("tells a former holder the truth when another's ending stands in its place", async () => {
     const world = quietWorld();
     const [a, h] = [enter(world, "agent:a"), enter(world, "human:h")];
@@ -202,27 +212,37 @@ describe("the path tree", () => {
   });
 
   it("may be damaged in any file and still every lease is there", async () => {
-    for (const seed of range(20)) {
+    for (const seed of range(60)) {
       const world = quietWorld(seed);
       const random = world.random("damage");
       const a = enter(world, "human:a");
+      await a.acquire("resource:evicted");
+      await a.session.evict([byKey("resource:evicted")], { reason: "so that there is an ending" });
       const keys = ["file:a/b", "file:a/c", "dir:d", "resource:r", "ref:refs/heads/x"];
       await a.acquire(keys);
       await a.acquire("scope:s", indefinite);
       const files = world.disk.paths().filter((path) => path.startsWith(`${INDEX}/`) && !path.endsWith("/"));
       const victim = random.pick(files);
       const bytes = world.disk.peek(victim)!.slice();
-      const kind = random.below(4);
+      const kind = random.below(6);
       if (kind === 0) bytes[random.below(bytes.length)]! ^= 1 << random.below(8);
-      const content = [bytes, new Uint8Array(0), bytes.slice(0, random.below(bytes.length)), encode("{}")][
-        kind
-      ]!;
+      const content = [
+        bytes,
+        new Uint8Array(0),
+        bytes.slice(0, random.below(bytes.length)),
+        encode("{}"),
+        new Uint8Array(bytes.length),
+        // Whole, but something else.
+        world.disk.peek(random.pick(files))!,
+      ][kind]!;
       world.disk.install(victim, content);
       const b = enter(world, "agent:b");
       const story = `seed ${seed}: ${victim} damaged in way ${kind}`;
       expect((await b.coordinator.list()).length, story).toBe(6);
       for (const wanted of [...keys, "file:d/x", "dir:a", "dir:."])
         expect(await codeOf(b.acquire(wanted)), `${story}, ${wanted}`).toBe("E_LOCK_CONFLICT");
+      await enter(world, "human:b").acquire("scope:t", indefinite);
+      await tidy(a.store, a.logActor, { compact: true, flatIndex: {} });
     }
   });
 
