@@ -11,7 +11,7 @@ import type { Count } from "./target";
 
 const LINES_PER_ROOM = 40;
 /** What is wrong with the words alone must be found before anything is written. */
-const WRITES_NOTHING = ["E_USAGE", "E_PATH_ESCAPE", "E_POLICY"];
+const WRITES_NOTHING = ["E_USAGE", "E_PATH_ESCAPE"];
 
 interface Grammar {
   readonly name: string;
