@@ -15,7 +15,9 @@ export interface Stage {
 /** Runs one command line and answers the exit status. The only place that turns errors into words. */
 export async function runCommandLine(args: readonly string[], stage: Stage): Promise<number> {
   const { terminal } = stage;
-  const json = args.includes("--json");
+  // What follows `--` is no flag, whatever it looks like.
+  const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  const json = flags.includes("--json");
   const tell: Tell = (text, data = { help: text }) =>
     terminal.out(json ? `${JSON.stringify({ ok: true, data })}\n` : text);
   try {

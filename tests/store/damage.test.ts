@@ -209,7 +209,7 @@ describe("what no writer of ours can have meant", () => {
     ],
     [
       "an instant beyond all numbers",
-      (_, lease) => Object.assign(lease["expires_at_clock"]!, { monotonic_ms: 1e400 }),
+      (_, lease) => Object.assign(lease["expires_at_clock"]!, { monotonic_ms: null }),
     ],
     ["an instant that is none", (_, lease) => Object.assign(lease, { last_beat: "soon" })],
   ];

@@ -16,7 +16,7 @@ export const command: Command = {
     const ref = await claimRef(workspace, parsed.words[0]!);
     const options = {
       reason: givenReason(parsed, "ending somebody's lease"),
-      requestId: requestId(parsed),
+      requestId: requestId(workspace, parsed),
     };
     const session = await workspace.session("write");
     const { leases, replayed } = await session.evict([ref], options);
