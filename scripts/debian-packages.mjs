@@ -1,16 +1,16 @@
 /**
  * Installs the Debian packages that tests use, where that is possible without asking anybody. The list is
- * debian-packages.json: package to the command it brings.
+ * debian-packages.json: package to the command, or else the file, that it brings.
  */
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, readFileSync } from "node:fs";
+import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { ROOT, say, seconds } from "./project.mjs";
 
 /** Answers the packages still missing afterwards. Their tests fail and say so; none is left out. */
 export function ensureDebianPackages() {
   const wanted = JSON.parse(readFileSync(join(ROOT, "scripts/debian-packages.json"), "utf8"));
-  const missing = () => Object.keys(wanted).filter((name) => !isOnPath(wanted[name]));
+  const missing = () => Object.keys(wanted).filter((name) => !isThere(wanted[name]));
   const before = missing();
   if (before.length === 0) return [];
   const prefix = installer();
@@ -26,6 +26,10 @@ export function ensureDebianPackages() {
   const after = missing();
   say(after.length > 0 ? `could not install: ${after.join(", ")}` : `installed in ${seconds(started)}`);
   return after;
+}
+
+function isThere(brought) {
+  return brought.startsWith("/") ? existsSync(brought) : isOnPath(brought);
 }
 
 function isOnPath(command) {

@@ -7,6 +7,7 @@ import { decode, joinPath } from "./path-text";
 /** The data plane's directory in every worktree. */
 export const DATA_DIRECTORY = ".cotenant";
 const NAME = "worktree.json";
+const UNFINISHED = `${NAME}.new-`;
 const SCHEMA_VERSION = 1;
 const MAX_BYTES = 64 * 1024;
 
@@ -110,6 +111,18 @@ export async function writeWorktreeFile(platform: Platform, identity: WorktreeId
   }
 }
 
+/** Removes what a process that died while writing the file left beside it. One of `recentMs` may still be at it. */
+export async function clearUnfinished(platform: Platform, root: string, recentMs: number): Promise<void> {
+  const { files, clock } = platform;
+  const directory = joinPath(root, DATA_DIRECTORY);
+  for (const name of (await files.readDirectory(directory)) ?? []) {
+    if (!name.startsWith(UNFINISHED)) continue;
+    const path = joinPath(directory, name);
+    const stat = await files.lstat(path);
+    if (stat?.kind === "file" && stat.mtimeMs < clock.wallMs() - recentMs) await files.unlink(path);
+  }
+}
+
 /** Moves a damaged file out of the way; its name is ignored by Git like the file itself. */
 export async function setAside(platform: Platform, root: string): Promise<string> {
   const path = worktreeFilePath(root);
@@ -155,7 +168,7 @@ async function prepareDirectory(platform: Platform, root: string): Promise<Modes
 async function replaceFile(platform: Platform, path: string, text: string, mode: number): Promise<void> {
   const { files } = platform;
   const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const temporary = joinPath(path.slice(0, path.lastIndexOf("/")), `${NAME}.new-${suffix}`);
+  const temporary = joinPath(path.slice(0, path.lastIndexOf("/")), `${UNFINISHED}${suffix}`);
   const data = new TextEncoder().encode(text);
   const fd = await files.open(temporary, "create", mode);
   try {

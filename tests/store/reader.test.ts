@@ -89,6 +89,27 @@ describe("a reader", () => {
     expect(await rebuilding).toBe("E_LOCK_CONFLICT");
   });
 
+  it("does not take a lease that has just come for the last one that there must be", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire(["file:src/a", "file:src/c"]);
+    const { party: reader, process } = enterAs(world, "agent:r");
+    const { files } = process.platform;
+    const readDirectory = files.readDirectory.bind(files);
+    let hasCome = false;
+    // The reader knows by now that there must be two; on its way to them a third one comes, before the second.
+    files.readDirectory = async (path) => {
+      if (path === `${CONTROL}/index/file` && !hasCome) {
+        hasCome = true;
+        await enter(world, "agent:b").acquire("file:src/b");
+      }
+      return readDirectory(path);
+    };
+    const keys = (await reader.coordinator.list()).map(({ lease }) => lease.key);
+    expect(hasCome).toBe(true);
+    expect(keys.sort()).toEqual(["file:src/a", "file:src/b", "file:src/c"]);
+  });
+
   it("looks again when it meets a file that is being written", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
-import { basename, join, relative } from "node:path";
+import { mkdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Plugin } from "esbuild";
 import type { Plant } from "./plants";
@@ -21,8 +21,6 @@ export async function bundle(entry: string, folder: string, plant: Plant | null 
   const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
   const path = join(folder, `${basename(entry, ".ts")}.cjs`);
   mkdirSync(folder, { recursive: true });
-  const native = join(folder, "native");
-  if (!existsSync(native)) symlinkSync(join(ROOT, "dist/native"), native);
   const gardener = new Gardener(plant);
   await build({
     entryPoints: [join(ROOT, entry)],
@@ -34,7 +32,7 @@ export async function bundle(entry: string, folder: string, plant: Plant | null 
     target: "node20",
     alias: { esbuild: join(ROOT, "node_modules/esbuild/lib/main.js") },
     external: [join(ROOT, "node_modules/esbuild/lib/main.js"), "vitest"],
-    define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
+    define: { __COTENANT_VERSION__: JSON.stringify(version) },
     plugins: [gardener.plugin],
     logLevel: "warning",
   });
@@ -56,7 +54,9 @@ class Gardener {
         onLoad({ filter: /\.ts$/ }, ({ path }) => {
           const text = this.#planted(readFileSync(path, "utf8"), relative(ROOT, path).replaceAll("\\", "/"));
           // A bundle is one module; each source keeps the address it was written with.
-          const contents = text.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href));
+          const contents = text
+            .replace(/import\.meta\.url(?!")/g, JSON.stringify(pathToFileURL(path).href))
+            .replace(/\b__dirname(?!")/g, JSON.stringify(dirname(path)));
           return { contents, loader: "ts" };
         });
       },

@@ -1,3 +1,5 @@
+import { KERNEL_PLANTS } from "./properties/plants";
+
 /**
  * Bugs to put in on purpose. Each layer named must notice: a proof that passes with the bug in proves nothing.
  * `from` is a place that the file has exactly once.
@@ -11,4 +13,4 @@ export interface Plant {
   readonly caughtBy: readonly string[];
 }
 
-export const PLANTS: readonly Plant[] = [];
+export const PLANTS: readonly Plant[] = [...KERNEL_PLANTS];

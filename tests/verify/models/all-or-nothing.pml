@@ -5,9 +5,11 @@
  * nothing, a crash after it grants both, whatever the index entries say, because the next writer replays.
  * Nobody ever holds one key of its pair without the other, and no key has two holders.
  *
- * MUTANT: each key is granted by a line of its own.
+ * MUTANT 1: each key is granted by a line of its own.
  */
+#ifndef AGENTS
 #define AGENTS 3
+#endif
 #define KEYS 3
 
 byte log[KEYS];        /* what the log's lines add up to: holder + 1 per key */
@@ -40,7 +42,7 @@ proctype Agent(byte who) {
     atomic { !locked -> locked = true };
     if
     :: log[one] == 0 && log[two] == 0 ->
-#ifdef MUTANT
+#if MUTANT == 1
       log[one] = who + 1;
       if
       :: skip

@@ -5,16 +5,22 @@
  * guards, and release. Grants and guarded writes happen under the mutex, and a write checks there that the
  * lease at the key is still the writer's own. Tokens only rise; the guarded thing sees them only rise.
  *
- * MUTANT: the write checks its lease before it enters the critical section.
+ * MUTANT 1: the write checks its lease before it enters the critical section.
+ * MUTANT 2: a release frees the key whoever holds it now.
  */
+#ifndef HOLDERS
 #define HOLDERS 3
+#endif
+#ifndef GRANTS
 #define GRANTS 5
+#endif
 
 byte holder = 0;       /* 0: nobody, else holder + 1 */
 byte token = 0;        /* of the lease at the key */
 byte nextToken = 1;
 bool expired = false;  /* the lease at the key has run out */
 byte written = 0;      /* token of the last write to the guarded thing */
+byte valid = 0;        /* leases that were granted and have neither run out nor been given back */
 
 /* Whoever asks: free, or lapsed, which is a steal and ends the old lease in the same step. */
 proctype Holder(byte me) {
@@ -26,7 +32,8 @@ proctype Holder(byte me) {
     atomic {
       if
       :: (holder == 0 || expired) && nextToken <= GRANTS ->
-        assert(holder == 0 || expired);
+        assert(valid == 0);
+        valid++;
         holder = me + 1; token = nextToken; mine = nextToken; nextToken++; expired = false
       :: else
       fi
@@ -34,7 +41,7 @@ proctype Holder(byte me) {
     if
     :: mine != 0 ->
       /* anything may happen here: the process is stopped, its lease runs out, another takes over */
-#ifdef MUTANT
+#if MUTANT == 1
       ours = (holder == me + 1 && token == mine && !expired);
       if
       :: ours -> assert(mine >= written); written = mine
@@ -52,7 +59,15 @@ proctype Holder(byte me) {
       /* release: fenced like any other write, though what expired and was not taken may be given back */
       atomic {
         if
-        :: holder == me + 1 && token == mine -> holder = 0; expired = false
+        :: holder == me + 1 && token == mine ->
+          if
+          :: !expired -> valid--
+          :: else
+          fi;
+          holder = 0; expired = false
+#if MUTANT == 2
+        :: holder != me + 1 -> holder = 0; expired = false
+#endif
         :: else
         fi
       }
@@ -66,7 +81,7 @@ proctype Clock() {
   byte ticks = 0;
 end:
   do
-  :: ticks < GRANTS -> atomic { holder != 0 && !expired -> expired = true; ticks++ }
+  :: ticks < GRANTS -> atomic { holder != 0 && !expired -> expired = true; valid--; ticks++ }
   :: break
   od
 }

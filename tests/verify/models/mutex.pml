@@ -6,10 +6,12 @@
  * their backs while nobody holds it (a control plane that was removed and made anew). Never two at once in the
  * critical section.
  *
- * MUTANT: the comparison after locking is left out, so a process that opened the old file gets in beside one
+ * MUTANT 1: the comparison after locking is left out, so a process that opened the old file gets in beside one
  * that opened the new file.
  */
+#ifndef PROCS
 #define PROCS 3
+#endif
 #define INODES 3
 
 byte named = 0;              /* which inode the path names */
@@ -27,7 +29,7 @@ proctype Process(byte me) {
     mine = named;                                           /* open by name */
 again:
     atomic { lockedBy[mine] == 0 -> lockedBy[mine] = me + 1 };  /* blocking lock */
-#ifndef MUTANT
+#if MUTANT != 1
     if
     :: mine != named ->                                     /* fstat against stat */
       atomic { lockedBy[mine] = 0; mine = named };

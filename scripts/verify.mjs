@@ -1,0 +1,214 @@
+/**
+ * npm run verify: the whole programme of proofs, in one table.
+ *
+ *   npm run verify -- --minutes 10                        every layer, in about that time on two cores
+ *   npm run verify -- --layer simulation --seed 7         one layer again, as a failure said
+ *
+ * A layer fails when a promise broke, and also when something that it should have met never happened.
+ */
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { ensureBuilt } from "./build.mjs";
+import { ensureDebianPackages } from "./debian-packages.mjs";
+import { ensureInstalled } from "./install.mjs";
+import { ROOT, say, seconds } from "./project.mjs";
+import { table } from "./report.mjs";
+
+/** A layer that takes this much longer than its share hangs. */
+const PATIENCE_MS = 30 * 60_000;
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "10" },
+    layer: { type: "string", multiple: true },
+    seed: { type: "string" },
+    least: { type: "string" },
+    case: { type: "string" },
+    json: { type: "string" },
+  },
+});
+
+/** A number of the command line, or null when it was not given. */
+function number(name) {
+  if (values[name] === undefined) return null;
+  const value = Number(values[name]);
+  if (!(Number.isFinite(value) && value >= 0)) {
+    say(`--${name} is not a number: ${values[name]}`);
+    process.exit(2);
+  }
+  return value;
+}
+
+/** The layers as one program for plain Node. */
+async function bundleLayers(room) {
+  const esbuild = await import("esbuild");
+  const path = join(room, "one-layer.cjs");
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const tool = join(ROOT, "node_modules/esbuild/lib/main.js");
+  await esbuild.build({
+    entryPoints: [join(ROOT, "tests/verify/one-layer.ts")],
+    outfile: path,
+    absWorkingDir: ROOT,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node20",
+    alias: { esbuild: tool },
+    external: [tool],
+    define: { __COTENANT_VERSION__: JSON.stringify(version) },
+    plugins: [{ name: "own-address", setup: ({ onLoad }) => onLoad({ filter: /\.ts$/ }, withOwnAddress) }],
+    logLevel: "warning",
+  });
+  return path;
+}
+
+/** A bundle is one module; each source keeps the address it was written with. */
+function withOwnAddress({ path }) {
+  const contents = readFileSync(path, "utf8")
+    .replace(/import\.meta\.url(?!")/g, JSON.stringify(pathToFileURL(path).href))
+    .replace(/\b__dirname(?!")/g, JSON.stringify(dirname(path)));
+  return { contents, loader: "ts" };
+}
+
+/** Answers the last line of its output, as JSON. What it says otherwise goes to our terminal. */
+function runProgram(program, args) {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: ROOT,
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: "" },
+    detached: true,
+  });
+  running.add(child);
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    output += text;
+  });
+  return new Promise((resolve, reject) => {
+    const watchdog = setTimeout(() => end(child), PATIENCE_MS);
+    child.on("error", reject);
+    child.on("close", (status, signal) => {
+      clearTimeout(watchdog);
+      running.delete(child);
+      if (status === 0) resolve(JSON.parse(output.trim().split("\n").at(-1)));
+      else reject(new Error(`ended with ${signal ?? status}`));
+    });
+  });
+}
+
+const running = new Set();
+
+/** The whole group: a layer starts processes of its own. */
+function end(child) {
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // It has ended already.
+  }
+}
+
+async function runLayer(program, layer, minutes) {
+  const effort = {
+    layer: layer.name,
+    least: number("least") ?? (values.seed === undefined ? layer.inVerify : 1),
+    forMs: values.seed === undefined ? layer.share * minutes * 60_000 * CORES : 0,
+    ...(values.seed === undefined ? {} : { seed: number("seed") }),
+    only: values.case ?? null,
+  };
+  const started = performance.now();
+  say(`${layer.name}…`);
+  try {
+    return await runProgram(program, [JSON.stringify(effort)]);
+  } catch (error) {
+    const broke = [
+      { what: `the layer itself: ${error.message}`, replay: `npm run verify -- --layer ${layer.name}` },
+    ];
+    return {
+      layer: layer.name,
+      unit: layer.unit,
+      seed: effort.seed ?? 0,
+      tried: 0,
+      counters: {},
+      unmoved: [],
+      broke,
+      ms: performance.now() - started,
+    };
+  }
+}
+
+/** Two at a time, the longest first: the last to end should be a short one. */
+const CORES = 2;
+
+async function runAll(program, layers, minutes) {
+  const waiting = [...layers].sort((a, b) => b.share - a.share);
+  const results = [];
+  const worker = async () => {
+    for (let layer = waiting.shift(); layer !== undefined; layer = waiting.shift())
+      results.push(await runLayer(program, layer, minutes));
+  };
+  await Promise.all(Array.from({ length: CORES }, worker));
+  return layers.map(({ name }) => results.find(({ layer }) => layer === name));
+}
+
+function report(results, started) {
+  const figure = (value) => value.toLocaleString("en").padStart(12);
+  const row = ({ layer, unit, tried, broke, unmoved, ms, seed }) => [
+    layer,
+    `${figure(tried)} ${unit}`,
+    broke.length > 0 ? `${broke.length} broke` : unmoved.length > 0 ? "not everything was tried" : "nothing",
+    `${(ms / 1000).toFixed(1)} s`.padStart(8),
+    String(seed).padStart(11),
+  ];
+  const head = ["what", "       tried", "broke", "    time", "       seed"];
+  const lines = [head, ...results.map(row), ["together", "", "", seconds(started).padStart(8), ""]];
+  process.stdout.write(`\n${table(lines)}\n\n`);
+  for (const { layer, counters } of results) {
+    const text = Object.entries(counters).map(([name, value]) => `${name} ${value.toLocaleString("en")}`);
+    if (text.length > 0) process.stdout.write(`${layer}: ${text.join(" · ")}\n`);
+  }
+  for (const { layer, seed, tried, unmoved, broke } of results) {
+    for (const { what, replay } of broke)
+      process.stdout.write(`\nBROKEN ${layer}: ${what}\n  again: ${replay}\n`);
+    for (const name of unmoved) process.stdout.write(`\nNEVER HAPPENED ${layer}: ${name} (seed ${seed})\n`);
+    if (tried === 0) process.stdout.write(`\nNOTHING TRIED ${layer}\n`);
+  }
+}
+
+async function main() {
+  const minutes = number("minutes");
+  const started = performance.now();
+  ensureInstalled();
+  await ensureBuilt();
+  ensureDebianPackages();
+  const room = mkdtempSync(join(tmpdir(), "cotenant-verify-"));
+  process.on("exit", () => {
+    for (const child of running) end(child);
+    rmSync(room, { recursive: true, force: true });
+  });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(130));
+  mkdirSync(room, { recursive: true });
+  const program = await bundleLayers(room);
+  const known = await runProgram(program, []);
+  const wanted = values.layer ?? known.map(({ name }) => name);
+  const unknown = wanted.filter((name) => !known.some((layer) => layer.name === name));
+  if (unknown.length > 0) {
+    say(`no such layer: ${unknown.join(", ")}; there are ${known.map(({ name }) => name).join(", ")}`);
+    return 2;
+  }
+  const memory = Math.round(totalmem() / 2 ** 30);
+  say(`node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model ?? "?"}, ${memory} GiB`);
+  const layers = known.filter(({ name }) => wanted.includes(name));
+  const results = await runAll(program, layers, minutes);
+  report(results, started);
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
+  const isFine = ({ broke, unmoved, tried }) => broke.length === 0 && unmoved.length === 0 && tried > 0;
+  return results.every(isFine) ||
+    (values.seed !== undefined && results.every(({ broke }) => broke.length === 0))
+    ? 0
+    : 1;
+}
+
+process.exitCode = await main();

@@ -1,0 +1,50 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { bundle, ROOT } from "../bundle";
+import type { Effort, Layer, Result } from "../layer";
+import { PLANTS, type Plant } from "../plants";
+
+/** No plant hides longer from a layer that can see it. */
+const MOST_MS = 60_000;
+
+/** The programme against itself: with a bug put in, the layers that say they would notice do. */
+export const planted: Layer = {
+  name: "planted bugs",
+  unit: "bugs",
+  inTest: 0,
+  inVerify: 0,
+  share: 0,
+  mustMove: ["caught"],
+  async prove(task) {
+    for (const [index, plant] of PLANTS.entries()) {
+      for (const layer of plant.caughtBy) {
+        task.tried++;
+        const result = await runWith(plant, layer, join(task.scratch, String(index)));
+        if (result.broke.length > 0) task.count("caught");
+        else
+          task.broke(`${layer} does not notice "${plant.name}"`, 'npm run verify -- --layer "planted bugs"');
+      }
+    }
+  },
+};
+
+/** The layer with the bug in it, in a process of its own, until it breaks or has had its time. */
+export async function runWith(plant: Plant, layer: string, folder: string, seed = 1): Promise<Result> {
+  const { path, isPlanted } = await bundle("tests/verify/one-layer.ts", folder, plant);
+  if (!isPlanted) throw new Error(`"${plant.name}": no layer has ${plant.file} in it`);
+  const effort: Effort & { layer: string } = {
+    layer,
+    least: 1,
+    forMs: MOST_MS,
+    seed,
+    plant,
+    untilBroken: true,
+  };
+  const { stdout } = await promisify(execFile)(process.execPath, [path, JSON.stringify(effort)], {
+    cwd: ROOT,
+    maxBuffer: 64 * 2 ** 20,
+    timeout: 3 * MOST_MS,
+  });
+  return JSON.parse(stdout.trim().split("\n").at(-1)!) as Result;
+}

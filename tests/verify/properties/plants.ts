@@ -1,0 +1,55 @@
+import type { Plant } from "../plants";
+
+const caughtBy = ["properties"];
+
+export const KERNEL_PLANTS: readonly Plant[] = [
+  {
+    name: "double grant: a directory around it does not count",
+    file: "src/kernel/conflicts.ts",
+    from: "if (this.#hasDirectories) {",
+    to: "if (false) {",
+    caughtBy,
+  },
+  {
+    name: "double grant: what lapsed is not ended by the grant",
+    file: "src/kernel/acquire.ts",
+    from: "ended.push(endedRecord(lease, why, first.leaseId));",
+    to: 'if (why === "forced") ended.push(endedRecord(lease, why, first.leaseId));',
+    caughtBy,
+  },
+  {
+    name: "token reset: several keys share one token",
+    file: "src/kernel/acquire.ts",
+    from: "(view.nextToken + i) as FencingToken",
+    to: "view.nextToken",
+    caughtBy,
+  },
+  {
+    name: "token reset: the counter forgets what it granted",
+    file: "src/kernel/view.ts",
+    from: "for (const lease of event.leases) token = Math.max(token, lease.fencingToken + 1);",
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "lost release: the lease stays",
+    file: "src/kernel/view.ts",
+    from: "if (maps.leases.get(slot)?.leaseId === gone.leaseId) maps.leases.delete(slot);",
+    to: 'if (gone.how !== "released" && maps.leases.get(slot)?.leaseId === gone.leaseId) maps.leases.delete(slot);',
+    caughtBy,
+  },
+  {
+    name: "fencing: any secret will do",
+    file: "src/kernel/proof.ts",
+    from: "return lease.secretHash !== null && caller.proofs.includes(lease.secretHash);",
+    to: "return lease.secretHash !== null && caller.proofs.length > 0;",
+    caughtBy,
+  },
+  {
+    name: "expiry: an instant too late",
+    file: "src/kernel/validity.ts",
+    from: 'if (timeLeftMs(lease, now) <= 0) return "expired";',
+    to: 'if (timeLeftMs(lease, now) < 0) return "expired";',
+    caughtBy,
+  },
+];
