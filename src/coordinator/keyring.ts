@@ -106,6 +106,17 @@ export class Keyring {
    */
   async remember(made: Made, proposed: readonly Named[], leases: readonly Lease[]): Promise<string | null> {
     for (const { leaseId } of leases) this.#granted.add(leaseId);
+    try {
+      return await this.#record(made, proposed, leases);
+    } catch {
+      // Granted it is, and on the disk; saying that it failed would be wrong. A secret that is not on record here is
+      // one that was lost: whoever acquires again from the same session gets the lease with a new one.
+      const [first] = leases;
+      return first === undefined || this.#proves(made.secret, first) ? made.secret : null;
+    }
+  }
+
+  async #record(made: Made, proposed: readonly Named[], leases: readonly Lease[]): Promise<string | null> {
     const ids = new Set(proposed.map(({ leaseId }) => leaseId));
     if (this.#platform.clock.wallMs() - made.madeAtMs > SLOW_MS)
       await this.#secrets.ensure(this.#entry(made, proposed));

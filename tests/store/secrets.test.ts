@@ -199,6 +199,25 @@ describe("pruning", () => {
     await enter(world, "agent:a").release("resource:r");
   });
 
+  it("that cannot be looked at after a long wait does not make a grant a failure", async () => {
+    const world = quietWorld();
+    const holder = enter(world, "agent:h");
+    await holder.acquire("resource:r");
+    const a = enter(world, "agent:a");
+    const waiting = a.acquire("resource:r", { wait: { timeoutMs: 600_000 } });
+    await new Promise((resolve) => setImmediate(resolve));
+    world.advance(90_000);
+    const secretsOfA = (path: string) => path.includes("/secrets/agent%3aa");
+    const fault = world.faults.add({
+      code: "EIO",
+      operations: ["openForWriting", "readFile", "stat"],
+      path: secretsOfA,
+    });
+    await holder.release("resource:r");
+    expect((await waiting).leases.map(({ key }) => key)).toEqual(["resource:r"]);
+    expect(fault.struck).toBeGreaterThan(0);
+  });
+
   it("looks at what stands only once nobody can add to the file", async () => {
     const world = quietWorld();
     const { party: a, process } = enterAs(world, "agent:a");
