@@ -60,7 +60,6 @@ function checkAcknowledged(operations: readonly Operation[], log: LogCheck, verd
 /** Promise 3: each write says under which token it was made, and how far the log had come. */
 function checkWitnesses({ witness }: Place, log: LogCheck, verdict: Verdict): void {
   for (const name of readdirSync(witness)) {
-    let highest = 0;
     for (const line of new GrowingFile().read(join(witness, name))) {
       const said = readTestimony(line);
       if (!verdict.expect("witness lines are whole", said !== null, () => `${name}: ${line}`)) continue;
@@ -72,8 +71,6 @@ function checkWitnesses({ witness }: Place, log: LogCheck, verdict: Verdict): vo
         (lease.endedAt === null || sequence < lease.endedAt) &&
         atMs < lease.expiresAtMs;
       verdict.expect("no write with a stale token", stood, () => `${name} #${token} at line ${sequence}`);
-      // Leases of two worktrees on one file are both right, and their tokens rise apart.
-      highest = Math.max(highest, token);
     }
   }
 }
