@@ -22,6 +22,7 @@ export async function tidy(store: Store, actor: LogActor, options: TidyOptions):
       const ground = await store.keeper.stand(actor);
       if (options.compact) await store.keeper.rotate(ground, actor);
       await prune(store, actor);
+      await store.queue.sweep();
     });
     const packed = await oneAtATime(store, async () => {
       const names = await packArchive(store);

@@ -19,6 +19,7 @@ import {
 } from "./wire";
 
 const TICKET = /^(\d{10})\.json$/;
+const UNFINISHED = /^\d{10}\.json\.new$/;
 
 /** The waiters' tickets, one small file each. Changed only under the mutex; never logged, never synced. */
 export class TicketQueue {
@@ -61,6 +62,13 @@ export class TicketQueue {
       await files.close(fd);
     }
     await files.rename(`${path}.new`, path);
+  }
+
+  /** Under the mutex nobody is writing a ticket: whoever began one did not live to finish it. */
+  async sweep(): Promise<void> {
+    const { files } = this.#platform;
+    for (const name of (await files.readDirectory(this.#layout.queue)) ?? [])
+      if (UNFINISHED.test(name)) await files.unlink(`${this.#layout.queue}/${name}`);
   }
 
   async remove(number: number): Promise<void> {

@@ -9,6 +9,7 @@ import { orThrow } from "../../../src/errors/cotenant-error";
 import { parseKey } from "../../../src/kernel/keys";
 import { nodeGit } from "../../../src/platform/git-node";
 import { thisMachine } from "../../../src/platform/node/this-machine";
+import { tidy } from "../../../src/store/housekeeping";
 import type { Operation } from "./history";
 import { loseIndex, type Place } from "./place";
 
@@ -34,6 +35,7 @@ export async function inspect(place: Place, operations: readonly Operation[]): P
   checkAcknowledged(operations, log, verdict);
   checkWitnesses(place, log, verdict);
   await attempt("the store can be read", () => checkIndex(place, log, verdict));
+  await attempt("the store can be tidied", () => checkTidied(place, verdict));
   return { log, segments: files.segments, violations: verdict.violations };
 }
 
@@ -58,7 +60,6 @@ function checkAcknowledged(operations: readonly Operation[], log: LogCheck, verd
 /** Promise 3: each write says under which token it was made, and how far the log had come. */
 function checkWitnesses({ witness }: Place, log: LogCheck, verdict: Verdict): void {
   for (const name of readdirSync(witness)) {
-    let highest = 0;
     for (const line of new GrowingFile().read(join(witness, name))) {
       const said = readTestimony(line);
       if (!verdict.expect("witness lines are whole", said !== null, () => `${name}: ${line}`)) continue;
@@ -70,8 +71,6 @@ function checkWitnesses({ witness }: Place, log: LogCheck, verdict: Verdict): vo
         (lease.endedAt === null || sequence < lease.endedAt) &&
         atMs < lease.expiresAtMs;
       verdict.expect("no write with a stale token", stood, () => `${name} #${token} at line ${sequence}`);
-      // Leases of two worktrees on one file are both right, and their tokens rise apart.
-      highest = Math.max(highest, token);
     }
   }
 }
@@ -115,13 +114,23 @@ async function checkStore(place: Place, verdict: Verdict): Promise<void> {
   for (const { lease, standing } of statuses.filter((one) => one.lease.bind === "process"))
     verdict.expect("the dead hold nothing", standing === "dead", () => `${lease.key} is ${standing}`);
   await session.release([{ key, leaseId: null }]);
-  const tickets = readdirSync(join(place.control, "queue"));
+  const tickets = readdirSync(join(place.control, "queue")).filter((name) => name.endsWith(".json"));
   verdict.expect("the queue is swept", tickets.length === 0, () => tickets.join(" "));
   verdict.expect(
     "nobody was left in a rename",
     !readdirSync(join(place.control, "locks")).includes("renaming"),
     () => "locks/renaming",
   );
+}
+
+/** Last of all: it packs the archive. */
+async function checkTidied(place: Place, verdict: Verdict): Promise<void> {
+  const { store, surroundings } = await openPlace(place);
+  const { processes } = surroundings.platform;
+  const who = { agentId: "agent:afterwards", sessionId: "main", worktreeId: "", host: processes.host() };
+  await tidy(store, { ...who, pid: processes.self().pid }, { compact: false, flatIndex: {} });
+  const left = readdirSync(join(place.control, "queue"));
+  verdict.expect("nothing unfinished is left in the queue", left.length === 0, () => left.join(" "));
 }
 
 async function openPlace({ env, worktrees }: Place): Promise<Workspace> {

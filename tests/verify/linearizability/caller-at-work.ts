@@ -6,11 +6,11 @@ import { type AgentId, parseAgentId } from "../../../src/kernel/ids";
 import { isPathKey, type LeaseKey } from "../../../src/kernel/keys";
 import type { Lease } from "../../../src/kernel/lease";
 import type { Prng } from "../../../src/platform/sim/prng";
-import type { Caller } from "./history";
+import type { Answer, Caller } from "./history";
 import type { Orders } from "./orders";
 import { nowMs, type Record } from "./record";
 
-const LOOKS_PER_TURN = 5;
+const LOOKS_PER_TURN = 2;
 const REASON = "it is in the way";
 
 /** One session at work: takes leases, uses them, gives them back, hands them on, looks, and tries what is not allowed. */
@@ -72,6 +72,8 @@ export class CallerAtWork {
       else if (what < 90) await this.#try(() => this.#session.heartbeat([refOf(lease)]));
       else await this.#acquire([lease.key], keys);
     }
+    // What it came for.
+    if (chance.chance(0.5)) await this.#write(chance.pick(leases));
     await this.#part(leases);
   }
 
@@ -151,11 +153,19 @@ export class CallerAtWork {
     const { key, leaseId, fencingToken: token } = lease;
     const calledMs = nowMs();
     const target = { lease: { key, leaseId, token }, things: [key] };
-    const stale = await guardedWrite(this.#workspace, this.#session, "write", [target], this.#orders.witness);
-    const answer =
-      stale === null
-        ? ({ is: "done", leases: [], ended: [] } as const)
-        : ({ is: "refused", code: "E_STALE", holders: [] } as const);
+    const { witness } = this.#orders;
+    let refusal: string | null;
+    try {
+      refusal = (await guardedWrite(this.#workspace, this.#session, "write", [target], witness)) && "E_STALE";
+    } catch (error) {
+      if (!(error instanceof CotenantError)) throw error;
+      // Behind somebody who was stopped in the critical section: nothing was written.
+      refusal = error.code;
+    }
+    const answer: Answer =
+      refusal === null
+        ? { is: "done", leases: [], ended: [] }
+        : { is: "refused", code: refusal, holders: [] };
     const ask = { do: "write", name: { key, id: leaseId }, token } as const;
     this.#record.looked({ caller: this.#caller, calledMs, endedMs: nowMs(), ask, answer });
   }

@@ -12,7 +12,10 @@ import { clear, fastDisk, makePlace, type Place, ROTATE_BYTES } from "../lineari
 
 const PROCESSES = 5;
 const JUMPS_PER_ROUND = 50;
-const OFFSETS = ["+0", "+3s", "-3s", "+90s", "-90s", "+2h", "-2h", "+3d", "-3d"];
+/** So much is recorded between two jumps, of a few operations or more: a busy machine takes its time for them. */
+const BYTES_PER_JUMP = 14_000;
+const FAR_OFF = ["+90s", "-90s", "+2h", "-2h", "+3d", "-3d"];
+const OFFSETS = ["+0", "+3s", "-3s", ...FAR_OFF];
 /** Many times what anybody waits for. */
 const PATIENCE_MS = 30_000;
 const OFF_MS = 60_000;
@@ -71,12 +74,13 @@ async function play(task: Task, place: Place, crew: Crew, chance: Prng): Promise
   const clocks = [...Array(PROCESSES).keys()].map((at) => join(place.folder, `clock-${at}`));
   for (const clock of clocks) {
     // Different from the start.
-    set(clock, chance.pick(OFFSETS));
+    set(clock, chance.pick(FAR_OFF));
     crew.hire(ordersWith(chance.next()), { FAKETIME_TIMESTAMP_FILE: clock });
   }
   while (crew.workers.some((worker) => !worker.isAtWork && !worker.isGone)) await nap(10);
-  for (let jumps = 0; jumps < JUMPS_PER_ROUND; jumps++) {
-    await nap(chance.between(20, 120));
+  for (let jumps = 0; jumps < JUMPS_PER_ROUND; await nap(chance.between(40, 200))) {
+    if (crew.recordedBytes < jumps * BYTES_PER_JUMP) continue;
+    jumps++;
     set(chance.pick(clocks), chance.pick(OFFSETS));
     task.tried++;
   }
@@ -94,10 +98,10 @@ function ordersWith(seed: number) {
     peers: [],
     turns: Number.MAX_SAFE_INTEGER,
     napMs: 3,
-    ttlSecs: [1, 2] as const,
+    ttlSecs: [1, 1] as const,
     boundShare: 0,
-    leftShare: 0.1,
-    waitShare: 0.2,
+    leftShare: 0.3,
+    waitShare: 0.1,
     waitMs: 1_500,
     rotateBytes: ROTATE_BYTES,
   };

@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
 import { freemem } from "node:os";
-import { join } from "node:path";
 import { Prng } from "../../../src/platform/sim/prng";
 import type { Layer, Task } from "../layer";
 import { inspect } from "../linearizability/aftermath";
+import { insider, killNextWriter } from "../linearizability/ambush";
 import { check } from "../linearizability/checker";
 import { CommandLine } from "../linearizability/command-line";
 import { Crew, type WorkerProcess } from "../linearizability/crew";
@@ -16,6 +15,8 @@ const MOST_PROCESSES = 64;
 /** The first round is for a test that has little time. */
 const FIRST_ROUND = { processes: 12, kills: 40 };
 const LATER_ROUND = { processes: MOST_PROCESSES, kills: 160 };
+/** So much is recorded between two kills, of a dozen operations or more: a busy machine takes its time for them. */
+const BYTES_PER_KILL = 12_000;
 /** Past the shortest TTL. */
 const STOPPED_MS = [1_050, 1_600] as const;
 const MOST_STOPPED = 3;
@@ -39,6 +40,7 @@ export const SOAK: Layer = {
   share: 0.15,
   mustMove: [
     "kills of whoever had the mutex",
+    "kills of whoever had just written",
     "stops",
     "takeovers",
     "taken from the dead",
@@ -67,8 +69,7 @@ async function runRound(task: Task, program: string, round: number): Promise<voi
   const crew = new Crew(place, program);
   try {
     const siege = new Siege(task, place, crew, new Prng(task.seed, `round ${round}`));
-    const { processes, kills } = round === 0 ? FIRST_ROUND : LATER_ROUND;
-    await siege.run(Math.min(processes, Math.floor(freemem() / BYTES_PER_PROCESS)), kills);
+    await siege.run(round === 0 ? FIRST_ROUND : LATER_ROUND);
     await siege.judge();
   } finally {
     await crew.dismiss();
@@ -97,15 +98,22 @@ class Siege {
     });
   }
 
-  async run(processes: number, kills: number): Promise<void> {
+  async run(round: typeof FIRST_ROUND): Promise<void> {
+    const { kills } = round;
+    const processes = Math.min(round.processes, Math.floor(freemem() / BYTES_PER_PROCESS));
     const typing = this.#shell.workUntil(() => this.#isOver);
     this.#task.count("processes", processes);
-    for (let killed = 0; killed < kills; await nap(this.#chance.below(30))) {
+    for (let killed = 0; killed < kills; await nap(this.#chance.below(10))) {
       const { present } = this.#crew;
       const starting = present.filter((worker) => !worker.isAtWork).length;
       if (present.length < processes && starting < MOST_STARTING) this.#hire();
-      else if (present.length === processes && starting < MOST_STARTING && this.#killOne()) killed++;
-      if (this.#chance.chance(0.1)) this.#stopOne();
+      else if (
+        starting < MOST_STARTING &&
+        this.#crew.recordedBytes >= killed * BYTES_PER_KILL &&
+        this.#killOne()
+      )
+        killed++;
+      if (this.#chance.chance(0.05)) this.#stopOne();
     }
     this.#isOver = true;
     await typing;
@@ -133,31 +141,24 @@ class Siege {
     });
   }
 
-  /** Every other time whoever is in the critical section, as far as the lock file tells. */
+  /** Anybody; whoever is in the critical section; whoever has just written and has not said so. */
   #killOne(): boolean {
-    const { present } = this.#crew;
-    const atWork = present.filter((worker) => worker.isAtWork);
-    const inside = this.#chance.chance(0.5) ? atWork.find(({ pid }) => pid === this.#insidePid()) : undefined;
-    const victim = inside ?? (atWork.length === 0 ? undefined : this.#chance.pick(atWork));
-    if (victim === undefined) return false;
-    victim.kill();
+    const atWork = this.#crew.present.filter((worker) => worker.isAtWork);
+    if (atWork.length === 0) return false;
+    const how = this.#chance.below(3);
+    if (how === 0 && killNextWriter(this.#place, atWork)) {
+      this.#task.count("kills of whoever had just written");
+    } else {
+      const inside = how === 1 ? insider(this.#place, atWork) : undefined;
+      (inside ?? this.#chance.pick(atWork)).kill();
+      if (inside !== undefined) this.#task.count("kills of whoever had the mutex");
+    }
     this.#killed(1);
-    if (inside !== undefined) this.#task.count("kills of whoever had the mutex");
     return true;
   }
 
   #killed(many: number): void {
     this.#task.tried += many;
-  }
-
-  #insidePid(): number | null {
-    try {
-      const text = readFileSync(join(this.#place.control, "locks/claims.lock"), "utf8");
-      return (JSON.parse(text) as { pid: number }).pid;
-    } catch {
-      // Not there yet, or being written.
-      return null;
-    }
   }
 
   #stopOne(): void {
