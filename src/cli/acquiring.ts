@@ -5,7 +5,7 @@ import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease, Reach } from "../kernel/lease";
-import { checkText, checkTtl } from "../kernel/policy";
+import { checkIndefinite, checkText, checkTtl } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { CHANGE_FLAGS, requestId } from "./holding";
 import { count, duration, leaseJson, leasesData } from "./render";
@@ -70,7 +70,10 @@ async function readOptions(parsed: Parsed, workspace: Workspace, wish: Wish) {
   const { agentId } = await workspace.agent();
   orThrow(checkTtl(ttlSecs, agentId, workspace.config.policy));
   orThrow(checkText(reason, "reason") ?? checkText(note, "note"));
-  return { ttlSecs, reason, note, requestId: requestId(parsed) };
+  // What others hold without expiry is looked at later, under the mutex; all else can be said now.
+  const keys = wish.keys.map(({ key }) => key);
+  if (ttlSecs === 0) orThrow(checkIndefinite(keys, agentId, reason, [], workspace.config.policy));
+  return { ttlSecs, reason, note, requestId: requestId(workspace, parsed) };
 }
 
 function waitSecs(parsed: Parsed): number {

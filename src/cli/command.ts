@@ -1,4 +1,4 @@
-import type { Workspace } from "../coordinator/workspace";
+import type { Surroundings, Workspace } from "../coordinator/workspace";
 import type { Terminal } from "./terminal";
 
 /** One option of a command. Without `value` it is a switch. */
@@ -35,6 +35,8 @@ export interface Context {
   readonly quiet: boolean;
   /** Where `cotenant` is, for commands that start it again. */
   readonly program: string;
+  /** For commands that work also where no repository can be opened. */
+  surroundings(): Surroundings;
   /** Opens the repository around the caller; the same one each time. */
   workspace(): Promise<Workspace>;
   /** Progress and side remarks, on standard error. */

@@ -18,9 +18,9 @@ import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { findRepository, type Repository } from "../identity/repository";
 import { prepareDataDirectory } from "../identity/worktree-file";
 import { printable } from "../kernel/ids";
-import { thisMachine } from "../platform/node/this-machine";
 import type { Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
+import type { Context } from "./command";
 
 /** The configuration around the caller, broken or not, in a repository or outside of one. */
 export interface Surveyed {
@@ -32,8 +32,8 @@ export interface Surveyed {
   readonly problems: readonly ConfigProblem[];
 }
 
-export async function survey(): Promise<Surveyed> {
-  const { platform, env, cwd, home, git } = thisMachine();
+export async function survey(context: Context): Promise<Surveyed> {
+  const { platform, env, cwd, home, git } = context.surroundings();
   let repository: Repository | null = null;
   try {
     repository = await findRepository(platform, cwd, env, git);

@@ -1,3 +1,4 @@
+import { checkRequestId } from "../coordinator/local";
 import type { Proof } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, errorFrom, fileFailure, orThrow } from "../errors/cotenant-error";
@@ -24,9 +25,13 @@ export const HOLDER_FLAGS: Readonly<Record<string, Flag>> = {
   token: { value: "<file>", meaning: "old name of --secret-file", insteadUse: "secret-file" },
 };
 
-export function requestId(parsed: Parsed): Ulid | null {
+/** One that is too old to be remembered is refused here already: nothing is written for it. */
+export function requestId(workspace: Workspace, parsed: Parsed): Ulid | null {
   const text = parsed.text("request-id");
-  return text === undefined ? null : orThrow(parseUlid(text));
+  if (text === undefined) return null;
+  const id = orThrow(parseUlid(text));
+  checkRequestId(id, workspace.surroundings.platform.clock.wallMs());
+  return id;
 }
 
 /** The reason of an operation that needs one, before anything is written. */
@@ -43,7 +48,8 @@ export async function proof(workspace: Workspace, parsed: Parsed): Promise<Proof
   if (parsed.text("token") !== undefined)
     workspace.warnings.push("--token is an old name: use --secret-file");
   const file = parsed.text("secret-file") ?? parsed.text("token");
-  if (file === undefined) return { secret: env["COTENANT_SECRET"] || null, requestId: requestId(parsed) };
+  if (file === undefined)
+    return { secret: env["COTENANT_SECRET"] || null, requestId: requestId(workspace, parsed) };
   const path = file.startsWith("/") ? file : `${cwd}/${file}`;
   let bytes: Uint8Array | null;
   try {
@@ -53,7 +59,7 @@ export async function proof(workspace: Workspace, parsed: Parsed): Promise<Proof
     throw fileFailure(error, "reading the secret", path);
   }
   if (bytes === null) throw noSecret(`there is no file ${path}`);
-  return { secret: new TextDecoder().decode(bytes).trim(), requestId: requestId(parsed) };
+  return { secret: new TextDecoder().decode(bytes).trim(), requestId: requestId(workspace, parsed) };
 }
 
 function noSecret(why: string): CotenantError {

@@ -1,7 +1,6 @@
 import { diagnose } from "../doctor/diagnose";
 import { type Check, exitOf, type Finding } from "../doctor/finding";
 import { examine } from "../doctor/patient";
-import { thisMachine } from "../platform/node/this-machine";
 import type { Context, Output } from "./command";
 import { findingsOutput } from "./findings";
 
@@ -10,7 +9,7 @@ const EXIT_WARNED = 1;
 
 /** Runs some of the doctor's checks, as a test that passes or fails. */
 export async function validate(context: Context, checks: readonly Check[]): Promise<Output> {
-  const findings = await diagnose(await examine(thisMachine()), checks);
+  const findings = await diagnose(await examine(context.surroundings()), checks);
   const exit = exitOf(findings) || (findings.some(failsByWarning) ? EXIT_WARNED : 0);
   return findingsOutput(context, findings, { exit, fine: "valid", data: { valid: exit === 0 } });
 }

@@ -74,15 +74,17 @@ export function lineOf(text: string, path: readonly string[]): number | null {
   let inlineTable: number | null = null;
   const lines = text.split("\n");
   for (let i = 0; i < lines.length; i++) {
-    const header = /^\s*\[{1,2}([^[\]]+)\]{1,2}\s*(?:#.*)?$/.exec(lines[i]!);
+    const line = lines[i]!.trim();
+    const header = /^\[{1,2}([^[\]]+)\]{1,2}\s*(?:#.*)?$/.exec(line);
     if (header !== null) {
       table = dotted(header[1]!);
       if (isSame(table, path)) return i + 1;
       continue;
     }
-    const key = /^\s*([A-Za-z0-9_\-."' \t]+?)\s*=/.exec(lines[i]!);
-    if (key === null) continue;
-    const full = [...table, ...dotted(key[1]!)];
+    // Cut before it is looked at: a pattern with blanks on both sides takes forever on a line of blanks.
+    const key = line.slice(0, Math.max(0, line.indexOf("="))).trim();
+    if (!/^[A-Za-z0-9_\-."' \t]+$/.test(key)) continue;
+    const full = [...table, ...dotted(key)];
     if (isSame(full, path)) return i + 1;
     if (full.length < path.length && isSame(full, path.slice(0, full.length))) inlineTable ??= i + 1;
   }

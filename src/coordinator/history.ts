@@ -72,7 +72,11 @@ export async function watchLog(
   const follower = new Follower(platform, layout);
   let isOpen = true;
   let wake = () => {};
-  await follower.look();
+  try {
+    await follower.look();
+  } catch (error) {
+    throw fileFailure(error, "reading the log", layout.log);
+  }
   const watch = timers.watchDirectory(layout.root, () => wake());
   const follow = async () => {
     while (isOpen) {

@@ -91,10 +91,10 @@ export class Keyring {
    * it first. Answers which of the named ones are such.
    */
   async prepareAdoption(refs: readonly LeaseRef[], made: Made): Promise<Lease[]> {
-    const owned = new Set((await this.possessions()).map(({ leaseId }) => leaseId));
-    const unknown = refs.filter((ref) => ref.leaseId === null || !owned.has(ref.leaseId));
-    if (unknown.length === 0) return [];
-    const found = (await this.#coordinator.find(unknown)).map(({ lease }) => lease);
+    // A record of it may be of a process that died before it asked: its secret is not the one the lease will take.
+    const uncertain = refs.filter((ref) => ref.leaseId === null || !this.#granted.has(ref.leaseId));
+    if (uncertain.length === 0) return [];
+    const found = (await this.#coordinator.find(uncertain)).map(({ lease }) => lease);
     const handedOver = found.filter((lease) => this.#isHandedOver(lease));
     if (handedOver.length > 0) await this.keep(made, handedOver);
     return handedOver;
@@ -106,6 +106,17 @@ export class Keyring {
    */
   async remember(made: Made, proposed: readonly Named[], leases: readonly Lease[]): Promise<string | null> {
     for (const { leaseId } of leases) this.#granted.add(leaseId);
+    try {
+      return await this.#record(made, proposed, leases);
+    } catch {
+      // Granted it is, and on the disk; saying that it failed would be wrong. A secret that is not on record here is
+      // one that was lost: whoever acquires again from the same session gets the lease with a new one.
+      const [first] = leases;
+      return first === undefined || this.#proves(made.secret, first) ? made.secret : null;
+    }
+  }
+
+  async #record(made: Made, proposed: readonly Named[], leases: readonly Lease[]): Promise<string | null> {
     const ids = new Set(proposed.map(({ leaseId }) => leaseId));
     if (this.#platform.clock.wallMs() - made.madeAtMs > SLOW_MS)
       await this.#secrets.ensure(this.#entry(made, proposed));

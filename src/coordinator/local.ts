@@ -293,7 +293,7 @@ function grant(outcome: Extract<Outcome, { done: true }>, waitedMs: number): Gra
 }
 
 /** PROTOCOL 8: an id too old to be remembered is refused, never executed again. */
-function checkRequestId(requestId: Ulid, nowMs: number): void {
+export function checkRequestId(requestId: Ulid, nowMs: number): void {
   const age = nowMs - ulidTimeMs(requestId);
   if (Math.abs(age) < MEMORY_MS) return;
   throw new CotenantError(

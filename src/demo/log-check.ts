@@ -86,7 +86,7 @@ export class LogCheck {
     for (const other of this.open.values()) {
       v.expect(
         "no two leases of different holders meet",
-        !keysMeet(other.key, lease.key) || other.party === known.party,
+        !keysMeet(other.key, lease.key) || areApart(other, known) || other.party === known.party,
         () => `${lease.key} #${token} was granted beside ${other.key} #${other.token}`,
       );
     }
@@ -201,6 +201,8 @@ export interface Known {
   readonly token: number;
   readonly agentId: string;
   readonly bind: string;
+  /** The worktree that it is limited to; null for the whole repository. */
+  readonly within: string | null;
   readonly grantedAt: number;
   /** The process that asked for it. */
   readonly pid: number;
@@ -221,6 +223,7 @@ function knownOf(lease: WireLease, sequence: number): Known {
     token: lease.fencing_token,
     agentId: lease.agent_id,
     bind: lease.bind,
+    within: lease.reach === "worktree" ? lease.worktree_id : null,
     grantedAt: sequence,
     pid: lease.holder.pid,
     pids: new Set([lease.holder.pid]),
@@ -230,6 +233,11 @@ function knownOf(lease: WireLease, sequence: number): Known {
     how: null,
     endedBy: null,
   };
+}
+
+/** Leases that reach one worktree each do not meet in different ones. */
+function areApart(a: Known, b: Known): boolean {
+  return a.within !== null && b.within !== null && a.within !== b.within;
 }
 
 function partyOf(lease: WireLease): string {
@@ -248,6 +256,7 @@ interface WireLease {
   readonly worktree_id: string;
   readonly fencing_token: number;
   readonly bind: string;
+  readonly reach: string;
   readonly holder: { readonly pid: number };
   readonly acquired_at_clock: WireClock;
   readonly expires_at_clock?: WireClock;

@@ -8,6 +8,8 @@ import { decode, joinPath } from "./path-text";
 /** The data plane's directory in every worktree. */
 export const DATA_DIRECTORY = ".cotenant";
 const NAME = "worktree.json";
+/** Names that `replaceFile` gives to what is not whole yet. */
+const UNFINISHED = /\.new-[0-9a-f]{12}$/;
 const SCHEMA_VERSION = 1;
 const MAX_BYTES = 64 * 1024;
 
@@ -106,6 +108,18 @@ export async function writeWorktreeFile(platform: Platform, identity: WorktreeId
     await replaceFile(platform, path, `${JSON.stringify(record, null, 2)}\n`, modes.file);
   } catch (error) {
     throw fileFailure(error, "writing the worktree's identity", path);
+  }
+}
+
+/** Removes what a process that died while writing the file left beside it. One of `recentMs` may still be at it. */
+export async function clearUnfinished(platform: Platform, root: string, recentMs: number): Promise<void> {
+  const { files, clock } = platform;
+  const directory = joinPath(root, DATA_DIRECTORY);
+  for (const name of (await files.readDirectory(directory)) ?? []) {
+    if (!UNFINISHED.test(name)) continue;
+    const path = joinPath(directory, name);
+    const stat = await files.lstat(path);
+    if (stat?.kind === "file" && stat.mtimeMs < clock.wallMs() - recentMs) await files.unlink(path);
   }
 }
 

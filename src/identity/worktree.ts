@@ -1,4 +1,4 @@
-import type { WorktreeId } from "../kernel/ids";
+import { printable, type WorktreeId } from "../kernel/ids";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { currentBranch } from "./branch";
@@ -48,11 +48,11 @@ export async function readWorktreeIdentity(
       return {
         identity: { ...identity, root, relocatedAt },
         standing: "moved",
-        warning: `this worktree was moved from ${identity.root}; it stays ${identity.worktreeId}`,
+        warning: `this worktree was moved from ${printable(identity.root, 500)}; it stays ${identity.worktreeId}`,
       };
     }
     const own = await ownIdentity(platform, git, place);
-    const warning = `the worktree's identity was copied from ${identity.root}; this one is ${own.worktreeId}`;
+    const warning = `the worktree's identity was copied from ${printable(identity.root, 500)}; this one is ${own.worktreeId}`;
     return { identity: own, standing: "copied", warning };
   }
   const identity = await ownIdentity(platform, git, place);

@@ -88,6 +88,20 @@ export class IssueCatalogue {
     return path;
   }
 
+  /** Removes issues that a process died writing before they had a name. One of `recentMs` may still be at it. */
+  async clearUnfinished(recentMs: number): Promise<void> {
+    const { files, clock } = this.#platform;
+    const { here } = this.#places;
+    for (const id of await this.#idsBelow(here)) {
+      const folder = `${here}/${FOLDER}/${id}`;
+      const names = (await files.readDirectory(folder)) ?? [];
+      if (names.length !== 1 || names[0] !== "issue.json.new") continue;
+      const stat = await files.lstat(`${folder}/issue.json.new`);
+      if (stat?.kind === "file" && stat.mtimeMs < clock.wallMs() - recentMs)
+        await this.#discard(folder, `${folder}/issue.json.new`);
+    }
+  }
+
   /** A committed symbolic link must not decide where we write. */
   async #ensureDirectory(path: string): Promise<void> {
     await this.#platform.files.makeDirectory(path, 0o755);

@@ -37,7 +37,7 @@ export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied
         nextToken: count(value, "next_token") as FencingToken,
         checkpointEnd: count(value, "checkpoint_end"),
       },
-      inode: count(value, "inode"),
+      inode: count(value, "inode", Number.MAX_SAFE_INTEGER),
       mtimeMs: Number(value["mtime_ms"]),
       census: { build: text(census, "build"), capacity: count(census, "capacity") },
     };

@@ -33,6 +33,8 @@ export interface Entry {
   readonly count: number;
 }
 
+const UNUSED: Entry = { high: 0, low: 0, count: 0 };
+
 interface Page {
   readonly view: DataView;
   readonly bytes: Uint8Array;
@@ -44,6 +46,8 @@ export class Census {
   readonly #digest: Digest;
   readonly #path: string;
   readonly #capacity: number;
+  /** Every entry's check depends on it, so that a page of another table is not taken for one of this. */
+  readonly #salt: number;
   readonly #pages = new Map<number, Page>();
   #fd: Descriptor | null = null;
   /** Opened by somebody who may only look, or on a disk that cannot be written. */
@@ -54,6 +58,7 @@ export class Census {
     this.#digest = digest;
     this.#path = path;
     this.#capacity = capacity;
+    this.#salt = Number.parseInt(digest.sha256(path.slice(path.lastIndexOf("/") + 1)).slice(0, 8), 16);
   }
 
   /** For this many different things to count. */
@@ -65,7 +70,7 @@ export class Census {
     const { high, low } = this.#hash(what);
     for (let i = 0; i < REACH; i++) {
       const at = (low + i) % this.#capacity;
-      const entry = entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
+      const entry = this.#entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
       if (entry === null) return 0;
       if (entry.high === high && entry.low === low) return entry.count;
     }
@@ -78,7 +83,7 @@ export class Census {
     let free: number | null = null;
     for (let i = 0; i < REACH; i++) {
       const at = (low + i) % this.#capacity;
-      const entry = entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
+      const entry = this.#entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
       if (entry !== null && entry.high === high && entry.low === low)
         return this.#put(at, { high, low, count: Math.max(0, entry.count + step) });
       if (entry === null || entry.count === 0) free ??= at;
@@ -114,6 +119,7 @@ export class Census {
   async create(entries: readonly Entry[], mode: number): Promise<void> {
     this.forget();
     for (let at = 0; at < this.#capacity; at += PER_PAGE) this.#pages.set(pageOf(at), blankPage());
+    for (let at = 0; at < this.#capacity; at++) this.#put(at, UNUSED);
     for (const entry of entries) this.#put(this.#freeFor(entry), entry);
     for (const page of this.#pages.values()) page.isDirty = true;
     await this.#files.unlink(this.#path);
@@ -125,7 +131,7 @@ export class Census {
   async entries(): Promise<Entry[]> {
     const all: Entry[] = [];
     for (let at = 0; at < this.#capacity; at++) {
-      const entry = entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
+      const entry = this.#entryIn(this.#pages.get(pageOf(at)) ?? (await this.#load(at)), at);
       if (entry !== null && entry.count > 0) all.push(entry);
     }
     return all;
@@ -134,9 +140,20 @@ export class Census {
   #freeFor({ low }: Entry): number {
     for (let i = 0; i < REACH; i++) {
       const at = (low + i) % this.#capacity;
-      if (entryIn(this.#pages.get(pageOf(at))!, at) === null) return at;
+      if (this.#entryIn(this.#pages.get(pageOf(at))!, at) === null) return at;
     }
     throw new CrowdedCensus(this.#path);
+  }
+
+  /** Null where nothing has ever been. Zeros are what a lost page reads as, and nothing of ours. */
+  #entryIn({ view }: Page, at: number): Entry | null {
+    const offset = (at % PER_PAGE) * ENTRY_BYTES;
+    const high = view.getUint32(offset);
+    const low = view.getUint32(offset + 4);
+    const count = view.getUint32(offset + 8);
+    if (view.getUint32(offset + 12) !== checkOf(high, low, count, this.#salt ^ at))
+      throw new DamagedCensus("an entry is not one of ours");
+    return high === 0 && low === 0 && count === 0 ? null : { high, low, count };
   }
 
   #put(at: number, { high, low, count }: Entry): void {
@@ -145,7 +162,7 @@ export class Census {
     page.view.setUint32(offset, high);
     page.view.setUint32(offset + 4, low);
     page.view.setUint32(offset + 8, count);
-    page.view.setUint32(offset + 12, checkOf(high, low, count));
+    page.view.setUint32(offset + 12, checkOf(high, low, count, this.#salt ^ at));
     page.isDirty = true;
   }
 
@@ -200,18 +217,6 @@ function pageOf(at: number): number {
   return Math.floor(at / PER_PAGE);
 }
 
-/** Null where nothing has ever been. */
-function entryIn({ view }: Page, at: number): Entry | null {
-  const offset = (at % PER_PAGE) * ENTRY_BYTES;
-  const high = view.getUint32(offset);
-  const low = view.getUint32(offset + 4);
-  const count = view.getUint32(offset + 8);
-  const check = view.getUint32(offset + 12);
-  if (high === 0 && low === 0 && count === 0 && check === 0) return null;
-  if (check !== checkOf(high, low, count)) throw new DamagedCensus("an entry is not one of ours");
-  return { high, low, count };
-}
-
 function pageFrom(bytes: Uint8Array): Page {
   return { bytes, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), isDirty: false };
 }
@@ -220,9 +225,10 @@ function blankPage(): Page {
   return pageFrom(new Uint8Array(PAGE_BYTES));
 }
 
-/** Tells an entry from whatever else may be found in its place. */
-function checkOf(high: number, low: number, count: number): number {
+/** Tells an entry from whatever else may be found in its place, other entries included. */
+function checkOf(high: number, low: number, count: number, place: number): number {
   let mixed = Math.imul(high ^ (low >>> 16) ^ (low << 16), 0x9e3779b1);
   mixed = Math.imul(mixed ^ (mixed >>> 15) ^ count, 0x85ebca6b);
-  return (mixed ^ (mixed >>> 13) ^ 0x5bd1e995) >>> 0;
+  mixed = Math.imul(mixed ^ (mixed >>> 13) ^ place, 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16) ^ 0x5bd1e995) >>> 0;
 }

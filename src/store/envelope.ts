@@ -12,6 +12,7 @@ import {
   object,
   text,
   textOrNull,
+  timeMs,
   WireError,
 } from "./wire";
 
@@ -82,6 +83,7 @@ export function decodeLine(digest: Digest, lineText: string): Line | null {
   try {
     const w = object(JSON.parse(lineText));
     const actor = object(w["actor"]);
+    timeMs(w, "timestamp");
     return {
       schemaVersion: count(w, "schema_version"),
       sequence: count(w, "sequence"),

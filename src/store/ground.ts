@@ -133,8 +133,8 @@ export class GroundKeeper {
     }
     await this.#mark.advance(head.sequence);
     const replay = await replayLog(files, digest, fd, head.offset, new Replay());
-    if (replay.damage !== null || replay.head.sum !== head.sum)
-      throw new Error("the log changed under rotation");
+    if (replay.damage !== null) throw corrupt(replay.damage, this.#layout.log);
+    if (replay.head.sum !== head.sum) throw new Error("the log changed under rotation");
     const applied = await this.#applied.read();
     const checkpoint = { replay, segment: head.segment + 1, nextToken: head.nextToken, extra: {} };
     await this.#segments.replace(checkpoint, actor, segmentName(head.segment));

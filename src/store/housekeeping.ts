@@ -1,6 +1,5 @@
 import { fileFailure } from "../errors/cotenant-error";
 import type { LogActor } from "./envelope";
-import type { Ground } from "./ground";
 import { MEMORY_MS } from "./replay";
 import type { Store } from "./store";
 import { DamagedIndex } from "./tree-files";
@@ -22,7 +21,8 @@ export async function tidy(store: Store, actor: LogActor, options: TidyOptions):
     await store.hold(actor, async () => {
       const ground = await store.keeper.stand(actor);
       if (options.compact) await store.keeper.rotate(ground, actor);
-      await prune(store, ground);
+      await prune(store, actor);
+      await store.queue.sweep();
     });
     const packed = await oneAtATime(store, async () => {
       const names = await packArchive(store);
@@ -35,13 +35,13 @@ export async function tidy(store: Store, actor: LogActor, options: TidyOptions):
   }
 }
 
-async function prune(store: Store, ground: Ground): Promise<void> {
+async function prune(store: Store, actor: LogActor): Promise<void> {
   try {
     await store.index.prune(store.platform.clock.wallMs() - MEMORY_MS);
   } catch (error) {
     if (!(error instanceof DamagedIndex)) throw error;
-    // A rebuilt one has nothing to prune.
-    await store.keeper.standAnew(ground);
+    // A rebuilt one has nothing to prune. The ground may be another one by now, if the log was compacted.
+    await store.keeper.standAnew(await store.keeper.stand(actor));
   }
 }
 

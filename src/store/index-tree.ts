@@ -18,7 +18,7 @@ import type { Layout, Modes } from "./layout";
 import type { EndingRecord } from "./replay";
 import { DamagedIndex, TreeFiles } from "./tree-files";
 import { isMeta, isOurs, isUnfinished, TreeNames } from "./tree-names";
-import { endedFromWire, endedToWire, leaseFromWire, leaseToWire, text, WireError } from "./wire";
+import { endedFromWire, endedToWire, leaseFromWire, leaseToWire, text, timeMs, WireError } from "./wire";
 
 /** What the log says of some slots, and of leases that ended, to be brought into the index. */
 export interface Changes {
@@ -119,13 +119,15 @@ export class IndexTree {
   async indefinite(): Promise<Lease[]> {
     const directory = this.#names.tree("indefinite");
     const found: Lease[] = [];
+    let missing = await this.#count(MARKERS);
     for (const name of await this.#tree.list(directory)) {
-      const marker = isUnfinished(name) ? null : await this.#tree.read(`${directory}/${name}`);
-      if (marker === null) continue;
+      const key = isUnfinished(name) ? null : await this.#readMarker(`${directory}/${name}`, name);
+      if (key === null) continue;
+      missing--;
       // The marker may be older than the lease's end; the lease's own file decides.
-      const onKey = await this.onKey(text(marker, "key") as LeaseKey);
-      found.push(...onKey.filter((lease) => lease.leaseId === name));
+      found.push(...(await this.onKey(key)).filter((lease) => lease.leaseId === name));
     }
+    if (missing > 0) throw new DamagedIndex(directory);
     return found;
   }
 
@@ -133,10 +135,12 @@ export class IndexTree {
     const path = this.#names.ending(leaseId);
     const value = await this.#tree.read(path);
     if (value === null) return null;
-    return understood(path, () => ({
+    const record = understood(path, () => ({
       ended: endedFromWire(value),
-      atMs: Date.parse(text(value, "ended_at")),
+      atMs: timeMs(value, "ended_at"),
     }));
+    if (record.ended.leaseId !== leaseId) throw new DamagedIndex(path);
+    return record;
   }
 
   // --- changing (under the mutex) ---------------------------------------------------------------------
@@ -195,13 +199,16 @@ export class IndexTree {
     this.#tree.forget();
     const indefinite = new Set((await this.indefinite()).map((lease) => lease.leaseId as string));
     const markers = this.#names.tree("indefinite");
-    for (const name of await this.#tree.list(markers))
-      if (!indefinite.has(name)) await this.#tree.remove(`${markers}/${name}`);
+    for (const name of await this.#tree.list(markers)) {
+      if (indefinite.has(name) || !(await this.#tree.remove(`${markers}/${name}`))) continue;
+      if (!isUnfinished(name)) await this.#add(MARKERS, -1);
+    }
+    await this.#census?.table.flush();
     const ended = this.#names.tree("ended");
     for (const name of await this.#tree.list(ended)) {
       const value = await this.#tree.read(`${ended}/${name}`).catch(() => null);
-      if (value === null || Date.parse(text(value, "ended_at")) < olderThanMs)
-        await this.#tree.remove(`${ended}/${name}`);
+      const isWanted = value !== null && Date.parse(String(value["ended_at"])) >= olderThanMs;
+      if (!isWanted) await this.#tree.remove(`${ended}/${name}`);
     }
     const current = this.#census === null ? "" : this.#names.census(this.#census.name);
     for (const name of await this.#tree.list(this.#layout.index)) {
@@ -259,10 +266,14 @@ export class IndexTree {
 
   // --- walking ----------------------------------------------------------------------------------------
 
-  /** Leases on what is inside a directory: all that should be there, or an error. */
+  /**
+   * Leases on what is inside a directory: all that should be there, or an error. It does not stop at as many as there
+   * should be: for a reader, who has no lock, one of them may have come since they were counted.
+   */
   async *#inside(path: RepoPath): AsyncGenerator<Lease> {
-    let missing = await this.#count(INSIDE + path);
-    if (missing === 0) return;
+    const expected = await this.#count(INSIDE + path);
+    if (expected === 0) return;
+    let found = 0;
     for (const tree of ["file", "dir"] as const) {
       const places = [this.#names.path(tree, path)];
       // The root has them below it anyway.
@@ -270,12 +281,12 @@ export class IndexTree {
       for (const place of places) {
         for await (const lease of this.#below(place)) {
           if (!isInside(pathOf(lease.key), path)) continue;
+          found++;
           yield lease;
-          if (--missing === 0) return;
         }
       }
     }
-    throw new DamagedIndex(this.#names.path("file", path));
+    if (found < expected) throw new DamagedIndex(this.#names.path("file", path));
   }
 
   async *#below(directory: string, lenient = false): AsyncGenerator<Lease> {
@@ -300,6 +311,8 @@ export class IndexTree {
   async #mark(lease: Lease): Promise<void> {
     const path = this.#names.marker(lease.leaseId);
     if (await this.#tree.has(path)) return;
+    await this.#add(MARKERS, 1);
+    await this.#census!.table.flush();
     const marker = { lease_id: lease.leaseId, key: lease.key };
     await this.#tree.createIn(this.#names.tree("indefinite"), path, marker);
   }
@@ -320,6 +333,14 @@ export class IndexTree {
     return lease;
   }
 
+  /** The key of the lease that it speaks of. */
+  async #readMarker(path: string, name: string): Promise<LeaseKey | null> {
+    const marker = await this.#tree.read(path);
+    if (marker === null) return null;
+    if (marker["lease_id"] !== name) throw new DamagedIndex(path);
+    return understood(path, () => text(marker, "key") as LeaseKey);
+  }
+
   async #pruneEmpty(directory: string): Promise<void> {
     for (const name of await this.#tree.list(directory)) {
       if (isOurs(name) && isUnfinished(name)) await this.#tree.remove(`${directory}/${name}`);
@@ -334,6 +355,8 @@ const ROOT = "dir:." as LeaseKey;
 const ON = "on ";
 const INSIDE = "in ";
 const OF = "of ";
+/** And the markers of leases without expiry. */
+const MARKERS = "indefinite";
 
 function countedFor(key: LeaseKey): string[] {
   if (!isPathKey(key)) return [ON + key, OF + kindOf(key)];

@@ -70,8 +70,12 @@ export class Mutex {
         }
       }
       const fd = this.#fd;
-      if (this.#unfinished !== null || !(await locks.tryLock(fd))) await this.#waitForLock(fd);
-      if (await this.#isTheOne(fd)) return this.#describe(fd, who);
+      try {
+        if (this.#unfinished !== null || !(await locks.tryLock(fd))) await this.#waitForLock(fd);
+        if (await this.#isTheOne(fd)) return this.#describe(fd, who);
+      } catch (error) {
+        throw fileFailure(error, "locking the store's mutex", this.#layout.mutex);
+      }
       await this.#abandon();
     }
     throw new CotenantError("E_STORE_BUSY", "the store's lock file keeps changing under our hands");

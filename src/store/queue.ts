@@ -1,23 +1,25 @@
-import type { AgentId, SessionId, WorktreeId } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
-import type { Reach } from "../kernel/lease";
 import { isVoid, type Ticket } from "../kernel/tickets";
 import type { Instant, Now } from "../kernel/time";
 import type { Platform } from "../platform/platform";
 import type { Layout, Modes } from "./layout";
 import { seal, unseal } from "./sealed";
 import {
+  agentId,
   holderFromWire,
   holderToWire,
   instant,
   instantOrNull,
   instantToWire,
+  key,
   list,
   object,
-  text,
+  reach,
+  sessionId,
+  worktreeId,
 } from "./wire";
 
 const TICKET = /^(\d{10})\.json$/;
+const UNFINISHED = /^\d{10}\.json\.new$/;
 
 /** The waiters' tickets, one small file each. Changed only under the mutex; never logged, never synced. */
 export class TicketQueue {
@@ -62,6 +64,13 @@ export class TicketQueue {
     await files.rename(`${path}.new`, path);
   }
 
+  /** Under the mutex nobody is writing a ticket: whoever began one did not live to finish it. */
+  async sweep(): Promise<void> {
+    const { files } = this.#platform;
+    for (const name of (await files.readDirectory(this.#layout.queue)) ?? [])
+      if (UNFINISHED.test(name)) await files.unlink(`${this.#layout.queue}/${name}`);
+  }
+
   async remove(number: number): Promise<void> {
     await this.#platform.files.unlink(this.#path(number));
   }
@@ -100,12 +109,12 @@ function decode(number: number, value: Readonly<Record<string, unknown>>): Ticke
   try {
     return {
       number,
-      agentId: text(value, "agent_id") as AgentId,
-      sessionId: text(value, "session_id") as SessionId,
-      worktreeId: text(value, "worktree_id") as WorktreeId,
-      keys: list(value, "keys").map((k) => {
-        const w = object(k);
-        return { key: text(w, "key") as LeaseKey, reach: text(w, "reach") as Reach };
+      agentId: agentId(value),
+      sessionId: sessionId(value),
+      worktreeId: worktreeId(value),
+      keys: list(value, "keys").map((wanted) => {
+        const w = object(wanted);
+        return { key: key(w), reach: reach(w) };
       }),
       holder: holderFromWire(value["holder"]),
       joinedAt: instant(value, "joined_at"),

@@ -137,6 +137,8 @@ export class Reader {
     const { files } = this.#platform;
     const archived = (await files.readDirectory(this.#layout.archive)) ?? [];
     const wasThere = archived.length > 0 || mark > 0 || (await files.stat(this.#layout.applied)) !== null;
+    // Not gone, but made for the first time while we looked for its traces.
+    if (wasThere && (await files.stat(this.#layout.log)) !== null) return this.#fromLogAlone();
     const empty = { leases: new Map(), endings: new Map(), head: NOWHERE, isSettled: true };
     return { ...empty, damage: wasThere ? GONE : null };
   }

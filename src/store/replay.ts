@@ -5,7 +5,7 @@ import { applyTo, tokenAfter } from "../kernel/view";
 import type { Descriptor, Digest, Files } from "../platform/platform";
 import { claimEventOf, decodeLine, type Line } from "./envelope";
 import { refuseNewer, refuseNewerText } from "./schema";
-import { count, endedFromWire, leaseFromWire, list, object, text, WireError } from "./wire";
+import { count, endedFromWire, leaseFromWire, list, object, text, timeMs, WireError } from "./wire";
 
 /** Where a reader of the log stands: everything before this is understood and chained. */
 export interface Head {
@@ -135,7 +135,7 @@ export class Replay {
     }
     for (const wire of list(payload, "endings")) {
       const ended = endedFromWire(wire);
-      this.endings.set(ended.leaseId, { ended, atMs: Date.parse(text(object(wire), "ended_at")) });
+      this.endings.set(ended.leaseId, { ended, atMs: timeMs(object(wire), "ended_at") });
     }
     for (const wire of list(payload, "requests")) {
       const record = requestFromWire(wire);
@@ -175,7 +175,8 @@ export async function eachLine(
   to: number,
   visit: (lineText: string, offset: number, end: number) => void,
 ): Promise<number> {
-  const decoder = new TextDecoder();
+  // A byte order mark is no part of a line of ours: it must show in the sum, and not be passed over.
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let pending: Uint8Array = new Uint8Array(0);
   let start = from;
   let at = from;

@@ -5,7 +5,7 @@ import type { Reach } from "../kernel/lease";
 import type { Descriptor, Platform } from "../platform/platform";
 import { escapeName, type Layout } from "./layout";
 import { refuseNewer, SCHEMA_VERSION } from "./schema";
-import { list, object, text } from "./wire";
+import { key, leaseId, list, object, reach, text, timeMs, worktreeId } from "./wire";
 
 /** One secret, made for one operation, and the leases it was to prove. */
 export interface SecretEntry {
@@ -268,15 +268,11 @@ export function decodeSecret(line: string): SecretEntry | null {
     refuseNewer(w["schema_version"], "the session's file of secrets");
     return {
       secret: text(w, "secret"),
-      madeAtMs: Date.parse(text(w, "made_at")),
-      worktreeId: text(w, "worktree_id") as WorktreeId,
+      madeAtMs: timeMs(w, "made_at"),
+      worktreeId: worktreeId(w),
       leases: list(w, "leases").map((value) => {
         const l = object(value);
-        return {
-          leaseId: text(l, "lease_id") as LeaseId,
-          key: text(l, "key") as LeaseKey,
-          reach: text(l, "reach") as Reach,
-        };
+        return { leaseId: leaseId(l), key: key(l), reach: reach(l) };
       }),
     };
   } catch (error) {

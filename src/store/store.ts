@@ -285,7 +285,8 @@ export class Store {
     }
     if (isRefusal(queue)) return { outcome: { done: false, refusal: queue, queue: null }, event: null };
     if (isRefusal(decision)) return { outcome: { done: false, refusal: decision, queue }, event: null };
-    const event = submission.requestId === null ? decision.event : answering(decision, placed);
+    const isNamed = submission.requestId !== null || decision.event !== null;
+    const event = isNamed ? answering(decision, placed) : null;
     return { outcome: granted(decision), event };
   }
 
@@ -338,9 +339,9 @@ export class Store {
 }
 
 /**
- * What is written of an operation with a request id, so that a retry gets the answer that the first call got:
- * of an acquire, every lease it answered with, also those that were held already; and where nothing was to be
- * done, that it was asked for, or a late duplicate would do it after all.
+ * What is written of an operation, so that a retry gets the answer that the first call got: of an acquire, every
+ * lease it answered with, also those that were held already; and where nothing was to be done, but it has a request
+ * id, that it was asked for, or a late duplicate would do it after all.
  */
 function answering({ event, leases }: Decision, command: Command): ClaimEvent | null {
   if (command.kind !== "acquire") return event;
@@ -363,11 +364,15 @@ function wholeView(overlay: Overlay): { leases: Map<Slot, Lease>; endings: Map<L
   return { leases, endings: new Map([...overlay.endings].map(([id, record]) => [id, record.ended])) };
 }
 
+/** Doing these twice is as good as once: they take no request id. */
+const UNNAMED: ReadonlySet<Command["kind"]> = new Set(["gc", "stop", "upkeep"]);
+
 function outcomeUnknown(error: unknown, submission: Submission): unknown {
   if (!(error instanceof CotenantError) || error.code !== "E_DISK") return error;
   const requestId = submission.requestId ?? submission.operationId;
+  const isNamed = !UNNAMED.has(submission.command.kind);
   return new CotenantError("E_DISK", `${error.message}; whether the operation took effect is unknown`, {
-    hint: `mend the disk, then run it again with --request-id ${requestId}`,
+    hint: `mend the disk, then run it again${isNamed ? ` with --request-id ${requestId}` : ""}`,
     data: { ...error.data, outcome: "unknown", request_id: requestId },
     cause: error,
   });

@@ -3,6 +3,7 @@ import { SmallFile } from "./applied";
 import type { Layout, Modes } from "./layout";
 import { SCHEMA_VERSION } from "./schema";
 import { seal, unseal } from "./sealed";
+import { isCount, LARGEST_COUNT } from "./wire";
 
 /**
  * The highest sequence known to be on the disk. Written after a sync and outside the mutex, so it may lag
@@ -56,6 +57,6 @@ export class SyncMark {
     const bytes = await this.#files.readFile(this.#path);
     const value = bytes === null ? null : unseal(this.#digest, bytes);
     const sequence = value?.["sequence"];
-    return Number.isSafeInteger(sequence) ? (sequence as number) : 0;
+    return isCount(sequence) && sequence <= LARGEST_COUNT ? sequence : 0;
   }
 }

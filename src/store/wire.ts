@@ -42,8 +42,8 @@ export function leaseFromWire(value: unknown): Lease {
   const w = object(value);
   return {
     ...placeFromWire(w),
-    agentId: text(w, "agent_id") as AgentId,
-    sessionId: text(w, "session_id") as SessionId,
+    agentId: agentId(w),
+    sessionId: sessionId(w),
     branch: textOrNull(w, "branch"),
     holder: holderFromWire(w["holder"]),
     ttlSecs: count(w, "ttl_secs"),
@@ -58,7 +58,7 @@ export function leaseFromWire(value: unknown): Lease {
     note: textOrNull(w, "note"),
     stopIdleAt: instantOrNull(w, "stop_idle_at"),
     bind: oneOf<Bind>(w, "bind", ["ttl", "process"]),
-    reach: oneOf<Reach>(w, "reach", ["repository", "worktree"]),
+    reach: reach(w),
     stoleFrom: w["stole_from"] === undefined ? [] : list(w, "stole_from").map(stoleFromFromWire),
   };
 }
@@ -80,8 +80,8 @@ export function endedFromWire(value: unknown): Ended {
   const w = object(value);
   return {
     ...placeFromWire(w),
-    reach: oneOf<Reach>(w, "reach", ["repository", "worktree"]),
-    agentId: text(w, "agent_id") as AgentId,
+    reach: reach(w),
+    agentId: agentId(w),
     fencingToken: count(w, "fencing_token") as FencingToken,
     how: oneOf<Ended["how"]>(w, "cause", [
       "released",
@@ -95,17 +95,48 @@ export function endedFromWire(value: unknown): Ended {
   };
 }
 
+/**
+ * Sequences and tokens only ever grow by steps; one beyond this was made up. What is added to one that was read
+ * must stay a number that can be read again.
+ */
+export const LARGEST_COUNT = 2 ** 50;
+
 const KEY = /^(?:issue|file|dir|resource|ref|worktree|scope):[^\x00-\x1f\x7f]+$/;
 const LEASE_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const WORKTREE_ID = /^wt:[0-9a-f]{8}$/;
+const NAME = /^[\x21-\x7e]{1,200}$/;
 
 /** These become parts of file names: what does not look like one of ours must not get there. */
 function placeFromWire(w: Wire): { leaseId: LeaseId; key: LeaseKey; worktreeId: WorktreeId } {
   return {
-    leaseId: matching(w, "lease_id", LEASE_ID) as LeaseId,
-    key: matching(w, "key", KEY) as LeaseKey,
-    worktreeId: matching(w, "worktree_id", WORKTREE_ID) as WorktreeId,
+    leaseId: leaseId(w),
+    key: key(w),
+    worktreeId: worktreeId(w),
   };
+}
+
+export function leaseId(w: Wire): LeaseId {
+  return matching(w, "lease_id", LEASE_ID) as LeaseId;
+}
+
+export function key(w: Wire): LeaseKey {
+  return matching(w, "key", KEY) as LeaseKey;
+}
+
+export function worktreeId(w: Wire): WorktreeId {
+  return matching(w, "worktree_id", WORKTREE_ID) as WorktreeId;
+}
+
+export function agentId(w: Wire): AgentId {
+  return matching(w, "agent_id", NAME) as AgentId;
+}
+
+export function sessionId(w: Wire): SessionId {
+  return matching(w, "session_id", NAME) as SessionId;
+}
+
+export function reach(w: Wire): Reach {
+  return oneOf<Reach>(w, "reach", ["repository", "worktree"]);
 }
 
 export function holderToWire(holder: Holder): Record<string, unknown> {
@@ -147,10 +178,20 @@ export function instantOrNull(w: Wire, name: string): Instant | null {
 
 export function instant(w: Wire, name: string): Instant {
   const clock = object(w[`${name}_clock`]);
-  const wallMs = Date.parse(text(w, name));
   const monotonicMs = clock["monotonic_ms"];
-  if (!Number.isFinite(wallMs) || typeof monotonicMs !== "number") throw new WireError(`bad instant ${name}`);
-  return { wallMs, clockId: text(clock, "boot_id"), monotonicMs };
+  // JSON has numbers that are none: 1e400.
+  if (!Number.isFinite(monotonicMs)) throw new WireError(`bad instant ${name}`);
+  return {
+    wallMs: timeMs(w, name),
+    clockId: text(clock, "boot_id"),
+    monotonicMs: monotonicMs as number,
+  };
+}
+
+export function timeMs(w: Wire, name: string): number {
+  const wallMs = Date.parse(text(w, name));
+  if (!Number.isFinite(wallMs)) throw new WireError(`${name} is not a time`);
+  return wallMs;
 }
 
 export function object(value: unknown): Wire {
@@ -169,11 +210,14 @@ export function textOrNull(w: Wire, name: string): string | null {
   return w[name] === null || w[name] === undefined ? null : text(w, name);
 }
 
-export function count(w: Wire, name: string): number {
+export function count(w: Wire, name: string, largest = LARGEST_COUNT): number {
   const value = w[name];
-  if (!Number.isSafeInteger(value) || (value as number) < 0)
-    throw new WireError(`${name} is not a whole number`);
-  return value as number;
+  if (!isCount(value) || value > largest) throw new WireError(`${name} is not a whole number`);
+  return value;
+}
+
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 export function list(w: Wire, name: string): readonly unknown[] {
@@ -202,7 +246,7 @@ function stoleFromFromWire(value: unknown): StoleFrom {
   const w = object(value);
   return {
     leaseId: text(w, "lease_id") as LeaseId,
-    agentId: text(w, "agent_id") as AgentId,
+    agentId: agentId(w),
     why: oneOf(w, "why", ["expired", "dead", "stop_idle", "forced"]),
   };
 }

@@ -11,6 +11,7 @@ type Case = readonly [words: readonly string[], status: number, code: string];
 const usage = (...words: string[]): Case => [words, 64, "E_USAGE"];
 const limit = (...words: string[]): Case => [words, 9, "E_LIMIT"];
 const leadsOut = (...words: string[]): Case => [words, 9, "E_PATH_ESCAPE"];
+const policy = (...words: string[]): Case => [words, 9, "E_POLICY"];
 const unknown = (...words: string[]): Case => [words, 4, "E_NOT_FOUND"];
 
 const BAD_TTLS = ["-0", "", " ", "1e3", "0x10", "+5", "5 s", "٣", "99999999999999999999", "NaN"];
@@ -35,6 +36,21 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
       limit(...command, "--ttl", "999999999999999"),
     ]),
   ],
+  "leases without expiry": [
+    policy("lock", "acquire", "a.ts", "--ttl", "0"),
+    policy("lock", "acquire", "a.ts", "--ttl", "0", "--reason", " "),
+    policy("lock", "acquire", "a.ts", "--ttl", "0", "--reason", "r"),
+    policy("lock", "steal", "--resource", "db", "--ttl", "0", "--reason", "r"),
+    policy("claim", "acquire", "ISSUE", "--ttl", "0"),
+  ],
+  "request ids that nobody remembers": ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"].flatMap(
+    (id) => [
+      limit("lock", "acquire", "a.ts", "--request-id", id),
+      limit("lock", "release", "a.ts", "--request-id", id),
+      limit("claim", "renew", "ISSUE", "--request-id", id),
+      limit("claim", "force-evict", "ISSUE", "--reason", "r", "--request-id", id),
+    ],
+  ),
   "waiting times": [
     usage("lock", "acquire", "a.ts", "--timeout", "5"),
     usage("lock", "acquire", "a.ts", "--wait", "--timeout", "soon"),

@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { needTool } from "../house/need-tool";
+import { PROGRAM, run } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -83,6 +84,46 @@ describe.runIf(process.getuid?.() === 0)("a full disk", () => {
     expect(await held()).toEqual([...acknowledged, "file:later"].toSorted());
     expectJsonRefused(await repo.ask("agent:b", "claim", "acquire", issue), 1, "E_LOCK_CONFLICT");
     expect((await repo.ask("agent:a", "recover")).data["recovered"]).toBe(false);
+  });
+});
+
+describe("a failing disk", () => {
+  /** Agent a's command, with calls about one file of the repository that fail. */
+  const failing = (repo: TestRepo, file: string, fault: string, ...args: string[]) => {
+    needTool("strace");
+    const options = ["-qq", "-o", "/dev/null", "-P", path.join(repo.root, file), "-e", `inject=${fault}`];
+    return run(["strace", ...options, PROGRAM, ...args, "--json"], {
+      cwd: repo.root,
+      env: { COTENANT_AGENT_ID: "agent:a" },
+    });
+  };
+
+  it("is not taken for one that has nothing on it", async () => {
+    const repo = TestRepo.make();
+    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    const secrets = ".git/cotenant/secrets/agent%3aa/default.json";
+    for (const call of ["access", "statx", "openat", "read"]) {
+      const ran = await failing(repo, secrets, `${call}:error=EIO`, "lock", "release", "a.ts");
+      // Node asks in one of these ways; those it does not use cannot fail.
+      if (ran.status !== 0) expectJsonRefused(ran, 10, "E_DISK");
+      else await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    }
+  });
+
+  it("is named when it cannot lock, also by recover", async () => {
+    const repo = TestRepo.make();
+    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    const mutex = ".git/cotenant/locks/claims.lock";
+    expectJsonRefused(await failing(repo, mutex, "fcntl:error=EIO", "recover"), 10, "E_DISK");
+  });
+
+  it("does not make a worktree forget itself in the middle of a command", async () => {
+    const repo = TestRepo.make();
+    const issue = await repo.issue();
+    await repo.ask("agent:a", "claim", "acquire", issue);
+    const transfer = ["claim", "transfer", issue, "--to-agent", "agent:b", "--reason", "r"];
+    const ran = await failing(repo, ".cotenant/worktree.json", "openat:error=EIO:when=2+", ...transfer);
+    expect(ran.lease.agent_id).toBe("agent:b");
   });
 });
 

@@ -2,12 +2,19 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PROGRAM, run } from "../support/program";
-import { expectJsonRefused } from "../support/refusals";
+import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 
 let repo: TestRepo;
 beforeEach(() => {
   repo = TestRepo.make();
+});
+
+it("a file called --json asks for no document", async () => {
+  const taken = await repo.start("agent:a", ["lock", "acquire", "--", "--json"]).done;
+  expect(taken.stdout).toMatch(/^acquired file:--json /);
+  const refused = await repo.start("agent:b", ["lock", "acquire", "--", "--json"]).done;
+  expectRefused(refused, 1, "E_LOCK_CONFLICT");
 });
 
 describe("with --json, standard output is one document", () => {

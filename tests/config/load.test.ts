@@ -248,6 +248,11 @@ describe("files that cannot be used", () => {
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 
+  it("are found at once, also behind long lines of blanks", async () => {
+    write(FILES.worktree, `${" ".repeat(50_000)}\n[guard]\n${"\t ".repeat(20_000)}# \nbogus = 1\n`);
+    expect((await failure()).data).toMatchObject({ line: 4, key: "guard.bogus" });
+  });
+
   it("are not quoted: they may be a link to something private", async () => {
     write(path.join(room, "private"), "-----BEGIN KEY-----\nsecret words\n");
     fs.mkdirSync(path.dirname(FILES.worktree), { recursive: true });

@@ -139,6 +139,15 @@ describe("a session", () => {
       await again().release("file:z");
     });
 
+    it("also when it died the first time, between keeping its secret and asking", async () => {
+      const { a, b, again } = await scene();
+      await give(a, "file:x", b);
+      b.coordinator.renew = () => Promise.reject(new Error("died"));
+      await expect(b.renew("file:x")).rejects.toThrow("died");
+      await again().renew("file:x");
+      await again().release("file:x");
+    });
+
     it("but not from another worktree", async () => {
       const { world, a } = await scene();
       const elsewhere = enter(world, "agent:b", { worktree: "wt:00000003" });

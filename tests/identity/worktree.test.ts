@@ -102,6 +102,15 @@ describe("a worktree's identity", () => {
     expect((await read(target)).identity.worktreeId).toBe(worktreeId);
   });
 
+  it("is told without what a terminal would obey, wherever its file says that it was", async () => {
+    const { linked } = repositoryWithWorktree("obeying");
+    await ensure(linked);
+    fs.writeFileSync(file(linked), JSON.stringify({ ...stored(linked), root: "/\u001b[2J\u202e" }));
+    const { standing, warning } = await read(linked);
+    expect(standing).toBe("moved");
+    expect(warning).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  });
+
   it("moves also when another worktree has taken its old place since", async () => {
     const { main, linked } = repositoryWithWorktree("replaced");
     const { worktreeId } = (await ensure(linked)).identity;

@@ -96,6 +96,11 @@ describe("limits", () => {
     expect(code(scopeKey("a".repeat(65)))).toBe("E_USAGE");
   });
 
+  test("slashes without number take no time", () => {
+    expect(code(fileKey(`a${"/".repeat(1_000_000)}`))).toBe("file:a");
+    expect(code(fileKey(`a${"/".repeat(1_000_000)}b`))).toBe("E_PATH_ESCAPE");
+  });
+
   test("a refusal quotes hostile text without its control characters, and not at any length", () => {
     const refusal = fileKey(`\u001b[31m${"x".repeat(5000)}`) as Refusal;
     expect(refusal.message).not.toContain("\u001b");

@@ -91,6 +91,11 @@ describe("the census", () => {
     ["is empty", () => new Uint8Array(0)],
     ["is cut in half", (bytes: Uint8Array) => bytes.slice(0, bytes.length / 2)],
     ["is something else", (bytes: Uint8Array) => bytes.map((_, i) => i % 251)],
+    ["is all zeros, as a lost page reads", (bytes: Uint8Array) => bytes.fill(0)],
+    [
+      "has slipped by an entry",
+      (bytes: Uint8Array) => Uint8Array.from([...bytes.slice(16), ...bytes.slice(0, 16)]),
+    ],
   ])("notices that its file %s", async (_, harm) => {
     const { census, open, world, files } = await room();
     await census.add("a", 1);
@@ -101,13 +106,23 @@ describe("the census", () => {
     await expect(open().count("a")).rejects.toThrow(DamagedCensus);
   });
 
+  it("is not taken for another one, of the same size", async () => {
+    const { census, open, world, files } = await room();
+    await census.add("a", 1);
+    await census.flush();
+    const other = new Census(files, digest, "/d/other", 256);
+    await other.create([], 0o600);
+    world.disk.install(`/d${PATH}`, world.disk.peek("/d/other")!);
+    await expect(open().count("a")).rejects.toThrow(DamagedCensus);
+  });
+
   it("notices every flipped bit in what it counts", async () => {
     const { census, open, world } = await room();
     await census.add("a", 3);
     await census.flush();
     const bytes = world.disk.peek(`/d${PATH}`)!;
-    const used = [...bytes].flatMap((byte, i) => (byte === 0 ? [] : [i]));
-    for (const i of used) {
+    const at = range(bytes.length / 16).find((entry) => bytes[entry * 16 + 11] === 3)! * 16;
+    for (const i of range(16).map((byte) => at + byte)) {
       const flipped = bytes.slice();
       flipped[i]! ^= 1;
       world.disk.install(`/d${PATH}`, flipped);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { tidy } from "../../src/store/housekeeping";
 import {
   acquireRequest,
   addToLog,
@@ -16,6 +17,7 @@ import {
   operationsSince,
   quietWorld,
   range,
+  sha256,
   zeroed,
 } from "./stage";
 
@@ -197,4 +199,53 @@ describe("the synced mark", () => {
 it("a key that is found nowhere stays free", async () => {
   const { a } = await threeGrants();
   expect(await a.coordinator.find([{ key: key("resource:none"), leaseId: null }])).toEqual([]);
+});
+
+describe("what no writer of ours can have meant", () => {
+  const absurd: [string, (payload: Record<string, unknown>, lease: Record<string, unknown>) => void][] = [
+    [
+      "a token that nothing can be added to",
+      (_, lease) => Object.assign(lease, { fencing_token: 2 ** 53 - 1 }),
+    ],
+    [
+      "an instant beyond all numbers",
+      (_, lease) => Object.assign(lease["expires_at_clock"]!, { monotonic_ms: null }),
+    ],
+    ["an instant that is none", (_, lease) => Object.assign(lease, { last_beat: "soon" })],
+  ];
+
+  it.each(absurd)("%s, is set aside like any torn line", async (_, spoil) => {
+    const { world } = await threeGrants();
+    const { payload } = await grantOf(world, "absurd");
+    spoil(payload, (payload["leases"] as Record<string, unknown>[])[0]!);
+    // JSON has no number for infinity; only other programs write one.
+    const [line] = forgeLines(world, [{ type: "claim.acquired", payload }]);
+    const body = line!
+      .replace(/,"sum":"[^"]*"}\n$/, "}")
+      .replace('"monotonic_ms":null', '"monotonic_ms":1e400');
+    addToLog(world, `${body.slice(0, -1)},"sum":"${sha256(body).slice(0, 32)}"}\n`);
+    const b = enter(world, "agent:b");
+    await b.acquire("resource:four");
+    expect((await b.coordinator.list()).map(({ lease }) => lease.key)).not.toContain("resource:absurd");
+    await tidy(b.store, b.logActor, { compact: true, flatIndex: {} });
+    await enter(world, "agent:c").acquire("resource:five");
+    expect((await enter(world, "agent:c").coordinator.list()).length).toBe(5);
+  });
+
+  it("a line of no time", async () => {
+    const { world } = await threeGrants();
+    const [line] = forgeLines(world, [{ type: "claim.released", payload: { leases: [], ended: [] } }]);
+    const body = line!
+      .replace(/,"sum":"[^"]*"}\n$/, "}")
+      .replace(/"timestamp":"[^"]*"/, '"timestamp":"soon"');
+    addToLog(world, `${body.slice(0, -1)},"sum":"${sha256(body).slice(0, 32)}"}\n`);
+    await enter(world, "agent:b").acquire("resource:four");
+    expect(logLines(world).map((l) => l?.["timestamp"])).not.toContain("soon");
+  });
+
+  it("a byte order mark: it is damage, whatever reads past it", async () => {
+    const { world } = await threeGrants();
+    damageLine(world, 1, (line) => `\ufeff${line}`);
+    expect(await codeOf(enter(world, "agent:b").acquire("resource:four"))).toBe("E_LOG_CORRUPT");
+  });
 });

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { tidy } from "../../src/store/housekeeping";
+import { seal } from "../../src/store/sealed";
 import {
   acquireRequest,
+  byKey,
   CONTROL,
   codeOf,
   decode,
@@ -9,6 +12,7 @@ import {
   operationsSince,
   quietWorld,
   range,
+  sha256,
 } from "./stage";
 
 const INDEX = `${CONTROL}/index`;
@@ -137,28 +141,108 @@ describe("the path tree", () => {
     expect(await codeOf(b.acquire("resource:two"))).toBe("E_LOCK_CONFLICT");
   });
 
+  it("is not believed when its census reads as zeros: nothing is granted twice", async () => {
+    const world = quietWorld();
+    await enter(world, "agent:a").acquire(["file:a/b", "resource:r"]);
+    const census = world.disk.paths().find((path) => path.includes("/census-"))!;
+    world.disk.install(census, new Uint8Array(world.disk.peek(census)!.length));
+    const b = enter(world, "agent:b");
+    expect((await b.coordinator.list()).length).toBe(2);
+    for (const wanted of ["file:a/b", "resource:r", "dir:."])
+      expect(await codeOf(b.acquire(wanted)), wanted).toBe("E_LOCK_CONFLICT");
+  });
+
+  describe("counts the markers of leases without expiry", () => {
+    const scene = async () => {
+      const world = quietWorld();
+      const a = enter(world, "agent:a");
+      await a.acquire("scope:one", indefinite);
+      await a.acquire("scope:two", indefinite);
+      const markers = world.disk.paths().filter((path) => /\/indefinite\/\w+$/.test(path));
+      expect(markers.length).toBe(2);
+      return { world, a, markers };
+    };
+
+    it("so that a lost one lets nobody over the limit", async () => {
+      const { world, a, markers } = await scene();
+      for (const marker of markers) await a.platform.files.unlink(marker);
+      expect(await codeOf(enter(world, "agent:a").acquire("scope:three", indefinite))).toBe("E_LIMIT");
+    });
+
+    it("so that one in another's place does not either", async () => {
+      const { world, markers } = await scene();
+      world.disk.install(markers[0]!, world.disk.peek(markers[1]!)!);
+      expect(await codeOf(enter(world, "agent:a").acquire("scope:three", indefinite))).toBe("E_LIMIT");
+    });
+
+    it("and forgets those that were tidied away", async () => {
+      const { world, a } = await scene();
+      await a.release("scope:one");
+      await tidy(a.store, a.logActor, { compact: false, flatIndex: {} });
+      const before = world.trace.step;
+      await enter(world, "agent:a").acquire("scope:three", indefinite);
+      expect(readsTheLog(operationsSince(world, before))).toEqual([]);
+    });
+
+    it("and does not stumble over one that is none", async () => {
+      const { world, markers } = await scene();
+      world.disk.install(markers[0]!, seal({ sha256 }, { lease_id: markers[0]!.split("/").at(-1), key: 7 }));
+      expect(await codeOf(enter(world, "agent:a").acquire("scope:three", indefinite))).toBe("E_LIMIT");
+    });
+  });
+
+  it("keeps endings when it is tidied, for as long as a former holder may ask", async () => {
+    const world = quietWorld();
+    const [a, h] = [enter(world, "agent:a"), enter(world, "human:h")];
+    await a.acquire("file:x");
+    await h.session.evict([byKey("file:x")], { reason: "enough" });
+    await tidy(h.store, h.logActor, { compact: false, flatIndex: {} });
+    expect(world.disk.paths().filter((path) => /\/ended\/\w+\.json$/.test(path)).length).toBe(1);
+    expect(await codeOf(a.renew("file:x"))).toBe("E_FENCING_MISMATCH");
+  });
+
+  it("tells a former holder the truth when another's ending stands in its place", async () => {
+    const world = quietWorld();
+    const [a, h] = [enter(world, "agent:a"), enter(world, "human:h")];
+    await a.acquire(["file:x", "file:y"]);
+    await h.session.evict([byKey("file:x"), byKey("file:y")], { reason: "enough" });
+    const [x, y] = world.disk.paths().filter((path) => /\/ended\/\w+\.json$/.test(path));
+    world.disk.install(x!, world.disk.peek(y!)!);
+    for (const name of ["file:x", "file:y"]) expect(await codeOf(a.renew(name))).toBe("E_FENCING_MISMATCH");
+  });
+
   it("may be damaged in any file and still every lease is there", async () => {
-    for (const seed of range(20)) {
+    for (const seed of range(60)) {
       const world = quietWorld(seed);
       const random = world.random("damage");
       const a = enter(world, "human:a");
+      await a.acquire("resource:evicted");
+      await a.session.evict([byKey("resource:evicted")], { reason: "so that there is an ending" });
       const keys = ["file:a/b", "file:a/c", "dir:d", "resource:r", "ref:refs/heads/x"];
       await a.acquire(keys);
       await a.acquire("scope:s", indefinite);
       const files = world.disk.paths().filter((path) => path.startsWith(`${INDEX}/`) && !path.endsWith("/"));
       const victim = random.pick(files);
       const bytes = world.disk.peek(victim)!.slice();
-      const kind = random.below(4);
+      const kind = random.below(6);
       if (kind === 0) bytes[random.below(bytes.length)]! ^= 1 << random.below(8);
-      const content = [bytes, new Uint8Array(0), bytes.slice(0, random.below(bytes.length)), encode("{}")][
-        kind
-      ]!;
+      const content = [
+        bytes,
+        new Uint8Array(0),
+        bytes.slice(0, random.below(bytes.length)),
+        encode("{}"),
+        new Uint8Array(bytes.length),
+        // Whole, but something else.
+        world.disk.peek(random.pick(files))!,
+      ][kind]!;
       world.disk.install(victim, content);
       const b = enter(world, "agent:b");
       const story = `seed ${seed}: ${victim} damaged in way ${kind}`;
       expect((await b.coordinator.list()).length, story).toBe(6);
       for (const wanted of [...keys, "file:d/x", "dir:a", "dir:."])
         expect(await codeOf(b.acquire(wanted)), `${story}, ${wanted}`).toBe("E_LOCK_CONFLICT");
+      await enter(world, "human:b").acquire("scope:t", indefinite);
+      await tidy(a.store, a.logActor, { compact: true, flatIndex: {} });
     }
   });
 

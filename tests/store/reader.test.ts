@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Platform } from "../../src/platform/platform";
 import { EVERYTHING } from "../../src/store/gather";
 import {
   acquireRequest,
@@ -88,6 +89,27 @@ describe("a reader", () => {
     expect(await rebuilding).toBe("E_LOCK_CONFLICT");
   });
 
+  it("does not take a lease that has just come for the last one that there must be", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire(["file:src/a", "file:src/c"]);
+    const { party: reader, process } = enterAs(world, "agent:r");
+    const { files } = process.platform;
+    const readDirectory = files.readDirectory.bind(files);
+    let hasCome = false;
+    // The reader knows by now that there must be two; on its way to them a third one comes, before the second.
+    files.readDirectory = async (path) => {
+      if (path === `${CONTROL}/index/file` && !hasCome) {
+        hasCome = true;
+        await enter(world, "agent:b").acquire("file:src/b");
+      }
+      return readDirectory(path);
+    };
+    const keys = (await reader.coordinator.list()).map(({ lease }) => lease.key);
+    expect(hasCome).toBe(true);
+    expect(keys.sort()).toEqual(["file:src/a", "file:src/b", "file:src/c"]);
+  });
+
   it("looks again when it meets a file that is being written", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");
@@ -154,6 +176,53 @@ describe("a reader", () => {
       await world.run();
       expect(sawHalf, `seed ${seed}\n${world.trace}`).toEqual([]);
     }
+  });
+
+  it("does not take a log that is being made for one that is gone", async () => {
+    const world = quietWorld();
+    const writer = enter(world, "agent:a");
+    const { platform } = world.attach("reader");
+    const files = new Proxy(platform.files, {
+      get: (target, name) => {
+        const value = target[name as keyof typeof target];
+        // Between the look for the log and the look for its traces.
+        if (name === "readDirectory")
+          return async (path: string) => {
+            await writer.acquire("resource:first");
+            return target.readDirectory(path);
+          };
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    const { damage, leases } = await openParty({ ...platform, files }, "agent:b").coordinator.snapshot();
+    expect(damage).toBe(null);
+    expect([...leases.keys()]).toEqual(["resource:first"]);
+  });
+
+  it("misses nothing when something else comes while it counts", async () => {
+    const world = quietWorld();
+    const writer = enter(world, "agent:a");
+    await writer.acquire("dir:d");
+    const { platform } = world.attach("reader");
+    let isFirst = true;
+    const read: Platform["files"]["read"] = async (fd, offset, length) => {
+      const bytes = await platform.files.read(fd, offset, length);
+      // The census is what a reader of everything reads first.
+      if (isFirst) {
+        isFirst = false;
+        await writer.acquire("file:f");
+      }
+      return bytes;
+    };
+    const files = new Proxy(platform.files, {
+      get: (target, name) => {
+        if (name === "read") return read;
+        const value = target[name as keyof typeof target];
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    const { leases } = await openParty({ ...platform, files }, "agent:b").coordinator.snapshot();
+    expect([...leases.keys()].sort()).toEqual(["dir:d", "file:f"]);
   });
 
   it("is not stopped by a disk that cannot be written", async () => {

@@ -184,6 +184,14 @@ describe("recover", () => {
     expect(decode(world.disk.peek(LOG))).toBe(before);
   });
 
+  it("says that the disk has failed, and not only how", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:one");
+    world.faults.add({ code: "EIO", operations: ["read"], path: (path) => path === LOG });
+    expect(await codeOf(mend(a))).toBe("E_DISK");
+  });
+
   it("can be repeated when it failed half way", async () => {
     for (const skip of range(80)) {
       const world = quietWorld();

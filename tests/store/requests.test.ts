@@ -11,6 +11,7 @@ import {
   type Party,
   quietWorld,
   range,
+  sha256,
 } from "./stage";
 
 const HOUR = 3_600_000;
@@ -161,6 +162,25 @@ describe("a request id", () => {
     });
     expect(await late.retried).toMatchObject({ replayed: true });
     expect(await onceIn(a, requestId)).toBe(1);
+  });
+
+  it("that an unknown outcome named can be used by who had some of the keys already", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    const held = await a.coordinator.acquire(
+      acquireRequest(a, "resource:held", { secretHash: sha256("shown") }),
+    );
+    const both = ["resource:held", "resource:new"];
+    const fault = world.faults.add({ code: "EIO", operations: ["datasync", "sync"] });
+    const failed = (await a.coordinator
+      .acquire(acquireRequest(a, both, { secrets: ["shown"] }))
+      .catch((error: unknown) => error)) as { data: { request_id: Ulid } };
+    fault.remove();
+    const { request_id: requestId } = failed.data;
+    const again = await a.coordinator.acquire(acquireRequest(a, both, { secrets: ["shown"], requestId }));
+    expect(again).toMatchObject({ replayed: true });
+    expect(again.leases.map(({ key }) => key).sort()).toEqual(both);
+    expect(again.leases.map(({ leaseId }) => leaseId)).toContain(held.leases[0]!.leaseId);
   });
 
   it("that an unknown outcome named can be used after a rotation, too", async () => {

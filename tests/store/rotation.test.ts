@@ -4,6 +4,8 @@ import { tidy } from "../../src/store/housekeeping";
 import {
   acquireRequest,
   CONTROL,
+  codeOf,
+  damageLine,
   decode,
   enter,
   enterAs,
@@ -14,6 +16,7 @@ import {
   type Party,
   quietWorld,
   range,
+  zeroed,
 } from "./stage";
 
 const compact = (party: Party) =>
@@ -243,6 +246,14 @@ describe("watch", () => {
     expect(seen.length).toBe(2);
   });
 
+  it("says that the disk has failed when it cannot begin", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:before");
+    world.faults.add({ code: "EIO", operations: ["read"], path: (path) => path === LOG });
+    expect(await codeOf(a.coordinator.watch(() => {}))).toBe("E_DISK");
+  });
+
   it("may start before there is anything to watch", async () => {
     const world = quietWorld();
     const seen: LoggedEvent[] = [];
@@ -288,10 +299,24 @@ describe("tidying", () => {
     expect((await history(enter(world, "agent:c"))).map(({ type }) => type)).toEqual(["claim.acquired"]);
   });
 
+  it("says that the log is damaged when it is the first to notice", async () => {
+    // A file system that tells times so coarsely that the damage does not show in them.
+    const world = quietWorld(1, { mtimeGranularityMs: 3_600_000 });
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:one");
+    await a.acquire("resource:two");
+    damageLine(world, 1, zeroed);
+    expect(await codeOf(compact(a))).toBe("E_LOG_CORRUPT");
+  });
+
   it("mends a damaged index instead of failing", async () => {
     const world = quietWorld();
     const a = enter(world, "human:a");
+    const { files } = a.platform;
+    // The new segment gets another descriptor than the old one had.
+    const early = await files.open("/repo/.git/something", "update-or-create");
     await a.acquire("scope:one", { ttlSecs: 0, reason: "for good" });
+    await files.close(early);
     for (const path of world.disk.paths())
       if (path.includes("/index/indefinite/") && !path.endsWith("/"))
         world.disk.install(path, new Uint8Array(10));

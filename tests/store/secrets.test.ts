@@ -31,6 +31,34 @@ function entry(party: Party, name: string, leaseId: LeaseId = freshId(party.plat
 const kept = async (party: Party) => (await party.secrets.possessions()).map(({ secret }) => secret);
 
 describe("a session's secrets", () => {
+  it.each([
+    ["a time that is none", { made_at: "soon" }],
+    ["a worktree that is none", { worktree_id: "wt:../.." }],
+    [
+      "a lease id that no file can have",
+      { leases: [{ lease_id: "\0", key: "resource:r", reach: "repository" }] },
+    ],
+    [
+      "a lease id that leads elsewhere",
+      { leases: [{ lease_id: "../x", key: "resource:r", reach: "repository" }] },
+    ],
+    [
+      "a key that is none",
+      { leases: [{ lease_id: "01ARZ3NDEKTSV4RRFFQ69G5FAV", key: "r", reach: "repository" }] },
+    ],
+  ])("pass over a line with %s, and can be pruned", async (_, wrong) => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:r");
+    const text = decode(world.disk.peek(FILE))!;
+    world.disk.install(FILE, encode(`${JSON.stringify({ ...JSON.parse(text), ...wrong })}\n${text}`));
+    world.advance(3_600_000);
+    const again = enter(world, "agent:a");
+    await again.session.prune();
+    expect(await codeOf(again.release("resource:none"))).toBe("E_NOT_FOUND");
+    await again.release("resource:r");
+  });
+
   it("are in a file of the user's own, also where the repository is shared", async () => {
     const world = quietWorld();
     const { party: a, process } = enterAs(world, "agent:a", { modes: { file: 0o660, directory: 0o2770 } });
@@ -169,6 +197,25 @@ describe("pruning", () => {
     await holder.release("resource:r");
     await waiting;
     await enter(world, "agent:a").release("resource:r");
+  });
+
+  it("that cannot be looked at after a long wait does not make a grant a failure", async () => {
+    const world = quietWorld();
+    const holder = enter(world, "agent:h");
+    await holder.acquire("resource:r");
+    const a = enter(world, "agent:a");
+    const waiting = a.acquire("resource:r", { wait: { timeoutMs: 600_000 } });
+    await new Promise((resolve) => setImmediate(resolve));
+    world.advance(90_000);
+    const secretsOfA = (path: string) => path.includes("/secrets/agent%3aa");
+    const fault = world.faults.add({
+      code: "EIO",
+      operations: ["openForWriting", "readFile", "stat"],
+      path: secretsOfA,
+    });
+    await holder.release("resource:r");
+    expect((await waiting).leases.map(({ key }) => key)).toEqual(["resource:r"]);
+    expect(fault.struck).toBeGreaterThan(0);
   });
 
   it("looks at what stands only once nobody can add to the file", async () => {

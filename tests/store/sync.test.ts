@@ -52,6 +52,17 @@ describe("a failed sync", () => {
     }
   });
 
+  it("asks nobody to repeat gc with an id that it does not take", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:one", { ttlSecs: 1 });
+    world.advance(2_000);
+    world.faults.add({ code: "EIO", operations: ["datasync", "sync"] });
+    const failed = await a.coordinator.gc({ actor: a.actor }).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ code: "E_DISK", data: { outcome: "unknown" } });
+    expect((failed as { hint: string }).hint).toBe("mend the disk, then run it again");
+  });
+
   it("says that the outcome is unknown when that fails too, and every writer is told until it is mended", async () => {
     for (const seed of range(10)) {
       const world = quietWorld(seed);

@@ -49,6 +49,8 @@ export interface Effort {
   readonly plant?: Plant | null;
   /** Stops at the first breakage. */
   readonly untilBroken?: boolean;
+  /** `--case`: what of it to try, in the layer's own words. */
+  readonly only?: string | null;
 }
 
 /** After this many a layer has made its point. */
@@ -60,6 +62,7 @@ export class Task {
   /** A folder of its own, on the default disk, gone afterwards. */
   readonly scratch: string;
   readonly plant: Plant | null;
+  readonly only: string | null;
   readonly broken: Breakage[] = [];
   readonly counters = new Map<string, number>();
   tried = 0;
@@ -70,6 +73,7 @@ export class Task {
     this.#effort = effort;
     this.seed = effort.seed ?? Math.floor(Math.random() * 0x7fffffff);
     this.plant = effort.plant ?? null;
+    this.only = effort.only ?? null;
     this.scratch = scratch;
   }
 

@@ -1,3 +1,4 @@
+import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { CHANGE_FLAGS, givenReason, requestId } from "../holding";
 import { claimRef } from "../issues";
@@ -13,10 +14,13 @@ export const command: Command = {
   async run(context, parsed) {
     const workspace = await context.workspace();
     const ref = await claimRef(workspace, parsed.words[0]!);
-    const options = { reason: givenReason(parsed, "ending somebody's lease"), requestId: requestId(parsed) };
+    const options = {
+      reason: givenReason(parsed, "ending somebody's lease"),
+      requestId: requestId(workspace, parsed),
+    };
     const session = await workspace.session("write");
     const { leases, replayed } = await session.evict([ref], options);
-    const text = leases.map((l) => `ended the lease of ${l.agentId} on ${l.key}`).join("\n");
+    const text = leases.map((l) => `ended the lease of ${l.agentId} on ${printable(l.key)}`).join("\n");
     return {
       data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
       text: context.quiet ? "" : text,

@@ -1,6 +1,7 @@
+import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { listWorktrees } from "../../identity/worktree-list";
-import { parseAgentId, parseWorktreeId } from "../../kernel/ids";
+import { parseAgentId, parseWorktreeId, printable, type WorktreeId } from "../../kernel/ids";
 import type { Command } from "../command";
 import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { claimRef } from "../issues";
@@ -23,7 +24,6 @@ export const command: Command = {
     if (toAgent === undefined)
       throw new CotenantError("E_USAGE", "--to-agent is missing: who takes it over?");
     const workspace = await context.workspace();
-    const { platform, git } = workspace.surroundings;
     const agent = orThrow(parseAgentId(toAgent));
     const named = parsed.text("to-worktree");
     const wanted = named === undefined ? null : orThrow(parseWorktreeId(named));
@@ -32,25 +32,30 @@ export const command: Command = {
     const ref = await claimRef(workspace, parsed.words[0]!);
     const session = await workspace.session("write");
     const toWorktree = wanted ?? session.actor.worktreeId;
-    const worktrees = await listWorktrees(platform, git, workspace.repository);
-    const target = worktrees.find((worktree) => worktree.worktreeId === toWorktree);
-    if (target === undefined) {
-      throw new CotenantError("E_NOT_FOUND", `there is no worktree ${toWorktree} in this repository`, {
-        hint: "'cotenant worktree list' shows them",
-      });
-    }
+    const isHere = toWorktree === session.actor.worktreeId;
+    const toBranch = isHere ? session.actor.branch : await branchOf(workspace, toWorktree);
     const { leases, replayed } = await session.transfer(ref, {
       ...shown,
       toAgent: agent,
       toWorktree,
-      toBranch: target.branch,
+      toBranch,
       reason,
     });
     const lease = leases[0]!;
-    const text = `${lease.key} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;
+    const text = `${printable(lease.key)} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;
     return {
       data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
       text: context.quiet ? "" : text,
     };
   },
 };
+
+async function branchOf(workspace: Workspace, worktreeId: WorktreeId): Promise<string | null> {
+  const { platform, git } = workspace.surroundings;
+  const worktrees = await listWorktrees(platform, git, workspace.repository);
+  const target = worktrees.find((worktree) => worktree.worktreeId === worktreeId);
+  if (target !== undefined) return target.branch;
+  throw new CotenantError("E_NOT_FOUND", `there is no worktree ${worktreeId} in this repository`, {
+    hint: "'cotenant worktree list' shows them",
+  });
+}

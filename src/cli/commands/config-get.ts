@@ -9,9 +9,9 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant config get coordination.default_ttl_secs"],
   words: { min: 1, max: 1 },
-  async run(_, parsed) {
+  async run(context, parsed) {
     const key = knownKey(parsed.words[0]!);
-    const { config } = await survey();
+    const { config } = await survey(context);
     const setting = settingJson(config, key);
     const { value } = setting;
     return {

@@ -10,7 +10,7 @@ export const command: Command = {
   words: { min: 1, max: 1 },
   mendsConfig: true,
   async run(context, parsed) {
-    const surveyed = await survey();
+    const surveyed = await survey(context);
     const [name] = parsed.words as [string];
     const target = targetOf(surveyed, name, parsed.has("global"));
     const changed = await asConfigWriter(context, target, parsed.has("global"), () =>

@@ -18,7 +18,7 @@ export const command: Command = {
   words: { min: 2, max: 2 },
   mendsConfig: true,
   async run(context, parsed) {
-    const surveyed = await survey();
+    const surveyed = await survey(context);
     const [name, text] = parsed.words as [string, string];
     const target = targetOf(surveyed, name, parsed.has("global"));
     const { value, toml } = checkedValue(target, text);
@@ -52,7 +52,7 @@ export async function asConfigWriter<T>(
 /** What the new value comes to: it may need trust, or something stronger may stand above it. */
 async function afterwards(context: Context, { key, file }: Target, isGlobal: boolean): Promise<string[]> {
   if (key === null) return [];
-  const surveyed = await survey();
+  const surveyed = await survey(context);
   if (!isGlobal && surveyed.config.untrusted.some((entry) => entry.key === key)) {
     const trusted = await trustKeys(await context.workspace(), surveyed, [key]);
     return [

@@ -20,7 +20,7 @@ export const command: Command = {
   examples: ["cotenant config show", "cotenant config show coordination --changed"],
   words: { min: 0, max: 1 },
   async run(context, parsed) {
-    const { config, problems } = await survey();
+    const { config, problems } = await survey(context);
     const rows = selected(parsed.words[0])
       .map((key) => ({ key, ...settingJson(config, key) }))
       .filter(({ source }) => !parsed.has("changed") || source !== "default");

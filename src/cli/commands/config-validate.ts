@@ -13,7 +13,7 @@ export const command: Command = {
   examples: ["cotenant config validate"],
   words: { min: 0, max: 0 },
   async run(context) {
-    const { config, problems, question } = await survey();
+    const { config, problems, question } = await survey(context);
     if (problems.length > 0) {
       if (!context.json)
         for (const { place, line, message, nearest } of problems) {

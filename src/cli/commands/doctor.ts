@@ -2,7 +2,6 @@ import { CHECKS } from "../../doctor/checks";
 import { diagnose } from "../../doctor/diagnose";
 import { exitOf } from "../../doctor/finding";
 import { examine } from "../../doctor/patient";
-import { thisMachine } from "../../platform/node/this-machine";
 import type { Command } from "../command";
 import { findingsOutput } from "../findings";
 
@@ -15,7 +14,7 @@ export const command: Command = {
   words: { min: 0, max: 0 },
   remindsOfExpiry: false,
   async run(context) {
-    const findings = await diagnose(await examine(thisMachine()), CHECKS);
+    const findings = await diagnose(await examine(context.surroundings()), CHECKS);
     return findingsOutput(context, findings, { exit: exitOf(findings), fine: "everything is fine" });
   },
 };

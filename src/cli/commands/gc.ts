@@ -1,5 +1,9 @@
+import type { Workspace } from "../../coordinator/workspace";
+import { fileFailure } from "../../errors/cotenant-error";
+import { clearUnfinished } from "../../identity/worktree-file";
 import { tidy } from "../../store/housekeeping";
 import type { Command } from "../command";
+import { catalogueOf } from "../issues";
 import { count, leaseJson, statusJson } from "../render";
 
 export const command: Command = {
@@ -26,6 +30,7 @@ export const command: Command = {
         active: (await coordinator.list()).map(statusJson),
       },
     });
+    await clearDataPlane(workspace);
     const text = [
       `logged the end of ${count(leases.length, "lease")}`,
       ...(report.packed.length === 0 ? [] : [`packed ${count(report.packed.length, "log segment")}`]),
@@ -41,3 +46,16 @@ export const command: Command = {
     };
   },
 };
+
+/** What is unfinished for that long, nobody is going to finish. */
+const RECENT_MS = 3_600_000;
+
+async function clearDataPlane(workspace: Workspace): Promise<void> {
+  const { worktreeRoot } = workspace.repository;
+  try {
+    await clearUnfinished(workspace.surroundings.platform, worktreeRoot, RECENT_MS);
+    await catalogueOf(workspace).clearUnfinished(RECENT_MS);
+  } catch (error) {
+    throw fileFailure(error, "clearing away unfinished files", `${worktreeRoot}/.cotenant`);
+  }
+}

@@ -8,13 +8,11 @@ import { currentBranch } from "../../identity/branch";
 import { detectHarness } from "../../identity/harness";
 import { readWorktreeIdentity } from "../../identity/worktree";
 import { parseGitVersion } from "../../platform/git";
-import { thisMachine } from "../../platform/node/this-machine";
 import { SCHEMA_VERSION } from "../../store/schema";
 import { archivedSegments } from "../../store/segments";
 import type { Command } from "../command";
 import { version } from "../help";
 import { count } from "../render";
-import { isTty } from "../terminal";
 
 export const command: Command = {
   usage: "info",
@@ -25,7 +23,7 @@ export const command: Command = {
   words: { min: 0, max: 0 },
   remindsOfExpiry: false,
   async run(context, parsed) {
-    const machine = thisMachine();
+    const machine = context.surroundings();
     const patient = await examine(machine);
     const problems: string[] = [];
     const orNull = async <T>(act: () => Promise<T>): Promise<T | null> => {
@@ -37,9 +35,8 @@ export const command: Command = {
       }
     };
     const { repository } = patient;
-    const isTerminal = context.terminal.isTerminal || isTty(0);
     const flags = { agentId: parsed.text("agent-id"), session: parsed.text("session") };
-    const agent = await orNull(() => resolveAgent({ ...machine, isTerminal, flags }));
+    const agent = await orNull(() => resolveAgent({ ...machine, flags }));
     const data = {
       repository: {
         git_dir: repository.gitDir,

@@ -1,4 +1,5 @@
 import type { LeaseStatus } from "../../coordinator/contract";
+import { printable } from "../../kernel/ids";
 import { isInside, isPathKey, pathOf, type RepoPath } from "../../kernel/keys";
 import type { Ticket } from "../../kernel/tickets";
 import { callerOrNull } from "../caller";
@@ -51,7 +52,7 @@ function staleHints(statuses: readonly LeaseStatus[]): string[] {
       : [`${count(lapsed, "lock")} lapsed and free to take; 'cotenant lock gc' logs their end`]),
     ...stale.map(
       ({ lease }) =>
-        `${lease.key} has not been heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}: ask ${lease.agentId}`,
+        `${printable(lease.key)} has not been heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}: ask ${lease.agentId}`,
     ),
   ];
 }
@@ -68,5 +69,5 @@ export function ticketJson(ticket: Ticket): Record<string, unknown> {
 }
 
 export function keysOf(ticket: Ticket): string {
-  return ticket.keys.map(({ key }) => key).join(", ");
+  return ticket.keys.map(({ key }) => printable(key)).join(", ");
 }

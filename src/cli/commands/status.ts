@@ -1,4 +1,5 @@
 import type { LeaseStatus } from "../../coordinator/contract";
+import { printable } from "../../kernel/ids";
 import { sameParty } from "../../kernel/lease";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
@@ -60,7 +61,7 @@ function needsAPerson(leases: readonly LeaseStatus[], damaged: boolean): string[
   for (const { lease, stale } of leases) {
     if (stale)
       found.push(
-        `${lease.key} is held without expiry by ${lease.agentId}, not heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}`,
+        `${printable(lease.key)} is held without expiry by ${lease.agentId}, not heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}`,
       );
   }
   const holders = new Map<string, Set<string>>();

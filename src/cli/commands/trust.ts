@@ -19,7 +19,7 @@ export const command: Command = {
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const surveyed = await survey();
+    const surveyed = await survey(context);
     const { config, trust, platform } = surveyed;
     const waiting = untrustedJson(config);
     if (parsed.has("list")) {

@@ -1,4 +1,5 @@
 import { currentBranch } from "../../identity/branch";
+import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { leaseTable, statusJson } from "../render";
 import { worktreeJson } from "../worktrees";
@@ -27,7 +28,7 @@ export const command: Command = {
     const lines = [
       `worktree  ${identity.worktreeId}${standing === "new" ? " (not stored yet)" : ""}`,
       `root      ${repository.worktreeRoot}`,
-      `branch    ${branch ?? "(detached)"}`,
+      `branch    ${branch === null ? "(detached)" : printable(branch)}`,
       `main      ${repository.isMainWorktree ? "yes" : (repository.mainWorktreeRoot ?? "none")}`,
       `control   ${repository.controlDir}`,
       leases.length === 0 ? "leases    none" : leaseTable(context.terminal, leases, null),

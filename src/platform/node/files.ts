@@ -88,13 +88,12 @@ export class NodeFiles implements Files {
     });
   }
 
-  // Most names asked for are not there, and an exception costs ten times as much as the question.
   readFile(path: string): Uint8Array | null {
-    return fs.existsSync(path) ? absentAsNull(() => fs.readFileSync(path)) : null;
+    return isThere(path) ? absentAsNull(() => fs.readFileSync(path)) : null;
   }
 
   readDirectory(path: string): string[] | null {
-    return fs.existsSync(path) ? absentAsNull(() => fs.readdirSync(path)) : null;
+    return isThere(path) ? absentAsNull(() => fs.readdirSync(path)) : null;
   }
 
   realPath(path: string): string | null {
@@ -171,6 +170,21 @@ function toStat(stat: fs.Stats): FileStat {
     mode: stat.mode & 0o7777,
     uid: stat.uid,
   };
+}
+
+/**
+ * Most names asked for are not there, and an exception costs ten times as much as the question. Not `existsSync`: it
+ * takes a disk that fails, or a directory that may not be searched, for a name that is not there.
+ */
+function isThere(path: string): boolean {
+  try {
+    return fs.statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    // Names that nothing can have.
+    if (["ELOOP", "ENAMETOOLONG", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? ""))
+      return false;
+    throw error;
+  }
 }
 
 function absentAsNull<T>(read: () => T): T | null {

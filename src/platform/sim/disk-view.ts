@@ -37,9 +37,43 @@ export class DiskView {
     this.syncEverything();
   }
 
-  peek(path: string): Uint8Array | null {
+  /** Somebody else's hand in a file: other content, or gone when null. Makes nothing but this durable. */
+  spoil(path: string, content: Uint8Array | null): void {
+    if (content === null) {
+      this.#disk.unlink(path, ROOT_UID);
+      return;
+    }
+    const file = this.#disk.open(path, "update", 0, ROOT_UID);
+    this.#disk.truncate(file, 0);
+    if (content.length > 0) this.#disk.write(file, content, 0);
+    file.inode.persist(file.inode.capture());
+    this.#disk.close(file);
+  }
+
+  peek(path: string, from = 0): Uint8Array | null {
     const inode = this.#disk.find(path, ROOT_UID)?.inode;
-    return inode?.kind === "file" ? inode.content.read(0, inode.content.size.current) : null;
+    return inode?.kind === "file" ? inode.content.read(from, inode.content.size.current - from) : null;
+  }
+
+  /** What would be there if the power went now and took everything along that it may. No symbolic links. */
+  peekDurable(path: string): Uint8Array | null {
+    let inode: Inode | null = this.#disk.root;
+    for (const name of path.split("/").filter((part) => part !== "")) {
+      if (inode?.kind !== "directory") return null;
+      inode = inode.entries.get(name)?.durable ?? null;
+    }
+    return inode?.kind === "file" ? inode.content.durable() : null;
+  }
+
+  /** Names in a directory that would be there then. */
+  durableNames(path: string): string[] {
+    const inode = this.#disk.find(path, ROOT_UID)?.inode;
+    if (inode?.kind !== "directory") return [];
+    return [...inode.entries].filter(([, entry]) => entry.durable !== null).map(([name]) => name);
+  }
+
+  inodeOf(path: string): number | null {
+    return this.#disk.find(path, ROOT_UID)?.inode?.number ?? null;
   }
 
   /** All paths, sorted; directories end in "/". */

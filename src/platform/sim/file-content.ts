@@ -30,6 +30,16 @@ export class FileContent {
     return bytes;
   }
 
+  /** What the platter has. */
+  durable(): Uint8Array {
+    const bytes = new Uint8Array(this.size.durable);
+    for (let at = 0; at < bytes.length; at += SECTOR_BYTES) {
+      const sector = this.sectors[at / SECTOR_BYTES]?.durable ?? ZERO_SECTOR;
+      bytes.set(sector.subarray(0, Math.min(SECTOR_BYTES, bytes.length - at)), at);
+    }
+    return bytes;
+  }
+
   write(data: Uint8Array, offset: number): void {
     const end = offset + data.length;
     for (let at = offset; at < end; ) {

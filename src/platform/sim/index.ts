@@ -5,5 +5,6 @@ export type { SimOptions } from "./options";
 export { PosixError } from "./posix-error";
 export { Prng } from "./prng";
 export type { Namespaces, SimProcess } from "./process";
+export type { Happening } from "./scheduler";
 export type { TraceEntry } from "./trace";
 export { type PowerCutOptions, type RunBounds, type RunResult, SimWorld, type SpawnOptions } from "./world";

@@ -1,5 +1,5 @@
 import type { DiskOptions } from "./disk";
-import type { SchedulerOptions } from "./scheduler";
+import type { Happening, SchedulerOptions } from "./scheduler";
 
 export interface SimOptions extends Partial<DiskOptions> {
   readonly seed: number;
@@ -23,6 +23,7 @@ export interface SimOptions extends Partial<DiskOptions> {
   readonly hidesOtherUsersProcesses?: boolean;
   readonly maxDescriptors?: number;
   readonly networkFileSystem?: (path: string) => string | null;
+  readonly onOperation?: ((happening: Happening) => void) | null;
 }
 
 export type Settings = Required<SimOptions> & SchedulerOptions;
@@ -49,6 +50,7 @@ export function settingsOf(
     hidesOtherUsersProcesses: false,
     maxDescriptors: 1024,
     networkFileSystem: () => null,
+    onOperation: null,
     writebackProbability: 0.02,
     mtimeGranularityMs: 0,
     inodeReuseProbability: 0.5,

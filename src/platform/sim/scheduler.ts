@@ -1,14 +1,26 @@
 import type { Later } from "../platform";
 import type { SimClock } from "./clock";
 import type { FaultPlan } from "./faults";
-import { isFaultable, type Operation, UNFINISHED } from "./operation";
+import { isFaultable, type Operation, type OperationKind, UNFINISHED } from "./operation";
 import { codeOf, PosixError } from "./posix-error";
 import type { Prng } from "./prng";
 import type { SimProcess } from "./process";
 import { summarize, type Trace } from "./trace";
 
+/** One operation that has come to its end. */
+export interface Happening {
+  /** The name of the process. */
+  readonly process: string;
+  readonly kind: OperationKind;
+  readonly path: string;
+  /** The code that it failed with. */
+  readonly error: string | null;
+}
+
 export interface SchedulerOptions {
   readonly isImmediate: boolean;
+  /** Told of every operation that ends, unless its process died in it. For whoever watches from outside. */
+  readonly onOperation: ((happening: Happening) => void) | null;
   /** How often the next step may go to another process. Low values let one process run far ahead. */
   readonly switchProbability: number;
   /** The longest that one operation takes. */
@@ -158,13 +170,17 @@ export class Scheduler {
     const { kind, path } = operation;
     const what = operation.detail === undefined ? `${kind} ${path}` : `${kind} ${path} ${operation.detail}`;
     const fault = isFaultable(kind) ? faults.strike(kind, path, process.name) : null;
+    const { onOperation } = this.#options;
     try {
       const value = fault === null ? operation.run(prng) : failed(operation, fault, prng);
       const result = value === UNFINISHED ? "half done" : summarize(value);
       trace.record(clock.elapsedMicros, process.name, what, fault === null ? result : `${fault}, ${result}`);
+      if (value !== UNFINISHED) onOperation?.({ process: process.name, kind, path, error: null });
       return value;
     } catch (error) {
-      trace.record(clock.elapsedMicros, process.name, what, codeOf(error) || "threw");
+      const code = codeOf(error) || "threw";
+      trace.record(clock.elapsedMicros, process.name, what, code);
+      onOperation?.({ process: process.name, kind, path, error: code });
       throw error;
     }
   }

@@ -126,6 +126,11 @@ export class SimWorld {
     return this.#machine.clock.monotonicMs();
   }
 
+  /** Since the world began, whatever became of the machine meanwhile. */
+  get elapsedMs(): number {
+    return this.#machine.clock.elapsedMicros / 1000;
+  }
+
   get bootId(): string {
     return this.#bootId;
   }

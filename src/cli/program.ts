@@ -1,0 +1,117 @@
+import { type Surroundings, Workspace } from "../coordinator/workspace";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import type { Command, Context, Output, Parsed, Tell } from "./command";
+import { COMMANDS, findCommand } from "./commands";
+import { parseCommandLine } from "./parse";
+import type { Terminal } from "./terminal";
+
+/** Where a command line is run: the machine, and whoever reads what it says. */
+export interface Stage {
+  readonly terminal: Terminal;
+  /** Looked at only by a command that needs to know where it is: the current directory may be gone. */
+  surroundings(): Surroundings;
+}
+
+/** Runs one command line and answers the exit status. The only place that turns errors into words. */
+export async function runCommandLine(args: readonly string[], stage: Stage): Promise<number> {
+  const { terminal } = stage;
+  // What follows `--` is no flag, whatever it looks like.
+  const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  const json = flags.includes("--json");
+  const tell: Tell = (text, data = { help: text }) =>
+    terminal.out(json ? `${JSON.stringify({ ok: true, data })}\n` : text);
+  try {
+    const found = findCommand(args);
+    if (found === null) {
+      const { answerWithoutCommand } = await import("./help");
+      return await answerWithoutCommand(args, tell);
+    }
+    const { command } = await COMMANDS[found.name]!.load();
+    const rest = command.prepare?.(found.rest) ?? found.rest;
+    const parsed = parseCommandLine(found.name, rest, command.flags, command.words);
+    if (parsed.has("help")) {
+      const { commandHelp } = await import("./help");
+      tell(commandHelp(command));
+      return 0;
+    }
+    return await run(found.name, command, parsed, stage);
+  } catch (error) {
+    return fail(error, json, terminal);
+  }
+}
+
+async function run(name: string, command: Command, parsed: Parsed, stage: Stage): Promise<number> {
+  const { terminal } = stage;
+  let opened: Promise<Workspace> | undefined;
+  const context: Context = {
+    terminal,
+    json: parsed.has("json"),
+    quiet: parsed.has("quiet"),
+    program: process.argv[1] ?? "cotenant",
+    workspace: () => {
+      opened ??= Workspace.open(stage.surroundings(), {
+        agentId: parsed.text("agent-id"),
+        session: parsed.text("session"),
+        allowNetworkFs: parsed.has("allow-network-fs"),
+        despiteConfig: command.mendsConfig === true,
+        doing: name,
+      });
+      return opened;
+    },
+    surroundings: () => stage.surroundings(),
+    note: (line) => terminal.err(`${line}\n`),
+  };
+  const output = await command.run(context, parsed);
+  // A command that went on without one, as issues do outside Git, has dealt with the failure.
+  const workspace = await opened?.catch(() => undefined);
+  const warnings = workspace === undefined ? [] : await remarks(workspace, command);
+  print(output, warnings, context);
+  return output.exit ?? 0;
+}
+
+function print(output: Output, warnings: readonly string[], context: Context): void {
+  const { terminal } = context;
+  for (const warning of warnings) terminal.err(`cotenant: warning: ${warning}\n`);
+  if (context.json) {
+    const document = { ok: true, data: output.data, ...(warnings.length === 0 ? {} : { warnings }) };
+    terminal.out(`${JSON.stringify(document)}\n`);
+  } else if (output.text !== "") {
+    terminal.out(output.text.endsWith("\n") ? output.text : `${output.text}\n`);
+  }
+}
+
+/** Leases of the caller's that are about to run out are worth a word, whatever the command was. */
+async function remarks(workspace: Workspace, command: Command): Promise<string[]> {
+  const warnings = [...new Set(workspace.warnings)];
+  if (command.remindsOfExpiry === false) return warnings;
+  try {
+    const { expiryWarnings } = await import("./expiry");
+    return [...warnings, ...(await expiryWarnings(workspace))];
+  } catch {
+    // A reminder is a courtesy: without an identity, or with a damaged store, there is nothing to say here.
+    return warnings;
+  }
+}
+
+function fail(error: unknown, json: boolean, terminal: Terminal): number {
+  const known = error instanceof CotenantError ? error : explained(error);
+  if (json) terminal.out(`${JSON.stringify({ ok: false, error: known.toJSON() })}\n`);
+  else terminal.err(`cotenant: ${known.message} (${known.code})\n  next: ${known.hint}\n`);
+  if (process.env["COTENANT_DEBUG"]) terminal.err(`${(error as Error)?.stack ?? error}\n`);
+  return known.exit;
+}
+
+/** Every layer explains its own failures; what slips through still names the cause and no bug of ours. */
+function explained(error: unknown): CotenantError {
+  const { code, syscall, path } = (error ?? {}) as NodeJS.ErrnoException;
+  if (syscall === "uv_cwd") {
+    return new CotenantError("E_NOT_A_REPO", "the current directory is gone", {
+      hint: "change into a directory that exists",
+      cause: error,
+    });
+  }
+  if (typeof code === "string" && syscall !== undefined)
+    return fileFailure(error, "this command", path ?? syscall);
+  const message = error instanceof Error ? error.message : String(error);
+  return new CotenantError("E_INTERNAL", message, { cause: error });
+}

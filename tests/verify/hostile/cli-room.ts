@@ -1,0 +1,146 @@
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { runCommandLine, type Stage } from "../../../src/cli/program";
+import { ERRORS, isErrorCode } from "../../../src/errors/registry";
+import type { Git, GitResult } from "../../../src/platform/git";
+import { nodeGit } from "../../../src/platform/git-node";
+import type { SimWorld } from "../../../src/platform/sim";
+import { quietWorld } from "../../store/stage";
+import { expectThat, Finding } from "./finding";
+
+export interface Said {
+  readonly status: number;
+  readonly out: string;
+  readonly err: string;
+  /** The error's code; null on success. */
+  readonly code: string | null;
+}
+
+/** A real repository without a commit, and what the real Git says there. Its answers never change: asked once each. */
+export function emptyRepository(scratch: string): Git {
+  const cwd = join(scratch, "empty");
+  if (!existsSync(cwd)) execFileSync("git", ["init", "--quiet", cwd]);
+  const real = nodeGit();
+  const answers = new Map<string, Promise<GitResult>>();
+  return {
+    run: (args) => {
+      // Ids of issues are in no commit, whichever they are.
+      const question = args.join("\0").replace(/[0-9A-HJKMNP-TV-Z]{26}/g, "ID");
+      const answer = answers.get(question) ?? Promise.resolve(real.run(args, { cwd }));
+      answers.set(question, answer);
+      return answer;
+    },
+  };
+}
+
+/** The command line in a simulated repository: the whole program but its process. */
+export class CliRoom {
+  readonly world: SimWorld;
+  readonly #git: Git;
+
+  constructor(seed: number, git: Git) {
+    this.world = quietWorld(seed);
+    this.#git = git;
+    const { disk } = this.world;
+    for (const path of ["/repo/.git/objects", "/repo/.git/refs/heads", "/repo/src", "/home/u"])
+      disk.makePath(path);
+    const write = (path: string, text: string) => disk.install(path, new TextEncoder().encode(text), 0o644);
+    write("/repo/.git/HEAD", "ref: refs/heads/main\n");
+    write("/repo/.git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n");
+    write("/repo/.git/description", "");
+    write("/repo/src/a.ts", "");
+    write("/repo/README", "");
+    disk.symlink("../outside", "/repo/link-out");
+    disk.symlink("src", "/repo/link-in");
+  }
+
+  async run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Said> {
+    let [out, err] = ["", ""];
+    const { platform } = this.world.attach(`cotenant#${++started}`);
+    const terminal = {
+      isTerminal: false,
+      color: false,
+      columns: 100,
+      out: (text: string) => {
+        out += text;
+      },
+      err: (text: string) => {
+        err += text;
+      },
+    };
+    const surroundings = () => ({
+      platform,
+      git: this.#git,
+      env: { COTENANT_AGENT_ID: "agent:a", ...env },
+      cwd: "/repo",
+      home: "/home/u",
+      isTerminal: false,
+    });
+    const status = await this.#run(args, { terminal, surroundings });
+    return { status, out, err, code: check(args, status, out, err) };
+  }
+
+  async #run(args: readonly string[], stage: Stage): Promise<number> {
+    const before = { SIGINT: process.listeners("SIGINT"), SIGTERM: process.listeners("SIGTERM") };
+    try {
+      return await runCommandLine(args, stage);
+    } catch (error) {
+      throw new Finding(`a raw exception: ${error instanceof Error ? error.stack : String(error)}`);
+    } finally {
+      // A process that waits listens for signals until it ends, and this one does not end.
+      for (const signal of ["SIGINT", "SIGTERM"] as const)
+        for (const listener of process.listeners(signal))
+          if (!before[signal].includes(listener)) process.removeListener(signal, listener);
+    }
+  }
+
+  /** Every file with its content: whatever is written shows. */
+  picture(): Map<string, string> {
+    const { disk } = this.world;
+    return new Map(disk.paths().map((path) => [path, Buffer.from(disk.peek(path) ?? []).toString("latin1")]));
+  }
+}
+
+let started = 0;
+
+/** What a terminal would obey instead of showing. */
+const UNPRINTABLE = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+
+/** Every command line ends in a documented way, and says so in a documented form. */
+function check(args: readonly string[], status: number, out: string, err: string): string | null {
+  const words = `${out}\n${err}`;
+  expectThat(!/^\s+at .*[:(]\d+/m.test(words), `a stack trace: ${words}`);
+  const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  if (flags.includes("--json")) return checkJson(status, out);
+  expectThat(!UNPRINTABLE.test(words), `control characters: ${JSON.stringify(words.slice(0, 500))}`);
+  // A group without a verb shows its verbs.
+  if (status === 0 || (status === 64 && err === "" && out.startsWith("usage: cotenant "))) return null;
+  const told = /^cotenant: [^\n]+ \((E_[A-Z_]+)\)\n {2}next: [^\n]+\n$/m.exec(err);
+  expectThat(
+    told !== null,
+    `exit ${status} without code and next step: ${JSON.stringify(err.slice(0, 500))}`,
+  );
+  return checkCode(status, told[1]!, err);
+}
+
+function checkJson(status: number, out: string): string | null {
+  let document: { ok?: unknown; error?: { code?: string; message?: string; hint?: string } };
+  try {
+    document = JSON.parse(out) as typeof document;
+  } catch {
+    throw new Finding(`not one JSON document: ${out.slice(0, 500)}`);
+  }
+  expectThat(document.ok === (status === 0), `exit ${status} and ok: ${document.ok}`);
+  if (status === 0) return null;
+  const { code = "", message = "", hint = "" } = document.error ?? {};
+  expectThat(message !== "" && hint !== "", `${code} without words or a next step`);
+  return checkCode(status, code, message);
+}
+
+function checkCode(status: number, code: string, words: string): string {
+  if (!isErrorCode(code)) throw new Finding(`"${code}" is no registered code`);
+  expectThat(code !== "E_INTERNAL", `E_INTERNAL: ${words}`);
+  expectThat(ERRORS[code].exit === status, `${code} with exit ${status}`);
+  return code;
+}

@@ -1,0 +1,9 @@
+import type { Prng } from "../../../src/platform/sim";
+
+export type Count = (what: string) => void;
+
+/** One kind of input. A trial throws a Finding when something is wrong. */
+export interface Target {
+  readonly name: string;
+  try(prng: Prng, count: Count): Promise<void> | void;
+}

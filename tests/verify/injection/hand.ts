@@ -1,0 +1,255 @@
+/**
+ * Tries injection points, one after the other, in a room of its own: sets the stage, runs the command under strace,
+ * looks at what is left, tries again. Started by the layer, asked through messages.
+ */
+import { statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  age,
+  checkAnswer,
+  checkSecrets,
+  checkStore,
+  checkTokens,
+  effects,
+  leftovers,
+  type Understood,
+} from "./check";
+import { type LogBook, readLog } from "./log";
+import { type Answer, listen, Program } from "./program";
+import { OTHER, type Scenario, scenarioOf } from "./scenarios";
+import { Stage } from "./stage";
+import { type Call, type Ended, type Kind, masked, Tracer } from "./trace";
+import { shapeOf } from "./tree";
+
+export type Spot = Omit<Call, "changes">;
+
+export interface Point {
+  readonly scenario: string;
+  readonly kind: Kind;
+  readonly at: Spot;
+  /** Where the next try is killed, too. */
+  readonly andAt?: Spot;
+}
+
+export type Question =
+  | { readonly ask: "calls"; readonly scenario: string }
+  /** The calls of the second try, after the first was killed there. */
+  | { readonly ask: "calls of recovery"; readonly point: Point }
+  | { readonly ask: "try"; readonly point: Point };
+
+export interface Tried {
+  readonly hit: boolean;
+  readonly wrong: readonly string[];
+  /** What it amounted to, for the counters. */
+  readonly seen: readonly string[];
+  readonly shape: string;
+}
+
+export interface HandSettings {
+  readonly room: string;
+  /** What is run as `cotenant`, and what is loaded to run the same code in this process. */
+  readonly binary: string;
+  readonly bundle: string;
+  readonly library: string;
+}
+
+/** `stop` has no command of its own yet: the library's call, answered as a command would. */
+const STOP = (library: string) => `
+  const { openRepository } = require(${JSON.stringify(library)});
+  const say = (answer, status) => (require("node:fs").writeSync(1, JSON.stringify(answer)), process.exit(status));
+  openRepository().then((repository) => repository.stop()).then(
+    ({ changed }) => say({ ok: true, data: { changed } }, 0),
+    (error) => say({ ok: false, error: error.toJSON() }, error.exit),
+  );`;
+
+class Hand {
+  readonly #stage: Stage;
+  readonly #tracer: Tracer;
+  readonly #settings: HandSettings;
+  readonly #stopScript: string;
+  readonly #stopper: Program;
+  readonly #known = new Set<string>();
+  readonly #usual = new Map<string, Ended>();
+
+  constructor(settings: HandSettings) {
+    const repo = join(settings.room, "repo");
+    this.#settings = settings;
+    this.#stage = new Stage(settings.room, new Program(settings.bundle, repo));
+    this.#tracer = new Tracer(repo, settings.room);
+    this.#stopScript = join(settings.room, "stop.cjs");
+    writeFileSync(this.#stopScript, STOP(settings.library));
+    this.#stopper = new Program(this.#stopScript, repo);
+  }
+
+  async answer(question: Question): Promise<unknown> {
+    if (question.ask === "calls") return this.#calls(scenarioOf(question.scenario));
+    if (question.ask === "try") return this.#try(question.point);
+    const scenario = scenarioOf(question.point.scenario);
+    await this.#stage.set(scenario);
+    const { hit } = this.#inject(scenario, question.point.kind, question.point.at);
+    return hit ? this.#record(scenario).calls : [];
+  }
+
+  async #calls(scenario: Scenario): Promise<readonly Call[]> {
+    await this.#stage.set(scenario);
+    const { calls, ended } = this.#record(scenario);
+    this.#usual.set(scenario.name, ended);
+    return calls;
+  }
+
+  async #try(point: Point): Promise<Tried> {
+    const scenario = scenarioOf(point.scenario);
+    if (!this.#usual.has(scenario.name)) await this.#calls(scenario);
+    await this.#stage.set(scenario);
+    const before = readLog(this.#stage.control);
+    const mutex = inodeOf(join(this.#stage.control, "locks/claims.lock"));
+    const wrong: string[] = [];
+    const ended = this.#inject(scenario, point.kind, point.at);
+    if (!ended.hit) return { hit: false, wrong, seen: [], shape: "" };
+    const understood = point.kind === "KILL" ? null : this.#judge(scenario, point, before, ended, wrong);
+    const left = readLog(this.#stage.control);
+    const had = effects(scenario, before, left, wrong);
+    if (point.andAt !== undefined) {
+      const again = this.#inject(scenario, "KILL", point.andAt);
+      if (!again.hit) return { hit: false, wrong, seen: [], shape: "" };
+    }
+    // PROTOCOL 2: or somebody locks one file, and somebody else another.
+    if (mutex !== null && inodeOf(join(this.#stage.control, "locks/claims.lock")) !== mutex)
+      wrong.push("the mutex is another file");
+    checkSecrets(this.#stage.repo, [ended.stdout, ended.stderr], wrong);
+    await checkStore(scenario, this.#stage.control, wrong);
+    const shape = `${ended.status} ${understood?.isUnknown}\n${shapeOf(this.#stage.repo)}`;
+    if (!this.#known.has(scenario.name + shape)) {
+      this.#known.add(scenario.name + shape);
+      await this.#goOn(scenario, before, understood, wrong);
+    }
+    return { hit: true, wrong, seen: seen(point, scenario, understood, had), shape: masked(shape) };
+  }
+
+  /** An error's answer, against what is in the log. */
+  #judge(scenario: Scenario, { at }: Point, before: LogBook, ended: Ended, wrong: string[]): Understood {
+    if (ended.signal !== null) wrong.push(`died of ${ended.signal}`);
+    const understood = checkAnswer(ended, wrong);
+    const { status: usual } = this.#usual.get(scenario.name)!;
+    const log = readLog(this.#stage.control);
+    const had = effects(scenario, before, log, wrong);
+    const isAsUsual = ended.status === usual;
+    if (!isAsUsual && !["E_DISK", "E_PERMISSION"].includes(understood.code ?? ""))
+      wrong.push(`answered ${understood.code}: ${ended.stdout}`);
+    if (scenario.event !== null && understood.ok && had === 0)
+      wrong.push("said to be done, and not in the log");
+    if (!understood.ok && log.torn > before.torn) wrong.push("half a line is left, by one that lives");
+    if (had > 0 && scenario.isOneStep && !understood.ok && !understood.isUnknown)
+      wrong.push(`said to have failed, and in the log: ${ended.stdout}`);
+    // Linux reports lost pages once: after a failed sync only another file can be trusted.
+    const isLogSync = at.call === "fdatasync" && at.where === ".git/cotenant/claims.jsonl";
+    if (isLogSync && understood.ok && had > 0 && log.inode === before.inode)
+      wrong.push("said to be done, in a file whose sync has failed");
+    return understood;
+  }
+
+  /** The store must work with no repair: for the same agent trying again, and for others; whoever comes first. */
+  async #goOn(scenario: Scenario, before: LogBook, first: Understood | null, wrong: string[]): Promise<void> {
+    this.#stage.keep();
+    for (const isOtherFirst of scenario.isOpen ? [false, true] : [false]) {
+      if (isOtherFirst) this.#stage.comeBack();
+      const told: string[] = [];
+      const expect = async (agent: string, args: readonly string[], statuses: readonly number[]) => {
+        const answer = await this.#run(scenario, agent, args);
+        told.push(answer.stdout, answer.stderr);
+        if (!statuses.includes(answer.status))
+          wrong.push(
+            `${isOtherFirst ? "second" : "first"} round: ${agent} ${args.join(" ")}: expected ${statuses.join(" or ")}: ${answer.stdout}${answer.stderr}`,
+          );
+        return answer;
+      };
+      for (const look of ["status", "lock status", "claim list"]) await expect(OTHER, look.split(" "), [0]);
+      if (isOtherFirst) await expect(OTHER, ["lock", "acquire", "other.ts"], [0]);
+      await this.#again(scenario, before, first, expect, wrong);
+      if (!isOtherFirst) await expect(OTHER, ["lock", "acquire", "other.ts"], [0]);
+      for (const [agent, text, status] of scenario.proofs) await expect(agent, text.split(" "), [status]);
+      age(this.#stage.repo);
+      await expect(scenario.agent, ["gc"], [0]);
+      await checkStore(scenario, this.#stage.control, wrong);
+      checkTokens(before, readLog(this.#stage.control), wrong);
+      checkSecrets(this.#stage.repo, told, wrong);
+      const unfinished = leftovers(this.#stage.repo);
+      if (unfinished.length > 0) wrong.push(`left for ever: ${unfinished.join(", ")}`);
+    }
+  }
+
+  /** The same command once more, with the id that an unclear answer named. */
+  async #again(
+    scenario: Scenario,
+    before: LogBook,
+    first: Understood | null,
+    expect: (agent: string, args: readonly string[], statuses: readonly number[]) => Promise<Answer>,
+    wrong: string[],
+  ): Promise<void> {
+    const had = effects(scenario, before, readLog(this.#stage.control), wrong);
+    const given = first?.isUnknown === true && scenario.isOneStep ? first.requestId : null;
+    const isNew = given !== null && !scenario.args.includes("--request-id");
+    const args = isNew ? [...scenario.args, "--request-id", given] : scenario.args;
+    const isNamed = args.includes("--request-id");
+    const usual = this.#usual.get(scenario.name)!.status!;
+    const answer = await expect(scenario.agent, args, had > 0 && !isNamed ? scenario.again : [usual]);
+    const count = effects(scenario, before, readLog(this.#stage.control), wrong);
+    if (scenario.event === null) return;
+    if (isNamed && had > 0 && !checkAnswer(answer, wrong).isReplayed)
+      wrong.push("done again, with the same request id");
+    if (count !== 1 && !(scenario.isRepeatable && !isNamed))
+      wrong.push(`the effect is in the log ${count} times`);
+  }
+
+  #run(scenario: Scenario, agent: string, args: readonly string[]): Promise<Answer> {
+    return args[0] === "stop" ? this.#stopper.run(agent, args) : this.#stage.run(scenario, agent, args);
+  }
+
+  #record(scenario: Scenario): { calls: Call[]; ended: Ended } {
+    return this.#tracer.record(this.#command(scenario), this.#env(scenario));
+  }
+
+  #inject(scenario: Scenario, kind: Kind, at: Point["at"]): Ended & { hit: boolean } {
+    if (kind === "SHORT") return this.#tracer.limit(at, this.#command(scenario), this.#env(scenario));
+    return this.#tracer.inject(at, kind, this.#command(scenario), this.#env(scenario));
+  }
+
+  #command(scenario: Scenario): string[] {
+    this.#tracer.issue = this.#stage.issueOf(scenario);
+    if (scenario.args[0] === "stop") return [this.#stopScript];
+    return [this.#settings.binary, ...this.#stage.filled(scenario, scenario.args), "--json"];
+  }
+
+  #env(scenario: Scenario): NodeJS.ProcessEnv {
+    return { ...process.env, COTENANT_AGENT_ID: scenario.agent };
+  }
+}
+
+function inodeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
+}
+
+function seen(
+  { kind, at, andAt }: Point,
+  scenario: Scenario,
+  understood: Understood | null,
+  had: number,
+): string[] {
+  const names = [`${kind} at ${at.call}`, ...(andAt === undefined ? [] : ["killed again while recovering"])];
+  if (understood === null) {
+    if (scenario.event !== null) names.push(had > 0 ? "killed after the append" : "killed before the append");
+  } else
+    names.push(
+      understood.ok ? "answered: done" : understood.isUnknown ? "answered: unknown" : "answered: refused",
+    );
+  return names;
+}
+
+const hand = new Hand(JSON.parse(process.argv[2]!) as HandSettings);
+listen();
+process.on("message", (question: Question) => {
+  hand.answer(question).then(
+    (answer) => process.send!({ answer }),
+    (error: Error) => process.send!({ failed: error.stack ?? error.message }),
+  );
+});

@@ -1,0 +1,105 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bundle, ROOT } from "../bundle";
+import type { Task } from "../layer";
+import type { HandSettings, Point, Question, Tried } from "./hand";
+import { ROTATE_BYTES } from "./scenarios";
+import type { Call } from "./trace";
+
+/** Nothing of this machine's settings reaches the commands; and as few system calls as possible at their start. */
+const ENVIRONMENT = {
+  PATH: process.env["PATH"],
+  HOME: "/nonexistent",
+  LC_ALL: "C",
+  TZ: "UTC",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_CONFIG_NOSYSTEM: "1",
+  UV_THREADPOOL_SIZE: "1",
+  COTENANT_STORE_ROTATE_BYTES: String(ROTATE_BYTES),
+};
+
+/** A process that tries points, one at a time. */
+export class HandProcess {
+  readonly #child: ChildProcess;
+  #settle: { resolve(answer: unknown): void; reject(error: Error): void } | null = null;
+
+  constructor(program: string, settings: HandSettings) {
+    mkdirSync(settings.room, { recursive: true });
+    this.#child = fork(program, [JSON.stringify(settings)], {
+      env: ENVIRONMENT,
+      execArgv: [],
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+    });
+    this.#child.on("message", ({ answer, failed }: { answer?: unknown; failed?: string }) => {
+      if (failed === undefined) this.#settle?.resolve(answer);
+      else this.#settle?.reject(new Error(failed));
+    });
+    this.#child.on("exit", (status) => this.#settle?.reject(new Error(`the hand ended with ${status}`)));
+  }
+
+  calls(scenario: string): Promise<Call[]> {
+    return this.#ask({ ask: "calls", scenario }) as Promise<Call[]>;
+  }
+
+  callsOfRecovery(point: Point): Promise<Call[]> {
+    return this.#ask({ ask: "calls of recovery", point }) as Promise<Call[]>;
+  }
+
+  try(point: Point): Promise<Tried> {
+    return this.#ask({ ask: "try", point }) as Promise<Tried>;
+  }
+
+  /** Resolves once it has ended. */
+  end(): Promise<unknown> {
+    const ended = new Promise((resolve) => this.#child.once("exit", resolve));
+    this.#settle = null;
+    if (!this.#child.kill("SIGTERM")) return Promise.resolve();
+    return ended;
+  }
+
+  #ask(question: Question): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+      this.#child.send(question);
+    });
+  }
+}
+
+/** Some hands over the built program, or over one with a planted bug, for as long as `work` takes. */
+export async function withHands(
+  task: Task,
+  count: number,
+  work: (hands: readonly HandProcess[]) => Promise<void>,
+): Promise<void> {
+  // In memory where that is possible: the disk is not what is tried, and a sync that is told to fail fails there too.
+  const room = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "cotenant-injection-"));
+  const { path: program } = await bundle("tests/verify/injection/hand.ts", join(task.scratch, "hand"));
+  const tried = await programs(task);
+  const hands = Array.from(
+    { length: count },
+    (_, i) => new HandProcess(program, { room: join(room, String(i)), ...tried }),
+  );
+  try {
+    await work(hands);
+  } finally {
+    await Promise.all(hands.map((hand) => hand.end()));
+    rmSync(room, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+async function programs(task: Task): Promise<Omit<HandSettings, "room">> {
+  const built = {
+    binary: join(ROOT, "bin/cotenant"),
+    bundle: join(ROOT, "dist/cli.cjs"),
+    library: join(ROOT, "dist/index.cjs"),
+  };
+  if (task.plant === null) return built;
+  const { path, isPlanted } = await task.bundle("src/cli/main.ts");
+  if (!isPlanted) throw new Error(`plant "${task.plant.name}" is not in the program`);
+  // Stands in for bin/cotenant, which loads what was built.
+  const binary = join(task.scratch, "cotenant.cjs");
+  writeFileSync(binary, `require(${JSON.stringify(path)});\n`);
+  return { ...built, binary, bundle: path };
+}

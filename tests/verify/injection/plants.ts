@@ -1,0 +1,54 @@
+import type { Plant } from "../plants";
+
+/** Bugs that only a death or a failing disk at one certain system call brings to light. */
+export const PLANTS: readonly Plant[] = [
+  {
+    name: "a failed sync is passed over",
+    file: "src/store/durability.ts",
+    from: "      failure = error;\n      await suspicion.raise();",
+    to: "      void error;",
+    caughtBy: ["error"],
+  },
+  {
+    name: "an index that cannot be written fails what is in the log already",
+    file: "src/store/ground.ts",
+    from: "        await this.#apply(ground, await this.#platform.files.fstat(fd));\n      } catch {\n        this.#index.forget();\n      }\n    }",
+    to: "        await this.#apply(ground, await this.#platform.files.fstat(fd));\n      } catch (error) {\n        this.#index.forget();\n        throw error;\n      }\n    }",
+    caughtBy: ["error"],
+  },
+  {
+    name: "half a line stays where the disk was full",
+    file: "src/store/log-file.ts",
+    from: "      await this.#files.truncate(fd, size);",
+    to: "      void size;",
+    caughtBy: ["error"],
+  },
+  {
+    name: "an unclear outcome is told as a failure",
+    file: "src/store/store.ts",
+    from: "job.reject(outcomeUnknown(explained, job.submission));",
+    to: "job.reject(explained);",
+    caughtBy: ["error"],
+  },
+  {
+    name: "the index says how far it reaches before it does",
+    file: "src/store/ground.ts",
+    from: "    await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));",
+    to: "    if (ground.index !== null) await this.#moveApplied(head, stat, ground.index);\n    await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));",
+    caughtBy: ["crash"],
+  },
+  {
+    name: "a new segment goes on where a dead one's left off",
+    file: "src/store/segments.ts",
+    from: "    await files.unlink(this.#layout.nextLog);\n    const fd",
+    to: "    const fd",
+    caughtBy: ["crash"],
+  },
+  {
+    name: "the mutex is freed by deleting its file",
+    file: "src/store/mutex.ts",
+    from: "      await this.#platform.locks.unlock(this.#fd);\n    } catch {",
+    to: "      await this.#platform.files.unlink(this.#layout.mutex);\n      await this.#abandon();\n    } catch {",
+    caughtBy: ["crash", "error"],
+  },
+];

@@ -1,0 +1,78 @@
+import * as fs from "node:fs";
+import { dirname } from "node:path";
+import { Script } from "node:vm";
+
+export interface Answer {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const MOST_MS = 30_000;
+const heard = { 1: "", 2: "" };
+
+/**
+ * The built program, run in this process: the same code as `bin/cotenant` runs, without a process's start. For the
+ * hundreds of commands that set a stage and look at what a crash has left.
+ */
+export class Program {
+  readonly #file: string;
+  readonly #script: Script;
+  readonly #repo: string;
+
+  constructor(file: string, repo: string) {
+    const source = fs.readFileSync(file, "latin1");
+    const wrapped = `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
+    this.#file = file;
+    this.#repo = repo;
+    this.#script = new Script(wrapped, { filename: file });
+  }
+
+  async run(agent: string, args: readonly string[]): Promise<Answer> {
+    process.chdir(this.#repo);
+    process.env["COTENANT_AGENT_ID"] = agent;
+    process.argv.splice(1, process.argv.length, this.#file, ...args);
+    Object.assign(heard, { 1: "", 2: "" });
+    const status = await this.#ends();
+    this.#letGo();
+    return { status, stdout: heard[1], stderr: heard[2] };
+  }
+
+  #ends(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const watchdog = setTimeout(() => reject(new Error(`no end: ${process.argv.slice(2)}`)), MOST_MS);
+      process.exit = ((status: number) => {
+        clearTimeout(watchdog);
+        resolve(status);
+      }) as typeof process.exit;
+      const own = { exports: {} };
+      this.#script.runInThisContext()(own.exports, require, own, this.#file, dirname(this.#file));
+    });
+  }
+
+  /** What the end of a process would have closed, and unlocked. */
+  #letGo(): void {
+    for (const fd of fs.readdirSync("/proc/self/fd")) {
+      try {
+        if (fs.readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${this.#repo}/`)) fs.closeSync(Number(fd));
+      } catch {
+        // The descriptor of the list itself.
+      }
+    }
+  }
+}
+
+/** From now on this process keeps what is written to standard output and standard error. */
+export function listen(): void {
+  const { writeSync } = fs;
+  const listening = (fd: number, data: string | Uint8Array, ...rest: unknown[]): number => {
+    if (fd !== 1 && fd !== 2) return (writeSync as (...args: unknown[]) => number)(fd, data, ...rest);
+    heard[fd] += Buffer.from(data as Uint8Array).toString();
+    return data.length;
+  };
+  Object.defineProperty(require("node:fs"), "writeSync", {
+    value: listening,
+    configurable: true,
+    writable: true,
+  });
+}

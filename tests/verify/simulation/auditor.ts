@@ -1,0 +1,358 @@
+import type { Change, LeaseStatus, LoggedEvent } from "../../../src/coordinator/contract";
+import type { Lease } from "../../../src/kernel/lease";
+import type { Happening, SimProcess, SimWorld } from "../../../src/platform/sim";
+import { simCompression } from "../../../src/platform/sim/compression";
+import type { Snapshot } from "../../../src/store/reader";
+import { CONTROL, decode, LOG } from "../../store/stage";
+import {
+  checkHistory,
+  checkList,
+  checkRefusal,
+  checkSnapshot,
+  checkWatched,
+  compareViews,
+  type Ears,
+  SLACK_MS,
+} from "./answer-checks";
+import { type Call, partyOf, viewerOf } from "./call";
+import { Chronicle, type Entry, type Moment } from "./chronicle";
+import { type Bench, checkLine, recordOf } from "./line-checks";
+import { isSameParty, type Lapse, lapseOf, type Party } from "./oracle";
+import type { Deed, Lane } from "./story";
+import { SyncWindow } from "./sync-window";
+
+/** A success that somebody was told, and the lines that it rests on. */
+interface Acknowledged {
+  readonly call: Call;
+  readonly what: string;
+  readonly lines: readonly Entry[];
+}
+
+const READS: ReadonlySet<string> = new Set(["snapshot", "list", "history"]);
+/** In place of a process's name: all died at once, and any of them may have written the last line. */
+export const EVERYBODY = "everybody";
+const CENSUS = `${CONTROL}/index/census-`;
+/** Operations that a reader has no business with. */
+const CHANGES: ReadonlySet<string> = new Set([
+  "openForWriting",
+  "append",
+  "writeAt",
+  "truncate",
+  "datasync",
+  "datasyncInBackground",
+  "sync",
+  "syncDirectory",
+  "rename",
+  "link",
+  "unlink",
+  "makeDirectory",
+  "removeDirectory",
+  "chmod",
+  "tryLock",
+  "lock",
+]);
+
+/**
+ * Watches one world from outside and holds it to SPEC §2: by every line of the log at the moment it is written, by
+ * what callers were told, and by what is on the disk. Nothing that it finds is thrown: the first broken promise is
+ * what the story is about, and the world stops there.
+ */
+export class Auditor implements Bench, Ears {
+  readonly chronicle: Chronicle;
+  readonly operations = new Map<string, string>();
+  readonly window = new SyncWindow();
+  readonly broken: string[] = [];
+  highestToken = 0;
+  /** The log is damaged by what ADR 0009 leaves open, and found out: nothing more can be said of this world. */
+  isExcused = false;
+  readonly #world: SimWorld;
+  readonly #calls: Call[] = [];
+  readonly #current = new Map<Lane, Call>();
+  readonly #acknowledged: Acknowledged[] = [];
+  readonly #linesOf = new Map<string, Entry[]>();
+  readonly #diedAt = new Map<SimProcess, number>();
+  readonly #known = new Map<string, SimProcess>();
+
+  constructor(world: SimWorld) {
+    this.#world = world;
+    this.chronicle = new Chronicle(world, (entry) => this.#onEntry(entry));
+  }
+
+  fail(promise: number, what: string): void {
+    this.broken.push(promise === 0 ? what : `promise ${promise}: ${what}`);
+  }
+
+  // --- what goes on ---------------------------------------------------------------------------------------
+
+  enter(process: SimProcess): void {
+    this.#known.set(nameOf(process.identity), process);
+  }
+
+  left(process: SimProcess): void {
+    if (!this.#diedAt.has(process)) this.#diedAt.set(process, this.#world.trace.step);
+  }
+
+  /** Everything that happens. Must cost next to nothing. */
+  onOperation(happening: Happening): void {
+    const { process, kind, path } = happening;
+    if (path === LOG) {
+      if (kind === "append") this.chronicle.grown(process);
+      else if (kind === "rename" || kind === "truncate") {
+        const wasSpoiled = this.chronicle.isSpoiled;
+        this.chronicle.look(process);
+        this.forgetLost();
+        if (wasSpoiled && kind === "truncate") this.#checkSetAside();
+      }
+    }
+    this.window.onOperation(happening);
+    // A reader may open what it could write; that alone changes nothing of a file that is there.
+    if (CHANGES.has(kind) && !(kind === "openForWriting" && path.startsWith(CENSUS)))
+      this.#checkReader(process, `${kind} ${path}`);
+  }
+
+  begin(lane: Lane, deed: Deed, process: SimProcess, isAlone: boolean): Call {
+    const { now: began } = this.chronicle;
+    const viewer = viewerOf(process);
+    const call: Call = { deed, lane, party: partyOf(lane), process, viewer, began, isAlone, ended: null };
+    this.#calls.push(call);
+    this.#current.set(lane, call);
+    return call;
+  }
+
+  end(call: Call): void {
+    call.ended = this.chronicle.now;
+    this.#current.delete(call.lane);
+  }
+
+  // --- answers --------------------------------------------------------------------------------------------
+
+  /** A success: what was told is in the log, and on the disk. */
+  granted(call: Call, change: Change): void {
+    this.end(call);
+    const what = `${call.party.agentId}'s ${call.deed.do}`;
+    const endsLeases = ["release", "evict", "gc", "pretend"].includes(call.deed.do);
+    const lines: Entry[] = [];
+    for (const lease of change.leases) {
+      const line = endsLeases ? this.#endOf(lease) : this.#lineOf(lease, call, change);
+      if (line === null)
+        this.fail(4, `${what} of ${lease.key} was acknowledged, and the log does not have it`);
+      else lines.push(line);
+      if (line !== null && !this.chronicle.forgiven.has(line.line.sum))
+        this.highestToken = Math.max(this.highestToken, lease.fencingToken);
+    }
+    if (change.changed && !change.replayed && call.deed.do !== "gc") {
+      const isNow = ({ moment }: Entry) => moment.step >= call.began.step && moment.step <= call.ended!.step;
+      if (change.leases.length > 0 && !lines.some(isNow))
+        this.fail(10, `${what} was not done when it was asked`);
+    }
+    if (this.window.excuses(call.process.name)) return;
+    this.#acknowledged.push({ call, what, lines });
+    this.#checkDurable(what, lines);
+  }
+
+  refused(call: Call, error: unknown): void {
+    this.end(call);
+    checkRefusal(call, error as { code?: unknown }, this);
+  }
+
+  sawSnapshot(call: Call, snapshot: Snapshot): void {
+    this.end(call);
+    checkSnapshot(call, snapshot, this);
+  }
+
+  sawList(call: Call, statuses: readonly LeaseStatus[]): void {
+    this.end(call);
+    checkList(call, statuses, this);
+  }
+
+  sawHistory(call: Call, events: readonly LoggedEvent[]): void {
+    this.end(call);
+    checkHistory(call, events, this);
+  }
+
+  sawEvents(events: readonly LoggedEvent[]): void {
+    checkWatched(events, this);
+  }
+
+  // --- the whole ------------------------------------------------------------------------------------------
+
+  /** Promise 4, after a power cut and at the end. */
+  checkAcknowledged(): void {
+    const { chronicle } = this;
+    const present = new Set(chronicle.entries);
+    for (const { what, lines } of this.#acknowledged) {
+      for (const line of lines) {
+        if (present.has(line) || chronicle.forgiven.has(line.line.sum)) continue;
+        this.fail(4, `${what} was acknowledged and is lost (line ${line.line.sequence})`);
+      }
+    }
+  }
+
+  /** Promise 10, by the disk: every line is in the log or in the archive, and no secret is in either. */
+  checkDisk(): void {
+    const sums = new Set<string>();
+    const secrets = this.#secrets();
+    for (const path of this.#world.disk.paths()) {
+      if (!path.startsWith(CONTROL) || path.endsWith("/") || path.startsWith(`${CONTROL}/secrets/`)) continue;
+      const text = this.#contentOf(path);
+      for (const secret of secrets) if (text.includes(secret)) this.fail(10, `a secret is in ${path}`);
+      if (path === LOG || path.startsWith(`${CONTROL}/archive/claims-`))
+        for (const [, sum] of text.matchAll(/"sum":"([0-9a-f]+)"\}\n/g)) sums.add(sum!);
+    }
+    for (const { line } of this.chronicle.entries)
+      if (!sums.has(line.sum) && !this.chronicle.forgiven.has(line.sum))
+        this.fail(10, `line ${line.sequence} (${line.type}) is on record nowhere`);
+  }
+
+  /** Promise 5, at the end: what readers see, with the index and without it. */
+  checkView(who: string, leases: Iterable<Lease>): void {
+    const { last } = this.chronicle;
+    if (last !== undefined) compareViews(who, leases, last, this);
+  }
+
+  // --- what the checks ask --------------------------------------------------------------------------------
+
+  callOf(process: string, party: Party): Call | null {
+    for (const call of this.#current.values())
+      if (call.process.name === process && isSameParty(call.party, party)) return call;
+    return null;
+  }
+
+  isAnybodys(process: string, party: Party): boolean {
+    return (
+      process === EVERYBODY && [...this.#current.values()].some((call) => isSameParty(call.party, party))
+    );
+  }
+
+  lapse(lease: Lease, call: Call, { moment }: Entry): Lapse | null {
+    const latest = { ...moment, elapsedMs: moment.elapsedMs + SLACK_MS, wallMs: moment.wallMs + SLACK_MS };
+    const now = this.lapseAt(lease, call, latest);
+    // The clock was read before the line was written, and may have been set since.
+    return this.chronicle.hasJumped(call.began, moment)
+      ? (now ?? this.lapseAt(lease, call, call.began))
+      : now;
+  }
+
+  hadLapsed(lease: Lease, call: Call): Lapse | null {
+    const { began } = call;
+    if (this.chronicle.hasJumped(began, this.chronicle.now)) return null;
+    const earliest = { ...began, elapsedMs: began.elapsedMs - SLACK_MS, wallMs: began.wallMs - SLACK_MS };
+    return this.lapseAt(lease, call, earliest);
+  }
+
+  lapseAt(lease: Lease, { viewer }: Call, at: Moment): Lapse | null {
+    return lapseOf(lease, viewer, at, this.chronicle, (bound, moment) => this.#isDead(bound, moment));
+  }
+
+  hadCompany(call: Call): boolean {
+    return this.#calls.some(
+      ({ deed, began, ended, process, lane }) =>
+        lane !== call.lane &&
+        deed.do === "acquire" &&
+        deed.waitMs !== null &&
+        began.step <= call.ended!.step &&
+        (ended === null || ended.step >= call.began.step || this.#diedAt.has(process)),
+    );
+  }
+
+  // --- inside ---------------------------------------------------------------------------------------------
+
+  #onEntry(entry: Entry): void {
+    const { entries } = this.chronicle;
+    checkLine(entry, entries.at(-2), this);
+    for (const lease of [...(entry.event?.leases ?? []), ...(entry.event?.ended ?? [])]) {
+      const lines = this.#linesOf.get(lease.leaseId);
+      if (lines === undefined) this.#linesOf.set(lease.leaseId, [entry]);
+      else lines.push(entry);
+    }
+  }
+
+  /** Lines that were lost never counted: what they did may be done again. */
+  forgetLost(): void {
+    const { entries } = this.chronicle;
+    const present = new Set(entries.filter((entry) => !entry.isSpoiled).map(({ line }) => line.sum));
+    for (const [id, sum] of this.operations) if (!present.has(sum)) this.operations.delete(id);
+  }
+
+  #isDead({ holder }: Lease, at: Moment): boolean {
+    const process = this.#known.get(nameOf(holder));
+    const diedAt = process === undefined ? undefined : this.#diedAt.get(process);
+    return diedAt !== undefined && diedAt <= at.step;
+  }
+
+  /** The line that says just this of the lease: the one that the call wrote, else the first. */
+  #lineOf(lease: Lease, call: Call, { changed, replayed }: Change): Entry | null {
+    const record = recordOf(lease);
+    const lines = (this.#linesOf.get(lease.leaseId) ?? []).filter((entry) =>
+      entry.event!.leases.some((logged) => recordOf(logged) === record),
+    );
+    const own = changed && !replayed ? lines.find(({ moment }) => moment.step >= call.began.step) : undefined;
+    return own ?? lines[0] ?? null;
+  }
+
+  #endOf({ leaseId }: Lease): Entry | null {
+    const lines = this.#linesOf.get(leaseId) ?? [];
+    return lines.findLast((entry) => entry.event!.ended.some((gone) => gone.leaseId === leaseId)) ?? null;
+  }
+
+  /** Promise 4, at the very moment: if the power went now, it would still be there. */
+  #checkDurable(what: string, lines: readonly Entry[]): void {
+    const { forgiven } = this.chronicle;
+    const wanted = new Set(lines.map(({ line }) => line.sum).filter((sum) => !forgiven.has(sum)));
+    if (wanted.size === 0) return;
+    const { disk } = this.#world;
+    const archive = `${CONTROL}/archive`;
+    const text = (path: string) => {
+      const bytes = disk.peekDurable(path);
+      return bytes === null ? "" : unpacked(path, bytes);
+    };
+    const strike = (content: string) => {
+      for (const sum of wanted) if (content.includes(sum)) wanted.delete(sum);
+    };
+    strike(text(LOG));
+    if (wanted.size > 0) for (const name of disk.durableNames(archive)) strike(text(`${archive}/${name}`));
+    if (wanted.size > 0) this.fail(4, `${what} was acknowledged before it was on the disk`);
+  }
+
+  /** A damaged line that nothing says was durable passes for a torn tail, and its tokens are given again. */
+  #checkSetAside(): void {
+    const { chronicle } = this;
+    if (chronicle.isSpoiled) return;
+    if (chronicle.wronglySetAside) this.fail(4, "damage to what was acknowledged was taken for a torn tail");
+    this.highestToken = chronicle.last?.token ?? 0;
+  }
+
+  /** Promise 9. */
+  #checkReader(process: string, operation: string): void {
+    for (const call of this.#current.values())
+      if (call.isAlone && call.process.name === process && READS.has(call.deed.do))
+        this.fail(9, `${call.party.agentId}'s ${call.deed.do} did ${operation}`);
+  }
+
+  #secrets(): Set<string> {
+    const secrets = new Set<string>();
+    for (const path of this.#world.disk.paths()) {
+      if (!path.startsWith(`${CONTROL}/secrets/`) || path.endsWith("/")) continue;
+      const text = decode(this.#world.disk.peek(path)) ?? "";
+      for (const [, secret] of text.matchAll(/"secret":"([^"]+)"/g)) secrets.add(secret!);
+    }
+    return secrets;
+  }
+
+  #contentOf(path: string): string {
+    const bytes = this.#world.disk.peek(path);
+    return bytes === null ? "" : unpacked(path, bytes);
+  }
+}
+
+function unpacked(path: string, bytes: Uint8Array): string {
+  try {
+    return decode(path.endsWith(".gz") ? (simCompression.unpack(bytes) as Uint8Array) : bytes) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function nameOf(identity: { bootId: string; pidNamespace: string; pid: number; startTime: string }): string {
+  return `${identity.bootId} ${identity.pidNamespace} ${identity.pid} ${identity.startTime}`;
+}

@@ -1,0 +1,133 @@
+import type { Plant } from "../plants";
+
+const caughtBy = ["simulation"] as const;
+
+/** Mistakes that somebody could really make in the store, and that a few hundred stories must show. */
+export const PLANTS: readonly Plant[] = [
+  {
+    name: "acknowledged before it is synced",
+    file: "src/store/store.ts",
+    from: "if (done.length > 0) await this.#durability.ensure({ fd: log.fd, head, wrote }, background, actor);",
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "held already, said without making sure of it",
+    file: "src/coordinator/local.ts",
+    from: "await this.store.confirm(snapshot.head, this.#logActor(request.actor));",
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "another process's failed sync not looked for",
+    file: "src/store/durability.ts",
+    from: "if (failure !== null || (await suspicion.isRaised())) {",
+    to: "if (failure !== null) {",
+    caughtBy,
+  },
+  {
+    name: "applied moved before the index",
+    file: "src/store/ground.ts",
+    from: "await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));",
+    to: "await this.#moveApplied(head, stat, ground.index!); await this.#index.apply(overlay, head.sequence);",
+    caughtBy,
+  },
+  {
+    name: "the segment not looked at again under the lock",
+    file: "src/store/log-file.ts",
+    from: "if (this.#open !== null && this.#open.inode !== named.inode) await this.detach();",
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "request ids forgotten at rotation",
+    file: "src/store/segments.ts",
+    from: ".filter((r) => isRemembered(r.requestId, nowMs))",
+    to: ".filter((r) => isRemembered(r.requestId, nowMs) && false)",
+    caughtBy,
+  },
+  {
+    name: "tokens start over when the index is rebuilt",
+    file: "src/store/ground.ts",
+    from: "return groundOf(fd, replay.head, new Overlay(), census);",
+    to: "return groundOf(fd, { ...replay.head, nextToken: 1 as never }, new Overlay(), census);",
+    caughtBy,
+  },
+  {
+    name: "what is inside a wanted directory not seen",
+    file: "src/kernel/conflicts.ts",
+    from: "if (this.#hasDirectories) {",
+    to: "if (this.#hasDirectories && path === '') {",
+    caughtBy,
+  },
+  {
+    name: "lapsed leases left standing beside a grant",
+    file: "src/kernel/acquire.ts",
+    from: "of [...forced, ...around.lapsed]) {",
+    to: "of [...forced]) {",
+    caughtBy,
+  },
+  {
+    name: "a torn tail not set aside",
+    file: "src/store/ground.ts",
+    from: "await this.#setAside(log, replay);",
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "a short append not cut back",
+    file: "src/store/log-file.ts",
+    from: "await this.#files.truncate(fd, size);",
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "the census not compared with what is on a key",
+    file: "src/store/index-tree.ts",
+    from: "if (found.length !== expected) throw new DamagedIndex(directory);",
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "the census not compared with what is in a directory",
+    file: "src/store/index-tree.ts",
+    from: 'if (found < expected) throw new DamagedIndex(this.#names.path("file", path));',
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "a reader does not look whether the index moved",
+    file: "src/store/reader.ts",
+    from: 'if (after === null || after === "none" || !isSameIndex(after, applied)) return null;',
+    to: "",
+    caughtBy,
+  },
+  {
+    name: "leases last five seconds longer than they should",
+    file: "src/kernel/validity.ts",
+    from: 'if (timeLeftMs(lease, now) <= 0) return "expired";',
+    to: 'if (timeLeftMs(lease, now) <= -5000) return "expired";',
+    caughtBy,
+  },
+  {
+    name: "any secret proves any lease",
+    file: "src/kernel/proof.ts",
+    from: "return lease.secretHash !== null && caller.proofs.includes(lease.secretHash);",
+    to: "return lease.secretHash !== null;",
+    caughtBy,
+  },
+  {
+    name: "a stopped waiter keeps its place for ever",
+    file: "src/kernel/tickets.ts",
+    from: "return ticket.freeSince !== null && remainingMs(ticket.freeSince, now) <= -TURN_MS;",
+    to: "return false;",
+    caughtBy: [],
+  },
+  {
+    name: "recover goes on with the next token",
+    file: "src/store/recover.ts",
+    from: "nextToken: (highest + TOKEN_LEAP) as FencingToken,",
+    to: "nextToken: replay.leases.size as FencingToken,",
+    caughtBy,
+  },
+];

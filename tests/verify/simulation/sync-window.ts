@@ -1,0 +1,42 @@
+import type { Happening } from "../../../src/platform/sim";
+import { layoutOf } from "../../../src/store/layout";
+import { CONTROL } from "../../store/stage";
+
+const { log, syncFailed } = layoutOf(CONTROL);
+const SYNCS: ReadonlySet<string> = new Set(["datasync", "datasyncInBackground", "sync"]);
+
+/**
+ * ADR 0009: between the kernel's error to one process and the note that this process leaves for the others, somebody
+ * else may take its own successful sync for good. What is acknowledged in that window is weakened to "detected". Open
+ * for as long as somebody has heard of a failed sync of the log and has not said so.
+ */
+export class SyncWindow {
+  /** Who has heard, and not told. */
+  readonly #silent = new Set<string>();
+  /** Who has synced meanwhile, and may not have heard in time. */
+  readonly #trusting = new Set<string>();
+  /** What is found damaged later may be due to that. */
+  wasUsed = false;
+
+  onOperation({ process, kind, path, error }: Happening): void {
+    if (path === log && SYNCS.has(kind)) {
+      this.#trusting.delete(process);
+      if (error === "EIO") this.#silent.add(process);
+      else if (this.#silent.size > 0) {
+        this.#trusting.add(process);
+        this.wasUsed = true;
+      }
+    } else if (path === syncFailed && kind === "openForWriting" && error === null)
+      this.#silent.delete(process);
+    // Another file has the log's name, and it was synced before it got it.
+    else if (path === log && kind === "rename" && error === null) {
+      this.#silent.clear();
+      this.#trusting.clear();
+    }
+  }
+
+  /** Whether what this process was just told may rest on such a sync. */
+  excuses(process: string): boolean {
+    return this.#trusting.has(process);
+  }
+}
