@@ -9,6 +9,8 @@ interface Listed {
 export const COMMANDS: Readonly<Record<string, Listed>> = {
   init: { summary: "prepare this repository", load: () => import("./commands/init") },
   status: { summary: "who holds what, and what needs a person", load: () => import("./commands/status") },
+  events: { summary: "what happened, and what happens", load: () => import("./commands/events") },
+  stats: { summary: "who holds how long, and where it jams", load: () => import("./commands/stats") },
   "claim acquire": { summary: "claim an issue", load: () => import("./commands/claim-acquire") },
   "claim renew": { summary: "extend a claim", load: () => import("./commands/claim-renew") },
   "claim heartbeat": { summary: "show that work goes on", load: () => import("./commands/claim-heartbeat") },

@@ -35,7 +35,8 @@ export const command: Command = {
   },
 };
 
-function isBelow(key: LeaseStatus["lease"]["key"], prefix: RepoPath | null): boolean {
+/** Whether a lease on the key reaches into the prefix: on it, in it, or on a directory around it. */
+export function isBelow(key: LeaseStatus["lease"]["key"], prefix: RepoPath | null): boolean {
   if (prefix === null) return true;
   if (!isPathKey(key)) return false;
   const path = pathOf(key);
