@@ -63,7 +63,7 @@ export async function acquire(
 }
 
 /** All that can be wrong with the words alone, before anything is written. */
-async function readOptions(parsed: Parsed, workspace: Workspace, wish: Wish) {
+export async function readOptions(parsed: Parsed, workspace: Workspace, wish: Pick<Wish, "ttlSecs">) {
   const ttlSecs = parsed.whole("ttl") ?? wish.ttlSecs ?? (await workspace.defaultTtlSecs());
   const reason = parsed.text("reason") ?? null;
   const note = parsed.text("note") ?? null;

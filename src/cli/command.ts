@@ -2,7 +2,18 @@ import type { Workspace } from "../coordinator/workspace";
 import type { Terminal } from "./terminal";
 
 /** Kinds of things that a shell can complete. */
-export type Completes = "issue" | "key" | "lease" | "agent" | "path" | "directory" | "setting" | "worktree";
+export type Completes =
+  | "agent"
+  | "directory"
+  | "issue"
+  | "key"
+  | "lease"
+  | "path"
+  | "ref"
+  | "resource"
+  | "setting"
+  | "setting-value"
+  | "worktree";
 
 /** One option of a command. Without `value` it is a switch. */
 export interface Flag {
@@ -77,6 +88,7 @@ export const COMMON_FLAGS: Readonly<Record<string, Flag>> = {
   json: { meaning: "print one JSON document" },
   "agent-id": {
     value: "<type:name>",
+    completes: "agent",
     meaning: "who is asking (else COTENANT_AGENT_ID, harness, agent.toml)",
   },
   session: {

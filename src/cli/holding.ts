@@ -19,6 +19,7 @@ export const HOLDER_FLAGS: Readonly<Record<string, Flag>> = {
   ...CHANGE_FLAGS,
   "secret-file": {
     value: "<file>",
+    completes: "path",
     meaning: "prove the lease with the secret in this file (also COTENANT_SECRET)",
   },
   token: { value: "<file>", meaning: "old name of --secret-file", insteadUse: "secret-file" },

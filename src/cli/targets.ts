@@ -9,9 +9,9 @@ import type { Flag, Parsed } from "./command";
 
 /** How things to lock are named on the command line. */
 export const TARGET_FLAGS: Readonly<Record<string, Flag>> = {
-  dir: { value: "<path>", many: true, meaning: "a directory and everything in it" },
-  resource: { value: "<name>", many: true, meaning: "a named resource" },
-  ref: { value: "<refs/…>", many: true, meaning: "a Git ref, by its full name" },
+  dir: { value: "<path>", many: true, completes: "directory", meaning: "a directory and everything in it" },
+  resource: { value: "<name>", many: true, completes: "resource", meaning: "a named resource" },
+  ref: { value: "<refs/…>", many: true, completes: "ref", meaning: "a Git ref, by its full name" },
   "all-dirs": { meaning: "every path given is a directory (a bare --dir means this)" },
   "all-resources": { meaning: "every word given is a resource (a bare --resource means this)" },
   "all-refs": { meaning: "every word given is a ref (a bare --ref means this)" },

@@ -19,6 +19,7 @@ export const command: Command = {
   flags: { changed: { meaning: "only what is not the default" } },
   examples: ["cotenant config show", "cotenant config show coordination --changed"],
   words: { min: 0, max: 1 },
+  completes: ["setting"],
   async run(context, parsed) {
     const { config, problems } = await survey();
     const rows = selected(parsed.words[0])

@@ -16,7 +16,11 @@ export const command: Command = {
   about:
     "Prepares this repository: makes .cotenant/ with a commented config.toml, .gitignore and .gitattributes, and\nthe control plane below the Git directory. Doing it again changes nothing.",
   flags: {
-    enforce: { value: "<mode>", meaning: "how strictly issue writes need a lease: off, warn or strict" },
+    enforce: {
+      value: "<mode>",
+      choices: MODES,
+      meaning: "how strictly issue writes need a lease: off, warn or strict",
+    },
   },
   examples: ["cotenant init", "cotenant init --enforce warn"],
   words: { min: 0, max: 0 },

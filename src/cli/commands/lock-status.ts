@@ -9,7 +9,7 @@ export const command: Command = {
   usage: "lock status [--path <prefix>] [--all]",
   about: "Shows who holds which files, directories, resources and refs, who waits, and what looks abandoned.",
   flags: {
-    path: { value: "<prefix>", meaning: "only this file or directory, and what is in it" },
+    path: { value: "<prefix>", completes: "path", meaning: "only this file or directory, and what is in it" },
     all: { meaning: "also those that have lapsed and that nobody has taken since" },
   },
   examples: ["cotenant lock status", "cotenant lock status --path src/api --json"],
