@@ -80,7 +80,11 @@ function waitSecs(parsed: Parsed): number {
       hint: "add --wait",
     });
   }
-  if (secs > MAX_WAIT_SECS) throw new CotenantError("E_LIMIT", `nobody waits longer than ${MAX_WAIT_SECS} s`);
+  if (secs > MAX_WAIT_SECS) {
+    throw new CotenantError("E_LIMIT", `--timeout ${secs} is over the limit of ${MAX_WAIT_SECS} s`, {
+      hint: "wait for less, and ask again when that is over",
+    });
+  }
   return secs;
 }
 

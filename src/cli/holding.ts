@@ -1,8 +1,9 @@
 import type { Proof } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, errorFrom, fileFailure, orThrow } from "../errors/cotenant-error";
-import { parseUlid, type Ulid } from "../kernel/ids";
+import { parseUlid, printable, type Ulid } from "../kernel/ids";
 import { checkText, isGiven } from "../kernel/policy";
+import { isRefusal } from "../kernel/refusal";
 import { needsReason } from "../kernel/words";
 import type { Flag, Parsed } from "./command";
 
@@ -27,7 +28,12 @@ export const HOLDER_FLAGS: Readonly<Record<string, Flag>> = {
 
 export function requestId(parsed: Parsed): Ulid | null {
   const text = parsed.text("request-id");
-  return text === undefined ? null : orThrow(parseUlid(text));
+  if (text === undefined) return null;
+  const id = parseUlid(text);
+  if (!isRefusal(id)) return id;
+  throw new CotenantError("E_USAGE", `--request-id takes a ULID, not "${printable(text)}"`, {
+    hint: "make a new one for each operation: 26 letters and digits that begin with the time",
+  });
 }
 
 /** The reason of an operation that needs one, before anything is written. */

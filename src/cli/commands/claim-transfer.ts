@@ -26,7 +26,9 @@ export const command: Command = {
   async run(context, parsed) {
     const toAgent = parsed.text("to-agent");
     if (toAgent === undefined)
-      throw new CotenantError("E_USAGE", "--to-agent is missing: who takes it over?");
+      throw new CotenantError("E_USAGE", "a transfer needs somebody to take it over", {
+        hint: "add --to-agent <type:name>",
+      });
     const workspace = await context.workspace();
     const { platform, git } = workspace.surroundings;
     const agent = orThrow(parseAgentId(toAgent));

@@ -41,7 +41,7 @@ export const command: Command = {
       ),
       ...config.untrusted.map(
         ({ key, place, line }) =>
-          `${place}:${line ?? "?"} loosens ${key}: not honoured; see 'cotenant trust'`,
+          `${line === null ? place : `${place}:${line}`} loosens ${key}: not honoured; see 'cotenant trust'`,
       ),
     ].map((text) => paint(terminal, "yellow", text));
     return {

@@ -27,7 +27,7 @@ export const command: Command = {
   async run(context, parsed) {
     const enforce = parsed.text("enforce");
     if (enforce !== undefined && !MODES.includes(enforce)) {
-      throw new CotenantError("E_USAGE", `"${printable(enforce)}" is not a mode`, {
+      throw new CotenantError("E_USAGE", `--enforce cannot be "${printable(enforce)}"`, {
         hint: `use one of ${MODES.join(", ")}`,
       });
     }

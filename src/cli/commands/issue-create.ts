@@ -87,20 +87,24 @@ function titleOf(text: string | undefined): string {
     );
   if (/[\p{Cc}\u2028\u2029]/u.test(title))
     throw new CotenantError("E_USAGE", "the title contains control characters", {
-      hint: "put longer text into --description",
+      hint: "leave them out; line breaks belong in --description",
     });
   return title;
 }
 
 function descriptionOf(text: string): string {
   if (text.length > MAX_DESCRIPTION)
-    throw new CotenantError("E_LIMIT", `the description is longer than ${MAX_DESCRIPTION} characters`);
+    throw new CotenantError(
+      "E_LIMIT",
+      `the description has ${text.length} characters; the limit is ${MAX_DESCRIPTION}`,
+      { hint: "put the rest into a file beside the code, and name it here" },
+    );
   return text;
 }
 
 function priorityOf(text: string): Priority {
   if ((PRIORITIES as readonly string[]).includes(text)) return text as Priority;
-  throw new CotenantError("E_USAGE", `"${printable(text)}" is not a priority`, {
+  throw new CotenantError("E_USAGE", `--priority cannot be "${printable(text)}"`, {
     hint: `use one of ${PRIORITIES.join(", ")}`,
   });
 }

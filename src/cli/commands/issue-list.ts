@@ -17,7 +17,7 @@ export const command: Command = {
     // As the seeds spell it, too.
     const wanted = parsed.text("state")?.replaceAll("-", "_");
     if (wanted !== undefined && !ISSUE_STATES.includes(wanted as IssueState)) {
-      throw new CotenantError("E_USAGE", `"${printable(wanted)}" is not a state`, {
+      throw new CotenantError("E_USAGE", `--state cannot be "${printable(wanted)}"`, {
         hint: `use one of ${ISSUE_STATES.join(", ")}`,
       });
     }
