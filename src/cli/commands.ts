@@ -88,7 +88,7 @@ export const GROUPS: readonly string[] = [
 
 /** The name that another name of a command stands for. */
 export function canonicalName(name: string): string {
-  return ALIASES[name] ?? name;
+  return Object.hasOwn(ALIASES, name) ? ALIASES[name]! : name;
 }
 
 /** The command that the first words name, and what is left for it. Common flags may come before it. */
