@@ -92,6 +92,7 @@ function below(prefix: RepoPath): Test {
 
 /** A key as it is written, or a path, which may be a file's or a directory's. */
 async function keysNamed(workspace: Workspace, text: string): Promise<LeaseKey[]> {
+  if (text.startsWith("issue:")) return [await issueNamed(workspace, text.slice("issue:".length))];
   if (KEY_KINDS.some((kind) => text.startsWith(`${kind}:`))) return [orThrow(parseKey(text))];
   const { path } = await workspace.path(text);
   return [`file:${path}`, `dir:${path}`].map((key) => orThrow(parseKey(key)));
@@ -102,6 +103,11 @@ async function issueNamed(workspace: Workspace, text: string): Promise<LeaseKey>
   const whole = parseUlid(text);
   if (!isRefusal(whole)) return orThrow(parseKey(`issue:${whole}`));
   return (await issueToClaim(workspace, text)).key;
+}
+
+/** An audit that leaves something out says so. */
+export function noteUnreadable(workspace: Workspace): (path: string) => void {
+  return (path) => workspace.warnings.push(`${path} has lines that cannot be read; they are left out`);
 }
 
 type Wire = Readonly<Record<string, unknown>>;

@@ -141,6 +141,8 @@ export interface HistoryFilter {
   readonly where?: (event: LoggedEvent) => boolean;
   /** Only the last so many of those that match. */
   readonly newest?: number;
+  /** Told of each file of the log in which there is something that cannot be read, and is left out. */
+  readonly onUnreadable?: (path: string) => void;
   /**
    * For whoever adds up: also what comes before `from` in the oldest segment that is read, and every segment's
    * `log.checkpoint`, so that it is known what was held by then.

@@ -43,7 +43,10 @@ async function* linesAfter(platform: Platform, layout: Layout, filter: HistoryFi
     return isWanted(line, filter);
   };
   yield* inSegments(platform, layout, beginning, async function* (segments) {
-    for (const segment of segments) for await (const batch of segment.batches()) yield batch.filter(isFresh);
+    for (const segment of segments) {
+      for await (const batch of segment.batches()) yield batch.filter(isFresh);
+      report(segment, filter);
+    }
   });
 }
 
@@ -70,12 +73,18 @@ async function* newestLines(platform: Platform, layout: Layout, filter: HistoryF
             here.push(line);
         if (here.length > 2 * most + 1_000) here.splice(0, here.length - most);
       }
+      report(segment, filter);
       lowest = first;
       found = [...here, ...found];
       if (found.length >= most) break;
     }
     yield most === 0 ? [] : found.slice(-most);
   });
+}
+
+/** A segment that `recover` replaced is known to be damaged; of any other somebody should hear. */
+function report({ path, isDamaged }: Segment, { onUnreadable }: HistoryFilter): void {
+  if (isDamaged && !path.includes(".damaged-")) onUnreadable?.(path);
 }
 
 /** A generator over segments that stay open until it ends. */

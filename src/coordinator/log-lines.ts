@@ -59,11 +59,17 @@ export class Segment {
   readonly #platform: Platform;
   readonly #path: string;
   readonly #fd: Descriptor | null;
+  /** Whether there was something in it that is no whole line. What a writer is at work on does not count. */
+  isDamaged = false;
 
   constructor(platform: Platform, path: string, fd: Descriptor | null) {
     this.#platform = platform;
     this.#path = path;
     this.#fd = fd;
+  }
+
+  get path(): string {
+    return this.#path;
   }
 
   /** Its first whole line. */
@@ -89,6 +95,7 @@ export class Segment {
     for (const lineText of text.split("\n")) {
       const line = lineText === "" ? null : decodeLine(this.#platform.digest, lineText);
       if (line !== null) lines.push(line);
+      else if (lineText !== "") this.isDamaged = true;
     }
     return lines;
   }
@@ -123,6 +130,7 @@ export class Segment {
     try {
       bytes = await compression.unpack(packed);
     } catch {
+      this.isDamaged = true;
       return;
     }
     for (let at = 0; at < bytes.length; at += CHUNK) yield bytes.subarray(at, at + CHUNK);

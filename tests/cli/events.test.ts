@@ -68,6 +68,7 @@ describe("events", () => {
     expect(await sequences("--type", "claim.rel")).toEqual([6]);
     expect(await sequences("--type", "acquired", "--agent", "agent:b")).toEqual([3, 5]);
     expect(await sequences("--issue", issue)).toEqual([5]);
+    expect(await sequences("--key", `issue:${issue.slice(10, 15).toLowerCase()}`)).toEqual([5]);
     expect(await sequences("--path", "docs")).toEqual([3, 6]);
     expect(await sequences("--since", "5")).toEqual([5, 6]);
     expect(await sequences("--since", "1h")).toEqual([2, 3, 4, 5, 6]);
@@ -93,6 +94,26 @@ describe("events", () => {
     expect(await sequences("--limit", "1", "--key", "file:a")).toEqual(numbers.slice(0, 1));
     expect(pictureOf(repo.root)).toEqual(before);
     expect(fs.readdirSync(`${repo.control}/archive`).length).toBe(3);
+  });
+
+  it("say what cannot be read, and show the rest", async () => {
+    await repo.run("agent:a", "lock", "acquire", "a");
+    await repo.run("agent:a", "gc", "--compact");
+    await repo.run("agent:a", "lock", "acquire", "b");
+    const archived = `${repo.control}/archive/claims-000001.jsonl.gz`;
+    fs.writeFileSync(archived, "no segment");
+    for (const args of [["events"], ["events", "--limit", "5"], ["stats"]]) {
+      const { status, stdout, stderr } = await repo.run("agent:a", ...args);
+      expect(status).toBe(0);
+      expect(stdout).toContain("file:b");
+      expect(stderr).toBe(
+        `cotenant: warning: ${archived} has lines that cannot be read; they are left out\n`,
+      );
+    }
+    // Half a line at the end is a writer at work.
+    fs.rmSync(archived);
+    fs.appendFileSync(repo.logFile, '{"schema_ver');
+    expect(await repo.run("agent:a", "events")).toMatchObject({ status: 0, stderr: "" });
   });
 
   it("say how long a grant had waited", async () => {

@@ -1,6 +1,6 @@
 import type { LoggedEvent } from "../../coordinator/contract";
 import type { Command, Context, Output } from "../command";
-import { type EventFilter, FILTER_FLAGS, readEventFilter } from "../event-filter";
+import { type EventFilter, FILTER_FLAGS, noteUnreadable, readEventFilter } from "../event-filter";
 import { eventJson, eventLine } from "../event-text";
 import { usage } from "../parse";
 import { Ending, LinePrinter } from "../streaming";
@@ -44,7 +44,8 @@ async function stream(
   newest: number | undefined,
   follows: boolean,
 ): Promise<Output> {
-  const { coordinator } = await context.workspace();
+  const workspace = await context.workspace();
+  const { coordinator } = workspace;
   const printer = new LinePrinter(context.terminal);
   const ending = new Ending();
   const show = (event: LoggedEvent) =>
@@ -57,6 +58,7 @@ async function stream(
   const { from } = filter;
   const wanted = {
     where,
+    onUnreadable: noteUnreadable(workspace),
     ...(from === undefined ? {} : { from }),
     ...(newest === undefined ? {} : { newest }),
   };

@@ -1,7 +1,7 @@
 import { Statistics } from "../../coordinator/statistics";
 import { pensFor } from "../charts";
 import type { Command, Context } from "../command";
-import { isFrom, SINCE_FLAG } from "../event-filter";
+import { isFrom, noteUnreadable, SINCE_FLAG } from "../event-filter";
 import { usage } from "../parse";
 import { parseSince } from "../since";
 import { statsJson, statsText } from "../stats-report";
@@ -25,16 +25,16 @@ export const command: Command = {
     const top = parsed.whole("top") ?? DEFAULT_TOP;
     if (top < 1 || top > MOST_TOP)
       throw usage(`--top is from 1 to ${MOST_TOP}, not ${top}`, "cotenant stats --help");
-    const { coordinator, surroundings } = await context.workspace();
+    const workspace = await context.workspace();
+    const { coordinator, surroundings } = workspace;
     const since = parsed.text("since");
     const from = since === undefined ? undefined : parseSince(since, surroundings.platform.clock.wallMs());
     const stats = new Statistics();
     const progress = new Progress(context);
     const isCounted = from === undefined ? () => true : isFrom(from);
-    for await (const event of coordinator.history({
-      ground: true,
-      ...(from === undefined ? {} : { from }),
-    })) {
+    const onUnreadable = noteUnreadable(workspace);
+    const wanted = { ground: true, onUnreadable, ...(from === undefined ? {} : { from }) };
+    for await (const event of coordinator.history(wanted)) {
       if (isCounted(event)) stats.take(event);
       else stats.prepare(event);
       progress.step();
