@@ -63,7 +63,7 @@ export async function acquire(
 }
 
 /** All that can be wrong with the words alone, before anything is written. */
-async function readOptions(parsed: Parsed, workspace: Workspace, wish: Wish) {
+export async function readOptions(parsed: Parsed, workspace: Workspace, wish: Pick<Wish, "ttlSecs" | "keys">) {
   const ttlSecs = parsed.whole("ttl") ?? wish.ttlSecs ?? (await workspace.defaultTtlSecs());
   const reason = parsed.text("reason") ?? null;
   const note = parsed.text("note") ?? null;
@@ -83,7 +83,11 @@ function waitSecs(parsed: Parsed): number {
       hint: "add --wait",
     });
   }
-  if (secs > MAX_WAIT_SECS) throw new CotenantError("E_LIMIT", `nobody waits longer than ${MAX_WAIT_SECS} s`);
+  if (secs > MAX_WAIT_SECS) {
+    throw new CotenantError("E_LIMIT", `--timeout ${secs} is over the limit of ${MAX_WAIT_SECS} s`, {
+      hint: "wait for less, and ask again when that is over",
+    });
+  }
   return secs;
 }
 

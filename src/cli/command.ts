@@ -1,12 +1,30 @@
 import type { Surroundings, Workspace } from "../coordinator/workspace";
 import type { Terminal } from "./terminal";
 
+/** Kinds of things that a shell can complete. */
+export type Completes =
+  | "agent"
+  | "directory"
+  | "issue"
+  | "key"
+  | "lease"
+  | "path"
+  | "ref"
+  | "resource"
+  | "setting"
+  | "setting-value"
+  | "worktree";
+
 /** One option of a command. Without `value` it is a switch. */
 export interface Flag {
   readonly meaning: string;
   /** What to write for its value in help texts, for example `<secs>`. */
   readonly value?: string;
   readonly many?: boolean;
+  /** All values that it takes. */
+  readonly choices?: readonly string[];
+  /** What its value names, for completion in a shell. */
+  readonly completes?: Completes;
   /** For an old name: what to use instead. */
   readonly insteadUse?: string;
 }
@@ -27,6 +45,8 @@ export interface Output {
   readonly text: string;
   /** For commands that end in something other than success or an error, such as `demo`. */
   readonly exit?: number;
+  /** It has been printed already, as it came. */
+  readonly isStreamed?: boolean;
 }
 
 export interface Context {
@@ -54,6 +74,8 @@ export interface Command {
   readonly examples: readonly string[];
   /** How many words may follow. */
   readonly words: { readonly min: number; readonly max: number };
+  /** What those words name, for completion in a shell: kinds of things, or the words themselves. */
+  readonly completes?: readonly (Completes | { readonly choices: readonly string[] })[];
   /** Whether own leases that are about to run out are worth a remark afterwards. */
   readonly remindsOfExpiry?: boolean;
   /** Works also where the configuration is broken. */
@@ -68,6 +90,7 @@ export const COMMON_FLAGS: Readonly<Record<string, Flag>> = {
   json: { meaning: "print one JSON document" },
   "agent-id": {
     value: "<type:name>",
+    completes: "agent",
     meaning: "who is asking (else COTENANT_AGENT_ID, harness, agent.toml)",
   },
   session: {

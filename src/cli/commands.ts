@@ -2,6 +2,8 @@ import { COMMON_FLAGS, type Command } from "./command";
 
 interface Listed {
   readonly summary: string;
+  /** For programs of ours only: no help mentions it. */
+  readonly isHidden?: boolean;
   readonly load: () => Promise<{ readonly command: Command }>;
 }
 
@@ -10,7 +12,13 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   init: { summary: "prepare this repository", load: () => import("./commands/init") },
   deinit: { summary: "undo what init and leases left behind", load: () => import("./commands/deinit") },
   status: { summary: "who holds what, and what needs a person", load: () => import("./commands/status") },
+  events: { summary: "what happened, and what happens", load: () => import("./commands/events") },
+  stats: { summary: "who holds how long, and where it jams", load: () => import("./commands/stats") },
   "claim acquire": { summary: "claim an issue", load: () => import("./commands/claim-acquire") },
+  "claim create": {
+    summary: "write an issue down and claim it",
+    load: () => import("./commands/claim-create"),
+  },
   "claim renew": { summary: "extend a claim", load: () => import("./commands/claim-renew") },
   "claim heartbeat": { summary: "show that work goes on", load: () => import("./commands/claim-heartbeat") },
   "claim release": { summary: "give a claim back", load: () => import("./commands/claim-release") },
@@ -68,6 +76,8 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },
   gc: { summary: "clear away what has lapsed", load: () => import("./commands/gc") },
   demo: { summary: "eight agents in a scratch repository", load: () => import("./commands/demo") },
+  completion: { summary: "completion for your shell", load: () => import("./commands/completion") },
+  complete: { summary: "what could come next", isHidden: true, load: () => import("./commands/complete") },
   version: { summary: "versions of cotenant, Node and Git", load: () => import("./commands/version") },
 };
 
@@ -77,6 +87,9 @@ const ALIASES: Readonly<Record<string, string>> = {
   "lock list": "lock status",
 };
 
+/** Names as people see them listed. */
+export const LISTED: readonly string[] = Object.keys(COMMANDS).filter((name) => !COMMANDS[name]!.isHidden);
+
 export const GROUPS: readonly string[] = [
   ...new Set(
     Object.keys(COMMANDS)
@@ -84,6 +97,11 @@ export const GROUPS: readonly string[] = [
       .map((c) => c.split(" ")[0]!),
   ),
 ];
+
+/** The name that another name of a command stands for. */
+export function canonicalName(name: string): string {
+  return Object.hasOwn(ALIASES, name) ? ALIASES[name]! : name;
+}
 
 /** The command that the first words name, and what is left for it. Common flags may come before it. */
 export function findCommand(args: readonly string[]): { name: string; rest: string[] } | null {
@@ -105,7 +123,7 @@ function leadingFlags(args: readonly string[]): string[] {
 function named(words: readonly string[]): { name: string; rest: string[] } | null {
   const [first = "", second = ""] = words;
   const two = `${first} ${second}`;
-  const name = ALIASES[two] ?? two;
+  const name = canonicalName(two);
   if (Object.hasOwn(COMMANDS, name)) return { name, rest: words.slice(2) };
   if (Object.hasOwn(COMMANDS, first)) return { name: first, rest: words.slice(1) };
   if (first === "validate") return validated(words.slice(1));

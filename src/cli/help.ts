@@ -1,7 +1,7 @@
 import { nearest } from "../config/nearest";
 import { printable } from "../kernel/ids";
 import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./command";
-import { COMMANDS, GROUPS } from "./commands";
+import { COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
 import { usage } from "./parse";
 
 /** `cotenant`, `cotenant help [command]`, `cotenant claim`, and whatever is not a command. */
@@ -12,7 +12,7 @@ export async function answerWithoutCommand(args: readonly string[], tell: Tell):
     tell(`cotenant ${version()}\n`, { cotenant: version() });
     return 0;
   }
-  const wanted = [first, second].filter((word) => word !== undefined).join(" ");
+  const wanted = canonicalName([first, second].filter((word) => word !== undefined).join(" "));
   if (wanted === "") {
     tell(overview());
     return 0;
@@ -28,7 +28,7 @@ export async function answerWithoutCommand(args: readonly string[], tell: Tell):
     tell(groupHelp(first));
     return asksForHelp ? 0 : 64;
   }
-  const near = nearest(wanted, Object.keys(COMMANDS));
+  const near = nearest(wanted, LISTED);
   throw usage(
     `there is no command "${printable(wanted)}"${near === null ? "" : `; did you mean "${near}"?`}`,
     "cotenant help",
@@ -36,7 +36,7 @@ export async function answerWithoutCommand(args: readonly string[], tell: Tell):
 }
 
 function overview(): string {
-  const loose = Object.keys(COMMANDS).filter((name) => !name.includes(" "));
+  const loose = LISTED.filter((name) => !name.includes(" "));
   const rows = [
     ...loose.map((name) => [name, COMMANDS[name]!.summary] as const),
     ...GROUPS.map((group) => [group, verbsOf(group).join(" ")] as const),
@@ -65,10 +65,8 @@ function groupHelp(group: string): string {
   ].join("\n");
 }
 
-function verbsOf(group: string): string[] {
-  return Object.keys(COMMANDS)
-    .filter((name) => name.startsWith(`${group} `))
-    .map((name) => name.slice(group.length + 1));
+export function verbsOf(group: string): string[] {
+  return LISTED.filter((name) => name.startsWith(`${group} `)).map((name) => name.slice(group.length + 1));
 }
 
 export function commandHelp(command: Command): string {

@@ -2,8 +2,9 @@ import { checkRequestId } from "../coordinator/local";
 import type { Proof } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, errorFrom, fileFailure, orThrow } from "../errors/cotenant-error";
-import { parseUlid, type Ulid } from "../kernel/ids";
+import { parseUlid, printable, type Ulid } from "../kernel/ids";
 import { checkText, isGiven } from "../kernel/policy";
+import { isRefusal } from "../kernel/refusal";
 import { needsReason } from "../kernel/words";
 import type { Flag, Parsed } from "./command";
 
@@ -20,6 +21,7 @@ export const HOLDER_FLAGS: Readonly<Record<string, Flag>> = {
   ...CHANGE_FLAGS,
   "secret-file": {
     value: "<file>",
+    completes: "path",
     meaning: "prove the lease with the secret in this file (also COTENANT_SECRET)",
   },
   token: { value: "<file>", meaning: "old name of --secret-file", insteadUse: "secret-file" },
@@ -29,7 +31,12 @@ export const HOLDER_FLAGS: Readonly<Record<string, Flag>> = {
 export function requestId(workspace: Workspace, parsed: Parsed): Ulid | null {
   const text = parsed.text("request-id");
   if (text === undefined) return null;
-  const id = orThrow(parseUlid(text));
+  const id = parseUlid(text);
+  if (isRefusal(id)) {
+    throw new CotenantError("E_USAGE", `--request-id takes a ULID, not "${printable(text)}"`, {
+      hint: "make a new one for each operation: 26 letters and digits that begin with the time",
+    });
+  }
   checkRequestId(id, workspace.surroundings.platform.clock.wallMs());
   return id;
 }

@@ -72,6 +72,7 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
 function print(output: Output, warnings: readonly string[], context: Context): void {
   const { terminal } = context;
   for (const warning of warnings) terminal.err(`cotenant: warning: ${warning}\n`);
+  if (output.isStreamed === true) return;
   if (context.json) {
     const document = { ok: true, data: output.data, ...(warnings.length === 0 ? {} : { warnings }) };
     terminal.out(`${JSON.stringify(document)}\n`);

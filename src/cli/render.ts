@@ -9,18 +9,8 @@ export function leaseJson(
   lease: Lease,
   status?: Pick<LeaseStatus, "standing" | "stale" | "remainingMs">,
 ): Record<string, unknown> {
-  const fields = Object.entries(leaseToWire(lease)).filter(
-    ([name]) => !name.endsWith("_clock") && name !== "secret_hash",
-  );
   return {
-    ...Object.fromEntries(fields),
-    ...(lease.key.startsWith("issue:") ? { issue_id: lease.key.slice("issue:".length) } : {}),
-    stole_from: lease.stoleFrom.map(({ leaseId, agentId, why }) => ({
-      lease_id: leaseId,
-      agent_id: agentId,
-      why,
-    })),
-    indefinite: lease.bind === "ttl" && lease.expiresAt === null,
+    ...publicLease(leaseToWire(lease)),
     ...(status === undefined
       ? {}
       : {
@@ -29,6 +19,18 @@ export function leaseJson(
           remaining_secs:
             status.remainingMs === null ? null : Math.max(0, Math.round(status.remainingMs / 1000)),
         }),
+  };
+}
+
+/** The same of a lease as it stands in the log. */
+export function publicLease(wire: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { key, bind, expires_at: expiresAt, stole_from: stoleFrom = [] } = wire;
+  const fields = Object.entries(wire).filter(([name]) => !name.endsWith("_clock") && name !== "secret_hash");
+  return {
+    ...Object.fromEntries(fields),
+    ...(typeof key === "string" && key.startsWith("issue:") ? { issue_id: key.slice("issue:".length) } : {}),
+    stole_from: stoleFrom,
+    indefinite: bind === "ttl" && expiresAt === null,
   };
 }
 

@@ -9,9 +9,9 @@ import type { Flag, Parsed } from "./command";
 
 /** How things to lock are named on the command line. */
 export const TARGET_FLAGS: Readonly<Record<string, Flag>> = {
-  dir: { value: "<path>", many: true, meaning: "a directory and everything in it" },
-  resource: { value: "<name>", many: true, meaning: "a named resource" },
-  ref: { value: "<refs/…>", many: true, meaning: "a Git ref, by its full name" },
+  dir: { value: "<path>", many: true, completes: "directory", meaning: "a directory and everything in it" },
+  resource: { value: "<name>", many: true, completes: "resource", meaning: "a named resource" },
+  ref: { value: "<refs/…>", many: true, completes: "ref", meaning: "a Git ref, by its full name" },
   "all-dirs": { meaning: "every path given is a directory (a bare --dir means this)" },
   "all-resources": { meaning: "every word given is a resource (a bare --resource means this)" },
   "all-refs": { meaning: "every word given is a ref (a bare --ref means this)" },
@@ -43,7 +43,9 @@ export async function targetKeys(
   for (const name of parsed.texts("resource")) keys.push(orThrow(resourceKey(name)));
   for (const name of parsed.texts("ref")) keys.push(orThrow(refKey(name)));
   if (keys.length === 0) {
-    throw new CotenantError("E_USAGE", "name at least one file, --dir, --resource or --ref");
+    throw new CotenantError("E_USAGE", "nothing was named to lock", {
+      hint: "name at least one file, --dir <path>, --resource <name> or --ref <refs/…>",
+    });
   }
   return keys.map((key) => ({ key, reach: "repository" as const }));
 }
@@ -80,7 +82,9 @@ export async function leaseRefs(workspace: Workspace, parsed: Parsed): Promise<L
   for (const name of parsed.texts("resource")) refs.push(byKey(orThrow(resourceKey(name))));
   for (const name of parsed.texts("ref")) refs.push(byKey(orThrow(refKey(name))));
   if (refs.length === 0)
-    throw new CotenantError("E_USAGE", "name at least one lease, by its id or by what it is on");
+    throw new CotenantError("E_USAGE", "no lease was named", {
+      hint: "name at least one by its id or by what it is on; 'cotenant lock status' shows them",
+    });
   return refs;
 }
 

@@ -5,7 +5,8 @@ export interface Terminal {
   readonly isTerminal: boolean;
   readonly color: boolean;
   readonly columns: number;
-  out(text: string): void;
+  /** False when nobody reads it any more. */
+  out(text: string): boolean;
   err(text: string): void;
 }
 
@@ -36,7 +37,7 @@ export function isTty(fd: number): boolean {
   }
 }
 
-function writeWhole(fd: number, text: string): void {
+function writeWhole(fd: number, text: string): boolean {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; ) {
     try {
@@ -46,8 +47,9 @@ function writeWhole(fd: number, text: string): void {
       // A full pipe that does not block: wait for its reader.
       if (code === "EAGAIN") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2);
       // The reader has gone (`| head`), or there never was one: nobody to tell.
-      else if (code === "EPIPE" || code === "EBADF") return;
+      else if (code === "EPIPE" || code === "EBADF") return false;
       else throw error;
     }
   }
+  return true;
 }

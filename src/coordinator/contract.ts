@@ -30,8 +30,8 @@ export interface Coordinator {
   waiters(): Promise<readonly Ticket[]>;
   /** Everything that was logged, oldest first, archived segments included. */
   history(filter?: HistoryFilter): AsyncIterable<LoggedEvent>;
-  /** Calls back with every event from now on until closed. */
-  watch(listener: (event: LoggedEvent) => void): Promise<Subscription>;
+  /** Calls back with every event from now on, or after that sequence, until closed. */
+  watch(listener: (event: LoggedEvent) => void, after?: number): Promise<Subscription>;
 }
 
 export interface Operation {
@@ -135,10 +135,24 @@ export interface HistoryFilter {
   readonly key?: LeaseKey;
   readonly leaseId?: LeaseId;
   readonly agentId?: AgentId;
+  /** Only from there on; older segments are not even read. */
+  readonly from?: { readonly sequence: number } | { readonly timeMs: number };
+  /** Asked about every event that the rest lets through. */
+  readonly where?: (event: LoggedEvent) => boolean;
+  /** Only the last so many of those that match. */
+  readonly newest?: number;
+  /** Told of each file of the log in which there is something that cannot be read, and is left out. */
+  readonly onUnreadable?: (path: string) => void;
+  /**
+   * For whoever adds up: also what comes before `from` in the oldest segment that is read, and every segment's
+   * `log.checkpoint`, so that it is known what was held by then.
+   */
+  readonly ground?: boolean;
 }
 
 /** A line of the log, without its chain. */
 export interface LoggedEvent {
+  readonly schemaVersion: number;
   readonly sequence: number;
   readonly type: string;
   readonly timestamp: string;

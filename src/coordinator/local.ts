@@ -174,8 +174,8 @@ export class LocalCoordinator implements Coordinator {
     return readHistory(this.store.platform, this.store.layout, filter);
   }
 
-  watch(listener: (event: LoggedEvent) => void): Promise<Subscription> {
-    return watchLog(this.store.platform, this.store.layout, listener);
+  watch(listener: (event: LoggedEvent) => void, after?: number): Promise<Subscription> {
+    return watchLog(this.store.platform, this.store.layout, listener, after);
   }
 
   // --- inside ---------------------------------------------------------------------------------------------

@@ -58,7 +58,9 @@ function checkText(text: string, typed: string): Refusal | null {
   if (CONTROL.test(text)) return escapes(text, "contains control characters");
   if (/\p{Cs}/u.test(text)) return escapes(text, "is not valid Unicode");
   if (utf8Length(text) > MAX_TEXT_BYTES) {
-    return refuse("E_LIMIT", `"${printable(text)}" is longer than ${MAX_TEXT_BYTES} bytes`);
+    return refuse("E_LIMIT", `"${printable(text)}" is longer than ${MAX_TEXT_BYTES} bytes`, {
+      hint: "use a shorter path",
+    });
   }
   // Also where such a name does not exist: some other file system would take it for Git's directory.
   if (typed.split("/").some(isGitDirectoryName)) return escapes(text, "is inside Git's own directory");
@@ -157,7 +159,9 @@ function refusalFor(error: unknown, text: string): Refusal {
   const code = (error as { code?: unknown })?.code;
   if (code === "ELOOP") return escapes(text, "goes round in a circle of symbolic links");
   if (code === "ENAMETOOLONG") {
-    return refuse("E_LIMIT", `"${printable(text)}" is longer than this file system allows`);
+    return refuse("E_LIMIT", `"${printable(text)}" is longer than this file system allows`, {
+      hint: "use a shorter path",
+    });
   }
   throw fileFailure(error, "resolving a path", text);
 }

@@ -110,10 +110,12 @@ export function decodeLine(digest: Digest, lineText: string): Line | null {
 export function claimPayload(
   event: ClaimEvent,
   ids: { requestId: string | null; operationId: string },
+  waitedMs: number | null = null,
 ): Record<string, unknown> {
   return {
     ...(ids.requestId === null ? { operation_id: ids.operationId } : { request_id: ids.requestId }),
     ...(event.reason === null ? {} : { reason: event.reason }),
+    ...(waitedMs === null ? {} : { waited_ms: waitedMs }),
     leases: event.leases.map(leaseToWire),
     ended: event.ended.map(endedToWire),
   };

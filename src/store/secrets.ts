@@ -202,7 +202,7 @@ export class SessionSecrets {
     const startedMs = clock.monotonicMs();
     while (!(await locks.tryLock(fd))) {
       if (clock.monotonicMs() - startedMs > BUSY_MS)
-        throw new CotenantError("E_STORE_BUSY", "another process of this session sits on its secrets", {
+        throw new CotenantError("E_STORE_BUSY", "another process of this session keeps its secrets locked", {
           data: { path: this.path },
         });
       await timers.sleep(RETRY_MS).done;

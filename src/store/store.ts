@@ -5,7 +5,7 @@ import type { LeaseId, Ulid } from "../kernel/ids";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { isRefusal, type Refusal } from "../kernel/refusal";
-import type { Now } from "../kernel/time";
+import { elapsedMs, type Now } from "../kernel/time";
 import { type ClaimEvent, tokenAfter, type View } from "../kernel/view";
 import type { Platform } from "../platform/platform";
 import { Durability } from "./durability";
@@ -314,7 +314,11 @@ export class Store {
     const { agentId } = actor;
     const wallMs = this.platform.clock.wallMs();
     const sequence = head.sequence + 1;
-    const entry = { type: event.type, actor, payload: claimPayload(event, submission) };
+    const entry = {
+      type: event.type,
+      actor,
+      payload: claimPayload(event, submission, this.#waitedMs(submission)),
+    };
     const place = { sequence, wallMs, synced: this.#mark.known, prev: head.sum };
     const line = encodeLine(this.platform.digest, entry, place);
     overlay.add(event, wallMs);
@@ -326,6 +330,12 @@ export class Store {
     const offset = head.offset + utf8.encode(line.text).length;
     ground.head = { ...head, offset, sequence, sum: line.sum, nextToken: tokenAfter(head.nextToken, event) };
     return line.text;
+  }
+
+  /** Since when a grant's ticket stood in the queue; null for whoever did not wait. */
+  #waitedMs({ queue }: Submission): number | null {
+    const joinedAt = queue?.ticket?.joinedAt;
+    return joinedAt === undefined ? null : Math.max(0, Math.round(elapsedMs(joinedAt, this.now())));
   }
 
   async #repeated(submission: Submission, ground: Ground): Promise<Outcome | null> {

@@ -179,3 +179,33 @@ describe("an empty directory of the control plane that a clean-up took away", ()
     expectJsonRefused(ran, 12, "E_WAIT_TIMEOUT");
   });
 });
+
+describe("claim create", () => {
+  it("writes an issue down and claims it, in one", async () => {
+    const repo = TestRepo.make();
+    const { data } = await repo.ask("agent:a", "claim", "create", "--title", "Fix the login", "--ttl", "300");
+    expect(data.lease).toMatchObject({ issue_id: data.issue.id, agent_id: "agent:a", ttl_secs: 300 });
+    expect((await repo.ask("agent:b", "claim", "acquire", data.issue.id)).status).toBe(1);
+    const { stdout } = await repo.run("agent:a", "claim", "create", "--title", "Another");
+    expect(stdout).toMatch(/^created \w{4,}: Another\nacquired issue:/);
+  });
+
+  it("writes nothing down when it cannot be claimed", async () => {
+    const repo = TestRepo.make();
+    const ran = await repo.run("agent:a", "claim", "create", "--title", "Too long", "--ttl", "99999999");
+    expect(ran.status).toBe(9);
+    expect((await repo.ask("agent:a", "issue", "list")).data["issues"]).toEqual([]);
+  });
+});
+
+describe("names of earlier tools", () => {
+  it("are understood: claim <id>, in-progress, and help on an alias", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue();
+    expect((await repo.ask("agent:a", "claim", id)).lease.issue_id).toBe(id);
+    expect((await repo.ask("agent:a", "issue", "list", "--state", "in-progress")).data["issues"]).toEqual([]);
+    expect((await repo.run("agent:a", "help", "lock", "list")).stdout).toMatch(
+      /^usage: cotenant lock status/,
+    );
+  });
+});

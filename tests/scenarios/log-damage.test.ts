@@ -102,7 +102,12 @@ describe("S17: what was acknowledged is damaged", () => {
         const isWhole = whole.some((text) => text.includes(`"key":"file:${file}"`));
         if (isWhole) expect(data.leases.map(({ key }) => key)).toContain(`file:${file}`);
       }
-      expect(data["needs_a_person"]).toEqual([expect.stringContaining("cotenant recover")]);
+      expect(data["needs_a_person"]).toEqual([
+        expect.objectContaining({
+          code: "log_damaged",
+          next: expect.stringContaining("cotenant recover"),
+        }),
+      ]);
       expect(fs.readFileSync(repo.logFile, "utf8")).toBe(damaged);
 
       const mended = (await repo.ask("human:ada", "recover")).data;

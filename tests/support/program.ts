@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterEach } from "vitest";
+import { checkPrinted } from "./schemas";
 // Its clean-up must be registered before ours: the last registered runs first, and processes end before their files.
 import "./scratch";
 
@@ -114,7 +115,7 @@ export class Running {
   #stdout = "";
   #stderr = "";
 
-  constructor(what: string, child: ChildProcess) {
+  constructor(command: readonly string[], child: ChildProcess) {
     this.#child = child;
     child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.#stdout += text;
@@ -128,7 +129,13 @@ export class Running {
       child.on("close", (status) => {
         clearTimeout(watchdog);
         alive.delete(this);
-        resolve(new Ran(what, status, this.#stdout, this.#stderr));
+        const ran = new Ran(command.join(" "), status, this.#stdout, this.#stderr);
+        try {
+          checkShape(command, ran);
+          resolve(ran);
+        } catch (error) {
+          reject(new Error(`${ran}\n${(error as Error).message}`));
+        }
       });
     });
     alive.add(this);
@@ -136,6 +143,10 @@ export class Running {
 
   get pid(): number {
     return this.#child.pid!;
+  }
+
+  get stdout(): string {
+    return this.#stdout;
   }
 
   get stderr(): string {
@@ -150,6 +161,13 @@ export class Running {
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
+}
+
+/** Whatever the program says with --json, in any test, is of the shape that its published schema promises. */
+function checkShape([program, ...all]: readonly string[], { status, stdout }: Ran): void {
+  const args = all.includes("--") ? all.slice(0, all.indexOf("--")) : all;
+  if (program === PROGRAM && args.includes("--json") && status !== null && stdout !== "")
+    checkPrinted(args, stdout);
 }
 
 const alive = new Set<Running>();
@@ -173,7 +191,7 @@ export function start(command: readonly string[], setting: Setting): Running {
     : command;
   const stdin = setting.held ? "pipe" : "ignore";
   const child = spawn(file!, args, { cwd: setting.cwd, env, stdio: [stdin, "pipe", "pipe"] });
-  return new Running(command.join(" "), child);
+  return new Running(command, child);
 }
 
 export function run(command: readonly string[], setting: Setting): Promise<Ran> {

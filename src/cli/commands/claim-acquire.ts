@@ -17,6 +17,7 @@ export const command: Command = {
   },
   examples: ["cotenant claim acquire 7x3k", "cotenant claim acquire 7x3k --ttl 1800 --wait --timeout 60"],
   words: { min: 1, max: 1 },
+  completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
     const { id, key } = await issueToClaim(workspace, parsed.words[0]!);

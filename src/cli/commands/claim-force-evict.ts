@@ -11,6 +11,7 @@ export const command: Command = {
   flags: { ...CHANGE_FLAGS, reason: { value: "<text>", meaning: "why; logged with your name" } },
   examples: ['cotenant claim force-evict 7x3k --reason "its machine is gone" --agent-id human:ada'],
   words: { min: 1, max: 1 },
+  completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
     const ref = await claimRef(workspace, parsed.words[0]!);

@@ -9,6 +9,7 @@ export const command: Command = {
   flags: HOLDER_FLAGS,
   examples: ["cotenant claim heartbeat 7x3k"],
   words: { min: 1, max: 1 },
+  completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
     const ref = await claimRef(workspace, parsed.words[0]!);

@@ -9,6 +9,7 @@ export const command: Command = {
   flags: { ...HOLDER_FLAGS, reason: { value: "<text>", meaning: "why; logged" } },
   examples: ["cotenant claim release 7x3k"],
   words: { min: 1, max: 1 },
+  completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
     return release(context, parsed, workspace, [await claimRef(workspace, parsed.words[0]!)]);

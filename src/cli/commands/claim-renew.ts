@@ -9,6 +9,7 @@ export const command: Command = {
   flags: { ...HOLDER_FLAGS, ...RENEW_FLAGS },
   examples: ["cotenant claim renew 7x3k", "cotenant claim renew 7x3k --ttl 1200"],
   words: { min: 1, max: 1 },
+  completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
     return renew(context, parsed, workspace, [await claimRef(workspace, parsed.words[0]!)]);

@@ -11,8 +11,8 @@ export const command: Command = {
   about: "Shows all claims, yours first (marked *).",
   flags: {
     mine: { meaning: "only those of this agent, session and worktree" },
-    issue: { value: "<id>", meaning: "only this issue's" },
-    agent: { value: "<type:name>", meaning: "only this agent's" },
+    issue: { value: "<id>", completes: "issue", meaning: "only this issue's" },
+    agent: { value: "<type:name>", completes: "agent", meaning: "only this agent's" },
   },
   examples: ["cotenant claim status", "cotenant claim status --mine --json"],
   words: { min: 0, max: 0 },

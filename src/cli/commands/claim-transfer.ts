@@ -13,16 +13,23 @@ export const command: Command = {
     "Hands a claim over to another agent, with a new token and without a moment in which somebody else could\ntake it. The new holder's next command from that worktree picks it up.",
   flags: {
     ...HOLDER_FLAGS,
-    "to-agent": { value: "<type:name>", meaning: "the new holder" },
-    "to-worktree": { value: "<wt:…>", meaning: "the worktree it will work in (default: this one)" },
+    "to-agent": { value: "<type:name>", completes: "agent", meaning: "the new holder" },
+    "to-worktree": {
+      value: "<wt:…>",
+      completes: "worktree",
+      meaning: "the worktree it will work in (default: this one)",
+    },
     reason: { value: "<text>", meaning: "why; logged" },
   },
   examples: ['cotenant claim transfer 7x3k --to-agent agent:reviewer --reason "ready for review"'],
   words: { min: 1, max: 1 },
+  completes: ["issue"],
   async run(context, parsed) {
     const toAgent = parsed.text("to-agent");
     if (toAgent === undefined)
-      throw new CotenantError("E_USAGE", "--to-agent is missing: who takes it over?");
+      throw new CotenantError("E_USAGE", "a transfer needs somebody to take it over", {
+        hint: "add --to-agent <type:name>",
+      });
     const workspace = await context.workspace();
     const agent = orThrow(parseAgentId(toAgent));
     const named = parsed.text("to-worktree");

@@ -9,6 +9,7 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant config get coordination.default_ttl_secs"],
   words: { min: 1, max: 1 },
+  completes: ["setting"],
   async run(context, parsed) {
     const key = knownKey(parsed.words[0]!);
     const { config } = await survey(context);

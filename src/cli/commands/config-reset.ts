@@ -8,6 +8,7 @@ export const command: Command = {
   flags: GLOBAL,
   examples: ["cotenant config reset coordination.default_ttl_secs"],
   words: { min: 1, max: 1 },
+  completes: ["setting"],
   mendsConfig: true,
   async run(context, parsed) {
     const surveyed = await survey(context);

@@ -16,6 +16,7 @@ export const command: Command = {
     "cotenant config set --global agent.id agent:alice",
   ],
   words: { min: 2, max: 2 },
+  completes: ["setting", "setting-value"],
   mendsConfig: true,
   async run(context, parsed) {
     const surveyed = await survey(context);

@@ -19,6 +19,7 @@ export const command: Command = {
   flags: { changed: { meaning: "only what is not the default" } },
   examples: ["cotenant config show", "cotenant config show coordination --changed"],
   words: { min: 0, max: 1 },
+  completes: ["setting"],
   async run(context, parsed) {
     const { config, problems } = await survey(context);
     const rows = selected(parsed.words[0])
@@ -40,7 +41,7 @@ export const command: Command = {
       ),
       ...config.untrusted.map(
         ({ key, place, line }) =>
-          `${place}:${line ?? "?"} loosens ${key}: not honoured; see 'cotenant trust'`,
+          `${line === null ? place : `${place}:${line}`} loosens ${key}: not honoured; see 'cotenant trust'`,
       ),
     ].map((text) => paint(terminal, "yellow", text));
     return {

@@ -21,7 +21,7 @@ export const command: Command = {
     seed: { value: "<n>", meaning: "make the same choices as an earlier run" },
     keep: { meaning: "keep the scratch repository and say where it is" },
   },
-  examples: ["cotenant demo", "cotenant demo --seconds 6 --seed 7 --json"],
+  examples: ["cotenant demo --seconds 3", "cotenant demo --seconds 6 --seed 7 --json"],
   // One word, for the demo's own processes, which are told everything else on standard input.
   words: { min: 0, max: 1 },
   remindsOfExpiry: false,

@@ -14,14 +14,18 @@ export const command: Command = {
   about:
     "Prepares this repository: makes .cotenant/ with a commented config.toml, .gitignore and .gitattributes, and\nthe control plane below the Git directory. Doing it again changes nothing.",
   flags: {
-    enforce: { value: "<mode>", meaning: "how strictly issue writes need a lease: off, warn or strict" },
+    enforce: {
+      value: "<mode>",
+      choices: ENFORCE_MODES,
+      meaning: "how strictly issue writes need a lease: off, warn or strict",
+    },
   },
   examples: ["cotenant init", "cotenant init --enforce warn"],
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const enforce = parsed.text("enforce");
     if (enforce !== undefined && !ENFORCE_MODES.includes(enforce)) {
-      throw new CotenantError("E_USAGE", `"${printable(enforce)}" is not a mode`, {
+      throw new CotenantError("E_USAGE", `--enforce cannot be "${printable(enforce)}"`, {
         hint: `use one of ${ENFORCE_MODES.join(", ")}`,
       });
     }

@@ -8,13 +8,16 @@ import { columns } from "../render";
 export const command: Command = {
   usage: "issue list [--state <state>]",
   about: "Lists issues of this worktree, the main one and HEAD: the most urgent first, then the oldest.",
-  flags: { state: { value: "<state>", meaning: `one of ${ISSUE_STATES.join(", ")}` } },
+  flags: {
+    state: { value: "<state>", choices: ISSUE_STATES, meaning: `one of ${ISSUE_STATES.join(", ")}` },
+  },
   examples: ["cotenant issue list", "cotenant issue list --state ready --json"],
   words: { min: 0, max: 0 },
   async run(context, parsed) {
-    const wanted = parsed.text("state");
+    // As the seeds spell it, too.
+    const wanted = parsed.text("state")?.replaceAll("-", "_");
     if (wanted !== undefined && !ISSUE_STATES.includes(wanted as IssueState)) {
-      throw new CotenantError("E_USAGE", `"${printable(wanted)}" is not a state`, {
+      throw new CotenantError("E_USAGE", `--state cannot be "${printable(wanted)}"`, {
         hint: `use one of ${ISSUE_STATES.join(", ")}`,
       });
     }

@@ -13,6 +13,7 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant issue show 7x3k"],
   words: { min: 1, max: 1 },
+  completes: ["issue"],
   async run(context, parsed) {
     const { catalogue, workspace } = await openCatalogue(context);
     const ids = await catalogue.ids();

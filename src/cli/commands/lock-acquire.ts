@@ -13,6 +13,7 @@ export const command: Command = {
     "cotenant lock acquire --resource staging-database --wait --timeout 120",
   ],
   words: { min: 0, max: Number.POSITIVE_INFINITY },
+  completes: ["path"],
   prepare: readBareTargetFlags,
   async run(context, parsed) {
     const workspace = await context.workspace();

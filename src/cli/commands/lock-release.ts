@@ -9,6 +9,7 @@ export const command: Command = {
   flags: { ...HOLDER_FLAGS, ...TARGET_FLAGS, reason: { value: "<text>", meaning: "why; logged" } },
   examples: ["cotenant lock release src/app.ts", "cotenant lock release --dir src/api"],
   words: { min: 0, max: Number.POSITIVE_INFINITY },
+  completes: ["lease"],
   prepare: readBareTargetFlags,
   async run(context, parsed) {
     const workspace = await context.workspace();

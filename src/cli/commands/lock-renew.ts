@@ -9,6 +9,7 @@ export const command: Command = {
   flags: { ...HOLDER_FLAGS, ...RENEW_FLAGS, ...TARGET_FLAGS },
   examples: ["cotenant lock renew src/app.ts", "cotenant lock renew --dir src/api --ttl 1800"],
   words: { min: 0, max: Number.POSITIVE_INFINITY },
+  completes: ["lease"],
   prepare: readBareTargetFlags,
   async run(context, parsed) {
     const workspace = await context.workspace();

@@ -10,7 +10,7 @@ export const command: Command = {
   usage: "lock status [--path <prefix>] [--all]",
   about: "Shows who holds which files, directories, resources and refs, who waits, and what looks abandoned.",
   flags: {
-    path: { value: "<prefix>", meaning: "only this file or directory, and what is in it" },
+    path: { value: "<prefix>", completes: "path", meaning: "only this file or directory, and what is in it" },
     all: { meaning: "also those that have lapsed and that nobody has taken since" },
   },
   examples: ["cotenant lock status", "cotenant lock status --path src/api --json"],
@@ -36,7 +36,8 @@ export const command: Command = {
   },
 };
 
-function isBelow(key: LeaseStatus["lease"]["key"], prefix: RepoPath | null): boolean {
+/** Whether a lease on the key reaches into the prefix: on it, in it, or on a directory around it. */
+export function isBelow(key: LeaseStatus["lease"]["key"], prefix: RepoPath | null): boolean {
   if (prefix === null) return true;
   if (!isPathKey(key)) return false;
   const path = pathOf(key);

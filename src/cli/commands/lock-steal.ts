@@ -9,6 +9,7 @@ export const command: Command = {
   flags: { ...ACQUIRE_FLAGS, ...TARGET_FLAGS },
   examples: ['cotenant lock steal src/app.ts --reason "its agent hangs" --agent-id human:ada'],
   words: { min: 0, max: Number.POSITIVE_INFINITY },
+  completes: ["path"],
   prepare: readBareTargetFlags,
   async run(context, parsed) {
     const workspace = await context.workspace();

@@ -17,7 +17,7 @@ export const command: Command = {
     const report = await recover(workspace.store, logActor);
     const data = {
       recovered: report.recovered,
-      damage: report.damage,
+      damage: report.damage === null ? null : { offset: report.damage.offset, why: report.damage.why },
       salvaged_lines: report.salvagedLines,
       leases: report.leases,
       leases_from_index: report.leasesFromIndex,

@@ -64,6 +64,7 @@ export class CliRoom {
       columns: 100,
       out: (text: string) => {
         out += text;
+        return true;
       },
       err: (text: string) => {
         err += text;

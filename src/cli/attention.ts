@@ -1,0 +1,153 @@
+import type { LeaseStatus } from "../coordinator/contract";
+import type { Workspace } from "../coordinator/workspace";
+import { printable } from "../kernel/ids";
+import { type Holder, type Lease, sameProcess } from "../kernel/lease";
+import { inTheWay, type Ticket } from "../kernel/tickets";
+import { elapsedMs, type Now } from "../kernel/time";
+import type { Damage } from "../store/replay";
+import { count, duration } from "./render";
+
+/** Something that does not mend itself, and what can safely be done about it. */
+export interface Finding {
+  readonly code: string;
+  readonly message: string;
+  readonly next: string;
+}
+
+/** What there is to look at. */
+export interface Scene {
+  /** Lapsed ones included. */
+  readonly leases: readonly LeaseStatus[];
+  readonly waiters: readonly Ticket[];
+  readonly damage: Damage | null;
+  readonly now: Now;
+}
+
+export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
+  const valid = scene.leases.filter(({ standing }) => standing === "valid");
+  return [
+    ...damaged(scene.damage),
+    ...untrusted(workspace),
+    ...stale(valid),
+    ...unlogged(scene),
+    ...usedTwice(valid, scene.waiters),
+    ...waitingLong(valid, scene),
+  ];
+}
+
+function damaged(damage: Damage | null): Finding[] {
+  if (damage === null) return [];
+  return [
+    {
+      code: "log_damaged",
+      message: `the log is damaged (${damage.why}); readers go on, writers refuse`,
+      next: "run 'cotenant recover': it keeps the damaged file",
+    },
+  ];
+}
+
+function untrusted({ config }: Workspace): Finding[] {
+  const [first] = config.untrusted;
+  if (first === undefined) return [];
+  const keys = config.untrusted.map(({ key }) => key).join(", ");
+  return [
+    {
+      code: "config_untrusted",
+      message: `${first.place} loosens ${keys}, which is not honoured`,
+      next: "read 'cotenant trust --list', and decide",
+    },
+  ];
+}
+
+function stale(valid: readonly LeaseStatus[]): Finding[] {
+  return valid
+    .filter(({ stale: isStale }) => isStale)
+    .map(({ lease }) => ({
+      code: "lease_stale",
+      message: `${printable(lease.key)} is held without expiry by ${lease.agentId}, not heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}`,
+      next: `ask ${lease.agentId}; 'cotenant events --key ${printable(lease.key)}' shows what it did`,
+    }));
+}
+
+/** Nothing depends on it, but an audit that lacks the end of a lease for days is worth a word. */
+const UNLOGGED_MS = 24 * 3600 * 1000;
+
+function unlogged({ leases, now }: Scene): Finding[] {
+  const old = leases.filter(
+    ({ lease, standing }) =>
+      standing !== "valid" && elapsedMs(lease.expiresAt ?? lease.lastBeat, now) > UNLOGGED_MS,
+  );
+  if (old.length === 0) return [];
+  return [
+    {
+      code: "end_unlogged",
+      message: `${count(old.length, "lease")} ended more than a day ago, and nobody has logged it`,
+      next: "run 'cotenant gc'",
+    },
+  ];
+}
+
+/** One agent id, several live holders: they would share leases and take each other's for their own. */
+function usedTwice(valid: readonly LeaseStatus[], waiters: readonly Ticket[]): Finding[] {
+  const live = new Map<string, Holder[]>();
+  const add = (agentId: string, holder: Holder) => {
+    const known = live.get(agentId) ?? [];
+    if (!known.some((other) => sameProcess(other, holder))) known.push(holder);
+    live.set(agentId, known);
+  };
+  for (const { lease } of valid) if (lease.bind === "process") add(lease.agentId, lease.holder);
+  for (const { agentId, holder } of waiters) add(agentId, holder);
+  const findings = [...live]
+    .filter(([, holders]) => holders.length > 1)
+    .map(([agentId, holders]) =>
+      twice(
+        agentId,
+        `${holders.length} live processes`,
+        holders.map(({ pid }) => pid),
+      ),
+    );
+  for (const [agentId, users] of usersOf(valid))
+    if (users.size > 1) findings.push(twice(agentId, `${users.size} users`, [...users]));
+  return findings;
+}
+
+function usersOf(valid: readonly LeaseStatus[]): Map<string, Set<string>> {
+  const users = new Map<string, Set<string>>();
+  for (const { lease } of valid) {
+    const known = users.get(lease.agentId) ?? new Set();
+    users.set(lease.agentId, known.add(lease.holder.user));
+  }
+  return users;
+}
+
+function twice(agentId: string, whom: string, which: readonly (number | string)[]): Finding {
+  return {
+    code: "agent_id_used_twice",
+    message: `${agentId} is used by ${whom} at once (${which.join(", ")})`,
+    next: "give each its own id: export COTENANT_AGENT_ID=agent:…",
+  };
+}
+
+/** As long as a wait lasts when nobody says how long. */
+const LONG_WAIT_MS = 300_000;
+
+function waitingLong(valid: readonly LeaseStatus[], { waiters, now }: Scene): Finding[] {
+  const leases = valid.map(({ lease }) => lease);
+  return waiters
+    .map((ticket) => ({ ticket, waitedMs: elapsedMs(ticket.joinedAt, now) }))
+    .filter(({ waitedMs }) => waitedMs > LONG_WAIT_MS)
+    .map(({ ticket, waitedMs }) => {
+      const blockers: readonly Lease[] = inTheWay(ticket, leases);
+      const [first] = blockers;
+      const keys = ticket.keys.map(({ key }) => printable(key)).join(", ");
+      const whom = first === undefined ? "" : `, held by ${first.agentId}`;
+      return {
+        code: "waits_long",
+        message: `${ticket.agentId} has waited ${duration(waitedMs)} for ${keys}${whom}`,
+        next:
+          first === undefined
+            ? "see 'cotenant lock status'"
+            : `ask ${first.agentId}; 'cotenant events --key ${printable(first.key)}' shows what it did`,
+      };
+    });
+}

@@ -1,0 +1,123 @@
+import { nearest } from "../config/nearest";
+import type { HistoryFilter, LoggedEvent } from "../coordinator/contract";
+import type { Workspace } from "../coordinator/workspace";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { parseAgentId, parseUlid, printable } from "../kernel/ids";
+import { KEY_KINDS, type LeaseKey, parseKey, type RepoPath } from "../kernel/keys";
+import { isRefusal } from "../kernel/refusal";
+import { CLAIM_EVENTS } from "../kernel/view";
+import type { Flag, Parsed } from "./command";
+import { isBelow } from "./commands/lock-status";
+import { issueToClaim } from "./issues";
+import { parseSince } from "./since";
+
+export const SINCE_FLAG: Flag = {
+  value: "<when>",
+  meaning: "only from then on: a duration ago (10m, 2h, 1d), an instant, or a sequence number",
+};
+
+export const FILTER_FLAGS: Readonly<Record<string, Flag>> = {
+  key: { value: "<key>", meaning: "only about this key (file:src/app.ts), or this path", completes: "key" },
+  agent: { value: "<type:name>", meaning: "only by or about this agent", completes: "agent" },
+  type: {
+    value: "<type>",
+    meaning: "only events whose type begins so: claim.acquired, claim., acquired",
+    choices: CLAIM_EVENTS,
+  },
+  issue: { value: "<id>", meaning: "only about this issue", completes: "issue" },
+  path: {
+    value: "<prefix>",
+    meaning: "only about this file or directory, and what is in it",
+    completes: "path",
+  },
+  since: SINCE_FLAG,
+};
+
+type Test = (event: LoggedEvent) => boolean;
+
+export interface EventFilter {
+  readonly from: NonNullable<HistoryFilter["from"]> | undefined;
+  readonly isWanted: Test;
+}
+
+/** What the flags ask for; whatever cannot be meant is refused before anything is read. */
+export async function readEventFilter(workspace: Workspace, parsed: Parsed): Promise<EventFilter> {
+  const { clock } = workspace.surroundings.platform;
+  const since = parsed.text("since");
+  const from = since === undefined ? undefined : parseSince(since, clock.wallMs());
+  const tests: Test[] = from === undefined ? [] : [isFrom(from)];
+  const type = parsed.text("type");
+  if (type !== undefined) tests.push(ofType(type));
+  const agent = parsed.text("agent");
+  if (agent !== undefined) tests.push(ofAgent(orThrow(parseAgentId(agent))));
+  const key = parsed.text("key");
+  if (key !== undefined) tests.push(about(await keysNamed(workspace, key)));
+  const issue = parsed.text("issue");
+  if (issue !== undefined) tests.push(about([await issueNamed(workspace, issue)]));
+  const path = parsed.text("path");
+  if (path !== undefined) tests.push(below((await workspace.path(path)).path));
+  return { from, isWanted: (event) => tests.every((test) => test(event)) };
+}
+
+export function isFrom(from: NonNullable<EventFilter["from"]>): Test {
+  return "sequence" in from
+    ? ({ sequence }) => sequence >= from.sequence
+    : ({ timestamp }) => Date.parse(timestamp) >= from.timeMs;
+}
+
+const SHORT_TYPES = CLAIM_EVENTS.map((type) => type.slice("claim.".length));
+
+function ofType(text: string): Test {
+  const fits = (type: string) => type.startsWith(text) || type.startsWith(`claim.${text}`);
+  if (text !== "" && CLAIM_EVENTS.some(fits)) return ({ type }) => fits(type);
+  const near = nearest(text, [...CLAIM_EVENTS, ...SHORT_TYPES]);
+  throw new CotenantError("E_USAGE", `no event type begins with "${printable(text)}"`, {
+    hint: near === null ? `use one of ${SHORT_TYPES.join(", ")}` : `did you mean ${near}?`,
+  });
+}
+
+function ofAgent(agentId: string): Test {
+  return (event) =>
+    event.actor.agentId === agentId || leasesIn(event).some((lease) => lease["agent_id"] === agentId);
+}
+
+function about(keys: readonly LeaseKey[]): Test {
+  return (event) => leasesIn(event).some((lease) => (keys as readonly unknown[]).includes(lease["key"]));
+}
+
+function below(prefix: RepoPath): Test {
+  return (event) =>
+    leasesIn(event).some(({ key }) => typeof key === "string" && isBelow(key as LeaseKey, prefix));
+}
+
+/** A key as it is written, or a path, which may be a file's or a directory's. */
+async function keysNamed(workspace: Workspace, text: string): Promise<LeaseKey[]> {
+  if (text.startsWith("issue:")) return [await issueNamed(workspace, text.slice("issue:".length))];
+  if (KEY_KINDS.some((kind) => text.startsWith(`${kind}:`))) return [orThrow(parseKey(text))];
+  const { path } = await workspace.path(text);
+  return [`file:${path}`, `dir:${path}`].map((key) => orThrow(parseKey(key)));
+}
+
+/** Also of an issue that is gone: the log remembers it. */
+async function issueNamed(workspace: Workspace, text: string): Promise<LeaseKey> {
+  const whole = parseUlid(text);
+  if (!isRefusal(whole)) return orThrow(parseKey(`issue:${whole}`));
+  return (await issueToClaim(workspace, text)).key;
+}
+
+/** An audit that leaves something out says so. */
+export function noteUnreadable(workspace: Workspace): (path: string) => void {
+  return (path) => workspace.warnings.push(`${path} has lines that cannot be read; they are left out`);
+}
+
+type Wire = Readonly<Record<string, unknown>>;
+
+/** The leases that an event speaks of: those that stand after it, and those that it ended. */
+export function leasesIn({ payload }: LoggedEvent): Wire[] {
+  return [...recordsIn(payload, "leases"), ...recordsIn(payload, "ended")];
+}
+
+export function recordsIn(payload: Wire, name: string): Wire[] {
+  const list = payload[name];
+  return Array.isArray(list) ? list.filter((entry) => typeof entry === "object" && entry !== null) : [];
+}

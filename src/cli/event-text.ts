@@ -1,0 +1,91 @@
+import type { LoggedEvent } from "../coordinator/contract";
+import { printable } from "../kernel/ids";
+import { recordsIn } from "./event-filter";
+import { count, duration, paint, publicLease, type Style } from "./render";
+import type { Terminal } from "./terminal";
+
+/** An event as programs see it: the log's envelope without its chain, and without any hash of a secret. */
+export function eventJson(event: LoggedEvent): Record<string, unknown> {
+  const { actor, payload } = event;
+  const { leases, ...rest } = payload;
+  return {
+    schema_version: event.schemaVersion,
+    sequence: event.sequence,
+    event_type: event.type,
+    timestamp: event.timestamp,
+    actor: {
+      agent_id: actor.agentId,
+      session_id: actor.sessionId,
+      worktree_id: actor.worktreeId,
+      host: actor.host,
+      pid: actor.pid,
+    },
+    payload: leases === undefined ? rest : { ...rest, leases: recordsIn(payload, "leases").map(publicLease) },
+  };
+}
+
+const STYLES: Readonly<Record<string, Style>> = {
+  acquired: "green",
+  released: "cyan",
+  evicted: "red",
+  transferred: "yellow",
+  stopped: "yellow",
+};
+
+/** One line for people: number, time, what, who, on what, and what was special about it. */
+export function eventLine(event: LoggedEvent, terminal: Terminal): string {
+  const what = event.type.replace(/^claim\./, "");
+  const style = STYLES[what];
+  const cells = [
+    String(event.sequence).padStart(6),
+    event.timestamp.replace("T", " ").replace(/\.\d+Z$/, "Z"),
+    style === undefined ? what.padEnd(11) : paint(terminal, style, what.padEnd(11)),
+    event.actor.agentId.padEnd(20),
+    keysText(event),
+    ...details(event).map((detail) => paint(terminal, "dim", detail)),
+  ];
+  return cells.join("  ").trimEnd();
+}
+
+const MOST_KEYS = 4;
+
+function keysText({ payload }: LoggedEvent): string {
+  const named = [...recordsIn(payload, "leases"), ...recordsIn(payload, "ended")].map(({ key }) =>
+    String(key),
+  );
+  const keys = [...new Set(named)];
+  const more = keys.length - MOST_KEYS;
+  const shown = keys.slice(0, more === 1 ? MOST_KEYS + 1 : MOST_KEYS).map((key) => printable(key, 100));
+  return [...shown, ...(more > 1 ? [`and ${more} more`] : [])].join(", ");
+}
+
+function details({ type, payload }: LoggedEvent): string[] {
+  const leases = recordsIn(payload, "leases");
+  const ended = recordsIn(payload, "ended");
+  const [first] = leases;
+  const tokens = type === "claim.acquired" || type === "claim.transferred";
+  const waited = payload["waited_ms"];
+  const reason = payload["reason"] ?? first?.["reason"] ?? null;
+  return [
+    ...(tokens && leases.length === 1 ? [`#${first!["fencing_token"]}`] : []),
+    ...(type === "claim.transferred" ? leases.map((lease) => `to ${lease["agent_id"]}`) : []),
+    ...(type === "claim.released" || type === "claim.transferred" ? [] : endings(ended)),
+    ...(typeof waited === "number" ? [`waited ${duration(waited)}`] : []),
+    ...(typeof reason === "string" && reason !== "" ? [`"${printable(reason, 200)}"`] : []),
+  ];
+}
+
+const CAUSES: Readonly<Record<string, string>> = {
+  expired: "expired",
+  dead: "its process died",
+  stop_idle: "its session had stopped",
+  forced: "forced",
+};
+
+function endings(ended: readonly Readonly<Record<string, unknown>>[]): string[] {
+  const [first] = ended;
+  if (first === undefined) return [];
+  const cause = CAUSES[String(first["cause"])] ?? String(first["cause"]);
+  const from = `${first["successor"] === null ? "held by" : "from"} ${first["agent_id"]} (${cause})`;
+  return [ended.length === 1 ? from : `${from} and ${count(ended.length - 1, "other")}`];
+}

@@ -1,0 +1,83 @@
+import type { LeaseStatus } from "../coordinator/contract";
+import type { Workspace } from "../coordinator/workspace";
+import type { Actor } from "../kernel/commands";
+import { sameParty } from "../kernel/lease";
+import type { Ticket } from "../kernel/tickets";
+import { type Finding, needsAPerson } from "./attention";
+import { callerOrNull } from "./caller";
+import { keysOf, ticketJson } from "./commands/lock-status";
+import { count, leaseTable, paint, statusJson } from "./render";
+import type { Terminal } from "./terminal";
+
+/** Everything that `status` says, at one instant. */
+export interface Status {
+  readonly place: { readonly root: string; readonly control: string; readonly worktreeId: string };
+  readonly me: Actor | null;
+  /** Valid ones, the caller's first. */
+  readonly leases: readonly LeaseStatus[];
+  readonly lapsed: number;
+  readonly waiters: readonly Ticket[];
+  readonly sequence: number;
+  readonly nextToken: number;
+  readonly findings: readonly Finding[];
+}
+
+export async function lookAround(workspace: Workspace): Promise<Status> {
+  const { repository, coordinator } = workspace;
+  const me = await callerOrNull(workspace);
+  const { identity } = await workspace.worktree("read");
+  const all = await coordinator.list({ lapsed: true });
+  const leases = all
+    .filter(({ standing }) => standing === "valid")
+    .sort((a, b) => order(a, me) - order(b, me) || (a.lease.key < b.lease.key ? -1 : 1));
+  const waiters = await coordinator.waiters();
+  const { head, damage } = await coordinator.snapshot();
+  return {
+    place: {
+      root: repository.worktreeRoot,
+      control: repository.controlDir,
+      worktreeId: identity.worktreeId,
+    },
+    me,
+    leases,
+    lapsed: all.length - leases.length,
+    waiters,
+    sequence: head.sequence,
+    nextToken: head.nextToken,
+    findings: needsAPerson(workspace, { leases: all, waiters, damage, now: workspace.store.now() }),
+  };
+}
+
+function order({ lease }: LeaseStatus, me: Actor | null): number {
+  return me !== null && sameParty(lease, me) ? 0 : 1;
+}
+
+export function statusData(status: Status): Record<string, unknown> {
+  const { place, me } = status;
+  return {
+    repository: { worktree_root: place.root, control_directory: place.control },
+    agent: me === null ? null : { agent_id: me.agentId, session_id: me.sessionId },
+    worktree: { worktree_id: place.worktreeId },
+    leases: status.leases.map(statusJson),
+    lapsed: status.lapsed,
+    waiters: status.waiters.map(ticketJson),
+    sequence: status.sequence,
+    next_token: status.nextToken,
+    needs_a_person: status.findings,
+  };
+}
+
+export function statusLines(status: Status, terminal: Terminal): string[] {
+  const { place, me, leases, lapsed, waiters, findings } = status;
+  return [
+    `${place.root} (${place.worktreeId})${me === null ? "" : `, as ${me.agentId}`}`,
+    ...(leases.length === 0 ? ["no leases"] : leaseTable(terminal, leases, me).split("\n")),
+    ...waiters.map((ticket) => `waiting #${ticket.number}: ${ticket.agentId} for ${keysOf(ticket)}`),
+    ...(lapsed === 0 ? [] : [paint(terminal, "dim", `${count(lapsed, "lease")} lapsed and free to take`)]),
+    ...findings.flatMap(({ message, next }) => [
+      paint(terminal, "yellow", `! ${message}`),
+      `  next: ${next}`,
+    ]),
+    ...(findings.length === 0 ? [paint(terminal, "dim", "nothing needs a person")] : []),
+  ];
+}

@@ -1,0 +1,83 @@
+import * as path from "node:path";
+import { describe, expect, it } from "vitest";
+import { COMMANDS, LISTED } from "../../src/cli/commands";
+import { PROGRAM, type Ran, start, until } from "../support/program";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+/** The issue that examples speak of as 7x3k. */
+const ISSUE = "01M7F87SKQ7X3KZ979XRC4S87G";
+
+/** What must have happened before a command's examples make sense. Without a line here: `init`. */
+const BEFORE: Readonly<Record<string, readonly string[]>> = {
+  init: [],
+  "claim renew": ["init", "claim acquire 7x3k"],
+  "claim heartbeat": ["init", "claim acquire 7x3k"],
+  "claim release": ["init", "claim acquire 7x3k"],
+  "claim transfer": ["init", "claim acquire 7x3k"],
+  "claim force-evict": ["init", "claim acquire 7x3k --agent-id agent:bob"],
+  "lock renew": ["init", "lock acquire src/app.ts --dir src/api"],
+  "lock release": ["init", "lock acquire src/app.ts --dir src/api"],
+  "lock steal": ["init", "lock acquire src/app.ts --agent-id agent:bob"],
+  "config reset": ["init", "config set coordination.default_ttl_secs 1200"],
+  events: ["init", "lock acquire src/app.ts"],
+  stats: ["init", "lock acquire src/app.ts"],
+};
+
+function place(): { repo: TestRepo; env: Record<string, string | undefined> } {
+  const repo = TestRepo.make();
+  for (const file of ["src/app.ts", "src/app.test.ts", "src/api/index.ts"]) repo.write(file);
+  const now = new Date().toISOString();
+  const stamp = { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null };
+  const times = { created_at: now, created_by: "", updated_at: now };
+  const issue = { schema_version: 1, id: ISSUE, title: "Log in", description: "", state: "ready" };
+  repo.write(
+    `.cotenant/issues/${ISSUE}/issue.json`,
+    JSON.stringify({ ...issue, priority: "normal", assignee: null, ...times, stamp }),
+  );
+  const env = {
+    PATH: `${path.dirname(PROGRAM)}:${process.env["PATH"]}`,
+    HOME: scratch(),
+    COTENANT_AGENT_ID: "agent:ada",
+  };
+  return { repo, env };
+}
+
+/** As somebody would who copies it from the help into a shell; what runs on is ended as they would end it. */
+async function perform(
+  example: string,
+  repo: TestRepo,
+  env: Record<string, string | undefined>,
+): Promise<Ran> {
+  const runsOn = / --(?:follow|watch)\b/.test(example);
+  const running = start(["/bin/sh", "-c", runsOn ? `exec ${example}` : example], { cwd: repo.root, env });
+  if (runsOn) {
+    await until(`${example} has said something`, () => running.stdout.includes("\n"));
+    running.kill("SIGINT");
+  }
+  return running.done;
+}
+
+describe("every example of every command's --help", () => {
+  it.each(LISTED)("%s", async (name) => {
+    const { command } = await COMMANDS[name]!.load();
+    expect(command.examples.length).toBeGreaterThan(0);
+    const { repo, env } = place();
+    for (const line of BEFORE[name] ?? ["init"]) {
+      const ran = await perform(`cotenant ${line} --quiet`, repo, env);
+      expect(ran.status, `${ran}`).toBe(0);
+    }
+    for (const example of command.examples) {
+      expect(example).toMatch(new RegExp(`^cotenant ${name}\\b`));
+      const ran = await perform(example, repo, env);
+      // One that is meant to be refused says so at its end.
+      const exit = Number(/# exits (\d+)$/.exec(example)?.[1] ?? 0);
+      expect(ran.status, `${ran}`).toBe(exit);
+      if (exit === 0) expect(ran.stderr, `${ran}`).not.toContain("(E_");
+    }
+  });
+
+  it("has no preparation for what is no command", () => {
+    expect(Object.keys(BEFORE).filter((name) => !LISTED.includes(name))).toEqual([]);
+  });
+});
