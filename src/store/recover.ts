@@ -1,3 +1,4 @@
+import { fileFailure } from "../errors/cotenant-error";
 import type { FencingToken } from "../kernel/ids";
 import { type Lease, type Slot, slotOf } from "../kernel/lease";
 import type { Descriptor } from "../platform/platform";
@@ -27,48 +28,54 @@ export interface RecoveryReport {
 
 /** Salvages every whole line into a new segment, keeps the damaged file, and says what it did. */
 export async function recover(store: Store, actor: LogActor): Promise<RecoveryReport> {
-  return store.hold(actor, async () => {
-    const { keeper, platform, layout } = store;
-    const log = await keeper.attach();
-    if (log === null && !(await keeper.hasBeen())) return nothingToDo(new Replay());
-    const mark = new SyncMark(platform.files, platform.digest, layout, store.options.modes);
-    const synced = await mark.reload();
-    const looked = log === null ? null : await look(store, log.fd, log.stat.size, new Replay(), false);
-    const damage = looked === null ? null : acknowledgedDamage(looked, synced);
-    if (looked !== null && damage === null) {
-      // A torn tail is no damage: the next writer, which this is, sets it aside.
-      await keeper.stand(actor);
-      return nothingToDo(looked);
-    }
-    const replay = await salvage(store, log, damage);
-    const { leases, fromIndex } = await standing(store, replay);
-    const highest = fromIndex.reduce(
-      (top, lease) => Math.max(top, lease.fencingToken),
-      replay.head.nextToken as number,
-    );
-    replay.leases.clear();
-    for (const [slot, lease] of leases) replay.leases.set(slot, lease);
-    replay.head = {
-      ...replay.head,
-      sequence: Math.max(replay.head.sequence, replay.highestSynced, synced),
-      nextToken: (highest + TOKEN_LEAP) as FencingToken,
-    };
-    const lost = damage ?? { offset: 0, why: "the log is gone" };
-    const keptAs = log === null ? null : damagedName(replay.head.segment, platform.clock.wallMs());
-    const extra = {
-      recovered: { damage: lost, salvaged_lines: replay.counted, leases_from_index: fromIndex.length },
-    };
-    const head = await keeper.startOver(replay, actor, keptAs, extra);
-    return {
-      recovered: true,
-      damage: lost,
-      salvagedLines: replay.counted,
-      leases: leases.size,
-      leasesFromIndex: fromIndex.length,
-      nextToken: head.nextToken,
-      keptAs,
-    };
-  });
+  try {
+    return await store.hold(actor, () => mend(store, actor));
+  } catch (error) {
+    throw fileFailure(error, "recovering the log", store.layout.log);
+  }
+}
+
+async function mend(store: Store, actor: LogActor): Promise<RecoveryReport> {
+  const { keeper, platform, layout } = store;
+  const log = await keeper.attach();
+  if (log === null && !(await keeper.hasBeen())) return nothingToDo(new Replay());
+  const mark = new SyncMark(platform.files, platform.digest, layout, store.options.modes);
+  const synced = await mark.reload();
+  const looked = log === null ? null : await look(store, log.fd, log.stat.size, new Replay(), false);
+  const damage = looked === null ? null : acknowledgedDamage(looked, synced);
+  if (looked !== null && damage === null) {
+    // A torn tail is no damage: the next writer, which this is, sets it aside.
+    await keeper.stand(actor);
+    return nothingToDo(looked);
+  }
+  const replay = await salvage(store, log, damage);
+  const { leases, fromIndex } = await standing(store, replay);
+  const highest = fromIndex.reduce(
+    (top, lease) => Math.max(top, lease.fencingToken),
+    replay.head.nextToken as number,
+  );
+  replay.leases.clear();
+  for (const [slot, lease] of leases) replay.leases.set(slot, lease);
+  replay.head = {
+    ...replay.head,
+    sequence: Math.max(replay.head.sequence, replay.highestSynced, synced),
+    nextToken: (highest + TOKEN_LEAP) as FencingToken,
+  };
+  const lost = damage ?? { offset: 0, why: "the log is gone" };
+  const keptAs = log === null ? null : damagedName(replay.head.segment, platform.clock.wallMs());
+  const extra = {
+    recovered: { damage: lost, salvaged_lines: replay.counted, leases_from_index: fromIndex.length },
+  };
+  const head = await keeper.startOver(replay, actor, keptAs, extra);
+  return {
+    recovered: true,
+    damage: lost,
+    salvagedLines: replay.counted,
+    leases: leases.size,
+    leasesFromIndex: fromIndex.length,
+    nextToken: head.nextToken,
+    keptAs,
+  };
 }
 
 function nothingToDo(replay: Replay): RecoveryReport {
