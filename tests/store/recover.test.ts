@@ -71,6 +71,19 @@ describe("recover", () => {
     expect(await codeOf(b.acquire("resource:two"))).toBe("E_LOCK_CONFLICT");
   });
 
+  it("gives nobody up whom a failing disk hides: it fails, and finds them later", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:one");
+    world.disk.install(LOG, encode("rubbish\n"));
+    const isLease = (path: string) => path.endsWith("/meta.json");
+    const fault = world.faults.add({ code: "EIO", operations: ["readFile"], path: isLease });
+    expect(await codeOf(mend(enter(world, "agent:b")))).toBe("E_DISK");
+    fault.remove();
+    expect(await mend(enter(world, "agent:b"))).toMatchObject({ recovered: true, leasesFromIndex: 1 });
+    expect(await codeOf(enter(world, "agent:b").acquire("resource:one"))).toBe("E_LOCK_CONFLICT");
+  });
+
   it("reads on in an index that is damaged as well", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");
