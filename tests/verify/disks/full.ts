@@ -49,11 +49,19 @@ export async function tryFull(
 
 /** What is left of the log's last page may hold a short line; it shall hold none. */
 async function approachPageEnd(room: DiskRoom, number: string): Promise<void> {
-  const left = () => PAGE - (room.logBytes().length % PAGE);
-  for (let tries = 0; tries < 12 && left() > 400; tries++)
+  const size = () => room.logBytes().length;
+  let line = 0;
+  for (let tries = 0; tries < 10; tries++) {
+    const left = PAGE - (size() % PAGE);
+    if (left < 300) return;
+    // As many of plain ones as fit; the last is filled up with a note.
+    const note = line > 0 && left < line + 1_100 ? left - line - 150 : 0;
+    const before = size();
     await room.runHere(
-      `lock acquire z${number}-${tries}${left() > 2_000 ? "" : " --note ".padEnd(8 + Math.max(1, left() - 1_500), "n")}`,
+      `lock acquire z${number}-${tries}${note > 0 ? ` --note ${"n".repeat(Math.min(note, 1_000))}` : ""}`,
     );
+    if (note <= 0) line = size() - before;
+  }
 }
 
 async function prepare(room: DiskRoom, step: string): Promise<void> {

@@ -7,7 +7,7 @@ import { tryQuota, tryReadOnly, tryRemoved, tryWithoutRights } from "./locked";
 import { DiskRoom, programForAll } from "./room";
 
 /** From nothing at all to enough for everything. */
-const PAGES = [0, 1, 3, 8];
+const PAGES = [0, 1, 4];
 const NAMES = [0, 2];
 
 /** Full and read-only disks: real ones, small, and every command that writes. */
