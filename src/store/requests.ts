@@ -2,6 +2,7 @@ import type { Command, LeaseRef } from "../kernel/commands";
 import { type Ulid, ulidTimeMs } from "../kernel/ids";
 import { refuse } from "../kernel/refusal";
 import type { Descriptor, Platform } from "../platform/platform";
+import { corrupt } from "./damage";
 import { claimEventOf, decodeLine, type Line } from "./envelope";
 import type { Layout } from "./layout";
 import { eachLine, type RequestRecord, requestFromWire } from "./replay";
@@ -36,7 +37,8 @@ export async function findRequest(
   await eachLine(platform.files, log.fd, 0, log.size, (lineText, offset) => {
     if (found !== null || (offset > 0 && !lineText.includes(requestId))) return;
     const line = decodeLine(platform.digest, lineText);
-    if (line === null) return;
+    // It may be the very line that says that it was done.
+    if (line === null) throw corrupt({ offset, sequence: 0, why: "a line is torn or altered" }, layout.log);
     if (offset === 0) startedMs = Date.parse(line.timestamp);
     found = inLine(line, requestId);
   });

@@ -4,6 +4,7 @@ import { tidy } from "../../src/store/housekeeping";
 import {
   acquireRequest,
   codeOf,
+  damageLine,
   enter,
   freshId,
   history,
@@ -162,6 +163,17 @@ describe("a request id", () => {
     });
     expect(await late.retried).toMatchObject({ replayed: true });
     expect(await onceIn(a, requestId)).toBe(1);
+  });
+
+  it("in a line that was damaged is not taken for a new one", async () => {
+    // A file system that tells times so coarsely that the damage does not show in them.
+    const world = quietWorld(1, { mtimeGranularityMs: 3_600_000 });
+    const a = enter(world, "agent:a");
+    const request = acquireRequest(a, "resource:r", { requestId: freshId(a.platform) });
+    await a.coordinator.acquire(request);
+    await a.acquire("resource:more");
+    damageLine(world, 1, (line) => line.replace(/"sum":"\w{4}/, '"sum":"0000'));
+    expect(await codeOf(a.coordinator.acquire(request))).toBe("E_LOG_CORRUPT");
   });
 
   it("that an unknown outcome named can be used by who had some of the keys already", async () => {
