@@ -329,28 +329,28 @@ export class Auditor implements Bench, Ears {
 
   /** Promise 4, at the very moment: if the power went now, it would still be there, and all that it relied on. */
   #checkDurable(what: string, lines: readonly Entry[]): void {
-    const { forgiven } = this.chronicle;
-    if (lines.length === 0 || forgiven.size > 0) return;
-    const { disk } = this.#world;
-    const last = lines.reduce((a, b) => (b.line.sequence > a.line.sequence ? b : a)).line.sum;
-    const now = disk.peek(LOG);
-    const end = now === null ? -1 : Buffer.from(now.buffer).indexOf(last);
-    const durable = end === -1 ? null : disk.peekDurable(LOG);
-    const isThere =
-      durable === null
-        ? this.#isArchived(last)
-        : Buffer.compare(now!.subarray(0, end + last.length), durable.subarray(0, end + last.length)) === 0;
-    if (!isThere)
-      this.fail(4, `${what} was acknowledged before it was on the disk, or something that it relied on`);
+    const { chronicle } = this;
+    if (lines.length === 0 || chronicle.forgiven.size > 0) return;
+    const last = lines.reduce((most, { line }) => Math.max(most, line.sequence), 0);
+    const relied = chronicle.entries.filter(({ line }) => line.sequence <= last);
+    const log = this.#durable(LOG);
+    const missing = relied.filter(({ line }) => !log.includes(`"sum":"${line.sum}"}`));
+    if (missing.length === 0) return;
+    const archive = `${CONTROL}/archive`;
+    const archived = this.#world.disk
+      .durableNames(archive)
+      .map((name) => this.#durable(`${archive}/${name}`));
+    for (const { line } of missing)
+      if (!archived.some((text) => text.includes(`"sum":"${line.sum}"}`)))
+        this.fail(
+          4,
+          `${what} was acknowledged, and line ${line.sequence}, on which it relied, is not on the disk`,
+        );
   }
 
-  /** It was in the log when it was acknowledged, and somebody has closed that segment since. */
-  #isArchived(sum: string): boolean {
-    const archive = `${CONTROL}/archive`;
-    return this.#world.disk.durableNames(archive).some((name) => {
-      const bytes = this.#world.disk.peekDurable(`${archive}/${name}`);
-      return bytes !== null && unpacked(name, bytes).includes(sum);
-    });
+  #durable(path: string): string {
+    const bytes = this.#world.disk.peekDurable(path);
+    return bytes === null ? "" : unpacked(path, bytes);
   }
 
   /** A damaged line that nothing says was durable passes for a torn tail, and its tokens are given again. */
