@@ -122,6 +122,7 @@ function onto(base: Replay, later: Replay): Replay {
   for (const [slot, token] of base.tokens) if (!later.tokens.has(slot)) later.tokens.set(slot, token);
   for (const [id, ending] of base.endings) if (!later.endings.has(id)) later.endings.set(id, ending);
   for (const [id, request] of base.requests) if (!later.requests.has(id)) later.requests.set(id, request);
+  later.newestMs = Math.max(later.newestMs, base.newestMs);
   later.head = {
     ...later.head,
     segment: Math.max(later.head.segment, base.head.segment + 1),

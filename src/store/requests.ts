@@ -42,7 +42,7 @@ export async function findRequest(
     if (offset === 0) startedMs = Date.parse(line.timestamp);
     found = inLine(line, requestId);
   });
-  if (found !== null || ulidTimeMs(requestId) >= startedMs) return found;
+  if (found !== null || ulidTimeMs(requestId) > startedMs) return found;
   return inArchive(platform, layout, requestId);
 }
 
@@ -55,10 +55,10 @@ async function inArchive(platform: Platform, layout: Layout, requestId: Ulid): P
     let found: RequestRecord | null = null;
     let startedMs = Number.POSITIVE_INFINITY;
     await readSegment(platform, `${layout.archive}/${name}`, (line) => {
-      startedMs = Math.min(startedMs, Date.parse(line.timestamp));
+      if (line.type === "log.checkpoint") startedMs = Date.parse(line.timestamp);
       found ??= inLine(line, requestId);
     });
-    if (found !== null || ulidTimeMs(requestId) >= startedMs) return found;
+    if (found !== null || ulidTimeMs(requestId) > startedMs) return found;
   }
   return null;
 }
