@@ -70,7 +70,7 @@ async function bundleLayers(room) {
 function withOwnAddress({ path }) {
   const contents = readFileSync(path, "utf8")
     .replace(/import\.meta\.url(?!")/g, JSON.stringify(pathToFileURL(path).href))
-    .replace(/\b__dirname(?!")/g, JSON.stringify(dirname(path)));
+    .replace(/\b__dirname(?=,)/g, JSON.stringify(dirname(path)));
   return { contents, loader: "ts" };
 }
 

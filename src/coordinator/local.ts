@@ -6,7 +6,7 @@ import { upkeepDueInMs } from "../kernel/keeping";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
-import type { Ticket } from "../kernel/tickets";
+import { type Ticket, ticketsAhead } from "../kernel/tickets";
 import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
 import type { LogActor } from "../store/envelope";
@@ -234,7 +234,8 @@ export class LocalCoordinator implements Coordinator {
     }
     const code = isRefusal(decision) ? decision.code : null;
     const state = code === "E_QUEUED" ? "queued" : code === "E_LOCK_CONFLICT" ? "held" : "settled";
-    return { state, nextExpiryMs };
+    const message = isRefusal(decision) ? decision.message : "";
+    return { state, nextExpiryMs, message, ahead: countAhead(place, snapshot, at) };
   }
 
   async #tickets(now: Now): Promise<Ticket[]> {
@@ -280,6 +281,12 @@ export class LocalCoordinator implements Coordinator {
       pid: this.store.platform.processes.self().pid,
     };
   }
+}
+
+function countAhead({ ticket, ahead }: Place, { leases }: Snapshot, at: Circumstances): number {
+  if (ticket === null) return ahead;
+  const valid = [...leases.values()].filter((lease) => standingOf(lease, at) === "valid");
+  return ticketsAhead({ ...ticket, ticket: ticket.number }, at.tickets, valid).length;
 }
 
 function accept(outcome: Outcome): Extract<Outcome, { done: true }> {

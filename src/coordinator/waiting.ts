@@ -14,6 +14,9 @@ const LOOK_AT_MOST_EVERY_MS = 15;
 export interface Look {
   /** `settled`: it would be granted now, or refused for something that waiting does not cure. */
   readonly state: "settled" | "held" | "queued";
+  /** How many are served before it now, and what it waits for, in words. */
+  readonly ahead: number;
+  readonly message: string;
   readonly nextExpiryMs: number | null;
 }
 
@@ -50,6 +53,10 @@ export async function waitForTurn(
         bell.reset();
         const look = await peek(place);
         if (look.state === "settled") break;
+        if (look.ahead !== place.ahead) {
+          place = { ...place, ahead: look.ahead };
+          wait.onWait?.({ ahead: look.ahead, message: look.message });
+        }
         // Behind somebody who may be stopped: whoever holds the mutex keeps the clock of their turn.
         if (look.state === "queued" && waitedMs() - submittedMs >= LOOK_EVERY_MS) break;
         const untilExpiryMs = look.nextExpiryMs === null ? LOOK_EVERY_MS : look.nextExpiryMs + 1;

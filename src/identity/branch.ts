@@ -1,5 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
+import { utf8Length } from "../kernel/keys";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { decode, joinPath } from "./path-text";
@@ -35,6 +36,14 @@ async function askGit(git: Git, gitDir: string): Promise<string | null> {
   });
 }
 
+/** No name that Git made is longer; what else stands in HEAD must not get into every lease. */
+const LONGEST_BYTES = 4_096;
+
 function shortName(ref: string): string {
+  if (utf8Length(ref) > LONGEST_BYTES) {
+    throw new CotenantError("E_LIMIT", `HEAD names a branch of more than ${LONGEST_BYTES} bytes`, {
+      hint: "check out another branch",
+    });
+  }
   return ref.startsWith(HEADS) ? ref.slice(HEADS.length) : ref;
 }

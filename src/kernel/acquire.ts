@@ -195,7 +195,10 @@ function grant(
     const first = met.reduce((a, b) => (b.order < a.order ? b : a));
     ended.push(endedRecord(lease, why, first.leaseId));
     const record = { leaseId: lease.leaseId, agentId: lease.agentId, why };
-    for (const want of met) stoleFrom.get(want.leaseId)!.push(record);
+    for (const want of met) {
+      const named = stoleFrom.get(want.leaseId)!;
+      if (named.length < LIMITS.stoleFrom) named.push(record);
+    }
   }
   const granted = wants.map((want, i) =>
     newLease(command, want, (view.nextToken + i) as FencingToken, stoleFrom.get(want.leaseId)!, at),

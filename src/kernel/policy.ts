@@ -10,6 +10,8 @@ export const LIMITS = {
   waiters: 1_000,
   ttlSecs: 30 * 86_400,
   textLength: 1_000,
+  /** How many of the leases that it replaced a lease names. The line that granted it names them all as ended. */
+  stoleFrom: 64,
 } as const;
 
 /** What a repository allows, as its configuration says. */

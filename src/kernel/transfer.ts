@@ -2,7 +2,7 @@ import { type Circumstances, type Decision, standingOf } from "./circumstances";
 import type { Transfer } from "./commands";
 import { conflict } from "./conflicts";
 import { type EndCause, endedRecord, isIndefinite, type Lease } from "./lease";
-import { checkIndefinite, checkText, isGiven, ttlCapSecs } from "./policy";
+import { checkIndefinite, checkText, isGiven, LIMITS, ttlCapSecs } from "./policy";
 import { NamedLeases, provenAndValid } from "./proof";
 import { isRefusal, type Refusal } from "./refusal";
 import { instantOf, later } from "./time";
@@ -41,7 +41,9 @@ export function decideTransfer(view: View, command: Transfer, at: Circumstances)
   const moved: Lease = {
     ...handedOver(lease, command, view, at),
     reason,
-    stoleFrom: lapsed.map(({ lease: { leaseId, agentId }, why }) => ({ leaseId, agentId, why })),
+    stoleFrom: lapsed
+      .slice(0, LIMITS.stoleFrom)
+      .map(({ lease: { leaseId, agentId }, why }) => ({ leaseId, agentId, why })),
   };
   const ended = [
     endedRecord(lease, "transferred", moved.leaseId),

@@ -19,7 +19,7 @@ export function acknowledgedDamage(replay: Replay, synced: number): Damage | nul
   return acknowledged > head.sequence ? { ...missing, why: "lines are missing at its end" } : null;
 }
 
-export function corrupt(damage: Damage, path: string): CotenantError {
+export function corrupt(damage: Pick<Damage, "offset" | "sequence" | "why">, path: string): CotenantError {
   const { offset, sequence, why } = damage;
   return new CotenantError("E_LOG_CORRUPT", `the log is damaged at byte ${offset}: ${why}`, {
     data: { offset, sequence, path },

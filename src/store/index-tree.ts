@@ -111,7 +111,7 @@ export class IndexTree {
     }
   }
 
-  /** Whatever can still be read, whether it should be there or not. */
+  /** Whatever is still whole, whether it should be there or not. */
   async *salvage(): AsyncGenerator<Lease> {
     for (const kind of KEY_KINDS) yield* this.#below(this.#names.tree(kind), true);
   }
@@ -294,7 +294,7 @@ export class IndexTree {
       if (!isOurs(name)) yield* this.#below(`${directory}/${name}`, lenient);
       if (!isMeta(name)) continue;
       const reading = this.#readLease(`${directory}/${name}`);
-      const lease = lenient ? await reading.catch(() => null) : await reading;
+      const lease = lenient ? await reading.catch(damagedAsNull) : await reading;
       if (lease !== null) yield lease;
     }
   }
@@ -361,6 +361,12 @@ const MARKERS = "indefinite";
 function countedFor(key: LeaseKey): string[] {
   if (!isPathKey(key)) return [ON + key, OF + kindOf(key)];
   return [ON + key, ...directoriesAbove(pathOf(key)).map((above) => INSIDE + above)];
+}
+
+/** A disk that does not answer is another matter: what it hides may be whole. */
+function damagedAsNull(error: unknown): null {
+  if (error instanceof DamagedIndex) return null;
+  throw error;
 }
 
 /** Sealed by us, and yet not what belongs there. */

@@ -57,11 +57,17 @@ export class TicketQueue {
     await files.unlink(`${path}.new`);
     const fd = await files.open(`${path}.new`, "create", this.#modes.file);
     try {
-      await files.writeAt(fd, seal(digest, encode(ticket)), 0);
+      const bytes = seal(digest, encode(ticket));
+      // Half a ticket is none, and whoever holds it would wait for ever.
+      if ((await files.writeAt(fd, bytes, 0)) !== bytes.length)
+        throw Object.assign(new Error("short write"), { code: "ENOSPC" });
+      await files.rename(`${path}.new`, path);
+    } catch (error) {
+      await files.unlink(`${path}.new`);
+      throw error;
     } finally {
       await files.close(fd);
     }
-    await files.rename(`${path}.new`, path);
   }
 
   /** Under the mutex nobody is writing a ticket: whoever began one did not live to finish it. */

@@ -122,6 +122,7 @@ function onto(base: Replay, later: Replay): Replay {
   for (const [slot, token] of base.tokens) if (!later.tokens.has(slot)) later.tokens.set(slot, token);
   for (const [id, ending] of base.endings) if (!later.endings.has(id)) later.endings.set(id, ending);
   for (const [id, request] of base.requests) if (!later.requests.has(id)) later.requests.set(id, request);
+  later.newestMs = Math.max(later.newestMs, base.newestMs);
   later.head = {
     ...later.head,
     segment: Math.max(later.head.segment, base.head.segment + 1),
@@ -131,20 +132,26 @@ function onto(base: Replay, later: Replay): Replay {
   return later;
 }
 
+/**
+ * What the archive ends with. A segment whose own first line is damaged counts on top of the one before it: after a
+ * power cut in the middle of a rotation, the newest one may be the damaged log itself, under a second name.
+ */
 async function newestArchived(store: Store): Promise<Replay | null> {
   const { platform, layout } = store;
-  const newest = (await archivedSegments(platform.files, layout))
-    .filter((name) => !name.includes("damaged"))
-    .at(-1);
-  if (newest === undefined) return null;
-  const replay = new Replay();
-  await readSegment(platform, `${layout.archive}/${newest}`, (line) => {
-    replay.highestSynced = Math.max(replay.highestSynced, line.synced);
-    replay.absorb(line, replay.head.offset + 1);
-  });
-  // Its lines were there all the time; what is counted is what had to be salvaged.
-  replay.counted = 0;
-  return replay;
+  const names = (await archivedSegments(platform.files, layout)).filter((name) => !name.includes("damaged"));
+  let newest: Replay | null = null;
+  for (const name of names.reverse()) {
+    const replay = new Replay();
+    await readSegment(platform, `${layout.archive}/${name}`, (line) => {
+      replay.highestSynced = Math.max(replay.highestSynced, line.synced);
+      replay.absorb(line, replay.head.offset + 1);
+    });
+    // Its lines were there all the time; what is counted is what had to be salvaged.
+    replay.counted = 0;
+    newest = newest === null ? replay : onto(replay, newest);
+    if (replay.isGrounded) break;
+  }
+  return newest;
 }
 
 /** Being cautious: a lease whose line was lost still excludes others until it ends by itself. */

@@ -70,6 +70,8 @@ export class Replay {
   readonly tokens = new Map<Slot, FencingToken>();
   damage: Damage | null = null;
   highestSynced = 0;
+  /** The latest time that any of it was written at, or asked for at, by clocks that may have been set back since. */
+  newestMs = 0;
   counted = 0;
   /** Whether all parts of the checkpoint are there, without which a segment means nothing. */
   isGrounded: boolean;
@@ -98,6 +100,7 @@ export class Replay {
       throw error;
     }
     this.head = { ...this.head, offset: end, sequence: line.sequence, sum: line.sum };
+    this.newestMs = Math.max(this.newestMs, Date.parse(line.timestamp), askedAtMs(line));
     this.counted++;
     return null;
   }
@@ -145,6 +148,12 @@ export class Replay {
     this.head = { ...this.head, segment: count(payload, "segment"), nextToken, checkpointEnd: end };
     this.isGrounded = count(payload, "part") === count(payload, "parts");
   }
+}
+
+/** When the operation got its id, as far as the line tells. */
+function askedAtMs({ payload }: Line): number {
+  const id = parseUlid(String(payload["request_id"] ?? payload["operation_id"] ?? ""));
+  return isRefusal(id) ? 0 : ulidTimeMs(id);
 }
 
 export function requestFromWire(value: unknown): RequestRecord {

@@ -2,6 +2,7 @@ import type { Command, LeaseRef } from "../kernel/commands";
 import { type Ulid, ulidTimeMs } from "../kernel/ids";
 import { refuse } from "../kernel/refusal";
 import type { Descriptor, Platform } from "../platform/platform";
+import { corrupt } from "./damage";
 import { claimEventOf, decodeLine, type Line } from "./envelope";
 import type { Layout } from "./layout";
 import { eachLine, type RequestRecord, requestFromWire } from "./replay";
@@ -36,11 +37,12 @@ export async function findRequest(
   await eachLine(platform.files, log.fd, 0, log.size, (lineText, offset) => {
     if (found !== null || (offset > 0 && !lineText.includes(requestId))) return;
     const line = decodeLine(platform.digest, lineText);
-    if (line === null) return;
+    // It may be the very line that says that it was done.
+    if (line === null) throw corrupt({ offset, sequence: 0, why: "a line is torn or altered" }, layout.log);
     if (offset === 0) startedMs = Date.parse(line.timestamp);
     found = inLine(line, requestId);
   });
-  if (found !== null || ulidTimeMs(requestId) >= startedMs) return found;
+  if (found !== null || ulidTimeMs(requestId) > startedMs) return found;
   return inArchive(platform, layout, requestId);
 }
 
@@ -53,10 +55,10 @@ async function inArchive(platform: Platform, layout: Layout, requestId: Ulid): P
     let found: RequestRecord | null = null;
     let startedMs = Number.POSITIVE_INFINITY;
     await readSegment(platform, `${layout.archive}/${name}`, (line) => {
-      startedMs = Math.min(startedMs, Date.parse(line.timestamp));
+      if (line.type === "log.checkpoint") startedMs = Date.parse(line.timestamp);
       found ??= inLine(line, requestId);
     });
-    if (found !== null || ulidTimeMs(requestId) >= startedMs) return found;
+    if (found !== null || ulidTimeMs(requestId) > startedMs) return found;
   }
   return null;
 }

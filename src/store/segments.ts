@@ -134,7 +134,8 @@ export class Segments {
             ...checkpoint.extra,
           },
         },
-        { sequence, wallMs: nowMs, synced: replay.head.sequence, prev },
+        // Not before anything that it follows, also when the clock was set back: ids are looked for by their time.
+        { sequence, wallMs: Math.max(nowMs, replay.newestMs), synced: replay.head.sequence, prev },
       );
       prev = line.sum;
       await this.#writeAll(fd, new TextEncoder().encode(line.text));

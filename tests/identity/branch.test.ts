@@ -26,6 +26,16 @@ describe("the current branch", () => {
     expect(asked.asked).toEqual([]);
   });
 
+  it("has a limit: HEAD may hold anything", async () => {
+    const repository = makeRepository(path.join(home, "long"));
+    const head = path.join(repository, ".git/HEAD");
+    const branch = () => currentBranch(platform, countingGit(), path.join(repository, ".git"));
+    fs.writeFileSync(head, `ref: refs/heads/${"x/".repeat(2_000)}y\n`);
+    expect(await branch()).toHaveLength(4_001);
+    fs.writeFileSync(head, `ref: refs/heads/${"x/".repeat(40_000)}y\n`);
+    await expect(branch()).rejects.toMatchObject({ code: "E_LIMIT" });
+  });
+
   it("is Git's to tell where HEAD is a symbolic link", async () => {
     const repository = makeRepository(path.join(home, "old"));
     commit(repository);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { FencingToken } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import { type Lease, type Slot, slotOf } from "../../src/kernel/lease";
+import { LIMITS } from "../../src/kernel/policy";
 import { byKey, granted, key, one, refused, Scene, written } from "./scene";
 
 /**
@@ -51,7 +52,9 @@ describe("many leases", () => {
     const bob = scene.actor("agent:bob");
     expect(refused(scene.acquire(bob, "dir:."))).toBe("E_LOCK_CONFLICT");
     scene.advance(600);
-    expect(one(scene.acquire(bob, "dir:.")).stoleFrom).toHaveLength(50_000);
+    const outcome = scene.acquire(bob, "dir:.");
+    expect(written(outcome)?.ended).toHaveLength(50_000);
+    expect(one(outcome).stoleFrom).toHaveLength(LIMITS.stoleFrom);
   });
 
   test("gc of 100,000", () => {

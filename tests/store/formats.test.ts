@@ -1,6 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { AgentId, SessionId } from "../../src/kernel/ids";
+import { type LeaseKey, MAX_PATH_BYTES, parseKey } from "../../src/kernel/keys";
+import type { Lease } from "../../src/kernel/lease";
+import { LIMITS } from "../../src/kernel/policy";
+import { isRefusal } from "../../src/kernel/refusal";
 import { CLAIM_EVENTS } from "../../src/kernel/view";
 import { AppliedFile, decodeApplied } from "../../src/store/applied";
 import { claimEventOf, claimPayload, decodeLine, encodeLine } from "../../src/store/envelope";
@@ -225,4 +230,27 @@ describe("other files are what they have always been:", () => {
     const value = { ...endedToWire(ended), ended_at: new Date(at(5).wallMs).toISOString() };
     golden("ended.json", decode(seal(digest, value))!);
   });
+});
+
+it("no record is larger than 64 KiB, whatever its parts are", () => {
+  const agent = `agent:${"x".repeat(100)}` as AgentId;
+  // Control characters take six bytes each in JSON, quotes and backslashes two.
+  const text = "\u0001".repeat(LIMITS.textLength);
+  const longest: Lease = {
+    ...lease,
+    key: parseKey(`file:${'"/'.repeat(MAX_PATH_BYTES / 2 - 1)}"`) as LeaseKey,
+    agentId: agent,
+    sessionId: "s".repeat(128) as SessionId,
+    branch: "\u0001".repeat(4_096),
+    reason: text,
+    note: text,
+    stopIdleAt: at(0),
+    stoleFrom: range(LIMITS.stoleFrom).map(() => ({
+      leaseId: lease.leaseId,
+      agentId: agent,
+      why: "stop_idle",
+    })),
+  };
+  expect(isRefusal(longest.key)).toBe(false);
+  expect(seal(digest, leaseToWire(longest)).length).toBeLessThan(64 * 1024);
 });

@@ -71,6 +71,19 @@ describe("recover", () => {
     expect(await codeOf(b.acquire("resource:two"))).toBe("E_LOCK_CONFLICT");
   });
 
+  it("gives nobody up whom a failing disk hides: it fails, and finds them later", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:one");
+    world.disk.install(LOG, encode("rubbish\n"));
+    const isLease = (path: string) => path.endsWith("/meta.json");
+    const fault = world.faults.add({ code: "EIO", operations: ["readFile"], path: isLease });
+    expect(await codeOf(mend(enter(world, "agent:b")))).toBe("E_DISK");
+    fault.remove();
+    expect(await mend(enter(world, "agent:b"))).toMatchObject({ recovered: true, leasesFromIndex: 1 });
+    expect(await codeOf(enter(world, "agent:b").acquire("resource:one"))).toBe("E_LOCK_CONFLICT");
+  });
+
   it("reads on in an index that is damaged as well", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");
@@ -182,6 +195,24 @@ describe("recover", () => {
     const before = decode(world.disk.peek(LOG));
     expect(await codeOf(mend(enter(world, "agent:b")))).toBe("E_SCHEMA_NEWER");
     expect(decode(world.disk.peek(LOG))).toBe(before);
+  });
+
+  it("goes further back when the newest segment of the archive is the damaged log itself", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:one");
+    await compact(a);
+    const before = logLines(world).length;
+    expect(before).toBe(1);
+    // As a rotation leaves it that lost the power before its rename was on the disk.
+    damageLine(world, 0, zeroed);
+    await a.platform.files.link(LOG, `${CONTROL}/archive/claims-000002.jsonl`);
+    world.disk.spoil(`${CONTROL}/index/applied`, new Uint8Array(0));
+    for (const path of world.disk.paths()) if (/meta[.@]/.test(path)) world.disk.spoil(path, null);
+    const report = await mend(enter(world, "agent:b"));
+    expect(report).toMatchObject({ recovered: true, leases: 1 });
+    expect(await heldKeys(a)).toEqual(["resource:one"]);
+    expect(Number(logLines(world)[0]!["sequence"])).toBeGreaterThan(2);
   });
 
   it("says that the disk has failed, and not only how", async () => {

@@ -4,6 +4,7 @@ import { tidy } from "../../src/store/housekeeping";
 import {
   acquireRequest,
   codeOf,
+  damageLine,
   enter,
   freshId,
   history,
@@ -164,6 +165,17 @@ describe("a request id", () => {
     expect(await onceIn(a, requestId)).toBe(1);
   });
 
+  it("in a line that was damaged is not taken for a new one", async () => {
+    // A file system that tells times so coarsely that the damage does not show in them.
+    const world = quietWorld(1, { mtimeGranularityMs: 3_600_000 });
+    const a = enter(world, "agent:a");
+    const request = acquireRequest(a, "resource:r", { requestId: freshId(a.platform) });
+    await a.coordinator.acquire(request);
+    await a.acquire("resource:more");
+    damageLine(world, 1, (line) => line.replace(/"sum":"\w{4}/, '"sum":"0000'));
+    expect(await codeOf(a.coordinator.acquire(request))).toBe("E_LOG_CORRUPT");
+  });
+
   it("that an unknown outcome named can be used by who had some of the keys already", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");
@@ -183,21 +195,27 @@ describe("a request id", () => {
     expect(again.leases.map(({ leaseId }) => leaseId)).toContain(held.leases[0]!.leaseId);
   });
 
-  it("that an unknown outcome named can be used after a rotation, too", async () => {
-    const world = quietWorld();
-    const a = enter(world, "agent:a");
-    await a.acquire("resource:warm");
-    const fault = world.faults.add({ code: "EIO", operations: ["datasync", "sync"] });
-    const failed = (await a.coordinator
-      .acquire(acquireRequest(a, "resource:r"))
-      .catch((error: unknown) => error)) as { data: { request_id: Ulid } };
-    fault.remove();
-    await compact(enter(world, "agent:b"));
-    const { request_id: requestId } = failed.data;
-    expect(await a.coordinator.acquire(acquireRequest(a, "resource:r", { requestId }))).toMatchObject({
-      replayed: true,
-    });
-  });
+  it.each([0, -700_000, 700_000])(
+    "that an unknown outcome named can be used after a rotation, too (clock %s)",
+    async (clock) => {
+      const world = quietWorld();
+      const a = enter(world, "agent:a");
+      await a.acquire("resource:warm");
+      const fault = world.faults.add({ code: "EIO", operations: ["datasync", "sync"] });
+      const failed = (await a.coordinator
+        .acquire(acquireRequest(a, "resource:r"))
+        .catch((error: unknown) => error)) as { data: { request_id: Ulid } };
+      fault.remove();
+      // The clock was wrong, and somebody sets it right; ids and segments are told apart by it.
+      world.jumpWallClock(clock);
+      await compact(enter(world, "agent:b"));
+      await compact(enter(world, "agent:b"));
+      const { request_id: requestId } = failed.data;
+      expect(await a.coordinator.acquire(acquireRequest(a, "resource:r", { requestId }))).toMatchObject({
+        replayed: true,
+      });
+    },
+  );
 });
 
 function holdingTheMutex(party: Party) {

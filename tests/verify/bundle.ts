@@ -56,7 +56,7 @@ class Gardener {
           // A bundle is one module; each source keeps the address it was written with.
           const contents = text
             .replace(/import\.meta\.url(?!")/g, JSON.stringify(pathToFileURL(path).href))
-            .replace(/\b__dirname(?!")/g, JSON.stringify(dirname(path)));
+            .replace(/\b__dirname(?=,)/g, JSON.stringify(dirname(path)));
           return { contents, loader: "ts" };
         });
       },

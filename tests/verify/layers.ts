@@ -1,10 +1,29 @@
+import { disks } from "./disks/layer";
+import { hostile } from "./hostile/layer";
+import { crash, error } from "./injection/layer";
 import type { Layer } from "./layer";
+import { linearizability } from "./linearizability/layer";
 import { models } from "./models/layer";
 import { planted } from "./planted/layer";
 import { properties } from "./properties/layer";
+import { SIMULATION } from "./simulation/layer";
+import { clocks } from "./soak/clocks-layer";
+import { soak } from "./soak/layer";
 
 /** The whole programme, in the order of the table. */
-export const LAYERS: readonly Layer[] = [models, properties, planted];
+export const LAYERS: readonly Layer[] = [
+  models,
+  properties,
+  SIMULATION,
+  crash,
+  error,
+  linearizability,
+  soak,
+  clocks,
+  disks,
+  hostile,
+  planted,
+];
 
 export function layerOf(name: string): Layer {
   const layer = LAYERS.find((candidate) => candidate.name === name);

@@ -1,4 +1,8 @@
-import { KERNEL_PLANTS } from "./properties/plants";
+import { PLANTS as HOSTILE } from "./hostile/plants";
+import { PLANTS as INJECTION } from "./injection/plants";
+import { PLANTS as LINEARIZABILITY } from "./linearizability/plants";
+import { PLANTS as KERNEL } from "./properties/plants";
+import { PLANTS as SIMULATION } from "./simulation/plants";
 
 /**
  * Bugs to put in on purpose. Each layer named must notice: a proof that passes with the bug in proves nothing.
@@ -13,4 +17,10 @@ export interface Plant {
   readonly caughtBy: readonly string[];
 }
 
-export const PLANTS: readonly Plant[] = [...KERNEL_PLANTS];
+export const PLANTS: readonly Plant[] = [
+  ...KERNEL,
+  ...SIMULATION,
+  ...INJECTION,
+  ...LINEARIZABILITY,
+  ...HOSTILE,
+];

@@ -30,7 +30,11 @@ export class Trace {
 
   record(elapsedMicros: number, process: string, what: string, result: string): void {
     this.#step++;
-    this.#hash = fnv1a(`${elapsedMicros} ${process} ${what} ${result}\n`, this.#hash);
+    this.#hash = fnv1a(
+      result,
+      fnv1a(what, fnv1a(process, Math.imul(this.#hash ^ elapsedMicros, 0x01000193))),
+    );
+    if (this.#limit === 0) return;
     this.#entries.push({ step: this.#step, elapsedMs: elapsedMicros / 1000, process, what, result });
     // Halving now and then costs less than shifting at every step.
     if (this.#entries.length > this.#limit * 2) this.#entries = this.#entries.slice(-this.#limit);

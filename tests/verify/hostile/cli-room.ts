@@ -43,7 +43,7 @@ export class CliRoom {
     this.world = quietWorld(seed);
     this.#git = git;
     const { disk } = this.world;
-    for (const path of ["/repo/.git/objects", "/repo/.git/refs/heads", "/repo/src", "/people/u"])
+    for (const path of ["/repo/.git/objects", "/repo/.git/refs/heads", "/repo/src", "/user"])
       disk.makePath(path);
     const write = (path: string, text: string) => disk.install(path, new TextEncoder().encode(text), 0o644);
     write("/repo/.git/HEAD", "ref: refs/heads/main\n");
@@ -75,7 +75,7 @@ export class CliRoom {
       git: this.#git,
       env: { COTENANT_AGENT_ID: "agent:a", ...env },
       cwd: "/repo",
-      home: "/people/u",
+      home: "/user",
       isTerminal: false,
     });
     const status = await this.#run(args, { terminal, surroundings });

@@ -80,8 +80,9 @@ interface Change {
 async function spoil(world: SimWorld, mutator: Mutator): Promise<Change> {
   const { prng } = mutator;
   const photo = [...photograph(world)].filter(([path]) => path.startsWith(`${CONTROL}/index/`));
-  const [path, bytes] = prng.pick(photo);
-  const kind = kindOf(path);
+  // Every kind alike: there are many leases, and one census.
+  const kind = prng.pick([...new Set(photo.map(([path]) => kindOf(path)))]);
+  const [path, bytes] = prng.pick(photo.filter(([path]) => kindOf(path) === kind));
   const text = Buffer.from(bytes).toString("utf8");
   const lot = prng.below(10);
   if (lot === 0) {
@@ -101,8 +102,16 @@ async function spoil(world: SimWorld, mutator: Mutator): Promise<Change> {
     world.disk.install(path, encode(`{"sum":"${seal}","value":${body}}`.padEnd(bytes.length - 1) + "\n"));
     return { kind, how: isForged ? "forged" : "rewritten" };
   }
-  world.disk.install(path, mutator.bytes(bytes));
+  const isZeroed = kind === "census" && lot < 8;
+  world.disk.install(path, isZeroed ? withLostSectors(bytes, prng) : mutator.bytes(bytes));
   return { kind, how: "mutated" };
+}
+
+/** Zeros where a sector or a page was. */
+function withLostSectors(bytes: Uint8Array, prng: Prng): Uint8Array {
+  const size = prng.pick([512, 4096]);
+  const at = prng.below(Math.ceil(bytes.length / size)) * size;
+  return bytes.slice().fill(0, at, at + size);
 }
 
 /** Null for what is no document, or no longer one. */

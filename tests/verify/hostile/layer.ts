@@ -78,14 +78,14 @@ async function prove(task: Task): Promise<void> {
     await files.checkCorpora(new Prng(task.seed), count);
   });
   const turns: Turn[] = [
-    turn("names", names, 40, 590),
-    turn("log lines", lines, 18, 300),
-    turn("command lines", new CommandLines(task.scratch), 20, 70),
-    turn("small files", files, 8, 14),
-    turn("logs", new HostileLogs(), 5, 10),
-    turn("forged logs", new ForgedLogs(), 3, 5),
-    turn("indexes", new HostileIndexes(), 5, 10),
-    turn("processes", new RealProgram(program, task.scratch), 1, 1),
+    turn("names", names, 40, 7_700),
+    turn("log lines", lines, 18, 1_800),
+    turn("command lines", new CommandLines(task.scratch), 20, 380),
+    turn("small files", files, 8, 40),
+    turn("logs", new HostileLogs(), 5, 40),
+    turn("forged logs", new ForgedLogs(), 3, 20),
+    turn("indexes", new HostileIndexes(), 5, 18),
+    turn("processes", new RealProgram(program, task.scratch), 1, 2),
   ];
   for (let unit = 0; task.goesOn; unit++) {
     const prng = new Prng(task.seed).stream(`hostile ${unit}`);

@@ -7,6 +7,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a log line's checksum is not verified",
     file: "src/store/envelope.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     from: "if (sum === undefined || sumOf(digest, `${lineText.slice(0, -SUFFIX_LENGTH)}}`) !== sum) return null;",
     to: "if (sum === undefined) return null;",
     caughtBy,

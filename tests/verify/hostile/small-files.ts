@@ -31,7 +31,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     name: "agent-file",
-    path: "/people/u/.config/cotenant/agent.toml",
+    path: "/user/.config/cotenant/agent.toml",
     form: "text",
     env: { COTENANT_AGENT_ID: "" },
     commands: [

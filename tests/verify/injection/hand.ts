@@ -15,7 +15,7 @@ import {
   type Understood,
 } from "./check";
 import { type LogBook, readLog } from "./log";
-import { type Answer, listen, Program } from "./program";
+import { type Answer, letGo, listen, Program } from "./program";
 import { OTHER, type Scenario, scenarioOf } from "./scenarios";
 import { Stage } from "./stage";
 import { type Call, type Ended, type Kind, masked, Tracer } from "./trace";
@@ -102,7 +102,7 @@ class Hand {
     if (!this.#usual.has(scenario.name)) await this.#calls(scenario);
     await this.#stage.set(scenario);
     const before = readLog(this.#stage.control);
-    const mutex = inodeOf(join(this.#stage.control, "locks/claims.lock"));
+    const mutex = this.#mutexInode;
     const wrong: string[] = [];
     const ended = this.#inject(scenario, point.kind, point.at);
     if (!ended.hit) return { hit: false, wrong, seen: [], shape: "" };
@@ -114,8 +114,8 @@ class Hand {
       if (!again.hit) return { hit: false, wrong, seen: [], shape: "" };
     }
     // PROTOCOL 2: or somebody locks one file, and somebody else another.
-    if (mutex !== null && inodeOf(join(this.#stage.control, "locks/claims.lock")) !== mutex)
-      wrong.push("the mutex is another file");
+    if (before.inode !== null && (mutex === null || this.#mutexInode !== mutex))
+      wrong.push("the mutex is another file, or gone");
     checkSecrets(this.#stage.repo, [ended.stdout, ended.stderr], wrong);
     await checkStore(scenario, this.#stage.control, wrong);
     const shape = `${ended.status} ${understood?.isUnknown}\n${shapeOf(this.#stage.repo)}`;
@@ -123,6 +123,7 @@ class Hand {
       this.#known.add(scenario.name + shape);
       await this.#goOn(scenario, before, understood, wrong);
     }
+    letGo(this.#stage.repo);
     return { hit: true, wrong, seen: seen(point, scenario, understood, had), shape: masked(shape) };
   }
 
@@ -150,6 +151,7 @@ class Hand {
 
   /** The store must work with no repair: for the same agent trying again, and for others; whoever comes first. */
   async #goOn(scenario: Scenario, before: LogBook, first: Understood | null, wrong: string[]): Promise<void> {
+    letGo(this.#stage.repo);
     this.#stage.keep();
     for (const isOtherFirst of scenario.isOpen ? [false, true] : [false]) {
       if (isOtherFirst) this.#stage.comeBack();
@@ -214,6 +216,10 @@ class Hand {
     return this.#tracer.inject(at, kind, this.#command(scenario), this.#env(scenario));
   }
 
+  get #mutexInode(): number | null {
+    return statSync(join(this.#stage.control, "locks/claims.lock"), { throwIfNoEntry: false })?.ino ?? null;
+  }
+
   #command(scenario: Scenario): string[] {
     this.#tracer.issue = this.#stage.issueOf(scenario);
     if (scenario.args[0] === "stop") return [this.#stopScript];
@@ -223,10 +229,6 @@ class Hand {
   #env(scenario: Scenario): NodeJS.ProcessEnv {
     return { ...process.env, COTENANT_AGENT_ID: scenario.agent };
   }
-}
-
-function inodeOf(path: string): number | null {
-  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 }
 
 function seen(

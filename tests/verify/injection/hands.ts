@@ -51,12 +51,14 @@ export class HandProcess {
     return this.#ask({ ask: "try", point }) as Promise<Tried>;
   }
 
-  /** Resolves once it has ended. */
-  end(): Promise<unknown> {
-    const ended = new Promise((resolve) => this.#child.once("exit", resolve));
+  /** Resolves once it has ended. Nothing gentler: a command that waits, run in that process, has an ear for SIGTERM. */
+  async end(): Promise<void> {
     this.#settle = null;
-    if (!this.#child.kill("SIGTERM")) return Promise.resolve();
-    return ended;
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode !== null || signalCode !== null) return;
+    const ended = new Promise((resolve) => this.#child.once("exit", resolve));
+    this.#child.kill("SIGKILL");
+    await ended;
   }
 
   #ask(question: Question): Promise<unknown> {

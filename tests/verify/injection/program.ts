@@ -34,7 +34,7 @@ export class Program {
     process.argv.splice(1, process.argv.length, this.#file, ...args);
     Object.assign(heard, { 1: "", 2: "" });
     const status = await this.#ends();
-    this.#letGo();
+    letGo(this.#repo);
     return { status, stdout: heard[1], stderr: heard[2] };
   }
 
@@ -49,15 +49,15 @@ export class Program {
       this.#script.runInThisContext()(own.exports, require, own, this.#file, dirname(this.#file));
     });
   }
+}
 
-  /** What the end of a process would have closed, and unlocked. */
-  #letGo(): void {
-    for (const fd of fs.readdirSync("/proc/self/fd")) {
-      try {
-        if (fs.readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${this.#repo}/`)) fs.closeSync(Number(fd));
-      } catch {
-        // The descriptor of the list itself.
-      }
+/** Closes, and so unlocks, what is open below a directory: the end of a process would have done so. */
+export function letGo(directory: string): void {
+  for (const fd of fs.readdirSync("/proc/self/fd")) {
+    try {
+      if (fs.readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${directory}/`)) fs.closeSync(Number(fd));
+    } catch {
+      // The descriptor of the list itself.
     }
   }
 }

@@ -10,7 +10,7 @@ import { nodePlatform } from "../../../src/platform/node/node";
 import { thisMachine } from "../../../src/platform/node/this-machine";
 import { SessionSecrets } from "../../../src/store/secrets";
 import { Store } from "../../../src/store/store";
-import type { Answer, Program } from "./program";
+import { type Answer, letGo, type Program } from "./program";
 import type { Scenario, Step } from "./scenarios";
 import { copyRepo } from "./tree";
 
@@ -35,6 +35,7 @@ export class Stage {
     const kept = join(this.#room, `before-${scenario.name}`);
     if (!fs.existsSync(kept)) {
       await this.#prepare(scenario);
+      letGo(this.repo);
       fs.renameSync(this.repo, kept);
     }
     copyRepo(kept, this.repo);

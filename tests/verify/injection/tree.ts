@@ -59,7 +59,7 @@ export function filesBelow(root: string): string[] {
 
 /**
  * What is left, without what differs from run to run. Two states with one shape hold the same files, whole or torn in
- * the same way, and a log of the same events.
+ * the same way, and a log of the same events about as many leases.
  */
 export function shapeOf(repo: string): string {
   const parts = [".git/cotenant", ".cotenant"].flatMap((place) =>
@@ -74,8 +74,9 @@ export function shapeOf(repo: string): string {
 function content(path: string, bytes: Buffer): string {
   const text = bytes.toString("latin1");
   const events = [...text.matchAll(/"event_type":"([\w.]+)"/g)].map(([, type]) => type).join(" ");
+  const tokens = text.split('"fencing_token"').length - 1;
   const end = text === "" ? "empty" : text.endsWith("\n") ? "whole" : "torn";
-  if (!path.startsWith("index/")) return `${events} ${text.split("\n").length} ${end}`;
+  if (!path.startsWith("index/")) return `${events} ${tokens} ${text.split("\n").length} ${end}`;
   const value = unseal(digest, bytes);
   return value === null ? end : `sealed ${value["sequence"] ?? ""}`;
 }

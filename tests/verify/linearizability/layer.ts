@@ -22,7 +22,7 @@ const KEYS = [
   ["ref:refs/heads/topic"],
 ];
 
-export const LINEARIZABILITY: Layer = {
+export const linearizability: Layer = {
   name: "linearizability",
   unit: "operations",
   inTest: 3_000,

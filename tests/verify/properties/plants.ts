@@ -2,7 +2,7 @@ import type { Plant } from "../plants";
 
 const caughtBy = ["properties"];
 
-export const KERNEL_PLANTS: readonly Plant[] = [
+export const PLANTS: readonly Plant[] = [
   {
     name: "double grant: a directory around it does not count",
     file: "src/kernel/conflicts.ts",

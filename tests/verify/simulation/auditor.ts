@@ -28,6 +28,14 @@ interface Acknowledged {
   readonly lines: readonly Entry[];
 }
 
+/** What a deed writes that nothing else writes. */
+const EVENT_OF: Partial<Record<Deed["do"], string>> = {
+  acquire: "claim.acquired",
+  release: "claim.released",
+  transfer: "claim.transferred",
+  evict: "claim.evicted",
+  stop: "claim.stopped",
+};
 const READS: ReadonlySet<string> = new Set(["snapshot", "list", "history"]);
 /** In place of a process's name: all died at once, and any of them may have written the last line. */
 export const EVERYBODY = "everybody";
@@ -69,6 +77,8 @@ export class Auditor implements Bench, Ears {
   readonly #calls: Call[] = [];
   readonly #current = new Map<Lane, Call>();
   readonly #acknowledged: Acknowledged[] = [];
+  /** Told that it had failed, without a doubt. */
+  readonly #failed: Call[] = [];
   readonly #linesOf = new Map<string, Entry[]>();
   readonly #diedAt = new Map<SimProcess, number>();
   readonly #known = new Map<string, SimProcess>();
@@ -153,6 +163,8 @@ export class Auditor implements Bench, Ears {
   refused(call: Call, error: unknown): void {
     this.end(call);
     checkRefusal(call, error as { code?: unknown }, this);
+    const { code, data } = error as { code?: unknown; data?: Record<string, unknown> };
+    if (code === "E_DISK" && data?.["outcome"] !== "unknown") this.#failed.push(call);
   }
 
   sawSnapshot(call: Call, snapshot: Snapshot): void {
@@ -185,6 +197,26 @@ export class Auditor implements Bench, Ears {
         if (present.has(line) || chronicle.forgiven.has(line.line.sum)) continue;
         this.fail(4, `${what} was acknowledged and is lost (line ${line.line.sequence})`);
       }
+    }
+  }
+
+  /** What was said to have failed was not done after all. */
+  checkFailed(): void {
+    for (const { deed, party, process, began, ended } of this.#failed) {
+      const type = EVENT_OF[deed.do];
+      const done = this.chronicle.entries.find(
+        (entry) =>
+          entry.line.type === type &&
+          entry.process === process.name &&
+          isSameParty(entry.line.actor, party) &&
+          entry.moment.step >= began.step &&
+          entry.moment.step <= ended!.step,
+      );
+      if (done !== undefined)
+        this.fail(
+          4,
+          `${party.agentId}'s ${deed.do} was said to have failed, and is line ${done.line.sequence}`,
+        );
     }
   }
 
@@ -295,23 +327,30 @@ export class Auditor implements Bench, Ears {
     return lines.findLast((entry) => entry.event!.ended.some((gone) => gone.leaseId === leaseId)) ?? null;
   }
 
-  /** Promise 4, at the very moment: if the power went now, it would still be there. */
+  /** Promise 4, at the very moment: if the power went now, it would still be there, and all that it relied on. */
   #checkDurable(what: string, lines: readonly Entry[]): void {
-    const { forgiven } = this.chronicle;
-    const wanted = new Set(lines.map(({ line }) => line.sum).filter((sum) => !forgiven.has(sum)));
-    if (wanted.size === 0) return;
-    const { disk } = this.#world;
+    const { chronicle } = this;
+    if (lines.length === 0 || chronicle.forgiven.size > 0) return;
+    const last = lines.reduce((most, { line }) => Math.max(most, line.sequence), 0);
+    const relied = chronicle.entries.filter(({ line }) => line.sequence <= last);
+    const log = this.#durable(LOG);
+    const missing = relied.filter(({ line }) => !log.includes(`"sum":"${line.sum}"}`));
+    if (missing.length === 0) return;
     const archive = `${CONTROL}/archive`;
-    const text = (path: string) => {
-      const bytes = disk.peekDurable(path);
-      return bytes === null ? "" : unpacked(path, bytes);
-    };
-    const strike = (content: string) => {
-      for (const sum of wanted) if (content.includes(sum)) wanted.delete(sum);
-    };
-    strike(text(LOG));
-    if (wanted.size > 0) for (const name of disk.durableNames(archive)) strike(text(`${archive}/${name}`));
-    if (wanted.size > 0) this.fail(4, `${what} was acknowledged before it was on the disk`);
+    const archived = this.#world.disk
+      .durableNames(archive)
+      .map((name) => this.#durable(`${archive}/${name}`));
+    for (const { line } of missing)
+      if (!archived.some((text) => text.includes(`"sum":"${line.sum}"}`)))
+        this.fail(
+          4,
+          `${what} was acknowledged, and line ${line.sequence}, on which it relied, is not on the disk`,
+        );
+  }
+
+  #durable(path: string): string {
+    const bytes = this.#world.disk.peekDurable(path);
+    return bytes === null ? "" : unpacked(path, bytes);
   }
 
   /** A damaged line that nothing says was durable passes for a torn tail, and its tokens are given again. */

@@ -129,10 +129,12 @@ export class Chronicle {
     this.#inode = this.#world.disk.inodeOf(LOG);
     this.#offset = 0;
     const lines = bytes === null ? [] : this.#linesOf(bytes);
-    const start = lines[0]?.sequence ?? 0;
+    const start = lines[0]?.sequence ?? this.#spoiled?.line.sequence ?? 0;
     const known = this.entries;
-    this.entries = known.filter(({ line }) => line.sequence < start || this.#isKept(line, start));
+    // While the log is damaged, what cannot be read is not lost yet.
+    this.entries = known.filter((entry) => entry.line.sequence < start || entry === this.#spoiled);
     for (const line of lines) this.#add(line, process);
+    if (this.#spoiled !== null) this.entries.sort((a, b) => a.line.sequence - b.line.sequence);
     this.#offset = bytes === null ? 0 : wholeLength(bytes);
     this.#settleSpoil(known, lines);
   }
@@ -142,11 +144,6 @@ export class Chronicle {
     entry.isSpoiled = true;
     this.#spoiled = entry;
     this.forgiven.add(entry.line.sum);
-  }
-
-  /** While the log is damaged, what cannot be read at the moment is not lost yet. */
-  #isKept(line: Line, start: number): boolean {
-    return this.#spoiled !== null && line.sequence >= start;
   }
 
   /** The damage is over: by `recover`, or because the next writer took it for a torn tail and set it aside. */

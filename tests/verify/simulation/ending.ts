@@ -34,6 +34,7 @@ export async function lastWords(player: Player): Promise<void> {
     auditor.checkView(`a reader ${how}`, reader.result.leases.values());
   }
   auditor.checkAcknowledged();
+  auditor.checkFailed();
   auditor.checkDisk();
 }
 

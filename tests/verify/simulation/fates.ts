@@ -134,6 +134,7 @@ export class Fates {
     auditor.chronicle.noteJump();
     this.#lookAgain(EVERYBODY);
     auditor.checkAcknowledged();
+    auditor.checkFailed();
     this.#stage.startAgain();
   }
 
@@ -163,9 +164,12 @@ export class Fates {
 
   #spoilIndex(how: Extract<Trouble, { strike: "spoil index" }>["how"], pick: number): void {
     const { world } = this.#stage;
-    const files = world.disk
+    const all = world.disk
       .paths()
       .filter((path) => path.startsWith(`${layout.index}/`) && !path.endsWith("/"));
+    const leases = all.filter((path) => /\/meta[@.]/.test(path));
+    // Leases matter most, and are a few files among many.
+    const files = pick % 2 === 0 && leases.length > 0 ? leases : all;
     const path = files[pick % Math.max(1, files.length)];
     if (path === undefined) return;
     const bytes = world.disk.peek(path)!;

@@ -85,6 +85,8 @@ function lanesOf(random: Prng, processes: number): Lane[] {
     if (!isThere) lanes.push(lane);
   };
   for (let process = 0; process < processes; process++) add(process);
+  // The same agent, session and worktree in two processes, as one-shot commands are.
+  if (random.chance(0.3)) lanes[0] = { ...lanes[1]!, process: 0 };
   // Several callers in one process share its batches and its syncs.
   if (random.chance(0.4))
     for (let more = random.between(1, 2); more > 0; more--) add(random.below(processes));

@@ -186,8 +186,16 @@ function isOwn(lease: Lease, party: Party): boolean {
   return isSameParty(lease, party) || isHandedTo(lease, party);
 }
 
+const records = new WeakMap<Lease, string>();
+
+/** A lease in full, to be compared. */
 export function recordOf(lease: Lease): string {
-  return JSON.stringify(leaseToWire(lease));
+  let record = records.get(lease);
+  if (record === undefined) {
+    record = JSON.stringify(leaseToWire(lease));
+    records.set(lease, record);
+  }
+  return record;
 }
 
 function nameOf({ agentId, sessionId, worktreeId, key, reach }: Lease): string {

@@ -16,6 +16,8 @@ export interface Verdict {
   readonly broken: string | null;
   /** What everybody did, in order: one line per deed and trouble. */
   readonly account: readonly string[];
+  /** What each deed was told, by its number: "done" or a code; several when it was tried again. */
+  readonly answers: ReadonlyMap<number, readonly string[]>;
   /** Equal for two runs exactly when every operation and every result was. */
   readonly fingerprint: string;
   readonly counters: Counters;
@@ -46,6 +48,7 @@ export class Player {
   readonly world: SimWorld;
   readonly auditor: Auditor;
   readonly account: string[] = [];
+  readonly answers = new Map<number, string[]>();
   readonly counts = new Map<string, number>();
   readonly #story: Story;
   readonly #fates: Fates;
@@ -97,7 +100,8 @@ export class Player {
     const { trace, counters } = this.world;
     const broken = this.auditor.broken[0] ?? null;
     if (broken !== null) this.note(`BROKEN: ${broken}`);
-    return { broken, account: this.account, fingerprint: trace.fingerprint, counters, counts: this.counts };
+    const { account, answers, counts } = this;
+    return { broken, account, answers, fingerprint: trace.fingerprint, counters, counts };
   }
 
   async #run(what: string): Promise<void> {
@@ -230,12 +234,14 @@ export class Player {
     try {
       const change = await perform(doing, call, deed, requestId);
       this.count("answer.done");
+      this.#hear(deed.id, "done");
       this.note(`${process.name} ${lane.agent}: #${deed.id} ${deed.do}: done`);
       return change;
     } catch (error) {
       const { code, message } = error as { code?: string; message?: string };
       this.note(`${process.name} ${lane.agent}: #${deed.id} ${deed.do}: ${code ?? "threw"}: ${message}`);
       this.count(`answer.${code}`);
+      this.#hear(deed.id, String(code));
       this.auditor.refused(call, error);
       if (!isExpected(error, call, this)) {
         const stack = error instanceof Error && code === undefined ? `\n${error.stack}` : "";
@@ -243,6 +249,12 @@ export class Player {
       }
       return error instanceof Error ? error : new Error(String(error));
     }
+  }
+
+  #hear(deed: number, answer: string): void {
+    const heard = this.answers.get(deed);
+    if (heard === undefined) this.answers.set(deed, [answer]);
+    else heard.push(answer);
   }
 
   #countLog(): void {

@@ -5,12 +5,17 @@ import { isDeed, type Story, type StoryEvent } from "./story";
 const OTHER_SEEDS = 3;
 const MOST_PLAYS = 1_500;
 
+/** What a story breaks, in words; null when it breaks nothing. */
+export type Judge = (story: Story) => Promise<string | null>;
+
+const judgeByPlaying: Judge = async (story) => (await play(story)).broken;
+
 /**
  * The same failure in a shorter story: leaves out halves, quarters and single events, then simplifies what is left.
  * Nothing here is random, so the same story always shrinks to the same one.
  */
-export async function shrink(story: Story, broken: string): Promise<Story> {
-  const shrinker = new Shrinker(kindOf(broken));
+export async function shrink(story: Story, broken: string, judge: Judge = judgeByPlaying): Promise<Story> {
+  const shrinker = new Shrinker(kindOf(broken), judge);
   let smallest = story;
   for (let size = Math.ceil(story.events.length / 2); ; size = Math.ceil(size / 2)) {
     smallest = await shrinker.without(smallest, size);
@@ -30,10 +35,12 @@ export function kindOf(broken: string): string {
 
 class Shrinker {
   readonly #kind: string;
+  readonly #judge: Judge;
   #plays = 0;
 
-  constructor(kind: string) {
+  constructor(kind: string, judge: Judge) {
     this.#kind = kind;
+    this.#judge = judge;
   }
 
   /** Without as many stretches of that length as can go. */
@@ -73,7 +80,7 @@ class Shrinker {
     for (let other = 0; other < OTHER_SEEDS && this.#plays < MOST_PLAYS; other++) {
       const candidate = { ...story, seed: story.seed + other };
       this.#plays++;
-      const { broken } = await play(candidate);
+      const broken = await this.#judge(candidate);
       if (broken !== null && kindOf(broken) === this.#kind) return candidate;
     }
     return null;

@@ -22,7 +22,7 @@ const OFF_MS = 60_000;
 
 const KEYS = [["dir:src", "file:src/a", "file:src/b"], ["resource:db"], ["file:notes", "resource:port"]];
 
-export const CLOCKS: Layer = {
+export const clocks: Layer = {
   name: "clocks",
   unit: "jumps",
   inTest: JUMPS_PER_ROUND,

@@ -32,7 +32,7 @@ const KEYS = [
   ["resource:staging"],
 ];
 
-export const SOAK: Layer = {
+export const soak: Layer = {
   name: "soak",
   unit: "kills",
   inTest: 45,

@@ -1,0 +1,60 @@
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
+import type { Layer, Task } from "../layer";
+import { WRITING } from "./commands";
+import { tryFull } from "./full";
+import { tryQuota, tryReadOnly, tryRemoved, tryWithoutRights } from "./locked";
+import { DiskRoom, programForAll } from "./room";
+
+/** From nothing at all to enough for everything. */
+const PAGES = [0, 1, 4];
+const NAMES = [0, 2];
+
+/** Full and read-only disks: real ones, small, and every command that writes. */
+export const disks: Layer = {
+  name: "disks",
+  unit: "trials",
+  inTest: 1,
+  inVerify: 1,
+  share: 0,
+  mustMove: [
+    ...WRITING.map(({ name }) => `refused: ${name}`),
+    "refused for want of pages",
+    "refused for want of names",
+    "short writes",
+    "done once there was room",
+    "refused by a read-only disk",
+    "refused without rights",
+    "refused by a quota",
+    "readers answered",
+    "control plane removed under a waiter",
+  ],
+  prove,
+};
+
+async function prove(task: Task): Promise<void> {
+  const { path } = await task.bundle("src/cli/main.ts");
+  // A user without rights has to get at the program and at the disk.
+  chmodSync(task.scratch, 0o755);
+  const program = programForAll(path, join(task.scratch, "program"));
+  const full = new DiskRoom(join(task.scratch, "full"), "size=8m", program);
+  try {
+    await full.prepare();
+    for (const writing of WRITING)
+      for (const left of PAGES) await tryFull(task, full, writing, { what: "pages", left });
+    tryReadOnly(task, full);
+    await tryRemoved(task, full, program);
+  } finally {
+    full.close();
+  }
+  const few = new DiskRoom(join(task.scratch, "few"), "size=8m,nr_inodes=1500", program);
+  try {
+    await few.prepare();
+    for (const writing of WRITING)
+      for (const left of NAMES) await tryFull(task, few, writing, { what: "names", left });
+    tryQuota(task, few);
+    tryWithoutRights(task, few);
+  } finally {
+    few.close();
+  }
+}
