@@ -63,7 +63,11 @@ export async function acquire(
 }
 
 /** All that can be wrong with the words alone, before anything is written. */
-export async function readOptions(parsed: Parsed, workspace: Workspace, wish: Pick<Wish, "ttlSecs" | "keys">) {
+export async function readOptions(
+  parsed: Parsed,
+  workspace: Workspace,
+  wish: Pick<Wish, "ttlSecs" | "keys">,
+) {
   const ttlSecs = parsed.whole("ttl") ?? wish.ttlSecs ?? (await workspace.defaultTtlSecs());
   const reason = parsed.text("reason") ?? null;
   const note = parsed.text("note") ?? null;

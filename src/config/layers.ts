@@ -30,6 +30,8 @@ export interface ConfigLayer {
   readonly source: Exclude<ConfigSource, "default">;
   readonly entries: ReadonlyMap<ConfigKey, ConfigEntry>;
   readonly problems: readonly ConfigProblem[];
+  /** A file that this process may not read. */
+  readonly unreadable?: string;
 }
 
 /**
@@ -43,7 +45,8 @@ export async function fileLayer(
   source: "worktree" | "user" | "system",
   file: string,
 ): Promise<ConfigLayer> {
-  const document = await readToml(platform, file);
+  const document = await readToml(platform, file, source === "user");
+  if (document === "forbidden") return { source, entries: new Map(), problems: [], unreadable: file };
   if (document === null) return { source, entries: new Map(), problems: [] };
   if (isProblem(document)) return { source, entries: new Map(), problems: [document] };
   const entries = new Map<ConfigKey, ConfigEntry>();

@@ -12,16 +12,22 @@ const MAX_BYTES = 1024 * 1024;
 /** Nothing set: a comment, a blank line or a bare header, as in the template that `init` writes. */
 const SETS_NOTHING = /^[ \t]*(?:#.*|\[[a-z_]+\][ \t]*(?:#.*)?)?\r?$/;
 
-/** Null when there is no such file. What cannot be read as TOML is a problem, never a guess. */
+/**
+ * Null when there is no such file. What cannot be read as TOML is a problem, never a guess. A home that this process may
+ * not enter is somebody else's, as after `sudo -u`: its files do not count, as with Git.
+ */
 export async function readToml(
   platform: Platform,
   file: string,
-): Promise<TomlDocument | ConfigProblem | null> {
+  isAtHome: boolean,
+): Promise<TomlDocument | ConfigProblem | "forbidden" | null> {
   let bytes: Uint8Array | null;
   try {
     bytes = await platform.files.readFile(file);
   } catch (error) {
-    if ((error as { code?: unknown })?.code === "EISDIR") return problem(file, "is a directory, not a file");
+    const code = (error as { code?: unknown })?.code;
+    if (isAtHome && (code === "EACCES" || code === "EPERM")) return "forbidden";
+    if (code === "EISDIR") return problem(file, "is a directory, not a file");
     throw fileFailure(error, "reading the configuration", file);
   }
   if (bytes === null) return null;
@@ -61,8 +67,8 @@ function problem(file: string, message: string, line: number | null = null): Con
   return { place: file, message, line, key: null, nearest: null };
 }
 
-export function isProblem(value: TomlDocument | ConfigProblem | null): value is ConfigProblem {
-  return value !== null && "message" in value;
+export function isProblem(value: TomlDocument | ConfigProblem): value is ConfigProblem {
+  return "message" in value;
 }
 
 /**

@@ -77,7 +77,7 @@ export class Workspace {
     const config =
       flags.despiteConfig === true ? (await inspectConfig(question)).config : await loadConfig(question);
     const workspace = new Workspace(surroundings, repository, config, flags);
-    workspace.warnings.push(...trustWarnings(config, trust));
+    workspace.warnings.push(...configWarnings(config, trust));
     await workspace.#refuseNetworkFileSystem();
     return workspace;
   }
@@ -149,9 +149,11 @@ export class Workspace {
   }
 }
 
-function trustWarnings({ untrusted }: Config, { problem }: Trust): string[] {
+function configWarnings({ untrusted, layers }: Config, { problem }: Trust): string[] {
   const [first] = untrusted;
   const lines = problem === null ? [] : [problem];
+  for (const { unreadable } of layers)
+    if (unreadable !== undefined) lines.push(`${unreadable} cannot be read, so it does not count`);
   if (first === undefined) return lines;
   const keys = untrusted.map(({ key }) => key).join(", ");
   return [...lines, `${first.place} loosens ${keys}: not honoured until a person runs 'cotenant trust'`];

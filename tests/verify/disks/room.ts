@@ -99,6 +99,7 @@ export class DiskRoom {
         columns: 100,
         out: (text) => {
           out += text;
+          return true;
         },
         err: (text) => {
           err += text;
