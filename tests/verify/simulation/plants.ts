@@ -75,13 +75,6 @@ export const PLANTS: readonly Plant[] = [
     caughtBy,
   },
   {
-    name: "a short append not cut back",
-    file: "src/store/log-file.ts",
-    from: "await this.#files.truncate(fd, size);",
-    to: "",
-    caughtBy,
-  },
-  {
     name: "the census not compared with what is on a key",
     file: "src/store/index-tree.ts",
     from: "if (found.length !== expected) throw new DamagedIndex(directory);",
@@ -92,13 +85,6 @@ export const PLANTS: readonly Plant[] = [
     name: "the census not compared with what is in a directory",
     file: "src/store/index-tree.ts",
     from: 'if (found < expected) throw new DamagedIndex(this.#names.path("file", path));',
-    to: "",
-    caughtBy,
-  },
-  {
-    name: "a reader does not look whether the index moved",
-    file: "src/store/reader.ts",
-    from: 'if (after === null || after === "none" || !isSameIndex(after, applied)) return null;',
     to: "",
     caughtBy,
   },
