@@ -25,7 +25,7 @@ export const SIMULATION: Layer = {
   unit: "seeds",
   inTest: 1_000,
   inVerify: 10_000,
-  share: 0.5,
+  share: 0.2,
   mustMove: [
     ...COUNTERS.filter((name) => !NEVER.has(name)),
     ...["kill", "power", "pause", "clock", "time", "fault", "drop caches", "spoil index", "spoil log"].map(
