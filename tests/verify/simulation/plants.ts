@@ -10,6 +10,7 @@ export const PLANTS: readonly Plant[] = [
     from: "if (done.length > 0) await this.#durability.ensure({ fd: log.fd, head, wrote }, background, actor);",
     to: "",
     caughtBy,
+    inTest: true,
   },
   {
     name: "held already, said without making sure of it",
@@ -38,6 +39,7 @@ export const PLANTS: readonly Plant[] = [
     from: "if (this.#open !== null && this.#open.inode !== named.inode) await this.detach();",
     to: "",
     caughtBy,
+    inTest: true,
   },
   {
     name: "request ids forgotten at rotation",
@@ -52,6 +54,7 @@ export const PLANTS: readonly Plant[] = [
     from: "return groundOf(fd, replay.head, new Overlay(), census);",
     to: "return groundOf(fd, { ...replay.head, nextToken: 1 as never }, new Overlay(), census);",
     caughtBy,
+    inTest: true,
   },
   {
     name: "what is inside a wanted directory not seen",
