@@ -31,7 +31,7 @@ export const hostile: Layer = {
   unit: "inputs",
   inTest: 10_000,
   inVerify: 300_000,
-  share: 0.2,
+  share: 0.05,
   mustMove: [
     "corpus: log-lines",
     "corpus: git-names",

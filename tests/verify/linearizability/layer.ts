@@ -27,7 +27,7 @@ export const linearizability: Layer = {
   unit: "operations",
   inTest: 3_000,
   inVerify: 100_000,
-  share: 0.15,
+  share: 0.08,
   mustMove: [
     "kills",
     "takeovers",

@@ -8,6 +8,7 @@ export const PLANTS: readonly Plant[] = [
     from: "if (this.#unfinished !== null || !(await locks.tryLock(fd))) await this.#waitForLock(fd);",
     to: "await locks.tryLock(fd);",
     caughtBy: ["linearizability", "soak"],
+    inTest: true,
   },
   {
     name: "double grant: lines that a killed writer left are not brought into the index",
@@ -29,6 +30,7 @@ export const PLANTS: readonly Plant[] = [
     from: "if (event !== null) text += this.#encode(event, job.submission, ground);",
     to: 'if (event !== null && (done === 0 || event.type !== "claim.released")) text += this.#encode(event, job.submission, ground);',
     caughtBy: ["linearizability"],
+    inTest: true,
   },
   {
     name: "token reset: a new segment starts with an old counter",
@@ -36,6 +38,7 @@ export const PLANTS: readonly Plant[] = [
     from: 'const nextToken = Math.max(this.head.nextToken, count(payload, "next_token")) as FencingToken;',
     to: "const nextToken = this.head.nextToken;",
     caughtBy: ["linearizability", "soak"],
+    inTest: true,
   },
   {
     name: "no fencing: any secret proves any lease",
@@ -71,5 +74,6 @@ export const PLANTS: readonly Plant[] = [
     from: "? deadline.monotonicMs - now.monotonicMs\n    : deadline",
     to: "? deadline.wallMs - now.wallMs\n    : deadline",
     caughtBy: ["clocks"],
+    inTest: true,
   },
 ];

@@ -6,16 +6,28 @@ import type { Effort, Layer, Result } from "../layer";
 import { PLANTS, type Plant } from "../plants";
 
 /** No plant hides longer from a layer that can see it. */
-const MOST_MS = 60_000;
+const MOST_MS = 120_000;
 
-/** The programme against itself: with a bug put in, the layers that say they would notice do. */
+/**
+ * The programme against itself: with a bug put in, the layer that says first it would notice does. `npm test` tries some
+ * of them, and every layer that a bug names.
+ */
 export const planted: Layer = {
   name: "planted bugs",
   unit: "bugs",
   inTest: 0,
   inVerify: 0,
   share: 0,
-  mustMove: ["caught"],
+  mustMove: [
+    "properties",
+    "simulation",
+    "crash",
+    "error",
+    "linearizability",
+    "soak",
+    "clocks",
+    "hostile",
+  ].map((layer) => `caught by ${layer}`),
   async prove(task) {
     for (const [index, plant] of PLANTS.entries()) {
       for (const layer of plant.caughtBy) {

@@ -11,7 +11,7 @@ export const properties: Layer = {
   unit: "histories",
   inTest: 10_000,
   inVerify: 100_000,
-  share: 0.1,
+  share: 0.03,
   mustMove: OCCURRENCES,
   async prove(task) {
     while (task.goesOn) {

@@ -9,6 +9,7 @@ export const PLANTS: readonly Plant[] = [
     from: "if (this.#hasDirectories) {",
     to: "if (false) {",
     caughtBy,
+    inTest: true,
   },
   {
     name: "double grant: what lapsed is not ended by the grant",
@@ -16,6 +17,7 @@ export const PLANTS: readonly Plant[] = [
     from: "ended.push(endedRecord(lease, why, first.leaseId));",
     to: 'if (why === "forced") ended.push(endedRecord(lease, why, first.leaseId));',
     caughtBy,
+    inTest: true,
   },
   {
     name: "token reset: several keys share one token",
@@ -23,6 +25,7 @@ export const PLANTS: readonly Plant[] = [
     from: "(view.nextToken + i) as FencingToken",
     to: "view.nextToken",
     caughtBy,
+    inTest: true,
   },
   {
     name: "token reset: the counter forgets what it granted",
@@ -30,6 +33,7 @@ export const PLANTS: readonly Plant[] = [
     from: "for (const lease of event.leases) token = Math.max(token, lease.fencingToken + 1);",
     to: "",
     caughtBy,
+    inTest: true,
   },
   {
     name: "lost release: the lease stays",
@@ -37,6 +41,7 @@ export const PLANTS: readonly Plant[] = [
     from: "if (maps.leases.get(slot)?.leaseId === gone.leaseId) maps.leases.delete(slot);",
     to: 'if (gone.how !== "released" && maps.leases.get(slot)?.leaseId === gone.leaseId) maps.leases.delete(slot);',
     caughtBy,
+    inTest: true,
   },
   {
     name: "fencing: any secret will do",
@@ -44,6 +49,7 @@ export const PLANTS: readonly Plant[] = [
     from: "return lease.secretHash !== null && caller.proofs.includes(lease.secretHash);",
     to: "return lease.secretHash !== null && caller.proofs.length > 0;",
     caughtBy,
+    inTest: true,
   },
   {
     name: "expiry: an instant too late",
@@ -51,5 +57,6 @@ export const PLANTS: readonly Plant[] = [
     from: 'if (timeLeftMs(lease, now) <= 0) return "expired";',
     to: 'if (timeLeftMs(lease, now) < 0) return "expired";',
     caughtBy,
+    inTest: true,
   },
 ];

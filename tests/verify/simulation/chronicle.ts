@@ -219,6 +219,10 @@ export class Chronicle {
       return;
     }
     const last = this.last;
+    // Added to something that was lost under its writer's hands: not part of the log, and whoever is told of it is told
+    // of something that is not there.
+    const isOnLostGround = last !== undefined && line.prev !== last.line.sum && this.bySum.has(line.prev);
+    if (isOnLostGround && line.payload["recovered"] === undefined) return;
     const before = last?.view ?? NOTHING;
     const event = claimEventOf(line);
     const view = viewAfter(before, line, event);

@@ -1,3 +1,4 @@
+import { play } from "./player";
 import {
   type Deed,
   type Lane,
@@ -8,24 +9,37 @@ import {
   type Trouble,
 } from "./story";
 
+/** What a directed story breaks: a promise, or what it should have been told. */
+export async function directedBreakage(directed: Directed, seed: number): Promise<string | null> {
+  const { broken, account, answers } = await play(storyFrom(directed, seed));
+  const told = [...Object.entries(directed.answers)].map(([deed, answer]) => {
+    const last = answers.get(Number(deed))?.at(-1);
+    return last === answer ? null : `#${deed} is told ${last} and not ${answer}`;
+  });
+  const what = broken ?? told.find((wrong) => wrong !== null) ?? null;
+  return what === null ? null : `${directed.name}, seed ${seed}: ${what}\n${account.join("\n")}`;
+}
+
 /** An interleaving of PROTOCOL.md, told on purpose instead of met by chance. */
 export interface Directed {
   readonly name: string;
   /** The rules of PROTOCOL.md that it is about. */
   readonly rules: readonly number[];
   readonly spaces: readonly Space[];
+  /** All of them are one agent, session and worktree, as the commands of one shell are. */
+  readonly areOneParty?: boolean;
   readonly events: readonly StoryEvent[];
   /** What each deed is told in the end. Deeds that are not named may be told anything that is true. */
   readonly answers: Readonly<Record<number, string>>;
 }
 
 /** One agent per process, each in a worktree of its own. */
-export function storyFrom({ spaces, events }: Directed, seed: number): Story {
+export function storyFrom({ spaces, areOneParty = false, events }: Directed, seed: number): Story {
   const lanes: Lane[] = spaces.map((_, process) => ({
     process,
-    agent: `agent:${"abcd"[process]}`,
+    agent: `agent:${"abcd"[areOneParty ? 0 : process]}`,
     session: "default",
-    worktree: `wt:0000000${process + 1}`,
+    worktree: `wt:0000000${areOneParty ? 1 : process + 1}`,
   }));
   const machine = {
     switchProbability: 0.5,
@@ -145,6 +159,19 @@ export const DIRECTED: readonly Directed[] = [
       { id: 5, lane: 1, do: "snapshot" },
     ],
     answers: { 2: "done" },
+  },
+  {
+    name: "who has it already hears so only once it is on the disk, whoever wrote it",
+    rules: [4],
+    spaces: [host, host],
+    areOneParty: true,
+    events: [
+      acquire(1, 0, "resource:r"),
+      { id: 2, when: at(1, "unlock"), strike: "pause", process: 0, forMs: 3_000 },
+      rest(3, 1, 500),
+      acquire(4, 1, "resource:r"),
+    ],
+    answers: { 1: "done", 4: "done" },
   },
   {
     name: "a sync fails in one process, and another one's does not; then the power goes",

@@ -7,6 +7,7 @@ import type { Player } from "./player";
 import type { Deed, Lane } from "./story";
 
 const LANE: Lane = { process: -1, agent: "admin:last", session: "default", worktree: "wt:00000009" };
+const ALONE = 3;
 /** Past every TTL that a story knows, and past the half hour of those that cannot be seen. */
 const LONG_MS = 2_000_000;
 /** A wall clock that was set back must not keep what has lapsed alive. */
@@ -63,7 +64,25 @@ async function takeEverything(player: Player, process: SimProcess, party: Party)
   await asDeed(evict, async () => {
     if (refs.length > 0) await party.session.evict(refs, { reason: "the end" });
   });
-  const keys = KEYS.map((key) => ({ key, reach: "repository" as const }));
+  // A few alone first: nothing else that is asked for may help to find what stands in its way.
+  const standing = [...(auditor.chronicle.last?.view.keys() ?? [])].map((slot) => slot.split("\n")[0]!);
+  const some = player.world
+    .random("ending")
+    .shuffle(["dir:.", ...new Set(standing)])
+    .slice(0, ALONE);
+  for (const one of some) await take(player, process, party, [one]);
+  await take(player, process, party, KEYS);
+  auditor.left(process);
+}
+
+async function take(
+  player: Player,
+  process: SimProcess,
+  party: Party,
+  names: readonly string[],
+): Promise<void> {
+  const { auditor } = player;
+  const keys = names.map((key) => ({ key, reach: "repository" as const }));
   const all = {
     ttlSecs: 600,
     bind: "ttl",
@@ -75,7 +94,6 @@ async function takeEverything(player: Player, process: SimProcess, party: Party)
   const deed = { id: 0, lane: -1, do: "acquire", keys, ...all } as const;
   const call = auditor.begin(LANE, deed, process, true);
   auditor.granted(call, await party.acquire(keys, { wait: { timeoutMs: 20_000 } }));
-  auditor.left(process);
 }
 
 async function run({ world, auditor }: Player): Promise<void> {

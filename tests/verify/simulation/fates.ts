@@ -169,7 +169,7 @@ export class Fates {
       .filter((path) => path.startsWith(`${layout.index}/`) && !path.endsWith("/"));
     const leases = all.filter((path) => /\/meta[@.]/.test(path));
     // Leases matter most, and are a few files among many.
-    const files = pick % 2 === 0 && leases.length > 0 ? leases : all;
+    const files = pick % 4 !== 0 && leases.length > 0 ? leases : all;
     const path = files[pick % Math.max(1, files.length)];
     if (path === undefined) return;
     const bytes = world.disk.peek(path)!;

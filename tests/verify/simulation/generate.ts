@@ -98,7 +98,7 @@ function deedsFor(random: Prng, lanes: readonly Lane[]): Deed[] {
   // A few keys are the favourites of a story; the others keep them company.
   const favourites = random.shuffle([...KEYS]).slice(0, random.between(2, 4));
   const pickKey = () => (random.chance(0.75) ? random.pick(favourites) : random.pick(KEYS));
-  for (let id = 1, count = random.between(10, 24); id <= count; id++) {
+  for (let id = 1, count = random.between(8, 18); id <= count; id++) {
     const lane = random.below(lanes.length);
     deeds.push({ id, lane, ...deedOf(random, pickKey, lanes.length) } as Deed);
   }
@@ -169,6 +169,8 @@ function momentIn(random: Prng, deed: number): When {
 
 type NakedTrouble = Trouble extends infer T ? (T extends Trouble ? Omit<T, "id" | "when"> : never) : never;
 
+/** What a tree of files cannot show by itself is the likeliest to be missed. */
+const SPOILS = ["gone", "gone", "empty", "flip", "zero", "swap"] as const;
 const once = { operations: null, place: "anywhere", process: null } as const;
 
 const TROUBLES: readonly ((random: Prng, processes: number) => NakedTrouble)[] = [
@@ -198,16 +200,8 @@ const TROUBLES: readonly ((random: Prng, processes: number) => NakedTrouble)[] =
     process: random.below(processes),
   }),
   () => ({ strike: "drop caches" }),
-  (random) => ({
-    strike: "spoil index",
-    how: random.pick(["empty", "gone", "flip", "zero", "swap"]),
-    pick: random.below(1_000),
-  }),
-  (random) => ({
-    strike: "spoil index",
-    how: random.pick(["empty", "gone", "flip", "zero", "swap"]),
-    pick: random.below(1_000),
-  }),
+  (random) => ({ strike: "spoil index", how: random.pick(SPOILS), pick: random.below(1_000) }),
+  (random) => ({ strike: "spoil index", how: random.pick(SPOILS), pick: random.below(1_000) }),
   (random) => ({ strike: "spoil log", pick: random.below(1_000) }),
 ];
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { COUNTERS } from "../../../src/platform/sim";
 import type { Layer, Task } from "../layer";
+import { DIRECTED, directedBreakage } from "./directed";
 import { storyOf } from "./generate";
 import { play } from "./player";
 import { shrink } from "./shrink";
@@ -24,7 +25,7 @@ export const SIMULATION: Layer = {
   unit: "seeds",
   inTest: 1_000,
   inVerify: 10_000,
-  share: 0.5,
+  share: 0.2,
   mustMove: [
     ...COUNTERS.filter((name) => !NEVER.has(name)),
     ...["kill", "power", "pause", "clock", "time", "fault", "drop caches", "spoil index", "spoil log"].map(
@@ -43,6 +44,7 @@ export const SIMULATION: Layer = {
       (code) => `answer.${code}`,
     ),
     "answer.done",
+    "directed story",
     "index.rebuilt",
     "log.recovered",
     "log.rotated",
@@ -59,6 +61,11 @@ export const SIMULATION: Layer = {
     // Thousands of simulated failures, and nobody looks where they came from. A story that fails is told again with it.
     Error.stackTraceLimit = 0;
     try {
+      for (const directed of DIRECTED) {
+        const broken = task.goesOn ? await directedBreakage(directed, task.seed) : null;
+        if (broken !== null) task.broke(broken, `npm run verify -- --layer simulation --seed ${task.seed}`);
+        task.count("directed story");
+      }
       // The first is the one that the seed itself tells, so that it can be asked for.
       for (let index = 0; task.goesOn; index++) {
         const seed = (task.seed + index * SEEDS_APART) % 0x7fffffff;

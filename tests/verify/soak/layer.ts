@@ -37,7 +37,7 @@ export const soak: Layer = {
   unit: "kills",
   inTest: 45,
   inVerify: 1_000,
-  share: 0.15,
+  share: 0.08,
   mustMove: [
     "kills of whoever had the mutex",
     "kills of whoever had just written",
