@@ -1,3 +1,4 @@
+import { isConfigKey } from "../config/schema";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
@@ -61,12 +62,29 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
     surroundings: () => stage.surroundings(),
     note: (line) => terminal.err(`${line}\n`),
   };
-  const output = await command.run(context, parsed);
+  const output = await command.run(context, parsed).catch(async (error: unknown) => {
+    throw await withRuler(error, opened);
+  });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
   const warnings = workspace === undefined ? [] : await remarks(workspace, command);
   print(output, warnings, context);
   return output.exit ?? 0;
+}
+
+/** A refusal by a setting says where that was set: the person may not know of the file. */
+async function withRuler(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
+  const setting = error instanceof CotenantError ? error.data["setting"] : undefined;
+  if (!(error instanceof CotenantError) || typeof setting !== "string" || opened === undefined) return error;
+  const { config } = await opened;
+  if (!isConfigKey(setting)) return error;
+  const { source, place, line } = config.origin(setting);
+  const where = source === "default" ? "the default" : line === null ? place : `${place}:${line}`;
+  return new CotenantError(error.code, error.message, {
+    hint: `${error.hint} (${setting} is ruled by ${where})`,
+    data: { ...error.data, ruled_by: { source, place, line } },
+    cause: error,
+  });
 }
 
 function print(output: Output, warnings: readonly string[], context: Context): void {

@@ -52,7 +52,12 @@ function tooLong(lease: Lease, lifetimeLeftMs: number): Refusal {
         left > 0
           ? `renew with --ttl ${left} or less, or with --override-max --reason "…"`
           : 'release it, or renew with --override-max --reason "…"',
-      data: { lease_id: lease.leaseId, max_total_secs: lease.maxTotalSecs, left_secs: left },
+      data: {
+        lease_id: lease.leaseId,
+        max_total_secs: lease.maxTotalSecs,
+        left_secs: left,
+        setting: "coordination.max_total_secs",
+      },
     },
   );
 }

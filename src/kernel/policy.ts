@@ -54,7 +54,7 @@ export function checkTtl(ttlSecs: number, agentId: AgentId, policy: Policy): Ref
       `a TTL of ${ttlSecs} s is over the limit of ${cap} s for ${agentType(agentId)} ids`,
       {
         hint: `ask for --ttl ${cap} or less and renew it while you work`,
-        data: { ttl_secs: ttlSecs, max_ttl_secs: cap },
+        data: { ttl_secs: ttlSecs, max_ttl_secs: cap, setting: "policy.max_ttl_secs" },
       },
     );
   }
@@ -104,7 +104,7 @@ export function checkIndefinite(
       `this repository does not allow a lease without expiry on ${printable(unwelcome)}`,
       {
         hint: `policy.indefinite allows: ${policy.indefinite.join(", ") || "nothing"}; use --ttl and renew`,
-        data: { key: unwelcome, allowed_kinds: policy.indefinite },
+        data: { key: unwelcome, allowed_kinds: policy.indefinite, setting: "policy.indefinite" },
       },
     );
   }
@@ -116,7 +116,11 @@ export function checkIndefinite(
       `${agentId} would hold ${mine + keys.length} leases without expiry; the limit is ${policy.maxIndefinitePerAgent}`,
       {
         hint: "release one of them first, or use a TTL",
-        data: { limit: policy.maxIndefinitePerAgent, held: mine },
+        data: {
+          limit: policy.maxIndefinitePerAgent,
+          held: mine,
+          setting: "coordination.max_indefinite_leases_per_agent",
+        },
       },
     );
   }
@@ -126,7 +130,11 @@ export function checkIndefinite(
       `this repository would have ${indefinite.length + keys.length} leases without expiry; the limit is ${policy.maxIndefinitePerRepo}`,
       {
         hint: "use a TTL and renew it",
-        data: { limit: policy.maxIndefinitePerRepo, held: indefinite.length },
+        data: {
+          limit: policy.maxIndefinitePerRepo,
+          held: indefinite.length,
+          setting: "coordination.max_indefinite_leases_per_repo",
+        },
       },
     );
   }

@@ -55,7 +55,7 @@ export function queued(ahead: readonly Ticket[]): Refusal {
 export function notAllowedToEvict(agentId: AgentId, policy: Policy): Refusal {
   return refuse("E_POLICY", `${agentId} may not end somebody else's live lease`, {
     hint: `only ${policy.evict.join(", ") || "nobody"} may (policy.evict); wait with --wait, or ask the holder`,
-    data: { agent_id: agentId, allowed: policy.evict },
+    data: { agent_id: agentId, allowed: policy.evict, setting: "policy.evict" },
   });
 }
 

@@ -103,6 +103,16 @@ describe("config", () => {
     expect(`${error!.message} ${error!.hint}`).toContain(words);
   });
 
+  it("is named with its place where it rules", async () => {
+    await cotenant("agent:a", "init");
+    await cotenant("agent:a", "config", "set", "policy.max_ttl_secs", "agent=60");
+    const { error } = await ask("agent:a", "lock", "acquire", "x", "--ttl", "61");
+    expect(error!.code).toBe("E_LIMIT");
+    expect(error!.hint).toMatch(/policy\.max_ttl_secs is ruled by .*\/\.cotenant\/config\.toml:\d+\)$/);
+    const steal = await ask("agent:b", "lock", "acquire", "x", "--ttl", "0", "--reason", "r");
+    expect(steal.error!.data["ruled_by"]).toEqual({ source: "default", place: "default", line: null });
+  });
+
   it("says all that is wrong in a broken file, and can mend a wrong value", async () => {
     await cotenant("agent:a", "init");
     fs.appendFileSync(file(), "\n[nonsense]\n");

@@ -21,7 +21,8 @@ const plain = (text: string) =>
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
     .replace(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, "<id>")
     .replace(/wt:[0-9a-f]{8}/g, "<worktree>")
-    .replace(/\b\d+m\d\ds left|\b\d+ s left/g, "<left>");
+    .replace(/\b\d+m\d\ds left|\b\d+ s left/g, "<left>")
+    .replace(/ {2,}/g, "  ");
 
 it("the picture in the README is what a terminal shows today", () => {
   needTool("script");
