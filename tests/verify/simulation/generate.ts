@@ -200,8 +200,10 @@ const TROUBLES: readonly ((random: Prng, processes: number) => NakedTrouble)[] =
     process: random.below(processes),
   }),
   () => ({ strike: "drop caches" }),
-  (random) => ({ strike: "spoil index", how: random.pick(SPOILS), pick: random.below(1_000) }),
-  (random) => ({ strike: "spoil index", how: random.pick(SPOILS), pick: random.below(1_000) }),
+  ...[1, 2, 3].map(
+    () => (random: Prng) =>
+      ({ strike: "spoil index", how: random.pick(SPOILS), pick: random.below(1_000) }) as const,
+  ),
   (random) => ({ strike: "spoil log", pick: random.below(1_000) }),
 ];
 
