@@ -174,6 +174,19 @@ export const DIRECTED: readonly Directed[] = [
     answers: { 1: "done", 4: "done" },
   },
   {
+    name: "a writer dies as soon as it has said how far the index reaches",
+    rules: [6],
+    spaces: [host, host],
+    events: [
+      acquire(1, 0, "resource:before"),
+      acquire(2, 0, "file:a/x", { requestId: true }),
+      { id: 3, when: at(2, "applied"), strike: "kill", process: 0, zombie: false },
+      rest(4, 1, 1_000),
+      acquire(5, 1, "dir:a"),
+    ],
+    answers: { 2: "done", 5: "E_LOCK_CONFLICT" },
+  },
+  {
     name: "a sync fails in one process, and another one's does not; then the power goes",
     rules: [4, 7],
     spaces: [host, host],
@@ -230,6 +243,28 @@ export const DIRECTED: readonly Directed[] = [
     ],
     answers: { 1: "done", 6: "done", 12: "done" },
   },
+  // An even pick leads to the only lease's file, an odd one to the census.
+  ...[
+    { what: "a lease's file is gone", how: "gone", pick: 2, wanted: "resource:r" },
+    { what: "the file of a lease inside is gone", how: "gone", pick: 2, wanted: "dir:a" },
+    { what: "the census is zeroed", how: "zero", pick: 1, wanted: "resource:r" },
+    { what: "the census is gone", how: "gone", pick: 1, wanted: "dir:a" },
+  ].map(
+    ({ what, how, pick, wanted }): Directed => ({
+      name: `${what}, and whoever asks is told what the log says`,
+      rules: [6, 9],
+      spaces: [host, host],
+      events: [
+        acquire(1, 0, wanted === "dir:a" ? "file:a/x" : wanted),
+        rest(2, 0, 50),
+        { id: 3, when: at(2, "step"), strike: "spoil index", how: how as "gone" | "zero", pick },
+        rest(4, 1, 1_000),
+        { id: 5, lane: 1, do: "snapshot" },
+        acquire(6, 1, wanted),
+      ],
+      answers: { 1: "done", 5: "done", 6: "E_LOCK_CONFLICT" },
+    }),
+  ),
   {
     name: "another time namespace counts as another clock, and the wall decides",
     rules: [13],
