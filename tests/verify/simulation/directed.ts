@@ -243,6 +243,30 @@ export const DIRECTED: readonly Directed[] = [
     ],
     answers: { 1: "done", 6: "done", 12: "done" },
   },
+  {
+    name: "readers miss nothing of what stands while something else comes and goes",
+    rules: [9],
+    spaces: [host, host, host],
+    events: [
+      acquire(1, 0, "dir:b"),
+      rest(2, 1, 50),
+      rest(3, 2, 50),
+      rest(4, 0, 50),
+      ...[5, 6, 7, 8, 9, 10, 11, 12].map((id): Deed => ({ id, lane: 1, do: "snapshot" })),
+      ...[13, 14, 15, 16, 17, 18, 19, 20].map((id): Deed => ({ id, lane: 2, do: "list" })),
+      ...[5, 6, 7, 8, 9, 10].map(
+        (deed): Trouble => ({
+          id: 100 + deed,
+          when: at(deed, "census read"),
+          strike: "pause",
+          process: 1,
+          forMs: 2,
+        }),
+      ),
+      ...[21, 23, 25, 27].flatMap((id) => [acquire(id, 0, "file:q"), release(id + 1, 0, "file:q")]),
+    ],
+    answers: { 12: "done", 20: "done", 28: "done" },
+  },
   // An even pick leads to the only lease's file, an odd one to the census.
   ...[
     { what: "a lease's file is gone", how: "gone", pick: 2, wanted: "resource:r" },

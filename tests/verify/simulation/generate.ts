@@ -181,7 +181,7 @@ const TROUBLES: readonly ((random: Prng, processes: number) => NakedTrouble)[] =
   (random, processes) => ({
     strike: "pause",
     process: random.below(processes),
-    forMs: random.pick([50, 1_500, 6_000, 12_000, 700_000]),
+    forMs: random.pick([1, 5, 50, 1_500, 6_000, 12_000, 700_000]),
   }),
   (random) => ({ strike: "clock", ms: random.between(-100_000_000, 100_000_000) }),
   (random) => ({ strike: "clock", ms: random.pick([-3_000, 3_000, -700_000, 700_000, 90_000_000]) }),
