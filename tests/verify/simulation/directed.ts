@@ -211,6 +211,32 @@ export const DIRECTED: readonly Directed[] = [
     answers: { 1: "done", 3: "done", 6: "done" },
   },
   {
+    name: "a sync that went well is not trusted where another process's has failed",
+    rules: [7],
+    spaces: [host, host],
+    events: [
+      acquire(1, 0, "resource:before"),
+      acquire(2, 0, "resource:a", { requestId: true }),
+      { id: 3, when: at(2, "unlock"), strike: "pause", process: 0, forMs: 100 },
+      {
+        // Its sync, and those of the copies which it then tries to make.
+        id: 4,
+        when: at(2, "unlock"),
+        strike: "fault",
+        code: "EIO",
+        operations: ["datasync", "sync"],
+        place: "log",
+        process: 0,
+        times: 30,
+        probability: 1,
+      },
+      rest(5, 1, 50),
+      acquire(6, 1, "resource:b"),
+      { id: 7, when: at(6, "unlock"), strike: "pause", process: 1, forMs: 300 },
+    ],
+    answers: { 2: "E_DISK", 6: "done" },
+  },
+  {
     name: "the log is closed under a process that has it open",
     rules: [2, 8],
     spaces: [host, host],
