@@ -6,7 +6,7 @@ import { linearizability } from "./linearizability/layer";
 import { models } from "./models/layer";
 import { planted } from "./planted/layer";
 import { properties } from "./properties/layer";
-import { SIMULATION } from "./simulation/layer";
+import { simulation } from "./simulation/layer";
 import { clocks } from "./soak/clocks-layer";
 import { soak } from "./soak/layer";
 
@@ -14,7 +14,7 @@ import { soak } from "./soak/layer";
 export const LAYERS: readonly Layer[] = [
   models,
   properties,
-  SIMULATION,
+  simulation,
   crash,
   error,
   linearizability,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { complaints, prove } from "./layer";
 import { DIRECTED, directedBreakage } from "./simulation/directed";
 import { storyOf } from "./simulation/generate";
-import { SIMULATION } from "./simulation/layer";
+import { simulation } from "./simulation/layer";
 import { play } from "./simulation/player";
 import { regressions } from "./simulation/regressions";
 import { shrink } from "./simulation/shrink";
@@ -45,6 +45,6 @@ describe("PROTOCOL", () => {
 });
 
 it("kernel, store and coordinator keep their promises in many stories", { timeout: 600_000 }, async () => {
-  const result = await prove(SIMULATION, { least: SIMULATION.inTest, seed: SEED });
+  const result = await prove(simulation, { least: simulation.inTest, seed: SEED });
   expect(complaints(result)).toEqual([]);
 });

@@ -30,7 +30,7 @@ export const hostile: Layer = {
   name: "hostile",
   unit: "inputs",
   inTest: 10_000,
-  inVerify: 300_000,
+  inVerify: 100_000,
   share: 0.05,
   mustMove: [
     "corpus: log-lines",

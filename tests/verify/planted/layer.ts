@@ -30,13 +30,11 @@ export const planted: Layer = {
   ].map((layer) => `caught by ${layer}`),
   async prove(task) {
     for (const [index, plant] of PLANTS.entries()) {
-      for (const layer of plant.caughtBy) {
-        task.tried++;
-        const result = await runWith(plant, layer, join(task.scratch, String(index)));
-        if (result.broke.length > 0) task.count("caught");
-        else
-          task.broke(`${layer} does not notice "${plant.name}"`, 'npm run verify -- --layer "planted bugs"');
-      }
+      task.tried++;
+      const layer = plant.caughtBy[0]!;
+      const { broke } = await runWith(plant, layer, join(task.scratch, String(index)));
+      if (broke.length > 0) task.count(`caught by ${layer}`);
+      else task.broke(`${layer} does not notice "${plant.name}"`, 'npm run verify -- --layer "planted bugs"');
     }
   },
 };

@@ -179,7 +179,8 @@ export class Chronicle {
     const whole = this.entries.indexOf(spoiled);
     const before = this.entries[whole - 1];
     const bytes = this.#world.disk.peek(LOG);
-    if (bytes === null) return true;
+    // A log that was never known to be there may be lost with the power, damage and all.
+    if (bytes === null) return this.#knownToBeDurable(this.entries) >= spoiled.line.sequence;
     const text = new TextDecoder().decode(bytes);
     const at = before === undefined ? 0 : text.indexOf(`"sum":"${before.line.sum}"}\n`);
     return at === -1 || text.length > at + (before === undefined ? 0 : before.line.sum.length + 10);

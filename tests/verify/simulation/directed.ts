@@ -174,6 +174,19 @@ export const DIRECTED: readonly Directed[] = [
     answers: { 1: "done", 4: "done" },
   },
   {
+    name: "a writer dies as soon as it has said how far the index reaches",
+    rules: [6],
+    spaces: [host, host],
+    events: [
+      acquire(1, 0, "resource:before"),
+      acquire(2, 0, "file:a/x", { requestId: true }),
+      { id: 3, when: at(2, "applied"), strike: "kill", process: 0, zombie: false },
+      rest(4, 1, 1_000),
+      acquire(5, 1, "dir:a"),
+    ],
+    answers: { 2: "done", 5: "E_LOCK_CONFLICT" },
+  },
+  {
     name: "a sync fails in one process, and another one's does not; then the power goes",
     rules: [4, 7],
     spaces: [host, host],
@@ -196,6 +209,32 @@ export const DIRECTED: readonly Directed[] = [
       acquire(6, 1, "resource:d"),
     ],
     answers: { 1: "done", 3: "done", 6: "done" },
+  },
+  {
+    name: "a sync that went well is not trusted where another process's has failed",
+    rules: [7],
+    spaces: [host, host],
+    events: [
+      acquire(1, 0, "resource:before"),
+      acquire(2, 0, "resource:a", { requestId: true }),
+      { id: 3, when: at(2, "unlock"), strike: "pause", process: 0, forMs: 100 },
+      {
+        // Its sync, and those of the copies which it then tries to make.
+        id: 4,
+        when: at(2, "unlock"),
+        strike: "fault",
+        code: "EIO",
+        operations: ["datasync", "sync"],
+        place: "log",
+        process: 0,
+        times: 30,
+        probability: 1,
+      },
+      rest(5, 1, 50),
+      acquire(6, 1, "resource:b"),
+      { id: 7, when: at(6, "unlock"), strike: "pause", process: 1, forMs: 300 },
+    ],
+    answers: { 2: "E_DISK", 6: "done" },
   },
   {
     name: "the log is closed under a process that has it open",
@@ -230,6 +269,52 @@ export const DIRECTED: readonly Directed[] = [
     ],
     answers: { 1: "done", 6: "done", 12: "done" },
   },
+  {
+    name: "readers miss nothing of what stands while something else comes and goes",
+    rules: [9],
+    spaces: [host, host, host],
+    events: [
+      acquire(1, 0, "dir:b"),
+      rest(2, 1, 50),
+      rest(3, 2, 50),
+      rest(4, 0, 50),
+      ...[5, 6, 7, 8, 9, 10, 11, 12].map((id): Deed => ({ id, lane: 1, do: "snapshot" })),
+      ...[13, 14, 15, 16, 17, 18, 19, 20].map((id): Deed => ({ id, lane: 2, do: "list" })),
+      ...[5, 6, 7, 8, 9, 10].map(
+        (deed): Trouble => ({
+          id: 100 + deed,
+          when: at(deed, "census read"),
+          strike: "pause",
+          process: 1,
+          forMs: 2,
+        }),
+      ),
+      ...[21, 23, 25, 27].flatMap((id) => [acquire(id, 0, "file:q"), release(id + 1, 0, "file:q")]),
+    ],
+    answers: { 12: "done", 20: "done", 28: "done" },
+  },
+  // An even pick leads to the only lease's file, an odd one to the census.
+  ...[
+    { what: "a lease's file is gone", how: "gone", pick: 2, wanted: "resource:r" },
+    { what: "the file of a lease inside is gone", how: "gone", pick: 2, wanted: "dir:a" },
+    { what: "the census is zeroed", how: "zero", pick: 1, wanted: "resource:r" },
+    { what: "the census is gone", how: "gone", pick: 1, wanted: "dir:a" },
+  ].map(
+    ({ what, how, pick, wanted }): Directed => ({
+      name: `${what}, and whoever asks is told what the log says`,
+      rules: [6, 9],
+      spaces: [host, host],
+      events: [
+        acquire(1, 0, wanted === "dir:a" ? "file:a/x" : wanted),
+        rest(2, 0, 50),
+        { id: 3, when: at(2, "step"), strike: "spoil index", how: how as "gone" | "zero", pick },
+        rest(4, 1, 1_000),
+        { id: 5, lane: 1, do: "snapshot" },
+        acquire(6, 1, wanted),
+      ],
+      answers: { 1: "done", 5: "done", 6: "E_LOCK_CONFLICT" },
+    }),
+  ),
   {
     name: "another time namespace counts as another clock, and the wall decides",
     rules: [13],

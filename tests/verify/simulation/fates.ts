@@ -167,9 +167,9 @@ export class Fates {
     const all = world.disk
       .paths()
       .filter((path) => path.startsWith(`${layout.index}/`) && !path.endsWith("/"));
-    const leases = all.filter((path) => /\/meta[@.]/.test(path));
-    // Leases matter most, and are a few files among many.
-    const files = pick % 4 !== 0 && leases.length > 0 ? leases : all;
+    // Leases, and what counts them, matter most, and are a few files among many.
+    const few = all.filter((path) => (pick % 2 === 0 ? /\/meta[@.]/ : /\/census-|\/applied$/).test(path));
+    const files = pick % 5 > 0 && few.length > 0 ? few : all;
     const path = files[pick % Math.max(1, files.length)];
     if (path === undefined) return;
     const bytes = world.disk.peek(path)!;

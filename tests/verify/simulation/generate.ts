@@ -123,10 +123,10 @@ function deedOf(random: Prng, pickKey: () => string, lanes: number): NakedDeed {
   if (choice < 81) return { do: "gc" };
   if (choice < 84) return { do: "tidy", compact: random.chance(0.5) };
   if (choice < 85) return { do: "recover" };
-  if (choice < 90) return { do: "snapshot" };
-  if (choice < 92) return { do: "list" };
-  if (choice < 94) return { do: "history" };
-  if (choice < 95) return { do: "watch" };
+  if (choice < 92) return { do: "snapshot" };
+  if (choice < 95) return { do: "list" };
+  if (choice < 96) return { do: "history" };
+  if (choice < 97) return { do: "watch" };
   return { do: "rest", ms: random.pick([5, 200, 1_200, 6_000, 31_000]) };
 }
 
@@ -181,7 +181,7 @@ const TROUBLES: readonly ((random: Prng, processes: number) => NakedTrouble)[] =
   (random, processes) => ({
     strike: "pause",
     process: random.below(processes),
-    forMs: random.pick([50, 1_500, 6_000, 12_000, 700_000]),
+    forMs: random.pick([1, 5, 50, 1_500, 6_000, 12_000, 700_000]),
   }),
   (random) => ({ strike: "clock", ms: random.between(-100_000_000, 100_000_000) }),
   (random) => ({ strike: "clock", ms: random.pick([-3_000, 3_000, -700_000, 700_000, 90_000_000]) }),
@@ -200,8 +200,10 @@ const TROUBLES: readonly ((random: Prng, processes: number) => NakedTrouble)[] =
     process: random.below(processes),
   }),
   () => ({ strike: "drop caches" }),
-  (random) => ({ strike: "spoil index", how: random.pick(SPOILS), pick: random.below(1_000) }),
-  (random) => ({ strike: "spoil index", how: random.pick(SPOILS), pick: random.below(1_000) }),
+  ...[1, 2, 3].map(
+    () => (random: Prng) =>
+      ({ strike: "spoil index", how: random.pick(SPOILS), pick: random.below(1_000) }) as const,
+  ),
   (random) => ({ strike: "spoil log", pick: random.below(1_000) }),
 ];
 

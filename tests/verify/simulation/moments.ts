@@ -32,6 +32,8 @@ export function isAt(moment: MomentKind, { kind, path }: Happening): boolean {
       return CHANGES.has(kind) && path.startsWith(`${layout.index}/`);
     case "applied":
       return kind === "writeAt" && path === layout.applied;
+    case "census read":
+      return kind === "read" && path.startsWith(`${layout.index}/census-`);
     case "rename":
       return kind === "rename" && path === layout.log;
     case "ticket":

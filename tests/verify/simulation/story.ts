@@ -96,6 +96,7 @@ export const MOMENTS = [
   "any sync",
   "index change",
   "applied",
+  "census read",
   "rename",
   "ticket",
   "secret",
