@@ -60,7 +60,7 @@ function checkHolders(call: Call, error: Told, what: string, ears: Ears): void {
     const isValid = states.some((lease) => ears.lapseAt(lease, call, barely(call.began)) === null);
     if (states.length > 0 && !isValid) ears.fail(6, `${what}, but ${key} had lapsed before it was asked`);
     const asked = wantedExtents(call.deed, call.party);
-    const meets = asked.length === 0 || states.some(({ lease }) => asked.some((e) => overlaps(e, lease)));
+    const meets = asked.length === 0 || states.some((lease) => asked.some((e) => overlaps(e, lease)));
     if (states.length > 0 && !meets) ears.fail(6, `${what}, but ${key} is not in the way`);
   }
 }
