@@ -39,6 +39,7 @@ export class IndexTree {
   readonly #names: TreeNames;
   readonly #tree: TreeFiles;
   #census: { readonly name: CensusName; readonly table: Census; asOf: number } | null = null;
+  #nextToken = Number.POSITIVE_INFINITY;
 
   constructor(files: Files, digest: Digest, layout: Layout, modes: Modes) {
     this.#files = files;
@@ -49,8 +50,17 @@ export class IndexTree {
     this.#tree = new TreeFiles(files, digest, modes);
   }
 
-  /** Before anything else is asked: which build of the index this is, and up to which line of the log. */
-  async standOn(name: CensusName, sequence: number): Promise<void> {
+  /**
+   * Before anything else is asked: which build of the index this is, and up to which line of the log. For a reader, who
+   * has no lock, also the next token at that line: what was granted since may come at any moment, and must not be
+   * counted in place of something that is missing.
+   */
+  async standOn(
+    name: CensusName,
+    sequence: number,
+    nextToken: number = Number.POSITIVE_INFINITY,
+  ): Promise<void> {
+    this.#nextToken = nextToken;
     const before = this.#census;
     if (before?.name.build === name.build && before.name.capacity === name.capacity) {
       if (before.asOf !== sequence) before.table.forget();
@@ -74,7 +84,8 @@ export class IndexTree {
       const lease = isMeta(name) ? await this.#readLease(`${directory}/${name}`) : null;
       if (lease !== null) found.push(lease);
     }
-    if (found.length !== expected) throw new DamagedIndex(directory);
+    if (found.filter((lease) => this.#isCounted(lease)).length !== expected)
+      throw new DamagedIndex(directory);
     return found;
   }
 
@@ -104,7 +115,7 @@ export class IndexTree {
       if (expected === 0) continue;
       let found = 0;
       for await (const lease of this.#below(this.#names.tree(kind))) {
-        found++;
+        if (this.#isCounted(lease)) found++;
         yield lease;
       }
       if (found !== expected) throw new DamagedIndex(this.#names.tree(kind));
@@ -218,6 +229,10 @@ export class IndexTree {
     for (const kind of KEY_KINDS) await this.#pruneEmpty(this.#names.tree(kind));
   }
 
+  #isCounted(lease: Lease): boolean {
+    return lease.fencingToken < this.#nextToken;
+  }
+
   // --- counting ---------------------------------------------------------------------------------------
 
   async #count(what: string): Promise<number> {
@@ -281,7 +296,7 @@ export class IndexTree {
       for (const place of places) {
         for await (const lease of this.#below(place)) {
           if (!isInside(pathOf(lease.key), path)) continue;
-          found++;
+          if (this.#isCounted(lease)) found++;
           yield lease;
         }
       }

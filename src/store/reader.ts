@@ -88,7 +88,8 @@ export class Reader {
     try {
       const opened = await files.fstat(fd);
       if (opened.inode !== applied.inode || opened.size < applied.head.offset) return null;
-      await this.#index.standOn(applied.census, applied.head.sequence);
+      const { sequence, nextToken } = applied.head;
+      await this.#index.standOn(applied.census, sequence, nextToken);
       this.#index.forget();
       const nothing = new Overlay();
       const found = await gather(this.#index, needs, nothing);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Platform } from "../../src/platform/platform";
+import type { SimWorld } from "../../src/platform/sim";
 import { EVERYTHING } from "../../src/store/gather";
 import {
   acquireRequest,
@@ -12,6 +13,7 @@ import {
   history,
   LOG,
   openParty,
+  type Party,
   quietWorld,
   range,
 } from "./stage";
@@ -199,18 +201,15 @@ describe("a reader", () => {
     expect([...leases.keys()]).toEqual(["resource:first"]);
   });
 
-  it("misses nothing when something else comes while it counts", async () => {
-    const world = quietWorld();
-    const writer = enter(world, "agent:a");
-    await writer.acquire("dir:d");
+  /** A reader for whom something happens right after it has read the census, which it reads first. */
+  function interrupted(world: SimWorld, act: () => Promise<unknown>): Party {
     const { platform } = world.attach("reader");
     let isFirst = true;
     const read: Platform["files"]["read"] = async (fd, offset, length) => {
       const bytes = await platform.files.read(fd, offset, length);
-      // The census is what a reader of everything reads first.
       if (isFirst) {
         isFirst = false;
-        await writer.acquire("file:f");
+        await act();
       }
       return bytes;
     };
@@ -221,8 +220,30 @@ describe("a reader", () => {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    const { leases } = await openParty({ ...platform, files }, "agent:b").coordinator.snapshot();
+    return openParty({ ...platform, files }, "agent:b");
+  }
+
+  it("misses nothing when something else comes while it counts", async () => {
+    const world = quietWorld();
+    const writer = enter(world, "agent:a");
+    await writer.acquire("dir:d");
+    const reader = interrupted(world, () => writer.acquire("file:f"));
+    const { leases } = await reader.coordinator.snapshot();
     expect([...leases.keys()].sort()).toEqual(["dir:d", "file:f"]);
+  });
+
+  it.each([
+    ["in a directory", "file:d/lost", "file:d/new", "dir"],
+    ["of a kind", "resource:lost", "resource:new", "resource"],
+  ])("notices a lost lease %s although another comes while it counts", async (_, lost, fresh, kind) => {
+    const world = quietWorld();
+    const writer = enter(world, "agent:a");
+    await writer.acquire(lost);
+    const file = world.disk.paths().find((path) => path.includes("/lost/") && path.endsWith("meta.json"))!;
+    await writer.platform.files.unlink(file);
+    const reader = interrupted(world, () => writer.acquire(fresh));
+    const { leases } = await reader.coordinator.snapshot();
+    expect([...leases.keys()].sort(), kind).toEqual([lost, fresh].sort());
   });
 
   it("is not stopped by a disk that cannot be written", async () => {

@@ -142,7 +142,8 @@ export async function tryRemoved(task: Task, room: DiskRoom, program: string): P
   const hasTicket = () => readdirSync(join(room.control, "queue")).some((name) => name.endsWith(".json"));
   for (let looks = 0; looks < 200 && !hasTicket(); looks++)
     await new Promise((resolve) => setTimeout(resolve, 25));
-  rmSync(room.control, { recursive: true });
+  // The waiter may write at this very moment.
+  rmSync(room.control, { recursive: true, maxRetries: 10 });
   const said = saidIn((await ended) ?? -1, out, err);
   const bad = misbehaviour(said);
   if (bad !== null) report(task, `the control plane went away under a waiter: ${bad}`);

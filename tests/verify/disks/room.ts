@@ -54,7 +54,8 @@ export class DiskRoom {
     execFileSync("mount", ["--types", "tmpfs", "--options", options, "tmpfs", place]);
     chmodSync(place, 0o755);
     execFileSync("git", ["init", "--quiet", this.root]);
-    for (const surplus of ["hooks", "info"]) rmSync(join(this.root, ".git", surplus), { recursive: true });
+    for (const surplus of ["hooks", "info"])
+      rmSync(join(this.root, ".git", surplus), { recursive: true, maxRetries: 10 });
   }
 
   async prepare(): Promise<void> {
@@ -147,7 +148,7 @@ export class DiskRoom {
     let made = 0;
     while (makes(join(folder, String(made)))) made++;
     for (let i = 0; i < left && i < made; i++) rmSync(join(folder, String(i)));
-    return () => rmSync(folder, { recursive: true });
+    return () => rmSync(folder, { recursive: true, maxRetries: 10 });
   }
 }
 

@@ -167,6 +167,11 @@ export class Chronicle {
     this.#mendedAtStep = this.#world.trace.step;
   }
 
+  /** The highest line that anybody can know to be on the disk. */
+  get durable(): number {
+    return this.#knownToBeDurable(this.entries);
+  }
+
   /** PROTOCOL 5: what the lines themselves, and the mark beside the index, say. */
   #knownToBeDurable(known: readonly Entry[]): number {
     const mark = new TextDecoder().decode(this.#world.disk.peek(MARK) ?? new Uint8Array());

@@ -190,7 +190,10 @@ export class Fates {
     const { chronicle } = auditor;
     const text = decode(world.disk.peek(LOG));
     if (text === null || chronicle.isSpoiled) return;
-    const inSegment = chronicle.entries.filter(({ line }) => text.includes(`"sum":"${line.sum}"}`));
+    // One that nobody can know to be on the disk, between its sync and the mark that says so, nobody can miss either.
+    const inSegment = chronicle.entries.filter(
+      ({ line }) => line.sequence <= chronicle.durable && text.includes(`"sum":"${line.sum}"}`),
+    );
     const entry = inSegment[pick % Math.max(1, inSegment.length)];
     if (entry === undefined) return;
     chronicle.spoil(entry);

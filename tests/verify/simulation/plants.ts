@@ -80,8 +80,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "the census not compared with what is on a key",
     file: "src/store/index-tree.ts",
-    from: "if (found.length !== expected) throw new DamagedIndex(directory);",
-    to: "",
+    from: "(lease) => this.#isCounted(lease)).length !== expected",
+    to: "(lease) => this.#isCounted(lease)).length < 0",
     caughtBy,
   },
   {
