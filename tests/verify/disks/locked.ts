@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Task } from "../layer";
 import { READING, WRITING } from "./commands";
@@ -142,8 +142,9 @@ export async function tryRemoved(task: Task, room: DiskRoom, program: string): P
   const hasTicket = () => readdirSync(join(room.control, "queue")).some((name) => name.endsWith(".json"));
   for (let looks = 0; looks < 200 && !hasTicket(); looks++)
     await new Promise((resolve) => setTimeout(resolve, 25));
-  // The waiter may write at this very moment.
-  rmSync(room.control, { recursive: true, maxRetries: 10 });
+  // At one stroke: the waiter may write at this very moment.
+  renameSync(room.control, `${room.control}.gone`);
+  rmSync(`${room.control}.gone`, { recursive: true, maxRetries: 10 });
   const said = saidIn((await ended) ?? -1, out, err);
   const bad = misbehaviour(said);
   if (bad !== null) report(task, `the control plane went away under a waiter: ${bad}`);
