@@ -101,7 +101,7 @@ export function scopeKey(name: string): LeaseKey | Refusal {
 export function refKey(name: string): LeaseKey | Refusal {
   if (isFullRefName(name)) return `ref:${name}` as LeaseKey;
   return refuse("E_USAGE", `"${printable(name)}" is not a full ref name`, {
-    hint: "write the whole name, for example refs/heads/work/login",
+    hint: "write the whole name, for example refs/heads/topic/login",
   });
 }
 

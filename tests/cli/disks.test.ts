@@ -45,6 +45,7 @@ function fill(repo: TestRepo): () => void {
 const files = (root: string) =>
   fs.readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length;
 
+/** Only root can mount a disk that is small enough to fill. */
 describe.runIf(process.getuid?.() === 0)("a full disk", () => {
   it.each(["init", "lock acquire a.ts", "issue create --title t", "worktree init", "gc", "recover"])(
     "in a new repository: %s exits with 10, and leaves no file behind",
@@ -127,6 +128,7 @@ describe("a failing disk", () => {
   });
 });
 
+/** Only root can mount one read-only, and root itself is stopped by nothing less. */
 describe.runIf(process.getuid?.() === 0)("a read-only disk", () => {
   const makeReadOnly = (repo: TestRepo) => {
     mount(repo.root, "--bind", repo.root);

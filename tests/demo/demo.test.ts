@@ -135,6 +135,7 @@ describe("the demo", () => {
     MINUTE,
   );
 
+  // Windows has no signal that stops a process, and so no stopped worker.
   it.runIf(process.platform !== "win32")(
     "leaves no process and no folder when it is killed, not even a worker that is stopped",
     async () => {

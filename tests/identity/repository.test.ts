@@ -283,6 +283,7 @@ describe("what it says about a repository", () => {
     expect((await failure(at("bad-config"))).message).toContain("bad config");
   });
 
+  // Only root can give a repository away.
   it.runIf(process.getuid?.() === 0)("does not trust what Git does not trust: another owner", async () => {
     const foreign = makeRepository(at("foreign"));
     for (const part of [".git", "."]) {

@@ -24,7 +24,7 @@ describe("the path tree", () => {
   it("has one readable file per lease, in the place of its path", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");
-    await a.acquire(["file:src/a.ts", "dir:lib", "resource:gpu 1", "ref:refs/heads/work/x", "scope:config"]);
+    await a.acquire(["file:src/a.ts", "dir:lib", "resource:gpu 1", "ref:refs/heads/topic/x", "scope:config"]);
     await a.acquire({ key: "file:src/b.ts", reach: "worktree" });
     await a.acquire("issue:01ARZ3NDEKTSV4RRFFQ69G5FAV");
     const files = world.disk
@@ -36,7 +36,7 @@ describe("the path tree", () => {
       "file/src/a.ts/meta.json",
       "file/src/b.ts/meta@wt-00000001.json",
       "issue/01ARZ3NDEKTSV4RRFFQ69G5FAV/meta.json",
-      "ref/refs/heads/work/x/meta.json",
+      "ref/refs/heads/topic/x/meta.json",
       "resource/gpu 1/meta.json",
       "scope/config/meta.json",
     ]);

@@ -32,7 +32,7 @@ export const lease: Lease = {
   agentId: "agent:claude-1a2b3c4d" as AgentId,
   sessionId: "default" as SessionId,
   worktreeId: "wt:1a2b3c4d" as WorktreeId,
-  branch: "refs/heads/work/login",
+  branch: "refs/heads/topic/login",
   holder,
   ttlSecs: 600,
   acquiredAt: at(0),

@@ -182,14 +182,19 @@ describe("pruning", () => {
     }
   });
 
-  it("does not take the secret of somebody who has waited long and gets the lease meanwhile", async () => {
+  /** agent:a has waited for what agent:h holds, longer than secrets that prove nothing are kept. */
+  async function longWait() {
     const world = quietWorld();
     const holder = enter(world, "agent:h");
     await holder.acquire("resource:r");
-    const a = enter(world, "agent:a");
-    const waiting = a.acquire("resource:r", { wait: { timeoutMs: 600_000 } });
+    const waiting = enter(world, "agent:a").acquire("resource:r", { wait: { timeoutMs: 600_000 } });
     await new Promise((resolve) => setImmediate(resolve));
     world.advance(90_000);
+    return { world, holder, waiting };
+  }
+
+  it("does not take the secret of somebody who has waited long and gets the lease meanwhile", async () => {
+    const { world, holder, waiting } = await longWait();
     // Another process of the same session throws away what proves nothing, as far as it can tell.
     const sibling = enter(world, "agent:a");
     await sibling.secrets.add(entry(sibling, "some"));
@@ -200,13 +205,7 @@ describe("pruning", () => {
   });
 
   it("that cannot be looked at after a long wait does not make a grant a failure", async () => {
-    const world = quietWorld();
-    const holder = enter(world, "agent:h");
-    await holder.acquire("resource:r");
-    const a = enter(world, "agent:a");
-    const waiting = a.acquire("resource:r", { wait: { timeoutMs: 600_000 } });
-    await new Promise((resolve) => setImmediate(resolve));
-    world.advance(90_000);
+    const { world, holder, waiting } = await longWait();
     const secretsOfA = (path: string) => path.includes("/secrets/agent%3aa");
     const fault = world.faults.add({
       code: "EIO",

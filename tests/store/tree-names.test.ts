@@ -135,7 +135,7 @@ describe("where a lease has its file", () => {
     expect(place("file:src/Büro/a b.ts")).toBe("file/src/Büro/a b.ts/meta.json");
     expect(place("dir:.")).toBe("dir/meta.json");
     expect(place("resource:gpu 1")).toBe("resource/gpu 1/meta.json");
-    expect(place("ref:refs/heads/work/x")).toBe("ref/refs/heads/work/x/meta.json");
+    expect(place("ref:refs/heads/topic/x")).toBe("ref/refs/heads/topic/x/meta.json");
     expect(place("worktree:wt:00000001")).toBe("worktree/wt%3a00000001/meta.json");
   });
 });

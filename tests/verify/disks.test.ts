@@ -3,6 +3,7 @@ import { needTool } from "../house/need-tool";
 import { disks } from "./disks/layer";
 import { complaints, prove } from "./layer";
 
+/** Only root can mount disks, exhaust them, and become somebody who may not write. */
 describe.runIf(process.getuid?.() === 0)("full and read-only disks", () => {
   it("lose nothing, leave nothing half done, and stop no reader", async () => {
     for (const tool of ["mount", "setpriv", "strace"]) needTool(tool);

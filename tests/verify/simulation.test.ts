@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { complaints, prove } from "./layer";
-import { DIRECTED, directedBreakage } from "./simulation/directed";
+import { DIRECTED, tellDirected } from "./simulation/directed";
 import { storyOf } from "./simulation/generate";
 import { simulation } from "./simulation/layer";
 import { play } from "./simulation/player";
@@ -40,7 +40,8 @@ describe("a story", () => {
 
 describe("PROTOCOL", () => {
   it.each(DIRECTED)("$rules: $name", async (directed) => {
-    for (let seed = SEED; seed < SEED + 10; seed++) expect(await directedBreakage(directed, seed)).toBe(null);
+    for (let seed = SEED; seed < SEED + 10; seed++)
+      expect((await tellDirected(directed, seed)).broken).toBe(null);
   });
 });
 

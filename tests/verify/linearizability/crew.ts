@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { History, Operation, Window } from "./history";
 import type { Orders } from "./orders";
-import type { Place } from "./place";
+import { clear, makePlace, type Place } from "./place";
 import { nowMs, processName, readRecord } from "./record";
 
 const FOREVER: Window = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
@@ -151,5 +151,21 @@ function startTimeOf(pid: number): string {
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
   } catch {
     return "";
+  }
+}
+
+/** Somewhere to work, with a crew; both are gone afterwards, whatever happened. */
+export async function withCrew(
+  below: string,
+  program: string,
+  act: (place: Place, crew: Crew) => Promise<void>,
+): Promise<void> {
+  const place = makePlace(below);
+  const crew = new Crew(place, program);
+  try {
+    await act(place, crew);
+  } finally {
+    await crew.dismiss();
+    clear(place);
   }
 }

@@ -4,9 +4,9 @@ import { inspect } from "./aftermath";
 import { killNextWriter } from "./ambush";
 import { check } from "./checker";
 import { CommandLine } from "./command-line";
-import { Crew } from "./crew";
+import { type Crew, withCrew } from "./crew";
 import { count } from "./figures";
-import { clear, fastDisk, loseIndex, makePlace, type Place, ROTATE_BYTES } from "./place";
+import { fastDisk, loseIndex, type Place, ROTATE_BYTES } from "./place";
 
 const PROCESSES = 4;
 const SESSIONS = 4;
@@ -56,15 +56,10 @@ export const linearizability: Layer = {
 
 async function runOnce(task: Task, program: string, run: number): Promise<void> {
   const isOnDefaultDisk = run % 8 === 0;
-  const place = makePlace(isOnDefaultDisk ? task.scratch : fastDisk());
-  const crew = new Crew(place, program);
-  try {
+  await withCrew(isOnDefaultDisk ? task.scratch : fastDisk(), program, async (place, crew) => {
     const shell = await play(task, place, crew, new Prng(task.seed, `run ${run}`), isOnDefaultDisk);
     await judge(task, place, crew, shell, isOnDefaultDisk);
-  } finally {
-    await crew.dismiss();
-    clear(place);
-  }
+  });
 }
 
 async function play(

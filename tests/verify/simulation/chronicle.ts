@@ -3,6 +3,7 @@ import { slotOf } from "../../../src/kernel/lease";
 import { applyTo, type ClaimEvent } from "../../../src/kernel/view";
 import type { SimWorld } from "../../../src/platform/sim";
 import { claimEventOf, decodeLine, type Line } from "../../../src/store/envelope";
+import { unseal } from "../../../src/store/sealed";
 import { leaseFromWire, list } from "../../../src/store/wire";
 import { CONTROL, LOG, sha256 } from "../../store/stage";
 
@@ -174,8 +175,9 @@ export class Chronicle {
 
   /** PROTOCOL 5: what the lines themselves, and the mark beside the index, say. */
   #knownToBeDurable(known: readonly Entry[]): number {
-    const mark = new TextDecoder().decode(this.#world.disk.peek(MARK) ?? new Uint8Array());
-    const marked = Number(/"sequence":(\d+)/.exec(mark)?.[1] ?? 0);
+    // A mark that was damaged too says nothing: nobody can tell then.
+    const mark = unseal(digest, this.#world.disk.peek(MARK) ?? new Uint8Array());
+    const marked = Number(mark?.["sequence"] ?? 0);
     return known.reduce((most, { line }) => Math.max(most, line.synced), marked);
   }
 

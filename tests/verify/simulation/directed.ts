@@ -1,3 +1,4 @@
+import type { Counters } from "../../../src/platform/sim";
 import { play } from "./player";
 import {
   type Deed,
@@ -9,15 +10,19 @@ import {
   type Trouble,
 } from "./story";
 
-/** What a directed story breaks: a promise, or what it should have been told. */
-export async function directedBreakage(directed: Directed, seed: number): Promise<string | null> {
-  const { broken, account, answers } = await play(storyFrom(directed, seed));
+/** What a directed story breaks: a promise, or what it should have been told; and what struck in it. */
+export async function tellDirected(
+  directed: Directed,
+  seed: number,
+): Promise<{ readonly broken: string | null; readonly counters: Counters }> {
+  const { broken, counters, account, answers } = await play(storyFrom(directed, seed));
   const told = [...Object.entries(directed.answers)].map(([deed, answer]) => {
     const last = answers.get(Number(deed))?.at(-1);
     return last === answer ? null : `#${deed} is told ${last} and not ${answer}`;
   });
   const what = broken ?? told.find((wrong) => wrong !== null) ?? null;
-  return what === null ? null : `${directed.name}, seed ${seed}: ${what}\n${account.join("\n")}`;
+  if (what === null) return { broken: null, counters };
+  return { broken: `${directed.name}, seed ${seed}: ${what}\n${account.join("\n")}`, counters };
 }
 
 /** An interleaving of PROTOCOL.md, told on purpose instead of met by chance. */
@@ -28,13 +33,15 @@ export interface Directed {
   readonly spaces: readonly Space[];
   /** All of them are one agent, session and worktree, as the commands of one shell are. */
   readonly areOneParty?: boolean;
+  readonly syncFailuresReportedTo?: Story["machine"]["syncFailuresReportedTo"];
   readonly events: readonly StoryEvent[];
   /** What each deed is told in the end. Deeds that are not named may be told anything that is true. */
   readonly answers: Readonly<Record<number, string>>;
 }
 
 /** One agent per process, each in a worktree of its own. */
-export function storyFrom({ spaces, areOneParty = false, events }: Directed, seed: number): Story {
+export function storyFrom(directed: Directed, seed: number): Story {
+  const { spaces, areOneParty = false, syncFailuresReportedTo = "caller-only", events } = directed;
   const lanes: Lane[] = spaces.map((_, process) => ({
     process,
     agent: `agent:${"abcd"[areOneParty ? 0 : process]}`,
@@ -47,7 +54,7 @@ export function storyFrom({ spaces, areOneParty = false, events }: Directed, see
     mtimeGranularityMs: 0,
     watchDropProbability: 0,
     lockOrder: "fifo",
-    syncFailuresReportedTo: "caller-only",
+    syncFailuresReportedTo,
     rotateBytes: 1 << 20,
   } as const;
   return {
@@ -235,6 +242,36 @@ export const DIRECTED: readonly Directed[] = [
       { id: 7, when: at(6, "unlock"), strike: "pause", process: 1, forMs: 300 },
     ],
     answers: { 2: "E_DISK", 6: "done" },
+  },
+  {
+    name: "a sync that failed is reported to whoever has the log open too, and nobody believes the file again",
+    rules: [4, 7],
+    spaces: [host, host],
+    syncFailuresReportedTo: "each-descriptor",
+    events: [
+      acquire(1, 0, "resource:a"),
+      acquire(2, 1, "resource:b"),
+      rest(3, 0, 100),
+      acquire(4, 0, "resource:c", { requestId: true }),
+      // The other has the log open, and is between its own line and its sync.
+      { id: 5, when: at(4, "unlock"), strike: "pause", process: 0, forMs: 200 },
+      {
+        id: 6,
+        when: at(4, "append"),
+        strike: "fault",
+        code: "EIO",
+        operations: ["datasync"],
+        place: "log",
+        process: 0,
+        times: 1,
+        probability: 1,
+      },
+      rest(7, 1, 200),
+      acquire(8, 1, "resource:d", { requestId: true }),
+      { id: 9, when: at(8, "unlock"), strike: "pause", process: 1, forMs: 300 },
+      { id: 10, lane: 1, do: "snapshot" },
+    ],
+    answers: { 4: "done", 8: "done", 10: "done" },
   },
   {
     name: "the log is closed under a process that has it open",

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { COUNTERS } from "../../../src/platform/sim";
 import type { Layer, Task } from "../layer";
-import { DIRECTED, directedBreakage } from "./directed";
+import { DIRECTED, tellDirected } from "./directed";
 import { storyOf } from "./generate";
 import { play } from "./player";
 import { shrink } from "./shrink";
@@ -62,7 +62,9 @@ export const simulation: Layer = {
     Error.stackTraceLimit = 0;
     try {
       for (const directed of DIRECTED) {
-        const broken = task.goesOn ? await directedBreakage(directed, task.seed) : null;
+        if (!task.goesOn) break;
+        const { broken, counters } = await tellDirected(directed, task.seed);
+        for (const [name, count] of Object.entries(counters.toJSON())) task.count(name, count);
         if (broken !== null) task.broke(broken, `npm run verify -- --layer simulation --seed ${task.seed}`);
         task.count("directed story");
       }

@@ -5,9 +5,9 @@ import { inspect } from "../linearizability/aftermath";
 import { insider, killNextWriter } from "../linearizability/ambush";
 import { check } from "../linearizability/checker";
 import { CommandLine } from "../linearizability/command-line";
-import { Crew, type WorkerProcess } from "../linearizability/crew";
+import { type Crew, type WorkerProcess, withCrew } from "../linearizability/crew";
 import { count } from "../linearizability/figures";
-import { clear, fastDisk, makePlace, type Place, ROTATE_BYTES } from "../linearizability/place";
+import { fastDisk, type Place, ROTATE_BYTES } from "../linearizability/place";
 
 /** A process of Node takes about half of this. */
 const BYTES_PER_PROCESS = 100 << 20;
@@ -65,16 +65,11 @@ export const soak: Layer = {
 };
 
 async function runRound(task: Task, program: string, round: number): Promise<void> {
-  const place = makePlace(fastDisk());
-  const crew = new Crew(place, program);
-  try {
+  await withCrew(fastDisk(), program, async (place, crew) => {
     const siege = new Siege(task, place, crew, new Prng(task.seed, `round ${round}`));
     await siege.run(round === 0 ? FIRST_ROUND : LATER_ROUND);
     await siege.judge();
-  } finally {
-    await crew.dismiss();
-    clear(place);
-  }
+  });
 }
 
 /** A crowd that works, and somebody who kills and stops it. */
