@@ -1,9 +1,11 @@
 import type { Actor, LeaseRef } from "../kernel/commands";
+import type { FactName, FactRecord } from "../kernel/facts";
 import type { AgentId, LeaseId, Ulid, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Bind, Ended, Lease, Reach } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { Standing } from "../kernel/validity";
+import type { Write, Written } from "../store/writing";
 
 /**
  * The contract that every engine keeps: local, daemon client, etcd. Secrets are made by callers; what comes
@@ -22,6 +24,13 @@ export interface Coordinator {
   /** Renews what is below half of its time and clears stop-idle: what any sign of life of a session does. */
   upkeep(request: StopRequest): Promise<Change>;
   gc(request: { readonly actor: Actor }): Promise<Change>;
+  /**
+   * Proves the leases and lets `body` act on the strength of them, as one: what the write commits, it commits while
+   * they are valid (promise 3).
+   */
+  write<T>(request: WriteRequest<T>): Promise<Written<T>>;
+  /** What is remembered of things that are no leases. */
+  facts(filter: FactFilter): Promise<ReadonlyMap<FactName, FactRecord>>;
   list(filter?: ListFilter): Promise<readonly LeaseStatus[]>;
   /** Leases with these names, in whatever standing; a name without a lease is missing from the answer. */
   find(refs: readonly LeaseRef[]): Promise<readonly LeaseStatus[]>;
@@ -100,6 +109,21 @@ export interface StopRequest {
   readonly actor: Actor;
   readonly leases: readonly LeaseRef[];
   readonly secrets: readonly string[];
+}
+
+export interface WriteRequest<T> extends Operation {
+  /** Empty for a write that needs no lease. */
+  readonly leases: readonly LeaseRef[];
+  readonly secrets: readonly string[];
+  readonly secretHash: string;
+  readonly about: string;
+  readonly facts: readonly FactName[];
+  readonly body: Write<T>["body"];
+}
+
+export interface FactFilter {
+  readonly names?: readonly FactName[];
+  readonly kinds?: readonly string[];
 }
 
 export interface Change {

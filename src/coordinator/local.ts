@@ -1,6 +1,7 @@
 import { CotenantError, errorFrom, fileFailure } from "../errors/cotenant-error";
 import type { Acquire, Actor, Command, LeaseRef } from "../kernel/commands";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
+import type { FactName, FactRecord } from "../kernel/facts";
 import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
 import { upkeepDueInMs } from "../kernel/keeping";
 import type { Ended, Lease, Slot } from "../kernel/lease";
@@ -10,16 +11,18 @@ import { type Ticket, ticketsAhead } from "../kernel/tickets";
 import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
 import type { LogActor } from "../store/envelope";
-import { EVERYTHING, livenessOf, type Needs, needsOf } from "../store/gather";
+import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
 import { Reader, type Snapshot } from "../store/reader";
 import { MEMORY_MS } from "../store/replay";
 import type { Outcome, Store, Submission } from "../store/store";
 import type { Place } from "../store/turnstile";
+import type { Written } from "../store/writing";
 import type {
   AcquireRequest,
   Change,
   Coordinator,
   EvictRequest,
+  FactFilter,
   Grant,
   HeldRequest,
   HistoryFilter,
@@ -32,6 +35,7 @@ import type {
   StopRequest,
   Subscription,
   TransferRequest,
+  WriteRequest,
 } from "./contract";
 import { readHistory, watchLog } from "./history";
 import { type Look, waitForTurn } from "./waiting";
@@ -137,6 +141,27 @@ export class LocalCoordinator implements Coordinator {
   async upkeep(request: StopRequest): Promise<Change> {
     const { actor, leases } = request;
     return this.#change({ kind: "upkeep", actor, leases, proofs: this.#proofs(request.secrets) }, null);
+  }
+
+  write<T>(request: WriteRequest<T>): Promise<Written<T>> {
+    const { actor, leases, secretHash, requestId, about, facts, body } = request;
+    const { clock, random } = this.store.platform;
+    if (requestId !== null) checkRequestId(requestId, clock.wallMs());
+    const proofs = this.#proofs(request.secrets);
+    return this.store.write({
+      actor: this.#logActor(actor),
+      policy: this.policy,
+      prove: leases.length === 0 ? null : { kind: "prove", actor, leases, proofs, secretHash },
+      about,
+      requestId,
+      operationId: makeUlid(clock.wallMs(), random.bytes(10)),
+      facts,
+      body,
+    });
+  }
+
+  async facts({ names = [], kinds = [] }: FactFilter): Promise<ReadonlyMap<FactName, FactRecord>> {
+    return (await this.#reader.snapshot({ ...NOTHING, facts: names, factKinds: kinds })).facts;
   }
 
   async gc(request: { actor: Actor }): Promise<Change> {

@@ -6,7 +6,8 @@ import { LIMITS } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
 import { escapeName, type Layout, type Modes } from "../store/layout";
 import type { SessionSecrets } from "../store/secrets";
-import type { Change, Coordinator, Grant, LeaseStatus, Wait } from "./contract";
+import type { Written } from "../store/writing";
+import type { Change, Coordinator, Grant, LeaseStatus, Wait, WriteRequest } from "./contract";
 import { Keyring, type Made } from "./keyring";
 
 export interface AcquireOptions {
@@ -157,6 +158,20 @@ export class Session {
     });
   }
 
+  /**
+   * A write that rests on leases of this session, by name; with none, one that needs no lease. Whether it may go on
+   * without them is for `body` to say, which hears why they could not be proved.
+   */
+  async write<T>(
+    refs: readonly LeaseRef[],
+    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "body">,
+  ): Promise<Written<T>> {
+    const { about, facts, body } = options;
+    return this.#asHolder(refs, options, (holding) =>
+      this.coordinator.write({ ...holding, about, facts, body }),
+    );
+  }
+
   /** Marks everything this session holds as stopped. */
   async stop(): Promise<Change> {
     const held = await this.mine();
@@ -210,7 +225,7 @@ export class Session {
 
   // --- inside -----------------------------------------------------------------------------------------------
 
-  async #asHolder(
+  async #asHolder<T>(
     refs: readonly LeaseRef[],
     options: Proof,
     act: (holding: {
@@ -219,8 +234,8 @@ export class Session {
       secrets: string[];
       secretHash: string;
       requestId: Ulid | null;
-    }) => Promise<Change>,
-  ): Promise<Change> {
+    }) => Promise<T>,
+  ): Promise<T> {
     const { actor } = this;
     const { refs: leases, secrets } = await this.#keyring.believed(refs, options.secret == null);
     if (options.secret != null) secrets.push(options.secret);

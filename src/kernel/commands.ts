@@ -107,4 +107,13 @@ export interface Upkeep {
   readonly secretHash?: string;
 }
 
-export type Command = Acquire | Renew | Heartbeat | Release | Transfer | Evict | Stop | Gc | Upkeep;
+/** Shows that the caller holds these, now, for a write that rests on them. */
+export interface Prove {
+  readonly kind: "prove";
+  readonly actor: Actor;
+  readonly leases: readonly LeaseRef[];
+  readonly proofs: readonly string[];
+  readonly secretHash: string;
+}
+
+export type Command = Acquire | Renew | Heartbeat | Release | Transfer | Evict | Stop | Gc | Upkeep | Prove;

@@ -2,7 +2,14 @@ import { decideAcquire } from "./acquire";
 import type { Circumstances, Decision } from "./circumstances";
 import type { Command } from "./commands";
 import { decideEvict, decideGc } from "./ending";
-import { decideHeartbeat, decideRelease, decideRenew, decideStop, decideUpkeep } from "./holding";
+import {
+  decideHeartbeat,
+  decideProve,
+  decideRelease,
+  decideRenew,
+  decideStop,
+  decideUpkeep,
+} from "./holding";
 import type { Refusal } from "./refusal";
 import { decideTransfer } from "./transfer";
 import type { View } from "./view";
@@ -31,5 +38,7 @@ export function decide(view: View, command: Command, at: Circumstances): Decisio
       return decideGc(view, at);
     case "upkeep":
       return decideUpkeep(view, command, at);
+    case "prove":
+      return decideProve(view, command, at);
   }
 }

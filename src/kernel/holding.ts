@@ -1,13 +1,13 @@
 import { type Circumstances, type Decision, standingOf } from "./circumstances";
-import type { Heartbeat, LeaseRef, Release, Renew, Stop, Upkeep } from "./commands";
+import type { Heartbeat, LeaseRef, Prove, Release, Renew, Stop, Upkeep } from "./commands";
 import { type LeaseId, printable } from "./ids";
 import { adopt, endOfLifetime, stampedBy, upkeep } from "./keeping";
-import { awaitsAdoption, endedRecord, type Lease } from "./lease";
+import { awaitsAdoption, endedRecord, type Lease, slotOf } from "./lease";
 import { checkCount, checkText, checkTtl, isGiven, LIMITS } from "./policy";
 import { type Caller, meantByHolder, NamedLeases, proven, provenAndValid, shows } from "./proof";
 import { isRefusal, type Refusal, refuse } from "./refusal";
 import { instantOf, later, remainingMs } from "./time";
-import { timeLeftMs } from "./validity";
+import { isStale, timeLeftMs } from "./validity";
 import type { ClaimEventType, View } from "./view";
 import { needsReason } from "./words";
 
@@ -86,6 +86,32 @@ export function decideRelease(view: View, command: Release, at: Circumstances): 
     event: { type: "claim.released", leases: [], ended, reason: command.reason },
     leases: released,
   };
+}
+
+/** SPEC §3: valid now, and not stale. Only a lease that is adopted by it leaves a trace. */
+export function decideProve(view: View, command: Prove, at: Circumstances): Decision | Refusal {
+  const unfit = checkCount(command.leases.length, "leases");
+  if (unfit !== null) return unfit;
+  const named = new NamedLeases(view, command.leases);
+  const held = eachOnce(command.leases, (ref) => {
+    const lease = provenAndValid(view, named, ref, command, at);
+    return !isRefusal(lease) && isStale(lease, at.now, at.policy) ? stale(lease, at) : lease;
+  });
+  if (isRefusal(held)) return held;
+  const adopted = held.filter((lease) => view.leases.get(slotOf(lease)) !== lease);
+  return { ...changed("claim.renewed", adopted), leases: held };
+}
+
+function stale(lease: Lease, at: Circumstances): Refusal {
+  const { staleThresholdSecs } = at.policy;
+  return refuse(
+    "E_LOCK_EXPIRED",
+    `${printable(lease.key)} has no expiry and showed no sign of life for ${staleThresholdSecs} s: nothing may be written under it`,
+    {
+      hint: "renew it, and the write may go on",
+      data: { lease_id: lease.leaseId, key: lease.key, setting: "coordination.stale_threshold_secs" },
+    },
+  );
 }
 
 export function decideStop(view: View, command: Stop, at: Circumstances): Decision | Refusal {

@@ -45,6 +45,19 @@ export class Durability {
     await this.#sync(head, actor, () => (background ? files.datasyncInBackground(fd) : files.datasync(fd)));
   }
 
+  /** Under the mutex, for what is about to have an effect outside the log. A failure has changed nothing yet. */
+  async ensureHere(fd: Descriptor, head: Head): Promise<void> {
+    if (this.#mark.known >= head.sequence || (await this.#mark.read()) >= head.sequence) return;
+    try {
+      await this.#platform.files.datasync(fd);
+    } catch (error) {
+      // Said once, to us: whoever syncs next would hear that all is well.
+      await this.#keeper.suspicion.raise();
+      throw fileFailure(error, "syncing the log", this.#layout.log);
+    }
+    await this.#mark.advance(head.sequence);
+  }
+
   /** For a success that wrote nothing, and read without the mutex. */
   async confirm(head: Head, actor: LogActor): Promise<void> {
     const { files } = this.#platform;

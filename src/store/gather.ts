@@ -1,5 +1,6 @@
 import type { Command, LeaseRef } from "../kernel/commands";
 import { type Extent, keysConflict } from "../kernel/conflicts";
+import { type FactName, type FactRecord, factKind } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import { type Ended, effectiveReach, type Lease, type Slot, sameParty, slotOf } from "../kernel/lease";
@@ -20,17 +21,22 @@ export interface Needs {
   readonly movingTo: WorktreeId | null;
   readonly indefinite: boolean;
   readonly everything: boolean;
+  readonly facts: readonly FactName[];
+  /** All facts of these kinds. */
+  readonly factKinds: readonly string[];
   /** A lease that settles the matter alone, so that a walk below a large directory may stop. */
   readonly enough: (lease: Lease) => boolean;
 }
 
-const NOTHING: Needs = {
+export const NOTHING: Needs = {
   extents: [],
   rivals: [],
   refs: [],
   movingTo: null,
   indefinite: false,
   everything: false,
+  facts: [],
+  factKinds: [],
   enough: () => false,
 };
 export const EVERYTHING: Needs = { ...NOTHING, everything: true };
@@ -106,6 +112,25 @@ export async function gatherEndings(
     if (record !== null && record !== undefined) found.set(leaseId, record.ended);
   }
   return found;
+}
+
+export async function gatherFacts(
+  index: IndexTree,
+  { facts, factKinds }: Pick<Needs, "facts" | "factKinds">,
+  overlay: Overlay,
+): Promise<Map<FactName, FactRecord>> {
+  const found = new Map<FactName, FactRecord>();
+  for (const name of facts) {
+    const fact = await index.fact(name);
+    if (fact !== null) found.set(name, fact);
+  }
+  for (const kind of factKinds) for (const [name, fact] of await index.facts(kind)) found.set(name, fact);
+  overlay.layFactsOver(found, (name) => isWanted(name, { facts, factKinds }));
+  return found;
+}
+
+export function isWanted(name: FactName, { facts, factKinds }: Pick<Needs, "facts" | "factKinds">): boolean {
+  return facts.includes(name) || factKinds.includes(factKind(name));
 }
 
 /** Asked only where it matters: for leases bound to a process. */

@@ -271,7 +271,7 @@ export class GroundKeeper {
       await this.#mark.reopen();
       // Until it is whole again, nobody must take what is there for an index.
       await this.#applied.write({ bootId: "", head: NOWHERE, inode: 0, mtimeMs: 0, census: NO_CENSUS });
-      await this.#index.clear(hex(random.bytes(6)), overlay.slots.size);
+      await this.#index.clear(hex(random.bytes(6)), overlay.slots.size, overlay.facts.size);
       const census = await this.#index.apply(overlay, replay.head.sequence);
       await this.#moveApplied(replay.head, await files.fstat(fd), census);
       await this.#mark.advance(0);

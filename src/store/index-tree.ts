@@ -1,5 +1,6 @@
 import type { Extent } from "../kernel/conflicts";
 import { conflict } from "../kernel/conflicts";
+import { type FactName, type FactRecord, factKind } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
 import {
   directoriesAbove,
@@ -14,6 +15,7 @@ import {
 import { type Ended, isIndefinite, type Lease, type Slot } from "../kernel/lease";
 import type { Digest, Files } from "../platform/platform";
 import { Census, type CensusName, CrowdedCensus, DamagedCensus } from "./census";
+import { factFromWire, factToWire } from "./facts";
 import type { Layout, Modes } from "./layout";
 import type { EndingRecord } from "./replay";
 import { DamagedIndex, TreeFiles } from "./tree-files";
@@ -24,6 +26,7 @@ import { endedFromWire, endedToWire, leaseFromWire, leaseToWire, text, timeMs, W
 export interface Changes {
   readonly slots: ReadonlyMap<Slot, Lease | null>;
   readonly endings: ReadonlyMap<LeaseId, EndingRecord>;
+  readonly facts: ReadonlyMap<FactName, FactRecord | null>;
 }
 
 /**
@@ -154,6 +157,33 @@ export class IndexTree {
     return record;
   }
 
+  async fact(name: FactName): Promise<FactRecord | null> {
+    if ((await this.#count(FACT + name)) === 0) return null;
+    const path = this.#names.fact(name);
+    const found = await this.#readFact(path);
+    if (found === null) throw new DamagedIndex(path);
+    return found[1];
+  }
+
+  /** All of one kind. */
+  async facts(kind: string): Promise<Map<FactName, FactRecord>> {
+    const expected = await this.#count(FACTS_OF + kind);
+    const found = new Map<FactName, FactRecord>();
+    if (expected === 0) return found;
+    for await (const [name, fact] of this.#factsIn(this.#names.facts(kind), false)) found.set(name, fact);
+    const asOf = this.#census?.asOf ?? 0;
+    // What was said since may come at any moment, for a reader, and must not be counted for something that is missing.
+    const counted = [...found.values()].filter(({ sequence }) => sequence <= asOf).length;
+    if (counted < expected) throw new DamagedIndex(this.#names.facts(kind));
+    return found;
+  }
+
+  /** Whatever is still whole. */
+  async *salvageFacts(): AsyncGenerator<[FactName, FactRecord]> {
+    for (const kind of await this.#tree.list(this.#names.tree("facts")))
+      yield* this.#factsIn(this.#names.facts(kind), true);
+  }
+
   // --- changing (under the mutex) ---------------------------------------------------------------------
 
   /** Answers which census holds now, for `applied` to name. A failure leaves an index that says too much. */
@@ -182,6 +212,7 @@ export class IndexTree {
     }
     await this.#recount(gone, -1);
     for (const ending of changes.endings.values()) await this.#putEnding(ending);
+    await this.#applyFacts(changes.facts);
     this.#census!.asOf = sequence;
     return this.#census!.name;
   }
@@ -192,14 +223,14 @@ export class IndexTree {
     this.#census?.table.forget();
   }
 
-  /** Starts from nothing, for about so many leases. */
-  async clear(build: string, leases: number): Promise<void> {
+  /** Starts from nothing, for about so many leases and facts. */
+  async clear(build: string, leases: number, facts: number): Promise<void> {
     await this.#census?.table.close();
     this.#census = null;
     this.forget();
     const { index, applied, synced } = this.#layout;
     await this.#tree.empty(index, [applied, synced]);
-    const name: CensusName = { build, capacity: Census.capacityFor(leases * 2) };
+    const name: CensusName = { build, capacity: Census.capacityFor(leases * 2 + facts) };
     const table = this.#table(name);
     await table.create([], this.#modes.file);
     this.#census = { name, table, asOf: 0 };
@@ -339,6 +370,54 @@ export class IndexTree {
       await this.#tree.createIn(this.#names.tree("ended"), path, value);
   }
 
+  async #applyFacts(facts: Changes["facts"]): Promise<void> {
+    const fresh: [FactName, FactRecord][] = [];
+    const gone: FactName[] = [];
+    for (const [name, fact] of facts) {
+      const path = this.#names.fact(name);
+      if (fact === null) {
+        if (await this.#tree.remove(path)) gone.push(name);
+      } else if (!(await this.#tree.overwrite(path, factToWire(name, fact)))) fresh.push([name, fact]);
+    }
+    await this.#recountFacts(
+      fresh.map(([name]) => name),
+      1,
+    );
+    for (const [name, fact] of fresh)
+      await this.#tree.createIn(
+        this.#names.facts(factKind(name)),
+        this.#names.fact(name),
+        factToWire(name, fact),
+      );
+    await this.#recountFacts(gone, -1);
+  }
+
+  async #recountFacts(names: readonly FactName[], step: number): Promise<void> {
+    if (names.length === 0) return;
+    for (const name of names) {
+      await this.#add(FACT + name, step);
+      await this.#add(FACTS_OF + factKind(name), step);
+    }
+    await this.#census!.table.flush();
+  }
+
+  async *#factsIn(directory: string, lenient: boolean): AsyncGenerator<[FactName, FactRecord]> {
+    for (const file of await this.#tree.list(directory)) {
+      if (isUnfinished(file)) continue;
+      const reading = this.#readFact(`${directory}/${file}`);
+      const found = lenient ? await reading.catch(damagedAsNull) : await reading;
+      if (found !== null) yield found;
+    }
+  }
+
+  async #readFact(path: string): Promise<[FactName, FactRecord] | null> {
+    const value = await this.#tree.read(path);
+    if (value === null) return null;
+    const [name, fact] = understood(path, () => factFromWire(value));
+    if (this.#names.fact(name) !== path) throw new DamagedIndex(path);
+    return [name, fact];
+  }
+
   async #readLease(path: string): Promise<Lease | null> {
     const value = await this.#tree.read(path);
     if (value === null) return null;
@@ -372,6 +451,9 @@ const INSIDE = "in ";
 const OF = "of ";
 /** And the markers of leases without expiry. */
 const MARKERS = "indefinite";
+/** And facts, by name and by kind. */
+const FACT = "fact ";
+const FACTS_OF = "facts of ";
 
 function countedFor(key: LeaseKey): string[] {
   if (!isPathKey(key)) return [ON + key, OF + kindOf(key)];

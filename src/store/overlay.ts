@@ -1,3 +1,4 @@
+import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId } from "../kernel/ids";
 import { type Lease, type Slot, slotOf } from "../kernel/lease";
 import type { ClaimEvent } from "../kernel/view";
@@ -12,6 +13,7 @@ export class Overlay {
   readonly slots = new Map<Slot, Lease | null>();
   readonly endings = new Map<LeaseId, EndingRecord>();
   readonly requests = new Map<string, RequestRecord>();
+  readonly facts = new Map<FactName, FactRecord | null>();
 
   /** `endedSinceMs`: older endings are told to nobody any more. */
   static of(replay: Replay, endedSinceMs = 0): Overlay {
@@ -20,6 +22,7 @@ export class Overlay {
     for (const [id, ending] of replay.endings)
       if (ending.atMs >= endedSinceMs) overlay.endings.set(id, ending);
     for (const [id, request] of replay.requests) overlay.requests.set(id, request);
+    for (const [name, fact] of replay.touchedFacts) overlay.facts.set(name, fact);
     return overlay;
   }
 
@@ -27,6 +30,13 @@ export class Overlay {
     for (const gone of event.ended) this.slots.set(slotOf(gone), null);
     for (const ending of endingsOf(event.ended, atMs)) this.endings.set(ending.ended.leaseId, ending);
     for (const lease of event.leases) this.slots.set(slotOf(lease), lease);
+  }
+
+  layFactsOver(facts: Map<FactName, FactRecord>, wanted: (name: FactName) => boolean): void {
+    for (const [name, fact] of this.facts) {
+      if (fact === null) facts.delete(name);
+      else if (wanted(name)) facts.set(name, fact);
+    }
   }
 
   layOver(leases: Map<Slot, Lease>): void {

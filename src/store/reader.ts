@@ -1,11 +1,12 @@
 import { fileFailure } from "../errors/cotenant-error";
+import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId } from "../kernel/ids";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import { bootOf } from "../kernel/time";
 import type { Platform } from "../platform/platform";
 import { type Applied, decodeApplied } from "./applied";
 import { acknowledgedDamage, withoutReplaced } from "./damage";
-import { gather, gatherEndings, type Needs } from "./gather";
+import { gather, gatherEndings, gatherFacts, isWanted, type Needs } from "./gather";
 import { IndexTree } from "./index-tree";
 import { type Layout, PRIVATE } from "./layout";
 import { Overlay } from "./overlay";
@@ -17,6 +18,7 @@ import { DamagedIndex } from "./tree-files";
 export interface Snapshot {
   readonly leases: ReadonlyMap<Slot, Lease>;
   readonly endings: ReadonlyMap<LeaseId, Ended>;
+  readonly facts: ReadonlyMap<FactName, FactRecord>;
   readonly head: Head;
   /**
    * False when the newest lines may still be taken back by the writer at work: nothing may be acknowledged on
@@ -60,7 +62,7 @@ export class Reader {
         const snapshot = applied === null ? null : await this.#throughIndex(applied, needs);
         if (snapshot !== null) return snapshot;
       }
-      return await this.#fromLogAlone();
+      return await this.#fromLogAlone(needs);
     } catch (error) {
       throw fileFailure(error, "reading the store", this.#layout.root);
     }
@@ -94,6 +96,7 @@ export class Reader {
       const nothing = new Overlay();
       const found = await gather(this.#index, needs, nothing);
       const foundEndings = await gatherEndings(this.#index, needs, nothing);
+      const foundFacts = await gatherFacts(this.#index, needs, nothing);
       const { size } = await files.fstat(fd);
       // Same size, other time: somebody rewrote it in place. The log itself decides then.
       if (size === applied.head.offset && opened.mtimeMs !== applied.mtimeMs) return null;
@@ -105,8 +108,10 @@ export class Reader {
       const overlay = Overlay.of(replay);
       overlay.layOver(found);
       for (const [id, record] of overlay.endings) foundEndings.set(id, record.ended);
+      overlay.layFactsOver(foundFacts, (name) => isWanted(name, needs));
       const isSettled = after.head.offset >= replay.head.offset;
-      return { leases: found, endings: foundEndings, head: replay.head, isSettled, damage: null };
+      const said = { leases: found, endings: foundEndings, facts: foundFacts };
+      return { ...said, head: replay.head, isSettled, damage: null };
     } catch (error) {
       if (error instanceof DamagedIndex) return null;
       throw error;
@@ -115,10 +120,10 @@ export class Reader {
     }
   }
 
-  async #fromLogAlone(): Promise<Snapshot> {
+  async #fromLogAlone(needs: Needs): Promise<Snapshot> {
     const { files, digest } = this.#platform;
     const mark = await new SyncMark(files, digest, this.#layout, PRIVATE).reload();
-    if ((await files.stat(this.#layout.log)) === null) return this.#withoutLog(mark);
+    if ((await files.stat(this.#layout.log)) === null) return this.#withoutLog(mark, needs);
     const fd = await files.open(this.#layout.log, "read");
     try {
       const { size } = await files.fstat(fd);
@@ -128,19 +133,26 @@ export class Reader {
       const whole = damage === null ? replay : await replayLog(files, digest, fd, size, new Replay(), true);
       const leases = damage === null ? whole.leases : withoutReplaced([...whole.leases.values()]);
       const endings = new Map([...whole.endings].map(([id, record]) => [id, record.ended]));
-      return { leases, endings, head: whole.head, isSettled: false, damage };
+      const facts = new Map([...whole.facts].filter(([name]) => isWanted(name, needs)));
+      return { leases, endings, facts, head: whole.head, isSettled: false, damage };
     } finally {
       await files.close(fd);
     }
   }
 
-  async #withoutLog(mark: number): Promise<Snapshot> {
+  async #withoutLog(mark: number, needs: Needs): Promise<Snapshot> {
     const { files } = this.#platform;
     const archived = (await files.readDirectory(this.#layout.archive)) ?? [];
     const wasThere = archived.length > 0 || mark > 0 || (await files.stat(this.#layout.applied)) !== null;
     // Not gone, but made for the first time while we looked for its traces.
-    if (wasThere && (await files.stat(this.#layout.log)) !== null) return this.#fromLogAlone();
-    const empty = { leases: new Map(), endings: new Map(), head: NOWHERE, isSettled: true };
+    if (wasThere && (await files.stat(this.#layout.log)) !== null) return this.#fromLogAlone(needs);
+    const empty = {
+      leases: new Map(),
+      endings: new Map(),
+      facts: new Map(),
+      head: NOWHERE,
+      isSettled: true,
+    };
     return { ...empty, damage: wasThere ? GONE : null };
   }
 }

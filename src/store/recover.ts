@@ -54,6 +54,9 @@ async function mend(store: Store, actor: LogActor): Promise<RecoveryReport> {
     (top, lease) => Math.max(top, lease.fencingToken),
     replay.head.nextToken as number,
   );
+  // Being cautious here too: what only the index still knows was said by a line that is lost.
+  for await (const [name, fact] of store.index.salvageFacts())
+    if (!replay.touchedFacts.has(name)) replay.facts.set(name, fact);
   replay.leases.clear();
   for (const [slot, lease] of leases) replay.leases.set(slot, lease);
   replay.head = {
@@ -122,6 +125,9 @@ function onto(base: Replay, later: Replay): Replay {
   for (const [slot, token] of base.tokens) if (!later.tokens.has(slot)) later.tokens.set(slot, token);
   for (const [id, ending] of base.endings) if (!later.endings.has(id)) later.endings.set(id, ending);
   for (const [id, request] of base.requests) if (!later.requests.has(id)) later.requests.set(id, request);
+  for (const [name, fact] of base.facts) if (!later.touchedFacts.has(name)) later.facts.set(name, fact);
+  for (const [name, fact] of base.touchedFacts)
+    if (!later.touchedFacts.has(name)) later.touchedFacts.set(name, fact);
   later.newestMs = Math.max(later.newestMs, base.newestMs);
   later.head = {
     ...later.head,

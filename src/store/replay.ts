@@ -1,11 +1,24 @@
+import type { FactName, FactRecord } from "../kernel/facts";
 import { type FencingToken, type LeaseId, parseUlid, ulidTimeMs } from "../kernel/ids";
 import { type Ended, type Lease, type Slot, slotOf } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
-import { applyTo, tokenAfter } from "../kernel/view";
+import { applyTo, type ClaimEvent, tokenAfter } from "../kernel/view";
 import type { Descriptor, Digest, Files } from "../platform/platform";
 import { claimEventOf, decodeLine, type Line } from "./envelope";
+import { factsFromWire, factsOf } from "./facts";
 import { refuseNewer, refuseNewerText } from "./schema";
-import { count, endedFromWire, leaseFromWire, list, object, text, timeMs, WireError } from "./wire";
+import {
+  count,
+  endedFromWire,
+  leaseFromWire,
+  list,
+  object,
+  objectOrNull,
+  text,
+  textOrNull,
+  timeMs,
+  WireError,
+} from "./wire";
 
 /** Where a reader of the log stands: everything before this is understood and chained. */
 export interface Head {
@@ -35,6 +48,9 @@ export interface RequestRecord {
   readonly timestamp: string;
   readonly leases: readonly Lease[];
   readonly ended: readonly Ended[];
+  /** Of a write: what it was about, and what it answered. */
+  readonly about: string | null;
+  readonly result: Readonly<Record<string, unknown>> | null;
 }
 
 export interface EndingRecord {
@@ -64,6 +80,9 @@ export class Replay {
   readonly leases = new Map<Slot, Lease>();
   readonly endings = new Map<LeaseId, EndingRecord>();
   readonly requests = new Map<string, RequestRecord>();
+  readonly facts = new Map<FactName, FactRecord>();
+  /** Names that the stretch said anything about; null means that it was taken back. */
+  readonly touchedFacts = new Map<FactName, FactRecord | null>();
   /** Slots that the stretch said anything about; null means that nothing stands there now. */
   readonly touched = new Map<Slot, Lease | null>();
   /** The highest fencing token that the stretch knows of, per slot. */
@@ -107,7 +126,9 @@ export class Replay {
 
   #apply(line: Line, end: number): void {
     if (line.type === "log.checkpoint") this.#applyCheckpoint(line, end);
+    for (const [name, fact] of factsOf(line)) this.#say(name, fact);
     const event = claimEventOf(line);
+    this.#remember(line, event);
     if (event === null) return;
     const endings = new Map<LeaseId, Ended>();
     applyTo({ leases: this.leases, endings }, event);
@@ -116,11 +137,17 @@ export class Replay {
     for (const gone of event.ended) this.#touch(slotOf(gone), gone.fencingToken, null);
     for (const lease of event.leases) this.#touch(slotOf(lease), lease.fencingToken, lease);
     this.head = { ...this.head, nextToken: tokenAfter(this.head.nextToken, event) };
+  }
+
+  #remember(line: Line, event: ClaimEvent | null): void {
     const { request_id: requestId } = line.payload;
-    if (typeof requestId !== "string") return;
-    const { type, timestamp, actor } = line;
-    const { leases, ended } = event;
-    this.requests.set(requestId, { requestId, agentId: actor.agentId, type, timestamp, leases, ended });
+    if (typeof requestId === "string") this.requests.set(requestId, requestOf(line, requestId, event));
+  }
+
+  #say(name: FactName, fact: FactRecord | null): void {
+    this.touchedFacts.set(name, fact);
+    if (fact === null) this.facts.delete(name);
+    else this.facts.set(name, fact);
   }
 
   #touch(slot: Slot, token: FencingToken, lease: Lease | null): void {
@@ -140,6 +167,7 @@ export class Replay {
       const ended = endedFromWire(wire);
       this.endings.set(ended.leaseId, { ended, atMs: timeMs(object(wire), "ended_at") });
     }
+    for (const [name, fact] of factsFromWire(payload)) this.#say(name, fact);
     for (const wire of list(payload, "requests")) {
       const record = requestFromWire(wire);
       this.requests.set(record.requestId, record);
@@ -156,6 +184,21 @@ function askedAtMs({ payload }: Line): number {
   return isRefusal(id) ? 0 : ulidTimeMs(id);
 }
 
+/** What a line with a request id, or an operation id, came to. */
+export function requestOf(line: Line, requestId: string, event: ClaimEvent | null): RequestRecord {
+  const { type, timestamp, actor, payload } = line;
+  return {
+    requestId,
+    agentId: actor.agentId,
+    type,
+    timestamp,
+    leases: event?.leases ?? [],
+    ended: event?.ended ?? [],
+    about: textOrNull(payload, "about"),
+    result: objectOrNull(payload, "result"),
+  };
+}
+
 export function requestFromWire(value: unknown): RequestRecord {
   const w = object(value);
   return {
@@ -165,6 +208,8 @@ export function requestFromWire(value: unknown): RequestRecord {
     timestamp: text(w, "timestamp"),
     leases: list(w, "leases").map(leaseFromWire),
     ended: list(w, "ended").map(endedFromWire),
+    about: textOrNull(w, "about"),
+    result: objectOrNull(w, "result"),
   };
 }
 

@@ -5,7 +5,7 @@ import type { Descriptor, Platform } from "../platform/platform";
 import { corrupt } from "./damage";
 import { claimEventOf, decodeLine, type Line } from "./envelope";
 import type { Layout } from "./layout";
-import { eachLine, type RequestRecord, requestFromWire } from "./replay";
+import { eachLine, type RequestRecord, requestFromWire, requestOf } from "./replay";
 import { archivedSegments, readSegment } from "./segments";
 import type { Outcome } from "./store";
 import { list, object } from "./wire";
@@ -20,6 +20,7 @@ const EVENTS_OF: Readonly<Record<Command["kind"], readonly string[]>> = {
   stop: ["claim.stopped"],
   gc: ["claim.evicted"],
   upkeep: ["claim.renewed"],
+  prove: [],
 };
 
 /**
@@ -64,16 +65,13 @@ async function inArchive(platform: Platform, layout: Layout, requestId: Ulid): P
 }
 
 function inLine(line: Line, requestId: Ulid): RequestRecord | null {
-  const { type, timestamp, payload } = line;
+  const { type, payload } = line;
   if (type === "log.checkpoint") {
     const wire = list(payload, "requests").find((r) => object(r)["request_id"] === requestId);
     return wire === undefined ? null : requestFromWire(wire);
   }
   if (payload["request_id"] !== requestId && payload["operation_id"] !== requestId) return null;
-  const event = claimEventOf(line);
-  if (event === null) return null;
-  const { leases, ended } = event;
-  return { requestId, agentId: line.actor.agentId, type, timestamp, leases, ended };
+  return requestOf(line, requestId, claimEventOf(line));
 }
 
 /** The answer the first call got, or a refusal when the id was used for something else. */

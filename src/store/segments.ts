@@ -1,6 +1,7 @@
 import { fileFailure } from "../errors/cotenant-error";
 import type { Compression, Descriptor, Files, Platform } from "../platform/platform";
 import { decodeLine, encodeLine, type Line, type LogActor } from "./envelope";
+import { factToWire } from "./facts";
 import type { Layout, Modes } from "./layout";
 import {
   type EndingRecord,
@@ -111,7 +112,8 @@ export class Segments {
     const requests = [...replay.requests.values()]
       .filter((r) => isRemembered(r.requestId, nowMs))
       .map(requestToWire);
-    const longest = Math.max(leases.length, endings.length, requests.length, 1);
+    const facts = [...replay.facts].map(([name, fact]) => factToWire(name, fact));
+    const longest = Math.max(leases.length, endings.length, requests.length, facts.length, 1);
     const parts = Math.ceil(longest / RECORDS_PER_PART);
     let { sum: prev, sequence } = replay.head;
     for (let part = 0; part < parts; part++) {
@@ -131,6 +133,7 @@ export class Segments {
             leases: slice(leases),
             endings: slice(endings),
             requests: slice(requests),
+            facts: slice(facts),
             ...checkpoint.extra,
           },
         },
@@ -204,5 +207,7 @@ function requestToWire(record: RequestRecord): Record<string, unknown> {
     timestamp: record.timestamp,
     leases: record.leases.map(leaseToWire),
     ended: record.ended.map(endedToWire),
+    ...(record.about === null ? {} : { about: record.about }),
+    ...(record.result === null ? {} : { result: record.result }),
   };
 }

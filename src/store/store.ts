@@ -1,6 +1,7 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Command } from "../kernel/commands";
 import { type Circumstances, type Decision, decide } from "../kernel/decide";
+import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId, Ulid } from "../kernel/ids";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
@@ -9,8 +10,8 @@ import { elapsedMs, type Now } from "../kernel/time";
 import { type ClaimEvent, tokenAfter, type View } from "../kernel/view";
 import type { Platform } from "../platform/platform";
 import { Durability } from "./durability";
-import { claimPayload, encodeLine, type LogActor } from "./envelope";
-import { gather, gatherEndings, livenessOf, needsOf } from "./gather";
+import { claimPayload, type Entry, encodeLine, type LogActor } from "./envelope";
+import { gather, gatherEndings, gatherFacts, livenessOf, needsOf } from "./gather";
 import { type Ground, GroundKeeper } from "./ground";
 import { IndexTree } from "./index-tree";
 import { type Layout, layoutOf, type Modes, PRIVATE } from "./layout";
@@ -18,11 +19,12 @@ import type { Pin } from "./log-file";
 import { Mutex } from "./mutex";
 import type { Overlay } from "./overlay";
 import { TicketQueue } from "./queue";
-import type { Head } from "./replay";
+import type { Head, RequestRecord } from "./replay";
 import { findRequest, repeatOutcome } from "./requests";
 import { SyncMark } from "./sync-mark";
 import { DamagedIndex } from "./tree-files";
 import { type Place, Turnstile } from "./turnstile";
+import { notCarriedOut, type Performed, perform, type Write, type Written } from "./writing";
 
 export interface StoreOptions {
   readonly controlDirectory: string;
@@ -79,7 +81,10 @@ interface Settled {
 const MAX_BATCH = 256;
 const utf8 = new TextEncoder();
 
-/** The durable log with its index. Every change goes through `submit`; concurrent calls share a sync. */
+/**
+ * The durable log with its index. Every change of leases goes through `submit`; concurrent calls share a sync. Every
+ * other change goes through `write`, which proves leases and acts on the strength of them.
+ */
 export class Store {
   readonly layout: Layout;
   readonly platform: Platform;
@@ -134,6 +139,28 @@ export class Store {
       // Not at once: whatever else is asked in this turn shares the critical section and the sync.
       queueMicrotask(() => void this.#drain());
     });
+  }
+
+  /** Something that is no lease, proved and logged and carried out as one (promise 3). */
+  async write<T>(write: Write<T>): Promise<Written<T>> {
+    const { actor } = write;
+    let performed: Performed<T>;
+    try {
+      performed = await this.hold(actor, () => this.#onGround(actor, (ground) => this.#write(write, ground)));
+    } catch (error) {
+      throw this.#explained(error);
+    }
+    const { log, head, wrote, settle, failure, written } = performed;
+    try {
+      await this.#durability.ensure({ fd: log.fd, head, wrote }, false, actor);
+      if (failure !== null) throw failure;
+      await settle?.();
+      return written;
+    } catch (error) {
+      throw wrote ? notCarriedOut(this.#explained(error), write) : this.#explained(error);
+    } finally {
+      await log.release().catch(() => {});
+    }
   }
 
   /** Runs `body` in the critical section. */
@@ -222,16 +249,48 @@ export class Store {
 
   // --- the critical section -------------------------------------------------------------------------------
 
-  async #perform(batch: Job[]): Promise<Settled> {
+  #perform(batch: Job[]): Promise<Settled> {
     const { actor } = batch[0]!.submission;
+    return this.#onGround(actor, (ground) => this.#performOn(ground, batch, actor));
+  }
+
+  /** `act` must have done nothing yet when it finds the index damaged. */
+  async #onGround<T>(actor: LogActor, act: (ground: Ground) => Promise<T>): Promise<T> {
     const ground = await this.keeper.stand(actor);
     try {
-      return await this.#performOn(ground, batch, actor);
+      return await act(ground);
     } catch (error) {
       if (!(error instanceof DamagedIndex)) throw error;
       // Nothing was decided yet. What the index cannot say, the log can.
-      return this.#performOn(await this.keeper.standAnew(ground), batch, actor);
+      return act(await this.keeper.standAnew(ground));
     }
+  }
+
+  #write<T>(write: Write<T>, ground: Ground): Promise<Performed<T>> {
+    return perform(
+      {
+        now: () => this.now(),
+        repeated: ({ requestId }, on) => this.#record(requestId, on),
+        proof: async (prove, policy, on) => {
+          const now = this.now();
+          const view = await this.#view(prove, [], now, policy, on);
+          const liveness = await livenessOf(this.platform, view.leases.values());
+          return decide(view, prove, { now, policy, liveness, tickets: [] });
+        },
+        facts: async (names, { index, overlay }) => {
+          if (index !== null) return gatherFacts(this.index, { facts: names, factKinds: [] }, overlay);
+          const all = new Map<FactName, FactRecord>();
+          overlay.layFactsOver(all, (name) => names.includes(name));
+          return all;
+        },
+        makeSure: ({ fd, head }) => this.#durability.ensureHere(fd, head),
+        addLine: (on, entry) => this.#addLine(on, entry),
+        pin: () => this.keeper.pin(),
+        append: (on, text, actor) => this.keeper.append(on, utf8.encode(text), actor),
+      },
+      write,
+      ground,
+    );
   }
 
   async #performOn(ground: Ground, batch: Job[], actor: LogActor): Promise<Settled> {
@@ -309,27 +368,29 @@ export class Store {
 
   /** The line's text. Ground already stands on it afterwards, for the rest of the batch. */
   #encode(event: ClaimEvent, submission: Submission, ground: Ground): string {
-    const { head, overlay } = ground;
+    const { overlay } = ground;
     const { requestId, actor } = submission;
-    const { agentId } = actor;
+    const { type, leases, ended } = event;
+    const payload = claimPayload(event, submission, this.#waitedMs(submission));
     const wallMs = this.platform.clock.wallMs();
-    const sequence = head.sequence + 1;
-    const entry = {
-      type: event.type,
-      actor,
-      payload: claimPayload(event, submission, this.#waitedMs(submission)),
-    };
-    const place = { sequence, wallMs, synced: this.#mark.known, prev: head.sum };
-    const line = encodeLine(this.platform.digest, entry, place);
+    const text = this.#addLine(ground, { type, actor, payload }, wallMs);
     overlay.add(event, wallMs);
-    if (requestId !== null) {
-      const { type, leases, ended } = event;
-      const timestamp = new Date(wallMs).toISOString();
-      overlay.requests.set(requestId, { requestId, agentId, type, timestamp, leases, ended });
-    }
-    const offset = head.offset + utf8.encode(line.text).length;
-    ground.head = { ...head, offset, sequence, sum: line.sum, nextToken: tokenAfter(head.nextToken, event) };
-    return line.text;
+    ground.head = { ...ground.head, nextToken: tokenAfter(ground.head.nextToken, event) };
+    if (requestId === null) return text;
+    const { agentId } = actor;
+    const timestamp = new Date(wallMs).toISOString();
+    const said = { leases, ended, about: null, result: null };
+    overlay.requests.set(requestId, { requestId, agentId, type, timestamp, ...said });
+    return text;
+  }
+
+  #addLine(ground: Ground, entry: Entry, wallMs = this.platform.clock.wallMs()): string {
+    const { head } = ground;
+    const sequence = head.sequence + 1;
+    const place = { sequence, wallMs, synced: this.#mark.known, prev: head.sum };
+    const { text, sum } = encodeLine(this.platform.digest, entry, place);
+    ground.head = { ...head, offset: head.offset + utf8.encode(text).length, sequence, sum };
+    return text;
   }
 
   /** Since when a grant's ticket stood in the queue; null for whoever did not wait. */
@@ -339,12 +400,15 @@ export class Store {
   }
 
   async #repeated(submission: Submission, ground: Ground): Promise<Outcome | null> {
-    const { requestId, command } = submission;
+    const record = await this.#record(submission.requestId, ground);
+    return record === null ? null : repeatOutcome(record, submission.command);
+  }
+
+  async #record(requestId: Ulid | null, ground: Ground): Promise<RequestRecord | null> {
     if (requestId === null) return null;
-    const inBatch = ground.overlay.requests.get(requestId) ?? null;
+    const inBatch = ground.overlay.requests.get(requestId);
     const log = { fd: ground.fd, size: ground.base.offset };
-    const record = inBatch ?? (await findRequest(this.platform, this.layout, log, requestId));
-    return record === null ? null : repeatOutcome(record, command);
+    return inBatch ?? findRequest(this.platform, this.layout, log, requestId);
   }
 }
 

@@ -1,3 +1,4 @@
+import { type FactName, factId, factKind } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
 import { kindOf, type LeaseKey, nameOf, pathOf, type RepoPath, utf8Length } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
@@ -69,6 +70,14 @@ export class TreeNames {
 
   ending(leaseId: LeaseId): string {
     return `${this.tree("ended")}/${leaseId}.json`;
+  }
+
+  facts(kind: string): string {
+    return `${this.tree("facts")}/${kind}`;
+  }
+
+  fact(name: FactName): string {
+    return `${this.facts(factKind(name))}/${escapeName(factId(name), this.#hash)}.json`;
   }
 
   /** Says that this lease has no expiry. */

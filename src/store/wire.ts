@@ -200,6 +200,10 @@ export function object(value: unknown): Wire {
   return value as Wire;
 }
 
+export function objectOrNull(w: Wire, name: string): Wire | null {
+  return w[name] === null || w[name] === undefined ? null : object(w[name]);
+}
+
 export function text(w: Wire, name: string): string {
   const value = w[name];
   if (typeof value !== "string") throw new WireError(`${name} is not text`);

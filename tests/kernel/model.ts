@@ -84,6 +84,18 @@ export class Model {
           fact.beat = stamp(at);
           return null;
         });
+      case "prove": {
+        const handed = new Set(this.facts.filter((fact) => fact.secret === null).map(({ id }) => id));
+        const answer = this.#asHolder(command, at, true, (fact) => {
+          const isForever = fact.bind === "ttl" && fact.expires === null;
+          return isForever && since(fact.beat, at) > at.policy.staleThresholdSecs * 1000
+            ? "E_LOCK_EXPIRED"
+            : null;
+        });
+        return "code" in answer
+          ? answer
+          : { ...answer, wrote: answer.about.some(({ id }) => handed.has(id)) };
+      }
       case "release": {
         const answer = this.#asHolder(command, at, false, () => null);
         if ("about" in answer) this.#remove(answer.about);

@@ -48,9 +48,10 @@ const POLICIES: Policy[] = [
 
 /** How often each thing happens, of a hundred. */
 const HAPPENINGS = weighted({
-  acquire: 33,
+  acquire: 31,
   renew: 5,
   heartbeat: 3,
+  prove: 2,
   release: 4,
   transfer: 9,
   evict: 3,
@@ -171,6 +172,7 @@ export class World {
         return { kind, actor, leases, ttlSecs, overrideMax, reason, proofs, secretHash: this.#secret(actor) };
       }
       case "heartbeat":
+      case "prove":
         return { kind, actor, leases, proofs, secretHash: this.#secret(actor) };
       case "release":
         return { kind, actor, leases, reason, proofs, secretHash: this.#secret(actor) };

@@ -61,14 +61,14 @@ describe("the index", () => {
         const open = () => new IndexTree(files, { sha256 }, layoutOf(CONTROL), PRIVATE);
         const writer = open();
         const plain = new Map<Slot, Lease>();
-        await writer.clear("b0", 0);
+        await writer.clear("b0", 0, 0);
         let sequence = 0;
-        let name = await writer.apply({ slots: new Map(), endings: new Map() }, sequence);
+        let name = await writer.apply({ slots: new Map(), endings: new Map(), facts: new Map() }, sequence);
         for (const batch of all) {
           const slots = new Map<Slot, Lease | null>();
           for (const { extent: place, gone, indefinite } of batch)
             slots.set(slotOf(place), gone ? null : leaseOn(place, indefinite));
-          name = await writer.apply({ slots, endings: new Map() }, ++sequence);
+          name = await writer.apply({ slots, endings: new Map(), facts: new Map() }, ++sequence);
           for (const [slot, lease] of slots) {
             if (lease === null) plain.delete(slot);
             else plain.set(slot, lease);
@@ -104,9 +104,9 @@ describe("the index", () => {
     world.disk.makePath(`${CONTROL}/index`);
     const { files } = world.attach("p").platform;
     const writer = new IndexTree(files, { sha256 }, layoutOf(CONTROL), PRIVATE);
-    await writer.clear("b0", 0);
+    await writer.clear("b0", 0, 0);
     const all = new Map<Slot, Lease>();
-    let name = await writer.apply({ slots: new Map(), endings: new Map() }, 0);
+    let name = await writer.apply({ slots: new Map(), endings: new Map(), facts: new Map() }, 0);
     for (let round = 0; round < 12; round++) {
       const slots = new Map<Slot, Lease | null>();
       for (let i = 0; i < 30; i++) {
@@ -119,7 +119,7 @@ describe("the index", () => {
         slots.set(slotOf(lease), lease);
         all.set(slotOf(lease), lease);
       }
-      name = await writer.apply({ slots, endings: new Map() }, round + 1);
+      name = await writer.apply({ slots, endings: new Map(), facts: new Map() }, round + 1);
     }
     expect(name.capacity).toBeGreaterThan(1_000);
     const reader = new IndexTree(files, { sha256 }, layoutOf(CONTROL), PRIVATE);

@@ -98,6 +98,14 @@ export class RecordingCoordinator implements contract.Coordinator {
     return this.#inner.watch(listener);
   }
 
+  facts(filter: contract.FactFilter): ReturnType<contract.Coordinator["facts"]> {
+    return this.#inner.facts(filter);
+  }
+
+  write(): never {
+    throw new Error("not part of a recorded history: what it writes is no lease");
+  }
+
   stop(): never {
     throw new Error("not part of a recorded history: stop-idle is not in the rules that it is checked by");
   }
