@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CotenantError } from "../errors/cotenant-error";
 import { IssueCatalogue } from "../issues/catalogue";
-import { ISSUE_SCHEMA } from "../issues/model";
+import { newIssue } from "../issues/model";
 import { makeUlid, type Ulid } from "../kernel/ids";
 import { nodeGit } from "../platform/git-node";
 import { nodePlatform } from "../platform/node/node";
@@ -102,19 +102,8 @@ async function createIssues(root: string): Promise<Ulid[]> {
   const ids: Ulid[] = [];
   for (const title of ISSUE_TITLES) {
     const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
-    await catalogue.create({
-      schema_version: ISSUE_SCHEMA,
-      id,
-      title,
-      description: "",
-      state: "ready",
-      priority: "normal",
-      assignee: null,
-      created_at: now,
-      created_by: "human:grace",
-      updated_at: now,
-      stamp: { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null },
-    });
+    const stamp = { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null };
+    await catalogue.create(newIssue({ id, title, created_at: now, created_by: "human:grace", stamp }));
     ids.push(id);
   }
   return ids;

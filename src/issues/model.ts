@@ -22,13 +22,25 @@ export const MAX_DESCRIPTION = 1 << 20;
 /** Which write made this copy: the newest of several copies has the highest version. */
 export interface Stamp {
   readonly version: number;
+  /** The worktree it was written in. */
   readonly origin: string;
   readonly lease_id: string | null;
   readonly fencing_token: number | null;
   readonly sequence: number | null;
 }
 
-/** An issue as it stands in its file, field names and all. */
+/** A document that belongs to an issue: a file of the repository. */
+export interface DocumentRef {
+  readonly path: string;
+  readonly title: string | null;
+  readonly added_at: string;
+  readonly added_by: string;
+}
+
+/**
+ * An issue as it stands in its file, field names and all. Labels, dependencies and comments have files of their own
+ * beside it, which merge by themselves.
+ */
 export interface Issue {
   readonly schema_version: number;
   readonly id: Ulid;
@@ -37,19 +49,78 @@ export interface Issue {
   readonly state: IssueState;
   readonly priority: Priority;
   readonly assignee: string | null;
+  /** Why it was rejected, or closed as it was. */
+  readonly resolution: string | null;
+  /** Keys of the gates that it has to pass before it is done. */
+  readonly gates: readonly string[];
+  readonly documents: readonly DocumentRef[];
+  /** Files that whoever works on it expects to change. */
+  readonly files: readonly string[];
+  /** Whatever else whoever works on it should know, by name. */
+  readonly context: Readonly<Record<string, string>>;
   readonly created_at: string;
   readonly created_by: string;
   readonly updated_at: string;
+  readonly updated_by: string;
+  /** When it was deleted. What is left is a tombstone, or any old worktree would bring it back. */
+  readonly deleted_at: string | null;
   readonly stamp: Stamp;
+  /** What somebody's editor or tool has added: kept, and not understood. */
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+/** A new one, with nothing said but what is given. */
+export function newIssue(
+  given: Pick<Issue, "id" | "title" | "created_at" | "created_by" | "stamp"> & Partial<Issue>,
+): Issue {
+  return {
+    schema_version: ISSUE_SCHEMA,
+    description: "",
+    state: "ready",
+    priority: "normal",
+    assignee: null,
+    resolution: null,
+    gates: [],
+    documents: [],
+    files: [],
+    context: {},
+    updated_at: given.created_at,
+    updated_by: given.created_by,
+    deleted_at: null,
+    extra: {},
+    ...given,
+  };
 }
 
 export type IssueReading =
   | { readonly issue: Issue }
   | { readonly broken: string; readonly isNewer?: boolean };
 
-export function encodeIssue(issue: Issue): string {
-  return `${JSON.stringify(issue, null, 2)}\n`;
+/** Everything but the stamp comes first, so that a diff shows what was changed before it shows that it was. */
+export function encodeIssue({ extra, stamp, ...known }: Issue): string {
+  return `${JSON.stringify({ ...known, ...extra, stamp }, null, 2)}\n`;
 }
+
+const KNOWN = new Set([
+  "schema_version",
+  "id",
+  "title",
+  "description",
+  "state",
+  "priority",
+  "assignee",
+  "resolution",
+  "gates",
+  "documents",
+  "files",
+  "context",
+  "created_at",
+  "created_by",
+  "updated_at",
+  "updated_by",
+  "deleted_at",
+  "stamp",
+]);
 
 /** An issue, or what is wrong with the text. Never throws: other people's editors wrote it. */
 export function decodeIssue(text: string): IssueReading {
@@ -57,43 +128,94 @@ export function decodeIssue(text: string): IssueReading {
   try {
     value = JSON.parse(text);
   } catch {
-    return { broken: "it is not JSON" };
+    return { broken: /^<<<<<<< /m.test(text) ? "it has unresolved merge conflicts" : "it is not JSON" };
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    return { broken: "it is not an object" };
-  const w = value as Record<string, unknown>;
-  const version = w["schema_version"];
+  if (!isObject(value)) return { broken: "it is not an object" };
+  const version = value["schema_version"];
   if (typeof version === "number" && version > ISSUE_SCHEMA)
     return { broken: `a newer cotenant wrote it (schema ${version})`, isNewer: true };
-  const id = typeof w["id"] === "string" ? parseUlid(w["id"]) : null;
+  const id = typeof value["id"] === "string" ? parseUlid(value["id"]) : null;
   if (id === null || isRefusal(id)) return { broken: "its id is not a ULID" };
-  if (typeof w["title"] !== "string") return { broken: "it has no title" };
-  if (!ISSUE_STATES.includes(w["state"] as IssueState))
-    return { broken: `its state is "${printable(String(w["state"]))}"` };
-  const text_ = (name: string) => (typeof w[name] === "string" ? (w[name] as string) : "");
-  const stamp = (typeof w["stamp"] === "object" && w["stamp"] !== null ? w["stamp"] : {}) as Partial<Stamp>;
-  const issue: Issue = {
-    schema_version: ISSUE_SCHEMA,
-    id,
-    title: w["title"],
-    description: text_("description"),
-    state: w["state"] as IssueState,
-    priority: PRIORITIES.includes(w["priority"] as Priority) ? (w["priority"] as Priority) : "normal",
-    assignee: typeof w["assignee"] === "string" ? w["assignee"] : null,
-    created_at: text_("created_at"),
-    created_by: text_("created_by"),
-    updated_at: text_("updated_at"),
-    stamp: {
-      version: typeof stamp.version === "number" ? stamp.version : 0,
-      origin: typeof stamp.origin === "string" ? stamp.origin : "",
-      lease_id: stamp.lease_id ?? null,
-      fencing_token: stamp.fencing_token ?? null,
-      sequence: stamp.sequence ?? null,
-    },
-  };
-  return { issue };
+  if (typeof value["title"] !== "string") return { broken: "it has no title" };
+  if (!ISSUE_STATES.includes(value["state"] as IssueState))
+    return { broken: `its state is "${printable(String(value["state"]))}"` };
+  return { issue: issueFrom(id, value) };
 }
 
-export function isTerminal(issue: Issue): boolean {
+/** With what is missing, or of another kind than it should be, as if nobody had said anything. */
+function issueFrom(id: Ulid, w: Readonly<Record<string, unknown>>): Issue {
+  const text = (name: string) => (typeof w[name] === "string" ? (w[name] as string) : "");
+  const textOrNull = (name: string) => (typeof w[name] === "string" ? (w[name] as string) : null);
+  return {
+    schema_version: ISSUE_SCHEMA,
+    id,
+    title: text("title"),
+    description: text("description"),
+    state: w["state"] as IssueState,
+    priority: PRIORITIES.includes(w["priority"] as Priority) ? (w["priority"] as Priority) : "normal",
+    assignee: textOrNull("assignee"),
+    resolution: textOrNull("resolution"),
+    gates: texts(w["gates"]),
+    documents: listOf(w["documents"]).flatMap(documentFrom),
+    files: texts(w["files"]),
+    context: contextFrom(w["context"]),
+    created_at: text("created_at"),
+    created_by: text("created_by"),
+    updated_at: text("updated_at"),
+    updated_by: text("updated_by"),
+    deleted_at: textOrNull("deleted_at"),
+    stamp: stampFrom(w["stamp"]),
+    extra: Object.fromEntries(Object.entries(w).filter(([name]) => !KNOWN.has(name) && name !== "__proto__")),
+  };
+}
+
+function stampFrom(value: unknown): Stamp {
+  const stamp: Readonly<Record<string, unknown>> = isObject(value) ? value : {};
+  const number = (name: string) =>
+    Number.isSafeInteger(stamp[name]) && (stamp[name] as number) >= 0 ? (stamp[name] as number) : null;
+  return {
+    version: number("version") ?? 0,
+    origin: typeof stamp["origin"] === "string" ? stamp["origin"] : "",
+    lease_id: typeof stamp["lease_id"] === "string" ? stamp["lease_id"] : null,
+    fencing_token: number("fencing_token"),
+    sequence: number("sequence"),
+  };
+}
+
+function documentFrom(value: unknown): DocumentRef[] {
+  if (!isObject(value) || typeof value["path"] !== "string") return [];
+  const { path, title, added_at, added_by } = value;
+  const text = (field: unknown) => (typeof field === "string" ? field : "");
+  return [
+    {
+      path: path as string,
+      title: typeof title === "string" ? title : null,
+      added_at: text(added_at),
+      added_by: text(added_by),
+    },
+  ];
+}
+
+function contextFrom(value: unknown): Record<string, string> {
+  if (!isObject(value)) return {};
+  const entries = Object.entries(value).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string" && entry[0] !== "__proto__",
+  );
+  return Object.fromEntries(entries);
+}
+
+function texts(value: unknown): string[] {
+  return listOf(value).filter((item) => typeof item === "string");
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function isTerminal(issue: Pick<Issue, "state">): boolean {
   return TERMINAL_STATES.includes(issue.state);
 }

@@ -1,9 +1,9 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import {
-  ISSUE_SCHEMA,
   type Issue,
   MAX_DESCRIPTION,
   MAX_TITLE,
+  newIssue,
   PRIORITIES,
   type Priority,
 } from "../../issues/model";
@@ -54,17 +54,13 @@ export async function createIssue(
   const caller = workspace === null ? null : await callerOrNull(workspace);
   if (workspace !== null) await workspace.worktree("write");
   const now = new Date(clock.wallMs()).toISOString();
-  const issue: Issue = {
-    schema_version: ISSUE_SCHEMA,
+  const issue = newIssue({
     id: makeUlid(clock.wallMs(), random.bytes(10)),
     title,
     description,
-    state: "ready",
     priority,
-    assignee: null,
     created_at: now,
     created_by: caller?.agentId ?? "",
-    updated_at: now,
     stamp: {
       version: 1,
       origin: caller?.worktreeId ?? "",
@@ -72,7 +68,7 @@ export async function createIssue(
       fencing_token: null,
       sequence: null,
     },
-  };
+  });
   return { issue, others, path: await catalogue.create(issue) };
 }
 
