@@ -60,6 +60,7 @@ export class Chronicle {
   #inode: number | null = null;
   #offset = 0;
   #spoiled: Entry | null = null;
+  #mended: Entry | null = null;
   #mendedAtStep = -1;
 
   constructor(world: SimWorld, onEntry: (entry: Entry) => void) {
@@ -129,6 +130,9 @@ export class Chronicle {
     const bytes = this.#world.disk.peek(LOG);
     this.#inode = this.#world.disk.inodeOf(LOG);
     this.#offset = 0;
+    // A recovery that the power took back: the damaged log has its name again.
+    if (this.#mended !== null && bytes !== null && isDamagedBy(this.#mended, bytes))
+      this.#spoiled = this.#mended;
     const lines = bytes === null ? [] : this.#linesOf(bytes);
     const start = lines[0]?.sequence ?? this.#spoiled?.line.sequence ?? 0;
     const known = this.entries;
@@ -152,18 +156,19 @@ export class Chronicle {
     const spoiled = this.#spoiled;
     if (spoiled === null) return;
     if (lines[0]?.payload["recovered"] !== undefined && lines[0].sequence > spoiled.line.sequence) {
-      this.#mended();
+      this.#mend();
       return;
     }
     const end = lines.at(-1)?.sequence ?? 0;
     if (end >= spoiled.line.sequence || this.#hasMore(spoiled)) return;
-    this.#mended();
+    this.#mend();
     this.wronglySetAside ||= this.#knownToBeDurable(known) >= spoiled.line.sequence;
     for (const { line } of known) if (line.sequence > end) this.forgiven.add(line.sum);
     this.entries = this.entries.filter(({ line }) => line.sequence <= end);
   }
 
-  #mended(): void {
+  #mend(): void {
+    this.#mended = this.#spoiled;
     this.#spoiled = null;
     this.#mendedAtStep = this.#world.trace.step;
   }
@@ -241,6 +246,15 @@ export class Chronicle {
     this.entries.push(entry);
     this.#onEntry(entry);
   }
+}
+
+/** What a damaged line has in the place of its sum. */
+export function damagedSum(sum: string): string {
+  return "0".repeat(sum.length);
+}
+
+function isDamagedBy({ line }: Entry, bytes: Uint8Array): boolean {
+  return new TextDecoder().decode(bytes).includes(`"sum":"${damagedSum(line.sum)}"}`);
 }
 
 function viewAfter(before: LeaseView, line: Line, event: ClaimEvent | null): LeaseView {

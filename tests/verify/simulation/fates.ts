@@ -2,6 +2,7 @@ import type { FaultRule, Happening, SimProcess, SimWorld } from "../../../src/pl
 import { layoutOf } from "../../../src/store/layout";
 import { CONTROL, decode, encode, LOG } from "../../store/stage";
 import { type Auditor, EVERYBODY } from "./auditor";
+import { damagedSum } from "./chronicle";
 import { isAt } from "./moments";
 import type { Place, Story, Trouble } from "./story";
 import { troublesOf } from "./story";
@@ -199,7 +200,7 @@ export class Fates {
     chronicle.spoil(entry);
     world.disk.spoil(
       LOG,
-      encode(text.replace(`"sum":"${entry.line.sum}"`, `"sum":"${"0".repeat(entry.line.sum.length)}"`)),
+      encode(text.replace(`"sum":"${entry.line.sum}"`, `"sum":"${damagedSum(entry.line.sum)}"`)),
     );
     this.#lookAgain("a bad sector");
   }
