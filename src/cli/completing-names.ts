@@ -2,12 +2,13 @@ import { AGENT_KEYS } from "../config/agent-file";
 import { CONFIG_KEYS, CONFIG_SECTIONS, isConfigKey, settingOf } from "../config/schema";
 import { Workspace } from "../coordinator/workspace";
 import { listWorktrees } from "../identity/worktree-list";
+import { isFound } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
 import { foldCrockford, printable } from "../kernel/ids";
 import { thisMachine } from "../platform/node/this-machine";
 import type { Completes } from "./command";
 import type { Candidate } from "./completing";
-import { catalogueOf } from "./issues";
+
 import { timeLeft } from "./render";
 
 type Kind = Exclude<Completes, "path" | "directory">;
@@ -48,15 +49,17 @@ function settingValues(key: string): Candidate[] {
 
 /** Short ids, and whole ones for those who have begun to type one. The newest first. */
 async function issues(workspace: Workspace, current: string): Promise<Candidate[]> {
-  const catalogue = catalogueOf(workspace);
-  const ids = [...(await catalogue.ids())].sort().reverse();
+  const { issuesIn } = await import("../issues/desk");
+  const reader = await issuesIn(workspace);
+  const ids = [...(await reader.ids())].sort().reverse();
   const typed = foldCrockford(current);
   const short = ids.filter((id) => id.startsWith(typed, id.length - 16)).slice(0, MOST);
   const found = short.length > 0 ? short : ids.filter((id) => id.startsWith(typed)).slice(0, MOST);
   const candidates: Candidate[] = [];
   for (const id of found) {
-    const read = await catalogue.read(id);
-    const about = read !== null && "issue" in read.reading ? printable(read.reading.issue.title, 60) : "";
+    const read = await reader.find(id);
+    if (isFound(read) && read.isDeleted) continue;
+    const about = isFound(read) ? printable(read.issue.title, 60) : "";
     const value = short.length > 0 ? shortId(id, ids) : id;
     // What was typed in capitals goes on in capitals, or a shell takes it for something else.
     candidates.push({ value: value.startsWith(current) ? value : value.toUpperCase(), about });

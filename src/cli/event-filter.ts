@@ -2,13 +2,14 @@ import { nearest } from "../config/nearest";
 import type { HistoryFilter, LoggedEvent } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { issuesIn } from "../issues/desk";
 import { parseAgentId, parseUlid, printable } from "../kernel/ids";
 import { KEY_KINDS, type LeaseKey, parseKey, type RepoPath } from "../kernel/keys";
 import { isRefusal } from "../kernel/refusal";
 import { CLAIM_EVENTS } from "../kernel/view";
 import type { Flag, Parsed } from "./command";
 import { isBelow } from "./commands/lock-status";
-import { issueToClaim } from "./issues";
+import { keyOfIssue, meantId } from "./issues";
 import { parseSince } from "./since";
 
 export const SINCE_FLAG: Flag = {
@@ -102,7 +103,7 @@ async function keysNamed(workspace: Workspace, text: string): Promise<LeaseKey[]
 async function issueNamed(workspace: Workspace, text: string): Promise<LeaseKey> {
   const whole = parseUlid(text);
   if (!isRefusal(whole)) return orThrow(parseKey(`issue:${whole}`));
-  return (await issueToClaim(workspace, text)).key;
+  return keyOfIssue(await meantId(await issuesIn(workspace), text));
 }
 
 /** An audit that leaves something out says so. */

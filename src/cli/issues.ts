@@ -1,8 +1,11 @@
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { IssueCatalogue } from "../issues/catalogue";
+import { issuesIn, plainIssues, writerIn } from "../issues/desk";
 import type { Issue } from "../issues/model";
+import type { IssueReader } from "../issues/reader";
+import type { FoundIssue } from "../issues/resolve";
 import { resolveId, shortId } from "../issues/short-id";
+import { IssueWriter } from "../issues/writer";
 import type { LeaseRef } from "../kernel/commands";
 import { parseUlid, type Ulid } from "../kernel/ids";
 import { issueKey, type LeaseKey } from "../kernel/keys";
@@ -11,34 +14,29 @@ import { nodePlatform } from "../platform/node/node";
 import type { Context } from "./command";
 import { byKey } from "./targets";
 
-export function catalogueOf(workspace: Workspace): IssueCatalogue {
-  const { repository, surroundings } = workspace;
-  const { worktreeRoot, mainWorktreeRoot } = repository;
-  return new IssueCatalogue(surroundings.platform, {
-    here: worktreeRoot,
-    mainWorktree: mainWorktreeRoot,
-    git: surroundings.git,
-  });
+/** What a command about issues works with. `workspace` is null outside Git. */
+export interface Desk {
+  readonly reader: IssueReader;
+  readonly workspace: Workspace | null;
 }
 
 /** Issues live in a repository, or outside Git in a plain `.cotenant/` in the current directory or above it. */
-export async function openCatalogue(
-  context: Context,
-): Promise<{ catalogue: IssueCatalogue; workspace: Workspace | null }> {
+export async function openDesk(context: Context): Promise<Desk> {
   try {
     const workspace = await context.workspace();
-    return { catalogue: catalogueOf(workspace), workspace };
+    return { reader: await issuesIn(workspace), workspace };
   } catch (error) {
     if (!(error instanceof CotenantError) || error.code !== "E_NOT_A_REPO") throw error;
     // A bare repository, Git's own directory and one that Git cannot read are no place for a plain one.
     if (error.data["git_dir"] !== undefined || error.data["git"] !== undefined) throw error;
-    const platform = nodePlatform();
     const here = (await nearestData(process.cwd())) ?? process.cwd();
-    return {
-      catalogue: new IssueCatalogue(platform, { here, mainWorktree: null, git: null }),
-      workspace: null,
-    };
+    return { reader: plainIssues(nodePlatform(), here), workspace: null };
   }
+}
+
+/** Outside Git, and where nobody says who they are, enforcement is off. */
+export async function writerAt({ reader, workspace }: Desk): Promise<IssueWriter> {
+  return workspace === null ? new IssueWriter(reader, null, "off", "") : writerIn(workspace, reader);
 }
 
 async function nearestData(from: string): Promise<string | null> {
@@ -49,31 +47,54 @@ async function nearestData(from: string): Promise<string | null> {
   }
 }
 
+/** The one issue that somebody means. */
+export async function meant(reader: IssueReader, typed: string): Promise<FoundIssue> {
+  return reader.get(await meantId(reader, typed));
+}
+
+/** A whole id is not looked for among all the others. */
+export async function meantId(reader: IssueReader, typed: string): Promise<Ulid> {
+  const whole = wholeId(typed);
+  if (whole !== null && (await reader.find(whole)) !== null) return whole;
+  return resolveId(typed, await reader.ids());
+}
+
+function wholeId(typed: string): Ulid | null {
+  const id = typed.length === 26 ? parseUlid(typed) : null;
+  return id === null || isRefusal(id) ? null : id;
+}
+
 /** A claim as people name it: by the issue's id, short or whole, or by the lease's id. */
 export async function claimRef(workspace: Workspace, typed: string): Promise<LeaseRef> {
-  const whole = typed.length === 26 ? parseUlid(typed) : null;
-  if (whole !== null && !isRefusal(whole)) {
+  const reader = await issuesIn(workspace);
+  const whole = wholeId(typed);
+  if (whole !== null) {
     const key = orThrow(issueKey(whole));
     // The claim of an issue that is gone can still be given back by the issue's id.
     const onIssue = await workspace.coordinator.find([byKey(key)]);
     if (onIssue.length > 0) return byKey(key);
-    const known = await catalogueOf(workspace).read(whole);
-    return known === null ? { key: null, leaseId: whole } : byKey(key);
+    return (await reader.find(whole)) === null ? { key: null, leaseId: whole } : byKey(key);
   }
-  return byKey(orThrow(issueKey(resolveId(typed, await catalogueOf(workspace).ids()))));
+  return byKey(orThrow(issueKey(resolveId(typed, await reader.ids()))));
 }
 
-export async function issueToClaim(
-  workspace: Workspace,
-  typed: string,
-): Promise<{ id: Ulid; key: LeaseKey }> {
-  const catalogue = catalogueOf(workspace);
-  const whole = typed.length === 26 ? parseUlid(typed) : null;
-  const known = whole !== null && !isRefusal(whole) && (await catalogue.read(whole)) !== null;
-  const id = known ? whole : resolveId(typed, await catalogue.ids());
-  return { id, key: orThrow(issueKey(id)) };
+export function keyOfIssue(id: Ulid): LeaseKey {
+  return orThrow(issueKey(id));
 }
 
-export function issueJson(issue: Issue, all: readonly Ulid[]): Record<string, unknown> {
-  return { ...issue, short_id: shortId(issue.id, all) };
+export function issueJson(
+  { issue, labels, dependencies, state }: Pick<FoundIssue, "issue" | "labels" | "dependencies" | "state">,
+  all: readonly Ulid[],
+): Record<string, unknown> {
+  const { extra: _, ...fields } = issue;
+  return { ...fields, state, labels, dependencies, short_id: shortId(issue.id, all) };
+}
+
+/** Of an issue that has just been made. */
+export function newIssueJson(
+  issue: Issue,
+  sets: { readonly labels: readonly string[]; readonly dependencies: readonly string[] },
+  all: readonly Ulid[],
+): Record<string, unknown> {
+  return issueJson({ issue, ...sets, state: issue.state }, all);
 }

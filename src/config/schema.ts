@@ -1,11 +1,12 @@
 import { GUARD } from "./sections/guard";
+import { ISSUES } from "./sections/issues";
 import { LEASES } from "./sections/leases";
 import { SYNC } from "./sections/sync";
 import { WORK } from "./sections/work";
 import type { Setting, Settings } from "./setting";
 
 /** Every key there is. Defaults, validation, `config show`, the template and the reference page come from here. */
-export const SCHEMA = { ...WORK, ...LEASES, ...GUARD, ...SYNC } as const satisfies Settings;
+export const SCHEMA = { ...WORK, ...ISSUES, ...LEASES, ...GUARD, ...SYNC } as const satisfies Settings;
 
 export type ConfigKey = keyof typeof SCHEMA;
 

@@ -2,8 +2,9 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CotenantError } from "../errors/cotenant-error";
-import { IssueCatalogue } from "../issues/catalogue";
+import { plainIssues } from "../issues/desk";
 import { newIssue } from "../issues/model";
+import { IssueWriter } from "../issues/writer";
 import { makeUlid, type Ulid } from "../kernel/ids";
 import { nodeGit } from "../platform/git-node";
 import { nodePlatform } from "../platform/node/node";
@@ -97,13 +98,14 @@ function writeInto(root: string, path: string, text: string): void {
 
 async function createIssues(root: string): Promise<Ulid[]> {
   const platform = nodePlatform();
-  const catalogue = new IssueCatalogue(platform, { here: root, mainWorktree: null, git: null });
+  const writer = new IssueWriter(plainIssues(platform, root), null, "off", "human:grace");
   const now = new Date(platform.clock.wallMs()).toISOString();
   const ids: Ulid[] = [];
   for (const title of ISSUE_TITLES) {
     const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
     const stamp = { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null };
-    await catalogue.create(newIssue({ id, title, created_at: now, created_by: "human:grace", stamp }));
+    const issue = newIssue({ id, title, created_at: now, created_by: "human:grace", stamp });
+    await writer.create([{ issue, labels: [], dependencies: [] }]);
     ids.push(id);
   }
   return ids;

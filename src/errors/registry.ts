@@ -55,6 +55,13 @@ const entries = {
     hint: "only its holder can do that; 'cotenant status' shows who holds what",
     seeds: "002 E_LOCK_NOT_HELD",
   },
+  E_LEASE_REQUIRED: {
+    exit: 6,
+    http: 403,
+    meaning: "Only whoever holds the lease may do that, and the caller holds none.",
+    hint: "take the lease first: 'cotenant claim acquire' for issues, 'cotenant lock acquire' for the rest",
+    seeds: "000 requires active lease",
+  },
   E_LOCK_EXPIRED: {
     exit: 7,
     http: 410,
@@ -81,6 +88,34 @@ const entries = {
     http: 403,
     meaning: "It would go over a limit.",
     hint: "ask for less; the message names the limit",
+    seeds: "",
+  },
+  E_UNTRUSTED: {
+    exit: 9,
+    http: 403,
+    meaning: "The repository names a command to run, and nobody has allowed that in this clone.",
+    hint: "look at what it would run ('cotenant trust' shows it), then allow it with 'cotenant trust'",
+    seeds: "",
+  },
+  E_DIVERGED: {
+    exit: 9,
+    http: 409,
+    meaning: "The branch lacks history of the main branch, which changes for everybody need.",
+    hint: "rebase onto the main branch, or merge it, and try again",
+    seeds: "000 branch diverged",
+  },
+  E_GATE_PENDING: {
+    exit: 9,
+    http: 409,
+    meaning: "A gate of the issue has not been passed.",
+    hint: "'cotenant gate list' shows what is asked for; run it with 'cotenant gate run'",
+    seeds: "",
+  },
+  E_CYCLE: {
+    exit: 9,
+    http: 409,
+    meaning: "The dependency would close a circle: the issues would wait for each other for ever.",
+    hint: "remove one of the dependencies on the way with 'cotenant dep rm'",
     seeds: "",
   },
   E_PATH_ESCAPE: {

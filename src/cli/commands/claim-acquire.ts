@@ -1,9 +1,9 @@
 import { CotenantError } from "../../errors/cotenant-error";
-import { wholeIssue } from "../../issues/catalogue";
+import { issuesIn } from "../../issues/desk";
 import { isTerminal } from "../../issues/model";
 import { ACQUIRE_FLAGS, acquire } from "../acquiring";
 import type { Command } from "../command";
-import { catalogueOf, issueToClaim } from "../issues";
+import { keyOfIssue, meant } from "../issues";
 
 export const command: Command = {
   usage: "claim acquire <issue> [--ttl <secs>] [--wait [--timeout <secs>]] [--force --reason <text>]",
@@ -20,21 +20,19 @@ export const command: Command = {
   completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const { id, key } = await issueToClaim(workspace, parsed.words[0]!);
-    const issue = wholeIssue((await catalogueOf(workspace).read(id))!);
-    if (isTerminal(issue)) {
-      throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${issue.state}`, {
-        data: { id, state: issue.state },
-      });
+    const { id, state, ahead } = await meant(await issuesIn(workspace), parsed.words[0]!);
+    if (isTerminal({ state })) {
+      const where = ahead === null ? "" : ` (written by ${ahead.agentId} in ${ahead.worktreeId})`;
+      throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}${where}`, { data: { id, state } });
     }
-    if (parsed.has("if-ready") && issue.state !== "ready") {
-      throw new CotenantError("E_POLICY", `issue ${id} is ${issue.state}, not ready`, {
+    if (parsed.has("if-ready") && state !== "ready") {
+      throw new CotenantError("E_POLICY", `issue ${id} is ${state}, not ready`, {
         hint: "leave out --if-ready, or pick one that is ready",
-        data: { id, state: issue.state },
+        data: { id, state },
       });
     }
     return acquire(context, parsed, workspace, {
-      keys: [{ key, reach: "repository" }],
+      keys: [{ key: keyOfIssue(id), reach: "repository" }],
       steal: parsed.has("force"),
       noun: "claim",
     });

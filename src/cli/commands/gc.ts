@@ -1,9 +1,10 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { fileFailure } from "../../errors/cotenant-error";
 import { clearUnfinished } from "../../identity/worktree-file";
+import { issuesIn } from "../../issues/desk";
+import { settleIssues } from "../../issues/settle";
 import { tidy } from "../../store/housekeeping";
 import type { Command } from "../command";
-import { catalogueOf } from "../issues";
 import { count, leaseJson, statusJson } from "../render";
 
 export const command: Command = {
@@ -54,7 +55,7 @@ async function clearDataPlane(workspace: Workspace): Promise<void> {
   const { worktreeRoot } = workspace.repository;
   try {
     await clearUnfinished(workspace.surroundings.platform, worktreeRoot, RECENT_MS);
-    await catalogueOf(workspace).clearUnfinished(RECENT_MS);
+    await settleIssues(await issuesIn(workspace), RECENT_MS);
   } catch (error) {
     throw fileFailure(error, "clearing away unfinished files", `${worktreeRoot}/.cotenant`);
   }

@@ -1,48 +1,100 @@
-import { wholeIssue } from "../../issues/catalogue";
-import { resolveId } from "../../issues/short-id";
+import type { LeaseStatus } from "../../coordinator/contract";
+import { type Comment, readComments } from "../../issues/comments";
+import type { FoundIssue } from "../../issues/resolve";
 import { printable } from "../../kernel/ids";
-import type { LeaseKey } from "../../kernel/keys";
 import type { Command } from "../command";
-import { issueJson, openCatalogue } from "../issues";
+import { issueJson, keyOfIssue, meant, openDesk } from "../issues";
 import { statusJson, timeLeft } from "../render";
 import { byKey } from "../targets";
 
 export const command: Command = {
   usage: "issue show <id>",
-  about: "Shows one issue from whichever copy is newest: this worktree's, the main one's, or HEAD's.",
+  about:
+    "Shows one issue from whichever copy is newest: that of whoever has claimed it, this worktree's, the main\none's, or HEAD's.",
   flags: {},
   examples: ["cotenant issue show 7x3k"],
   words: { min: 1, max: 1 },
   completes: ["issue"],
   async run(context, parsed) {
-    const { catalogue, workspace } = await openCatalogue(context);
-    const ids = await catalogue.ids();
-    const id = resolveId(parsed.words[0]!, ids);
-    const found = (await catalogue.read(id))!;
-    const issue = wholeIssue(found);
-    const claims =
-      workspace === null ? [] : await workspace.coordinator.find([byKey(`issue:${id}` as LeaseKey)]);
+    const { reader, workspace } = await openDesk(context);
+    const found = await meant(reader, parsed.words[0]!);
+    const { id, copy, diverged, ahead } = found;
+    const claims = workspace === null ? [] : await workspace.coordinator.find([byKey(keyOfIssue(id))]);
     const claim = claims.find(({ standing }) => standing === "valid") ?? null;
-    const json = issueJson(issue, ids);
-    const lines = [
-      `${json["short_id"]}  ${printable(issue.title, 300)}`,
-      `  id        ${issue.id}`,
-      `  state     ${issue.state}, priority ${issue.priority}`,
-      `  claimed   ${claim === null ? "by nobody" : `by ${claim.lease.agentId} (${claim.lease.worktreeId}), ${timeLeft(claim)}`}`,
-      `  read from ${found.layer}, version ${issue.stamp.version}`,
-      ...(issue.description === ""
-        ? []
-        : [
-            "",
-            issue.description
-              .split("\n")
-              .map((line) => `  ${printable(line, 2_000)}`)
-              .join("\n"),
-          ]),
-    ];
+    const comments = await readComments(reader, found);
+    if (ahead !== null)
+      workspace?.warnings.push(
+        `version ${ahead.version} (${ahead.state}), written by ${ahead.agentId} in ${ahead.worktreeId}, is in no copy that can be seen from here`,
+      );
+    for (const other of diverged)
+      workspace?.warnings.push(
+        `${other.root ?? "HEAD"} has another version ${found.issue.stamp.version}: compare the two, and change the issue once more`,
+      );
+    for (const other of found.broken)
+      workspace?.warnings.push(`${other.root ?? "HEAD"} has a copy that cannot be read`);
+    const json = issueJson(found, await reader.ids());
     return {
-      data: { issue: json, layer: found.layer, claim: claim === null ? null : statusJson(claim) },
-      text: lines.join("\n"),
+      data: {
+        issue: json,
+        layer: copy.layer,
+        diverged: diverged.map(({ layer, root }) => ({ layer, root })),
+        ahead:
+          ahead === null
+            ? null
+            : {
+                version: ahead.version,
+                state: ahead.state,
+                agent_id: ahead.agentId,
+                worktree_id: ahead.worktreeId,
+              },
+        comments: comments.map(({ id: commentId, at, by, text }) => ({ id: commentId, at, by, text })),
+        claim: claim === null ? null : statusJson(claim),
+      },
+      text: lines(found, String(json["short_id"]), claim, comments).join("\n"),
     };
   },
 };
+
+function lines(
+  found: FoundIssue,
+  short: string,
+  claim: LeaseStatus | null,
+  comments: readonly Comment[],
+): string[] {
+  const { issue, labels, dependencies, copy, state } = found;
+  const listed = (name: string, values: readonly string[]) =>
+    values.length === 0
+      ? []
+      : [`  ${name.padEnd(9)} ${values.map((value) => printable(value, 120)).join(", ")}`];
+  return [
+    `${short}  ${printable(issue.title, 300)}`,
+    `  id        ${issue.id}`,
+    `  state     ${state}, priority ${issue.priority}`,
+    ...listed("assignee", issue.assignee === null ? [] : [issue.assignee]),
+    ...listed("labels", labels),
+    ...listed("needs", dependencies),
+    ...listed("gates", issue.gates),
+    ...listed("files", issue.files),
+    ...listed(
+      "documents",
+      issue.documents.map(({ path }) => path),
+    ),
+    ...listed(
+      "context",
+      Object.entries(issue.context).map(([name, text]) => `${name}=${text}`),
+    ),
+    ...listed("because", issue.resolution === null ? [] : [issue.resolution]),
+    `  claimed   ${claim === null ? "by nobody" : `by ${claim.lease.agentId} (${claim.lease.worktreeId}), ${timeLeft(claim)}`}`,
+    `  read from ${copy.layer}, version ${issue.stamp.version}`,
+    ...(issue.description === "" ? [] : ["", ...indented(issue.description)]),
+    ...comments.flatMap(({ at, by, text }) => [
+      "",
+      `  ${printable(by, 80)}, ${printable(at, 40)}:`,
+      ...indented(text),
+    ]),
+  ];
+}
+
+function indented(text: string): string[] {
+  return text.split("\n").map((line) => `  ${printable(line, 2_000)}`);
+}

@@ -1,0 +1,31 @@
+import { CotenantError } from "../../errors/cotenant-error";
+import { encodeComment, newComment } from "../../issues/comments";
+import { shortId } from "../../issues/short-id";
+import { callerOrNull } from "../caller";
+import type { Command } from "../command";
+import { meant, openDesk, writerAt } from "../issues";
+
+export const command: Command = {
+  usage: "issue comment <id> --text <text>",
+  about: "Adds a comment. Comments only ever come, so nobody needs a claim for one.",
+  flags: { text: { value: "<text>", meaning: "what you have to say; - reads it from standard input" } },
+  examples: ['cotenant issue comment 7x3k --text "the tests are in login.test.ts"'],
+  words: { min: 1, max: 2 },
+  completes: ["issue"],
+  async run(context, parsed) {
+    const given = parsed.text("text") ?? parsed.words[1];
+    if (given === undefined)
+      throw new CotenantError("E_USAGE", "a comment needs a text", { hint: 'add --text "…"' });
+    const text = given === "-" ? await (await import("../stdin")).readStdin(1 << 20) : given;
+    const desk = await openDesk(context);
+    const { reader, workspace } = desk;
+    const found = await meant(reader, parsed.words[0]!);
+    const by = workspace === null ? "" : ((await callerOrNull(workspace))?.agentId ?? "");
+    const comment = newComment(reader.sources.platform, by, text);
+    const payload = { issue_id: found.id, comment_id: comment.id };
+    const writer = await writerAt(desk);
+    await writer.comment(found.id, encodeComment(comment), { type: "issue.commented", payload });
+    const short = shortId(found.id, await reader.ids());
+    return { data: { issue_id: found.id, comment }, text: context.quiet ? "" : `${short}: commented` };
+  },
+};

@@ -1,0 +1,31 @@
+import { isTerminal } from "../../issues/model";
+import type { Command } from "../command";
+import { EDIT_FLAGS, edit } from "../editing";
+
+export const command: Command = {
+  usage: "issue reopen <id> [--reason <text>]",
+  about:
+    "Brings back an issue that is done, rejected or archived, as ready. It needs a claim like every change:\n'claim acquire --reopen' takes one on an issue that has ended.",
+  flags: { ...EDIT_FLAGS, reason: { value: "<text>", meaning: "why it is open again" } },
+  examples: ['cotenant issue reopen 7x3k --reason "it broke again"'],
+  words: { min: 1, max: 1 },
+  completes: ["issue"],
+  async run(context, parsed) {
+    const reason = parsed.text("reason") ?? null;
+    return edit(
+      context,
+      parsed,
+      parsed.words[0]!,
+      async () =>
+        ({ issue, state }) => {
+          if (!isTerminal({ state })) return null;
+          const changes = { state: { from: state, to: "ready" } };
+          return {
+            fields: { state: "ready", resolution: null },
+            events: [{ type: "issue.updated", payload: { issue_id: issue.id, changes, reason } }],
+          };
+        },
+      { done: () => "ready again", same: "it is open already" },
+    );
+  },
+};

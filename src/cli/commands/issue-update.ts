@@ -1,0 +1,116 @@
+import { CotenantError } from "../../errors/cotenant-error";
+import { fieldChanges } from "../../issues/changes";
+import { pendingGates } from "../../issues/gates/results";
+import { labelChange } from "../../issues/labels";
+import { ISSUE_STATES, type Issue } from "../../issues/model";
+import { parseState, stateAfter } from "../../issues/states";
+import type { Command, Parsed } from "../command";
+import { EDIT_FLAGS, edit } from "../editing";
+import {
+  assigneeOf,
+  contextOf,
+  FIELD_FLAGS,
+  filesOf,
+  givenDescription,
+  labelsOf,
+  priorityOf,
+  titleOf,
+} from "../issue-fields";
+
+export const command: Command = {
+  usage: "issue update <id> [--state <state>] [--title <text>] [--description <text>] [--priority <p>] …",
+  about:
+    "Changes an issue that you have claimed. An issue that is done and has gates to pass becomes gated, and done\nwhen the last one is passed.",
+  flags: {
+    ...EDIT_FLAGS,
+    ...FIELD_FLAGS,
+    state: { value: "<state>", choices: ISSUE_STATES, meaning: `one of ${ISSUE_STATES.join(", ")}` },
+    label: { value: "<ns:value>", many: true, meaning: "add a label; may be repeated" },
+    "remove-label": { value: "<ns:value>", many: true, meaning: "take a label away; may be repeated" },
+    "remove-file": { value: "<path>", many: true, meaning: "a file that it does not change after all" },
+    "remove-context": { value: "<name>", many: true, meaning: "forget what was known under this name" },
+  },
+  examples: ["cotenant issue update 7x3k --state in_progress", "cotenant issue update 7x3k --state done"],
+  words: { min: 1, max: 1 },
+  completes: ["issue"],
+  async run(context, parsed) {
+    const given = await givenFields(parsed);
+    const add = labelsOf(parsed.texts("label"));
+    const remove = parsed.texts("remove-label");
+    const state = parsed.text("state");
+    const wanted = state === undefined ? null : parseState(state);
+    const asked = [given.fields, given.lists].some((part) => Object.keys(part).length > 0);
+    if (!asked && add.length + remove.length === 0 && wanted === null)
+      throw new CotenantError("E_USAGE", "nothing to change was given", {
+        hint: "say what: --state, --title, --description, --priority, --assignee, --label, --file, --context",
+      });
+    return edit(
+      context,
+      parsed,
+      parsed.words[0]!,
+      async ({ workspace, reader }) => {
+        const unique = workspace?.config.values["issues.unique_labels"] ?? ["type"];
+        return async (current) => {
+          const { issue, labels } = current;
+          const pending = wanted === "done" ? await pendingGates(reader, current) : [];
+          const fields: Partial<Issue> = {
+            ...given.fields,
+            ...given.apply(issue),
+            ...(wanted === null ? {} : { state: stateAfter(issue, wanted, pending) }),
+          };
+          const changes = fieldChanges(issue, fields);
+          const set = labelChange(labels, add, remove, unique);
+          const isSame =
+            set.add.every((label) => labels.includes(label)) &&
+            !set.remove.some((label) => labels.includes(label));
+          if (Object.keys(changes).length === 0 && isSame) return null;
+          const payload = { issue_id: issue.id, changes, ...(isSame ? {} : { labels: set }) };
+          return { fields, labels: set, events: [{ type: "issue.updated", payload }] };
+        };
+      },
+      {
+        done: ({ issue }) =>
+          wanted === "done" && issue.state === "gated"
+            ? "gated: it is done once its gates are passed"
+            : issue.state,
+        same: "it is so already",
+      },
+    );
+  },
+};
+
+async function givenFields(parsed: Parsed) {
+  const title = parsed.text("title");
+  const description = await givenDescription(parsed);
+  const priority = parsed.text("priority");
+  const assignee = parsed.text("assignee");
+  const files = filesOf(parsed.texts("file"));
+  const gone = parsed.texts("remove-file");
+  const context = contextOf(parsed.texts("context"));
+  const forgotten = parsed.texts("remove-context");
+  const fields: Partial<Issue> = {
+    ...(title === undefined ? {} : { title: titleOf(title) }),
+    ...(description === undefined ? {} : { description }),
+    ...(priority === undefined ? {} : { priority: priorityOf(priority) }),
+    ...(assignee === undefined ? {} : { assignee: assigneeOf(assignee) }),
+  };
+  const hasFiles = files.length + gone.length > 0;
+  const hasContext = Object.keys(context).length + forgotten.length > 0;
+  const apply = (issue: Issue): Partial<Issue> => ({
+    ...(hasFiles
+      ? { files: [...new Set([...issue.files, ...files])].filter((path) => !gone.includes(path)) }
+      : {}),
+    ...(hasContext
+      ? {
+          context: Object.fromEntries(
+            Object.entries({ ...issue.context, ...context }).filter(([name]) => !forgotten.includes(name)),
+          ),
+        }
+      : {}),
+  });
+  const lists: Readonly<Record<string, true>> = {
+    ...(hasFiles ? { files: true } : {}),
+    ...(hasContext ? { context: true } : {}),
+  };
+  return { fields, lists, apply };
+}

@@ -1,0 +1,33 @@
+import type { FoundIssue } from "../issues/resolve";
+import { shortId } from "../issues/short-id";
+import type { Change } from "../issues/writer";
+import { printable, type Ulid } from "../kernel/ids";
+import type { Context, Flag, Output, Parsed } from "./command";
+import { HOLDER_FLAGS, proof } from "./holding";
+import { type Desk, issueJson, meantId, openDesk, writerAt } from "./issues";
+
+/** What every command that changes an issue takes. */
+export const EDIT_FLAGS: Readonly<Record<string, Flag>> = HOLDER_FLAGS;
+
+/** Changes one issue under its claim, and says what came of it. */
+export async function edit(
+  context: Context,
+  parsed: Parsed,
+  typed: string,
+  plan: (desk: Desk, id: Ulid) => Promise<Change>,
+  words: { readonly done: (issue: FoundIssue) => string; readonly same: string },
+): Promise<Output> {
+  const desk = await openDesk(context);
+  const { reader, workspace } = desk;
+  const id = await meantId(reader, typed);
+  const change = await plan(desk, id);
+  const writer = await writerAt(desk);
+  const outcome = await writer.update(id, change, workspace === null ? {} : await proof(workspace, parsed));
+  workspace?.warnings.push(...outcome.warnings);
+  const ids = await reader.ids();
+  const short = shortId(id, ids);
+  const { found, changed } = outcome;
+  const said = changed ? words.done(found) : words.same;
+  const text = `${short}: ${said}\n  ${printable(found.issue.title)}`;
+  return { data: { issue: issueJson(found, ids), changed }, text: context.quiet ? "" : text };
+}

@@ -1,0 +1,16 @@
+import { CotenantError } from "../errors/cotenant-error";
+
+/** All of standard input, as text, up to so many bytes. */
+export async function readStdin(most: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > most)
+      throw new CotenantError("E_LIMIT", `standard input has more than ${most} bytes`, {
+        hint: "give less, in several calls",
+      });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

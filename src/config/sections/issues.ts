@@ -1,0 +1,31 @@
+import type { Settings } from "../setting";
+
+const WORD = /^[a-z0-9][a-z0-9-]{0,39}$/;
+
+/** How issues are sorted and grouped. */
+export const ISSUES = {
+  "issues.unique_labels": {
+    type: "strings",
+    pattern: WORD,
+    entry: "a label's namespace",
+    default: ["type"],
+    tighten: "free",
+    meaning: "Namespaces of which an issue has one label at most: a new one replaces the old one.",
+  },
+  "types.hierarchy": {
+    type: "strings",
+    pattern: /^[a-z0-9][a-z0-9-]{0,39}( [a-z0-9][a-z0-9-]{0,39})*$/,
+    entry: "names of types, separated by spaces",
+    default: ["milestone", "epic", "story", "task bug chore"],
+    tighten: "free",
+    meaning: "Types of issues (type: labels), the broadest first; those on one line are on one level.",
+  },
+  "types.strategic": {
+    type: "strings",
+    pattern: WORD,
+    entry: "a type",
+    default: ["milestone", "epic"],
+    tighten: "free",
+    meaning: "Types that 'query strategic' shows.",
+  },
+} as const satisfies Settings;

@@ -1,0 +1,84 @@
+import type { Workspace } from "../coordinator/workspace";
+import { listWorktrees } from "../identity/worktree-list";
+import type { Ulid, WorktreeId } from "../kernel/ids";
+import { type LeaseKey, nameOf } from "../kernel/keys";
+import type { Platform } from "../platform/platform";
+import { IssueReader } from "./reader";
+import { STAMP_KIND, stampFromFact, stampId, stampName, type WrittenStamp } from "./stamps";
+import { type Enforcement, IssueWriter } from "./writer";
+
+/** The issues of a repository, as one worktree sees them. */
+export async function issuesIn(workspace: Workspace): Promise<IssueReader> {
+  const { repository, surroundings } = workspace;
+  const { platform, git } = surroundings;
+  const { worktreeRoot, mainWorktreeRoot } = repository;
+  const { identity } = await workspace.worktree("read");
+  return new IssueReader({
+    platform,
+    git,
+    here: { root: worktreeRoot, worktreeId: identity.worktreeId },
+    mainRoot: mainWorktreeRoot,
+    rootOf: rootsOf(workspace),
+    stamps: (ids) => stampsOf(workspace, ids),
+    holders: (ids) => holdersOf(workspace, ids),
+  });
+}
+
+/** Outside Git there is only the plain directory: no other worktrees, no claims, nobody to prove anything to. */
+export function plainIssues(platform: Platform, root: string): IssueReader {
+  return new IssueReader({
+    platform,
+    git: null,
+    here: { root, worktreeId: null },
+    mainRoot: null,
+    rootOf: async () => null,
+    stamps: async () => new Map(),
+    holders: async () => new Map(),
+  });
+}
+
+/** Whoever writes says who they are; a session makes the write a guarded one. */
+export async function writerIn(workspace: Workspace, reader: IssueReader): Promise<IssueWriter> {
+  const session = await workspace.session("write");
+  const enforcement = workspace.config.values["worktree.enforce_leases"] as Enforcement;
+  return new IssueWriter(reader, session, enforcement, session.actor.agentId);
+}
+
+function rootsOf(workspace: Workspace): (worktreeId: string) => Promise<string | null> {
+  const { repository, surroundings } = workspace;
+  let listed: ReturnType<typeof listWorktrees> | null = null;
+  return async (worktreeId) => {
+    listed ??= listWorktrees(surroundings.platform, surroundings.git, repository);
+    const entry = (await listed).find((worktree) => worktree.worktreeId === (worktreeId as WorktreeId));
+    return entry?.exists === true ? entry.root : null;
+  };
+}
+
+async function stampsOf(
+  { coordinator }: Workspace,
+  ids: readonly Ulid[] | null,
+): Promise<ReadonlyMap<Ulid, WrittenStamp>> {
+  const facts = await coordinator.facts(
+    ids === null ? { kinds: [STAMP_KIND] } : { names: ids.map(stampName) },
+  );
+  const stamps = new Map<Ulid, WrittenStamp>();
+  for (const [name, { value }] of facts) {
+    const id = stampId(name);
+    const stamp = stampFromFact(value);
+    if (id !== null && stamp !== null) stamps.set(id, stamp);
+  }
+  return stamps;
+}
+
+async function holdersOf(
+  { coordinator }: Workspace,
+  ids: readonly Ulid[] | null,
+): Promise<ReadonlyMap<Ulid, string>> {
+  const refs = ids?.map((id) => ({ key: `issue:${id}` as LeaseKey, leaseId: null })) ?? null;
+  const found = refs === null ? await coordinator.list() : await coordinator.find(refs);
+  const holders = new Map<Ulid, string>();
+  for (const { lease, standing } of found)
+    if (standing === "valid" && lease.key.startsWith("issue:"))
+      holders.set(nameOf(lease.key) as Ulid, lease.worktreeId);
+  return holders;
+}

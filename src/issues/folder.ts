@@ -1,0 +1,223 @@
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { parseUlid, type Ulid } from "../kernel/ids";
+import { isRefusal } from "../kernel/refusal";
+import type { Platform } from "../platform/platform";
+import { type Addition, DEPENDENCIES, EVENTS, LABELS, type WrittenStamp } from "./stamps";
+
+/** An issue's files as they stand, before anybody has tried to understand them. */
+export interface RawIssue {
+  readonly text: string;
+  readonly labels: string;
+  readonly dependencies: string;
+}
+
+export const ISSUES = ".cotenant/issues";
+const STAGED = "issue.json.new";
+const utf8 = new TextEncoder();
+
+/** The data plane of one worktree: `<root>/.cotenant/`, and the issues in it. */
+export class IssueFolder {
+  readonly root: string;
+  readonly #platform: Platform;
+
+  constructor(platform: Platform, root: string) {
+    this.#platform = platform;
+    this.root = root;
+  }
+
+  async ids(): Promise<Ulid[]> {
+    const path = `${this.root}/${ISSUES}`;
+    try {
+      return toIds((await this.#platform.files.readDirectory(path)) ?? []);
+    } catch (error) {
+      throw fileFailure(error, "reading the issues", path);
+    }
+  }
+
+  /** Null where the issue has no file. `stamp`: the last write, which may still wait here to be finished. */
+  async read(id: Ulid, stamp: WrittenStamp | null = null): Promise<RawIssue | null> {
+    const text = await this.#text(`${this.folder(id)}/issue.json`);
+    const isLast = stamp !== null && (text === null || this.#digest(text) !== stamp.digest);
+    const staged = isLast ? await this.#staged(id, stamp.digest) : null;
+    if (text === null && staged === null) return null;
+    const additions = staged === null ? [] : stamp!.additions;
+    return {
+      text: staged ?? text!,
+      labels: await this.#grown(id, LABELS, additions),
+      dependencies: await this.#grown(id, DEPENDENCIES, additions),
+    };
+  }
+
+  async lines(id: Ulid, file: string): Promise<string> {
+    return (await this.#text(`${this.folder(id)}/${file}`)) ?? "";
+  }
+
+  folder(id: Ulid): string {
+    return `${this.root}/${ISSUES}/${id}`;
+  }
+
+  /** The new `issue.json`, beside the old one and on the disk: from here on the write can be finished by anybody. */
+  async stage(id: Ulid, text: string): Promise<void> {
+    const { files } = this.#platform;
+    const path = `${this.folder(id)}/${STAGED}`;
+    await this.#ensureDirectories(id);
+    await files.unlink(path);
+    const fd = await files.open(path, "create", 0o644);
+    try {
+      const bytes = utf8.encode(text);
+      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+      await files.sync(fd);
+    } finally {
+      await files.close(fd);
+    }
+    // The name too: what is logged as written must be found after a power cut.
+    await files.syncDirectory(this.folder(id));
+  }
+
+  async unstage(id: Ulid): Promise<void> {
+    await this.#platform.files.unlink(`${this.folder(id)}/${STAGED}`);
+    await this.#platform.files.removeDirectory(this.folder(id));
+  }
+
+  /** What a logged write comes to. Doing it twice is as good as once. */
+  async carryOut(id: Ulid, additions: readonly Addition[]): Promise<void> {
+    for (const file of new Set(additions.map((addition) => addition.file)))
+      await this.append(
+        id,
+        file,
+        additions.filter((addition) => addition.file === file).map(({ line }) => line),
+      );
+    await this.#platform.files.rename(`${this.folder(id)}/${STAGED}`, `${this.folder(id)}/issue.json`);
+  }
+
+  /** Before the write is acknowledged. */
+  async settle(id: Ulid): Promise<void> {
+    const { files } = this.#platform;
+    for (const path of [this.folder(id), `${this.root}/${ISSUES}`, `${this.root}/.cotenant`])
+      await files.syncDirectory(path);
+  }
+
+  /** Finishes a write whose process died before it could. False when there is nothing of the kind. */
+  async finish(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
+    if ((await this.#staged(id, stamp.digest)) === null) return false;
+    await this.carryOut(id, stamp.additions);
+    await this.settle(id);
+    return true;
+  }
+
+  /** Removes issues that a process died writing before they were logged. One of `recentMs` may still be at it. */
+  async clearUnfinished(recentMs: number): Promise<void> {
+    const { files, clock } = this.#platform;
+    for (const id of await this.ids()) {
+      const names = (await files.readDirectory(this.folder(id))) ?? [];
+      if (!names.includes(STAGED)) continue;
+      const stat = await files.lstat(`${this.folder(id)}/${STAGED}`);
+      if (stat?.kind === "file" && stat.mtimeMs < clock.wallMs() - recentMs) await this.unstage(id);
+    }
+  }
+
+  /** Adds the lines that are not there yet, each whole, and on the disk when this returns. */
+  async append(id: Ulid, file: string, lines: readonly string[]): Promise<void> {
+    const { files } = this.#platform;
+    const directory = file === EVENTS ? `${this.root}/.cotenant/events` : this.folder(id);
+    const path = file === EVENTS ? `${this.root}/.cotenant/${EVENTS}` : `${directory}/${file}`;
+    await this.#ensureDirectory(directory);
+    await this.#refuseLink(path);
+    const fd = await files.open(path, "append", 0o644);
+    try {
+      const { size } = await files.fstat(fd);
+      const present = await this.#tailOf(path, size, file);
+      const missing = lines.filter((line) => !present.text.includes(line.trimEnd()));
+      if (missing.length > 0) {
+        // Half a line that somebody left there must not swallow ours.
+        const text = (present.isCut ? "\n" : "") + missing.join("");
+        await this.#appendWhole(fd, utf8.encode(text), size);
+      }
+      await files.sync(fd);
+    } finally {
+      await files.close(fd);
+    }
+  }
+
+  async #appendWhole(fd: number, bytes: Uint8Array, size: number): Promise<void> {
+    const { files } = this.#platform;
+    try {
+      for (let at = 0; at < bytes.length; ) at += await files.append(fd, bytes.subarray(at));
+    } catch (error) {
+      await Promise.resolve(files.truncate(fd, size)).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** The events of all issues are in one file, which may be long: what could be there twice is near its end. */
+  async #tailOf(path: string, size: number, file: string): Promise<{ text: string; isCut: boolean }> {
+    const { files } = this.#platform;
+    if (size === 0) return { text: "", isCut: false };
+    const from = file === EVENTS ? Math.max(0, size - (64 << 10)) : 0;
+    const fd = await files.open(path, "read");
+    try {
+      const text = new TextDecoder().decode(await files.read(fd, from, size - from));
+      return { text, isCut: !text.endsWith("\n") };
+    } finally {
+      await files.close(fd);
+    }
+  }
+
+  async #grown(id: Ulid, file: string, additions: readonly Addition[]): Promise<string> {
+    const text = await this.lines(id, file);
+    const added = additions.filter((addition) => addition.file === file).map(({ line }) => line);
+    return added.length === 0 ? text : `${text}\n${added.join("")}`;
+  }
+
+  async #staged(id: Ulid, digest: string): Promise<string | null> {
+    const text = await this.#text(`${this.folder(id)}/${STAGED}`);
+    return text !== null && this.#digest(text) === digest ? text : null;
+  }
+
+  #digest(text: string): string {
+    return this.#platform.digest.sha256(text);
+  }
+
+  async #text(path: string): Promise<string | null> {
+    try {
+      const bytes = await this.#platform.files.readFile(path);
+      return bytes === null ? null : new TextDecoder().decode(bytes);
+    } catch (error) {
+      throw fileFailure(error, "reading an issue", path);
+    }
+  }
+
+  async #ensureDirectories(id: Ulid): Promise<void> {
+    const data = `${this.root}/.cotenant`;
+    for (const path of [data, `${data}/issues`, this.folder(id)]) await this.#ensureDirectory(path);
+  }
+
+  /** A committed symbolic link must not decide where we write. */
+  async #ensureDirectory(path: string): Promise<void> {
+    await this.#platform.files.makeDirectory(path, 0o755);
+    if ((await this.#platform.files.lstat(path))?.kind === "directory") return;
+    throw new CotenantError("E_PATH_ESCAPE", `${path} is not a directory of this worktree`, {
+      hint: "issues are written to real directories only; look at what stands there",
+      data: { path },
+    });
+  }
+
+  async #refuseLink(path: string): Promise<void> {
+    const stat = await this.#platform.files.lstat(path);
+    if (stat === null || stat.kind === "file") return;
+    throw new CotenantError("E_PATH_ESCAPE", `${path} is not a plain file`, {
+      hint: "issues are written to plain files only; look at what stands there",
+      data: { path },
+    });
+  }
+}
+
+export function toIds(names: readonly string[]): Ulid[] {
+  const ids: Ulid[] = [];
+  for (const name of names) {
+    const id = parseUlid(name);
+    // Only the canonical spelling is an issue's directory.
+    if (!isRefusal(id) && id === name) ids.push(id);
+  }
+  return ids;
+}

@@ -1,0 +1,365 @@
+import type { Session } from "../coordinator/session";
+import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import type { FactName } from "../kernel/facts";
+import type { Ulid } from "../kernel/ids";
+import { issueKey } from "../kernel/keys";
+import type { Lease } from "../kernel/lease";
+import { isRefusal, type Refusal } from "../kernel/refusal";
+import type { Intention, Standing } from "../store/writing";
+import { type Author, additionsOf, type DataEvent, type IssueChange } from "./changes";
+import { IssueFolder, type RawIssue } from "./folder";
+import { encodeIssue, type Issue } from "./model";
+import { type IssueReader, usable } from "./reader";
+import { copyFrom, type FoundIssue, resolve, versionOf } from "./resolve";
+import {
+  type Addition,
+  COMMENTS,
+  DEPENDENCIES,
+  EVENTS,
+  LABELS,
+  stampFromFact,
+  stampName,
+  stampToFact,
+  type WrittenStamp,
+} from "./stamps";
+
+/** `worktree.enforce_leases`. */
+export type Enforcement = "strict" | "warn" | "off";
+
+export interface WriteOptions {
+  readonly requestId?: Ulid | null;
+  readonly secret?: string | null;
+  /** Instead of what is configured: a gate's result by a person or CI needs no claim. */
+  readonly enforcement?: Enforcement;
+}
+
+/** Asked inside the critical section, with the issue as it stands there; null where there is nothing to change. */
+export type Change = (current: FoundIssue) => IssueChange | null | Promise<IssueChange | null>;
+
+export interface WriteOutcome {
+  /** As it stands after the write. */
+  readonly found: FoundIssue;
+  readonly changed: boolean;
+  readonly lease: Lease | null;
+  readonly warnings: readonly string[];
+}
+
+export interface Draft {
+  readonly issue: Issue;
+  readonly labels: readonly string[];
+  readonly dependencies: readonly string[];
+}
+
+/** How many new issues one line of the log speaks of. */
+const ISSUES_PER_LINE = 200;
+
+/**
+ * Guarded writes of issues (PROTOCOL 17). With a session, each is proved and logged in the store's critical section;
+ * without one (outside Git) there is nobody to prove it to.
+ */
+export class IssueWriter {
+  readonly #reader: IssueReader;
+  readonly #session: Session | null;
+  readonly #enforcement: Enforcement;
+  readonly #agentId: string;
+
+  constructor(reader: IssueReader, session: Session | null, enforcement: Enforcement, agentId: string) {
+    this.#reader = reader;
+    this.#session = session;
+    this.#enforcement = enforcement;
+    this.#agentId = agentId;
+  }
+
+  /** New issues need no lease: nobody else can know their ids yet. */
+  async create(drafts: readonly Draft[], options: { requestId?: Ulid | null } = {}): Promise<Issue[]> {
+    const created: Issue[] = [];
+    for (let at = 0; at < drafts.length; at += ISSUES_PER_LINE)
+      created.push(
+        ...(await this.#createSome(drafts.slice(at, at + ISSUES_PER_LINE), options.requestId ?? null)),
+      );
+    return created;
+  }
+
+  async update(id: Ulid, change: Change, options: WriteOptions = {}): Promise<WriteOutcome> {
+    const committed = await this.#reader.committed(id);
+    if (this.#session === null) return this.#updateAlone(id, change, committed);
+    // What is asked under the mutex must not wait for Git.
+    await this.#reader.sources.rootOf(this.#session.actor.worktreeId);
+    const { requestId = null, secret = null } = options;
+    const enforcement = options.enforcement ?? this.#enforcement;
+    const written = await this.#session.write([{ key: keyOf(id), leaseId: null }], {
+      about: `issue:${id}`,
+      facts: [stampName(id)],
+      requestId,
+      secret,
+      body: (standing) => this.#body(id, change, committed, enforcement, standing),
+    });
+    if (!written.replayed && written.answer !== null) return written.answer;
+    const found = await this.#reader.get(id);
+    return { found, changed: false, lease: null, warnings: [] };
+  }
+
+  /** Comments only ever come: they need no claim, and everybody's count. */
+  async comment(id: Ulid, line: string, event: DataEvent): Promise<void> {
+    const found = await this.#reader.get(id);
+    const folder = this.#reader.here;
+    if (found.copy.root !== folder.root) await this.#bringIn(folder, found);
+    const at = this.#now();
+    const author = { ...this.#author(null), at };
+    const [told] = additionsOf(this.#reader.sources.platform, { events: [event] }, EMPTY, author);
+    const write = async () => {
+      await folder.append(id, COMMENTS, [line]);
+      await folder.append(id, EVENTS, [told!.line]);
+      await folder.settle(id);
+    };
+    if (this.#session === null) return write();
+    await this.#session.write([], {
+      about: `issue:${id}`,
+      facts: [],
+      body: async () => ({
+        type: "issue.commented",
+        payload: { issue_id: id },
+        facts: new Map(),
+        carryOut: write,
+        answer: true,
+      }),
+    });
+  }
+
+  // --- one write ------------------------------------------------------------------------------------------
+
+  async #body(
+    id: Ulid,
+    change: Change,
+    committed: RawIssue | null,
+    enforcement: Enforcement,
+    standing: Standing,
+  ): Promise<Intention<WriteOutcome> | null> {
+    const warnings: string[] = [];
+    const lease = standing.leases[0] ?? null;
+    if (standing.refusal !== null) {
+      if (enforcement === "strict") throw leaseRequired(id, standing.refusal);
+      if (enforcement === "warn") warnings.push(`written without a claim: ${standing.refusal.message}`);
+    }
+    const stamp = readStamp(standing, id);
+    const folder = await this.#folderFor(lease);
+    if (stamp !== null) await folder.finish(id, stamp);
+    const copies = await this.#reader.copies(id, stamp, lease?.worktreeId ?? null, committed);
+    const found = usable(id, resolve(id, copies, stamp));
+    const wanted = await change(found);
+    if (wanted === null) return null;
+    if (found.ahead !== null) warnings.push(aheadWarning(found.ahead));
+    const version = 1 + Math.max(stamp?.version ?? 0, ...copies.map(versionOf));
+    const author = { ...this.#author(lease), at: new Date(standing.now.wallMs).toISOString() };
+    const plan = this.#plan(found, wanted, author, {
+      version,
+      lease_id: lease?.leaseId ?? null,
+      fencing_token: lease?.fencingToken ?? null,
+      sequence: standing.sequence,
+    });
+    await this.#bringIn(folder, found);
+    await folder.stage(id, plan.text);
+    return {
+      type: "issue.written",
+      payload: { issue_id: id, version, digest: plan.stamp.digest, state: plan.issue.state },
+      facts: new Map([[stampName(id), stampToFact(plan.stamp)]]),
+      carryOut: () => folder.carryOut(id, plan.stamp.additions),
+      settle: () => folder.settle(id),
+      answer: { found: plan.after(folder.root), changed: true, lease, warnings },
+      result: { issue_id: id, version },
+    };
+  }
+
+  async #updateAlone(id: Ulid, change: Change, committed: RawIssue | null): Promise<WriteOutcome> {
+    const copies = await this.#reader.copies(id, null, null, committed);
+    const found = usable(id, resolve(id, copies, null));
+    const wanted = await change(found);
+    if (wanted === null) return { found, changed: false, lease: null, warnings: [] };
+    const version = 1 + Math.max(...copies.map(versionOf));
+    const author = { ...this.#author(null), at: this.#now() };
+    const plan = this.#plan(found, wanted, author, {
+      version,
+      lease_id: null,
+      fencing_token: null,
+      sequence: null,
+    });
+    const folder = this.#reader.here;
+    await folder.stage(id, plan.text);
+    await folder.carryOut(id, plan.stamp.additions);
+    await folder.settle(id);
+    return { found: plan.after(folder.root), changed: true, lease: null, warnings: [] };
+  }
+
+  #plan(found: FoundIssue, change: IssueChange, author: Author, stamp: Omit<Issue["stamp"], "origin">) {
+    const { platform } = this.#reader.sources;
+    const { at, agentId, worktreeId } = author;
+    const issue: Issue = {
+      ...found.issue,
+      ...change.fields,
+      updated_at: at,
+      updated_by: agentId,
+      stamp: { ...stamp, origin: worktreeId },
+    };
+    const text = encodeIssue(issue);
+    const additions = additionsOf(platform, change, found.copy.raw, author);
+    const after = (root: string) => {
+      const raw = {
+        text,
+        labels: grown(found.copy.raw.labels, additions, LABELS),
+        dependencies: grown(found.copy.raw.dependencies, additions, DEPENDENCIES),
+      };
+      return resolve(found.id, [copyFrom("worktree", root, raw)], null) as FoundIssue;
+    };
+    return { issue, text, after, stamp: this.#written(issue, text, additions, author) };
+  }
+
+  #written(issue: Issue, text: string, additions: readonly Addition[], author: Author): WrittenStamp {
+    return {
+      version: issue.stamp.version,
+      digest: this.#reader.sources.platform.digest.sha256(text),
+      state: issue.state,
+      isDeleted: issue.deleted_at !== null,
+      worktreeId: author.worktreeId,
+      agentId: author.agentId,
+      at: author.at,
+      additions,
+    };
+  }
+
+  /** SPEC §8: an issue that is absent there is copied in first, and what its sets lack is added. */
+  async #bringIn(folder: IssueFolder, { id, copy }: FoundIssue): Promise<void> {
+    if (copy.root === folder.root) return;
+    const source = copy.root === null ? null : new IssueFolder(this.#reader.sources.platform, copy.root);
+    const texts: [string, string][] = [
+      [LABELS, copy.raw.labels],
+      [DEPENDENCIES, copy.raw.dependencies],
+      [COMMENTS, (await source?.lines(id, COMMENTS)) ?? ""],
+    ];
+    if ((await folder.read(id)) === null) {
+      await folder.stage(id, copy.raw.text);
+      await folder.carryOut(id, []);
+    }
+    for (const [file, text] of texts) if (text.trim() !== "") await folder.append(id, file, linesOf(text));
+  }
+
+  // --- new ones -------------------------------------------------------------------------------------------
+
+  async #createSome(drafts: readonly Draft[], requestId: Ulid | null): Promise<Issue[]> {
+    const folder = this.#reader.here;
+    const author = { ...this.#author(null), at: drafts[0]?.issue.created_at ?? this.#now() };
+    const prepare = async (sequence: number | null) => {
+      const plans = drafts.map((draft) => this.#draft(draft, author, sequence));
+      for (const { issue, text } of plans) await folder.stage(issue.id, text);
+      return plans;
+    };
+    type Plans = Awaited<ReturnType<typeof prepare>>;
+    const carryOut = async (plans: Plans) => {
+      for (const { issue, stamp } of plans) await folder.carryOut(issue.id, stamp.additions);
+    };
+    const settle = async (plans: Plans) => {
+      for (const { issue } of plans) await folder.settle(issue.id);
+    };
+    if (this.#session === null) {
+      const plans = await prepare(null);
+      await carryOut(plans);
+      await settle(plans);
+      return plans.map(({ issue }) => issue);
+    }
+    const written = await this.#session.write<Issue[]>([], {
+      about: `issue:${drafts[0]?.issue.id ?? ""}`,
+      facts: [],
+      requestId,
+      body: async ({ sequence }) => {
+        const plans = await prepare(sequence);
+        return {
+          type: "issue.written",
+          payload: { issue_ids: plans.map(({ issue }) => issue.id), version: 1, created: true },
+          facts: new Map(plans.map(({ issue, stamp }) => [stampName(issue.id), stampToFact(stamp)])),
+          carryOut: () => carryOut(plans),
+          settle: () => settle(plans),
+          answer: plans.map(({ issue }) => issue),
+          result: { issue_ids: plans.map(({ issue }) => issue.id) },
+        };
+      },
+    });
+    return written.replayed ? [] : (written.answer ?? []);
+  }
+
+  #draft({ issue, labels, dependencies }: Draft, author: Author, sequence: number | null) {
+    const stamped: Issue = { ...issue, stamp: { ...issue.stamp, origin: author.worktreeId, sequence } };
+    const text = encodeIssue(stamped);
+    const created = { type: "issue.created", payload: { issue_id: issue.id, title: issue.title } } as const;
+    const change: IssueChange = {
+      labels: { add: labels, remove: [] },
+      dependencies: { add: dependencies, remove: [] },
+      events: [created],
+    };
+    const additions = additionsOf(this.#reader.sources.platform, change, EMPTY, author);
+    return { issue: stamped, text, stamp: this.#written(stamped, text, additions, author) };
+  }
+
+  // --- who and where --------------------------------------------------------------------------------------
+
+  /** A write lands in the worktree of the lease. */
+  async #folderFor(lease: Lease | null): Promise<IssueFolder> {
+    const { here, rootOf, platform } = this.#reader.sources;
+    if (lease === null || lease.worktreeId === here.worktreeId) return this.#reader.here;
+    const root = await rootOf(lease.worktreeId);
+    if (root !== null) return new IssueFolder(platform, root);
+    throw new CotenantError("E_NOT_FOUND", `the worktree of the claim, ${lease.worktreeId}, is gone`, {
+      hint: "release the claim, and take it from a worktree that is there",
+      data: { lease_id: lease.leaseId, worktree_id: lease.worktreeId },
+    });
+  }
+
+  #author(lease: Lease | null): Omit<Author, "at"> {
+    const actor = this.#session?.actor;
+    return {
+      agentId: this.#agentId,
+      sessionId: actor?.sessionId ?? "",
+      worktreeId: lease?.worktreeId ?? this.#reader.sources.here.worktreeId ?? "",
+      leaseId: lease?.leaseId ?? null,
+    };
+  }
+
+  #now(): string {
+    return new Date(this.#reader.sources.platform.clock.wallMs()).toISOString();
+  }
+}
+
+const EMPTY = { labels: "", dependencies: "" };
+
+function keyOf(id: Ulid) {
+  const key = issueKey(id);
+  if (isRefusal(key)) throw errorFrom(key);
+  return key;
+}
+
+function readStamp({ facts }: Standing, id: Ulid): WrittenStamp | null {
+  const fact = facts.get(stampName(id) as FactName);
+  return fact === undefined ? null : stampFromFact(fact.value);
+}
+
+function leaseRequired(id: Ulid, refusal: Refusal): CotenantError {
+  if (refusal.code !== "E_NOT_FOUND") return errorFrom(refusal);
+  return new CotenantError("E_LEASE_REQUIRED", `issue ${id} can only be changed by whoever has claimed it`, {
+    hint: `claim it first: cotenant claim acquire ${id}`,
+    data: { issue_id: id, key: `issue:${id}`, setting: "worktree.enforce_leases" },
+  });
+}
+
+function aheadWarning({ version, agentId, worktreeId, state }: WrittenStamp): string {
+  return `version ${version} (${state}), written by ${agentId} in ${worktreeId}, is in no copy here; Git will merge the two`;
+}
+
+function grown(text: string, additions: readonly Addition[], file: string): string {
+  const lines = additions.filter((addition) => addition.file === file).map(({ line }) => line);
+  return lines.length === 0 ? text : `${text}\n${lines.join("")}`;
+}
+
+function linesOf(text: string): string[] {
+  return text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => `${line}\n`);
+}
