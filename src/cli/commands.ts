@@ -61,6 +61,19 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "dep rm": { summary: "or does not", load: () => import("./commands/dep-rm") },
   "label add": { summary: "label an issue", load: () => import("./commands/label-add") },
   "label rm": { summary: "take labels off", load: () => import("./commands/label-rm") },
+  "gate define": { summary: "what issues may have to pass", load: () => import("./commands/gate-define") },
+  "gate list": { summary: "gates, and how an issue stands", load: () => import("./commands/gate-list") },
+  "gate show": { summary: "one gate, or its last result", load: () => import("./commands/gate-show") },
+  "gate remove": { summary: "take one off, or undefine it", load: () => import("./commands/gate-remove") },
+  "gate add": { summary: "give an issue gates to pass", load: () => import("./commands/gate-add") },
+  "gate pass": { summary: "say that one is passed", load: () => import("./commands/gate-pass") },
+  "gate fail": { summary: "say that one is not", load: () => import("./commands/gate-fail") },
+  "gate run": { summary: "run an issue's automated gates", load: () => import("./commands/gate-run") },
+  "doc add": { summary: "name a file as an issue's document", load: () => import("./commands/doc-add") },
+  "doc list": { summary: "an issue's documents", load: () => import("./commands/doc-list") },
+  "doc show": { summary: "what is in one", load: () => import("./commands/doc-show") },
+  "doc history": { summary: "the commits that changed it", load: () => import("./commands/doc-history") },
+  "doc remove": { summary: "take one off", load: () => import("./commands/doc-remove") },
   "config show": {
     summary: "every setting and where it came from",
     load: () => import("./commands/config-show"),
@@ -68,6 +81,10 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "config get": { summary: "one setting's value", load: () => import("./commands/config-get") },
   "config set": { summary: "change a setting", load: () => import("./commands/config-set") },
   "config reset": { summary: "back to the next source", load: () => import("./commands/config-reset") },
+  "config show-hierarchy": {
+    summary: "types of issues, broadest first",
+    load: () => import("./commands/config-show-hierarchy"),
+  },
   "config validate": {
     summary: "what is wrong in any source",
     load: () => import("./commands/config-validate"),
@@ -81,7 +98,11 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "every source of configuration",
     load: () => import("./commands/validate-config"),
   },
-  "validate all": { summary: "both of them", load: () => import("./commands/validate-all") },
+  "validate divergence": {
+    summary: "whether the main branch's tip is in it",
+    load: () => import("./commands/validate-divergence"),
+  },
+  "validate all": { summary: "all that should always hold", load: () => import("./commands/validate-all") },
   doctor: { summary: "what is wrong, and what to do next", load: () => import("./commands/doctor") },
   info: { summary: "where everything is, and who you are", load: () => import("./commands/info") },
   recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },
@@ -146,7 +167,7 @@ function named(words: readonly string[]): { name: string; rest: string[] } | nul
 
 /** `validate --leases`, as the seeds have it. */
 function validated(words: readonly string[]): { name: string; rest: string[] } | null {
-  const wanted = new Set(words.filter((word) => /^--(?:leases|config|all)$/.test(word)));
+  const wanted = new Set(words.filter((word) => /^--(?:leases|config|divergence|all)$/.test(word)));
   const [first] = wanted;
   if (first === undefined) return null;
   const what = wanted.size > 1 ? "all" : first.slice(2);

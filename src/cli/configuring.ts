@@ -19,7 +19,7 @@ import { findRepository, type Repository } from "../identity/repository";
 import { prepareDataDirectory } from "../identity/worktree-file";
 import { printable } from "../kernel/ids";
 import type { Platform } from "../platform/platform";
-import { replaceFile } from "../platform/replace-file";
+import { stageFile } from "../platform/replace-file";
 import type { Context } from "./command";
 
 /** The configuration around the caller, broken or not, in a repository or outside of one. */
@@ -106,23 +106,22 @@ export function checkedValue({ key, path }: Target, text: string): { value: Conf
   });
 }
 
-/** Answers whether anything changed. */
-export async function changeFile(
+/** Writes the new content beside the old one; what it answers puts it in place. Null where it says so already. */
+export async function planChange(
   { platform, repository }: Surveyed,
   { file, path }: Target,
   toml: string | null,
-): Promise<boolean> {
+): Promise<(() => Promise<void>) | null> {
   const inRepository = repository !== null && file.startsWith(`${repository.worktreeRoot}/`);
   try {
     const bytes = await platform.files.readFile(file);
     const before = bytes === null ? "" : new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     const after = toml === null ? removeKey(before, path) : setKey(before, path, toml);
-    if (after === before) return false;
+    if (after === before) return null;
     let mode = ((await platform.files.stat(file))?.mode ?? 0) & 0o777;
     if (inRepository) mode ||= (await prepareDataDirectory(platform, repository.worktreeRoot)).file;
     else await makePath(platform, file.slice(0, file.lastIndexOf("/")));
-    await replaceFile(platform, file, after, mode || 0o600);
-    return true;
+    return await stageFile(platform, file, after, mode || 0o600);
   } catch (error) {
     if (error instanceof CotenantError) throw error;
     if (error instanceof TypeError || (error as Error).name === "ParseError" || isTomlError(error)) {

@@ -1,21 +1,103 @@
+import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
-import { orThrow } from "../errors/cotenant-error";
-import { scopeKey } from "../kernel/keys";
+import { errorFrom, orThrow } from "../errors/cotenant-error";
+import type { LeaseId } from "../kernel/ids";
+import { type LeaseKey, scopeKey } from "../kernel/keys";
+import type { Refusal } from "../kernel/refusal";
 
 /** Long enough for any edit of ours, short enough that a killed one is no burden. */
 const TTL_SECS = 60;
+/** Two commands of one session share its lease, and the first to end gives it back. */
+const MOST_TRIES = 20;
 
-/** Does something that concerns everybody under its `scope:` lease, which is given back unless it was held before. */
-export async function withScope<T>(workspace: Workspace, name: string, act: () => Promise<T>): Promise<T> {
+export type Scope = "config" | "gates" | "types";
+
+/** What a change comes to, worked out inside the store's critical section. */
+export interface GlobalChange<T> {
+  readonly answer: T;
+  /** Null where everything is so already. */
+  readonly carryOut: (() => Promise<void>) | null;
+  /** For the log. */
+  readonly payload: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Changes what concerns everybody: on top of the main branch's history, and under the lease of its scope, which is
+ * proved, logged and used in one critical section, and given back unless it was held before.
+ */
+export async function changeForAll<T>(
+  workspace: Workspace,
+  scope: Scope,
+  plan: () => Promise<GlobalChange<T>>,
+): Promise<T> {
+  await requireMainHistory(workspace);
   const session = await workspace.session("write");
-  const key = orThrow(scopeKey(name));
-  const { leases, changed } = await session.acquire([{ key, reach: "repository" }], {
+  const key = orThrow(scopeKey(scope));
+  let refusal: Refusal | null = null;
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const done = await once(session, key, plan);
+    if ("answer" in done) return done.answer;
+    refusal = done.refusal;
+  }
+  throw errorFrom(refusal!);
+}
+
+async function once<T>(
+  session: Session,
+  key: LeaseKey,
+  plan: () => Promise<GlobalChange<T>>,
+): Promise<{ answer: T } | { refusal: Refusal }> {
+  const wasMine = (await session.mine()).some(
+    ({ lease, standing }) => lease.key === key && standing === "valid",
+  );
+  const { leases } = await session.acquire([{ key, reach: "repository" }], {
     ttlSecs: TTL_SECS,
-    reason: `changing ${name}`,
+    reason: `changing ${key}`,
   });
   try {
-    return await act();
+    return await write(session, key, plan);
   } finally {
-    if (changed) await session.release(leases.map(({ leaseId }) => ({ key, leaseId })));
+    if (!wasMine) await giveBack(session, key, leases[0]!.leaseId);
   }
+}
+
+async function write<T>(
+  session: Session,
+  key: LeaseKey,
+  plan: () => Promise<GlobalChange<T>>,
+): Promise<{ answer: T } | { refusal: Refusal }> {
+  let done: { answer: T } | { refusal: Refusal } | null = null;
+  await session.write<true>([{ key, leaseId: null }], {
+    about: key,
+    facts: [],
+    body: async ({ refusal }) => {
+      if (refusal !== null) {
+        done = { refusal };
+        return null;
+      }
+      const { answer, carryOut, payload } = await plan();
+      done = { answer };
+      if (carryOut === null) return null;
+      return { type: "policy.changed", payload, facts: new Map(), carryOut, answer: true };
+    },
+  });
+  return done!;
+}
+
+/** Another command of this session may have given it back already. */
+async function giveBack(session: Session, key: LeaseKey, leaseId: LeaseId): Promise<void> {
+  try {
+    await session.release([{ key, leaseId }]);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "E_NOT_FOUND") throw error;
+  }
+}
+
+/** `global_operations.require_main_history`. */
+async function requireMainHistory({ config, surroundings, repository }: Workspace): Promise<void> {
+  if (!config.values["global_operations.require_main_history"]) return;
+  const { diverged, mainHistory } = await import("../enforce/divergence");
+  const configured = config.values["global_operations.main_branch"];
+  const history = await mainHistory(surroundings.git, repository.worktreeRoot, configured);
+  if (history.kind === "lacks") throw diverged(history);
 }

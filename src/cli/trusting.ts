@@ -1,6 +1,8 @@
 import type { ConfigKey, ConfigValue } from "../config/schema";
 import { digestOf, readTrust, subjectOf, type Trusted, writeTrust } from "../config/trust";
 import type { Workspace } from "../coordinator/workspace";
+import type { GateDefinition } from "../issues/gates/registry";
+import { gateTrust } from "../issues/gates/trust";
 import { agentType } from "../kernel/ids";
 import type { Surveyed } from "./configuring";
 
@@ -25,12 +27,39 @@ export async function addTrust(
   wanted: readonly { readonly key: ConfigKey; readonly value: ConfigValue }[],
   trustedBy: string,
 ): Promise<readonly Trusted[]> {
+  const { digest } = workspace.surroundings.platform;
+  const subjects = wanted.map(({ key, value }) => ({
+    subject: subjectOf(key),
+    digest: digestOf(digest, value),
+  }));
+  return addTrusted(workspace, subjects, trustedBy);
+}
+
+/** Trusts the commands that these gates run now. Empty when the caller may not. */
+export async function trustGates(
+  workspace: Workspace,
+  gates: readonly GateDefinition[],
+): Promise<readonly Trusted[]> {
+  if (gates.length === 0 || !(await mayTrust(workspace))) return [];
+  const { digest } = workspace.surroundings.platform;
+  const { agentId } = await workspace.agent();
+  return addTrusted(
+    workspace,
+    gates.map((gate) => gateTrust(digest, gate)),
+    agentId,
+  );
+}
+
+async function addTrusted(
+  workspace: Workspace,
+  wanted: readonly Pick<Trusted, "subject" | "digest">[],
+  trustedBy: string,
+): Promise<readonly Trusted[]> {
   const { platform } = workspace.surroundings;
   const { controlDir } = workspace.repository;
   const trustedAt = new Date(platform.clock.wallMs()).toISOString();
   const { entries } = await readTrust(platform, controlDir);
   const added = wanted
-    .map(({ key, value }) => ({ subject: subjectOf(key), digest: digestOf(platform.digest, value) }))
     .filter(({ subject, digest }) => !entries.some((e) => e.subject === subject && e.digest === digest))
     .map((entry) => ({ ...entry, trustedAt, trustedBy }));
   if (added.length === 0) return [];

@@ -2,7 +2,9 @@ import { agentsCheck } from "./checks/agents";
 import { clockCheck } from "./checks/clock";
 import { configCheck } from "./checks/config";
 import { dataPlaneCheck } from "./checks/data-plane";
+import { divergenceCheck } from "./checks/divergence";
 import { fileSystemCheck } from "./checks/file-system";
+import { gatesCheck } from "./checks/gates";
 import { gitCheck } from "./checks/git";
 import { indexCheck } from "./checks/index";
 import { issuesCheck } from "./checks/issues";
@@ -26,6 +28,7 @@ export const CHECKS: readonly Check[] = [
   dataPlaneCheck,
   worktreeCheck,
   issuesCheck,
+  gatesCheck,
   logCheck,
   indexCheck,
   leasesCheck,
@@ -40,3 +43,7 @@ export const CHECKS: readonly Check[] = [
 export const LEASE_CHECKS: readonly Check[] = [logCheck, indexCheck, leasesCheck, agentsCheck];
 /** `validate config`. */
 export const CONFIG_CHECKS: readonly Check[] = [configCheck];
+/** `validate all` looks at these too. */
+export const GATE_CHECKS: readonly Check[] = [gatesCheck];
+/** `validate divergence`. Not for `doctor`: most branches lag most of the time, and may. */
+export const DIVERGENCE_CHECKS: readonly Check[] = [divergenceCheck];

@@ -111,15 +111,18 @@ export async function writeWorktreeFile(platform: Platform, identity: WorktreeId
   }
 }
 
-/** Removes what a process that died while writing the file left beside it. One of `recentMs` may still be at it. */
+/** Removes what a process that died while writing a file left beside it. One of `recentMs` may still be at it. */
 export async function clearUnfinished(platform: Platform, root: string, recentMs: number): Promise<void> {
   const { files, clock } = platform;
-  const directory = joinPath(root, DATA_DIRECTORY);
-  for (const name of (await files.readDirectory(directory)) ?? []) {
-    if (!UNFINISHED.test(name)) continue;
-    const path = joinPath(directory, name);
-    const stat = await files.lstat(path);
-    if (stat?.kind === "file" && stat.mtimeMs < clock.wallMs() - recentMs) await files.unlink(path);
+  const data = joinPath(root, DATA_DIRECTORY);
+  for (const directory of [data, joinPath(data, "gates")]) {
+    if ((await files.lstat(directory))?.kind !== "directory") continue;
+    for (const name of (await files.readDirectory(directory)) ?? []) {
+      if (!UNFINISHED.test(name)) continue;
+      const path = joinPath(directory, name);
+      const stat = await files.lstat(path);
+      if (stat?.kind === "file" && stat.mtimeMs < clock.wallMs() - recentMs) await files.unlink(path);
+    }
   }
 }
 

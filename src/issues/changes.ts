@@ -2,13 +2,15 @@ import { makeUlid, type Ulid } from "../kernel/ids";
 import type { Platform } from "../platform/platform";
 import type { Issue } from "./model";
 import { encodeSetLine, readOrSet, type SetLine } from "./or-set";
-import { type Addition, DEPENDENCIES, EVENTS, LABELS } from "./stamps";
+import { type Addition, DEPENDENCIES, EVENTS, LABELS, RESULTS } from "./stamps";
 
 /** What one write changes of an issue. */
 export interface IssueChange {
   readonly fields?: Partial<Omit<Issue, "id" | "schema_version" | "stamp">>;
   readonly labels?: SetChange;
   readonly dependencies?: SetChange;
+  /** Lines for the issue's gate results. */
+  readonly results?: readonly string[];
   readonly events: readonly DataEvent[];
 }
 
@@ -45,6 +47,7 @@ export function additionsOf(
     ...setLines(change.dependencies, sets.dependencies, author, ulid).map(
       (line) => ({ file: DEPENDENCIES, line }) as const,
     ),
+    ...(change.results ?? []).map((line) => ({ file: RESULTS, line }) as const),
     ...change.events.map((event) => ({ file: EVENTS, line: eventLine(event, author, ulid()) }) as const),
   ];
 }

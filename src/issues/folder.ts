@@ -2,13 +2,15 @@ import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { parseUlid, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import type { Platform } from "../platform/platform";
-import { type Addition, DEPENDENCIES, EVENTS, LABELS, type WrittenStamp } from "./stamps";
+import { type Addition, DEPENDENCIES, EVENTS, LABELS, RESULTS, type WrittenStamp } from "./stamps";
 
 /** An issue's files as they stand, before anybody has tried to understand them. */
 export interface RawIssue {
   readonly text: string;
   readonly labels: string;
   readonly dependencies: string;
+  /** Its gate results, where they were read with it: of one that stands only in HEAD. */
+  readonly results?: string;
 }
 
 export const ISSUES = ".cotenant/issues";
@@ -49,7 +51,19 @@ export class IssueFolder {
   }
 
   async lines(id: Ulid, file: string): Promise<string> {
-    return (await this.#text(`${this.folder(id)}/${file}`)) ?? "";
+    return (await this.#text(this.#place(id, file).path)) ?? "";
+  }
+
+  /** Where a file that only grows is, and the directories on the way that may have to be made. */
+  #place(id: Ulid, file: string): { path: string; directories: readonly string[] } {
+    const data = `${this.root}/.cotenant`;
+    if (file === EVENTS) return { path: `${data}/${EVENTS}`, directories: [`${data}/events`] };
+    if (file === RESULTS)
+      return {
+        path: `${data}/${RESULTS}/${id}.jsonl`,
+        directories: [`${data}/gates`, `${data}/${RESULTS}`],
+      };
+    return { path: `${this.folder(id)}/${file}`, directories: [this.folder(id)] };
   }
 
   folder(id: Ulid): string {
@@ -119,9 +133,8 @@ export class IssueFolder {
   /** Adds the lines that are not there yet, each whole, and on the disk when this returns. */
   async append(id: Ulid, file: string, lines: readonly string[]): Promise<void> {
     const { files } = this.#platform;
-    const directory = file === EVENTS ? `${this.root}/.cotenant/events` : this.folder(id);
-    const path = file === EVENTS ? `${this.root}/.cotenant/${EVENTS}` : `${directory}/${file}`;
-    await this.#ensureDirectory(directory);
+    const { path, directories } = this.#place(id, file);
+    for (const directory of directories) await this.#ensureDirectory(directory);
     await this.#refuseLink(path);
     const fd = await files.open(path, "append", 0o644);
     try {
@@ -134,6 +147,8 @@ export class IssueFolder {
         await this.#appendWhole(fd, utf8.encode(text), size);
       }
       await files.sync(fd);
+      // A new file's name has to be on the disk as well, and so have the names of directories made for it.
+      if (size === 0) for (const directory of directories) await files.syncDirectory(directory);
     } finally {
       await files.close(fd);
     }

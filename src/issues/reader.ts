@@ -73,7 +73,7 @@ export class IssueReader {
   async findAll(ids: readonly Ulid[]): Promise<Map<Ulid, FoundIssue | UnreadableIssue>> {
     const stamps = await this.sources.stamps(ids.length > 50 ? null : ids);
     const holders = await this.sources.holders(ids.length > 50 ? null : ids);
-    const committed = (await this.#head?.read(ids)) ?? new Map<Ulid, RawIssue>();
+    const committed = await this.#committedAmong(ids);
     const found = new Map<Ulid, FoundIssue | UnreadableIssue>();
     for (const id of ids) {
       const stamp = stamps.get(id) ?? null;
@@ -111,7 +111,15 @@ export class IssueReader {
 
   /** What HEAD has of it, read before the mutex is taken: the mutex never covers a Git command. */
   async committed(id: Ulid): Promise<RawIssue | null> {
-    return (await this.#head?.read([id]))?.get(id) ?? null;
+    return (await this.#head?.readWhole(id)) ?? null;
+  }
+
+  async #committedAmong(ids: readonly Ulid[]): Promise<ReadonlyMap<Ulid, RawIssue>> {
+    const [only] = ids;
+    if (this.#head === null) return new Map();
+    if (only === undefined || ids.length > 1) return this.#head.read(ids);
+    const raw = await this.#head.readWhole(only);
+    return raw === null ? new Map() : new Map([[only, raw]]);
   }
 
   async #folderOf(worktreeId: string): Promise<IssueFolder | null> {

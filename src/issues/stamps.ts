@@ -14,7 +14,14 @@ export const DEPENDENCIES = "deps.or-set.jsonl";
 export const COMMENTS = "comments.jsonl";
 /** In the data plane's own folder, for all issues together. */
 export const EVENTS = "events/local.jsonl";
-export type AppendOnly = typeof LABELS | typeof DEPENDENCIES | typeof COMMENTS | typeof EVENTS;
+/** In the data plane's own folder, one file per issue: `gates/results/<id>.jsonl`. */
+export const RESULTS = "gates/results";
+export type AppendOnly =
+  | typeof LABELS
+  | typeof DEPENDENCIES
+  | typeof COMMENTS
+  | typeof EVENTS
+  | typeof RESULTS;
 
 /**
  * What the control plane remembers of the last write of an issue (PROTOCOL 17): enough to know, in a worktree that has

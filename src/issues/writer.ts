@@ -17,6 +17,7 @@ import {
   DEPENDENCIES,
   EVENTS,
   LABELS,
+  RESULTS,
   stampFromFact,
   stampName,
   stampToFact,
@@ -157,7 +158,7 @@ export class IssueWriter {
       fencing_token: lease?.fencingToken ?? null,
       sequence: standing.sequence,
     });
-    await this.#bringIn(folder, found);
+    await this.#bringIn(folder, found, stamp);
     await folder.stage(id, plan.text);
     return {
       type: "issue.written",
@@ -227,13 +228,20 @@ export class IssueWriter {
   }
 
   /** SPEC §8: an issue that is absent there is copied in first, and what its sets lack is added. */
-  async #bringIn(folder: IssueFolder, { id, copy }: FoundIssue): Promise<void> {
+  async #bringIn(
+    folder: IssueFolder,
+    { id, copy }: FoundIssue,
+    stamp: WrittenStamp | null = null,
+  ): Promise<void> {
     if (copy.root === folder.root) return;
     const source = copy.root === null ? null : new IssueFolder(this.#reader.sources.platform, copy.root);
     const texts: [string, string][] = [
       [LABELS, copy.raw.labels],
       [DEPENDENCIES, copy.raw.dependencies],
       [COMMENTS, (await source?.lines(id, COMMENTS)) ?? ""],
+      [RESULTS, (await source?.lines(id, RESULTS)) ?? copy.raw.results ?? ""],
+      // What was logged there and not carried out yet.
+      [RESULTS, linesFor(RESULTS, stamp)],
     ];
     if ((await folder.read(id)) === null) {
       await folder.stage(id, copy.raw.text);
@@ -355,6 +363,13 @@ function aheadWarning({ version, agentId, worktreeId, state }: WrittenStamp): st
 function grown(text: string, additions: readonly Addition[], file: string): string {
   const lines = additions.filter((addition) => addition.file === file).map(({ line }) => line);
   return lines.length === 0 ? text : `${text}\n${lines.join("")}`;
+}
+
+function linesFor(file: string, stamp: WrittenStamp | null): string {
+  return (stamp?.additions ?? [])
+    .filter((addition) => addition.file === file)
+    .map(({ line }) => line)
+    .join("");
 }
 
 function linesOf(text: string): string[] {

@@ -1,6 +1,6 @@
 import type { Command } from "../command";
-import { changeFile, survey, targetOf } from "../configuring";
-import { asConfigWriter, GLOBAL } from "./config-set";
+import { survey, targetOf } from "../configuring";
+import { changeSetting, GLOBAL } from "./config-set";
 
 export const command: Command = {
   usage: "config reset [--global] <key>",
@@ -14,9 +14,7 @@ export const command: Command = {
     const surveyed = await survey(context);
     const [name] = parsed.words as [string];
     const target = targetOf(surveyed, name, parsed.has("global"));
-    const changed = await asConfigWriter(context, target, parsed.has("global"), () =>
-      changeFile(surveyed, target, null),
-    );
+    const changed = await changeSetting(context, surveyed, target, parsed.has("global"), null);
     const text = changed
       ? `${name} is no longer set in ${target.file}`
       : `${name} was not set in ${target.file}`;

@@ -1,5 +1,7 @@
+import { type ConfigKey, sectionOf } from "../../config/schema";
+import { fileFailure } from "../../errors/cotenant-error";
 import type { Command, Context } from "../command";
-import { changeFile, checkedValue, survey, type Target, targetOf } from "../configuring";
+import { checkedValue, planChange, type Surveyed, survey, type Target, targetOf } from "../configuring";
 import { trustKeys } from "../trusting";
 
 export const GLOBAL = {
@@ -23,9 +25,7 @@ export const command: Command = {
     const [name, text] = parsed.words as [string, string];
     const target = targetOf(surveyed, name, parsed.has("global"));
     const { value, toml } = checkedValue(target, text);
-    const changed = await asConfigWriter(context, target, parsed.has("global"), () =>
-      changeFile(surveyed, target, toml),
-    );
+    const changed = await changeSetting(context, surveyed, target, parsed.has("global"), toml);
     const remarks = await afterwards(context, target, parsed.has("global"));
     const words = [
       changed ? `${name} = ${toml} in ${target.file}` : `${name} was ${toml} already`,
@@ -38,16 +38,38 @@ export const command: Command = {
   },
 };
 
-/** What concerns everybody is changed by one at a time: the scope's lease is taken, unless the caller has it. */
-export async function asConfigWriter<T>(
+/** Answers whether anything changed. What concerns everybody is changed by one at a time, on top of the main branch. */
+export async function changeSetting(
   context: Context,
-  { key }: Target,
+  surveyed: Surveyed,
+  target: Target,
   isGlobal: boolean,
-  change: () => Promise<T>,
-): Promise<T> {
-  if (isGlobal || key === null) return change();
-  const { withScope } = await import("../scope");
-  return withScope(await context.workspace(), "config", change);
+  toml: string | null,
+): Promise<boolean> {
+  const { key } = target;
+  try {
+    if (!isGlobal && key !== null) return await changeShared(context, surveyed, target, key, toml);
+    const carryOut = await planChange(surveyed, target, toml);
+    await carryOut?.();
+    return carryOut !== null;
+  } catch (error) {
+    throw fileFailure(error, "changing the configuration", target.file);
+  }
+}
+
+async function changeShared(
+  context: Context,
+  surveyed: Surveyed,
+  target: Target,
+  key: ConfigKey,
+  toml: string | null,
+): Promise<boolean> {
+  const { changeForAll } = await import("../scope");
+  const scope = sectionOf(key) === "types" ? "types" : "config";
+  return changeForAll(await context.workspace(), scope, async () => {
+    const carryOut = await planChange(surveyed, target, toml);
+    return { answer: carryOut !== null, carryOut, payload: { scope, key, value: toml } };
+  });
 }
 
 /** What the new value comes to: it may need trust, or something stronger may stand above it. */

@@ -1,16 +1,20 @@
-import { writeTrust } from "../../config/trust";
+import { type Trust, writeTrust } from "../../config/trust";
 import { tomlOf } from "../../config/values";
+import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
+import { type GateDefinition, inspectRegistry, MAX_COMMAND } from "../../issues/gates/registry";
+import { waitingGates } from "../../issues/gates/trust";
+import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { survey } from "../configuring";
 import { columns, count } from "../render";
-import { mayTrust, trustKeys } from "../trusting";
+import { mayTrust, trustGates, trustKeys } from "../trusting";
 import { untrustedJson } from "./config-show";
 
 export const command: Command = {
   usage: "trust [--list] [--revoke]",
   about:
-    "Allows what this repository's .cotenant/config.toml loosens, and the commands it names, in this clone. Read what\n'cotenant trust --list' shows first. A value that changes later needs to be trusted again.",
+    "Allows what this repository's .cotenant/config.toml loosens, and the commands that it and the gates name, in this\nclone. Read what 'cotenant trust --list' shows first. What changes later needs to be trusted again.",
   flags: {
     list: { meaning: "only show what waits for trust, and what is trusted" },
     revoke: { meaning: "trust nothing any more" },
@@ -22,27 +26,33 @@ export const command: Command = {
     const surveyed = await survey(context);
     const { config, trust, platform } = surveyed;
     const waiting = untrustedJson(config);
+    const gates = await gatesWithoutTrust(workspace, trust);
+    const gatesJson = gates.map(({ key, command, cwd }) => ({ key, command, cwd }));
     if (parsed.has("list")) {
       const rows = [
         ...waiting.map(({ key, value }) => [key, tomlOf(value), "waits for trust"]),
         ...trust.entries.map(({ subject, trustedBy, trustedAt }) => [
-          subject.replace(/^config:/, ""),
+          printable(subject.replace(/^config:/, "").replace(/^gate:/, "gate ")),
           "",
           `trusted by ${trustedBy} at ${trustedAt}`,
         ]),
       ];
-      const text =
-        rows.length === 0
-          ? "nothing here needs trust"
-          : columns(context.terminal, ["WHAT", "VALUE", ""], rows);
-      return { data: { waiting, trusted: trust.entries.map(entryJson) }, text };
+      // Commands stand on lines of their own, which are never cut: nobody can trust what they are not shown.
+      const text = [
+        ...(rows.length === 0 ? [] : [columns(context.terminal, ["WHAT", "VALUE", ""], rows)]),
+        ...gates.map((gate) => `gate ${gate.key} waits for trust, and runs: ${commandText(gate)}`),
+      ];
+      return {
+        data: { waiting, waiting_gates: gatesJson, trusted: trust.entries.map(entryJson) },
+        text: text.join("\n") || "nothing here needs trust",
+      };
     }
     // It answers the warning, so it need not be repeated.
     workspace.warnings.length = 0;
     if (!(await mayTrust(workspace))) {
       throw new CotenantError("E_POLICY", "an agent cannot decide what this clone trusts", {
         hint: "a person runs 'cotenant trust' in a terminal, after 'cotenant trust --list'",
-        data: { waiting },
+        data: { waiting, waiting_gates: gatesJson },
       });
     }
     if (parsed.has("revoke")) {
@@ -52,20 +62,31 @@ export const command: Command = {
         text: context.quiet ? "" : `${count(trust.entries.length, "thing")} no longer trusted`,
       };
     }
-    const added = await trustKeys(
-      workspace,
-      surveyed,
-      waiting.map(({ key }) => key),
-    );
+    const keys = waiting.map(({ key }) => key);
+    const added = [...(await trustKeys(workspace, surveyed, keys)), ...(await trustGates(workspace, gates))];
+    const lines = [
+      ...waiting.map(({ key, value }) => `  ${key} = ${tomlOf(value)}`),
+      ...gates.map((gate) => `  gate ${gate.key}: ${commandText(gate)}`),
+    ];
     const text =
-      added.length === 0
-        ? "nothing here needs trust"
-        : ["trusted in this clone:", ...waiting.map(({ key, value }) => `  ${key} = ${tomlOf(value)}`)].join(
-            "\n",
-          );
+      added.length === 0 ? "nothing here needs trust" : ["trusted in this clone:", ...lines].join("\n");
     return { data: { trusted: added.map(entryJson) }, text: context.quiet ? "" : text };
   },
 };
+
+/** A registry that cannot be read names no command. */
+async function gatesWithoutTrust(workspace: Workspace, trust: Trust): Promise<readonly GateDefinition[]> {
+  const { platform } = workspace.surroundings;
+  const reading = await inspectRegistry(platform, workspace.repository.worktreeRoot);
+  if ("registry" in reading) return waitingGates(platform.digest, trust, reading.registry.gates.values());
+  workspace.warnings.push(`the gates cannot be read: ${reading.broken}`);
+  return [];
+}
+
+function commandText({ command, cwd }: GateDefinition): string {
+  const where = cwd === null || cwd === "." ? "" : ` (in ${printable(cwd, 1_000)})`;
+  return `${printable(command ?? "", MAX_COMMAND)}${where}`;
+}
 
 function entryJson({
   subject,

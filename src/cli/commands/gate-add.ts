@@ -1,0 +1,49 @@
+import { CotenantError } from "../../errors/cotenant-error";
+import { refuseEnded, withGates } from "../../issues/gates/passing";
+import { readResults, resetLines } from "../../issues/gates/results";
+import type { Command } from "../command";
+import { EDIT_FLAGS, edit } from "../editing";
+import { definitionOf, gatesAt } from "../gates";
+
+/** What is said of them travels in the log with the write. */
+const MOST_GATES_OF_ISSUE = 20;
+
+export const command: Command = {
+  usage: "gate add <issue> <key>…",
+  about:
+    "Gives an issue that you have claimed gates to pass before it is done. What was said of a gate before it was\ntaken off does not count.",
+  flags: EDIT_FLAGS,
+  examples: ["cotenant gate add 7x3k tests review"],
+  words: { min: 2, max: 50 },
+  completes: ["issue"],
+  async run(context, parsed) {
+    const keys = [...new Set(parsed.words.slice(1))];
+    return edit(
+      context,
+      parsed,
+      parsed.words[0]!,
+      async (desk) => {
+        const { reader, workspace } = desk;
+        const { registry } = await gatesAt(desk);
+        for (const key of keys) definitionOf(registry, key);
+        const by = workspace === null ? "" : (await workspace.agent()).agentId;
+        return async (current) => {
+          const { id, issue } = current;
+          refuseEnded(current);
+          const added = keys.filter((key) => !issue.gates.includes(key));
+          if (added.length === 0) return null;
+          const seen = await readResults(reader, current);
+          const resets = resetLines(reader.sources.platform, seen, added, by);
+          const gates = [...issue.gates, ...added];
+          if (gates.length > MOST_GATES_OF_ISSUE)
+            throw new CotenantError("E_LIMIT", `an issue has at most ${MOST_GATES_OF_ISSUE} gates`, {
+              hint: "let one command check several things",
+            });
+          const payload = { issue_id: id, gates: added };
+          return withGates(current, gates, seen, [{ type: "gate.added", payload }], resets);
+        };
+      },
+      { done: ({ issue }) => `gates: ${issue.gates.join(", ")}`, same: "it has them already" },
+    );
+  },
+};

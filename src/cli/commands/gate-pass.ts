@@ -1,0 +1,13 @@
+import type { Command } from "../command";
+import { decide, RESULT_FLAGS } from "../gates";
+
+export const command: Command = {
+  usage: "gate pass <issue> <key> [--reason <text>]",
+  about:
+    "Says that a gate is passed. With the last one, an issue that is gated is done. Persons, CI and administrators\nneed no claim for it; an agent does.",
+  flags: RESULT_FLAGS,
+  examples: ['cotenant gate pass 7x3k review --reason "read it twice" --agent-id human:me'],
+  words: { min: 2, max: 2 },
+  completes: ["issue"],
+  run: (context, parsed) => decide(context, parsed, "passed"),
+};

@@ -1,0 +1,81 @@
+import { fileFailure } from "../../errors/cotenant-error";
+import { refuseEnded, withGates } from "../../issues/gates/passing";
+import { readRegistry, registryWith } from "../../issues/gates/registry";
+import { readResults } from "../../issues/gates/results";
+import { isFound } from "../../issues/resolve";
+import { printable } from "../../kernel/ids";
+import type { Command, Context, Output, Parsed } from "../command";
+import { EDIT_FLAGS, edit } from "../editing";
+import { changeRegistry } from "../gate-registry";
+import { definitionOf, gateOf } from "../gates";
+import { type Desk, openDesk } from "../issues";
+import { count } from "../render";
+
+export const command: Command = {
+  usage: "gate remove [<issue>] <key>",
+  about:
+    "With an issue: takes the gate off it. If it was the last one to pass of an issue that waited for it, the issue\nis done. Without: removes the gate's definition, under the lease scope:gates. Issues that have it must still\npass it, or have it taken off.",
+  flags: EDIT_FLAGS,
+  examples: ["cotenant gate remove 7x3k tests", "cotenant gate remove tests"],
+  words: { min: 1, max: 2 },
+  async run(context, parsed) {
+    const [first, second] = parsed.words as [string, string | undefined];
+    return second === undefined ? fromRegistry(context, first) : fromIssue(context, parsed, first, second);
+  },
+};
+
+async function fromIssue(context: Context, parsed: Parsed, typed: string, key: string): Promise<Output> {
+  return edit(
+    context,
+    parsed,
+    typed,
+    async ({ reader }) =>
+      async (current) => {
+        refuseEnded(current);
+        gateOf(current, key);
+        const { id, issue } = current;
+        const gates = issue.gates.filter((gate) => gate !== key);
+        const seen = await readResults(reader, current);
+        return withGates(current, gates, seen, [
+          { type: "gate.removed", payload: { issue_id: id, gate: key } },
+        ]);
+      },
+    {
+      done: ({ issue }) =>
+        issue.state === "done"
+          ? `without ${printable(key, 80)} nothing is left to pass: done`
+          : `gates: ${issue.gates.map((gate) => printable(gate, 80)).join(", ") || "none"}`,
+      same: "it does not have it",
+    },
+  );
+}
+
+async function fromRegistry(context: Context, key: string): Promise<Output> {
+  const workspace = await context.workspace();
+  const { platform } = workspace.surroundings;
+  const { worktreeRoot } = workspace.repository;
+  await changeRegistry(workspace, async () => {
+    const registry = await readRegistry(platform, worktreeRoot);
+    // One that is broken, or there twice, can be removed as well.
+    if (!registry.problems.some((problem) => problem.key === key)) definitionOf(registry, key);
+    return { text: registryWith(registry, key, null), payload: { gate: key, removed: true } };
+  }).catch((error: unknown) => {
+    throw fileFailure(error, "changing the gates", worktreeRoot);
+  });
+  const having = await issuesWith(await openDesk(context), key);
+  const remark =
+    having === 0 ? "" : `\n  ${count(having, "open issue")} must still pass it, or have it taken off`;
+  return {
+    data: { gate_key: key, issues: having },
+    text: context.quiet ? "" : `${printable(key, 80)} is no longer defined${remark}`,
+  };
+}
+
+async function issuesWith({ reader }: Desk, key: string): Promise<number> {
+  const found = await reader.findAll(await reader.ids());
+  const open = [...found.values()].filter(isFound).filter(({ isDeleted }) => !isDeleted);
+  return open.filter(
+    ({ state, issue }) =>
+      issue.gates.includes(key) && state !== "done" && state !== "rejected" && state !== "archived",
+  ).length;
+}

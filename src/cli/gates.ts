@@ -1,0 +1,186 @@
+import { NO_TRUST, readTrust, type Trust } from "../config/trust";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { withResult } from "../issues/gates/passing";
+import { type GateDefinition, type Registry, readRegistry } from "../issues/gates/registry";
+import {
+  type GateResult,
+  type GateResults,
+  type GateStatus,
+  gateStatus,
+  newResult,
+  pendingAmong,
+  readResults,
+} from "../issues/gates/results";
+import { isTrusted } from "../issues/gates/trust";
+import type { FoundIssue } from "../issues/resolve";
+import { shortId } from "../issues/short-id";
+import type { IssueWriter, WriteOptions, WriteOutcome } from "../issues/writer";
+import { agentType, printable, type Ulid } from "../kernel/ids";
+import { checkText } from "../kernel/policy";
+import type { Context, Flag, Output, Parsed } from "./command";
+import { HOLDER_FLAGS, proof } from "./holding";
+import { type Desk, issueJson, meantId, openDesk, writerAt } from "./issues";
+
+export const RESULT_FLAGS: Readonly<Record<string, Flag>> = {
+  ...HOLDER_FLAGS,
+  reason: { value: "<text>", meaning: "why; kept with the result" },
+};
+
+/** The gates that are defined here, and which of their commands this clone trusts. */
+export async function gatesAt({ reader, workspace }: Desk): Promise<{ registry: Registry; trust: Trust }> {
+  const { platform, here } = reader.sources;
+  const registry = await readRegistry(platform, here.root);
+  const trust = workspace === null ? NO_TRUST : await readTrust(platform, workspace.repository.controlDir);
+  return { registry, trust };
+}
+
+export function definitionJson(desk: Desk, trust: Trust, gate: GateDefinition): Record<string, unknown> {
+  return { ...gate, trusted: isTrusted(desk.reader.sources.platform.digest, trust, gate) };
+}
+
+/** What a gate comes to for one issue, with the results that count. */
+export function issueGateJson(
+  gate: string,
+  results: GateResults,
+  definition: GateDefinition | undefined,
+): Record<string, unknown> {
+  return {
+    key: gate,
+    status: gateStatus(results, gate),
+    defined: definition !== undefined,
+    kind: definition?.kind ?? null,
+    results: results.standing.get(gate) ?? [],
+  };
+}
+
+/** A gate that the issue has, or the error that says which it has. */
+export function gateOf({ id, issue }: FoundIssue, key: string): string {
+  if (issue.gates.includes(key)) return key;
+  const has = [...new Set(issue.gates)].map((gate) => printable(gate, 80));
+  throw new CotenantError("E_NOT_FOUND", `issue ${id} has no gate "${printable(key, 80)}"`, {
+    hint: has.length === 0 ? `add it first: cotenant gate add ${id} <key>` : `it has ${has.join(", ")}`,
+    data: { id, gate: printable(key, 80), gates: has },
+  });
+}
+
+export function definitionOf({ gates, problems }: Registry, key: string): GateDefinition {
+  const gate = gates.get(key);
+  if (gate !== undefined) return gate;
+  const problem = problems.find((one) => one.key === key);
+  if (problem !== undefined)
+    throw new CotenantError("E_CONFIG", `.cotenant/gates/registry.json: ${problem.message}`, {
+      hint: "mend it with an editor, or define it anew with 'cotenant gate define --replace'",
+      data: { gate: key },
+    });
+  const known = [...gates.keys()];
+  throw new CotenantError("E_NOT_FOUND", `no gate "${printable(key, 80)}" is defined here`, {
+    hint:
+      known.length === 0
+        ? `define it first: cotenant gate define ${printable(key, 80)}`
+        : `there are ${known.slice(0, 20).join(", ")}; 'cotenant gate define' makes another`,
+    data: { gate: printable(key, 80), gates: known },
+  });
+}
+
+/** Persons, CI and administrators need no claim for a gate's result; an agent does, as configured. */
+export async function resultOptions({ workspace }: Desk, parsed: Parsed): Promise<WriteOptions> {
+  if (workspace === null) return {};
+  const isAgent = agentType((await workspace.agent()).agentId) === "agent";
+  return { ...(await proof(workspace, parsed)), ...(isAgent ? {} : { enforcement: "off" }) };
+}
+
+/** What was checked, as far as Git knows. */
+export async function checkedState({ reader }: Desk): Promise<Pick<GateResult, "commit" | "tree" | "dirty">> {
+  const { git, here } = reader.sources;
+  if (git === null) return { commit: null, tree: null, dirty: null };
+  const ask = async (args: readonly string[]) => {
+    const { status, stdout } = await git.run(args, { cwd: here.root, timeoutMs: 60_000 });
+    return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
+  };
+  const status = await ask(["status", "--porcelain", "--", ":/", ":(exclude,top).cotenant"]);
+  return {
+    commit: await ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),
+    tree: await ask(["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]),
+    dirty: status === null ? null : status !== "",
+  };
+}
+
+/** Writes one result down, in the same critical section as the issue's stamp. */
+export async function recordResult(
+  desk: Desk,
+  writer: IssueWriter,
+  id: Ulid,
+  options: WriteOptions,
+  given: Pick<GateResult, "gate" | "status" | "kind" | "by"> & Partial<GateResult>,
+): Promise<WriteOutcome & { results: GateResults }> {
+  const { reader } = desk;
+  const { refuseEnded } = await import("../issues/gates/passing");
+  const outcome = await writer.update(
+    id,
+    async (current) => {
+      refuseEnded(current);
+      gateOf(current, given.gate);
+      const seen = await readResults(reader, current);
+      return withResult(current, seen, newResult(reader.sources.platform, given, seen));
+    },
+    options,
+  );
+  desk.workspace?.warnings.push(...outcome.warnings);
+  return { ...outcome, results: await readResults(reader, outcome.found) };
+}
+
+/** `gate pass` and `gate fail`. */
+export async function decide(context: Context, parsed: Parsed, status: "passed" | "failed"): Promise<Output> {
+  const [typed, key] = parsed.words as [string, string];
+  const reason = parsed.text("reason") ?? null;
+  orThrow(checkText(reason, "reason"));
+  const desk = await openDesk(context);
+  const { reader, workspace } = desk;
+  const id = await meantId(reader, typed);
+  gateOf(await reader.get(id), key);
+  const { registry } = await gatesAt(desk);
+  if (registry.gates.get(key)?.kind === "automated")
+    workspace?.warnings.push(`${key} is automated: this is somebody's word, and nothing was run`);
+  const by = workspace === null ? "" : (await workspace.agent()).agentId;
+  const state = await checkedState(desk);
+  const options = await resultOptions(desk, parsed);
+  const given = { gate: key, status, kind: "manual", by, reason, ...state } as const;
+  const outcome = await recordResult(desk, await writerAt(desk), id, options, given);
+  const ids = await reader.ids();
+  return {
+    data: {
+      issue: issueJson(outcome.found, ids),
+      changed: outcome.changed,
+      gate: issueGateJson(key, outcome.results, registry.gates.get(key)),
+    },
+    text: context.quiet ? "" : outcomeText(outcome.found, outcome.results, key, ids),
+  };
+}
+
+/** What a result came to, for people. */
+export function outcomeText(
+  found: FoundIssue,
+  results: GateResults,
+  key: string,
+  ids: readonly Ulid[],
+): string {
+  const { issue } = found;
+  const short = shortId(issue.id, ids);
+  const pending = pendingAmong(issue.gates, results).map((gate) => printable(gate, 80));
+  const status = gateStatus(results, key);
+  const said = `${short}: ${printable(key, 80)} ${WORDS[status]}`;
+  return `${said}; ${consequence(issue.state, pending)}\n  ${printable(issue.title)}`;
+}
+
+const WORDS: Readonly<Record<GateStatus, string>> = {
+  passed: "passed",
+  failed: "failed",
+  pending: "still has to be passed",
+};
+
+function consequence(state: string, pending: readonly string[]): string {
+  if (state === "done") return "all gates are passed, and the issue is done";
+  if (pending.length === 0) return `all gates are passed, and the issue is ${state}`;
+  if (state === "gated") return `the issue stays gated until ${pending.join(", ")} passed`;
+  return `the issue is ${state}, with ${pending.join(", ")} to pass`;
+}

@@ -1,0 +1,185 @@
+import type { ChildProcess } from "node:child_process";
+import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import type { CommandEnd, CommandRequest, Commands } from "../commands";
+
+/** Between being asked to end and being made to. */
+const GRACE_MS = 3_000;
+const LOOK_EVERY_MS = 20;
+const INTERRUPTS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Variables of a Git command that may have started us. They would point a command's own Git at that command's
+ * repository and index, wherever it runs.
+ */
+const GIT_PLACES = [
+  "GIT_DIR",
+  "GIT_WORK_TREE",
+  "GIT_INDEX_FILE",
+  "GIT_COMMON_DIR",
+  "GIT_OBJECT_DIRECTORY",
+  "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+  "GIT_PREFIX",
+];
+
+export function nodeCommands(inherited: NodeJS.ProcessEnv = process.env): Commands {
+  return { run: (request) => run(request, environment(inherited, request.env)) };
+}
+
+function environment(inherited: NodeJS.ProcessEnv, given: CommandRequest["env"]): NodeJS.ProcessEnv {
+  const env = { ...inherited };
+  for (const name of GIT_PLACES) delete env[name];
+  for (const [name, value] of Object.entries(given))
+    if (value === undefined) delete env[name];
+    else env[name] = value;
+  return env;
+}
+
+async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<CommandEnd> {
+  const { spawn } = require("node:child_process") as typeof import("node:child_process");
+  const startedAt = performance.now();
+  const tail = new Tail(request.keepBytes);
+  // A group of its own: whatever it starts can be ended with it.
+  const child = spawn("/bin/sh", ["-c", request.line], {
+    cwd: request.cwd,
+    env,
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+    windowsHide: true,
+  });
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => tail.add(chunk));
+  const stop = new Stop(child);
+  const timer = setTimeout(() => stop.because("timeout"), Math.min(request.timeoutMs, 0x7fff_ffff));
+  const onAbort = () => stop.because("abort");
+  request.signal?.addEventListener("abort", onAbort, { once: true });
+  const onSignal = (signal: NodeJS.Signals) => stop.because(signal);
+  for (const signal of INTERRUPTS) process.on(signal, onSignal);
+  let ended: { exitStatus: number | null; signal: string | null };
+  try {
+    ended = await exitOf(child, request.cwd);
+    await stop.clearAway();
+  } finally {
+    clearTimeout(timer);
+    request.signal?.removeEventListener("abort", onAbort);
+    for (const signal of INTERRUPTS) process.off(signal, onSignal);
+  }
+  if (stop.interrupt !== null) await endLike(stop.interrupt);
+  return {
+    ...ended,
+    timedOut: stop.reason === "timeout",
+    durationMs: Math.round(performance.now() - startedAt),
+    output: tail.text(),
+    outputBytes: tail.bytes,
+  };
+}
+
+function exitOf(
+  child: ChildProcess,
+  cwd: string,
+): Promise<{ exitStatus: number | null; signal: string | null }> {
+  return new Promise((resolve, reject) => {
+    child.once("error", (error) => reject(fileFailure(error, "starting a command", cwd)));
+    child.once("exit", (exitStatus, signal) => resolve({ exitStatus, signal }));
+  });
+}
+
+/** Ends a command's whole process group: asked first, then made to. */
+class Stop {
+  reason: "timeout" | "abort" | NodeJS.Signals | null = null;
+  readonly #child: ChildProcess;
+  #killer: NodeJS.Timeout | null = null;
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+  }
+
+  get interrupt(): NodeJS.Signals | null {
+    return this.reason === "timeout" || this.reason === "abort" ? null : this.reason;
+  }
+
+  because(reason: NonNullable<Stop["reason"]>): void {
+    this.reason ??= reason;
+    this.#tell("SIGTERM");
+    this.#killer ??= setTimeout(() => this.#tell("SIGKILL"), GRACE_MS);
+  }
+
+  /** After the command itself: what it left in the background, and what of its output is still in the pipes. */
+  async clearAway(): Promise<void> {
+    const giveUpAt = performance.now() + GRACE_MS;
+    for (let isAsked = false; this.#isThere(); isAsked = true) {
+      if (performance.now() > giveUpAt) this.#tell("SIGKILL");
+      else if (!isAsked) this.#tell("SIGTERM");
+      await later(LOOK_EVERY_MS);
+    }
+    if (this.#killer !== null) clearTimeout(this.#killer);
+    await drained(this.#child);
+  }
+
+  #isThere(): boolean {
+    try {
+      return this.#signal(0);
+    } catch {
+      return false;
+    }
+  }
+
+  #tell(signal: NodeJS.Signals): void {
+    try {
+      this.#signal(signal);
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+
+  #signal(signal: NodeJS.Signals | 0): boolean {
+    const { pid } = this.#child;
+    return pid !== undefined && process.kill(-pid, signal);
+  }
+}
+
+/** A process that left the group may hold the pipes open for ever: it is not waited for. */
+async function drained(child: ChildProcess): Promise<void> {
+  const streams = [child.stdout, child.stderr].filter((stream) => stream !== null);
+  const ends = streams.map((stream) =>
+    stream.closed ? Promise.resolve() : new Promise<void>((resolve) => stream.once("close", () => resolve())),
+  );
+  await Promise.race([Promise.all(ends), later(500)]);
+  for (const stream of streams) stream.destroy();
+}
+
+/** The signal was meant for us too, and now nothing is left behind. */
+async function endLike(signal: NodeJS.Signals): Promise<never> {
+  process.kill(process.pid, signal);
+  await later(1_000);
+  throw new CotenantError("E_INTERNAL", `${signal} did not end this process`);
+}
+
+function later(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** The last so many bytes of what comes. */
+class Tail {
+  bytes = 0;
+  readonly #keep: number;
+  readonly #chunks: Buffer[] = [];
+  #kept = 0;
+
+  constructor(keep: number) {
+    this.#keep = keep;
+  }
+
+  add(chunk: Buffer): void {
+    this.bytes += chunk.length;
+    this.#chunks.push(chunk);
+    this.#kept += chunk.length;
+    while (this.#kept - this.#chunks[0]!.length >= this.#keep) this.#kept -= this.#chunks.shift()!.length;
+  }
+
+  text(): string {
+    const whole = Buffer.concat(this.#chunks);
+    let from = Math.max(0, whole.length - this.#keep);
+    // Not in the middle of a character.
+    while (from > 0 && from < whole.length && (whole[from]! & 0xc0) === 0x80) from++;
+    return new TextDecoder().decode(whole.subarray(from));
+  }
+}
