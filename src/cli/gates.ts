@@ -10,6 +10,7 @@ import {
   newResult,
   pendingAmong,
   readResults,
+  type Said,
 } from "../issues/gates/results";
 import { isTrusted } from "../issues/gates/trust";
 import type { FoundIssue } from "../issues/resolve";
@@ -111,7 +112,7 @@ export async function recordResult(
   writer: IssueWriter,
   id: Ulid,
   options: WriteOptions,
-  given: Pick<GateResult, "gate" | "status" | "kind" | "by"> & Partial<GateResult>,
+  given: Said,
 ): Promise<WriteOutcome & { results: GateResults }> {
   const { reader } = desk;
   const { refuseEnded } = await import("../issues/gates/passing");

@@ -8,6 +8,14 @@ import { scratch } from "../support/scratch";
 /** The issue that examples speak of as 7x3k. */
 const ISSUE = "01M7F87SKQ7X3KZ979XRC4S87G";
 
+const WITH_GATES = [
+  "init",
+  "gate define tests --command true --agent-id human:me",
+  "gate define review",
+  "claim acquire 7x3k",
+];
+const WITH_DOCUMENT = ["init", "claim acquire 7x3k", "doc add 7x3k docs/login.md"];
+
 /** What must have happened before a command's examples make sense. Without a line here: `init`. */
 const BEFORE: Readonly<Record<string, readonly string[]>> = {
   init: [],
@@ -20,13 +28,27 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "lock release": ["init", "lock acquire src/app.ts --dir src/api"],
   "lock steal": ["init", "lock acquire src/app.ts --agent-id agent:bob"],
   "config reset": ["init", "config set coordination.default_ttl_secs 1200"],
+  "gate list": ["init", "gate define review"],
+  "gate show": [...WITH_GATES, "gate add 7x3k tests"],
+  "gate remove": [...WITH_GATES, "gate add 7x3k tests"],
+  "gate add": WITH_GATES,
+  "gate pass": [...WITH_GATES, "gate add 7x3k review"],
+  "gate fail": [...WITH_GATES, "gate add 7x3k review"],
+  "gate run": [...WITH_GATES, "gate add 7x3k tests"],
+  "doc add": ["init", "claim acquire 7x3k"],
+  "doc list": WITH_DOCUMENT,
+  "doc show": WITH_DOCUMENT,
+  "doc history": WITH_DOCUMENT,
+  "doc remove": WITH_DOCUMENT,
   events: ["init", "lock acquire src/app.ts"],
   stats: ["init", "lock acquire src/app.ts"],
 };
 
 function place(): { repo: TestRepo; env: Record<string, string | undefined> } {
   const repo = TestRepo.make();
-  for (const file of ["src/app.ts", "src/app.test.ts", "src/api/index.ts"]) repo.write(file);
+  for (const file of ["src/app.ts", "src/app.test.ts", "src/api/index.ts", "docs/login.md"]) repo.write(file);
+  repo.git("add", "docs");
+  repo.git("commit", "--quiet", "--message", "how to log in");
   const now = new Date().toISOString();
   const stamp = { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null };
   const times = { created_at: now, created_by: "", updated_at: now };

@@ -49,6 +49,10 @@ export interface GateResult {
   readonly run: GateRun | null;
 }
 
+/** What somebody has to say of a gate. */
+export type Said = Pick<GateResult, "gate" | "status" | "kind" | "by"> &
+  Partial<Pick<GateResult, "reason" | "commit" | "tree" | "dirty" | "run">>;
+
 /** What the lines add up to: of every gate the results that no other one has replaced. */
 export interface GateResults {
   readonly standing: ReadonlyMap<string, readonly GateResult[]>;
@@ -65,7 +69,7 @@ export const LARGEST_RESULTS = 32 << 20;
 
 export function newResult(
   platform: Pick<Platform, "clock" | "random">,
-  given: Pick<GateResult, "gate" | "status" | "kind" | "by"> & Partial<GateResult>,
+  given: Said,
   seen: GateResults,
 ): GateResult {
   const nowMs = platform.clock.wallMs();
@@ -78,13 +82,12 @@ export function newResult(
     kind: given.kind,
     at: new Date(nowMs).toISOString(),
     by: given.by,
-    reason: null,
+    reason: given.reason ?? null,
     replaces: replaced.slice(0, MOST_REPLACED).map(({ id }) => id),
-    commit: null,
-    tree: null,
-    dirty: null,
-    run: null,
-    ...given,
+    commit: given.commit ?? null,
+    tree: given.tree ?? null,
+    dirty: given.dirty ?? null,
+    run: given.run ?? null,
   };
 }
 

@@ -104,9 +104,11 @@ class Stop {
 
   /** After the command itself: what it left in the background, and what of its output is still in the pipes. */
   async clearAway(): Promise<void> {
-    const giveUpAt = performance.now() + GRACE_MS;
-    for (let isAsked = false; this.#isThere(); isAsked = true) {
-      if (performance.now() > giveUpAt) this.#tell("SIGKILL");
+    const killAt = performance.now() + GRACE_MS;
+    // Where nobody waits for orphans, they stay in the table for ever, killed as they are.
+    const giveUpAt = killAt + 1_000;
+    for (let isAsked = false; this.#isThere() && performance.now() < giveUpAt; isAsked = true) {
+      if (performance.now() > killAt) this.#tell("SIGKILL");
       else if (!isAsked) this.#tell("SIGTERM");
       await later(LOOK_EVERY_MS);
     }

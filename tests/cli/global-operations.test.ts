@@ -1,0 +1,161 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { openRepository } from "../../src/index";
+import { expectJsonRefused } from "../support/refusals";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+const ADA = "agent:ada";
+let repo: TestRepo;
+beforeEach(async () => {
+  repo = TestRepo.make();
+  await repo.run(ADA, "init");
+});
+
+const empty = (where: TestRepo, message: string) =>
+  where.git("commit", "--quiet", "--allow-empty", "--message", message);
+/** One of each kind: of configuration, types and gates. */
+const CHANGES = [
+  ["config", ["config", "set", "guard.retry_secs", "9"]],
+  ["config", ["config", "reset", "guard.retry_secs"]],
+  ["types", ["config", "set", "types.hierarchy", "epic,task"]],
+  ["gates", ["gate", "define", "review"]],
+] as const;
+
+describe("what concerns everybody", () => {
+  it.each(CHANGES)("is changed under the lease scope:%s: %j", async (scope, args) => {
+    const holder = await openRepository({ cwd: repo.root, agentId: "agent:holder", env: {} });
+    await holder.acquire(`scope:${scope}`);
+    const before = repo.picture();
+    expectJsonRefused(await repo.ask(ADA, ...args), 1, "E_LOCK_CONFLICT");
+    const inData = (picture: Record<string, string>) =>
+      Object.entries(picture).filter(([name]) => name.startsWith(".cotenant"));
+    expect(inData(repo.picture())).toEqual(inData(before));
+    await holder.release(`scope:${scope}`);
+    expect((await repo.ask(ADA, ...args)).status).toBe(0);
+    expect((await repo.ask(ADA, "status")).data.leases).toEqual([]);
+  });
+
+  it("keeps the lease of whoever held it before, also when it had to be renewed", async () => {
+    const env = { COTENANT_SESSION_ID: "s" };
+    const mine = await openRepository({ cwd: repo.root, agentId: ADA, env });
+    await mine.acquire("scope:config", { ttlSecs: 2 });
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    expect((await repo.askWith(env, ADA, "config", "set", "guard.retry_secs", "9")).status).toBe(0);
+    expect((await repo.ask(ADA, "status")).data.leases).toMatchObject([{ key: "scope:config" }]);
+  });
+
+  it("is in the log, with who did it", async () => {
+    await repo.ask(ADA, "config", "set", "guard.retry_secs", "9");
+    await repo.ask(ADA, "gate", "define", "review");
+    const lines = repo.log().filter((line) => line.event_type === "policy.changed");
+    expect(lines).toMatchObject([
+      { actor: { agent_id: ADA }, payload: { scope: "config", key: "guard.retry_secs", value: "9" } },
+      { actor: { agent_id: ADA }, payload: { scope: "gates", gate: "review" } },
+    ]);
+  });
+});
+
+describe("common history with the main branch", () => {
+  const set = (where: TestRepo) => where.ask(ADA, "config", "set", "guard.retry_secs", "9");
+
+  it("is asked for, and says what to do", async () => {
+    const side = repo.addWorktree("side");
+    expect((await set(side)).status).toBe(0);
+    empty(repo, "main goes on");
+    const refused = await side.ask(ADA, "gate", "define", "review");
+    expectJsonRefused(refused, 9, "E_DIVERGED");
+    expect(refused.error.hint).toContain("git rebase main");
+    expectJsonRefused(await side.ask(ADA, "config", "reset", "guard.retry_secs"), 9, "E_DIVERGED");
+    expect((await side.ask(ADA, "validate", "divergence")).status).toBe(9);
+    // One's own configuration is nobody else's business.
+    const home = { HOME: scratch() };
+    expect((await side.askWith(home, ADA, "config", "set", "--global", "guard.retry_secs", "8")).status).toBe(
+      0,
+    );
+    side.git("merge", "--quiet", "main");
+    expect((await side.ask(ADA, "gate", "define", "review")).status).toBe(0);
+    expect((await side.ask(ADA, "validate", "divergence")).status).toBe(0);
+    side.git("checkout", "--quiet", "--detach");
+    expect((await side.ask(ADA, "gate", "define", "other")).status).toBe(0);
+  });
+
+  it("is not asked for when the repository does not want it", async () => {
+    const side = repo.addWorktree("side");
+    empty(repo, "main goes on");
+    const off = { COTENANT_GLOBAL_OPERATIONS_REQUIRE_MAIN_HISTORY: "false" };
+    expect((await side.askWith(off, ADA, "gate", "define", "review")).status).toBe(0);
+  });
+
+  it("is there before the first commit, and where there is no main branch", async () => {
+    expect((await set(repo)).status).toBe(0);
+    repo.git("checkout", "--quiet", "-b", "trunk");
+    empty(repo, "first");
+    expect((await repo.ask(ADA, "config", "reset", "guard.retry_secs")).status).toBe(0);
+    expect((await repo.ask(ADA, "validate", "divergence")).status).toBe(0);
+  });
+
+  it("is that of the remote's HEAD, also when it is called otherwise", async () => {
+    repo.git("checkout", "--quiet", "-b", "trunk");
+    empty(repo, "first");
+    repo.git("clone", "--quiet", ".", "../clone");
+    const clone = repo.at("../clone");
+    expect((await set(clone)).status).toBe(0);
+    empty(repo, "trunk goes on");
+    expect((await clone.ask(ADA, "gate", "define", "a")).status).toBe(0);
+    clone.git("fetch", "--quiet");
+    const refused = await clone.ask(ADA, "gate", "define", "b");
+    expectJsonRefused(refused, 9, "E_DIVERGED");
+    expect(refused.error.data["main_branch"]).toBe("origin/trunk");
+  });
+
+  it("is that of the configured branch, which must be there", async () => {
+    empty(repo, "first");
+    repo.git("branch", "release");
+    empty(repo, "second");
+    const by = (name: string) => ({ COTENANT_GLOBAL_OPERATIONS_MAIN_BRANCH: name });
+    expect((await repo.askWith(by("release"), ADA, "gate", "define", "a")).status).toBe(0);
+    expectJsonRefused(await repo.askWith(by("nowhere"), ADA, "gate", "define", "b"), 10, "E_CONFIG");
+    repo.git("checkout", "--quiet", "release");
+    expectJsonRefused(await repo.askWith(by("main"), ADA, "gate", "define", "b"), 9, "E_DIVERGED");
+  });
+
+  it("cannot be seen in a shallow clone that lacks it, which is said", async () => {
+    for (const message of ["first", "second"]) empty(repo, message);
+    repo.git("branch", "old", "main~1");
+    repo.git("clone", "--quiet", "--depth", "1", "--no-single-branch", `file://${repo.root}`, "../shallow");
+    const shallow = repo.at("../shallow");
+    expect((await set(shallow)).status).toBe(0);
+    shallow.git("checkout", "--quiet", "old");
+    const refused = await shallow.ask(ADA, "gate", "define", "review");
+    expectJsonRefused(refused, 9, "E_DIVERGED");
+    expect(refused.error.hint).toContain("--unshallow");
+  });
+
+  it("is lacking on a branch that begins from nothing", async () => {
+    empty(repo, "first");
+    repo.git("checkout", "--quiet", "--orphan", "fresh");
+    expectJsonRefused(await set(repo), 9, "E_DIVERGED");
+  });
+});
+
+describe("config show-hierarchy", () => {
+  it("shows the levels, as a tree and as data", async () => {
+    await repo.ask(ADA, "config", "set", "types.hierarchy", "epic,story,task bug");
+    const { data } = await repo.ask(ADA, "config", "show-hierarchy");
+    expect(data).toMatchObject({
+      levels: [
+        { level: 0, types: ["epic"] },
+        { level: 1, types: ["story"] },
+        { level: 2, types: ["task", "bug"] },
+      ],
+      strategic: ["milestone", "epic"],
+      place: fs.realpathSync(path.join(repo.root, ".cotenant/config.toml")),
+    });
+    const ran = await repo.run(ADA, "config", "show-hierarchy");
+    expect(ran.stdout).toBe(
+      "epic (strategic)\n└─ story\n   └─ task, bug\nstrategic, and on no level: milestone (strategic)\n",
+    );
+  });
+});

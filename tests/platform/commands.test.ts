@@ -1,0 +1,81 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { describe, expect, it } from "vitest";
+import type { CommandRequest } from "../../src/platform/commands";
+import { nodeCommands } from "../../src/platform/node/commands";
+import { scratch } from "../support/scratch";
+
+const run = (line: string, given: Partial<CommandRequest> = {}) =>
+  nodeCommands().run({ line, cwd: scratch(), env: {}, timeoutMs: 20_000, keepBytes: 1_000, ...given });
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  // A zombie that nobody has waited for yet is no process any more.
+  const status = `/proc/${pid}/status`;
+  return !fs.existsSync(status) || !/^State:\s+Z/m.test(fs.readFileSync(status, "utf8"));
+}
+
+const pidIn = (directory: string) => Number(fs.readFileSync(path.join(directory, "pid"), "utf8"));
+
+describe("a person's command", () => {
+  it("ends with its status and both streams, with nothing on standard input", async () => {
+    const end = await run("cat; echo out; echo err >&2; exit 3");
+    expect(end).toMatchObject({ exitStatus: 3, signal: null, timedOut: false, outputBytes: 8 });
+    expect(end.output).toContain("out\n");
+    expect(end.output).toContain("err\n");
+  });
+
+  it("sees what it is given, and not where a Git command that started us was", async () => {
+    const env = { GIVEN: "yes", TAKEN: undefined };
+    const commands = nodeCommands({ PATH: process.env["PATH"], TAKEN: "no", GIT_DIR: "/nowhere" });
+    const end = await commands.run({
+      line: 'echo "$GIVEN/$TAKEN/$GIT_DIR"',
+      cwd: scratch(),
+      env,
+      timeoutMs: 20_000,
+      keepBytes: 100,
+    });
+    expect(end.output).toBe("yes//\n");
+  });
+
+  it("has the end of a long output kept, from a whole character on", async () => {
+    const end = await run('i=0; while [ $i -lt 2000 ]; do printf "äöü%s\\n" $i; i=$((i+1)); done');
+    expect(end.outputBytes).toBeGreaterThan(18_000);
+    expect(end.output).toMatch(/äöü1999\n$/);
+    expect(Buffer.byteLength(end.output)).toBeLessThanOrEqual(1_000);
+    expect(end.output).not.toContain("\u{fffd}");
+  });
+
+  it("is ended at its timeout with everything that it started", async () => {
+    const cwd = scratch();
+    const end = await run("sleep 300 & echo $! > pid; trap '' TERM; sleep 300; sleep 300", {
+      cwd,
+      timeoutMs: 300,
+    });
+    expect(end.timedOut).toBe(true);
+    expect(end.exitStatus).not.toBe(0);
+    expect(isAlive(pidIn(cwd))).toBe(false);
+  });
+
+  it("leaves nothing in the background, also where that holds its output", async () => {
+    const cwd = scratch();
+    const end = await run("sleep 300 & echo $! > pid; echo done", { cwd });
+    expect(end).toMatchObject({ exitStatus: 0, timedOut: false, output: "done\n" });
+    expect(isAlive(pidIn(cwd))).toBe(false);
+  });
+
+  it("ends when it is no longer wanted", async () => {
+    const unwanted = new AbortController();
+    const running = run("sleep 300", { signal: unwanted.signal });
+    unwanted.abort();
+    expect(await running).toMatchObject({ signal: "SIGTERM", timedOut: false });
+  });
+
+  it("says so when it cannot be started", async () => {
+    await expect(run("true", { cwd: "/nowhere/at/all" })).rejects.toMatchObject({ code: "E_DISK" });
+  });
+});

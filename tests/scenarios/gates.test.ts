@@ -1,0 +1,125 @@
+import { describe, expect, it } from "vitest";
+import { TestRepo } from "../support/repo";
+
+interface Issue {
+  readonly state: string;
+  readonly gates: readonly string[];
+  readonly stamp: { readonly version: number; readonly lease_id: string | null };
+}
+const ADA = "agent:ada";
+
+async function claimed(repo: TestRepo): Promise<string> {
+  await repo.run(ADA, "init");
+  await repo.run("human:me", "gate", "define", "tests", "--command", "test -f passing");
+  await repo.run("human:me", "gate", "define", "review");
+  const id = await repo.issue();
+  await repo.ask(ADA, "claim", "acquire", id);
+  return id;
+}
+const stateOf = async (repo: TestRepo, id: string) =>
+  (await repo.ask(ADA, "issue", "show", id)).data.issue as unknown as Issue;
+
+describe("S25: done with a gate pending", () => {
+  it("is gated, and the last gate's pass makes it done", async () => {
+    const repo = TestRepo.make();
+    const id = await claimed(repo);
+    expect((await repo.ask(ADA, "gate", "add", id, "tests", "review")).data.changed).toBe(true);
+    const done = await repo.run(ADA, "issue", "update", id, "--state", "done");
+    expect(done.stdout).toContain("gated");
+    expect(await stateOf(repo, id)).toMatchObject({ state: "gated" });
+
+    const failed = await repo.run(ADA, "gate", "run", id);
+    expect(failed.status, `${failed}`).toBe(9);
+    expect(failed.stdout).toContain("tests failed; the issue stays gated until tests, review passed");
+    expect(await stateOf(repo, id)).toMatchObject({ state: "gated" });
+
+    repo.write("passing");
+    const passed = await repo.ask(ADA, "gate", "run", id);
+    expect(passed.data).toMatchObject({ issue: { state: "gated" }, pending: ["review"] });
+
+    // Somebody else's word, without any claim: and it is done by itself.
+    const reviewed = await repo.ask("human:eve", "gate", "pass", id, "review", "--reason", "fine");
+    expect(reviewed.data).toMatchObject({ issue: { state: "done" }, changed: true });
+    const issue = await stateOf(repo, id);
+    expect(issue).toMatchObject({ state: "done", stamp: { lease_id: null } });
+    const last = repo.log().at(-1)!;
+    expect(last).toMatchObject({
+      event_type: "issue.written",
+      actor: { agent_id: "human:eve" },
+      payload: { issue_id: id, state: "done", version: issue.stamp.version },
+    });
+  });
+
+  it("is done at once when all gates were passed before", async () => {
+    const repo = TestRepo.make();
+    const id = await claimed(repo);
+    await repo.ask(ADA, "gate", "add", id, "review");
+    await repo.ask("ci:build", "gate", "pass", id, "review");
+    expect(await stateOf(repo, id)).toMatchObject({ state: "ready" });
+    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    expect(await stateOf(repo, id)).toMatchObject({ state: "done" });
+  });
+
+  it("stays gated for a gate whose definition is gone, until that is passed or taken off", async () => {
+    const repo = TestRepo.make();
+    const id = await claimed(repo);
+    await repo.ask(ADA, "gate", "add", id, "review");
+    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    const removed = await repo.ask("human:me", "gate", "remove", "review");
+    expect(removed.data).toMatchObject({ gate_key: "review", issues: 1 });
+    expect(await stateOf(repo, id)).toMatchObject({ state: "gated" });
+    expect((await repo.ask(ADA, "gate", "list", id)).data).toMatchObject({
+      pending: ["review"],
+      results: [{ key: "review", status: "pending", defined: false }],
+    });
+    await repo.ask(ADA, "gate", "remove", id, "review");
+    expect(await stateOf(repo, id)).toMatchObject({ state: "done", gates: [] });
+  });
+
+  it("is asked again after the issue was reopened", async () => {
+    const repo = TestRepo.make();
+    const id = await claimed(repo);
+    await repo.ask(ADA, "gate", "add", id, "review");
+    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    await repo.ask("human:me", "gate", "pass", id, "review");
+    expect(await stateOf(repo, id)).toMatchObject({ state: "done" });
+    await repo.ask(ADA, "issue", "reopen", id);
+    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    expect(await stateOf(repo, id)).toMatchObject({ state: "gated" });
+  });
+
+  it("is seen from every worktree, wherever the last gate was passed", async () => {
+    const repo = TestRepo.make();
+    const id = await claimed(repo);
+    await repo.ask(ADA, "gate", "add", id, "review", "tests");
+    await repo.ask(ADA, "gate", "pass", id, "tests");
+    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    const side = repo.addWorktree("side");
+    const reviewed = await side.ask("human:eve", "gate", "pass", id, "review");
+    expect(reviewed.data).toMatchObject({ issue: { state: "done" } });
+    for (const place of [repo, side]) expect(await stateOf(place, id)).toMatchObject({ state: "done" });
+    expect((await side.ask(ADA, "gate", "list", id)).data).toMatchObject({
+      results: [{ status: "passed" }, { status: "passed" }],
+    });
+  });
+
+  it("passed in two clones, a different one in each, is passed once they are merged", async () => {
+    const repo = TestRepo.make();
+    const id = await claimed(repo);
+    await repo.ask(ADA, "gate", "add", id, "review", "tests");
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "an issue");
+    repo.git("clone", "--quiet", ".", "../clone");
+    const clone = repo.at("../clone");
+    await repo.ask("human:me", "gate", "pass", id, "review");
+    await clone.ask("human:eve", "gate", "pass", id, "tests");
+    for (const place of [repo, clone]) {
+      place.git("add", "--all");
+      place.git("commit", "--quiet", "--message", "passed");
+    }
+    // Only the results are at stake here: of the issue's own file either side's will do.
+    repo.git("pull", "--quiet", "--no-rebase", "--no-edit", "-X", "theirs", "../clone", "main");
+    const { data } = await repo.ask(ADA, "gate", "list", id);
+    expect(data).toMatchObject({ pending: [], results: [{ status: "passed" }, { status: "passed" }] });
+  });
+});
