@@ -13,9 +13,9 @@ import { type IssueReader, usable } from "./reader";
 import { copyFrom, type FoundIssue, resolve, versionOf } from "./resolve";
 import {
   type Addition,
+  type AppendOnly,
   COMMENTS,
   DEPENDENCIES,
-  EVENTS,
   LABELS,
   stampFromFact,
   stampName,
@@ -106,11 +106,11 @@ export class IssueWriter {
     if (found.copy.root !== folder.root) await this.#bringIn(folder, found);
     const at = this.#now();
     const author = { ...this.#author(null), at };
-    const [told] = additionsOf(this.#reader.sources.platform, { events: [event] }, EMPTY, author);
+    const told = additionsOf(this.#reader.sources.platform, { events: [event] }, EMPTY, author);
+    const additions: Addition[] = [{ file: COMMENTS, line }, ...told];
     const write = async () => {
-      await folder.append(id, COMMENTS, [line]);
-      await folder.append(id, EVENTS, [told!.line]);
-      await folder.settle(id);
+      await folder.carry(id, additions);
+      await folder.settle(id, additions);
     };
     if (this.#session === null) return write();
     await this.#session.write([], {
@@ -164,7 +164,7 @@ export class IssueWriter {
       payload: { issue_id: id, version, digest: plan.stamp.digest, state: plan.issue.state },
       facts: new Map([[stampName(id), stampToFact(plan.stamp)]]),
       carryOut: () => folder.carryOut(id, plan.stamp.additions),
-      settle: () => folder.settle(id),
+      settle: () => folder.settle(id, plan.stamp.additions),
       answer: { found: plan.after(folder.root), changed: true, lease, warnings },
       result: { issue_id: id, version },
     };
@@ -186,7 +186,7 @@ export class IssueWriter {
     const folder = this.#reader.here;
     await folder.stage(id, plan.text);
     await folder.carryOut(id, plan.stamp.additions);
-    await folder.settle(id);
+    await folder.settle(id, plan.stamp.additions);
     return { found: plan.after(folder.root), changed: true, lease: null, warnings: [] };
   }
 
@@ -230,7 +230,7 @@ export class IssueWriter {
   async #bringIn(folder: IssueFolder, { id, copy }: FoundIssue): Promise<void> {
     if (copy.root === folder.root) return;
     const source = copy.root === null ? null : new IssueFolder(this.#reader.sources.platform, copy.root);
-    const texts: [string, string][] = [
+    const texts: [AppendOnly, string][] = [
       [LABELS, copy.raw.labels],
       [DEPENDENCIES, copy.raw.dependencies],
       [COMMENTS, (await source?.lines(id, COMMENTS)) ?? ""],
@@ -239,7 +239,7 @@ export class IssueWriter {
       await folder.stage(id, copy.raw.text);
       await folder.carryOut(id, []);
     }
-    for (const [file, text] of texts) if (text.trim() !== "") await folder.append(id, file, linesOf(text));
+    for (const [file, text] of texts) if (text.trim() !== "") await folder.add(id, file, linesOf(text));
   }
 
   // --- new ones -------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ export class IssueWriter {
       for (const { issue, stamp } of plans) await folder.carryOut(issue.id, stamp.additions);
     };
     const settle = async (plans: Plans) => {
-      for (const { issue } of plans) await folder.settle(issue.id);
+      for (const { issue, stamp } of plans) await folder.settle(issue.id, stamp.additions);
     };
     if (this.#session === null) {
       const plans = await prepare(null);
