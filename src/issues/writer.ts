@@ -40,6 +40,8 @@ export interface WriteOutcome {
   /** As it stands after the write. */
   readonly found: FoundIssue;
   readonly changed: boolean;
+  /** True when it is the remembered outcome of an earlier call with the same request id. */
+  readonly replayed: boolean;
   readonly lease: Lease | null;
   readonly warnings: readonly string[];
 }
@@ -71,13 +73,17 @@ export class IssueWriter {
   }
 
   /** New issues need no lease: nobody else can know their ids yet. */
-  async create(drafts: readonly Draft[], options: { requestId?: Ulid | null } = {}): Promise<Issue[]> {
+  async create(drafts: readonly Draft[]): Promise<Issue[]> {
     const created: Issue[] = [];
     for (let at = 0; at < drafts.length; at += ISSUES_PER_LINE)
-      created.push(
-        ...(await this.#createSome(drafts.slice(at, at + ISSUES_PER_LINE), options.requestId ?? null)),
-      );
+      created.push(...(await this.#createSome(drafts.slice(at, at + ISSUES_PER_LINE), null)));
     return created;
+  }
+
+  /** One, and once: with a request id that was used before, the issue that was made then. */
+  async createOne(draft: Draft, requestId: Ulid | null): Promise<Issue> {
+    const [issue] = await this.#createSome([draft], requestId);
+    return issue!;
   }
 
   async update(id: Ulid, change: Change, options: WriteOptions = {}): Promise<WriteOutcome> {
@@ -96,11 +102,11 @@ export class IssueWriter {
     });
     if (!written.replayed && written.answer !== null) return written.answer;
     const found = await this.#reader.get(id);
-    return { found, changed: false, lease: null, warnings: [] };
+    return { found, changed: false, replayed: written.replayed, lease: null, warnings: [] };
   }
 
   /** Comments only ever come: they need no claim, and everybody's count. */
-  async comment(id: Ulid, line: string, event: DataEvent): Promise<void> {
+  async comment(id: Ulid, line: string, event: DataEvent, requestId: Ulid | null): Promise<boolean> {
     const found = await this.#reader.get(id);
     const folder = this.#reader.here;
     if (found.copy.root !== folder.root) await this.#bringIn(folder, found);
@@ -112,10 +118,14 @@ export class IssueWriter {
       await folder.carry(id, additions);
       await folder.settle(id, additions);
     };
-    if (this.#session === null) return write();
-    await this.#session.write([], {
+    if (this.#session === null) {
+      await write();
+      return true;
+    }
+    const written = await this.#session.write([], {
       about: `issue:${id}`,
       facts: [],
+      requestId,
       body: async () => ({
         type: "issue.commented",
         payload: { issue_id: id },
@@ -124,6 +134,7 @@ export class IssueWriter {
         answer: true,
       }),
     });
+    return !written.replayed;
   }
 
   // --- one write ------------------------------------------------------------------------------------------
@@ -165,7 +176,7 @@ export class IssueWriter {
       facts: new Map([[stampName(id), stampToFact(plan.stamp)]]),
       carryOut: () => folder.carryOut(id, plan.stamp.additions),
       settle: () => folder.settle(id, plan.stamp.additions),
-      answer: { found: plan.after(folder.root), changed: true, lease, warnings },
+      answer: { found: plan.after(folder.root), changed: true, replayed: false, lease, warnings },
       result: { issue_id: id, version },
     };
   }
@@ -174,7 +185,8 @@ export class IssueWriter {
     const copies = await this.#reader.copies(id, null, null, committed);
     const found = usable(id, resolve(id, copies, null));
     const wanted = await change(found);
-    if (wanted === null) return { found, changed: false, lease: null, warnings: [] };
+    const outcome = { replayed: false, lease: null, warnings: [] };
+    if (wanted === null) return { ...outcome, found, changed: false };
     const version = 1 + Math.max(...copies.map(versionOf));
     const author = { ...this.#author(null), at: this.#now() };
     const plan = this.#plan(found, wanted, author, {
@@ -187,7 +199,7 @@ export class IssueWriter {
     await folder.stage(id, plan.text);
     await folder.carryOut(id, plan.stamp.additions);
     await folder.settle(id, plan.stamp.additions);
-    return { found: plan.after(folder.root), changed: true, lease: null, warnings: [] };
+    return { ...outcome, found: plan.after(folder.root), changed: true };
   }
 
   #plan(found: FoundIssue, change: IssueChange, author: Author, stamp: Omit<Issue["stamp"], "origin">) {
@@ -266,7 +278,10 @@ export class IssueWriter {
       return plans.map(({ issue }) => issue);
     }
     const written = await this.#session.write<Issue[]>([], {
-      about: `issue:${drafts[0]?.issue.id ?? ""}`,
+      about: `new issues: ${drafts
+        .map(({ issue }) => issue.title)
+        .join(", ")
+        .slice(0, 200)}`,
       facts: [],
       requestId,
       body: async ({ sequence }) => {
@@ -282,7 +297,11 @@ export class IssueWriter {
         };
       },
     });
-    return written.replayed ? [] : (written.answer ?? []);
+    if (!written.replayed) return written.answer ?? [];
+    const ids = written.record.result?.["issue_ids"];
+    const made: Issue[] = [];
+    for (const id of Array.isArray(ids) ? ids : []) made.push((await this.#reader.get(id as Ulid)).issue);
+    return made;
   }
 
   #draft({ issue, labels, dependencies }: Draft, author: Author, sequence: number | null) {
