@@ -1,0 +1,114 @@
+import type { Surroundings } from "../../coordinator/workspace";
+import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { resolveFrom } from "../../identity/path-text";
+import type { Marks } from "../../issues/merge/conflict-file";
+import { type MergedFile, mergeIssueFiles } from "../../issues/merge/files";
+import { printable } from "../../kernel/ids";
+import type { Command, Context, Output } from "../command";
+
+/** What Git's own marks have. */
+const MARK = 7;
+
+export const command: Command = {
+  usage: "merge-issue [--marker-size <n>] -- <base> <ours> <theirs> [<path> [<our name> <their name>]]",
+  about:
+    "For Git, which runs it as the merge driver that 'init' registers: merges three versions of an issue.json field by\nfield into <ours>. Exits 0 when that is done, and 1 when it left marks for a person.",
+  flags: { "marker-size": { value: "<n>", meaning: "how long conflict marks are" } },
+  examples: ["cotenant merge-issue -- base.json ours.json theirs.json"],
+  words: { min: 3, max: 6 },
+  remindsOfExpiry: false,
+  async run(context, parsed) {
+    const [base, ours, theirs, path = ours, left = "", right = ""] = parsed.words as [string, string, string];
+    const marks: Marks = {
+      left: label(left, "ours"),
+      right: label(right, "theirs"),
+      size: Math.min(Math.max(parsed.whole("marker-size") ?? MARK, MARK), 1_000),
+    };
+    const surroundings = context.surroundings();
+    const [from, mine, yours] = await Promise.all(
+      [base, ours, theirs].map((name) => read(surroundings, name)),
+    );
+    const merged = mergedOrWhy(() => mergeIssueFiles(textOf(from!), textOf(mine!), textOf(yours!), marks));
+    // Of common ancestors among themselves nobody has to hear.
+    const say =
+      marks.size === MARK
+        ? (line: string) => context.note(`cotenant: ${printable(path, 300)}: ${line}`)
+        : () => {};
+    if ("why" in merged) {
+      say(`merged as text, because it is not possible field by field: ${printable(merged.why, 300)}`);
+      return mergeAsText(context, { base, ours, theirs }, marks);
+    }
+    await write(surroundings, ours, merged.text);
+    const { conflicts } = merged;
+    if (conflicts.length > 0)
+      say(`both sides changed ${conflicts.map((name) => printable(name)).join(", ")}`);
+    return answer(conflicts, conflicts.length > 0);
+  },
+};
+
+function answer(conflicts: readonly string[], isConflict: boolean): Output {
+  return { data: { conflicts }, text: "", exit: isConflict ? 1 : 0 };
+}
+
+/** Git before 2.44 does not know these names, and leaves the placeholder standing. */
+function label(text: string, otherwise: string): string {
+  return /^(?:%[XY])?$/.test(text) ? otherwise : printable(text, 200);
+}
+
+/** Whatever is in these files: a merge must not end without both sides. */
+function mergedOrWhy(merge: () => MergedFile): MergedFile {
+  try {
+    return merge();
+  } catch (error) {
+    return { why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+}
+
+/** Git's own three-way merge, with its usual marks. Where that cannot be done either, Git's index has all versions. */
+async function mergeAsText(
+  context: Context,
+  { base, ours, theirs }: Readonly<Record<"base" | "ours" | "theirs", string>>,
+  { left, right, size }: Marks,
+): Promise<Output> {
+  const { git, cwd } = context.surroundings();
+  const labels = [left, "base", right].flatMap((name) => ["-L", name]);
+  const args = ["merge-file", "-q", `--marker-size=${size}`, ...labels, "--", ours, base, theirs];
+  const { status } = await git.run(args, { cwd });
+  return answer([], status !== 0);
+}
+
+async function read({ platform, cwd }: Surroundings, name: string): Promise<Uint8Array> {
+  const bytes = await attempt(name, () => platform.files.readFile(resolveFrom(cwd, name)));
+  if (bytes !== null) return bytes;
+  throw new CotenantError("E_NOT_FOUND", `there is no file ${printable(name, 300)}`, {
+    hint: "this is Git's to call: see 'cotenant merge-issue --help'",
+    data: { path: name },
+  });
+}
+
+/** In place: the file is Git's own temporary one. */
+async function write({ platform, cwd }: Surroundings, name: string, text: string): Promise<void> {
+  const { files } = platform;
+  const bytes = new TextEncoder().encode(text);
+  await attempt(name, async () => {
+    const fd = await files.open(resolveFrom(cwd, name), "update");
+    try {
+      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+      await files.truncate(fd, bytes.length);
+    } finally {
+      await files.close(fd);
+    }
+  });
+}
+
+async function attempt<T>(name: string, act: () => T | Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw fileFailure(error, "merging an issue", name);
+  }
+}
