@@ -3,11 +3,15 @@ import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { resolveFrom } from "../../identity/path-text";
 import type { Marks } from "../../issues/merge/conflict-file";
 import { type MergedFile, mergeIssueFiles } from "../../issues/merge/files";
+import type { Pair } from "../../issues/merge/values";
+import type { Issue } from "../../issues/model";
 import { printable } from "../../kernel/ids";
 import type { Command, Context, Output } from "../command";
 
 /** What Git's own marks have. */
 const MARK = 7;
+/** How much of a value is told; all of it is in the file. */
+const EXCERPT = 80;
 
 export const command: Command = {
   usage: "merge-issue [--marker-size <n>] -- <base> <ours> <theirs> [<path> [<our name> <their name>]]",
@@ -40,11 +44,24 @@ export const command: Command = {
     }
     await write(surroundings, ours, merged.text);
     const { conflicts } = merged;
-    if (conflicts.length > 0)
-      say(`both sides changed ${conflicts.map((name) => printable(name)).join(", ")}`);
+    for (const name of conflicts)
+      say(`both sides changed ${printable(name)}: ${bothValues(merged.merged, name, marks)}`);
     return answer(conflicts, conflicts.length > 0);
   },
 };
+
+/** In the file a long text is one long line; here is where the two begin to differ. */
+function bothValues({ left, right }: Pair<Issue>, name: string, marks: Marks): string {
+  const [mine, yours] = [left, right].map((issue) => {
+    const value: unknown = Object.hasOwn(issue, name) ? issue[name as keyof Issue] : issue.extra[name];
+    return typeof value === "string" ? value : (JSON.stringify(value) ?? "nothing");
+  }) as [string, string];
+  let same = 0;
+  while (same < mine.length && mine[same] === yours[same]) same++;
+  const start = same === 0 ? 0 : mine.lastIndexOf("\n", same - 1) + 1;
+  const shown = (text: string) => `"${printable(text.slice(start).split("\n")[0]!, EXCERPT)}"`;
+  return `${shown(mine)} (${marks.left}), ${shown(yours)} (${marks.right})`;
+}
 
 function answer(conflicts: readonly string[], isConflict: boolean): Output {
   return { data: { conflicts }, text: "", exit: isConflict ? 1 : 0 };

@@ -1,4 +1,4 @@
-import { decodeIssue, encodeIssue, type Issue } from "../model";
+import { encodeIssue, type Issue } from "../model";
 import { isEqual, type Pair } from "./values";
 
 export interface Marks {
@@ -55,13 +55,16 @@ function markedLines(left: readonly string[], right: readonly string[], { size, 
   ];
 }
 
-/** The two issues that such a file stands for, or null where it is none. */
-export function sidesOf(text: string): Pair<Issue> | null {
+/** The two texts that such a file stands for, or null where it has no marks. */
+export function sidesOf(text: string): Pair<string> | null {
   const sides: { left: string[]; right: string[] } = { left: [], right: [] };
   let reading: "both" | "left" | "base" | "right" = "both";
+  let hasMarks = false;
   for (const line of text.split("\n")) {
-    if (/^<{7,} /.test(line)) reading = "left";
-    else if (/^\|{7,}(?: |$)/.test(line)) reading = "base";
+    if (/^<{7,} /.test(line)) {
+      reading = "left";
+      hasMarks = true;
+    } else if (/^\|{7,}(?: |$)/.test(line)) reading = "base";
     else if (/^={7,}$/.test(line)) reading = "right";
     else if (/^>{7,} /.test(line)) reading = "both";
     else {
@@ -69,9 +72,5 @@ export function sidesOf(text: string): Pair<Issue> | null {
       if (reading === "both" || reading === "right") sides.right.push(line);
     }
   }
-  const [left, right] = [sides.left, sides.right].map((lines) => decodeIssue(lines.join("\n"))) as [
-    ReturnType<typeof decodeIssue>,
-    ReturnType<typeof decodeIssue>,
-  ];
-  return "issue" in left && "issue" in right ? { left: left.issue, right: right.issue } : null;
+  return hasMarks ? { left: sides.left.join("\n"), right: sides.right.join("\n") } : null;
 }

@@ -37,6 +37,9 @@ function mergeWith(base: string | null, left: Issue, right: Issue): MergedIssue 
   const reading = readWhole(base);
   if ("issue" in reading)
     return reading.issue.id === left.id ? mergeIssues(reading.issue, left, right) : null;
-  const bases = sidesOf(base);
-  return bases === null || bases.left.id !== left.id ? null : mergeWithEither(bases, left, right);
+  const sides = sidesOf(base);
+  if (sides === null) return null;
+  const [one, other] = [readWhole(sides.left), readWhole(sides.right)];
+  if (!("issue" in one && "issue" in other) || one.issue.id !== left.id) return null;
+  return mergeWithEither({ left: one.issue, right: other.issue }, left, right);
 }

@@ -1,5 +1,5 @@
-import { type Span, threeWay } from "./sequence";
-import { agreed, inEitherOrder, mergeValue, type Pair } from "./values";
+import { threeWay } from "./sequence";
+import { agreed, inEitherOrder, isEqual, mergeValue, type Pair } from "./values";
 
 /** A paragraph, and the white space up to the next one: who adds one at the end has not changed the one before. */
 interface Paragraph {
@@ -24,31 +24,28 @@ export function mergeText(base: string, left: string, right: string): Pair<strin
   // A text that was not there before has no paragraphs of its own yet.
   if (plain.left === plain.right || base.trim() === "") return plain;
   const [from, mine, yours] = [proseOf(base), proseOf(left), proseOf(right)];
-  const sides: { left: Paragraph[]; right: Paragraph[] } = { left: [], right: [] };
-  const both = (paragraphs: readonly Paragraph[]) => {
-    sides.left.push(...paragraphs);
-    sides.right.push(...paragraphs);
-  };
-  for (const part of threeWay(...([from, mine, yours].map(textsOf) as [string[], string[], string[]]))) {
-    if (part.kind === "left") both(mine.paragraphs.slice(...part.left));
-    else if (part.kind === "right") both(yours.paragraphs.slice(...part.right));
-    else {
-      const span = ({ paragraphs }: Prose, [start, end]: Span) => paragraphs.slice(start, end);
-      const three = [span(from, part.base), span(mine, part.left), span(yours, part.right)] as const;
-      if (part.kind === "same") both(withGaps(...three));
-      else {
-        const merged = mergeParagraphs(...three);
-        sides.left.push(...merged.left);
-        sides.right.push(...merged.right);
-      }
-    }
-  }
+  const merged = threeWay(textsOf(from), textsOf(mine), textsOf(yours)).map((part) => {
+    if (part.kind === "left") return agreed(mine.paragraphs.slice(...part.left));
+    if (part.kind === "right") return agreed(yours.paragraphs.slice(...part.right));
+    const three = [
+      from.paragraphs.slice(...part.base),
+      mine.paragraphs.slice(...part.left),
+      yours.paragraphs.slice(...part.right),
+    ] as const;
+    return part.kind === "same" ? agreed(withGaps(...three)) : mergeParagraphs(...three);
+  });
   const blank = from.paragraphs.length > 1 ? from.paragraphs[0]!.gap : "\n\n";
   const around = {
     lead: spaceOf(from.lead, mine.lead, yours.lead),
     tail: spaceOf(from.tail, mine.tail, yours.tail),
   };
-  return { left: textOf(sides.left, blank, around), right: textOf(sides.right, blank, around) };
+  const whole = (side: keyof Pair<unknown>) =>
+    textOf(
+      merged.flatMap((part) => part[side]),
+      blank,
+      around,
+    );
+  return { left: whole("left"), right: whole("right") };
 }
 
 /** Paragraphs that both sides changed. */
@@ -58,8 +55,10 @@ function mergeParagraphs(
   right: readonly Paragraph[],
 ): Pair<readonly Paragraph[]> {
   const [mine, yours] = [left, right].map((side) => side.map(({ text }) => text)) as [string[], string[]];
-  if (mine.join("\0") === yours.join("\0")) return agreed(withGaps(left, left, right));
-  if (base.length === 0 && !mine.some((text) => yours.includes(text))) {
+  if (isEqual(mine, yours))
+    return agreed(left.map(({ text, gap }, at) => ({ text, gap: spaceOf("", gap, right[at]!.gap) })));
+  const theirs = new Set(yours);
+  if (base.length === 0 && !mine.some((text) => theirs.has(text))) {
     const isLeftFirst = inEitherOrder(mine, yours)[0] === mine;
     return agreed(isLeftFirst ? [...left, ...right] : [...right, ...left]);
   }
@@ -74,14 +73,12 @@ function mergeLines(
   left: readonly string[],
   right: readonly string[],
 ): Pair<readonly string[]> {
-  const sides: { left: string[]; right: string[] } = { left: [], right: [] };
-  for (const part of threeWay(base, left, right)) {
-    const mine = part.kind === "right" ? right.slice(...part.right) : left.slice(...part.left);
-    const yours = part.kind === "left" || part.kind === "same" ? mine : right.slice(...part.right);
-    sides.left.push(...mine);
-    sides.right.push(...yours);
-  }
-  return sides;
+  const merged = threeWay(base, left, right).map((part): Pair<readonly string[]> => {
+    if (part.kind === "right") return agreed(right.slice(...part.right));
+    const mine = left.slice(...part.left);
+    return part.kind === "both" ? { left: mine, right: right.slice(...part.right) } : agreed(mine);
+  });
+  return { left: merged.flatMap((part) => part.left), right: merged.flatMap((part) => part.right) };
 }
 
 function linesOf(paragraphs: readonly Paragraph[]): readonly string[] {
