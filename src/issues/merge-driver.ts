@@ -73,9 +73,10 @@ export class MergeDriver {
   /** False when it was so already. */
   async register(installation: Installation, timers: Timers): Promise<boolean> {
     let hasChanged = false;
+    // The command first, and last to go: a driver that has a name and none ends every merge with an error.
     const wanted = [
-      [KEYS.name, NAME],
       [KEYS.driver, driverCommand(installation)],
+      [KEYS.name, NAME],
     ] as const;
     for (const [key, value] of wanted) {
       if ((await this.#get(["config", "--local", "--get-all", key])) === value) continue;
