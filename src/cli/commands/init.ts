@@ -74,9 +74,10 @@ export const command: Command = {
       await addTrust(workspace, [{ key: "worktree.enforce_leases", value: enforce }], "init");
     if (parsed.has("allow-network-fs"))
       await writeIfMissing(platform, allowNetwork, "", workspace.store.options.modes.file);
-    const done = [...made, ...(hasRegistered ? ["how Git merges issues in this clone"] : [])];
+    const isNew = made.length > 0 || hasRegistered;
     const text = [
-      done.length === 0 ? "already initialised; nothing changed" : `initialised: ${done.join(", ")}`,
+      isNew ? `initialised: ${made.join(", ") || "this clone"}` : "already initialised; nothing changed",
+      ...(hasRegistered ? ["  Git's configuration: issues are merged field by field"] : []),
       `  worktree ${identity.worktreeId}`,
       "",
       "next:",

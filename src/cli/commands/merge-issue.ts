@@ -77,7 +77,10 @@ function mergedOrWhy(merge: () => MergedFile): MergedFile {
   try {
     return merge();
   } catch (error) {
-    return { why: error instanceof Error ? error.message : String(error) };
+    if (error instanceof RangeError) return { why: "it is nested too deeply" };
+    // The decoder's, for bytes that are not UTF-8.
+    if (error instanceof TypeError) return { why: "it is not text" };
+    throw error;
   }
 }
 
