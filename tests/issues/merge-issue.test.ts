@@ -242,6 +242,17 @@ describe("files", () => {
     });
   });
 
+  it("mark lists that begin and end alike so that either is whole", () => {
+    const lists = [[1], [1, 1], [1, 1, 1]].map((list) => text({ extra: { list } })) as [
+      string,
+      string,
+      string,
+    ];
+    const found = files(...lists) as { text: string };
+    expect(JSON.parse(pick(found.text, "<")).list).toEqual([1, 1]);
+    expect(JSON.parse(pick(found.text, ">")).list).toEqual([1, 1, 1]);
+  });
+
   it("with an unresolved common ancestor decide nothing that depends on it", () => {
     const ancestor = files(encodeIssue(BASE), text({ title: "X" }), text({ title: "Y" })) as { text: string };
     expect(

@@ -6,8 +6,6 @@ export interface Pair<T> {
   readonly right: T;
 }
 
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
-
 export function agreed<T>(value: T): Pair<T> {
   return { left: value, right: value };
 }
@@ -26,16 +24,16 @@ export function mergeJson(base: unknown, left: unknown, right: unknown): Pair<un
   return mergeRecords(isObject(base) ? base : {}, left, right, mergeJson);
 }
 
-type Record_<T> = Readonly<Record<string, T>>;
+type Named<T> = Readonly<Record<string, T>>;
 
 /** Name by name, with a name that one side removed and the other changed being a contradiction. */
 export function mergeRecords<T>(
-  base: Record_<T>,
-  left: Record_<T>,
-  right: Record_<T>,
+  base: Named<T>,
+  left: Named<T>,
+  right: Named<T>,
   mergeOne: (base: T | undefined, left: T | undefined, right: T | undefined) => Pair<T | undefined>,
-): Pair<Record_<T>> {
-  const own = (record: Record_<T>, name: string) => (Object.hasOwn(record, name) ? record[name] : undefined);
+): Pair<Named<T>> {
+  const own = (record: Named<T>, name: string) => (Object.hasOwn(record, name) ? record[name] : undefined);
   const sides: Pair<[string, T][]> = { left: [], right: [] };
   for (const name of mergedOrder(Object.keys(base), Object.keys(left), Object.keys(right))) {
     const merged = mergeOne(own(base, name), own(left, name), own(right, name));
@@ -56,9 +54,7 @@ export function mergeSet(
   if (isEqual(left, base)) return right;
   const [inBase, inLeft, inRight] = [new Set(base), new Set(left), new Set(right)];
   const stays = (name: string) =>
-    inLeft.has(name) && inRight.has(name)
-      ? true
-      : (inLeft.has(name) || inRight.has(name)) && !inBase.has(name);
+    inBase.has(name) ? inLeft.has(name) && inRight.has(name) : inLeft.has(name) || inRight.has(name);
   return mergedOrder(base, left, right).filter(stays);
 }
 
