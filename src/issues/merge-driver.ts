@@ -1,4 +1,4 @@
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { ISSUE_MERGE_DRIVER } from "../identity/data-plane";
 import { printable } from "../kernel/ids";
 import type { Git } from "../platform/git";
@@ -13,6 +13,13 @@ const NAME = "cotenant: issues, field by field";
 /** How often another process is waited for that has Git's configuration locked. */
 const TRIES = 20;
 const PAUSE_MS = 50;
+/** Git's words, which are the C library's; our Git speaks no other language. */
+const LOCKED = "File exists";
+const REFUSALS = [
+  ["Permission denied", "EACCES"],
+  ["Read-only file system", "EROFS"],
+  ["No space left on device", "ENOSPC"],
+] as const;
 
 /** Where cotenant is installed: Node's program, and ours. */
 export interface Installation {
@@ -104,8 +111,7 @@ export class MergeDriver {
       const { status, stderr } = await this.#run(args);
       // Another process may have been there first.
       if (status === 0 || (status === 5 && args.includes("--unset-all"))) return;
-      if (tries === TRIES || !/could not lock config file/.test(stderr) || !/File exists/.test(stderr))
-        throw this.#failure("change", stderr, status);
+      if (tries === TRIES || !stderr.includes(LOCKED)) throw this.#failure("change", stderr, status);
       await timers.sleep(PAUSE_MS).done;
     }
   }
@@ -116,9 +122,14 @@ export class MergeDriver {
 
   #failure(doing: string, stderr: string, status: number): CotenantError {
     const path = `${this.#commonDir}/config`;
-    return new CotenantError("E_GIT", `Git cannot ${doing} ${path}`, {
-      hint: "look at what Git says, and run the same command again",
-      data: { path, git: printable(stderr.trim(), 300), status },
+    const [, code] = REFUSALS.find(([words]) => stderr.includes(words)) ?? [];
+    if (code !== undefined) return fileFailure({ code }, "telling Git how to merge issues", path);
+    const said = printable(stderr.trim().split("\n")[0]!, 300);
+    return new CotenantError("E_GIT", `Git cannot ${doing} ${path}: ${said}`, {
+      hint: stderr.includes(LOCKED)
+        ? `if no Git command is running, one was killed: remove ${path}.lock, then run the same command again`
+        : "mend what Git says, then run the same command again",
+      data: { path, git: said, status },
     });
   }
 }

@@ -98,7 +98,7 @@ describe("init", () => {
     fs.writeFileSync(path.join(repo.root, ".git/config.lock"), "");
     const ran = await repo.run("agent:a", "init");
     expectRefused(ran, 10, "E_GIT");
-    expect(ran.stderr).toContain(".git/config");
+    expect(ran.stderr).toMatch(/could not lock config file .+\n {2}next: .+ remove \S+\/\.git\/config\.lock/);
   });
 
   it("--enforce sets the mode", async () => {

@@ -64,11 +64,11 @@ export const command: Command = {
     } catch (error) {
       throw fileFailure(error, "writing the data plane", data);
     }
+    const { identity } = await workspace.worktree("write");
+    await workspace.store.prepare();
     const installation = { node: process.execPath, program: context.program };
     const driver = new MergeDriver(git, workspace.repository.commonDir);
     const hasRegistered = await driver.register(installation, platform.timers);
-    const { identity } = await workspace.worktree("write");
-    await workspace.store.prepare();
     const { allowNetwork } = workspace.store.layout;
     if (enforce !== undefined && made.includes(".cotenant/config.toml"))
       await addTrust(workspace, [{ key: "worktree.enforce_leases", value: enforce }], "init");
