@@ -110,6 +110,11 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   demo: { summary: "eight agents in a scratch repository", load: () => import("./commands/demo") },
   completion: { summary: "completion for your shell", load: () => import("./commands/completion") },
   complete: { summary: "what could come next", isHidden: true, load: () => import("./commands/complete") },
+  "merge-issue": {
+    summary: "merge an issue.json, for Git",
+    isHidden: true,
+    load: () => import("./commands/merge-issue"),
+  },
   version: { summary: "versions of cotenant, Node and Git", load: () => import("./commands/version") },
 };
 

@@ -20,14 +20,15 @@ export async function edit(
   const desk = await openDesk(context);
   const { reader, workspace } = desk;
   const id = await meantId(reader, typed);
+  // Before the write: what is done must not be said to have failed because of what is read afterwards.
+  const ids = await reader.ids();
+  const short = shortId(id, ids);
   const change = await plan(desk, id);
   const writer = await writerAt(desk);
   const outcome = await writer.update(id, change, workspace === null ? {} : await proof(workspace, parsed));
   workspace?.warnings.push(...outcome.warnings);
-  const ids = await reader.ids();
-  const short = shortId(id, ids);
-  const { found, changed } = outcome;
+  const { found, changed, replayed } = outcome;
   const said = changed ? words.done(found) : words.same;
   const text = `${short}: ${said}\n  ${printable(found.issue.title)}`;
-  return { data: { issue: issueJson(found, ids), changed }, text: context.quiet ? "" : text };
+  return { data: { issue: issueJson(found, ids), changed, replayed }, text: context.quiet ? "" : text };
 }

@@ -12,6 +12,7 @@ import { leasesCheck } from "./checks/leases";
 import { leftoversCheck } from "./checks/leftovers";
 import { locksCheck } from "./checks/locks";
 import { logCheck } from "./checks/log";
+import { mergingCheck } from "./checks/merging";
 import { permissionsCheck } from "./checks/permissions";
 import { queueCheck } from "./checks/queue";
 import { secretsCheck } from "./checks/secrets";
@@ -29,6 +30,7 @@ export const CHECKS: readonly Check[] = [
   worktreeCheck,
   issuesCheck,
   gatesCheck,
+  mergingCheck,
   logCheck,
   indexCheck,
   leasesCheck,

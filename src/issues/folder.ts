@@ -2,7 +2,15 @@ import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { parseUlid, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import type { Platform } from "../platform/platform";
-import { type Addition, DEPENDENCIES, EVENTS, LABELS, RESULTS, type WrittenStamp } from "./stamps";
+import {
+  type Addition,
+  type AppendOnly,
+  DEPENDENCIES,
+  EVENTS,
+  LABELS,
+  RESULTS,
+  type WrittenStamp,
+} from "./stamps";
 
 /** An issue's files as they stand, before anybody has tried to understand them. */
 export interface RawIssue {
@@ -15,6 +23,7 @@ export interface RawIssue {
 
 export const ISSUES = ".cotenant/issues";
 const STAGED = "issue.json.new";
+const PLACING = "issue.json.now.new";
 const utf8 = new TextEncoder();
 
 /** The data plane of one worktree: `<root>/.cotenant/`, and the issues in it. */
@@ -39,10 +48,11 @@ export class IssueFolder {
   /** Null where the issue has no file. `stamp`: the last write, which may still wait here to be finished. */
   async read(id: Ulid, stamp: WrittenStamp | null = null): Promise<RawIssue | null> {
     const text = await this.#text(`${this.folder(id)}/issue.json`);
-    const isLast = stamp !== null && (text === null || this.#digest(text) !== stamp.digest);
-    const staged = isLast ? await this.#staged(id, stamp.digest) : null;
+    const isThere = stamp !== null && text !== null && this.#digest(text) === stamp.digest;
+    const staged = stamp !== null && !isThere ? await this.#staged(id, stamp.digest) : null;
     if (text === null && staged === null) return null;
-    const additions = staged === null ? [] : stamp!.additions;
+    // A power cut may have kept the new name and lost the lines that came before it.
+    const additions = isThere || staged !== null ? stamp!.additions : [];
     return {
       text: staged ?? text!,
       labels: await this.#grown(id, LABELS, additions),
@@ -95,27 +105,62 @@ export class IssueFolder {
 
   /** What a logged write comes to. Doing it twice is as good as once. */
   async carryOut(id: Ulid, additions: readonly Addition[]): Promise<void> {
-    for (const file of new Set(additions.map((addition) => addition.file)))
-      await this.append(
+    const { files } = this.#platform;
+    const folder = this.folder(id);
+    await this.carry(id, additions);
+    // The staged name stays until the new one is on the disk: a power cut may keep either half of a rename.
+    await files.unlink(`${folder}/${PLACING}`);
+    await files.link(`${folder}/${STAGED}`, `${folder}/${PLACING}`);
+    await files.rename(`${folder}/${PLACING}`, `${folder}/issue.json`);
+  }
+
+  async carry(id: Ulid, additions: readonly Addition[]): Promise<void> {
+    for (const file of filesOf(additions))
+      await this.add(
         id,
         file,
         additions.filter((addition) => addition.file === file).map(({ line }) => line),
       );
-    await this.#platform.files.rename(`${this.folder(id)}/${STAGED}`, `${this.folder(id)}/issue.json`);
   }
 
-  /** Before the write is acknowledged. */
-  async settle(id: Ulid): Promise<void> {
+  /** Before the write is acknowledged: the files that grew, and the new name of the one that was replaced. */
+  async settle(id: Ulid, additions: readonly Addition[]): Promise<void> {
     const { files } = this.#platform;
-    for (const path of [this.folder(id), `${this.root}/${ISSUES}`, `${this.root}/.cotenant`])
-      await files.syncDirectory(path);
+    for (const file of filesOf(additions)) await this.#sync(this.#place(id, file).path);
+    await files.syncDirectory(this.folder(id));
+    if (additions.some(({ file }) => file === RESULTS)) await this.#settleResults(id);
+    await files.unlink(`${this.folder(id)}/${STAGED}`);
+    if (additions.some(({ file }) => file === EVENTS))
+      await files.syncDirectory(`${this.root}/.cotenant/events`);
+  }
+
+  /** The file may be new, and so may the directories on the way to it. */
+  async #settleResults(id: Ulid): Promise<void> {
+    for (const directory of [...this.#place(id, RESULTS).directories, `${this.root}/.cotenant`])
+      await this.#platform.files.syncDirectory(directory);
   }
 
   /** Finishes a write whose process died before it could. False when there is nothing of the kind. */
   async finish(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
-    if ((await this.#staged(id, stamp.digest)) === null) return false;
-    await this.carryOut(id, stamp.additions);
-    await this.settle(id);
+    const text = await this.#text(`${this.folder(id)}/issue.json`);
+    const isThere = text !== null && this.#digest(text) === stamp.digest;
+    if (isThere) {
+      const isSettled = (await this.#staged(id, stamp.digest)) === null;
+      if (isSettled && (await this.#hasAll(id, stamp.additions))) return false;
+      await this.carry(id, stamp.additions);
+    } else {
+      if ((await this.#staged(id, stamp.digest)) === null) return false;
+      await this.carryOut(id, stamp.additions);
+    }
+    await this.settle(id, stamp.additions);
+    return true;
+  }
+
+  async #hasAll(id: Ulid, additions: readonly Addition[]): Promise<boolean> {
+    for (const { file, line } of additions) {
+      const text = (await this.#text(this.#place(id, file).path)) ?? "";
+      if (!text.includes(line.trimEnd())) return false;
+    }
     return true;
   }
 
@@ -130,8 +175,8 @@ export class IssueFolder {
     }
   }
 
-  /** Adds the lines that are not there yet, each whole, and on the disk when this returns. */
-  async append(id: Ulid, file: string, lines: readonly string[]): Promise<void> {
+  /** Adds the lines that are not there yet, each whole. */
+  async add(id: Ulid, file: AppendOnly, lines: readonly string[]): Promise<void> {
     const { files } = this.#platform;
     const { path, directories } = this.#place(id, file);
     for (const directory of directories) await this.#ensureDirectory(directory);
@@ -146,9 +191,16 @@ export class IssueFolder {
         const text = (present.isCut ? "\n" : "") + missing.join("");
         await this.#appendWhole(fd, utf8.encode(text), size);
       }
+    } finally {
+      await files.close(fd);
+    }
+  }
+
+  async #sync(path: string): Promise<void> {
+    const { files } = this.#platform;
+    const fd = await files.open(path, "update");
+    try {
       await files.sync(fd);
-      // A new file's name has to be on the disk as well, and so have the names of directories made for it.
-      if (size === 0) for (const directory of directories) await files.syncDirectory(directory);
     } finally {
       await files.close(fd);
     }
@@ -180,7 +232,9 @@ export class IssueFolder {
 
   async #grown(id: Ulid, file: string, additions: readonly Addition[]): Promise<string> {
     const text = await this.lines(id, file);
-    const added = additions.filter((addition) => addition.file === file).map(({ line }) => line);
+    const added = additions
+      .filter((addition) => addition.file === file && !text.includes(addition.line.trimEnd()))
+      .map(({ line }) => line);
     return added.length === 0 ? text : `${text}\n${added.join("")}`;
   }
 
@@ -209,7 +263,10 @@ export class IssueFolder {
 
   /** A committed symbolic link must not decide where we write. */
   async #ensureDirectory(path: string): Promise<void> {
-    await this.#platform.files.makeDirectory(path, 0o755);
+    const { files } = this.#platform;
+    // Its name must be on the disk before anything in it is promised.
+    if (await files.makeDirectory(path, 0o755))
+      await files.syncDirectory(path.slice(0, path.lastIndexOf("/")) || "/");
     if ((await this.#platform.files.lstat(path))?.kind === "directory") return;
     throw new CotenantError("E_PATH_ESCAPE", `${path} is not a directory of this worktree`, {
       hint: "issues are written to real directories only; look at what stands there",
@@ -225,6 +282,10 @@ export class IssueFolder {
       data: { path },
     });
   }
+}
+
+function filesOf(additions: readonly Addition[]): AppendOnly[] {
+  return [...new Set(additions.map(({ file }) => file))];
 }
 
 export function toIds(names: readonly string[]): Ulid[] {

@@ -43,7 +43,8 @@ export interface WrittenStamp {
 export const STAMP_KIND = "stamp";
 
 export function stampName(id: Ulid): FactName {
-  return `${STAMP_KIND}:${id}` as FactName;
+  // In small letters: it becomes a file's name, also where file systems fold case.
+  return `${STAMP_KIND}:${id.toLowerCase()}` as FactName;
 }
 
 export function stampId(name: FactName): Ulid | null {

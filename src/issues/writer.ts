@@ -13,9 +13,9 @@ import { type IssueReader, usable } from "./reader";
 import { copyFrom, type FoundIssue, resolve, versionOf } from "./resolve";
 import {
   type Addition,
+  type AppendOnly,
   COMMENTS,
   DEPENDENCIES,
-  EVENTS,
   LABELS,
   RESULTS,
   stampFromFact,
@@ -41,6 +41,8 @@ export interface WriteOutcome {
   /** As it stands after the write. */
   readonly found: FoundIssue;
   readonly changed: boolean;
+  /** True when it is the remembered outcome of an earlier call with the same request id. */
+  readonly replayed: boolean;
   readonly lease: Lease | null;
   readonly warnings: readonly string[];
 }
@@ -72,13 +74,17 @@ export class IssueWriter {
   }
 
   /** New issues need no lease: nobody else can know their ids yet. */
-  async create(drafts: readonly Draft[], options: { requestId?: Ulid | null } = {}): Promise<Issue[]> {
+  async create(drafts: readonly Draft[]): Promise<Issue[]> {
     const created: Issue[] = [];
     for (let at = 0; at < drafts.length; at += ISSUES_PER_LINE)
-      created.push(
-        ...(await this.#createSome(drafts.slice(at, at + ISSUES_PER_LINE), options.requestId ?? null)),
-      );
+      created.push(...(await this.#createSome(drafts.slice(at, at + ISSUES_PER_LINE), null)));
     return created;
+  }
+
+  /** One, and once: with a request id that was used before, the issue that was made then. */
+  async createOne(draft: Draft, requestId: Ulid | null): Promise<Issue> {
+    const [issue] = await this.#createSome([draft], requestId);
+    return issue!;
   }
 
   async update(id: Ulid, change: Change, options: WriteOptions = {}): Promise<WriteOutcome> {
@@ -97,26 +103,30 @@ export class IssueWriter {
     });
     if (!written.replayed && written.answer !== null) return written.answer;
     const found = await this.#reader.get(id);
-    return { found, changed: false, lease: null, warnings: [] };
+    return { found, changed: false, replayed: written.replayed, lease: null, warnings: [] };
   }
 
   /** Comments only ever come: they need no claim, and everybody's count. */
-  async comment(id: Ulid, line: string, event: DataEvent): Promise<void> {
+  async comment(id: Ulid, line: string, event: DataEvent, requestId: Ulid | null): Promise<boolean> {
     const found = await this.#reader.get(id);
     const folder = this.#reader.here;
     if (found.copy.root !== folder.root) await this.#bringIn(folder, found);
     const at = this.#now();
     const author = { ...this.#author(null), at };
-    const [told] = additionsOf(this.#reader.sources.platform, { events: [event] }, EMPTY, author);
+    const told = additionsOf(this.#reader.sources.platform, { events: [event] }, EMPTY, author);
+    const additions: Addition[] = [{ file: COMMENTS, line }, ...told];
     const write = async () => {
-      await folder.append(id, COMMENTS, [line]);
-      await folder.append(id, EVENTS, [told!.line]);
-      await folder.settle(id);
+      await folder.carry(id, additions);
+      await folder.settle(id, additions);
     };
-    if (this.#session === null) return write();
-    await this.#session.write([], {
+    if (this.#session === null) {
+      await write();
+      return true;
+    }
+    const written = await this.#session.write([], {
       about: `issue:${id}`,
       facts: [],
+      requestId,
       body: async () => ({
         type: "issue.commented",
         payload: { issue_id: id },
@@ -125,6 +135,7 @@ export class IssueWriter {
         answer: true,
       }),
     });
+    return !written.replayed;
   }
 
   // --- one write ------------------------------------------------------------------------------------------
@@ -165,8 +176,8 @@ export class IssueWriter {
       payload: { issue_id: id, version, digest: plan.stamp.digest, state: plan.issue.state },
       facts: new Map([[stampName(id), stampToFact(plan.stamp)]]),
       carryOut: () => folder.carryOut(id, plan.stamp.additions),
-      settle: () => folder.settle(id),
-      answer: { found: plan.after(folder.root), changed: true, lease, warnings },
+      settle: () => folder.settle(id, plan.stamp.additions),
+      answer: { found: plan.after(folder.root), changed: true, replayed: false, lease, warnings },
       result: { issue_id: id, version },
     };
   }
@@ -175,7 +186,8 @@ export class IssueWriter {
     const copies = await this.#reader.copies(id, null, null, committed);
     const found = usable(id, resolve(id, copies, null));
     const wanted = await change(found);
-    if (wanted === null) return { found, changed: false, lease: null, warnings: [] };
+    const outcome = { replayed: false, lease: null, warnings: [] };
+    if (wanted === null) return { ...outcome, found, changed: false };
     const version = 1 + Math.max(...copies.map(versionOf));
     const author = { ...this.#author(null), at: this.#now() };
     const plan = this.#plan(found, wanted, author, {
@@ -187,8 +199,8 @@ export class IssueWriter {
     const folder = this.#reader.here;
     await folder.stage(id, plan.text);
     await folder.carryOut(id, plan.stamp.additions);
-    await folder.settle(id);
-    return { found: plan.after(folder.root), changed: true, lease: null, warnings: [] };
+    await folder.settle(id, plan.stamp.additions);
+    return { ...outcome, found: plan.after(folder.root), changed: true };
   }
 
   #plan(found: FoundIssue, change: IssueChange, author: Author, stamp: Omit<Issue["stamp"], "origin">) {
@@ -235,7 +247,7 @@ export class IssueWriter {
   ): Promise<void> {
     if (copy.root === folder.root) return;
     const source = copy.root === null ? null : new IssueFolder(this.#reader.sources.platform, copy.root);
-    const texts: [string, string][] = [
+    const texts: [AppendOnly, string][] = [
       [LABELS, copy.raw.labels],
       [DEPENDENCIES, copy.raw.dependencies],
       [COMMENTS, (await source?.lines(id, COMMENTS)) ?? ""],
@@ -247,7 +259,7 @@ export class IssueWriter {
       await folder.stage(id, copy.raw.text);
       await folder.carryOut(id, []);
     }
-    for (const [file, text] of texts) if (text.trim() !== "") await folder.append(id, file, linesOf(text));
+    for (const [file, text] of texts) if (text.trim() !== "") await folder.add(id, file, linesOf(text));
   }
 
   // --- new ones -------------------------------------------------------------------------------------------
@@ -265,7 +277,7 @@ export class IssueWriter {
       for (const { issue, stamp } of plans) await folder.carryOut(issue.id, stamp.additions);
     };
     const settle = async (plans: Plans) => {
-      for (const { issue } of plans) await folder.settle(issue.id);
+      for (const { issue, stamp } of plans) await folder.settle(issue.id, stamp.additions);
     };
     if (this.#session === null) {
       const plans = await prepare(null);
@@ -274,7 +286,10 @@ export class IssueWriter {
       return plans.map(({ issue }) => issue);
     }
     const written = await this.#session.write<Issue[]>([], {
-      about: `issue:${drafts[0]?.issue.id ?? ""}`,
+      about: `new issues: ${drafts
+        .map(({ issue }) => issue.title)
+        .join(", ")
+        .slice(0, 200)}`,
       facts: [],
       requestId,
       body: async ({ sequence }) => {
@@ -290,7 +305,11 @@ export class IssueWriter {
         };
       },
     });
-    return written.replayed ? [] : (written.answer ?? []);
+    if (!written.replayed) return written.answer ?? [];
+    const ids = written.record.result?.["issue_ids"];
+    const made: Issue[] = [];
+    for (const id of Array.isArray(ids) ? ids : []) made.push((await this.#reader.get(id as Ulid)).issue);
+    return made;
   }
 
   #draft({ issue, labels, dependencies }: Draft, author: Author, sequence: number | null) {

@@ -51,7 +51,7 @@ export interface Intention<T> {
   readonly type: string;
   readonly payload: Readonly<Record<string, unknown>>;
   readonly facts: ReadonlyMap<FactName, Fact | null>;
-  /** Still under the mutex, with the line in the log. Whoever comes next must be able to finish it. */
+  /** Still under the mutex, with the line on the disk. Whoever comes next must be able to finish it. */
   readonly carryOut?: () => Promise<void>;
   /** After the mutex is free, and before anybody hears of it. */
   readonly settle?: () => Promise<void>;
@@ -132,7 +132,11 @@ export async function perform<T>(shop: Workshop, write: Write<T>, ground: Ground
   }
   let failure: unknown = null;
   try {
-    await intention.carryOut?.();
+    if (intention.carryOut !== undefined) {
+      // Several files may be about to change: what a power cut leaves of them must not be without its line.
+      await shop.makeSure(ground);
+      await intention.carryOut();
+    }
   } catch (error) {
     failure = error;
   }

@@ -72,6 +72,31 @@ describe("deinit", () => {
     expect(repo.git("status", "--porcelain", "--", ".cotenant/.gitattributes")).toMatch(/^A /);
   });
 
+  it("takes the merge driver out of Git's configuration, and nothing else", async () => {
+    const config = path.join(repo.root, ".git/config");
+    fs.appendFileSync(config, '; mine\n[merge "other"]\n\tdriver = true\n[alias]\n\tst = status\n');
+    const before = fs.readFileSync(config, "utf8");
+    await repo.ask("agent:a", "init");
+    expect(fs.readFileSync(config, "utf8")).not.toBe(before);
+    const settings = ["merge.cotenant-issue.name", "merge.cotenant-issue.driver"];
+    expect((await repo.ask("agent:a", "deinit", "--dry-run")).data["settings"]).toEqual(settings);
+    expect((await repo.run("agent:a", "deinit", "--purge")).stdout).toContain(
+      "merge.cotenant-issue.driver in ",
+    );
+    expect(fs.readFileSync(config, "utf8")).toBe(before);
+  });
+
+  it("refused, it leaves the merge driver; interrupted after the store is gone, the next one takes it", async () => {
+    const before = repo.picture();
+    await repo.ask("agent:a", "init");
+    await repo.ask("agent:b", "lock", "acquire", "src/app.ts");
+    expectJsonRefused(await repo.ask("agent:a", "deinit"), 1, "E_LOCK_CONFLICT");
+    expect(repo.git("config", "merge.cotenant-issue.driver")).toContain("merge-issue");
+    fs.rmSync(repo.control, { recursive: true });
+    await repo.ask("agent:a", "deinit", "--purge");
+    expect(repo.picture()).toEqual(before);
+  });
+
   it("undoes a first command without init, too", async () => {
     const before = repo.picture();
     await repo.ask("agent:a", "lock", "acquire", "src/app.ts");

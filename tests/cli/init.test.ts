@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PROGRAM, run } from "../support/program";
+import { expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 
 let repo: TestRepo;
@@ -45,10 +46,59 @@ describe("init", () => {
     expect(data.worktree.worktree_id).toBe(worktree);
     expect(fs.readFileSync(path.join(repo.root, ".cotenant/config.toml"), "utf8")).toContain("= 120");
     expect(fs.readFileSync(path.join(repo.root, ".cotenant/.gitattributes"), "utf8")).toMatch(
-      /^\*\.png binary\n\*\.jsonl merge=union\n$/,
+      /^\*\.png binary\n\*\.jsonl merge=union\nissues\/\*\/issue\.json merge=cotenant-issue\n$/,
     );
     expect((await repo.ask("agent:a", "lock", "acquire", "b.ts")).lease.ttl_secs).toBe(120);
     expect((await repo.ask("agent:a", "lock", "status")).data.leases).toHaveLength(2);
+  });
+
+  it("adds to somebody's .gitattributes, and changes no byte, line end or mode of it", async () => {
+    const file = path.join(repo.root, ".cotenant/.gitattributes");
+    const theirs = Buffer.from("\xef\xbb\xbf# caf\xe9\r\n*.jsonl merge=union\r\n*.bin -diff", "latin1");
+    fs.mkdirSync(path.dirname(file));
+    fs.writeFileSync(file, theirs, { mode: 0o600 });
+    expect((await repo.ask("agent:a", "init")).data["created"]).toContain(".cotenant/.gitattributes");
+    const wanted = Buffer.concat([theirs, Buffer.from("\r\nissues/*/issue.json merge=cotenant-issue\r\n")]);
+    expect(fs.readFileSync(file).toString("latin1")).toBe(wanted.toString("latin1"));
+    expect(fs.statSync(file).mode & 0o777).toBe(0o600);
+    const asked = repo.git(
+      "check-attr",
+      "merge",
+      "--",
+      ".cotenant/issues/x/issue.json",
+      ".cotenant/issues/x/a.jsonl",
+    );
+    expect(asked.match(/merge: .*/g)).toEqual(["merge: cotenant-issue", "merge: union"]);
+    const before = repo.picture();
+    expect((await repo.ask("agent:a", "init")).data["created"]).toEqual([]);
+    expect(repo.picture()).toEqual(before);
+  });
+
+  it("registers the merge driver once for all worktrees, and anew when the program has moved", async () => {
+    const other = repo.addWorktree("other");
+    expect((await other.ask("agent:a", "init")).data["merge_driver"]).toBe(true);
+    expect((await repo.ask("agent:a", "init")).data["merge_driver"]).toBe(false);
+    const command = repo.git("config", "--local", "merge.cotenant-issue.driver");
+    expect(command).toContain(PROGRAM);
+    repo.git("config", "merge.cotenant-issue.driver", command.trimEnd().replaceAll(PROGRAM, "/elsewhere"));
+    expect((await repo.ask("agent:a", "init")).data["merge_driver"]).toBe(true);
+    expect(repo.git("config", "--get-all", "merge.cotenant-issue.driver")).toBe(command);
+  });
+
+  it("several at once register it once, while somebody has Git's configuration locked", async () => {
+    const lock = path.join(repo.root, ".git/config.lock");
+    fs.writeFileSync(lock, "");
+    const all = Promise.all(["a", "b", "c"].map((name) => repo.ask(`agent:${name}`, "init")));
+    setTimeout(() => fs.rmSync(lock), 300);
+    for (const ran of await all) expect(ran.status, `${ran}`).toBe(0);
+    expect(repo.git("config", "--get-all", "merge.cotenant-issue.driver").trim().split("\n")).toHaveLength(1);
+  });
+
+  it("says what to do when Git's configuration cannot be changed", async () => {
+    fs.writeFileSync(path.join(repo.root, ".git/config.lock"), "");
+    const ran = await repo.run("agent:a", "init");
+    expectRefused(ran, 10, "E_GIT");
+    expect(ran.stderr).toMatch(/could not lock config file .+\n {2}next: .+ remove \S+\/\.git\/config\.lock/);
   });
 
   it("--enforce sets the mode", async () => {

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { decodeIssue } from "../../src/issues/model";
+import { readOrSet } from "../../src/issues/or-set";
 import { nodePlatform } from "../../src/platform/node/node";
 import { claimEventOf, decodeLine } from "../../src/store/envelope";
 import { unseal } from "../../src/store/sealed";
@@ -106,6 +107,15 @@ describe("the examples in FORMATS", () => {
 
   it("of an issue is one", () => {
     expect(decodeIssue(compact("issue.json"))).toHaveProperty("issue");
+  });
+
+  it("of a set are lines of one, with all their fields explained", () => {
+    const lines = /^```jsonl\n([\s\S]*?)^```$/m.exec(FORMATS)![1]!;
+    expect(readOrSet(lines)).toEqual({ values: [], tags: new Map(), broken: 0 });
+    expect(readOrSet(lines.split("\n")[0]!).values).toEqual(["area:login"]);
+    const section = /^## labels\.or-set[\s\S]*?^## /m.exec(FORMATS)![0];
+    for (const line of lines.trim().split("\n"))
+      for (const field of Object.keys(JSON.parse(line) as Json)) expect(section).toContain(`\`${field}\``);
   });
 
   it("have the fields of a fresh run", () => {

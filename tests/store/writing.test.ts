@@ -194,7 +194,7 @@ describe("a guarded write", () => {
         }),
       },
     );
-    expect(order).toEqual(["carried out after 0 syncs", "settled after 1 syncs"]);
+    expect(order).toEqual(["carried out after 1 syncs", "settled after 1 syncs"]);
   });
 
   it("that could not be carried out says that it is logged, under which id", async () => {

@@ -3,6 +3,7 @@ import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import type { AgentIdentity } from "../../identity/agent";
 import { listWorktrees } from "../../identity/worktree-list";
 import { clearRemains, type Remains, remainsIn } from "../../identity/worktree-remains";
+import { MergeDriver } from "../../issues/merge-driver";
 import { heldBy } from "../../kernel/words";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
@@ -14,7 +15,7 @@ import { keysOf } from "./lock-status";
 export const command: Command = {
   usage: "deinit [--purge] [--dry-run]",
   about:
-    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, and the identities of its worktrees. Issues, configuration and whatever Git has in .cotenant/ stay:\nthey are versioned with the code. Refused while somebody else holds or waits for a lease. Run again, it finishes\nwhat was interrupted, or finds nothing to undo.",
+    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, and what Git was told about merging issues. Issues, configuration\nand whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease. Run again, it finishes what was interrupted, or finds nothing to undo.",
   flags: {
     purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
     "dry-run": { meaning: "only show what would go" },
@@ -33,6 +34,8 @@ export const command: Command = {
     const isDry = parsed.has("dry-run");
     const remains = await remainsOfAll(workspace, parsed.has("purge"));
     const hasStore = (await platform.files.lstat(store.layout.root)) !== null;
+    const driver = new MergeDriver(surroundings.git, repository.commonDir);
+    const settings = await driver.registered();
     const leftBehind = await removedStores(platform.files, store.layout);
     const { head } = await workspace.coordinator.snapshot();
     let own = 0;
@@ -43,6 +46,8 @@ export const command: Command = {
     if (hasStore) await inspect();
     if (!isDry) {
       await dismantle(store, actorOf(workspace, me), inspect);
+      // Not before: whoever is refused keeps it. Nor under the mutex, where no Git command may run.
+      if (settings.length > 0) await driver.unregister(platform.timers);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
     const paths = (select: (remains: Remains) => readonly string[]) =>
@@ -52,8 +57,9 @@ export const command: Command = {
     const what = [...controls, ...files].map((path) =>
       path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
     );
+    what.push(...settings.map((name) => `${name} in ${repository.commonDir}/config`));
     return {
-      data: { dry_run: isDry, removed: [...controls, ...files], kept: staying, own_leases: own },
+      data: { dry_run: isDry, removed: [...controls, ...files], settings, kept: staying, own_leases: own },
       text: context.quiet ? "" : textOf(isDry ? "would remove:" : "removed:", what, staying),
     };
   },

@@ -1,6 +1,7 @@
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
-import { DATA_PLANE_LINES } from "../../identity/data-plane";
+import { DATA_PLANE_LINES, withLines } from "../../identity/data-plane";
 import { PROVISIONAL_GITIGNORE } from "../../identity/worktree-file";
+import { MergeDriver } from "../../issues/merge-driver";
 import { printable } from "../../kernel/ids";
 import { requireRecentGit } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
@@ -12,7 +13,7 @@ import { addTrust } from "../trusting";
 export const command: Command = {
   usage: "init [--enforce off|warn|strict]",
   about:
-    "Prepares this repository: makes .cotenant/ with a commented config.toml, .gitignore and .gitattributes, and\nthe control plane below the Git directory. Doing it again changes nothing.",
+    "Prepares this repository: makes .cotenant/ with a commented config.toml, .gitignore and .gitattributes, the\ncontrol plane below the Git directory, and tells Git how to merge issues in this clone. Doing it again changes nothing.",
   flags: {
     enforce: {
       value: "<mode>",
@@ -58,20 +59,25 @@ export const command: Command = {
       );
       note(
         `${data}/.gitattributes`,
-        await addLines(platform, `${data}/.gitattributes`, DATA_PLANE_LINES[".gitattributes"], ""),
+        await addLines(platform, `${data}/.gitattributes`, DATA_PLANE_LINES[".gitattributes"], null),
       );
     } catch (error) {
       throw fileFailure(error, "writing the data plane", data);
     }
     const { identity } = await workspace.worktree("write");
     await workspace.store.prepare();
+    const installation = { node: process.execPath, program: context.program };
+    const driver = new MergeDriver(git, workspace.repository.commonDir);
+    const hasRegistered = await driver.register(installation, platform.timers);
     const { allowNetwork } = workspace.store.layout;
     if (enforce !== undefined && made.includes(".cotenant/config.toml"))
       await addTrust(workspace, [{ key: "worktree.enforce_leases", value: enforce }], "init");
     if (parsed.has("allow-network-fs"))
       await writeIfMissing(platform, allowNetwork, "", workspace.store.options.modes.file);
+    const isNew = made.length > 0 || hasRegistered;
     const text = [
-      made.length === 0 ? "already initialised; nothing changed" : `initialised: ${made.join(", ")}`,
+      isNew ? `initialised: ${made.join(", ") || "this clone"}` : "already initialised; nothing changed",
+      ...(hasRegistered ? ["  Git's configuration: issues are merged field by field"] : []),
       `  worktree ${identity.worktreeId}`,
       "",
       "next:",
@@ -83,6 +89,7 @@ export const command: Command = {
       data: {
         created: made,
         worktree: { worktree_id: identity.worktreeId, root: identity.root },
+        merge_driver: hasRegistered,
         control_directory: workspace.repository.controlDir,
       },
       text: context.quiet ? "" : text,
@@ -106,14 +113,14 @@ async function addLines(
   platform: Platform,
   path: string,
   lines: readonly string[],
-  provisional: string,
+  provisional: string | null,
 ): Promise<boolean> {
-  const bytes = await platform.files.readFile(path);
-  const found = bytes === null ? "" : new TextDecoder().decode(bytes);
-  const before = found === provisional ? "" : found;
-  const missing = lines.filter((line) => !before.split(/\r?\n/).includes(line));
-  if (missing.length === 0 && found === before) return false;
-  const whole = `${before}${before === "" || before.endsWith("\n") ? "" : "\n"}${missing.map((line) => `${line}\n`).join("")}`;
-  await replaceFile(platform, path, whole, 0o644);
+  const { files } = platform;
+  const bytes = (await files.readFile(path)) ?? new Uint8Array();
+  const isOurs = provisional !== null && new TextDecoder().decode(bytes) === provisional;
+  const whole = withLines(isOurs ? new Uint8Array() : bytes, lines);
+  if (whole === null) return false;
+  const mode = (await files.stat(path))?.mode ?? 0o644;
+  await replaceFile(platform, path, whole, mode & 0o777);
   return true;
 }

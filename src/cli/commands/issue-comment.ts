@@ -3,12 +3,16 @@ import { encodeComment, newComment } from "../../issues/comments";
 import { shortId } from "../../issues/short-id";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
+import { CHANGE_FLAGS, requestId } from "../holding";
 import { meant, openDesk, writerAt } from "../issues";
 
 export const command: Command = {
   usage: "issue comment <id> --text <text>",
   about: "Adds a comment. Comments only ever come, so nobody needs a claim for one.",
-  flags: { text: { value: "<text>", meaning: "what you have to say; - reads it from standard input" } },
+  flags: {
+    ...CHANGE_FLAGS,
+    text: { value: "<text>", meaning: "what you have to say; - reads it from standard input" },
+  },
   examples: ['cotenant issue comment 7x3k --text "the tests are in login.test.ts"'],
   words: { min: 1, max: 2 },
   completes: ["issue"],
@@ -20,12 +24,17 @@ export const command: Command = {
     const desk = await openDesk(context);
     const { reader, workspace } = desk;
     const found = await meant(reader, parsed.words[0]!);
+    const short = shortId(found.id, await reader.ids());
     const by = workspace === null ? "" : ((await callerOrNull(workspace))?.agentId ?? "");
     const comment = newComment(reader.sources.platform, by, text);
     const payload = { issue_id: found.id, comment_id: comment.id };
     const writer = await writerAt(desk);
-    await writer.comment(found.id, encodeComment(comment), { type: "issue.commented", payload });
-    const short = shortId(found.id, await reader.ids());
-    return { data: { issue_id: found.id, comment }, text: context.quiet ? "" : `${short}: commented` };
+    const once = workspace === null ? null : requestId(workspace, parsed);
+    const event = { type: "issue.commented", payload } as const;
+    const changed = await writer.comment(found.id, encodeComment(comment), event, once);
+    return {
+      data: { issue_id: found.id, comment, replayed: !changed },
+      text: context.quiet ? "" : `${short}: commented`,
+    };
   },
 };

@@ -10,6 +10,7 @@ import { nodePlatform } from "../../platform/node/node";
 import { ACQUIRE_FLAGS, acquire, readOptions } from "../acquiring";
 import { callerOrNull } from "../caller";
 import type { Command, Context, Flag, Output, Parsed } from "../command";
+import { requestId } from "../holding";
 import {
   assigneeOf,
   contextOf,
@@ -22,8 +23,8 @@ import {
 } from "../issue-fields";
 import { type Desk, keyOfIssue, meantId, newIssueJson, openDesk } from "../issues";
 
-// A new issue is free: there is nothing to wait for, and no earlier call to repeat.
-const { wait: _wait, timeout: _timeout, "request-id": _requestId, ...CLAIM_FLAGS } = ACQUIRE_FLAGS;
+// A new issue is free: there is nothing to wait for.
+const { wait: _wait, timeout: _timeout, ...CLAIM_FLAGS } = ACQUIRE_FLAGS;
 
 export const CREATE_FLAGS: Readonly<Record<string, Flag>> = {
   ...FIELD_FLAGS,
@@ -71,14 +72,17 @@ export async function createOne(context: Context, parsed: Parsed, isClaimed: boo
   const desk = await openDesk(context);
   const others = await desk.reader.ids();
   const draft = await draftFrom(desk, parsed);
-  const [issue] = await (await creatorAt(desk)).create([draft]);
-  const id = issue!.id;
+  const creator = await creatorAt(desk);
+  const issue = await creator.createOne(draft, givenOnce(desk, parsed, isClaimed));
+  const { id } = issue;
+  const replayed = id !== draft.issue.id;
   const short = shortId(id, others);
   const data = {
-    issue: newIssueJson(issue!, draft, others),
+    issue: newIssueJson(issue, draft, others),
     path: `${desk.reader.here.folder(id)}/issue.json`,
+    replayed,
   };
-  const created = `created ${short}: ${printable(issue!.title)}`;
+  const created = `created ${short}: ${printable(issue.title)}`;
   if (!isClaimed) {
     const text = context.quiet ? short : `${created}\n  claim it: cotenant claim acquire ${short}`;
     return { data, text };
@@ -92,6 +96,16 @@ export async function createOne(context: Context, parsed: Parsed, isClaimed: boo
     ? [short, claimed.text].filter((part) => part !== "").join("\n")
     : `${created}\n${claimed.text}`;
   return { data: { ...data, ...claimed.data }, text };
+}
+
+/** The id names the whole operation, and there are two of them when the issue is claimed as well. */
+function givenOnce({ workspace }: Desk, parsed: Parsed, isClaimed: boolean): Ulid | null {
+  if (workspace === null || parsed.text("request-id") === undefined) return null;
+  if (isClaimed)
+    throw new CotenantError("E_USAGE", "--request-id cannot be given to two operations at once", {
+      hint: "create the issue first, and claim it then",
+    });
+  return requestId(workspace, parsed);
 }
 
 /** Creating needs no name: where nobody says who they are, the issue says so too, and the log does not. */

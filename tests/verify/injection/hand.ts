@@ -118,6 +118,8 @@ class Hand {
       wrong.push("the mutex is another file, or gone");
     checkSecrets(this.#stage.repo, [ended.stdout, ended.stderr], wrong);
     await checkStore(scenario, this.#stage.control, wrong);
+    const isWritten = effects(scenario, before, readLog(this.#stage.control), wrong) > 0;
+    await this.#checkIssue(scenario, isWritten, wrong);
     const shape = `${ended.status} ${understood?.isUnknown}\n${shapeOf(this.#stage.repo)}`;
     if (!this.#known.has(scenario.name + shape)) {
       this.#known.add(scenario.name + shape);
@@ -168,6 +170,7 @@ class Hand {
       for (const look of ["status", "lock status", "claim list"]) await expect(OTHER, look.split(" "), [0]);
       if (isOtherFirst) await expect(OTHER, ["lock", "acquire", "other.ts"], [0]);
       await this.#again(scenario, before, first, expect, wrong);
+      await this.#checkIssue(scenario, true, wrong);
       if (!isOtherFirst) await expect(OTHER, ["lock", "acquire", "other.ts"], [0]);
       for (const [agent, text, status] of scenario.proofs) await expect(agent, text.split(" "), [status]);
       age(this.#stage.repo);
@@ -178,6 +181,15 @@ class Hand {
       const unfinished = leftovers(this.#stage.repo);
       if (unfinished.length > 0) wrong.push(`left for ever: ${unfinished.join(", ")}`);
     }
+  }
+
+  /** A write that is in the log is seen by everybody, and no half of one by anybody. */
+  async #checkIssue(scenario: Scenario, isWritten: boolean, wrong: string[]): Promise<void> {
+    if (scenario.issue === null) return;
+    const answer = await this.#run(scenario, OTHER, ["issue", "show", "$issue"]);
+    const seen = summary(answer);
+    const expected = isWritten ? scenario.issue.new : scenario.issue.old;
+    if (seen !== expected) wrong.push(`the issue is "${seen}" and not "${expected}": ${answer.stderr}`);
   }
 
   /** The same command once more, with the id that an unclear answer named. */
@@ -245,6 +257,13 @@ function seen(
       understood.ok ? "answered: done" : understood.isUnknown ? "answered: unknown" : "answered: refused",
     );
   return names;
+}
+
+function summary({ status, stdout }: Answer): string {
+  if (status === 4) return "deleted";
+  const { issue } = (JSON.parse(stdout) as { data: { issue: Record<string, unknown> } }).data;
+  const { version } = issue["stamp"] as { version: number };
+  return `${issue["state"]}, version ${version}, labels ${(issue["labels"] as string[]).join(" ")}`;
 }
 
 const hand = new Hand(JSON.parse(process.argv[2]!) as HandSettings);

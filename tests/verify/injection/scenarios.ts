@@ -38,6 +38,8 @@ export interface Scenario {
   readonly isOneStep: boolean;
   /** Whether others can write before the command has succeeded. */
   readonly isOpen: boolean;
+  /** The issue before and after, as `summary` puts it: anybody sees one of the two, and the log decides which. */
+  readonly issue: { readonly old: string; readonly new: string } | null;
 }
 
 /** The least that the configuration allows. */
@@ -87,6 +89,7 @@ function scenario(
     proofs: [],
     isOneStep: true,
     isOpen: true,
+    issue: null,
     ...rest,
   };
 }
@@ -318,7 +321,46 @@ export const SCENARIOS: readonly Scenario[] = [
   ),
   scenario("init", [], A, "init", null, { proofs: [[A, "lock acquire a.ts", 0]] }),
   scenario("worktree-init", [], A, "worktree init", null, { proofs: [[A, "lock acquire a.ts", 0]] }),
-  scenario("issue-create", [], A, "issue create --title work", null, { proofs: [[OTHER, "issue list", 0]] }),
+  scenario("issue-create", [], A, "issue create --title work", "issue.written", {
+    leases: 0,
+    isRepeatable: true,
+    proofs: [[OTHER, "issue list", 0]],
+  }),
+  scenario(
+    "issue-update",
+    CLAIMED,
+    A,
+    "issue update $issue --state in_progress --label area:x",
+    "issue.written",
+    {
+      isCore: true,
+      leases: 0,
+      issue: { old: "ready, version 1, labels ", new: "in_progress, version 2, labels area:x" },
+      proofs: [[OTHER, "claim acquire $issue --if-ready", 9]],
+    },
+  ),
+  scenario(
+    "label-once",
+    [...CLAIMED, does(A, "label add $issue type:bug")],
+    A,
+    "label add $issue type:story --request-id $request",
+    "issue.written",
+    {
+      leases: 0,
+      issue: { old: "ready, version 2, labels type:bug", new: "ready, version 3, labels type:story" },
+    },
+  ),
+  scenario("issue-delete", CLAIMED, A, "issue delete $issue", "issue.written", {
+    leases: 0,
+    again: [4],
+    issue: { old: "ready, version 1, labels ", new: "deleted" },
+    proofs: [[OTHER, "issue show $issue", 4]],
+  }),
+  scenario("issue-comment", [ISSUE], A, "issue comment $issue --text done", "issue.commented", {
+    leases: 0,
+    isRepeatable: true,
+    proofs: [[OTHER, "issue show $issue", 0]],
+  }),
 ];
 
 export function scenarioOf(name: string): Scenario {

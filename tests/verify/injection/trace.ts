@@ -35,6 +35,7 @@ const CALLS = [
 const LOOKS = new Set("access close read pread64 readlink statx newfstatat getdents64 lseek".split(" "));
 const MOST_MS = 30_000;
 const ISSUE = "$issue";
+const SMALL_ISSUE = "$small-issue";
 /** Where a command's words go. */
 export const ANSWER = "the answer";
 
@@ -113,6 +114,10 @@ export class Tracer {
     return { ...ended, hit: ended.stdout.includes('"EFBIG"') };
   }
 
+  #named(where: string): string {
+    return where.replaceAll(ISSUE, this.issue).replaceAll(SMALL_ISSUE, this.issue.toLowerCase());
+  }
+
   #run(options: readonly string[], command: readonly string[], env: NodeJS.ProcessEnv): Ended {
     rmSync(this.#notes, { force: true });
     const all = ["-qq", "-y", "-o", this.#notes, ...options, process.execPath, ...command];
@@ -143,7 +148,7 @@ export class Tracer {
   }
 
   #path(where: string): string {
-    return where === ANSWER ? this.#answer : join(this.#repo, where.replaceAll(ISSUE, this.issue));
+    return where === ANSWER ? this.#answer : join(this.#repo, this.#named(where));
   }
 
   /** Null when the call is about something else. */
@@ -157,7 +162,11 @@ export class Tracer {
     const isAbove =
       (inside === "" || inside === ".git") && /^(?:\d+<|AT_FDCWD<[^>]*>, "[^"]*", O_RDONLY)/.test(rest);
     return isOurs || isAbove
-      ? masked(this.issue === "" ? inside : inside.replaceAll(this.issue, ISSUE))
+      ? masked(
+          this.issue === ""
+            ? inside
+            : inside.replaceAll(this.issue, ISSUE).replaceAll(this.issue.toLowerCase(), SMALL_ISSUE),
+        )
       : null;
   }
 }
@@ -175,7 +184,7 @@ function doesChange(call: string, rest: string): boolean {
 /** Without what is made anew in every run: ULIDs, instants and random names. */
 export function masked(text: string): string {
   return text
-    .replace(/[0-9A-HJKMNP-TV-Z]{26}/g, "<ulid>")
+    .replace(/[0-9A-HJKMNP-TV-Z]{26}|(?<=\/)01[0-9a-hjkmnp-tv-z]{24}/g, "<ulid>")
     .replace(/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z/g, "<time>")
     .replace(/[0-9a-f]{12}/g, "<random>");
 }
