@@ -109,6 +109,21 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   gc: { summary: "clear away what has lapsed", load: () => import("./commands/gc") },
   demo: { summary: "eight agents in a scratch repository", load: () => import("./commands/demo") },
   completion: { summary: "completion for your shell", load: () => import("./commands/completion") },
+  "hook pre-commit": {
+    summary: "what Git's pre-commit hook calls",
+    isHidden: true,
+    load: () => import("./commands/hook-pre-commit"),
+  },
+  "hook prepare-commit-msg": {
+    summary: "what Git's prepare-commit-msg hook calls",
+    isHidden: true,
+    load: () => import("./commands/hook-prepare-commit-msg"),
+  },
+  "hook post-commit": {
+    summary: "what Git's post-commit hook calls",
+    isHidden: true,
+    load: () => import("./commands/hook-post-commit"),
+  },
   complete: { summary: "what could come next", isHidden: true, load: () => import("./commands/complete") },
   "merge-issue": {
     summary: "merge an issue.json, for Git",

@@ -1,4 +1,5 @@
 import type { Actor, LeaseRef } from "../kernel/commands";
+import type { Extent } from "../kernel/conflicts";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { AgentId, LeaseId, Ulid, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
@@ -34,6 +35,8 @@ export interface Coordinator {
   list(filter?: ListFilter): Promise<readonly LeaseStatus[]>;
   /** Leases with these names, in whatever standing; a name without a lease is missing from the answer. */
   find(refs: readonly LeaseRef[]): Promise<readonly LeaseStatus[]>;
+  /** Every lease that conflicts with one of these, whosever it is, and in whatever standing. */
+  overlapping(extents: readonly Extent[]): Promise<readonly LeaseStatus[]>;
   /** How those of them ended that ended without their holder's release, lately. */
   endings(refs: readonly LeaseRef[]): Promise<readonly Ended[]>;
   waiters(): Promise<readonly Ticket[]>;

@@ -1,5 +1,6 @@
 import { CotenantError, errorFrom, fileFailure } from "../errors/cotenant-error";
 import type { Acquire, Actor, Command, LeaseRef } from "../kernel/commands";
+import type { Extent } from "../kernel/conflicts";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
 import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
@@ -184,6 +185,10 @@ export class LocalCoordinator implements Coordinator {
     return found.filter(({ lease }) =>
       refs.some((ref) => (ref.leaseId !== null ? ref.leaseId === lease.leaseId : ref.key === lease.key)),
     );
+  }
+
+  overlapping(extents: readonly Extent[]): Promise<readonly LeaseStatus[]> {
+    return this.#statuses({ ...NOTHING, extents });
   }
 
   async endings(refs: readonly LeaseRef[]): Promise<readonly Ended[]> {

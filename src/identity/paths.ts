@@ -52,6 +52,11 @@ export async function canonicalPath(
   return { path, absolutePath: place.absolutePath, isDirectory: place.isDirectory, worktreeRoot: root };
 }
 
+/** A path as Git has it, from the root of the worktree: nothing is looked up, so a link is itself. */
+export function gitPath({ config }: Pick<Repository, "config">, path: string): RepoPath | Refusal {
+  return parseRepoPath(fold(path, config.ignoreCase));
+}
+
 function checkText(text: string, typed: string): Refusal | null {
   if (text === "")
     return refuse("E_USAGE", "an empty path names nothing", { hint: "use . for this directory" });

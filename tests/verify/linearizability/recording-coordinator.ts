@@ -98,6 +98,10 @@ export class RecordingCoordinator implements contract.Coordinator {
     return this.#inner.watch(listener);
   }
 
+  overlapping(): never {
+    throw new Error("not part of a recorded history: it is asked by those who hold nothing");
+  }
+
   facts(filter: contract.FactFilter): ReturnType<contract.Coordinator["facts"]> {
     return this.#inner.facts(filter);
   }

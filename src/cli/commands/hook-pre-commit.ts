@@ -1,0 +1,26 @@
+import { judgeStaged } from "../../enforce/commit";
+import type { Command } from "../command";
+import { asHook, PASSED, refusalLines } from "../hooking";
+
+export const command: Command = {
+  usage: "hook pre-commit",
+  about:
+    "What Git's pre-commit hook calls: refuses what somebody else holds, and issues changed without a claim.",
+  flags: {},
+  examples: ["cotenant hook pre-commit"],
+  words: { min: 0, max: 10 },
+  remindsOfExpiry: false,
+  run: (context) =>
+    asHook(context, "pre-commit", async (workspace) => {
+      const mode = workspace.config.values["worktree.enforce_leases"];
+      if (mode === "off") return PASSED;
+      const { objections, committer, changes } = await judgeStaged(workspace);
+      if (objections.length === 0) return PASSED;
+      const refused = new Set(objections.map(({ path }) => path));
+      const own = changes.map(({ path }) => path).filter((path) => !refused.has(path));
+      const lines = refusalLines("pre-commit", objections, committer?.agentId ?? null, own);
+      return mode === "warn"
+        ? { isRefused: false, lines: [...lines, "  let through: worktree.enforce_leases = warn"] }
+        : { isRefused: true, lines };
+    }),
+};

@@ -1,0 +1,126 @@
+import type { Workspace } from "../coordinator/workspace";
+import type { Objection } from "../enforce/commit-rules";
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import type { Context, Output } from "./command";
+import { count } from "./render";
+
+export type HookName = "pre-commit" | "prepare-commit-msg" | "post-commit" | "pre-push" | "pre-receive";
+
+/** SPEC §9: which line of defence speaks. The command line itself is the first. */
+export const LAYERS: Readonly<Record<HookName, number>> = {
+  "pre-commit": 2,
+  "prepare-commit-msg": 2,
+  "post-commit": 2,
+  "pre-push": 3,
+  "pre-receive": 4,
+};
+
+export interface HookAnswer {
+  readonly isRefused: boolean;
+  /** For whoever runs Git, on standard error. */
+  readonly lines: readonly string[];
+}
+
+export const PASSED: HookAnswer = { isRefused: false, lines: [] };
+
+/**
+ * Runs a hook within its deadline. Whatever goes wrong in it is answered as `enforce.on_failure` says: a broken tool must
+ * not decide by accident whether people can commit.
+ */
+export async function asHook(
+  context: Context,
+  name: HookName,
+  act: (workspace: Workspace) => Promise<HookAnswer>,
+): Promise<Output> {
+  const answer = await answered(context, name, act);
+  for (const line of answer.lines) context.note(line);
+  return { data: { hook: name, refused: answer.isRefused }, text: "", exit: answer.isRefused ? 1 : 0 };
+}
+
+async function answered(
+  context: Context,
+  name: HookName,
+  act: (workspace: Workspace) => Promise<HookAnswer>,
+): Promise<HookAnswer> {
+  let workspace: Workspace;
+  try {
+    workspace = await context.workspace();
+  } catch (error) {
+    if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return PASSED;
+    // The configuration cannot be read, so nobody knows what it wants: as the default says.
+    return failed(name, error, "open");
+  }
+  const { config, store } = workspace;
+  const onFailure = config.values["enforce.on_failure"];
+  const deadlineMs = config.values["enforce.deadline_secs"] * 1000;
+  try {
+    if ((await store.platform.files.stat(store.layout.root)) === null) return PASSED;
+    return await within(deadlineMs, act(workspace));
+  } catch (error) {
+    return failed(name, error, onFailure);
+  }
+}
+
+function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      reject(
+        new CotenantError("E_STORE_BUSY", `no answer within ${ms / 1000} s`, {
+          hint: "look at what holds the store ('cotenant doctor'), or allow more time: enforce.deadline_secs",
+        }),
+      );
+    }, ms);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+function failed(name: HookName, error: unknown, onFailure: "open" | "closed"): HookAnswer {
+  const why = error instanceof CotenantError ? `${error.message} (${error.code})` : String(error);
+  const isRefused = onFailure === "closed";
+  return {
+    isRefused,
+    lines: [
+      `cotenant ${name}: cannot tell: ${printable(why, 400)}`,
+      isRefused
+        ? "  refused, as enforce.on_failure = closed says; 'cotenant doctor' shows what is wrong"
+        : "  let through, as enforce.on_failure = open says; 'cotenant doctor' shows what is wrong",
+    ],
+  };
+}
+
+const MOST_SHOWN = 20;
+
+/** What is refused, whose it is, and the exact way to go on. */
+export function refusalLines(
+  name: HookName,
+  objections: readonly Objection[],
+  committer: string | null,
+  ownPaths: readonly string[],
+): string[] {
+  const who = committer ?? "somebody who has not said who they are";
+  const lines = [
+    `cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} may not be committed by ${who}`,
+  ];
+  for (const { message, code } of objections.slice(0, MOST_SHOWN)) lines.push(`  ${message} (${code})`);
+  if (objections.length > MOST_SHOWN) lines.push(`  … and ${objections.length - MOST_SHOWN} more`);
+  for (const hint of new Set(objections.map(({ hint }) => hint).filter((text) => text !== "")))
+    lines.push(`  next: ${hint}`);
+  if (objections.some(({ owner }) => owner !== null)) lines.push(`  next: ${commitOnly(ownPaths)}`);
+  if (committer === null)
+    lines.push(
+      "  next: say who commits: export COTENANT_AGENT_ID=human:<you>, or 'cotenant config set --global agent.id'",
+    );
+  return lines;
+}
+
+function commitOnly(paths: readonly string[]): string {
+  if (paths.length === 0) return "unstage what is theirs ('git restore --staged <path>'), and wait for it";
+  const shown = paths.length > 50 ? ["<your paths>"] : paths.map(quoted);
+  return `commit only yours: git commit -- ${shown.join(" ")}`;
+}
+
+/** As a shell takes it, whatever is in it. */
+function quoted(path: string): string {
+  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${printable(path, 400).replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,147 @@
+import type { ErrorCode } from "../errors/registry";
+import { ExtentIndex } from "../kernel/conflicts";
+import { type AgentId, parseUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import type { Lease } from "../kernel/lease";
+import { isRefusal } from "../kernel/refusal";
+import type { PathChange } from "./changes";
+
+/** Who commits; null where nobody has said so. */
+export interface Committer {
+  readonly agentId: AgentId;
+  readonly worktreeId: WorktreeId;
+}
+
+/** An issue that a commit changes, and whether its new content was written under a claim of the committer's. */
+export interface IssueEdit {
+  readonly id: Ulid;
+  readonly paths: readonly string[];
+  /** New in this history, and made by `issue create`. */
+  readonly isNew: boolean;
+  /** The log has this very content, written by the committer in this worktree. */
+  readonly isWritten: boolean;
+  /** A merge made it: nobody's claim is behind it, and nobody wrote anything. */
+  readonly isMerged: boolean;
+}
+
+export interface CommitQuestion {
+  readonly changes: readonly (PathChange & { readonly key: LeaseKey | null })[];
+  readonly issues: readonly IssueEdit[];
+  readonly committer: Committer | null;
+  readonly worktreeId: WorktreeId;
+  /** Every valid lease that can matter, none of them stale. */
+  readonly leases: readonly Lease[];
+}
+
+/** Why a change may not be committed by this committer. */
+export interface Objection {
+  readonly code: ErrorCode;
+  readonly path: string;
+  readonly message: string;
+  readonly hint: string;
+  /** Whose it is, where it is somebody's. */
+  readonly owner: string | null;
+  readonly leaseId: string | null;
+}
+
+const GLOBAL: Readonly<Record<string, "config" | "gates">> = {
+  ".cotenant/config.toml": "config",
+  ".cotenant/gates/registry.json": "gates",
+};
+const STRUCTURAL = /^\.cotenant\/issues\/([^/]+)\/(?:issue\.json|deps\.or-set\.jsonl|labels\.or-set\.jsonl)$/;
+
+/** The id of the issue whose structure a path is part of; null for everything else, comments among it. */
+export function issueOf(path: string): Ulid | null {
+  const found = STRUCTURAL.exec(path);
+  const id = found === null ? null : parseUlid(found[1]!);
+  return id === null || isRefusal(id) || id !== found![1] ? null : id;
+}
+
+/** Which scope a path belongs to: what concerns everybody. */
+export function scopeOf(path: string): "config" | "gates" | null {
+  return Object.hasOwn(GLOBAL, path) ? GLOBAL[path]! : null;
+}
+
+/** Everything that speaks against a commit. The same rules for the hook and for whoever looks later. */
+export function judgeCommit(question: CommitQuestion): Objection[] {
+  return [...issueObjections(question), ...fileObjections(question), ...scopeObjections(question)];
+}
+
+function issueObjections({ issues, committer, leases }: CommitQuestion): Objection[] {
+  const byKey = new Map(leases.map((lease) => [lease.key as string, lease]));
+  return issues.flatMap(({ id, paths, isNew, isWritten, isMerged }): Objection[] => {
+    const lease = byKey.get(`issue:${id}`) ?? null;
+    const isMine = lease !== null && committer !== null && isOf(lease, committer);
+    if (isMine || isMerged) return [];
+    const path = paths[0]!;
+    if (lease !== null) {
+      return [
+        {
+          code: "E_LOCK_NOT_HELD",
+          path,
+          message: `issue ${id} is claimed by ${lease.agentId} (${lease.worktreeId})`,
+          hint: `leave it out: git commit -- <your paths>; or wait for the claim: cotenant claim acquire ${id} --wait`,
+          owner: lease.agentId,
+          leaseId: lease.leaseId,
+        },
+      ];
+    }
+    // Finished under a claim that was given back since: proved when it was written, and unchanged.
+    if (isNew || isWritten) return [];
+    return [
+      {
+        code: "E_LEASE_REQUIRED",
+        path,
+        message: `issue ${id} was changed without a claim`,
+        hint: `claim it, and commit again: cotenant claim acquire ${id}`,
+        owner: null,
+        leaseId: null,
+      },
+    ];
+  });
+}
+
+function fileObjections({ changes, committer, worktreeId, leases }: CommitQuestion): Objection[] {
+  const held = new ExtentIndex(leases);
+  return changes.flatMap(({ path, key }): Objection[] => {
+    if (key === null) return [];
+    const extent = { key, reach: "worktree", worktreeId } as const;
+    const other = held.conflictingWith(extent).find((lease) => lease.agentId !== committer?.agentId);
+    if (other === undefined) return [];
+    return [
+      {
+        code: "E_LOCK_CONFLICT",
+        path,
+        message: `${printable(path, 200)} is held by ${other.agentId} (${other.worktreeId})`,
+        hint: "",
+        owner: other.agentId,
+        leaseId: other.leaseId,
+      },
+    ];
+  });
+}
+
+function scopeObjections({ changes, committer, leases }: CommitQuestion): Objection[] {
+  return changes.flatMap(({ path }): Objection[] => {
+    const scope = scopeOf(path);
+    if (scope === null) return [];
+    const other = leases.find(
+      ({ key, agentId }) => (key as string) === `scope:${scope}` && agentId !== committer?.agentId,
+    );
+    if (other === undefined) return [];
+    return [
+      {
+        code: "E_LOCK_CONFLICT",
+        path,
+        message: `${path} is being changed by ${other.agentId}, who holds scope:${scope}`,
+        hint: `wait until it is free: cotenant lock status`,
+        owner: other.agentId,
+        leaseId: other.leaseId,
+      },
+    ];
+  });
+}
+
+function isOf(lease: Lease, { agentId, worktreeId }: Committer): boolean {
+  return lease.agentId === agentId && lease.worktreeId === worktreeId;
+}
