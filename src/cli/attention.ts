@@ -1,5 +1,6 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
+import type { Violation } from "../enforce/violations";
 import { printable } from "../kernel/ids";
 import { type Holder, type Lease, sameProcess } from "../kernel/lease";
 import { inTheWay, type Ticket } from "../kernel/tickets";
@@ -21,6 +22,8 @@ export interface Scene {
   readonly waiters: readonly Ticket[];
   readonly damage: Damage | null;
   readonly now: Now;
+  /** Commits that were made around the hooks. */
+  readonly violations: readonly Violation[];
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
@@ -32,7 +35,16 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...unlogged(scene),
     ...usedTwice(valid, scene.waiters),
     ...waitingLong(valid, scene),
+    ...violated(scene.violations),
   ];
+}
+
+function violated(violations: readonly Violation[]): Finding[] {
+  return violations.map(({ commit, agentId, objections: [first] }) => ({
+    code: "commit_violation",
+    message: `${commit.slice(0, 12)} was committed by ${printable(agentId)} around the hooks: ${printable(first?.message ?? "", 200)}`,
+    next: `look at it ('git show ${commit.slice(0, 12)}'), and tell whoever it concerns`,
+  }));
 }
 
 function damaged(damage: Damage | null): Finding[] {

@@ -102,6 +102,10 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "whether the main branch's tip is in it",
     load: () => import("./commands/validate-divergence"),
   },
+  "validate commits": {
+    summary: "commits against the claims of their time",
+    load: () => import("./commands/validate-commits"),
+  },
   "validate all": { summary: "all that should always hold", load: () => import("./commands/validate-all") },
   doctor: { summary: "what is wrong, and what to do next", load: () => import("./commands/doctor") },
   info: { summary: "where everything is, and who you are", load: () => import("./commands/info") },
@@ -118,6 +122,16 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "what Git's prepare-commit-msg hook calls",
     isHidden: true,
     load: () => import("./commands/hook-prepare-commit-msg"),
+  },
+  "hook pre-push": {
+    summary: "what Git's pre-push hook calls",
+    isHidden: true,
+    load: () => import("./commands/hook-pre-push"),
+  },
+  "hook pre-receive": {
+    summary: "what a server's pre-receive hook calls",
+    isHidden: true,
+    load: () => import("./commands/hook-pre-receive"),
   },
   "hook post-commit": {
     summary: "what Git's post-commit hook calls",

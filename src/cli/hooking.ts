@@ -1,5 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import type { Objection } from "../enforce/commit-rules";
+import type { PushObjection } from "../enforce/push-rules";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { Context, Output } from "./command";
@@ -111,6 +112,18 @@ export function refusalLines(
     lines.push(
       "  next: say who commits: export COTENANT_AGENT_ID=human:<you>, or 'cotenant config set --global agent.id'",
     );
+  return lines;
+}
+
+/** The same for commits that exist already. */
+export function pushRefusal(name: HookName, objections: readonly PushObjection[]): string[] {
+  const lines = [
+    `cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} of issues may not be pushed`,
+  ];
+  for (const { message, code } of objections.slice(0, MOST_SHOWN)) lines.push(`  ${message} (${code})`);
+  if (objections.length > MOST_SHOWN) lines.push(`  … and ${objections.length - MOST_SHOWN} more`);
+  for (const hint of [...new Set(objections.map(({ hint }) => hint))].slice(0, 5))
+    lines.push(`  next: ${hint}`);
   return lines;
 }
 

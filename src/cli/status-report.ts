@@ -1,5 +1,6 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
+import { recentViolations } from "../enforce/violations";
 import type { Actor } from "../kernel/commands";
 import { sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
@@ -44,7 +45,13 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
     waiters,
     sequence: head.sequence,
     nextToken: head.nextToken,
-    findings: needsAPerson(workspace, { leases: all, waiters, damage, now: workspace.store.now() }),
+    findings: needsAPerson(workspace, {
+      leases: all,
+      waiters,
+      damage,
+      now: workspace.store.now(),
+      violations: await recentViolations(coordinator, workspace.store.now().wallMs),
+    }),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Coordinator } from "../coordinator/contract";
 import type { Session } from "../coordinator/session";
 import type { Fact, FactName } from "../kernel/facts";
 import type { Objection } from "./commit-rules";
@@ -49,6 +50,40 @@ export async function recordViolation(
       };
     },
   });
+}
+
+/** For how long people are reminded of one. */
+const REMINDED_MS = 7 * 24 * 3600 * 1000;
+/** For how long it is remembered apart from the log. */
+const REMEMBERED_MS = 30 * 24 * 3600 * 1000;
+
+export async function recentViolations(coordinator: Coordinator, nowMs: number): Promise<Violation[]> {
+  const facts = await coordinator.facts({ kinds: [VIOLATION_KIND] });
+  return [...facts.values()]
+    .map(({ value }) => violationFrom(value))
+    .filter(
+      (violation) => violation !== null && Date.parse(violation.at) > nowMs - REMINDED_MS,
+    ) as Violation[];
+}
+
+/** What is old enough to be left to the log and its archive. */
+export async function forgetOldViolations(session: Session, nowMs: number): Promise<number> {
+  const facts = await session.coordinator.facts({ kinds: [VIOLATION_KIND] });
+  const old = [...facts].filter(
+    ([, { value }]) => !(Date.parse(String(value["at"])) > nowMs - REMEMBERED_MS),
+  );
+  if (old.length === 0) return 0;
+  await session.write([], {
+    about: "old violations",
+    facts: [],
+    body: async () => ({
+      type: "policy.forgotten",
+      payload: { violations: old.length },
+      facts: new Map(old.slice(0, 500).map(([name]) => [name, null])),
+      answer: true,
+    }),
+  });
+  return old.length;
 }
 
 export function violationFrom(fact: Fact): Violation | null {

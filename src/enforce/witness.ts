@@ -1,0 +1,86 @@
+import type { Coordinator, LoggedEvent } from "../coordinator/contract";
+import { LIMITS } from "../kernel/policy";
+
+/** What is known of a lease that once was. */
+export interface KnownLease {
+  readonly key: string;
+  readonly token: number;
+  readonly agentId: string;
+  readonly grantedAtMs: number;
+  /** When it ended, or will; null while nothing ends it. */
+  endsAtMs: number | null;
+}
+
+/**
+ * What the log can testify about commits: who held what when, and which contents of issues were written under a proved
+ * lease. Claims that are kept elsewhere testify in the same way.
+ */
+export interface Witness {
+  lease(leaseId: string): KnownLease | null;
+  /** Whether this content of the issue was written under a claim, or when it was created. */
+  hasWritten(issueId: string, digest: string): boolean;
+}
+
+type Wire = Readonly<Record<string, unknown>>;
+
+/** Reads as much of the log as leases of that time can be in. */
+export async function witnessOf(coordinator: Coordinator, sinceMs: number): Promise<Witness> {
+  const leases = new Map<string, KnownLease>();
+  const written = new Set<string>();
+  const from = { timeMs: sinceMs - LIMITS.ttlSecs * 1000 };
+  for await (const event of coordinator.history({ from, ground: true })) {
+    for (const wire of listed(event.payload, "leases")) learn(leases, wire);
+    for (const wire of listed(event.payload, "ended")) end(leases, wire, Date.parse(event.timestamp));
+    for (const name of writtenIn(event)) written.add(name);
+  }
+  return {
+    lease: (leaseId) => leases.get(leaseId) ?? null,
+    hasWritten: (issueId, digest) => written.has(`${issueId} ${digest}`),
+  };
+}
+
+function learn(leases: Map<string, KnownLease>, wire: Wire): void {
+  const id = String(wire["lease_id"]);
+  const expires = wire["expires_at"];
+  const endsAtMs = typeof expires === "string" ? Date.parse(expires) : null;
+  const known = leases.get(id);
+  if (known !== undefined) {
+    known.endsAtMs = endsAtMs;
+    return;
+  }
+  leases.set(id, {
+    key: String(wire["key"]),
+    token: Number(wire["fencing_token"]),
+    agentId: String(wire["agent_id"]),
+    grantedAtMs: Date.parse(String(wire["acquired_at"])),
+    endsAtMs,
+  });
+}
+
+function end(leases: Map<string, KnownLease>, wire: Wire, atMs: number): void {
+  const known = leases.get(String(wire["lease_id"]));
+  // One that had expired long before somebody noticed ended when it expired.
+  if (known !== undefined) known.endsAtMs = Math.min(known.endsAtMs ?? atMs, atMs);
+}
+
+/** A line has the digest of what it wrote; a checkpoint those of the last writes. */
+function* writtenIn({ type, payload }: LoggedEvent): Generator<string> {
+  if (type === "issue.written" && typeof payload["digest"] === "string")
+    yield `${payload["issue_id"]} ${payload["digest"]}`;
+  const facts = payload["facts"];
+  if (type === "log.checkpoint" && Array.isArray(facts)) {
+    for (const fact of facts as Wire[]) yield* stampIn(String(fact["name"]), fact["value"] as Wire);
+  } else if (typeof facts === "object" && facts !== null)
+    for (const [name, value] of Object.entries(facts))
+      if (value !== null) yield* stampIn(name, value as Wire);
+}
+
+function* stampIn(name: string, value: Wire): Generator<string> {
+  if (name.startsWith("stamp:") && typeof value["digest"] === "string")
+    yield `${name.slice("stamp:".length).toUpperCase()} ${value["digest"]}`;
+}
+
+function listed(payload: Wire, name: string): Wire[] {
+  const value = payload[name];
+  return Array.isArray(value) ? (value as Wire[]) : [];
+}
