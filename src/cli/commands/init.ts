@@ -9,7 +9,7 @@ import type { Platform } from "../../platform/platform";
 import { replaceFile } from "../../platform/replace-file";
 import type { Command, Context } from "../command";
 import { ENFORCE_MODES, initialConfig } from "../scaffold";
-import { addTrust } from "../trusting";
+import { addTrust, trustKeys } from "../trusting";
 
 export const command: Command = {
   usage: "init [--hooks] [--enforce off|warn|strict]",
@@ -120,7 +120,9 @@ async function enforceAs(context: Context, workspace: Workspace, mode: string): 
   const surveyed = await survey(context);
   const target = targetOf(surveyed, key, false);
   const hasChanged = await changeSetting(context, surveyed, target, false, checkedValue(target, mode).toml);
-  await addTrust(workspace, [{ key, value: mode }], "init");
+  // Somebody else's configuration is no longer ours to trust: a person may, an agent may not.
+  const after = await survey(context);
+  if (after.config.untrusted.some((entry) => entry.key === key)) await trustKeys(workspace, after, [key]);
   return hasChanged;
 }
 

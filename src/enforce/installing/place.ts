@@ -104,13 +104,13 @@ export async function versionedAmong(home: HooksHome, paths: readonly string[]):
   for (const { root, gitDir } of home.worktrees) {
     const inside = paths.filter((path) => below(path, root) !== null && below(path, home.commonDir) === null);
     if (inside.length === 0) continue;
-    const env = { GIT_DIR: gitDir, GIT_WORK_TREE: root, GIT_LITERAL_PATHSPECS: "1" };
-    const ask = async (args: readonly string[], input?: string) => {
-      const options = input === undefined ? { cwd: root, env } : { cwd: root, env, input };
+    const env = { GIT_DIR: gitDir, GIT_WORK_TREE: root };
+    const ask = async (args: readonly string[], input = "") => {
+      const options = { cwd: root, env, input };
       return new Set(new TextDecoder().decode((await home.git.run(args, options)).stdout).split("\0"));
     };
     const names = inside.map((path) => below(path, root)!);
-    const tracked = await ask(["ls-files", "-z", "--", ...names]);
+    const tracked = await ask(["--literal-pathspecs", "ls-files", "-z", "--", ...names]);
     const ignored = await ask(["check-ignore", "-z", "--stdin"], names.map((name) => `${name}\0`).join(""));
     for (const [i, path] of inside.entries())
       if (tracked.has(names[i]!) || !ignored.has(names[i]!)) versioned.add(path);
