@@ -146,11 +146,7 @@ const ALIASES: Readonly<Record<string, string>> = {
 export const LISTED: readonly string[] = Object.keys(COMMANDS).filter((name) => !COMMANDS[name]!.isHidden);
 
 export const GROUPS: readonly string[] = [
-  ...new Set(
-    Object.keys(COMMANDS)
-      .filter((c) => c.includes(" "))
-      .map((c) => c.split(" ")[0]!),
-  ),
+  ...new Set(LISTED.filter((c) => c.includes(" ")).map((c) => c.split(" ")[0]!)),
 ];
 
 /** The name that another name of a command stands for. */
