@@ -1,6 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import { applyInstall, applyUninstall } from "../enforce/installing/apply";
-import { ALL_HOOKS, CLIENT_HOOKS, type InstalledHook, SERVER_HOOKS } from "../enforce/installing/hooks";
+import { CLIENT_HOOKS, type InstalledHook, SERVER_HOOKS } from "../enforce/installing/hooks";
 import { lookAtHooks } from "../enforce/installing/look";
 import { everyPlace, type HooksHome } from "../enforce/installing/place";
 import { type InstallPlan, isObjection, planInstall } from "../enforce/installing/plan";
@@ -93,13 +93,13 @@ export async function installHooks(
 
 /** Everywhere where hooks of this repository may be. */
 export async function planRemoval(
-  { platform, home, workspace }: HooksDesk,
+  { platform, home, workspace, names }: HooksDesk,
   how: { readonly shared: boolean; readonly force: boolean },
 ): Promise<UninstallPlan[]> {
   const record = workspace === null ? null : await readRecord(platform, workspace.repository.controlDir);
   const plans: UninstallPlan[] = [];
   for (const place of await everyPlace(home, record?.directories ?? []))
-    plans.push(planUninstall(await lookAtHooks(home, ALL_HOOKS, place), how));
+    plans.push(planUninstall(await lookAtHooks(home, names, place), how));
   return plans.filter(({ removals, left }) => removals.length + left.length > 0);
 }
 

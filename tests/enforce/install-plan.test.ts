@@ -10,7 +10,13 @@ import { planUninstall } from "../../src/enforce/installing/unplan";
 
 const program = { node: "/node", program: "/cotenant" };
 const WISHES = { program, shared: false, force: false };
-const PLACE: HooksPlace = { directory: "/r/.git/hooks", exists: true, setting: null, whose: "private" };
+const PLACE: HooksPlace = {
+  directory: "/r/.git/hooks",
+  exists: true,
+  setting: null,
+  whose: "private",
+  isOneOfMany: false,
+};
 
 function file(name: string, text: string | null, more: Partial<FoundFile> = {}): FoundFile {
   return { path: `${PLACE.directory}/${name}`, kind: "file", text, mode: 0o755, inode: 1, ...more };
@@ -145,7 +151,7 @@ describe("the plan of an installation", () => {
       path: `${directory}/pre-commit`,
     };
     const found = hook({ file: theirs, path: theirs.path, manager: "husky" });
-    const place: HooksPlace = { directory, exists: true, setting: null, whose: "worktree" };
+    const place: HooksPlace = { ...PLACE, directory, whose: "worktree" };
     const more = { place, huskyDirectory: "/r/.husky", versioned: new Set(["/r/.husky/pre-commit"]) };
     expect(only(found, more)).toMatchObject({ action: "added", path: theirs.path, isShared: false });
     const wishes = { ...WISHES, shared: true };
@@ -197,6 +203,20 @@ describe("the plan of taking it out", () => {
       left: [{ path: around.path, why: expect.stringContaining("somebody added") }],
     });
     expect(planned(hook({ file: around })).removals).toMatchObject([{ action: "removed" }]);
+  });
+
+  it("clears a second name away, and leaves what nobody runs any more to people", () => {
+    const now = file("pre-commit", "#!/usr/bin/perl\n");
+    const kept = (inode: number) => ({
+      around: file("pre-commit.before-cotenant", "x", { inode }),
+      above: null,
+    });
+    const path = `${PLACE.directory}/pre-commit.before-cotenant`;
+    expect(planned(hook({ file: now, kept: kept(1) }))).toMatchObject({
+      removals: [{ path, action: "removed" }],
+      left: [],
+    });
+    expect(planned(hook({ file: now, kept: kept(2) }))).toMatchObject({ removals: [], left: [{ path }] });
   });
 
   it("leaves what belongs to everybody, unless told", () => {

@@ -31,6 +31,8 @@ export interface HooksPlace {
    * repositories may look too. `nowhere`: Git is told to run no hooks.
    */
   readonly whose: "private" | "worktree" | "outside" | "nowhere";
+  /** Other worktrees have a directory of their own, since a relative path is seen from each. */
+  readonly isOneOfMany: boolean;
 }
 
 /** Where people may have put configuration that our own Git calls do not see otherwise. */
@@ -39,7 +41,8 @@ const CONFIG_VARIABLES = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_
 export async function hooksPlace(home: HooksHome): Promise<HooksPlace> {
   const setting = await hooksPath(home);
   const directory = directoryOf(home, setting);
-  if (directory === null) return { directory: "", exists: false, setting, whose: "nowhere" };
+  if (directory === null)
+    return { directory: "", exists: false, setting, whose: "nowhere", isOneOfMany: false };
   return placeAt(home, directory, setting);
 }
 
@@ -47,9 +50,12 @@ export async function hooksPlace(home: HooksHome): Promise<HooksPlace> {
 async function placeAt(home: HooksHome, directory: string, setting: HooksPath | null): Promise<HooksPlace> {
   const stat = await home.files.stat(directory);
   if (stat !== null && stat.kind !== "directory")
-    return { directory, exists: false, setting, whose: "nowhere" };
+    return { directory, exists: false, setting, whose: "nowhere", isOneOfMany: false };
   const real = (stat === null ? null : await home.files.realPath(directory)) ?? directory;
-  return { directory: real, exists: stat !== null, setting, whose: ownerOf(home, real) };
+  const whose = ownerOf(home, real);
+  const isOneOfMany =
+    whose === "worktree" && setting !== null && !isAbsolute(setting.value) && home.worktrees.length > 1;
+  return { directory: real, exists: stat !== null, setting, whose, isOneOfMany };
 }
 
 /**

@@ -30,6 +30,8 @@ export interface Write {
   readonly path: string;
   readonly text: string;
   readonly mode: number;
+  /** What is there now. */
+  readonly was: FoundFile | null;
   readonly kept: { readonly path: string; readonly from: FoundFile } | null;
 }
 
@@ -77,6 +79,10 @@ export function planInstall(scene: Scene, wishes: Wishes): InstallPlan | Objecti
   const changed = hooks.filter(({ write }) => write !== null);
   const managers = new Set(changed.filter(({ isShared }) => !isShared).map(({ manager }) => manager));
   const remarks = [...managers].flatMap((manager) => (manager === null ? [] : (remarkOn(manager) ?? [])));
+  if (scene.place.isOneOfMany && changed.length > 0)
+    remarks.push(
+      "core.hooksPath is relative, so that each worktree has hooks of its own: install in the others too",
+    );
   return { hooks, makes: changed.length === 0 ? null : makes, remarks };
 }
 
@@ -163,7 +169,7 @@ function updated(base: Base, file: FoundFile, block: Block, program: Program): H
       "put a file of its own there, or remove the link, then run the same command again",
       file.path,
     );
-  const write = { path: base.path, text: withBlock(block, text), mode, kept: null };
+  const write = { path: base.path, text: withBlock(block, text), mode, was: file, kept: null };
   return { ...base, action: isSame ? "unchanged" : "updated", write: isSame ? null : write };
 }
 
@@ -179,7 +185,11 @@ function fresh(
   if (file === null) {
     const style: Style = { place: "own", ...(madeDirectory ? { madeDirectory } : {}) };
     const text = ownFile(blockText(hook, style, program));
-    return { ...base, action: "created", write: { path: base.path, text, mode: 0o755, kept: null } };
+    return {
+      ...base,
+      action: "created",
+      write: { path: base.path, text, mode: 0o755, was: null, kept: null },
+    };
   }
   if (file.kind === "other")
     return objection(`${file.path} is neither a file nor a link`, "move it out of the way", file.path);
@@ -190,7 +200,11 @@ function fresh(
     const skipsWhenSet = rerunMark(file.text);
     const style: Style = { place: "guest", ...(skipsWhenSet === undefined ? {} : { skipsWhenSet }) };
     const text = inserted(file.text, blockText(hook, style, program))!;
-    return { ...base, action: "added", write: { path: base.path, text, mode: file.mode, kept: null } };
+    return {
+      ...base,
+      action: "added",
+      write: { path: base.path, text, mode: file.mode, was: file, kept: null },
+    };
   }
   return wrapped(scene, found, file, base, program);
 }
@@ -224,7 +238,7 @@ function wrapped(
   return {
     ...base,
     action: "wrapped",
-    write: { path: base.path, text, mode: 0o755, kept: { path, from: file } },
+    write: { path: base.path, text, mode: 0o755, was: file, kept: { path, from: file } },
   };
 }
 

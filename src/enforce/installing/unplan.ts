@@ -33,7 +33,10 @@ export function planUninstall(
   const removals: Removal[] = [];
   const left: Left[] = [];
   let madeDirectory = false;
-  for (const found of scene.hooks)
+  for (const found of scene.hooks) {
+    const strays = straysOf(found);
+    removals.push(...strays.removals);
+    left.push(...strays.left);
     for (const { file, block } of oursIn(found)) {
       const why = whyLeft(file, block, found);
       if (why !== null) left.push({ path: file.path, why });
@@ -49,6 +52,7 @@ export function planUninstall(
         madeDirectory ||= (block as Block).style.madeDirectory === true;
       }
     }
+  }
   return { directory: place.directory, removals, left, madeDirectory };
 }
 
@@ -60,6 +64,25 @@ function oursIn({ file, legacy, old, passedTo }: FoundHook): Ours[] {
     const block = one?.text == null ? null : findBlock(one.text);
     return block === null ? [] : [{ file: one!, block }];
   });
+}
+
+/** Kept hooks that nothing of ours runs: a second name from an installation that was cut short, or somebody's old hook. */
+function straysOf(found: FoundHook): { removals: Removal[]; left: Left[] } {
+  const { hook, file } = found;
+  const removals: Removal[] = [];
+  const left: Left[] = [];
+  for (const place of ["around", "above"] as const) {
+    const kept = found.kept[place];
+    const isRun = oursIn(found).some(({ block }) => block !== "damaged" && block.style.place === place);
+    if (kept === null || isRun) continue;
+    if (kept.inode === file?.inode) removals.push({ hook, path: kept.path, action: "removed" });
+    else
+      left.push({
+        path: kept.path,
+        why: "a hook of others that was kept, and that something else has replaced",
+      });
+  }
+  return { removals, left };
 }
 
 function whyLeft(file: FoundFile, block: Ours["block"], { kept }: FoundHook): string | null {
