@@ -8,6 +8,7 @@ import { addToRecord, readRecord, removeRecord } from "../enforce/installing/rec
 import { planUninstall, type UninstallPlan } from "../enforce/installing/unplan";
 import { CotenantError } from "../errors/cotenant-error";
 import { listWorktrees } from "../identity/worktree-list";
+import { printable } from "../kernel/ids";
 import type { Platform } from "../platform/platform";
 import type { Context, Parsed } from "./command";
 
@@ -77,7 +78,7 @@ export async function installHooks(
   const plan = planInstall(scene, { program, shared: how.shared, force: how.force });
   if (isObjection(plan)) {
     const { code, message, hint, path } = plan;
-    throw new CotenantError(code, message, { hint, data: path === null ? {} : { path } });
+    throw new CotenantError(code, printable(message, 1_500), { hint, data: path === null ? {} : { path } });
   }
   const { directory } = scene.place;
   if (!how.isDry) {

@@ -200,6 +200,41 @@ describe("where Git looks", () => {
     expect(refused.error.message).toContain("Git runs no hooks here");
   });
 
+  it("nowhere, or in a directory with an odd name: said without harm to the terminal", async () => {
+    repo.git("config", "core.hooksPath", "");
+    const { hooks, whose } = (await repo.ask("agent:a", "hooks", "status")).data;
+    expect([whose, (hooks as { state: string }[]).map(({ state }) => state)]).toEqual([
+      "nowhere",
+      HOOKS.map(() => "missing"),
+    ]);
+    repo.git("config", "core.hooksPath", "odd\u001b[2J\ndirectory");
+    for (const args of [["install"], ["status"], ["install", "--shared", "--print"]]) {
+      const ran = await repo.run("agent:a", "hooks", ...args);
+      expect(ran.stdout + ran.stderr, `${ran}`).toContain("odd\ufffd[2J\ufffddirectory");
+      expect(ran.stdout + ran.stderr).not.toContain("\u001b");
+    }
+  });
+
+  it("a link to a committed directory is one", async () => {
+    const directory = path.join(repo.root, ".git/hooks");
+    fs.rmSync(directory, { recursive: true });
+    hooked.hook(".githooks/pre-commit", "#!/bin/sh\n");
+    fs.symlinkSync("../.githooks", directory);
+    const before = hooked.hooks();
+    expectJsonRefused(await repo.ask("agent:a", "hooks", "install"), 9, "E_HOOKS");
+    expect(hooked.hooks()).toEqual(before);
+  });
+
+  it("a relative one, and many worktrees: each has its own, and is told so", async () => {
+    OTHERS["husky 9"]!(hooked);
+    repo.git("commit", "--quiet", "--message", "husky", "--no-verify");
+    const other = repo.addWorktree("other");
+    expectJsonRefused(await other.ask("agent:a", "hooks", "install"), 9, "E_HOOKS");
+    const { remarks } = (await repo.ask("agent:a", "hooks", "install")).data;
+    expect(remarks).toContainEqual(expect.stringContaining("each worktree"));
+    expect((await other.run("agent:a", "doctor")).stdout).toMatch(/warning +hooks +hooks were installed in/);
+  });
+
   it("one worktree with a configuration of its own", async () => {
     const other = repo.addWorktree("other");
     repo.git("config", "extensions.worktreeConfig", "true");

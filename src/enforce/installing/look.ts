@@ -53,6 +53,8 @@ export async function lookAtHooks(
   place?: HooksPlace,
 ): Promise<Scene> {
   const where = place ?? (await hooksPlace(home));
+  if (where.whose === "nowhere")
+    return { place: where, hooks: names.map(absent), versioned: new Set(), huskyDirectory: null };
   const huskyDirectory = isHuskyDirectory(where.directory) ? parentOf(where.directory) : null;
   const hooks: FoundHook[] = [];
   for (const name of names) hooks.push(await lookAt(home, where.directory, name, huskyDirectory));
@@ -62,6 +64,12 @@ export async function lookAtHooks(
   ]);
   const versioned = where.whose === "worktree" ? await versionedAmong(home, paths) : new Set<string>();
   return { place: where, hooks, versioned, huskyDirectory };
+}
+
+/** Where Git runs none, there are none. */
+function absent(hook: InstalledHook): FoundHook {
+  const nothing = { file: null, legacy: null, old: null, passedTo: null, manager: null, byHand: null };
+  return { hook, path: hook, ...nothing, kept: { around: null, above: null } };
 }
 
 async function lookAt(
