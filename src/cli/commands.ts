@@ -107,6 +107,9 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     load: () => import("./commands/validate-commits"),
   },
   "validate all": { summary: "all that should always hold", load: () => import("./commands/validate-all") },
+  "hooks install": { summary: "have Git call cotenant", load: () => import("./commands/hooks-install") },
+  "hooks uninstall": { summary: "take it out again", load: () => import("./commands/hooks-uninstall") },
+  "hooks status": { summary: "how each hook stands", load: () => import("./commands/hooks-status") },
   doctor: { summary: "what is wrong, and what to do next", load: () => import("./commands/doctor") },
   info: { summary: "where everything is, and who you are", load: () => import("./commands/info") },
   recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },
@@ -157,11 +160,7 @@ const ALIASES: Readonly<Record<string, string>> = {
 export const LISTED: readonly string[] = Object.keys(COMMANDS).filter((name) => !COMMANDS[name]!.isHidden);
 
 export const GROUPS: readonly string[] = [
-  ...new Set(
-    Object.keys(COMMANDS)
-      .filter((c) => c.includes(" "))
-      .map((c) => c.split(" ")[0]!),
-  ),
+  ...new Set(LISTED.filter((c) => c.includes(" ")).map((c) => c.split(" ")[0]!)),
 ];
 
 /** The name that another name of a command stands for. */

@@ -6,6 +6,7 @@ import { divergenceCheck } from "./checks/divergence";
 import { fileSystemCheck } from "./checks/file-system";
 import { gatesCheck } from "./checks/gates";
 import { gitCheck } from "./checks/git";
+import { hooksCheck } from "./checks/hooks";
 import { indexCheck } from "./checks/index";
 import { issuesCheck } from "./checks/issues";
 import { leasesCheck } from "./checks/leases";
@@ -31,6 +32,7 @@ export const CHECKS: readonly Check[] = [
   issuesCheck,
   gatesCheck,
   mergingCheck,
+  hooksCheck,
   logCheck,
   indexCheck,
   leasesCheck,

@@ -125,6 +125,13 @@ const entries = {
     hint: "name a file inside this worktree",
     seeds: "",
   },
+  E_HOOKS: {
+    exit: 9,
+    http: 409,
+    meaning: "Git hooks that are there belong to others too, or cannot be changed without losing something.",
+    hint: "'cotenant hooks status' shows what is there; docs/HOOKS.md says how each kind is chained",
+    seeds: "",
+  },
   E_NOT_A_REPO: {
     exit: 10,
     http: 500,

@@ -81,7 +81,7 @@ beforeAll(async () => {
   run.repository = keptScratch("cotenant-formats");
   mkdirSync(join(run.repository, "src/api"), { recursive: true });
   spawnSync("git", ["init", "-q"], { cwd: run.repository });
-  cotenant("init", "--quiet");
+  cotenant("init", "--hooks", "--quiet");
   const issue = cotenant("issue", "create", "--title", "Log in with a passkey", "--quiet");
   cotenant("claim", "acquire", issue, "--quiet");
   cotenant("claim", "heartbeat", issue, "--quiet");
@@ -137,6 +137,7 @@ describe("the examples in FORMATS", () => {
       secrets: JSON.parse(secrets[0]!),
       heartbeat: read(control("heartbeat/agent%3aada.json")),
       "claims.index.json": flat,
+      "hooks.json": read(control("hooks.json")),
       "worktree.json": read(join(run.repository, ".cotenant/worktree.json")),
       "issue.json": read(join(run.repository, ".cotenant/issues", issue!, "issue.json")),
     };

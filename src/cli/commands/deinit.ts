@@ -8,6 +8,7 @@ import { heldBy } from "../../kernel/words";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
 import type { Command } from "../command";
+import { deskOf, planRemoval, removeHooks } from "../hooks";
 import { count } from "../render";
 import { isAsInitMadeIt } from "../scaffold";
 import { keysOf } from "./lock-status";
@@ -15,7 +16,7 @@ import { keysOf } from "./lock-status";
 export const command: Command = {
   usage: "deinit [--purge] [--dry-run]",
   about:
-    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, and what Git was told about merging issues. Issues, configuration\nand whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease. Run again, it finishes what was interrupted, or finds nothing to undo.",
+    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease. Run again, it finishes what was interrupted, or finds nothing to undo.",
   flags: {
     purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
     "dry-run": { meaning: "only show what would go" },
@@ -36,6 +37,8 @@ export const command: Command = {
     const hasStore = (await platform.files.lstat(store.layout.root)) !== null;
     const driver = new MergeDriver(surroundings.git, repository.commonDir);
     const settings = await driver.registered();
+    const desk = await deskOf(workspace);
+    const hooks = await planRemoval(desk, { shared: false, force: false });
     const leftBehind = await removedStores(platform.files, store.layout);
     const { head } = await workspace.coordinator.snapshot();
     let own = 0;
@@ -48,6 +51,7 @@ export const command: Command = {
       await dismantle(store, actorOf(workspace, me), inspect);
       // Not before: whoever is refused keeps it. Nor under the mutex, where no Git command may run.
       if (settings.length > 0) await driver.unregister(platform.timers);
+      await removeHooks(desk, hooks);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
     const paths = (select: (remains: Remains) => readonly string[]) =>
@@ -57,9 +61,18 @@ export const command: Command = {
     const what = [...controls, ...files].map((path) =>
       path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
     );
+    const removals = hooks.flatMap((plan) => plan.removals);
+    what.push(...removals.map(({ path }) => `cotenant's lines in ${path}`));
     what.push(...settings.map((name) => `${name} in ${repository.commonDir}/config`));
     return {
-      data: { dry_run: isDry, removed: [...controls, ...files], settings, kept: staying, own_leases: own },
+      data: {
+        dry_run: isDry,
+        removed: [...controls, ...files],
+        settings,
+        hooks: removals.map(({ path }) => path),
+        kept: [...staying, ...hooks.flatMap(({ left }) => left.map(({ path }) => path))],
+        own_leases: own,
+      },
       text: context.quiet ? "" : textOf(isDry ? "would remove:" : "removed:", what, staying),
     };
   },

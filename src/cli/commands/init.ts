@@ -1,3 +1,4 @@
+import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { DATA_PLANE_LINES, withLines } from "../../identity/data-plane";
 import { PROVISIONAL_GITIGNORE } from "../../identity/worktree-file";
@@ -6,12 +7,12 @@ import { printable } from "../../kernel/ids";
 import { requireRecentGit } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import { replaceFile } from "../../platform/replace-file";
-import type { Command } from "../command";
+import type { Command, Context } from "../command";
 import { ENFORCE_MODES, initialConfig } from "../scaffold";
-import { addTrust } from "../trusting";
+import { addTrust, trustKeys } from "../trusting";
 
 export const command: Command = {
-  usage: "init [--enforce off|warn|strict]",
+  usage: "init [--hooks] [--enforce off|warn|strict]",
   about:
     "Prepares this repository: makes .cotenant/ with a commented config.toml, .gitignore and .gitattributes, the\ncontrol plane below the Git directory, and tells Git how to merge issues in this clone. Doing it again changes nothing.",
   flags: {
@@ -20,8 +21,10 @@ export const command: Command = {
       choices: ENFORCE_MODES,
       meaning: "how strictly issue writes need a lease: off, warn or strict",
     },
+    hooks: { meaning: "also have Git call cotenant at commits and pushes, as 'hooks install' does" },
+    agents: { value: "<names>", meaning: "not yet: comes with the guard" },
   },
-  examples: ["cotenant init", "cotenant init --enforce warn"],
+  examples: ["cotenant init", "cotenant init --enforce warn", "cotenant init --hooks"],
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const enforce = parsed.text("enforce");
@@ -30,7 +33,13 @@ export const command: Command = {
         hint: `use one of ${ENFORCE_MODES.join(", ")}`,
       });
     }
+    if (parsed.text("agents") !== undefined)
+      throw new CotenantError("E_USAGE", "--agents is not there yet: it comes with the guard", {
+        hint: "leave it out; agents take leases with 'cotenant lock acquire' and 'cotenant claim acquire'",
+      });
     const workspace = await context.workspace();
+    // Before anything is written: a refusal leaves no trace.
+    const hooks = parsed.has("hooks") ? await hooksFor(context, workspace) : null;
     const { platform, git } = workspace.surroundings;
     const { worktreeRoot } = workspace.repository;
     await requireRecentGit(git, worktreeRoot);
@@ -72,12 +81,16 @@ export const command: Command = {
     const { allowNetwork } = workspace.store.layout;
     if (enforce !== undefined && made.includes(".cotenant/config.toml"))
       await addTrust(workspace, [{ key: "worktree.enforce_leases", value: enforce }], "init");
+    else if (enforce !== undefined) note(`${data}/config.toml`, await enforceAs(context, workspace, enforce));
     if (parsed.has("allow-network-fs"))
       await writeIfMissing(platform, allowNetwork, "", workspace.store.options.modes.file);
-    const isNew = made.length > 0 || hasRegistered;
+    const installed = hooks === null ? null : await hooks.install();
+    const isNew = made.length > 0 || hasRegistered || installed?.hasChanged === true;
     const text = [
       isNew ? `initialised: ${made.join(", ") || "this clone"}` : "already initialised; nothing changed",
       ...(hasRegistered ? ["  Git's configuration: issues are merged field by field"] : []),
+      ...(installed?.hasChanged ? [`  hooks in ${installed.directory}`] : []),
+      ...(installed?.remarks ?? []).map((remark) => `  note: ${remark}`),
       `  worktree ${identity.worktreeId}`,
       "",
       "next:",
@@ -90,12 +103,41 @@ export const command: Command = {
         created: made,
         worktree: { worktree_id: identity.worktreeId, root: identity.root },
         merge_driver: hasRegistered,
+        hooks: installed === null ? null : { directory: installed.directory, changed: installed.hasChanged },
         control_directory: workspace.repository.controlDir,
       },
       text: context.quiet ? "" : text,
     };
   },
 };
+
+/** In a configuration that is there already, as 'config set' would. */
+async function enforceAs(context: Context, workspace: Workspace, mode: string): Promise<boolean> {
+  const key = "worktree.enforce_leases";
+  if (workspace.config.values[key] === mode) return false;
+  const { checkedValue, survey, targetOf } = await import("../configuring");
+  const { changeSetting } = await import("./config-set");
+  const surveyed = await survey(context);
+  const target = targetOf(surveyed, key, false);
+  const hasChanged = await changeSetting(context, surveyed, target, false, checkedValue(target, mode).toml);
+  // Somebody else's configuration is no longer ours to trust: a person may, an agent may not.
+  const after = await survey(context);
+  if (after.config.untrusted.some((entry) => entry.key === key)) await trustKeys(workspace, after, [key]);
+  return hasChanged;
+}
+
+async function hooksFor(context: Context, workspace: Workspace) {
+  const { deskOf, installHooks } = await import("../hooks");
+  const desk = await deskOf(workspace);
+  const how = { shared: false, force: false };
+  await installHooks(context, desk, { ...how, isDry: true });
+  const install = async () => {
+    const { plan, directory } = await installHooks(context, desk, { ...how, isDry: false });
+    const hasChanged = plan.hooks.some(({ write }) => write !== null);
+    return { directory, hasChanged, remarks: plan.remarks };
+  };
+  return { install };
+}
 
 async function writeIfMissing(
   platform: Platform,

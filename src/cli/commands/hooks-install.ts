@@ -1,0 +1,85 @@
+import { readable } from "../../enforce/installing/bytes";
+import { MEANINGS } from "../../enforce/installing/hooks";
+import type { HookPlan } from "../../enforce/installing/plan";
+import { printable } from "../../kernel/ids";
+import type { Command } from "../command";
+import { howFrom, installHooks, openHooks, SERVER } from "../hooks";
+
+const WORDS: Readonly<Record<HookPlan["action"], string>> = {
+  created: "new",
+  added: "added to the script there",
+  wrapped: "new; runs the hook that was there",
+  updated: "brought up to date",
+  unchanged: "as it was",
+};
+
+export const command: Command = {
+  usage: "hooks install [--shared] [--force] [--server] [--print]",
+  about:
+    "Has Git call cotenant before and after each commit and before each push, in all worktrees of this clone. Hooks that\nare there already go on running: shell scripts get a few marked lines, others are kept beside. Where Git looks\n(core.hooksPath), and husky, lefthook, pre-commit and overcommit, are respected. Doing it again changes nothing;\n'hooks uninstall' brings back every byte.",
+  flags: {
+    shared: { meaning: "also change hooks that are committed, for everybody (.husky/, .githooks/)" },
+    force: { meaning: "also where other repositories may find their hooks" },
+    ...SERVER,
+    print: { meaning: "show what would be written, and write nothing" },
+  },
+  examples: ["cotenant hooks install --print", "cotenant hooks install"],
+  words: { min: 0, max: 0 },
+  async run(context, parsed) {
+    const isServer = parsed.has("server");
+    const isDry = parsed.has("print");
+    const desk = await openHooks(context, isServer);
+    const { plan, directory } = await installHooks(context, desk, { ...howFrom(parsed), isDry });
+    const hasChanged = plan.hooks.some(({ write }) => write !== null);
+    const lines = isDry
+      ? plan.hooks.flatMap(printed)
+      : [
+          hasChanged
+            ? `hooks installed in ${printable(directory, 400)}`
+            : "hooks are installed; nothing changed",
+          ...(hasChanged ? plan.hooks.map(line) : []),
+        ];
+    const remarks = plan.remarks.map((remark) => `note: ${remark}`);
+    return {
+      data: {
+        printed: isDry,
+        changed: hasChanged && !isDry,
+        server: isServer,
+        directory,
+        hooks: plan.hooks.map((hook) => hookJson(hook, isDry)),
+        remarks: plan.remarks,
+      },
+      text: context.quiet && !isDry ? "" : [...lines, ...remarks].join("\n"),
+    };
+  },
+};
+
+function hookJson({ hook, action, path, manager, isShared, write }: HookPlan, isDry: boolean) {
+  return {
+    hook,
+    action,
+    path,
+    manager,
+    shared: isShared,
+    kept: write?.kept?.path ?? null,
+    content: isDry && write !== null ? readable(write.text) : null,
+  };
+}
+
+function line({ hook, action, path, manager }: HookPlan): string {
+  const by = manager === null || manager === "script" ? "" : ` (${manager})`;
+  return `  ${hook.padEnd(18)}  ${WORDS[action]}${by}: ${MEANINGS[hook]}\n  ${" ".repeat(18)}  ${printable(path, 400)}`;
+}
+
+function printed({ path, action, write }: HookPlan): string[] {
+  if (write === null) return [`# ${printable(path, 400)}: ${WORDS[action]}`];
+  const text = readable(write.text).replace(/\n$/, "");
+  return [
+    `# ${printable(path, 400)}: ${WORDS[action]}`,
+    ...(write.kept === null
+      ? []
+      : [`# the hook that was there is kept as ${printable(write.kept.path, 400)}`]),
+    ...text.split("\n").map((one) => printable(one, 10_000)),
+    "",
+  ];
+}

@@ -1,0 +1,114 @@
+import { execFile } from "node:child_process";
+import { CANARY } from "../../enforce/installing/block";
+import { lookAtHooks, type Scene } from "../../enforce/installing/look";
+import { everyPlace } from "../../enforce/installing/place";
+import { readRecord } from "../../enforce/installing/record";
+import { type HookState, stateOf } from "../../enforce/installing/state";
+import { printable } from "../../kernel/ids";
+import type { Command } from "../command";
+import { type HooksDesk, openHooks, SERVER } from "../hooks";
+import { columns } from "../render";
+
+export const command: Command = {
+  usage: "hooks status [--server] [--no-trial]",
+  about:
+    "Shows where Git looks for hooks here and how each of ours stands: installed, outdated (by an older version, or its\nprogram is gone), foreign (a hook of others that does not call us) or missing. Each installed one is tried: started as\nGit would, it must find the program; nothing else of it runs.",
+  flags: { ...SERVER, "no-trial": { meaning: "start nothing" } },
+  examples: ["cotenant hooks status", "cotenant hooks status --json"],
+  words: { min: 0, max: 0 },
+  remindsOfExpiry: false,
+  mendsConfig: true,
+  async run(context, parsed) {
+    const isServer = parsed.has("server");
+    const desk = await openHooks(context, isServer);
+    const scene = await lookAtHooks(desk.home, desk.names);
+    const reports = await Promise.all(
+      scene.hooks.map((found) => report(desk, scene, stateOf(found), !parsed.has("no-trial"))),
+    );
+    const { directory, setting, whose } = scene.place;
+    const { hidden, isWanted } = await elsewhere(desk, scene);
+    const rows = reports.map(({ hook, state, manager, executable, trial, path }) => [
+      hook,
+      state + (state !== "missing" && !executable ? ", not executable" : ""),
+      manager ?? "",
+      trial ?? "",
+      printable(path, 400),
+    ]);
+    const text = [
+      whose === "nowhere"
+        ? `Git runs no hooks here: core.hooksPath is "${printable(setting?.value ?? "", 200)}"`
+        : `Git looks in ${printable(directory, 400)}${setting === null ? "" : ` (core.hooksPath, ${setting.scope})`}`,
+      columns(context.terminal, ["HOOK", "STATE", "BY", "TRIAL", "FILE"], rows),
+      ...hidden.map((path) => `hidden: ${printable(path, 400)}: Git does not look there`),
+      ...next(reports, isServer),
+    ].join("\n");
+    const place = { directory, hooks_path: setting, whose };
+    return { data: { server: isServer, wanted: isWanted, ...place, hooks: reports, hidden }, text };
+  },
+};
+
+interface Report {
+  readonly hook: string;
+  readonly state: HookState["state"];
+  readonly manager: string | null;
+  readonly path: string;
+  readonly executable: boolean;
+  readonly shared: boolean;
+  readonly by_hand: boolean;
+  readonly program: { readonly path: string; readonly found: boolean } | null;
+  readonly trial: "passed" | "failed" | null;
+}
+
+async function report({ home }: HooksDesk, scene: Scene, found: HookState, tries: boolean): Promise<Report> {
+  const { hook, manager, path, program, trial, isExecutable, isByHand } = found;
+  const isThere = async (file: string) => (await home.files.stat(file)) !== null;
+  const isFound = program !== null && (await isThere(program.node)) && (await isThere(program.program));
+  const isGone = program !== null && !isFound;
+  const canTry = tries && trial !== null && isExecutable;
+  return {
+    hook,
+    state: found.state === "installed" && isGone ? "outdated" : found.state,
+    manager,
+    path,
+    executable: isExecutable,
+    shared: scene.versioned.has(path),
+    by_hand: isByHand,
+    program: program === null ? null : { path: program.program, found: isFound },
+    trial: canTry ? await tryOut(path, trial, home.worktreeRoot ?? home.gitDir) : null,
+  };
+}
+
+/** Runs the file up to our first lines, which say whether they find the program, and end there. */
+function tryOut(path: string, by: "itself" | "shell", cwd: string): Promise<"passed" | "failed"> {
+  const viaShell = by === "shell" || process.platform === "win32";
+  const [file, args] = viaShell ? ["sh", [path, CANARY]] : [path, [CANARY]];
+  return new Promise((resolve) => {
+    const options = { cwd, timeout: 10_000, windowsHide: true };
+    const child = execFile(file, args, options, (error, stdout) =>
+      resolve(error === null && stdout.startsWith("cotenant ") ? "passed" : "failed"),
+    );
+    child.stdin?.end();
+  });
+}
+
+/** Ours in directories that Git does not use, or no longer. */
+async function elsewhere({ platform, home, names, workspace }: HooksDesk, { place }: Scene) {
+  const record = workspace === null ? null : await readRecord(platform, workspace.repository.controlDir);
+  const used = new Set<string>([place.directory]);
+  const hidden: string[] = [];
+  for (const other of await everyPlace(home, record?.directories ?? [])) {
+    if (used.has(other.directory) || other.setting !== null) continue;
+    const { hooks } = await lookAtHooks(home, names, other);
+    for (const { state, isByHand, path } of hooks.map(stateOf))
+      if ((state === "installed" || state === "outdated") && !isByHand) hidden.push(path);
+  }
+  return { hidden, isWanted: record !== null };
+}
+
+function next(reports: readonly Report[], isServer: boolean): string[] {
+  const isFine = reports.every(
+    ({ state, executable, trial }) => state === "installed" && executable && trial !== "failed",
+  );
+  if (isFine) return [];
+  return [`next: cotenant hooks install${isServer ? " --server" : ""}`];
+}

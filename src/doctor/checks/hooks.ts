@@ -1,0 +1,96 @@
+import { CLIENT_HOOKS } from "../../enforce/installing/hooks";
+import { lookAtHooks } from "../../enforce/installing/look";
+import type { HooksHome } from "../../enforce/installing/place";
+import { readRecord } from "../../enforce/installing/record";
+import { type HookState, stateOf } from "../../enforce/installing/state";
+import { listWorktrees } from "../../identity/worktree-list";
+import { printable } from "../../kernel/ids";
+import { type Check, ok, type Reported, warning } from "../finding";
+import type { Patient } from "../patient";
+import { some } from "../words";
+
+const INSTALL = "run: cotenant hooks install ('cotenant hooks status' shows each)";
+
+/** Only where hooks were once asked for: nobody has to have them. */
+export const hooksCheck: Check = {
+  name: "hooks",
+  async look(patient) {
+    const { platform, repository } = patient;
+    const record = await readRecord(platform, repository.controlDir);
+    if (record === null) return [ok("none are wanted")];
+    const { place, hooks } = await lookAtHooks(await homeOf(patient), CLIENT_HOOKS);
+    const states = hooks.map(stateOf);
+    const data = { directory: place.directory };
+    if (place.whose === "nowhere" || !record.directories.includes(place.directory)) {
+      const value = printable(place.setting?.value ?? "", 200);
+      if (states.some(({ state }) => state !== "installed"))
+        return [
+          warning(
+            `hooks were installed in ${some(record.directories)}, but Git looks in "${value || place.directory}"${place.setting === null ? "" : ` (core.hooksPath, ${place.setting.scope})`}`,
+            INSTALL,
+            data,
+          ),
+        ];
+    }
+    const problems = [...wrong(states), ...(await gone(patient, states))];
+    return problems.length === 0 ? [ok(`installed in ${place.directory}`)] : problems;
+  },
+};
+
+function wrong(states: readonly HookState[]): Reported[] {
+  const named = (all: readonly HookState[]) =>
+    some(
+      all.map(({ hook }) => hook),
+      5,
+    );
+  const lacking = states.filter(({ state }) => state === "missing" || state === "foreign");
+  const outdated = states.filter(({ state }) => state === "outdated");
+  const off = states.filter(({ state, isExecutable }) => state !== "missing" && !isExecutable);
+  const paths = (all: readonly HookState[]) => ({ paths: all.map(({ path }) => path) });
+  return [
+    ...(lacking.length === 0
+      ? []
+      : [warning(`Git does not call cotenant in ${named(lacking)}`, INSTALL, paths(lacking))]),
+    ...(outdated.length === 0
+      ? []
+      : [warning(`lines of another version, or damaged, in ${named(outdated)}`, INSTALL, paths(outdated))]),
+    ...(off.length === 0
+      ? []
+      : [
+          warning(
+            `not executable, so Git passes them over: ${named(off)}`,
+            `run: chmod +x ${off.map(({ path }) => quoted(path)).join(" ")}`,
+            paths(off),
+          ),
+        ]),
+  ];
+}
+
+async function gone({ platform }: Patient, states: readonly HookState[]): Promise<Reported[]> {
+  const named = new Set(
+    states.flatMap(({ program }) => (program === null ? [] : [program.node, program.program])),
+  );
+  for (const path of named)
+    if ((await platform.files.stat(path)) === null)
+      return [warning(`the hooks were installed from ${path}, which is gone`, INSTALL, { path })];
+  return [];
+}
+
+async function homeOf({ platform, place, repository }: Patient): Promise<HooksHome> {
+  const { gitDir, commonDir, worktreeRoot } = repository;
+  const all = await listWorktrees(platform, place.git, repository);
+  return {
+    files: platform.files,
+    git: place.git,
+    env: place.env,
+    gitDir,
+    commonDir,
+    worktreeRoot,
+    worktrees: [{ root: worktreeRoot, gitDir }, ...all.filter(({ exists }) => exists)],
+  };
+}
+
+/** As a shell takes it. */
+function quoted(path: string): string {
+  return `'${printable(path, 1_000).replaceAll("'", "'\\''")}'`;
+}
