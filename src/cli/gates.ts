@@ -83,6 +83,29 @@ export function definitionOf({ gates, problems }: Registry, key: string): GateDe
   });
 }
 
+/** What is said of them travels in the log with one write. */
+export const MOST_GATES_OF_ISSUE = 20;
+const registries = new WeakMap<Desk, Promise<Registry>>();
+
+/** Gates that a new issue is to have, each once: they must be defined. One look at the registry does for many issues. */
+export async function knownGates(desk: Desk, keys: readonly string[]): Promise<string[]> {
+  const wanted = [...new Set(keys)];
+  if (wanted.length === 0) return wanted;
+  const { platform, here } = desk.reader.sources;
+  const registry = registries.get(desk) ?? readRegistry(platform, here.root);
+  registries.set(desk, registry);
+  for (const key of wanted) definitionOf(await registry, key);
+  refuseTooMany(wanted);
+  return wanted;
+}
+
+export function refuseTooMany(gates: readonly string[]): void {
+  if (gates.length <= MOST_GATES_OF_ISSUE) return;
+  throw new CotenantError("E_LIMIT", `an issue has at most ${MOST_GATES_OF_ISSUE} gates`, {
+    hint: "let one command check several things",
+  });
+}
+
 /** Persons, CI and administrators need no claim for a gate's result; an agent does, as configured. */
 export async function resultOptions({ workspace }: Desk, parsed: Parsed): Promise<WriteOptions> {
   if (workspace === null) return {};

@@ -213,6 +213,22 @@ describe("gate run", () => {
   });
 });
 
+describe("a new issue", () => {
+  it("has only gates that are defined", async () => {
+    expectJsonRefused(
+      await repo.ask(ADA, "issue", "create", "--title", "T", "--gate", "no"),
+      4,
+      "E_NOT_FOUND",
+    );
+    repo.write("many.jsonl", '{"title":"A","gates":["review"]}\n{"title":"B","gates":["no"]}\n');
+    await repo.ask(ADA, "gate", "define", "review");
+    expectJsonRefused(await repo.ask(ADA, "issue", "create", "--from", "many.jsonl"), 4, "E_NOT_FOUND");
+    expect((await repo.ask(ADA, "issue", "list")).data["issues"]).toEqual([]);
+    const made = await repo.ask(ADA, "issue", "create", "--title", "T", "--gate", "review");
+    expect(made.data.issue).toMatchObject({ gates: ["review"] });
+  });
+});
+
 describe("gate pass", () => {
   it("is somebody's word, which is said of an automated gate", async () => {
     const id = await gated("false");
