@@ -69,6 +69,17 @@ describe("gate define", () => {
     expect((await repo.ask(ADA, "status")).data.leases).toEqual([]);
   });
 
+  it("leaves nothing for ever when it is killed half-way", async () => {
+    await repo.ask(ADA, "gate", "define", "x");
+    const [old, young] = ["0123456789ab", "ba9876543210"].map((end) => `${registry()}.new-${end}`);
+    for (const file of [old!, young!]) fs.writeFileSync(file, "{");
+    const hoursAgo = new Date(Date.now() - 2 * 3_600_000);
+    fs.utimesSync(old!, hoursAgo, hoursAgo);
+    expect(repo.git("status", "--porcelain", "--untracked-files=all")).not.toContain(".new-");
+    await repo.ask(ADA, "gc");
+    expect([old!, young!].map((file) => fs.existsSync(file))).toEqual([false, true]);
+  });
+
   it("writes through no link", async () => {
     fs.mkdirSync(inRoot("elsewhere"));
     fs.symlinkSync(inRoot("elsewhere"), inRoot(".cotenant/gates"));
