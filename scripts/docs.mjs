@@ -71,11 +71,11 @@ function errorRow({ code, exit, http, meaning, hint, seeds }) {
 
 /** What a section is about. A section without a line here stops the generator. */
 const SECTIONS = {
+  issues: "How issues are labelled.",
+  types: "Types of issues: `type:` labels, and how they build on each other.",
   worktree: "How worktrees and issue writes are treated.",
   coordination: "How long leases last, and how many may last for ever.",
   global_operations: "Who may change what concerns everybody: configuration, types, gates.",
-  issues: "How issues are labelled.",
-  types: "The types of issues. Changing them takes the lease `scope:types`.",
   locks: "The store's lock files.",
   events: "The log. These keys exist because earlier tools had them; they accept only `true`.",
   policy: "Who may do what.",

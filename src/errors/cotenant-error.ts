@@ -58,6 +58,14 @@ export function fileFailure(error: unknown, doing: string, path: string): Cotena
       cause: error,
     });
   }
+  // Where something is missing, our own functions answer null: here a directory went away under our hands.
+  if (code === "ENOENT" || code === "ENOTDIR") {
+    return new CotenantError("E_STORE_BUSY", `${doing} failed: somebody took ${path} away meanwhile`, {
+      hint: "run it again; 'cotenant init' makes what is missing",
+      data,
+      cause: error,
+    });
+  }
   if (typeof code === "string") {
     return new CotenantError("E_DISK", `${doing} failed with ${code} (${path})`, { data, cause: error });
   }

@@ -192,7 +192,8 @@ const entries = {
   E_STORE_BUSY: {
     exit: 10,
     http: 503,
-    meaning: "Another process has held the store's mutex for too long; it may be stopped.",
+    meaning:
+      "Another process has held the store's mutex for too long, or took something away while we worked.",
     hint: "look at the named process, then run the same command again",
     seeds: "",
   },

@@ -2,7 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
 import type { Git } from "../platform/git";
 import { ISSUES, type RawIssue, toIds } from "./folder";
-import { DEPENDENCIES, LABELS, RESULTS } from "./stamps";
+import { DEPENDENCIES, LABELS } from "./stamps";
 
 const FILES = ["issue.json", LABELS, DEPENDENCIES] as const;
 
@@ -26,28 +26,8 @@ export class CommittedIssues {
 
   /** All of them by one Git process, however many. */
   async read(ids: readonly Ulid[]): Promise<Map<Ulid, RawIssue>> {
-    const texts = await this.#texts(ids.flatMap((id) => FILES.map((file) => `HEAD:${ISSUES}/${id}/${file}`)));
-    const found = new Map<Ulid, RawIssue>();
-    for (const [at, id] of ids.entries()) {
-      const [text, labels, dependencies] = texts.slice(at * FILES.length, (at + 1) * FILES.length);
-      if (text != null) found.set(id, { text, labels: labels ?? "", dependencies: dependencies ?? "" });
-    }
-    return found;
-  }
-
-  /** One, with its gate results. */
-  async readWhole(id: Ulid): Promise<RawIssue | null> {
-    const names = [...FILES.map((file) => `issues/${id}/${file}`), `${RESULTS}/${id}.jsonl`];
-    const [text, labels, dependencies, results] = await this.#texts(
-      names.map((name) => `HEAD:.cotenant/${name}`),
-    );
-    return text == null
-      ? null
-      : { text, labels: labels ?? "", dependencies: dependencies ?? "", results: results ?? "" };
-  }
-
-  async #texts(asked: readonly string[]): Promise<(string | null)[]> {
-    if (asked.length === 0) return [];
+    if (ids.length === 0) return new Map();
+    const asked = ids.flatMap((id) => FILES.map((file) => `HEAD:${ISSUES}/${id}/${file}`));
     const { status, stdout, stderr } = await this.#git.run(["cat-file", "--batch"], {
       cwd: this.#cwd,
       input: `${asked.join("\n")}\n`,
@@ -58,7 +38,13 @@ export class CommittedIssues {
         "E_GIT",
         `Git cannot read the committed issues: ${stderr.trim().slice(0, 300)}`,
       );
-    return batchAnswers(stdout, asked.length);
+    const texts = batchAnswers(stdout, asked.length);
+    const found = new Map<Ulid, RawIssue>();
+    for (const [at, id] of ids.entries()) {
+      const [text, labels, dependencies] = texts.slice(at * FILES.length, (at + 1) * FILES.length);
+      if (text != null) found.set(id, { text, labels: labels ?? "", dependencies: dependencies ?? "" });
+    }
+    return found;
   }
 }
 

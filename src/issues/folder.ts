@@ -17,7 +17,7 @@ export interface RawIssue {
   readonly text: string;
   readonly labels: string;
   readonly dependencies: string;
-  /** Its gate results, where they were read with it: of one that stands only in HEAD. */
+  /** Its gate results, where they were read with it: of one that is newest in HEAD, for a write. */
   readonly results?: string;
 }
 

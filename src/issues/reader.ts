@@ -12,8 +12,9 @@ import {
   type Layer,
   resolve,
   type UnreadableIssue,
+  versionOf,
 } from "./resolve";
-import type { WrittenStamp } from "./stamps";
+import { RESULTS, type WrittenStamp } from "./stamps";
 
 /** Where issues may stand, and what is known of them. */
 export interface IssueSources {
@@ -73,7 +74,7 @@ export class IssueReader {
   async findAll(ids: readonly Ulid[]): Promise<Map<Ulid, FoundIssue | UnreadableIssue>> {
     const stamps = await this.sources.stamps(ids.length > 50 ? null : ids);
     const holders = await this.sources.holders(ids.length > 50 ? null : ids);
-    const committed = await this.#committedAmong(ids);
+    const committed = (await this.#head?.read(ids)) ?? new Map<Ulid, RawIssue>();
     const found = new Map<Ulid, FoundIssue | UnreadableIssue>();
     for (const id of ids) {
       const stamp = stamps.get(id) ?? null;
@@ -111,21 +112,30 @@ export class IssueReader {
 
   /** What HEAD has of it, read before the mutex is taken: the mutex never covers a Git command. */
   async committed(id: Ulid): Promise<RawIssue | null> {
-    return (await this.#head?.readWhole(id)) ?? null;
-  }
-
-  async #committedAmong(ids: readonly Ulid[]): Promise<ReadonlyMap<Ulid, RawIssue>> {
-    const [only] = ids;
-    if (this.#head === null) return new Map();
-    if (only === undefined || ids.length > 1) return this.#head.read(ids);
-    const raw = await this.#head.readWhole(only);
-    return raw === null ? new Map() : new Map([[only, raw]]);
+    const raw = (await this.#head?.read([id]))?.get(id) ?? null;
+    if (raw === null) return null;
+    const own = await this.here.read(id);
+    const isNewer =
+      own === null || versionOf(copyFrom("HEAD", null, raw)) > versionOf(copyFrom("worktree", "", own));
+    // Of one that is newest there, what goes with it has to be at hand as well.
+    return isNewer ? { ...raw, results: await committedResults(this.sources, id) } : raw;
   }
 
   async #folderOf(worktreeId: string): Promise<IssueFolder | null> {
     const root = await this.sources.rootOf(worktreeId);
     return root === null ? null : new IssueFolder(this.sources.platform, root);
   }
+}
+
+/** What HEAD has of its gate results. By Git: never under the mutex. */
+export async function committedResults(
+  { git, here }: Pick<IssueSources, "git" | "here">,
+  id: Ulid,
+): Promise<string> {
+  const answer = await git?.run(["cat-file", "blob", `HEAD:.cotenant/${RESULTS}/${id}.jsonl`], {
+    cwd: here.root,
+  });
+  return answer?.status === 0 ? new TextDecoder().decode(answer.stdout) : "";
 }
 
 /** The issue, or the error a person can act on. */

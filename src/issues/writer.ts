@@ -10,7 +10,7 @@ import { type Author, additionsOf, type DataEvent, type IssueChange } from "./ch
 import { IssueFolder, type RawIssue } from "./folder";
 import { encodeIssue, type Issue } from "./model";
 import { type IssueReader, usable } from "./reader";
-import { copyFrom, type FoundIssue, resolve, versionOf } from "./resolve";
+import { copyFrom, type FoundIssue, isFound, resolve, versionOf } from "./resolve";
 import {
   type Addition,
   type AppendOnly,
@@ -102,7 +102,9 @@ export class IssueWriter {
       body: (standing) => this.#body(id, change, committed, enforcement, standing),
     });
     if (!written.replayed && written.answer !== null) return written.answer;
-    const found = await this.#reader.get(id);
+    // What was done then may have been its deletion.
+    const now = await this.#reader.find(id);
+    const found = written.replayed && isFound(now) ? now : usable(id, now);
     return { found, changed: false, replayed: written.replayed, lease: null, warnings: [] };
   }
 

@@ -12,6 +12,7 @@ export const command: Command = {
   flags: {
     ...ACQUIRE_FLAGS,
     force: { meaning: "end somebody else's live claim; needs --reason and the policy's permission" },
+    reopen: { meaning: "also an issue that is done, rejected or archived, to bring it back" },
     "if-ready": { meaning: "only when the issue's state is ready" },
     offline: { meaning: "claim locally without asking a ledger" },
   },
@@ -21,7 +22,7 @@ export const command: Command = {
   async run(context, parsed) {
     const workspace = await context.workspace();
     const { id, state, ahead } = await meant(await issuesIn(workspace), parsed.words[0]!);
-    if (isTerminal({ state })) {
+    if (isTerminal({ state }) && !parsed.has("reopen")) {
       const where = ahead === null ? "" : ` (written by ${ahead.agentId} in ${ahead.worktreeId})`;
       throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}${where}`, { data: { id, state } });
     }
