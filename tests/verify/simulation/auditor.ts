@@ -262,10 +262,19 @@ export class Auditor implements Bench, Ears {
   lapse(lease: Lease, call: Call, { moment }: Entry): Lapse | null {
     const latest = { ...moment, elapsedMs: moment.elapsedMs + SLACK_MS, wallMs: moment.wallMs + SLACK_MS };
     const now = this.lapseAt(lease, call, latest);
-    // The clock was read before the line was written, and may have been set since.
-    return this.chronicle.hasJumped(call.began, moment)
-      ? (now ?? this.lapseAt(lease, call, call.began))
-      : now;
+    // The clock was read before the line was written, and may have been set since, more than once.
+    const jumps = this.chronicle.jumpsBetween(call.began, moment);
+    if (now !== null || jumps.length === 0) return now;
+    for (const at of [call.began, ...jumps]) {
+      const lapse = this.lapseAt(lease, call, at);
+      if (lapse !== null) return lapse;
+    }
+    return null;
+  }
+
+  latestWallMs({ moment }: Entry): number {
+    const jumps = this.chronicle.jumpsBetween({ ...moment, step: 0 }, moment);
+    return Math.max(moment.wallMs, ...jumps.map(({ wallMs }) => wallMs));
   }
 
   hadLapsed(lease: Lease, call: Call): Lapse | null {

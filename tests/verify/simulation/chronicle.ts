@@ -55,8 +55,8 @@ export class Chronicle {
   readonly #decoded = new Map<string, Line | null>();
   /** When each boot's monotonic clock was at zero. */
   readonly #boots = new Map<string, number>();
-  /** Wall clock jumps and boots, by step. */
-  readonly #jumps: number[] = [];
+  /** Right after each wall clock jump and boot. */
+  readonly #jumps: Moment[] = [];
   #inode: number | null = null;
   #offset = 0;
   #spoiled: Entry | null = null;
@@ -94,11 +94,15 @@ export class Chronicle {
   }
 
   noteJump(): void {
-    this.#jumps.push(this.#world.trace.step);
+    this.#jumps.push(this.now);
   }
 
   hasJumped(from: Moment, to: Moment): boolean {
-    return this.#jumps.some((step) => step >= from.step && step <= to.step);
+    return this.jumpsBetween(from, to).length > 0;
+  }
+
+  jumpsBetween(from: Moment, to: Moment): Moment[] {
+    return this.#jumps.filter(({ step }) => step >= from.step && step <= to.step);
   }
 
   bootedAtMs(bootId: string): number {
@@ -254,7 +258,10 @@ export function damagedSum(sum: string): string {
 }
 
 function isDamagedBy({ line }: Entry, bytes: Uint8Array): boolean {
-  return new TextDecoder().decode(bytes).includes(`"sum":"${damagedSum(line.sum)}"}`);
+  // Its number may have been given again, to a line that somebody has damaged since.
+  const end = `"prev":"${line.prev}","sum":"${damagedSum(line.sum)}"}`;
+  const lines = new TextDecoder().decode(bytes).split("\n");
+  return lines.some((text) => text.endsWith(end) && text.includes(`"sequence":${line.sequence},`));
 }
 
 function viewAfter(before: LeaseView, line: Line, event: ClaimEvent | null): LeaseView {
