@@ -135,17 +135,29 @@ export class Chronicle {
     this.#inode = this.#world.disk.inodeOf(LOG);
     this.#offset = 0;
     // A recovery that the power took back: the damaged log has its name again.
-    if (this.#mended !== null && bytes !== null && isDamagedBy(this.#mended, bytes))
-      this.#spoiled = this.#mended;
+    const has = (damaged: Entry | null) => damaged !== null && bytes !== null && isDamagedBy(damaged, bytes);
+    if (has(this.#mended) && !has(this.#spoiled)) this.#spoiled = this.#mended;
     const lines = bytes === null ? [] : this.#linesOf(bytes);
     const start = lines[0]?.sequence ?? this.#spoiled?.line.sequence ?? 0;
     const known = this.entries;
-    // While the log is damaged, what cannot be read is not lost yet.
-    this.entries = known.filter((entry) => entry.line.sequence < start || entry === this.#spoiled);
-    for (const line of lines) this.#add(line, process);
-    if (this.#spoiled !== null) this.entries.sort((a, b) => a.line.sequence - b.line.sequence);
+    this.entries = known.filter((entry) => entry.line.sequence < start);
+    for (const line of lines) {
+      this.#keepSpoiled(line.sequence);
+      this.#add(line, process);
+    }
+    this.#keepSpoiled(Number.POSITIVE_INFINITY);
     this.#offset = bytes === null ? 0 : wholeLength(bytes);
     this.#settleSpoil(known, lines);
+  }
+
+  /**
+   * While the log is damaged, what cannot be read is not lost yet; and it keeps its place, because whoever was at work
+   * when it was damaged has added to it, and not to the line before it.
+   */
+  #keepSpoiled(next: number): void {
+    const spoiled = this.#spoiled;
+    if (spoiled !== null && spoiled.line.sequence <= next && !this.entries.includes(spoiled))
+      this.entries.push(spoiled);
   }
 
   /** Somebody alters this line on the disk. */
@@ -159,7 +171,7 @@ export class Chronicle {
   #settleSpoil(known: readonly Entry[], lines: readonly Line[]): void {
     const spoiled = this.#spoiled;
     if (spoiled === null) return;
-    if (lines[0]?.payload["recovered"] !== undefined && lines[0].sequence > spoiled.line.sequence) {
+    if (lines[0]?.payload["recovered"] !== undefined && lines[0].sequence >= spoiled.line.sequence) {
       this.#mend();
       return;
     }
@@ -258,10 +270,12 @@ export function damagedSum(sum: string): string {
 }
 
 function isDamagedBy({ line }: Entry, bytes: Uint8Array): boolean {
-  // Its number may have been given again, to a line that somebody has damaged since.
+  // Its number may have been given again, to a line that somebody has damaged since. And a recovery says which number
+  // was lost, and follows the same line as the one that was: what a line itself has for a number is at its beginning.
+  const beginning = `{"schema_version":${line.schemaVersion},"sequence":${line.sequence},`;
   const end = `"prev":"${line.prev}","sum":"${damagedSum(line.sum)}"}`;
   const lines = new TextDecoder().decode(bytes).split("\n");
-  return lines.some((text) => text.endsWith(end) && text.includes(`"sequence":${line.sequence},`));
+  return lines.some((text) => text.startsWith(beginning) && text.endsWith(end));
 }
 
 function viewAfter(before: LeaseView, line: Line, event: ClaimEvent | null): LeaseView {
