@@ -11,7 +11,7 @@ import { type AttachedLog, LogFile, type Pin } from "./log-file";
 import { Overlay } from "./overlay";
 import { eachLine, type Head, MEMORY_MS, NOWHERE, Replay, replayLog } from "./replay";
 import { emptyCheckpoint, Segments, segmentName } from "./segments";
-import { Suspicion } from "./suspicion";
+import { failedElsewhere, Suspicion } from "./suspicion";
 import type { SyncMark } from "./sync-mark";
 
 /** What a critical section stands on: the log's end, and how to know what it adds up to. */
@@ -131,6 +131,9 @@ export class GroundKeeper {
       await this.suspicion.raise();
       throw error;
     }
+    // What another process's sync has lost meanwhile, ours did not write. The checkpoint would carry the leases, but
+    // what goes to the archive is the only record of how they came to be.
+    if (await this.suspicion.isRaised()) throw failedElsewhere();
     await this.#mark.advance(head.sequence);
     const replay = await replayLog(files, digest, fd, head.offset, new Replay());
     if (replay.damage !== null) throw corrupt(replay.damage, this.#layout.log);
