@@ -4,7 +4,7 @@ import type { Descriptor, FileStat, Platform } from "../platform/platform";
 import { type Applied, AppliedFile, isContinued } from "./applied";
 import type { CensusName } from "./census";
 import { acknowledgedDamage, corrupt } from "./damage";
-import type { LogActor } from "./envelope";
+import { decodeLine, type LogActor } from "./envelope";
 import type { IndexTree } from "./index-tree";
 import type { Layout, Modes } from "./layout";
 import { type AttachedLog, LogFile, type Pin } from "./log-file";
@@ -155,10 +155,12 @@ export class GroundKeeper {
     let log = await this.#log.attach();
     if (log === null) return false;
     if (await this.suspicion.isRaised()) log = await this.#leaveSuspect(log);
+    const { files, digest } = this.#platform;
     let isThere = false;
     const ending = `"sum":"${line.sum}"}`;
-    await eachLine(this.#platform.files, log.fd, 0, log.stat.size, (text) => {
-      isThere ||= text.endsWith(ending);
+    await eachLine(files, log.fd, 0, log.stat.size, (text) => {
+      // Its end alone may be there, and the sector before it lost.
+      isThere ||= text.endsWith(ending) && decodeLine(digest, text) !== null;
     });
     return isThere;
   }

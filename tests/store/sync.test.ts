@@ -107,7 +107,10 @@ describe("a failed sync", () => {
     }
   });
 
-  it("acknowledges nothing that was lost with the cache before it could be copied", async () => {
+  it.each([
+    ["before it could be copied", SYNC_FAILED],
+    ["while it was copied", `${LOG}.next`],
+  ])("acknowledges nothing that was lost with the cache %s", async (_when, opened) => {
     let lost = 0;
     for (const seed of range(40)) {
       const world = quietWorld(seed);
@@ -117,7 +120,7 @@ describe("a failed sync", () => {
       const { files } = process.platform;
       const open = files.open.bind(files);
       files.open = (path, mode, permissions) => {
-        if (path === SYNC_FAILED) world.dropCaches();
+        if (path === opened) world.dropCaches();
         return open(path, mode, permissions);
       };
       const acknowledged = await takes(a, "resource:two");
@@ -125,6 +128,7 @@ describe("a failed sync", () => {
       const b = enter(world, "agent:b");
       const held = (await b.coordinator.list()).map(({ lease }) => lease.key);
       if (acknowledged) expect(held, `seed ${seed}`).toContain("resource:two");
+      expect(await takes(b, "resource:three"), `seed ${seed}`).toBe(true);
     }
     expect(lost).toBeGreaterThan(0);
   });

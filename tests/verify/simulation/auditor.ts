@@ -346,11 +346,12 @@ export class Auditor implements Bench, Ears {
     const { chronicle } = this;
     if (lines.length === 0 || chronicle.forgiven.size > 0) return;
     const last = lines.reduce((most, { line }) => Math.max(most, line.sequence), 0);
-    const relied = chronicle.entries.filter(({ line }) => line.sequence <= last);
+    // Its own may have gone again before it was told: with the cache, after a failed sync.
+    const relied = new Set([...chronicle.entries.filter(({ line }) => line.sequence <= last), ...lines]);
     const log = this.#durable(LOG);
     // What a checkpoint has taken over is safe with it; the lines themselves are history.
     const start = Number(/"sequence":(\d+),"event_type":"log.checkpoint"/.exec(log)?.[1] ?? 0);
-    const missing = relied.filter(
+    const missing = [...relied].filter(
       ({ line }) => line.sequence >= start && !log.includes(`"sum":"${line.sum}"}`),
     );
     if (missing.length === 0) return;
