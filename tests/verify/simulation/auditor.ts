@@ -233,7 +233,7 @@ export class Auditor implements Bench, Ears {
       const text = this.#contentOf(path);
       for (const secret of secrets) if (text.includes(secret)) this.fail(10, `a secret is in ${path}`);
       if (path === LOG || path.startsWith(`${CONTROL}/archive/claims-`))
-        for (const [, sum] of text.matchAll(/"sum":"([0-9a-f]+)"\}\n/g)) sums.add(sum!);
+        for (const sum of this.chronicle.sumsIn(text)) sums.add(sum);
     }
     if (this.#mayLoseNames) return;
     for (const { line } of this.chronicle.entries)
@@ -351,16 +351,16 @@ export class Auditor implements Bench, Ears {
     const log = this.#durable(LOG);
     // What a checkpoint has taken over is safe with it; the lines themselves are history.
     const start = Number(/"sequence":(\d+),"event_type":"log.checkpoint"/.exec(log)?.[1] ?? 0);
-    const missing = [...relied].filter(
-      ({ line }) => line.sequence >= start && !log.includes(`"sum":"${line.sum}"}`),
-    );
+    const there = chronicle.sumsIn(log);
+    const missing = [...relied].filter(({ line }) => line.sequence >= start && !there.has(line.sum));
     if (missing.length === 0) return;
     const archive = `${CONTROL}/archive`;
     const archived = this.#world.disk
       .durableNames(archive)
-      .map((name) => this.#durable(`${archive}/${name}`));
+      .filter((name) => name.startsWith("claims-"))
+      .map((name) => chronicle.sumsIn(this.#durable(`${archive}/${name}`)));
     for (const { line } of missing)
-      if (!archived.some((text) => text.includes(`"sum":"${line.sum}"}`)))
+      if (!archived.some((sums) => sums.has(line.sum)))
         this.fail(
           4,
           `${what} was acknowledged, and line ${line.sequence}, on which it relied, is not on the disk`,

@@ -232,6 +232,12 @@ export class Chronicle {
     return lines;
   }
 
+  /** Of all lines in it that are whole: the end of one may be there, and the sector before it lost. */
+  sumsIn(text: string): Set<string> {
+    const lines = text.slice(0, text.lastIndexOf("\n") + 1).split("\n");
+    return new Set(lines.flatMap((line) => this.#decode(line)?.sum ?? []));
+  }
+
   #decode(text: string): Line | null {
     let line = this.#decoded.get(text);
     if (line === undefined) {
