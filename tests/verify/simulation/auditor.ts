@@ -249,6 +249,14 @@ export class Auditor implements Bench, Ears {
 
   // --- what the checks ask --------------------------------------------------------------------------------
 
+  /** Whether what the log said of any of them was damaged on purpose, or lost because of that. */
+  wasForgiven(leases: readonly Lease[]): boolean {
+    const { forgiven } = this.chronicle;
+    return leases.some(({ leaseId }) =>
+      (this.#linesOf.get(leaseId) ?? []).some(({ line }) => forgiven.has(line.sum)),
+    );
+  }
+
   callOf(process: string, party: Party): Call | null {
     for (const call of this.#current.values())
       if (call.process.name === process && isSameParty(call.party, party)) return call;

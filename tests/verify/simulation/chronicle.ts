@@ -55,7 +55,7 @@ export class Chronicle {
   readonly #decoded = new Map<string, Line | null>();
   /** When each boot's monotonic clock was at zero. */
   readonly #boots = new Map<string, number>();
-  /** Right after each wall clock jump and boot. */
+  /** Right before and right after each wall clock jump and boot. */
   readonly #jumps: Moment[] = [];
   #inode: number | null = null;
   #offset = 0;
@@ -93,8 +93,9 @@ export class Chronicle {
     this.#boots.set(bootId, elapsedMs - monotonicMs);
   }
 
-  noteJump(): void {
-    this.#jumps.push(this.now);
+  /** Somebody may have read the clock as it was `before`, and be about to write what follows from that. */
+  noteJump(before: Moment): void {
+    this.#jumps.push(before, this.now);
   }
 
   hasJumped(from: Moment, to: Moment): boolean {
