@@ -400,7 +400,8 @@ export class Auditor implements Bench, Ears {
     for (const path of this.#world.disk.paths()) {
       if (!path.startsWith(`${CONTROL}/secrets/`) || path.endsWith("/")) continue;
       const text = decode(this.#world.disk.peek(path)) ?? "";
-      for (const [, secret] of text.matchAll(/"secret":"([^"]+)"/g)) secrets.add(secret!);
+      // Of a line that the power has torn there may be no more than `"secret":"`, and the next one begins right there.
+      for (const [, secret] of text.matchAll(/"secret":"([\w-]+)"/g)) secrets.add(secret!);
     }
     return secrets;
   }
