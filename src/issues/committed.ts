@@ -6,20 +6,44 @@ import { DEPENDENCIES, LABELS } from "./stamps";
 
 const FILES = ["issue.json", LABELS, DEPENDENCIES] as const;
 
-/** The issues in HEAD. An unborn HEAD, or one without issues, has none. */
+/** The issues in a commit, mostly HEAD. An unborn HEAD, or one without issues, has none. */
 export class CommittedIssues {
   readonly #git: Git;
   readonly #cwd: string;
+  readonly #commit: string;
 
-  constructor(git: Git, cwd: string) {
+  constructor(git: Git, cwd: string, commit = "HEAD") {
     this.#git = git;
     this.#cwd = cwd;
+    this.#commit = commit;
+  }
+
+  /** Which of them are not as they were in another commit; null when Git does not know that one any more. */
+  async changedSince(commit: string): Promise<Ulid[] | null> {
+    const { status, stdout } = await this.#git.run(
+      [
+        "diff-tree",
+        "-r",
+        "-z",
+        "--name-only",
+        "--no-renames",
+        "--end-of-options",
+        commit,
+        this.#commit,
+        "--",
+        `:(top)${ISSUES}/`,
+      ],
+      { cwd: this.#cwd, timeoutMs: 60_000 },
+    );
+    if (status !== 0) return null;
+    const names = new TextDecoder().decode(stdout).split("\0");
+    return toIds([...new Set(names.map((name) => name.slice(ISSUES.length + 1).split("/")[0]!))]);
   }
 
   async ids(): Promise<Ulid[]> {
     const { status, stdout } = await this.#git.run(
-      ["ls-tree", "-z", "--name-only", "--end-of-options", `HEAD:${ISSUES}/`],
-      { cwd: this.#cwd },
+      ["ls-tree", "-z", "--name-only", "--end-of-options", `${this.#commit}:${ISSUES}/`],
+      { cwd: this.#cwd, timeoutMs: 60_000 },
     );
     return status === 0 ? toIds(new TextDecoder().decode(stdout).split("\0")) : [];
   }
@@ -27,7 +51,7 @@ export class CommittedIssues {
   /** All of them by one Git process, however many. */
   async read(ids: readonly Ulid[]): Promise<Map<Ulid, RawIssue>> {
     if (ids.length === 0) return new Map();
-    const asked = ids.flatMap((id) => FILES.map((file) => `HEAD:${ISSUES}/${id}/${file}`));
+    const asked = ids.flatMap((id) => FILES.map((file) => `${this.#commit}:${ISSUES}/${id}/${file}`));
     const { status, stdout, stderr } = await this.#git.run(["cat-file", "--batch"], {
       cwd: this.#cwd,
       input: `${asked.join("\n")}\n`,

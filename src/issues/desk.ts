@@ -1,8 +1,11 @@
 import type { Workspace } from "../coordinator/workspace";
+import { headCommit } from "../identity/head-commit";
 import { listWorktrees } from "../identity/worktree-list";
 import type { Ulid, WorktreeId } from "../kernel/ids";
 import { type LeaseKey, nameOf } from "../kernel/keys";
 import type { Platform } from "../platform/platform";
+import { CACHE_FORMAT } from "./cache/file";
+import type { StampNews } from "./cache/live";
 import { IssueReader } from "./reader";
 import { STAMP_KIND, stampFromFact, stampId, stampName, type WrittenStamp } from "./stamps";
 import { type Enforcement, IssueWriter } from "./writer";
@@ -20,6 +23,9 @@ export async function issuesIn(workspace: Workspace): Promise<IssueReader> {
     mainRoot: mainWorktreeRoot,
     rootOf: rootsOf(workspace),
     stamps: (ids) => stampsOf(workspace, ids),
+    stampNews: (position) => newsOf(workspace, position),
+    commit: () => headCommit(platform, git, repository),
+    cachePath: `${repository.controlDir}/cache/issues-${identity.worktreeId.replace(":", "-")}.v${CACHE_FORMAT}`,
     holders: (ids) => holdersOf(workspace, ids),
   });
 }
@@ -33,6 +39,9 @@ export function plainIssues(platform: Platform, root: string): IssueReader {
     mainRoot: null,
     rootOf: async () => null,
     stamps: async () => new Map(),
+    stampNews: async () => ({ stamps: new Map(), isAll: true, position: null, lines: 0 }),
+    commit: async () => null,
+    cachePath: null,
     holders: async () => new Map(),
   });
 }
@@ -70,12 +79,22 @@ async function stampsOf(
   return stamps;
 }
 
+async function newsOf({ coordinator }: Workspace, position: string | null): Promise<StampNews> {
+  const { facts, ...news } = await coordinator.factsSince(STAMP_KIND, position);
+  const stamps = new Map<Ulid, WrittenStamp | null>();
+  for (const [name, fact] of facts) {
+    const id = stampId(name);
+    if (id !== null) stamps.set(id, fact === null ? null : stampFromFact(fact.value));
+  }
+  return { stamps, ...news };
+}
+
 async function holdersOf(
   { coordinator }: Workspace,
   ids: readonly Ulid[] | null,
 ): Promise<ReadonlyMap<Ulid, string>> {
   const refs = ids?.map((id) => ({ key: `issue:${id}` as LeaseKey, leaseId: null })) ?? null;
-  const found = refs === null ? await coordinator.list() : await coordinator.find(refs);
+  const found = refs === null ? await coordinator.list({ kinds: ["issue"] }) : await coordinator.find(refs);
   const holders = new Map<Ulid, string>();
   for (const { lease, standing } of found)
     if (standing === "valid" && lease.key.startsWith("issue:"))

@@ -10,6 +10,7 @@ const FLAGS: Record<OpenMode, number> = {
   append: O_RDWR | O_APPEND | O_CREAT,
   create: O_RDWR | O_CREAT | O_EXCL,
 };
+const QUIETLY = { throwIfNoEntry: false } as const;
 /** Bits that the process's umask may have taken away, and that a shared repository needs. */
 const SHARED_BITS = 0o077;
 
@@ -86,6 +87,23 @@ export class NodeFiles implements Files {
       const stat = fs.lstatSync(path, { throwIfNoEntry: false });
       return stat === undefined ? null : toStat(stat);
     });
+  }
+
+  lstatAll(count: number, pathAt: (index: number) => string, into: Float64Array): void {
+    for (let i = 0, at = 0; i < count; i++, at += 4) {
+      try {
+        const stat = fs.lstatSync(pathAt(i), QUIETLY);
+        if (stat === undefined) into.fill(0, at, at + 4)[at] = -1;
+        else {
+          into[at] = stat.isFile() || stat.isDirectory() ? stat.ino : Number.NaN;
+          into[at + 1] = stat.size;
+          into[at + 2] = stat.mtimeMs;
+          into[at + 3] = stat.ctimeMs;
+        }
+      } catch {
+        into[at] = Number.NaN;
+      }
+    }
   }
 
   readFile(path: string): Uint8Array | null {
