@@ -1,7 +1,6 @@
 import type { Ulid } from "../kernel/ids";
 import type { LiveCatalog } from "./cache/live";
 import { BROKEN, DEPS_FILE, LABELS_FILE, WHOLE } from "./cache/table";
-import type { RawIssue } from "./folder";
 import {
   decodeIssue,
   ISSUE_STATES,
@@ -58,7 +57,7 @@ export class Board {
   readonly #state: Uint8Array;
   readonly #priority: Uint8Array;
   readonly #isDeleted: Uint8Array;
-  /** Rows for which the cached places are not all there is: written elsewhere, or claimed there. */
+  /** Rows for which what is cached is not all there is: written elsewhere, claimed there, or only committed. */
   readonly #isOdd: Uint8Array;
   /** Rows with something to show, by state, and those with something that cannot be read: found in one go. */
   readonly #inState: number[][] = ISSUE_STATES.map(() => []);
@@ -111,28 +110,35 @@ export class Board {
   #resolve(scope: Scope): void {
     const { places, stamps, rows } = this.#live.catalog;
     const tables = (scope === "here" ? places.slice(0, 1) : places).map(({ table }) => table.columns);
+    const committed = this.#layers.indexOf("HEAD");
+    // In variables of its own: this runs once for each of many thousands of rows, before anything has warmed up.
+    const [winners, states, priorities] = [this.#winner, this.#state, this.#priority];
+    const [deleted, odd, inState] = [this.#isDeleted, this.#isOdd, this.#inState];
+    const hasStamps = scope === "everywhere";
     for (let row = 0; row < rows; row++) {
       let newest = -1;
+      let winner = NOWHERE;
       for (let at = 0; at < tables.length; at++) {
         const { kind, version } = tables[at]!;
-        if (kind[row] === WHOLE && (newest === -1 || version[row]! > newest)) {
+        if (kind[row] === WHOLE && version[row]! > newest) {
           newest = version[row]!;
-          this.#winner[row] = at;
-        } else if (kind[row] === BROKEN && this.#winner[row] === NOWHERE) this.#winner[row] = UNREADABLE;
+          winner = at;
+        } else if (kind[row] === BROKEN && winner === NOWHERE) winner = UNREADABLE;
       }
-      const winner = tables[this.#winner[row]!];
-      if (winner !== undefined) {
-        this.#state[row] = winner.state[row]!;
-        this.#priority[row] = winner.priority[row]!;
-        this.#isDeleted[row] = winner.isDeleted[row]!;
+      winners[row] = winner;
+      if (winner >= 0) {
+        const table = tables[winner]!;
+        states[row] = table.state[row]!;
+        priorities[row] = table.priority[row]!;
+        deleted[row] = table.isDeleted[row]!;
       }
-      if (scope !== "here" && stamps.version[row]! > newest && stamps.version[row]! > 0) {
-        this.#state[row] = stamps.state[row]!;
-        this.#isDeleted[row] = stamps.isDeleted[row]!;
-        this.#isOdd[row] = 1;
-      }
-      if (this.#winner[row] === UNREADABLE) this.#unreadable.push(row);
-      if (winner !== undefined || this.#isOdd[row] === 1) this.#inState[this.#state[row]!]!.push(row);
+      if (hasStamps && stamps.version[row]! > 0 && stamps.version[row]! > newest) {
+        states[row] = stamps.state[row]!;
+        deleted[row] = stamps.isDeleted[row]!;
+        odd[row] = 1;
+      } else if (winner === committed) odd[row] = 1;
+      if (winner === UNREADABLE) this.#unreadable.push(row);
+      if (winner >= 0 || odd[row] === 1) inState[states[row]!]!.push(row);
     }
   }
 
@@ -316,26 +322,18 @@ export class Board {
   /** Whole issues, for whoever needs more than lists show. What has gone since is left out. */
   async *issues(rows: readonly number[]): AsyncGenerator<WholeIssue> {
     const shown = await this.settle(rows);
-    for (let at = 0; at < shown.length; at += AT_ONCE) {
-      const part = shown.slice(at, at + AT_ONCE);
-      const inHead = part.filter((row) => !this.#found.has(row) && this.#layer(row) === "HEAD");
-      const committed = await this.#reader.committedAll(inHead.map((row) => this.id(row)));
-      for (const row of part) {
-        const issue = await this.#issue(row, committed);
-        if (issue !== null) yield { ...this.details(row), issue };
-      }
+    for (const row of shown) {
+      const issue = await this.#issue(row);
+      if (issue !== null) yield { ...this.details(row), issue };
     }
   }
 
-  async #issue(row: number, committed: ReadonlyMap<Ulid, RawIssue>): Promise<Issue | null> {
+  async #issue(row: number): Promise<Issue | null> {
     const found = this.#found.get(row);
     if (found !== undefined) return isFound(found) ? found.issue : null;
-    const layer = this.#layer(row);
     const { here, main } = this.#reader;
-    const folder = layer === "main" ? main : here;
-    const text =
-      layer === "HEAD" ? committed.get(this.id(row))?.text : await folder?.lines(this.id(row), "issue.json");
-    const reading = decodeIssue(text ?? "");
+    const folder = this.#layer(row) === "main" ? main : here;
+    const reading = decodeIssue((await folder?.lines(this.id(row), "issue.json")) ?? "");
     return "issue" in reading && reading.issue.id === this.id(row) ? reading.issue : null;
   }
 
@@ -350,5 +348,3 @@ export class Board {
 }
 
 const NONE = new Int32Array(0);
-/** So many whole issues are in memory at a time. */
-const AT_ONCE = 2_000;

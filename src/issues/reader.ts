@@ -137,11 +137,6 @@ export class IssueReader {
     return (await this.#head?.read([id]))?.get(id) ?? null;
   }
 
-  /** The same of many, by one Git process. */
-  async committedAll(ids: readonly Ulid[]): Promise<ReadonlyMap<Ulid, RawIssue>> {
-    return (await this.#head?.read(ids)) ?? new Map();
-  }
-
   async #folderOf(worktreeId: string): Promise<IssueFolder | null> {
     const root = await this.sources.rootOf(worktreeId);
     return root === null ? null : new IssueFolder(this.sources.platform, root);

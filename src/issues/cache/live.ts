@@ -182,7 +182,8 @@ export class LiveCatalog {
     const ids = changed ?? (await issues.ids());
     const copies = new Map<Ulid, RawIssue | null>(ids.map((id) => [id, null]));
     for (let at = 0; at < ids.length; at += IDS_AT_ONCE)
-      for (const [id, raw] of await issues.read(ids.slice(at, at + IDS_AT_ONCE))) copies.set(id, raw);
+      for (const [id, raw] of await issues.read(ids.slice(at, at + IDS_AT_ONCE), [STATTED[ISSUE_FILE]]))
+        copies.set(id, raw);
     return { isAll: changed === null, copies };
   }
 
@@ -195,7 +196,7 @@ export class LiveCatalog {
     for (const [id, raw] of copies) {
       const row = this.catalog.rowOf(id);
       if (raw === null) table.clear(row, isAll ? EMPTY : ABSENT);
-      else table.set(row, entryOf(id, raw), this.#rowOf);
+      else table.setBare(row, entryOf(id, raw));
     }
   }
 
@@ -219,7 +220,7 @@ export class LiveCatalog {
     const prefix = `${folder.root}/${ISSUES}/`;
     const suffix = `/${STATTED[file]}`;
     const { catalog } = this;
-    const seen = new Float64Array(rows.length * STAT_NUMBERS);
+    const seen = table.statsExpected(rows, file);
     const pathAt = (index: number) => prefix + catalog.id(rows[index]!) + suffix;
     await this.#sources.platform.files.lstatAll(rows.length, pathAt, seen);
     return { seen, changed: table.changedAmong(rows, file, seen) };

@@ -195,6 +195,12 @@ export class Table {
     this.setText(row, entry.text, rowOf);
   }
 
+  /** Without what is shown of it: for copies that hardly ever are the newest, and can be read again. */
+  setBare(row: number, entry: CopyEntry): void {
+    const text = entry.kind === BROKEN ? entry.text : NO_TEXT;
+    this.set(row, { ...entry, labels: [], text }, () => -1);
+  }
+
   setText(row: number, text: CopyText, rowOf: (id: string) => number): void {
     this.#freshTexts.set(row, text);
     this.#freshDeps.set(row, Int32Array.from(text.dependencies, rowOf));
@@ -232,6 +238,14 @@ export class Table {
         changed.push(index);
     }
     return changed;
+  }
+
+  /** Room for what these look like now, with -1 for those that were not there the last time. */
+  statsExpected(rows: ArrayLike<number>, file: number): Float64Array {
+    const expected = new Float64Array(rows.length * STAT_NUMBERS);
+    for (let index = 0; index < rows.length; index++)
+      if (this.columns.stats[this.statAt(rows[index]!, file)] === -1) expected[index * STAT_NUMBERS] = -1;
+    return expected;
   }
 
   setStat(row: number, file: number, seen: Float64Array, at: number): void {
