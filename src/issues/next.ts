@@ -13,7 +13,7 @@ export interface Taking {
   /** What is available now, the most urgent first. */
   look(): Promise<Answer>;
   claims(): Promise<ReadonlyMap<Ulid, LeaseStatus>>;
-  acquire(id: Ulid): Promise<Grant>;
+  acquire(id: Ulid): Promise<Grant & { readonly isNew: boolean }>;
   release(grant: Grant): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export async function takeNext(taking: Taking): Promise<Taken | null> {
 async function attempt(taking: Taking, id: Ulid): Promise<Grant | null> {
   try {
     const grant = await taking.acquire(id);
-    return grant.changed || grant.replayed ? grant : null;
+    return grant.isNew || grant.replayed ? grant : null;
   } catch (error) {
     if (error instanceof CotenantError && (error.code === "E_LOCK_CONFLICT" || error.code === "E_QUEUED"))
       return null;
