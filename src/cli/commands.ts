@@ -98,7 +98,7 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "every source of configuration",
     load: () => import("./commands/validate-config"),
   },
-  "validate all": { summary: "both of them", load: () => import("./commands/validate-all") },
+  "validate all": { summary: "both of them, and issues", load: () => import("./commands/validate-all") },
   doctor: { summary: "what is wrong, and what to do next", load: () => import("./commands/doctor") },
   info: { summary: "where everything is, and who you are", load: () => import("./commands/info") },
   recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },

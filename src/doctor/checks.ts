@@ -40,3 +40,5 @@ export const CHECKS: readonly Check[] = [
 export const LEASE_CHECKS: readonly Check[] = [logCheck, indexCheck, leasesCheck, agentsCheck];
 /** `validate config`. */
 export const CONFIG_CHECKS: readonly Check[] = [configCheck];
+/** What the files of issues have come to. */
+export const ISSUE_CHECKS: readonly Check[] = [issuesCheck];
