@@ -71,12 +71,18 @@ describe("doctor and validate on issues", () => {
     ["nothing but a list", (id: string) => fs.writeFileSync(file(id), "[]"), /not an object/],
     [
       "a directory in its place",
-      (id: string) => (fs.rmSync(file(id)), fs.mkdirSync(file(id))),
+      (id: string) => {
+        fs.rmSync(file(id));
+        fs.mkdirSync(file(id));
+      },
       /is not a file/,
     ],
     [
       "a pipe in its place",
-      (id: string) => (fs.rmSync(file(id)), void execFileSync("mkfifo", [file(id)])),
+      (id: string) => {
+        fs.rmSync(file(id));
+        execFileSync("mkfifo", [file(id)]);
+      },
       /is not a file/,
     ],
     [

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import type { Descriptor, FileStat, Files, OpenMode } from "../platform";
 import { networkFileSystemName } from "./network-file-systems";
+import { statNumbers } from "./stat-numbers";
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = fs.constants;
 const FLAGS: Record<OpenMode, number> = {
@@ -10,7 +11,6 @@ const FLAGS: Record<OpenMode, number> = {
   append: O_RDWR | O_APPEND | O_CREAT,
   create: O_RDWR | O_CREAT | O_EXCL,
 };
-const QUIETLY = { throwIfNoEntry: false } as const;
 /** Bits that the process's umask may have taken away, and that a shared repository needs. */
 const SHARED_BITS = 0o077;
 
@@ -91,21 +91,14 @@ export class NodeFiles implements Files {
 
   lstatAll(count: number, pathAt: (index: number) => string, into: Float64Array): void {
     const here = currentDirectory();
+    const look = statNumbers();
     for (let i = 0, at = 0; i < count; i++, at += 4) {
+      const whole = pathAt(i);
+      // Every directory above that need not be looked up again saves a few per cent.
+      const path = whole.startsWith(here) ? whole.slice(here.length) : whole;
       try {
-        const whole = pathAt(i);
-        // Every directory above that need not be looked up again saves a few per cent.
-        const path = whole.startsWith(here) ? whole.slice(here.length) : whole;
         // Only a link that leads nowhere is taken for nothing by this, and there is nothing in it to read.
-        if (into[at] === -1 && !fs.existsSync(path)) continue;
-        const stat = fs.lstatSync(path, QUIETLY);
-        if (stat === undefined) into.fill(0, at, at + 4)[at] = -1;
-        else {
-          into[at] = stat.isFile() || stat.isDirectory() ? stat.ino : Number.NaN;
-          into[at + 1] = stat.size;
-          into[at + 2] = stat.mtimeMs;
-          into[at + 3] = stat.ctimeMs;
-        }
+        if (into[at] !== -1 || fs.existsSync(path)) look(path, into, at);
       } catch {
         into[at] = Number.NaN;
       }
