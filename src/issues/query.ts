@@ -75,9 +75,11 @@ export async function queryAll(setting: QuerySetting, filter: Filter, scope: Sco
   return answerOf(setting, board, rows, filter);
 }
 
-export function queryClosed(setting: QuerySetting, filter: Filter): Promise<Answer> {
+/** Of the states that are asked for, only those that end something. */
+export async function queryClosed(setting: QuerySetting, filter: Filter): Promise<Answer> {
   const states = filter.states.length > 0 ? filter.states : TERMINAL_STATES;
-  return queryAll(setting, { ...filter, states: states.filter(isTerminalState) }, "everywhere");
+  const board = await loadBoard(setting, "everywhere");
+  return answerOf(setting, board, board.shown(states.filter(isTerminalState)), filter);
 }
 
 const OPEN_STATES = ISSUE_STATES.filter((state) => !TERMINAL_STATES.includes(state));

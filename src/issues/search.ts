@@ -6,13 +6,13 @@ import { COMMENTS } from "./stamps";
 export const SEARCH_FIELDS = ["title", "label", "description", "comment", "document"] as const;
 export type SearchField = (typeof SEARCH_FIELDS)[number];
 
-/** How much a hit counts by where it is; a whole word counts twice as much as the beginning of one. */
+/** How much a hit counts by where it is. A whole word counts twice as much as the beginning of one, and no more. */
 const WEIGHTS: Readonly<Record<SearchField, number>> = {
   title: 100,
-  label: 50,
-  description: 20,
-  comment: 10,
-  document: 4,
+  label: 40,
+  description: 18,
+  comment: 8,
+  document: 3,
 };
 /** Of a document, so much from its beginning; of all of them together, so much. */
 const MOST_OF_DOCUMENT = 256 << 10;

@@ -26,6 +26,8 @@ export class Scene {
   readonly other = path.join(path.dirname(this.main), "other");
   /** Caches believe what they have just read, as if they had been made long after. */
   isAged = false;
+  /** The file system tells whole seconds only. */
+  isCoarse = false;
   #made = 0;
 
   constructor() {
@@ -44,7 +46,7 @@ export class Scene {
   /** As a new process would: nothing is remembered but what is on the disk. */
   async open(root = this.main, agentId = "agent:a"): Promise<{ workspace: Workspace; reader: IssueReader }> {
     const surroundings: Surroundings = {
-      platform: this.isAged ? aged(nodePlatform()) : nodePlatform(),
+      platform: this.#platform(),
       git: nodeGit({ PATH: process.env["PATH"] }),
       env: { COTENANT_AGENT_ID: agentId, COTENANT_SESSION_ID: "s" },
       cwd: root,
@@ -53,7 +55,13 @@ export class Scene {
     };
     const workspace = await Workspace.open(surroundings, {});
     await workspace.worktree("write");
+    await workspace.store.prepare();
     return { workspace, reader: await issuesIn(workspace) };
+  }
+
+  #platform(): Platform {
+    if (this.isCoarse) return coarse(nodePlatform());
+    return this.isAged ? aged(nodePlatform()) : nodePlatform();
   }
 
   async setting(root = this.main): Promise<QuerySetting> {
@@ -124,6 +132,22 @@ export class Scene {
       ? fs.readdirSync(directory).map((name) => path.join(directory, name))
       : [];
   }
+}
+
+function coarse(platform: Platform): Platform {
+  const files = new Proxy(platform.files, {
+    get(target, name) {
+      const value = Reflect.get(target, name) as unknown;
+      if (typeof value !== "function") return value;
+      if (name !== "lstatAll") return value.bind(target);
+      return (count: number, pathAt: (index: number) => string, into: Float64Array) => {
+        target.lstatAll(count, pathAt, into);
+        for (let at = 0; at < count * 4; at += 4)
+          for (const time of [at + 2, at + 3]) into[time] = Math.floor(into[time]! / 1000) * 1000;
+      };
+    },
+  });
+  return { ...platform, files };
 }
 
 /** Its monotonic clock runs backwards, so that all that was read seems to have settled long before. */

@@ -41,7 +41,12 @@ export function writeIssue(root: string, given: IssueFile = {}): string {
   };
   fs.writeFileSync(path.join(folder, "issue.json"), `${JSON.stringify(issue, null, 2)}\n`);
   const lines = (values: readonly string[]) =>
-    values.map((value) => `${JSON.stringify({ op: "add", tag: ulid(), value, at, by: "" })}\n`).join("");
+    values
+      .map(
+        (value, n) =>
+          `${JSON.stringify({ op: "add", tag: ulid(1_700_000_000_000 + n), value, at, by: "" })}\n`,
+      )
+      .join("");
   if (labels.length > 0) fs.writeFileSync(path.join(folder, "labels.or-set.jsonl"), lines(labels));
   if (dependencies.length > 0) fs.writeFileSync(path.join(folder, "deps.or-set.jsonl"), lines(dependencies));
   return id;

@@ -248,8 +248,16 @@ export async function writeCatalog(
     await files.rename(temporary, path);
     return true;
   } catch {
-    await Promise.resolve(files.unlink(temporary)).catch(() => {});
+    await discard(platform, temporary);
     return false;
+  }
+}
+
+async function discard({ files }: Platform, path: string): Promise<void> {
+  try {
+    await files.unlink(path);
+  } catch {
+    // Whoever writes next clears it away.
   }
 }
 
