@@ -84,10 +84,12 @@ export function keyOfIssue(id: Ulid): LeaseKey {
 
 export function issueJson(
   { issue, labels, dependencies, state }: Pick<FoundIssue, "issue" | "labels" | "dependencies" | "state">,
-  all: readonly Ulid[],
+  /** All ids there are, or the short one if it is known already. */
+  all: readonly Ulid[] | string,
 ): Record<string, unknown> {
   const { extra: _, ...fields } = issue;
-  return { ...fields, state, labels, dependencies, short_id: shortId(issue.id, all) };
+  const short = typeof all === "string" ? all : shortId(issue.id, all);
+  return { ...fields, state, labels, dependencies, short_id: short };
 }
 
 /** Of an issue that has just been made. */

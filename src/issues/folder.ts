@@ -249,7 +249,11 @@ export class IssueFolder {
 
   async #text(path: string): Promise<string | null> {
     try {
-      const bytes = await this.#platform.files.readFile(path);
+      const { files } = this.#platform;
+      const kind = (await files.stat(path))?.kind;
+      // A directory in its place is nothing to read, and a pipe would keep us for ever.
+      if (kind !== undefined && kind !== "file") return "";
+      const bytes = kind === undefined ? null : await files.readFile(path);
       return bytes === null ? null : new TextDecoder().decode(bytes);
     } catch (error) {
       throw fileFailure(error, "reading an issue", path);

@@ -2,6 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid, WorktreeId } from "../kernel/ids";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import { LiveCatalog, type StampNews } from "./cache/live";
 import { CommittedIssues } from "./committed";
 import { ISSUES, IssueFolder, type RawIssue } from "./folder";
 import {
@@ -29,6 +30,12 @@ export interface IssueSources {
   readonly rootOf: (worktreeId: string) => Promise<string | null>;
   /** The last writes, of these issues or of all. */
   readonly stamps: (ids: readonly Ulid[] | null) => Promise<ReadonlyMap<Ulid, WrittenStamp>>;
+  /** What was written since a position in the log. */
+  readonly stampNews: (position: string | null) => Promise<StampNews>;
+  /** The commit of HEAD; null before the first one. */
+  readonly commit: () => Promise<string | null>;
+  /** Where what was read may be kept for the next command; null: nowhere. */
+  readonly cachePath: string | null;
   /** In whose worktree each claimed issue is worked on. */
   readonly holders: (ids: readonly Ulid[] | null) => Promise<ReadonlyMap<Ulid, string>>;
 }
@@ -42,24 +49,35 @@ export interface Elsewhere {
 export class IssueReader {
   readonly sources: IssueSources;
   readonly here: IssueFolder;
-  readonly #main: IssueFolder | null;
+  /** Null where it is this one. */
+  readonly main: IssueFolder | null;
   readonly #head: CommittedIssues | null;
+  #live: Promise<LiveCatalog> | null = null;
 
   constructor(sources: IssueSources) {
     const { platform, here, mainRoot, git } = sources;
     this.sources = sources;
     this.here = new IssueFolder(platform, here.root);
-    this.#main = mainRoot === null || mainRoot === here.root ? null : new IssueFolder(platform, mainRoot);
+    this.main = mainRoot === null || mainRoot === here.root ? null : new IssueFolder(platform, mainRoot);
     this.#head = git === null ? null : new CommittedIssues(git, here.root);
   }
 
   /** Every id that is known anywhere, deleted ones among them. */
   async ids(): Promise<Ulid[]> {
-    const found = new Set<Ulid>(await this.here.ids());
-    for (const id of (await this.#main?.ids()) ?? []) found.add(id);
-    for (const id of (await this.#head?.ids()) ?? []) found.add(id);
-    for (const id of (await this.sources.stamps(null)).keys()) found.add(id);
-    return [...found].sort();
+    const live = await this.live();
+    await live.refreshNames();
+    await live.save();
+    return live.ids();
+  }
+
+  /** What is known of all issues, as of the last command. */
+  live(): Promise<LiveCatalog> {
+    const { platform, git, here, commit, stampNews, cachePath } = this.sources;
+    const folders = [this.here, ...(this.main === null ? [] : [this.main])];
+    const head =
+      git === null ? null : { commit, at: (id: string) => new CommittedIssues(git, here.root, id) };
+    this.#live ??= LiveCatalog.open({ platform, folders, head, news: stampNews, path: cachePath });
+    return this.#live;
   }
 
   async find(id: Ulid): Promise<FoundIssue | UnreadableIssue | null> {
@@ -71,10 +89,15 @@ export class IssueReader {
     return usable(id, await this.find(id));
   }
 
-  async findAll(ids: readonly Ulid[]): Promise<Map<Ulid, FoundIssue | UnreadableIssue>> {
-    const stamps = await this.sources.stamps(ids.length > 50 ? null : ids);
+  /** `inHead`: those of which HEAD may have the newest copy. Git is not asked about the others. */
+  async findAll(
+    ids: readonly Ulid[],
+    inHead: readonly Ulid[] = ids,
+  ): Promise<Map<Ulid, FoundIssue | UnreadableIssue>> {
+    // One by one costs more for each, and nothing for the others.
+    const stamps = await this.sources.stamps(ids.length > 2_000 ? null : ids);
     const holders = await this.sources.holders(ids.length > 50 ? null : ids);
-    const committed = (await this.#head?.read(ids)) ?? new Map<Ulid, RawIssue>();
+    const committed = (await this.#head?.read(inHead)) ?? new Map<Ulid, RawIssue>();
     const found = new Map<Ulid, FoundIssue | UnreadableIssue>();
     for (const id of ids) {
       const stamp = stamps.get(id) ?? null;
@@ -103,7 +126,7 @@ export class IssueReader {
     const { here } = this.sources;
     if (holder !== null && holder !== here.worktreeId) await look("holder", await this.#folderOf(holder));
     await look("worktree", this.here);
-    await look("main", this.#main);
+    await look("main", this.main);
     if (stamp !== null && stamp.worktreeId !== here.worktreeId)
       await look("elsewhere", await this.#folderOf(stamp.worktreeId));
     if (committed !== null) copies.push(copyFrom("HEAD", null, committed));
