@@ -19,6 +19,8 @@ export interface RawIssue {
   readonly dependencies: string;
   /** Its gate results, where they were read with it: of one that is newest in HEAD, for a write. */
   readonly results?: string;
+  /** Its comments, likewise. */
+  readonly comments?: string;
 }
 
 export const ISSUES = ".cotenant/issues";

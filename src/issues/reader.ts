@@ -15,7 +15,7 @@ import {
   type UnreadableIssue,
   versionOf,
 } from "./resolve";
-import { RESULTS, type WrittenStamp } from "./stamps";
+import { COMMENTS, RESULTS, type WrittenStamp } from "./stamps";
 
 /** Where issues may stand, and what is known of them. */
 export interface IssueSources {
@@ -38,11 +38,6 @@ export interface IssueSources {
   readonly cachePath: string | null;
   /** In whose worktree each claimed issue is worked on. */
   readonly holders: (ids: readonly Ulid[] | null) => Promise<ReadonlyMap<Ulid, string>>;
-}
-
-/** What is read before the store's mutex is taken, because Git or another lock may be in the way. */
-export interface Elsewhere {
-  readonly committed: RawIssue | null;
 }
 
 /** Layered reads: never leased, never locked, and nothing is written. */
@@ -141,7 +136,9 @@ export class IssueReader {
     const isNewer =
       own === null || versionOf(copyFrom("HEAD", null, raw)) > versionOf(copyFrom("worktree", "", own));
     // Of one that is newest there, what goes with it has to be at hand as well.
-    return isNewer ? { ...raw, results: await committedResults(this.sources, id) } : raw;
+    if (!isNewer) return raw;
+    const comments = await committedFile(this.sources, `issues/${id}/${COMMENTS}`);
+    return { ...raw, comments, results: await committedResults(this.sources, id) };
   }
 
   async #folderOf(worktreeId: string): Promise<IssueFolder | null> {
@@ -151,13 +148,15 @@ export class IssueReader {
 }
 
 /** What HEAD has of its gate results. By Git: never under the mutex. */
-export async function committedResults(
+export function committedResults(sources: Pick<IssueSources, "git" | "here">, id: Ulid): Promise<string> {
+  return committedFile(sources, `${RESULTS}/${id}.jsonl`);
+}
+
+async function committedFile(
   { git, here }: Pick<IssueSources, "git" | "here">,
-  id: Ulid,
+  path: string,
 ): Promise<string> {
-  const answer = await git?.run(["cat-file", "blob", `HEAD:.cotenant/${RESULTS}/${id}.jsonl`], {
-    cwd: here.root,
-  });
+  const answer = await git?.run(["cat-file", "blob", `HEAD:.cotenant/${path}`], { cwd: here.root });
   return answer?.status === 0 ? new TextDecoder().decode(answer.stdout) : "";
 }
 
