@@ -132,8 +132,11 @@ the line and the nearest known key. A variable that begins like one of ours and 
 
 \`cotenant config show\` lists every setting with its value and where that came from; \`config get\` prints one value;
 \`config set\` and \`config reset\` change one line of \`.cotenant/config.toml\`, or with \`--global\` of your own files, and
-leave everything else in them as it was; \`config validate\` says what is wrong in any source. Changing the repository's
-file takes the lease \`scope:config\` for that moment, so that two do not do it at once.
+leave everything else in them as it was; \`config validate\` says what is wrong in any source; \`config show-hierarchy\`
+shows the types of issues as a tree. Changing the repository's file takes the lease \`scope:config\` for that moment
+(\`scope:types\` for \`[types]\`), so that two do not do it at once, and needs the main branch's tip in the current history:
+else two branches would each change what concerns everybody, and neither would know. \`cotenant validate divergence\` says
+whether that is so.
 
 ## Trust
 
@@ -149,7 +152,8 @@ $ cotenant trust
 Every command warns of what does not count. Trust is per clone and per value: another value of the same key needs trust
 again, a comment beside it does not. It is kept in \`.git/cotenant/trust.json\`, which no commit reaches. A person gives
 it (\`human:\`, \`admin:\`) or a build machine (\`ci:\`), never an \`agent:\`, which could be talked into it. \`init\` trusts
-what it wrote, and \`config set\` by a person what it set. \`cotenant trust --revoke\` takes it all back.
+what it wrote, and \`config set\` by a person what it set. \`cotenant trust --revoke\` takes it all back. The commands of
+gates are trusted in the same way; see [ISSUES](ISSUES.md#commands-and-trust).
 
 Your own files and the machine's are yours: they may say anything.
 

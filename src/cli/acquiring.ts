@@ -55,10 +55,21 @@ export async function acquire(
     steal: wish.steal,
     wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
   });
+  return grantOutput(context, parsed, session, grant, wish.noun);
+}
+
+/** What was granted, for people and for programs. */
+export function grantOutput(
+  context: Context,
+  parsed: Parsed,
+  session: Session,
+  grant: Grant,
+  noun: Wish["noun"],
+): Output {
   const printed = parsed.has("print-secret") ? session.lastSecret : null;
   return {
     data: grantData(grant, printed),
-    text: context.quiet ? (printed ?? "") : grantText(grant, wish, session, printed),
+    text: context.quiet ? (printed ?? "") : grantText(grant, noun, session, printed),
   };
 }
 
@@ -80,7 +91,8 @@ export async function readOptions(
   return { ttlSecs, reason, note, requestId: requestId(workspace, parsed) };
 }
 
-function waitSecs(parsed: Parsed): number {
+/** How long to wait at most, if at all. */
+export function waitSecs(parsed: Parsed): number {
   const secs = parsed.whole("timeout") ?? DEFAULT_WAIT_SECS;
   if (parsed.text("timeout") !== undefined && !parsed.has("wait")) {
     throw new CotenantError("E_USAGE", "--timeout says how long to wait, but --wait is missing", {
@@ -105,7 +117,7 @@ function grantData(grant: Grant, secret: string | null): Record<string, unknown>
   };
 }
 
-function grantText(grant: Grant, wish: Wish, session: Session, secret: string | null): string {
+function grantText(grant: Grant, noun: Wish["noun"], session: Session, secret: string | null): string {
   const { leases } = grant;
   const lines = leases.map(
     (lease) =>
@@ -120,7 +132,7 @@ function grantText(grant: Grant, wish: Wish, session: Session, secret: string | 
   const first = leases[0];
   if (grant.changed && leases.length === 1 && first !== undefined) {
     lines.push(
-      `  renew: cotenant ${wish.noun} renew ${first.leaseId}   release: cotenant ${wish.noun} release ${first.leaseId}`,
+      `  renew: cotenant ${noun} renew ${first.leaseId}   release: cotenant ${noun} release ${first.leaseId}`,
     );
   } else if (leases.length > 1) lines.push(`  ${count(leases.length, "lease")} in one operation`);
   return lines.join("\n");

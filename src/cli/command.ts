@@ -5,6 +5,7 @@ import type { Terminal } from "./terminal";
 export type Completes =
   | "agent"
   | "directory"
+  | "gate"
   | "issue"
   | "key"
   | "lease"

@@ -19,6 +19,7 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "write an issue down and claim it",
     load: () => import("./commands/claim-create"),
   },
+  "claim next": { summary: "claim what should be done next", load: () => import("./commands/claim-next") },
   "claim renew": { summary: "extend a claim", load: () => import("./commands/claim-renew") },
   "claim heartbeat": { summary: "show that work goes on", load: () => import("./commands/claim-heartbeat") },
   "claim release": { summary: "give a claim back", load: () => import("./commands/claim-release") },
@@ -74,6 +75,22 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "doc show": { summary: "what is in one", load: () => import("./commands/doc-show") },
   "doc history": { summary: "the commits that changed it", load: () => import("./commands/doc-history") },
   "doc remove": { summary: "take one off", load: () => import("./commands/doc-remove") },
+  "query all": { summary: "all issues of this worktree", load: () => import("./commands/query-all") },
+  "query available": {
+    summary: "what can be worked on now",
+    load: () => import("./commands/query-available"),
+  },
+  "query blocked": { summary: "what waits, and for what", load: () => import("./commands/query-blocked") },
+  "query strategic": { summary: "milestones and epics", load: () => import("./commands/query-strategic") },
+  "query closed": { summary: "what is over", load: () => import("./commands/query-closed") },
+  search: { summary: "find issues by their words", load: () => import("./commands/search") },
+  "graph show": { summary: "what an issue needs, as a tree", load: () => import("./commands/graph-show") },
+  "graph downstream": { summary: "what needs an issue", load: () => import("./commands/graph-downstream") },
+  "graph roots": { summary: "what needs nothing", load: () => import("./commands/graph-roots") },
+  "graph export": {
+    summary: "the whole graph, for other programs",
+    load: () => import("./commands/graph-export"),
+  },
   "config show": {
     summary: "every setting and where it came from",
     load: () => import("./commands/config-show"),
@@ -150,10 +167,13 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   version: { summary: "versions of cotenant, Node and Git", load: () => import("./commands/version") },
 };
 
-/** Other names people type, among them those of earlier tools. */
-const ALIASES: Readonly<Record<string, string>> = {
-  "claim evict": "claim force-evict",
-  "lock list": "lock status",
+/** Other names people type, among them those of earlier tools, and what they say besides. */
+const ALIASES: Readonly<Record<string, { readonly name: string; readonly flags?: readonly string[] }>> = {
+  "claim evict": { name: "claim force-evict" },
+  "lock list": { name: "lock status" },
+  ready: { name: "query available" },
+  close: { name: "issue update", flags: ["--state", "done"] },
+  "in-progress": { name: "issue update", flags: ["--state", "in_progress"] },
 };
 
 /** Names as people see them listed. */
@@ -165,7 +185,7 @@ export const GROUPS: readonly string[] = [
 
 /** The name that another name of a command stands for. */
 export function canonicalName(name: string): string {
-  return Object.hasOwn(ALIASES, name) ? ALIASES[name]! : name;
+  return Object.hasOwn(ALIASES, name) ? ALIASES[name]!.name : name;
 }
 
 /** The command that the first words name, and what is left for it. Common flags may come before it. */
@@ -187,13 +207,17 @@ function leadingFlags(args: readonly string[]): string[] {
 
 function named(words: readonly string[]): { name: string; rest: string[] } | null {
   const [first = "", second = ""] = words;
-  const two = `${first} ${second}`;
-  const name = canonicalName(two);
-  if (Object.hasOwn(COMMANDS, name)) return { name, rest: words.slice(2) };
-  if (Object.hasOwn(COMMANDS, first)) return { name: first, rest: words.slice(1) };
+  for (const [typed, rest] of [
+    [`${first} ${second}`, words.slice(2)],
+    [first, words.slice(1)],
+  ] as const) {
+    if (Object.hasOwn(COMMANDS, typed)) return { name: typed, rest };
+    const alias = Object.hasOwn(ALIASES, typed) ? ALIASES[typed]! : null;
+    if (alias !== null) return { name: alias.name, rest: [...(alias.flags ?? []), ...rest] };
+  }
   if (first === "validate") return validated(words.slice(1));
-  // `cotenant claim <id>`, as the seeds have it; `claim next` will be a verb.
-  if (first === "claim" && second !== "next" && /^[0-9A-Za-z]{4,26}$/.test(second))
+  // `cotenant claim <id>`, as the seeds have it.
+  if (first === "claim" && /^[0-9A-Za-z]{4,26}$/.test(second))
     return { name: "claim acquire", rest: words.slice(1) };
   return null;
 }

@@ -28,6 +28,7 @@ export async function namesOf(
   const workspace = await Workspace.open(machine, { despiteConfig: true, doing: "complete" });
   if (kind === "issue") return issues(workspace, current);
   if (kind === "worktree") return worktrees(workspace);
+  if (kind === "gate") return gates(workspace);
   const names = kind === "agent" ? await agents(workspace) : await leases(workspace, kind);
   return names.filter(({ value }) => value.startsWith(current)).slice(0, MOST);
 }
@@ -65,6 +66,16 @@ async function issues(workspace: Workspace, current: string): Promise<Candidate[
     candidates.push({ value: value.startsWith(current) ? value : value.toUpperCase(), about });
   }
   return candidates;
+}
+
+async function gates({ repository, surroundings }: Workspace): Promise<Candidate[]> {
+  const { inspectRegistry } = await import("../issues/gates/registry");
+  const reading = await inspectRegistry(surroundings.platform, repository.worktreeRoot);
+  if ("broken" in reading) return [];
+  return [...reading.registry.gates.values()].map(({ key, title }) => ({
+    value: key,
+    about: printable(title, 60),
+  }));
 }
 
 async function worktrees(workspace: Workspace): Promise<Candidate[]> {

@@ -67,11 +67,14 @@ export function isFrom(from: NonNullable<EventFilter["from"]>): Test {
 }
 
 const SHORT_TYPES = CLAIM_EVENTS.map((type) => type.slice("claim.".length));
+/** Of what is no lease. */
+const WRITE_EVENTS = ["issue.written", "issue.commented", "policy.changed"] as const;
+export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
 
 function ofType(text: string): Test {
   const fits = (type: string) => type.startsWith(text) || type.startsWith(`claim.${text}`);
-  if (text !== "" && CLAIM_EVENTS.some(fits)) return ({ type }) => fits(type);
-  const near = nearest(text, [...CLAIM_EVENTS, ...SHORT_TYPES]);
+  if (text !== "" && EVENT_TYPES.some(fits)) return ({ type }) => fits(type);
+  const near = nearest(text, [...EVENT_TYPES, ...SHORT_TYPES]);
   throw new CotenantError("E_USAGE", `no event type begins with "${printable(text)}"`, {
     hint: near === null ? `use one of ${SHORT_TYPES.join(", ")}` : `did you mean ${near}?`,
   });
@@ -83,7 +86,15 @@ function ofAgent(agentId: string): Test {
 }
 
 function about(keys: readonly LeaseKey[]): Test {
-  return (event) => leasesIn(event).some((lease) => (keys as readonly unknown[]).includes(lease["key"]));
+  return (event) =>
+    leasesIn(event).some((lease) => (keys as readonly unknown[]).includes(lease["key"])) ||
+    issuesOf(event).some((id) => (keys as readonly string[]).includes(`issue:${id}`));
+}
+
+/** Issues that a write was about. */
+function issuesOf({ payload }: LoggedEvent): unknown[] {
+  const many = payload["issue_ids"];
+  return Array.isArray(many) ? many : [payload["issue_id"]];
 }
 
 function below(prefix: RepoPath): Test {

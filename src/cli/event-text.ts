@@ -7,7 +7,8 @@ import type { Terminal } from "./terminal";
 /** An event as programs see it: the log's envelope without its chain, and without any hash of a secret. */
 export function eventJson(event: LoggedEvent): Record<string, unknown> {
   const { actor, payload } = event;
-  const { leases, ...rest } = payload;
+  // What a fact or a result holds is between the store and its writers.
+  const { leases, facts: _facts, result: _result, ...rest } = payload;
   return {
     schema_version: event.schemaVersion,
     sequence: event.sequence,
@@ -39,7 +40,7 @@ export function eventLine(event: LoggedEvent, terminal: Terminal): string {
   const cells = [
     String(event.sequence).padStart(6),
     event.timestamp.replace("T", " ").replace(/\.\d+Z$/, "Z"),
-    style === undefined ? what.padEnd(11) : paint(terminal, style, what.padEnd(11)),
+    style === undefined ? what.padEnd(WHAT_WIDTH) : paint(terminal, style, what.padEnd(WHAT_WIDTH)),
     event.actor.agentId.padEnd(20),
     keysText(event),
     ...details(event).map((detail) => paint(terminal, "dim", detail)),
@@ -47,13 +48,15 @@ export function eventLine(event: LoggedEvent, terminal: Terminal): string {
   return cells.join("  ").trimEnd();
 }
 
+/** `issue.commented`, and room for its like. */
+const WHAT_WIDTH = 15;
 const MOST_KEYS = 4;
 
 function keysText({ payload }: LoggedEvent): string {
   const named = [...recordsIn(payload, "leases"), ...recordsIn(payload, "ended")].map(({ key }) =>
     String(key),
   );
-  const keys = [...new Set(named)];
+  const keys = [...new Set(named.length > 0 ? named : [String(payload["about"] ?? "")])];
   const more = keys.length - MOST_KEYS;
   const shown = keys.slice(0, more === 1 ? MOST_KEYS + 1 : MOST_KEYS).map((key) => printable(key, 100));
   return [...shown, ...(more > 1 ? [`and ${more} more`] : [])].join(", ");
@@ -67,6 +70,9 @@ function details({ type, payload }: LoggedEvent): string[] {
   const waited = payload["waited_ms"];
   const reason = payload["reason"] ?? first?.["reason"] ?? null;
   return [
+    ...(type === "issue.written" && payload["created"] !== true
+      ? [`version ${payload["version"]}`, String(payload["state"])]
+      : []),
     ...(tokens && leases.length === 1 ? [`#${first!["fencing_token"]}`] : []),
     ...(type === "claim.transferred" ? leases.map((lease) => `to ${lease["agent_id"]}`) : []),
     ...(type === "claim.released" || type === "claim.transferred" ? [] : endings(ended)),

@@ -1,6 +1,6 @@
 import { NO_TRUST, readTrust, type Trust } from "../config/trust";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { withResult } from "../issues/gates/passing";
+import { refuseEnded, withResult } from "../issues/gates/passing";
 import { type GateDefinition, type Registry, readRegistry } from "../issues/gates/registry";
 import {
   type GateResult,
@@ -83,6 +83,29 @@ export function definitionOf({ gates, problems }: Registry, key: string): GateDe
   });
 }
 
+/** What is said of them travels in the log with one write. */
+export const MOST_GATES_OF_ISSUE = 20;
+const registries = new WeakMap<Desk, Promise<Registry>>();
+
+/** Gates that a new issue is to have, each once: they must be defined. One look at the registry does for many issues. */
+export async function knownGates(desk: Desk, keys: readonly string[]): Promise<string[]> {
+  const wanted = [...new Set(keys)];
+  if (wanted.length === 0) return wanted;
+  const { platform, here } = desk.reader.sources;
+  const registry = registries.get(desk) ?? readRegistry(platform, here.root);
+  registries.set(desk, registry);
+  for (const key of wanted) definitionOf(await registry, key);
+  refuseTooMany(wanted);
+  return wanted;
+}
+
+export function refuseTooMany(gates: readonly string[]): void {
+  if (gates.length <= MOST_GATES_OF_ISSUE) return;
+  throw new CotenantError("E_LIMIT", `an issue has at most ${MOST_GATES_OF_ISSUE} gates`, {
+    hint: "let one command check several things",
+  });
+}
+
 /** Persons, CI and administrators need no claim for a gate's result; an agent does, as configured. */
 export async function resultOptions({ workspace }: Desk, parsed: Parsed): Promise<WriteOptions> {
   if (workspace === null) return {};
@@ -115,19 +138,21 @@ export async function recordResult(
   given: Said,
 ): Promise<WriteOutcome & { results: GateResults }> {
   const { reader } = desk;
-  const { refuseEnded } = await import("../issues/gates/passing");
+  let results: GateResults | null = null;
   const outcome = await writer.update(
     id,
     async (current) => {
       refuseEnded(current);
       gateOf(current, given.gate);
       const seen = await readResults(reader, current);
-      return withResult(current, seen, newResult(reader.sources.platform, given, seen));
+      const { after, ...change } = withResult(current, seen, newResult(reader.sources.platform, given, seen));
+      results = after;
+      return change;
     },
     options,
   );
   desk.workspace?.warnings.push(...outcome.warnings);
-  return { ...outcome, results: await readResults(reader, outcome.found) };
+  return { ...outcome, results: results ?? (await readResults(reader, outcome.found)) };
 }
 
 /** `gate pass` and `gate fail`. */
@@ -146,12 +171,14 @@ export async function decide(context: Context, parsed: Parsed, status: "passed" 
   const state = await checkedState(desk);
   const options = await resultOptions(desk, parsed);
   const given = { gate: key, status, kind: "manual", by, reason, ...state } as const;
-  const outcome = await recordResult(desk, await writerAt(desk), id, options, given);
+  // Before the write: what is done must not be said to have failed because of what is read afterwards.
   const ids = await reader.ids();
+  const outcome = await recordResult(desk, await writerAt(desk), id, options, given);
   return {
     data: {
       issue: issueJson(outcome.found, ids),
       changed: outcome.changed,
+      replayed: outcome.replayed,
       gate: issueGateJson(key, outcome.results, registry.gates.get(key)),
     },
     text: context.quiet ? "" : outcomeText(outcome.found, outcome.results, key, ids),

@@ -7,6 +7,7 @@ import { printable } from "../kernel/ids";
 import { nodePlatform } from "../platform/node/node";
 import type { Context, Output, Parsed } from "./command";
 import { creatorAt, draft } from "./commands/issue-create";
+import { knownGates } from "./gates";
 import { assigneeOf, descriptionOf, filesOf, labelsOf, priorityOf, titleOf } from "./issue-fields";
 import { type Desk, meantId, newIssueJson, openDesk } from "./issues";
 import { count } from "./render";
@@ -140,7 +141,8 @@ async function draftsFrom(
   );
 }
 
-async function oneDraft({ workspace }: Desk, entry: Entry): Promise<Draft> {
+async function oneDraft(desk: Desk, entry: Entry): Promise<Draft> {
+  const { workspace } = desk;
   const unknown = Object.keys(entry).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined)
     throw new CotenantError("E_USAGE", `there is no field "${printable(unknown, 40)}"`, {
@@ -154,7 +156,7 @@ async function oneDraft({ workspace }: Desk, entry: Entry): Promise<Draft> {
     assignee: typeof assignee === "string" ? assigneeOf(assignee) : null,
     files: filesOf(textsIn(entry, "files")),
     context: contextIn(entry["context"]),
-    gates: [...new Set(textsIn(entry, "gates"))],
+    gates: await knownGates(desk, textsIn(entry, "gates")),
     state: entry["state"] === "backlog" ? "backlog" : "ready",
     labels: labelsOf(textsIn(entry, "labels")),
     dependencies: textsIn(entry, "dependencies"),

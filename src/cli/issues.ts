@@ -66,16 +66,16 @@ function wholeId(typed: string): Ulid | null {
 
 /** A claim as people name it: by the issue's id, short or whole, or by the lease's id. */
 export async function claimRef(workspace: Workspace, typed: string): Promise<LeaseRef> {
-  const reader = await issuesIn(workspace);
   const whole = wholeId(typed);
   if (whole !== null) {
     const key = orThrow(issueKey(whole));
     // The claim of an issue that is gone can still be given back by the issue's id.
     const onIssue = await workspace.coordinator.find([byKey(key)]);
     if (onIssue.length > 0) return byKey(key);
-    return (await reader.find(whole)) === null ? { key: null, leaseId: whole } : byKey(key);
+    const found = await (await issuesIn(workspace)).find(whole);
+    return found === null ? { key: null, leaseId: whole } : byKey(key);
   }
-  return byKey(orThrow(issueKey(resolveId(typed, await reader.ids()))));
+  return byKey(orThrow(issueKey(resolveId(typed, await (await issuesIn(workspace)).ids()))));
 }
 
 export function keyOfIssue(id: Ulid): LeaseKey {
@@ -84,10 +84,12 @@ export function keyOfIssue(id: Ulid): LeaseKey {
 
 export function issueJson(
   { issue, labels, dependencies, state }: Pick<FoundIssue, "issue" | "labels" | "dependencies" | "state">,
-  all: readonly Ulid[],
+  /** All ids there are, or the short one if it is known already. */
+  all: readonly Ulid[] | string,
 ): Record<string, unknown> {
   const { extra: _, ...fields } = issue;
-  return { ...fields, state, labels, dependencies, short_id: shortId(issue.id, all) };
+  const short = typeof all === "string" ? all : shortId(issue.id, all);
+  return { ...fields, state, labels, dependencies, short_id: short };
 }
 
 /** Of an issue that has just been made. */

@@ -93,7 +93,10 @@ export function columns(
   head: readonly string[],
   rows: readonly (readonly string[])[],
 ): string {
-  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => (row[i] ?? "").length)));
+  // Not by spreading: there may be more rows than a call takes arguments.
+  const widths = head.map((title, i) =>
+    rows.reduce((widest, row) => Math.max(widest, (row[i] ?? "").length), title.length),
+  );
   const line = (cells: readonly string[]) => {
     const text = cells
       .map((cell, i) => cell.padEnd(widths[i]!))

@@ -2,7 +2,7 @@ import type { Actor, LeaseRef } from "../kernel/commands";
 import type { Extent } from "../kernel/conflicts";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { AgentId, LeaseId, Ulid, WorktreeId } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
+import type { KeyKind, LeaseKey } from "../kernel/keys";
 import type { Bind, Ended, Lease, Reach } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { Standing } from "../kernel/validity";
@@ -32,6 +32,8 @@ export interface Coordinator {
   write<T>(request: WriteRequest<T>): Promise<Written<T>>;
   /** What is remembered of things that are no leases. */
   facts(filter: FactFilter): Promise<ReadonlyMap<FactName, FactRecord>>;
+  /** What was said of facts of a kind since then, for whoever keeps a copy of them. */
+  factsSince(kind: string, position: string | null): Promise<FactNews>;
   list(filter?: ListFilter): Promise<readonly LeaseStatus[]>;
   /** Leases with these names, in whatever standing; a name without a lease is missing from the answer. */
   find(refs: readonly LeaseRef[]): Promise<readonly LeaseStatus[]>;
@@ -124,6 +126,17 @@ export interface WriteRequest<T> extends Operation {
   readonly body: Write<T>["body"];
 }
 
+export interface FactNews {
+  /** Null: taken back. */
+  readonly facts: ReadonlyMap<FactName, FactRecord | null>;
+  /** These are all there are: whatever the caller has kept is to be thrown away. */
+  readonly isAll: boolean;
+  /** To be given the next time; null where only asking for all of them will do. */
+  readonly position: string | null;
+  /** How much had to be read for it since the given position. */
+  readonly lines: number;
+}
+
 export interface FactFilter {
   readonly names?: readonly FactName[];
   readonly kinds?: readonly string[];
@@ -154,6 +167,8 @@ export interface LeaseStatus {
 }
 
 export interface ListFilter {
+  /** Only those on keys of these kinds, none of which is a path. */
+  readonly kinds?: readonly Exclude<KeyKind, "file" | "dir">[];
   /** Also those that have lapsed and that nobody has taken since. */
   readonly lapsed?: boolean;
 }

@@ -5,6 +5,7 @@ import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
 import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
 import { upkeepDueInMs } from "../kernel/keeping";
+import { kindOf, type LeaseKey } from "../kernel/keys";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
@@ -12,6 +13,7 @@ import { type Ticket, ticketsAhead } from "../kernel/tickets";
 import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
 import type { LogActor } from "../store/envelope";
+import { factNews, factPosition } from "../store/fact-news";
 import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
 import { Reader, type Snapshot } from "../store/reader";
 import { MEMORY_MS } from "../store/replay";
@@ -24,6 +26,7 @@ import type {
   Coordinator,
   EvictRequest,
   FactFilter,
+  FactNews,
   Grant,
   HeldRequest,
   HistoryFilter,
@@ -165,6 +168,15 @@ export class LocalCoordinator implements Coordinator {
     return (await this.#reader.snapshot({ ...NOTHING, facts: names, factKinds: kinds })).facts;
   }
 
+  async factsSince(kind: string, position: string | null): Promise<FactNews> {
+    const { platform, layout } = this.store;
+    const news = position === null ? null : await factNews(platform, layout, kind, position);
+    if (news !== null) return { ...news, isAll: false };
+    const { facts, head, damage } = await this.#reader.snapshot({ ...NOTHING, factKinds: [kind] });
+    const next = damage === null ? await factPosition(platform, layout, head) : null;
+    return { facts, isAll: true, position: next, lines: 0 };
+  }
+
   async gc(request: { actor: Actor }): Promise<Change> {
     const swept: Lease[] = [];
     for (;;) {
@@ -176,8 +188,13 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async list(filter: ListFilter = {}): Promise<readonly LeaseStatus[]> {
-    const all = await this.#statuses(EVERYTHING);
-    return filter.lapsed === true ? all : all.filter(({ standing }) => standing === "valid");
+    const { kinds } = filter;
+    const all = await this.#statuses(kinds === undefined ? EVERYTHING : { ...NOTHING, kinds });
+    const wanted = (key: LeaseKey) =>
+      kinds === undefined || (kinds as readonly string[]).includes(kindOf(key));
+    return all.filter(
+      ({ standing, lease }) => wanted(lease.key) && (filter.lapsed === true || standing === "valid"),
+    );
   }
 
   async find(refs: readonly LeaseRef[]): Promise<readonly LeaseStatus[]> {

@@ -46,7 +46,14 @@ export class Session {
     this.#keyring = new Keyring(platform, coordinator, actor, secrets);
   }
 
-  async acquire(keys: readonly { key: LeaseKey; reach: Reach }[], options: AcquireOptions): Promise<Grant> {
+  /**
+   * `isNew`: some of it was free until now. What another process of this session holds is granted as well, and with a
+   * new secret if this one has none.
+   */
+  async acquire(
+    keys: readonly { key: LeaseKey; reach: Reach }[],
+    options: AcquireOptions,
+  ): Promise<Grant & { readonly isNew: boolean }> {
     const { actor, coordinator } = this;
     const owned = await this.#keyring.on(keys.map(({ key }) => key));
     const secrets = owned.map(({ secret }) => secret);
@@ -55,7 +62,7 @@ export class Session {
       if (leases !== null) {
         await this.#showLife();
         this.lastSecret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
-        return { leases, changed: false, replayed: false, ended: [], waitedMs: 0 };
+        return { leases, changed: false, replayed: false, ended: [], waitedMs: 0, isNew: false };
       }
     }
     const made = this.#keyring.make();
@@ -82,7 +89,8 @@ export class Session {
         this.#nextUpkeepMs,
         this.#platform.clock.monotonicMs() + options.ttlSecs * 500,
       );
-      return grant;
+      const isNew = grant.leases.some((lease) => proposed.some(({ leaseId }) => leaseId === lease.leaseId));
+      return { ...grant, isNew };
     } finally {
       // Also a session that is only ever refused must not keep every secret it has made.
       await this.#keyring.pruneIfLarge();

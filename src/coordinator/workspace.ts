@@ -47,6 +47,7 @@ export class Workspace {
   /** What people should know about how this place was found. */
   readonly warnings: string[] = [];
   readonly #flags: WorkspaceFlags;
+  #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;
 
   private constructor(
     surroundings: Surroundings,
@@ -94,10 +95,14 @@ export class Workspace {
 
   /** The worktree's identity; a writing caller stores what a reading one only computes. */
   async worktree(mode: "read" | "write"): Promise<WorktreeReading> {
+    // One command is in one worktree: what was stored is not looked up again.
+    if (this.#worktree !== null && (mode === "read" || this.#worktree.isStored))
+      return this.#worktree.reading;
     const { platform, git } = this.surroundings;
     const find = mode === "write" ? ensureWorktreeIdentity : readWorktreeIdentity;
     const reading = await find(platform, git, this.repository);
     if (reading.warning !== null) this.warnings.push(reading.warning);
+    this.#worktree = { reading, isStored: mode === "write" };
     return reading;
   }
 

@@ -51,3 +51,5 @@ export const CONFIG_CHECKS: readonly Check[] = [configCheck];
 export const GATE_CHECKS: readonly Check[] = [gatesCheck];
 /** `validate divergence`. Not for `doctor`: most branches lag most of the time, and may. */
 export const DIVERGENCE_CHECKS: readonly Check[] = [divergenceCheck];
+/** What the files of issues have come to. */
+export const ISSUE_CHECKS: readonly Check[] = [issuesCheck];

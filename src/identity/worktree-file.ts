@@ -14,7 +14,7 @@ const SCHEMA_VERSION = 1;
 const MAX_BYTES = 64 * 1024;
 
 /** What a worktree must never commit. `init` has these lines in the `.gitignore` it writes, too. */
-export const IGNORED_IN_DATA_DIRECTORY = [`/${NAME}*`, "*.new-*"] as const;
+export const IGNORED_IN_DATA_DIRECTORY = [`/${NAME}*`, "*.new", "*.new-*"] as const;
 /** Ignores itself as well; `init` replaces a file with exactly this text by one that is to be committed. */
 export const PROVISIONAL_GITIGNORE = [
   "# Made by cotenant before 'cotenant init': keeps this worktree's own files out of 'git status'.",

@@ -1,26 +1,51 @@
+import type { Coordinator } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
+import { headCommit } from "../identity/head-commit";
+import type { Repository } from "../identity/repository";
 import { listWorktrees } from "../identity/worktree-list";
 import type { Ulid, WorktreeId } from "../kernel/ids";
 import { type LeaseKey, nameOf } from "../kernel/keys";
+import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import { CACHE_FORMAT } from "./cache/file";
+import type { StampNews } from "./cache/live";
 import { IssueReader } from "./reader";
 import { STAMP_KIND, stampFromFact, stampId, stampName, type WrittenStamp } from "./stamps";
 import { type Enforcement, IssueWriter } from "./writer";
 
+/** What the issues of a repository are read through. */
+export interface IssuePlace {
+  readonly platform: Platform;
+  readonly git: Git;
+  readonly repository: Repository;
+  readonly coordinator: Pick<Coordinator, "facts" | "factsSince" | "list" | "find">;
+  readonly worktreeId: WorktreeId | null;
+}
+
 /** The issues of a repository, as one worktree sees them. */
 export async function issuesIn(workspace: Workspace): Promise<IssueReader> {
-  const { repository, surroundings } = workspace;
+  const { repository, surroundings, coordinator } = workspace;
   const { platform, git } = surroundings;
-  const { worktreeRoot, mainWorktreeRoot } = repository;
-  const { identity } = await workspace.worktree("read");
+  const { worktreeId } = (await workspace.worktree("read")).identity;
+  const name = `issues-${worktreeId.replace(":", "-")}.v${CACHE_FORMAT}`;
+  const place = { platform, git, repository, coordinator, worktreeId };
+  return issuesAt(place, `${repository.controlDir}/cache/${name}`);
+}
+
+/** `cachePath` null: nothing is written, not even that. */
+export function issuesAt(place: IssuePlace, cachePath: string | null): IssueReader {
+  const { platform, git, repository, worktreeId } = place;
   return new IssueReader({
     platform,
     git,
-    here: { root: worktreeRoot, worktreeId: identity.worktreeId },
-    mainRoot: mainWorktreeRoot,
-    rootOf: rootsOf(workspace),
-    stamps: (ids) => stampsOf(workspace, ids),
-    holders: (ids) => holdersOf(workspace, ids),
+    here: { root: repository.worktreeRoot, worktreeId },
+    mainRoot: repository.mainWorktreeRoot,
+    rootOf: rootsOf(place),
+    stamps: (ids) => stampsOf(place, ids),
+    stampNews: (position) => newsOf(place, position),
+    commit: () => headCommit(platform, git, repository),
+    cachePath,
+    holders: (ids) => holdersOf(place, ids),
   });
 }
 
@@ -33,6 +58,9 @@ export function plainIssues(platform: Platform, root: string): IssueReader {
     mainRoot: null,
     rootOf: async () => null,
     stamps: async () => new Map(),
+    stampNews: async () => ({ stamps: new Map(), isAll: true, position: null, lines: 0 }),
+    commit: async () => null,
+    cachePath: null,
     holders: async () => new Map(),
   });
 }
@@ -44,18 +72,17 @@ export async function writerIn(workspace: Workspace, reader: IssueReader): Promi
   return new IssueWriter(reader, session, enforcement, session.actor.agentId);
 }
 
-function rootsOf(workspace: Workspace): (worktreeId: string) => Promise<string | null> {
-  const { repository, surroundings } = workspace;
+function rootsOf({ platform, git, repository }: IssuePlace): (worktreeId: string) => Promise<string | null> {
   let listed: ReturnType<typeof listWorktrees> | null = null;
   return async (worktreeId) => {
-    listed ??= listWorktrees(surroundings.platform, surroundings.git, repository);
+    listed ??= listWorktrees(platform, git, repository);
     const entry = (await listed).find((worktree) => worktree.worktreeId === (worktreeId as WorktreeId));
     return entry?.exists === true ? entry.root : null;
   };
 }
 
 async function stampsOf(
-  { coordinator }: Workspace,
+  { coordinator }: IssuePlace,
   ids: readonly Ulid[] | null,
 ): Promise<ReadonlyMap<Ulid, WrittenStamp>> {
   const facts = await coordinator.facts(
@@ -70,12 +97,22 @@ async function stampsOf(
   return stamps;
 }
 
+async function newsOf({ coordinator }: IssuePlace, position: string | null): Promise<StampNews> {
+  const { facts, ...news } = await coordinator.factsSince(STAMP_KIND, position);
+  const stamps = new Map<Ulid, WrittenStamp | null>();
+  for (const [name, fact] of facts) {
+    const id = stampId(name);
+    if (id !== null) stamps.set(id, fact === null ? null : stampFromFact(fact.value));
+  }
+  return { stamps, ...news };
+}
+
 async function holdersOf(
-  { coordinator }: Workspace,
+  { coordinator }: IssuePlace,
   ids: readonly Ulid[] | null,
 ): Promise<ReadonlyMap<Ulid, string>> {
   const refs = ids?.map((id) => ({ key: `issue:${id}` as LeaseKey, leaseId: null })) ?? null;
-  const found = refs === null ? await coordinator.list() : await coordinator.find(refs);
+  const found = refs === null ? await coordinator.list({ kinds: ["issue"] }) : await coordinator.find(refs);
   const holders = new Map<Ulid, string>();
   for (const { lease, standing } of found)
     if (standing === "valid" && lease.key.startsWith("issue:"))

@@ -17,8 +17,10 @@ export interface RawIssue {
   readonly text: string;
   readonly labels: string;
   readonly dependencies: string;
-  /** Its gate results, where they were read with it: of one that stands only in HEAD. */
+  /** Its gate results, where they were read with it: of one that is newest in HEAD, for a write. */
   readonly results?: string;
+  /** Its comments, likewise. */
+  readonly comments?: string;
 }
 
 export const ISSUES = ".cotenant/issues";
@@ -249,7 +251,11 @@ export class IssueFolder {
 
   async #text(path: string): Promise<string | null> {
     try {
-      const bytes = await this.#platform.files.readFile(path);
+      const { files } = this.#platform;
+      const kind = (await files.stat(path))?.kind;
+      // A directory in its place is nothing to read, and a pipe would keep us for ever.
+      if (kind !== undefined && kind !== "file") return "";
+      const bytes = kind === undefined ? null : await files.readFile(path);
       return bytes === null ? null : new TextDecoder().decode(bytes);
     } catch (error) {
       throw fileFailure(error, "reading an issue", path);

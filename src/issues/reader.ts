@@ -2,6 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid, WorktreeId } from "../kernel/ids";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import { LiveCatalog, type StampNews } from "./cache/live";
 import { CommittedIssues } from "./committed";
 import { ISSUES, IssueFolder, type RawIssue } from "./folder";
 import {
@@ -12,8 +13,9 @@ import {
   type Layer,
   resolve,
   type UnreadableIssue,
+  versionOf,
 } from "./resolve";
-import type { WrittenStamp } from "./stamps";
+import { COMMENTS, RESULTS, type WrittenStamp } from "./stamps";
 
 /** Where issues may stand, and what is known of them. */
 export interface IssueSources {
@@ -28,37 +30,49 @@ export interface IssueSources {
   readonly rootOf: (worktreeId: string) => Promise<string | null>;
   /** The last writes, of these issues or of all. */
   readonly stamps: (ids: readonly Ulid[] | null) => Promise<ReadonlyMap<Ulid, WrittenStamp>>;
+  /** What was written since a position in the log. */
+  readonly stampNews: (position: string | null) => Promise<StampNews>;
+  /** The commit of HEAD; null before the first one. */
+  readonly commit: () => Promise<string | null>;
+  /** Where what was read may be kept for the next command; null: nowhere. */
+  readonly cachePath: string | null;
   /** In whose worktree each claimed issue is worked on. */
   readonly holders: (ids: readonly Ulid[] | null) => Promise<ReadonlyMap<Ulid, string>>;
-}
-
-/** What is read before the store's mutex is taken, because Git or another lock may be in the way. */
-export interface Elsewhere {
-  readonly committed: RawIssue | null;
 }
 
 /** Layered reads: never leased, never locked, and nothing is written. */
 export class IssueReader {
   readonly sources: IssueSources;
   readonly here: IssueFolder;
-  readonly #main: IssueFolder | null;
+  /** Null where it is this one. */
+  readonly main: IssueFolder | null;
   readonly #head: CommittedIssues | null;
+  #live: Promise<LiveCatalog> | null = null;
 
   constructor(sources: IssueSources) {
     const { platform, here, mainRoot, git } = sources;
     this.sources = sources;
     this.here = new IssueFolder(platform, here.root);
-    this.#main = mainRoot === null || mainRoot === here.root ? null : new IssueFolder(platform, mainRoot);
+    this.main = mainRoot === null || mainRoot === here.root ? null : new IssueFolder(platform, mainRoot);
     this.#head = git === null ? null : new CommittedIssues(git, here.root);
   }
 
   /** Every id that is known anywhere, deleted ones among them. */
   async ids(): Promise<Ulid[]> {
-    const found = new Set<Ulid>(await this.here.ids());
-    for (const id of (await this.#main?.ids()) ?? []) found.add(id);
-    for (const id of (await this.#head?.ids()) ?? []) found.add(id);
-    for (const id of (await this.sources.stamps(null)).keys()) found.add(id);
-    return [...found].sort();
+    const live = await this.live();
+    await live.refreshNames();
+    await live.save();
+    return live.ids();
+  }
+
+  /** What is known of all issues, as of the last command. */
+  live(): Promise<LiveCatalog> {
+    const { platform, git, here, commit, stampNews, cachePath } = this.sources;
+    const folders = [this.here, ...(this.main === null ? [] : [this.main])];
+    const head =
+      git === null ? null : { commit, at: (id: string) => new CommittedIssues(git, here.root, id) };
+    this.#live ??= LiveCatalog.open({ platform, folders, head, news: stampNews, path: cachePath });
+    return this.#live;
   }
 
   async find(id: Ulid): Promise<FoundIssue | UnreadableIssue | null> {
@@ -70,10 +84,15 @@ export class IssueReader {
     return usable(id, await this.find(id));
   }
 
-  async findAll(ids: readonly Ulid[]): Promise<Map<Ulid, FoundIssue | UnreadableIssue>> {
-    const stamps = await this.sources.stamps(ids.length > 50 ? null : ids);
+  /** `inHead`: those of which HEAD may have the newest copy. Git is not asked about the others. */
+  async findAll(
+    ids: readonly Ulid[],
+    inHead: readonly Ulid[] = ids,
+  ): Promise<Map<Ulid, FoundIssue | UnreadableIssue>> {
+    // One by one costs more for each, and nothing for the others.
+    const stamps = await this.sources.stamps(ids.length > 2_000 ? null : ids);
     const holders = await this.sources.holders(ids.length > 50 ? null : ids);
-    const committed = await this.#committedAmong(ids);
+    const committed = (await this.#head?.read(inHead)) ?? new Map<Ulid, RawIssue>();
     const found = new Map<Ulid, FoundIssue | UnreadableIssue>();
     for (const id of ids) {
       const stamp = stamps.get(id) ?? null;
@@ -102,7 +121,7 @@ export class IssueReader {
     const { here } = this.sources;
     if (holder !== null && holder !== here.worktreeId) await look("holder", await this.#folderOf(holder));
     await look("worktree", this.here);
-    await look("main", this.#main);
+    await look("main", this.main);
     if (stamp !== null && stamp.worktreeId !== here.worktreeId)
       await look("elsewhere", await this.#folderOf(stamp.worktreeId));
     if (committed !== null) copies.push(copyFrom("HEAD", null, committed));
@@ -111,21 +130,34 @@ export class IssueReader {
 
   /** What HEAD has of it, read before the mutex is taken: the mutex never covers a Git command. */
   async committed(id: Ulid): Promise<RawIssue | null> {
-    return (await this.#head?.readWhole(id)) ?? null;
-  }
-
-  async #committedAmong(ids: readonly Ulid[]): Promise<ReadonlyMap<Ulid, RawIssue>> {
-    const [only] = ids;
-    if (this.#head === null) return new Map();
-    if (only === undefined || ids.length > 1) return this.#head.read(ids);
-    const raw = await this.#head.readWhole(only);
-    return raw === null ? new Map() : new Map([[only, raw]]);
+    const raw = (await this.#head?.read([id]))?.get(id) ?? null;
+    if (raw === null) return null;
+    const own = await this.here.read(id);
+    const isNewer =
+      own === null || versionOf(copyFrom("HEAD", null, raw)) > versionOf(copyFrom("worktree", "", own));
+    // Of one that is newest there, what goes with it has to be at hand as well.
+    if (!isNewer) return raw;
+    const comments = await committedFile(this.sources, `issues/${id}/${COMMENTS}`);
+    return { ...raw, comments, results: await committedResults(this.sources, id) };
   }
 
   async #folderOf(worktreeId: string): Promise<IssueFolder | null> {
     const root = await this.sources.rootOf(worktreeId);
     return root === null ? null : new IssueFolder(this.sources.platform, root);
   }
+}
+
+/** What HEAD has of its gate results. By Git: never under the mutex. */
+export function committedResults(sources: Pick<IssueSources, "git" | "here">, id: Ulid): Promise<string> {
+  return committedFile(sources, `${RESULTS}/${id}.jsonl`);
+}
+
+async function committedFile(
+  { git, here }: Pick<IssueSources, "git" | "here">,
+  path: string,
+): Promise<string> {
+  const answer = await git?.run(["cat-file", "blob", `HEAD:.cotenant/${path}`], { cwd: here.root });
+  return answer?.status === 0 ? new TextDecoder().decode(answer.stdout) : "";
 }
 
 /** The issue, or the error a person can act on. */

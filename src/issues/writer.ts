@@ -112,7 +112,7 @@ export class IssueWriter {
   async comment(id: Ulid, line: string, event: DataEvent, requestId: Ulid | null): Promise<boolean> {
     const found = await this.#reader.get(id);
     const folder = this.#reader.here;
-    if (found.copy.root !== folder.root) await this.#bringIn(folder, found);
+    if (found.copy.root !== folder.root) await this.#bringIn(folder, await this.#whole(found));
     const at = this.#now();
     const author = { ...this.#author(null), at };
     const told = additionsOf(this.#reader.sources.platform, { events: [event] }, EMPTY, author);
@@ -241,6 +241,12 @@ export class IssueWriter {
     };
   }
 
+  /** With everything that HEAD has of it, where that is the newest. */
+  async #whole(found: FoundIssue): Promise<FoundIssue> {
+    const raw = found.copy.root === null ? await this.#reader.committed(found.id) : null;
+    return raw === null ? found : { ...found, copy: { ...found.copy, raw } };
+  }
+
   /** SPEC §8: an issue that is absent there is copied in first, and what its sets lack is added. */
   async #bringIn(
     folder: IssueFolder,
@@ -252,7 +258,7 @@ export class IssueWriter {
     const texts: [AppendOnly, string][] = [
       [LABELS, copy.raw.labels],
       [DEPENDENCIES, copy.raw.dependencies],
-      [COMMENTS, (await source?.lines(id, COMMENTS)) ?? ""],
+      [COMMENTS, (await source?.lines(id, COMMENTS)) ?? copy.raw.comments ?? ""],
       [RESULTS, (await source?.lines(id, RESULTS)) ?? copy.raw.results ?? ""],
       // What was logged there and not carried out yet.
       [RESULTS, linesFor(RESULTS, stamp)],

@@ -116,6 +116,13 @@ export interface Files {
   fstat(fd: Descriptor): Later<FileStat>;
   stat(path: string): Later<FileStat | null>;
   lstat(path: string): Later<FileStat | null>;
+  /**
+   * Many at once, four numbers for each: inode, size, and the times of the last change of content and of anything, in
+   * milliseconds with fractions. The inode is -1 for what is not there, and not a number for links, for what is
+   * neither file nor directory, and for what cannot be looked at. Where `into` comes with -1, nothing is expected to
+   * be there, which some platforms find out faster.
+   */
+  lstatAll(count: number, pathAt: (index: number) => string, into: Float64Array): Later<void>;
   readFile(path: string): Later<Uint8Array | null>;
   readDirectory(path: string): Later<string[] | null>;
   realPath(path: string): Later<string | null>;

@@ -4,6 +4,7 @@ import type { LogActor } from "./envelope";
 import type { GroundKeeper } from "./ground";
 import type { Layout } from "./layout";
 import type { Head } from "./replay";
+import { failedElsewhere } from "./suspicion";
 import type { SyncMark } from "./sync-mark";
 
 /** What a critical section left to be synced once the mutex is free. */
@@ -38,9 +39,9 @@ export class Durability {
 
   /** Outside the mutex, and before anybody is told. */
   async ensure({ fd, head, wrote }: Written, background: boolean, actor: LogActor): Promise<void> {
-    if (this.#mark.known >= head.sequence) return;
+    if (this.#mark.known >= head.sequence && (await this.#isTrusted())) return;
     // Nothing of ours to write out: somebody else may have synced what we rely on already.
-    if (!wrote && (await this.#mark.read()) >= head.sequence) return;
+    if (!wrote && (await this.#isMarked(head))) return;
     const { files } = this.#platform;
     await this.#sync(head, actor, () => (background ? files.datasyncInBackground(fd) : files.datasync(fd)));
   }
@@ -62,7 +63,7 @@ export class Durability {
   async confirm(head: Head, actor: LogActor): Promise<void> {
     const { files } = this.#platform;
     try {
-      if ((await this.#mark.read()) >= head.sequence) return;
+      if (await this.#isMarked(head)) return;
       const fd = await files.open(this.#layout.log, "read");
       try {
         await this.#sync(head, actor, () => files.datasync(fd));
@@ -72,6 +73,15 @@ export class Durability {
     } catch (error) {
       throw fileFailure(error, "syncing the log", this.#layout.log);
     }
+  }
+
+  async #isMarked(head: Head): Promise<boolean> {
+    return (await this.#mark.read()) >= head.sequence && (await this.#isTrusted());
+  }
+
+  /** The mark may be by somebody whose sync went well after another's had failed, before there was a note of it. */
+  async #isTrusted(): Promise<boolean> {
+    return !(await this.#keeper.suspicion.isRaised());
   }
 
   /** Either everything up to `head` is safe when this returns, in this file or in another, or it throws. */
@@ -87,8 +97,7 @@ export class Durability {
     // Ours may have succeeded, and another process's failed on the same file: what it lost, ours did not write.
     if (failure !== null || (await suspicion.isRaised())) {
       const isSafe = await this.#hold(actor, () => this.#keeper.moveToSafety(head)).catch(() => false);
-      failure ??= Object.assign(new Error("another process could not sync the log"), { code: "EIO" });
-      if (!isSafe) throw fileFailure(failure, "syncing the log", this.#layout.log);
+      if (!isSafe) throw fileFailure(failure ?? failedElsewhere(), "syncing the log", this.#layout.log);
     }
     await this.#mark.advance(head.sequence);
   }

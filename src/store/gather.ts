@@ -2,7 +2,7 @@ import type { Command, LeaseRef } from "../kernel/commands";
 import { type Extent, keysConflict } from "../kernel/conflicts";
 import { type FactName, type FactRecord, factKind } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
+import type { KeyKind, LeaseKey } from "../kernel/keys";
 import { type Ended, effectiveReach, type Lease, type Slot, sameParty, slotOf } from "../kernel/lease";
 import { type Ticket, wantsSame } from "../kernel/tickets";
 import type { Now } from "../kernel/time";
@@ -21,6 +21,8 @@ export interface Needs {
   readonly movingTo: WorktreeId | null;
   readonly indefinite: boolean;
   readonly everything: boolean;
+  /** All leases on keys of these kinds, none of which is a path. */
+  readonly kinds: readonly KeyKind[];
   readonly facts: readonly FactName[];
   /** All facts of these kinds. */
   readonly factKinds: readonly string[];
@@ -35,6 +37,7 @@ export const NOTHING: Needs = {
   movingTo: null,
   indefinite: false,
   everything: false,
+  kinds: [],
   facts: [],
   factKinds: [],
   enough: () => false,
@@ -81,6 +84,8 @@ export async function gather(index: IndexTree, needs: Needs, overlay: Overlay): 
   // What the index says of a slot that lies under something newer settles nothing.
   const enough = (lease: Lease) => !overlay.slots.has(slotOf(lease)) && needs.enough(lease);
   if (needs.everything) for await (const lease of index.all()) found.set(slotOf(lease), lease);
+  for (const kind of needs.kinds)
+    for await (const lease of index.ofKind(kind)) found.set(slotOf(lease), lease);
   for (const extent of needs.extents) add(await index.conflicting(extent, enough));
   for (const extent of needs.rivals) add(await index.conflicting(extent));
   for (const ref of needs.refs) add(await named(index, ref));

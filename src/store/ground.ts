@@ -4,14 +4,14 @@ import type { Descriptor, FileStat, Platform } from "../platform/platform";
 import { type Applied, AppliedFile, isContinued } from "./applied";
 import type { CensusName } from "./census";
 import { acknowledgedDamage, corrupt } from "./damage";
-import type { LogActor } from "./envelope";
+import { decodeLine, type LogActor } from "./envelope";
 import type { IndexTree } from "./index-tree";
 import type { Layout, Modes } from "./layout";
 import { type AttachedLog, LogFile, type Pin } from "./log-file";
 import { Overlay } from "./overlay";
 import { eachLine, type Head, MEMORY_MS, NOWHERE, Replay, replayLog } from "./replay";
 import { emptyCheckpoint, Segments, segmentName } from "./segments";
-import { Suspicion } from "./suspicion";
+import { failedElsewhere, Suspicion } from "./suspicion";
 import type { SyncMark } from "./sync-mark";
 
 /** What a critical section stands on: the log's end, and how to know what it adds up to. */
@@ -131,6 +131,9 @@ export class GroundKeeper {
       await this.suspicion.raise();
       throw error;
     }
+    // What another process's sync has lost meanwhile, ours did not write. The checkpoint would carry the leases, but
+    // what goes to the archive is the only record of how they came to be.
+    if (await this.suspicion.isRaised()) throw failedElsewhere();
     await this.#mark.advance(head.sequence);
     const replay = await replayLog(files, digest, fd, head.offset, new Replay());
     if (replay.damage !== null) throw corrupt(replay.damage, this.#layout.log);
@@ -152,10 +155,12 @@ export class GroundKeeper {
     let log = await this.#log.attach();
     if (log === null) return false;
     if (await this.suspicion.isRaised()) log = await this.#leaveSuspect(log);
+    const { files, digest } = this.#platform;
     let isThere = false;
     const ending = `"sum":"${line.sum}"}`;
-    await eachLine(this.#platform.files, log.fd, 0, log.stat.size, (text) => {
-      isThere ||= text.endsWith(ending);
+    await eachLine(files, log.fd, 0, log.stat.size, (text) => {
+      // Its end alone may be there, and the sector before it lost.
+      isThere ||= text.endsWith(ending) && decodeLine(digest, text) !== null;
     });
     return isThere;
   }

@@ -7,6 +7,7 @@ import {
   isInside,
   isPathKey,
   KEY_KINDS,
+  type KeyKind,
   kindOf,
   type LeaseKey,
   pathOf,
@@ -112,17 +113,19 @@ export class IndexTree {
   async *all(): AsyncGenerator<Lease> {
     for (const lease of await this.onKey(ROOT)) yield lease;
     yield* this.#inside(pathOf(ROOT));
-    for (const kind of KEY_KINDS) {
-      if (kind === "file" || kind === "dir") continue;
-      const expected = await this.#count(OF + kind);
-      if (expected === 0) continue;
-      let found = 0;
-      for await (const lease of this.#below(this.#names.tree(kind))) {
-        if (this.#isCounted(lease)) found++;
-        yield lease;
-      }
-      if (found !== expected) throw new DamagedIndex(this.#names.tree(kind));
+    for (const kind of KEY_KINDS) if (kind !== "file" && kind !== "dir") yield* this.ofKind(kind);
+  }
+
+  /** All on keys of one kind that is no path. */
+  async *ofKind(kind: KeyKind): AsyncGenerator<Lease> {
+    const expected = await this.#count(OF + kind);
+    if (expected === 0) return;
+    let found = 0;
+    for await (const lease of this.#below(this.#names.tree(kind))) {
+      if (this.#isCounted(lease)) found++;
+      yield lease;
     }
+    if (found !== expected) throw new DamagedIndex(this.#names.tree(kind));
   }
 
   /** Whatever is still whole, whether it should be there or not. */

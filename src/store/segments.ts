@@ -9,8 +9,9 @@ import {
   isRemembered,
   MEMORY_MS,
   NOWHERE,
-  type Replay,
+  Replay,
   type RequestRecord,
+  replayLog,
 } from "./replay";
 import { endedToWire, leaseToWire } from "./wire";
 
@@ -60,6 +61,8 @@ export class Segments {
         at += bytes.length;
       }
     });
+    if (!(await this.#isCopied(head)))
+      throw Object.assign(new Error("the log changed while it was copied"), { code: "EIO" });
     await this.#keepOld(oldName);
     await this.#install();
   }
@@ -88,6 +91,18 @@ export class Segments {
     try {
       await fill(fd);
       await files.sync(fd);
+    } finally {
+      await files.close(fd);
+    }
+  }
+
+  /** Whether it is what was verified: with the cache, the old file may have lost more since then. */
+  async #isCopied(head: Head): Promise<boolean> {
+    const { files, digest } = this.#platform;
+    const fd = await files.open(this.#layout.nextLog, "read");
+    try {
+      const copied = await replayLog(files, digest, fd, head.offset, new Replay());
+      return copied.damage === null && copied.head.sum === head.sum;
     } finally {
       await files.close(fd);
     }

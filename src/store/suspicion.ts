@@ -38,3 +38,8 @@ export class Suspicion {
     this.#isKnownHere = false;
   }
 }
+
+/** What is said of a sync that went well, and means nothing. */
+export function failedElsewhere(): Error {
+  return Object.assign(new Error("another process could not sync the log"), { code: "EIO" });
+}

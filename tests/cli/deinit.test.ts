@@ -46,7 +46,7 @@ describe("deinit", () => {
     expect(data["removed"]).toEqual([repo.control, path.join(repo.root, ".cotenant/worktree.json")]);
     expect(data["own_leases"]).toBe(2);
     expect(withoutDataPlane(repo.picture())).toEqual(before);
-    expect(inData()).toEqual([".gitattributes", ".gitignore", "config.toml", "issues"]);
+    expect(inData()).toEqual([".gitattributes", ".gitignore", "config.toml", "events", "issues"]);
     expect(fs.readFileSync(path.join(repo.root, ".cotenant/config.toml"), "utf8")).toBe(settings);
     expect(fs.existsSync(path.join(repo.root, `.cotenant/issues/${issue}/issue.json`))).toBe(true);
   });
@@ -68,7 +68,7 @@ describe("deinit", () => {
     );
     repo.git("add", ".cotenant/.gitattributes");
     await repo.ask("agent:a", "deinit", "--purge");
-    expect(inData()).toEqual([".gitattributes", ".gitignore", "config.toml", "issues"]);
+    expect(inData()).toEqual([".gitattributes", ".gitignore", "config.toml", "events", "issues"]);
     expect(repo.git("status", "--porcelain", "--", ".cotenant/.gitattributes")).toMatch(/^A /);
   });
 

@@ -43,19 +43,21 @@ describe("events", () => {
     await story();
     const { stdout } = await repo.run("agent:a", "events");
     const lines = stdout.trimEnd().split("\n");
-    expect(lines).toHaveLength(5);
+    expect(lines).toHaveLength(6);
     expect(lines[0]).toMatch(/^ +2 {2}\S+ \S+Z {2}acquired +agent:a +file:src\/a\.ts {2}#1 {2}"the login"$/);
     expect(lines[2]).toContain('human:eve             file:src/a.ts  #3  from agent:a (forced)  "it hangs"');
-    expect(lines[4]).toMatch(/released +agent:b +file:docs\/b\.md$/);
+    expect(lines[3]).toMatch(/issue\.written +agent:planner +new issues: Some work$/);
+    expect(lines[5]).toMatch(/released +agent:b +file:docs\/b\.md$/);
   });
 
   it("are JSON Lines with the envelope's fields and no hash of a secret", async () => {
     await story();
     const ran = await repo.ask("agent:a", "events");
     expect(linesOf(ran).map(({ event_type }) => event_type)).toEqual([
-      ...["claim.acquired", "claim.acquired", "claim.acquired", "claim.acquired", "claim.released"],
+      ...["claim.acquired", "claim.acquired", "claim.acquired"],
+      ...["issue.written", "claim.acquired", "claim.released"],
     ]);
-    expect(ran.stdout).not.toMatch(/secret|_clock/);
+    expect(ran.stdout).not.toMatch(/secret|_clock|facts/);
     expect(repo.logText()).toMatch(/secret_hash/);
   });
 
@@ -63,17 +65,18 @@ describe("events", () => {
     const { issue } = await story();
     expect(await sequences("--key", "file:src/a.ts")).toEqual([2, 4]);
     expect(await sequences("--key", "src/a.ts")).toEqual([2, 4]);
-    expect(await sequences("--agent", "agent:b")).toEqual([3, 5, 6]);
+    expect(await sequences("--agent", "agent:b")).toEqual([3, 6, 7]);
     expect(await sequences("--agent", "agent:a")).toEqual([2, 4]);
-    expect(await sequences("--type", "claim.rel")).toEqual([6]);
-    expect(await sequences("--type", "acquired", "--agent", "agent:b")).toEqual([3, 5]);
-    expect(await sequences("--issue", issue)).toEqual([5]);
-    expect(await sequences("--key", `issue:${issue.slice(10, 15).toLowerCase()}`)).toEqual([5]);
-    expect(await sequences("--path", "docs")).toEqual([3, 6]);
-    expect(await sequences("--since", "5")).toEqual([5, 6]);
-    expect(await sequences("--since", "1h")).toEqual([2, 3, 4, 5, 6]);
+    expect(await sequences("--type", "claim.rel")).toEqual([7]);
+    expect(await sequences("--type", "issue")).toEqual([5]);
+    expect(await sequences("--type", "acquired", "--agent", "agent:b")).toEqual([3, 6]);
+    expect(await sequences("--issue", issue)).toEqual([5, 6]);
+    expect(await sequences("--key", `issue:${issue.slice(10, 15).toLowerCase()}`)).toEqual([5, 6]);
+    expect(await sequences("--path", "docs")).toEqual([3, 7]);
+    expect(await sequences("--since", "6")).toEqual([6, 7]);
+    expect(await sequences("--since", "1h")).toEqual([2, 3, 4, 5, 6, 7]);
     expect(await sequences("--since", "2099-01-01")).toEqual([]);
-    expect(await sequences("--limit", "2")).toEqual([5, 6]);
+    expect(await sequences("--limit", "2")).toEqual([6, 7]);
     expect(await sequences("--limit", "1", "--agent", "agent:a")).toEqual([4]);
   });
 

@@ -7,7 +7,10 @@ import { scratch } from "../support/scratch";
 
 /** The issue that examples speak of as 7x3k. */
 const ISSUE = "01M7F87SKQ7X3KZ979XRC4S87G";
+/** And the other one, 9k2m. */
+const OTHER = "01M7F87SKQ9K2MZ979XRC4S87G";
 
+const CLAIMED = ["init", "claim acquire 7x3k"];
 const WITH_GATES = [
   "init",
   "gate define tests --command true --agent-id human:me",
@@ -24,6 +27,16 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "claim release": ["init", "claim acquire 7x3k"],
   "claim transfer": ["init", "claim acquire 7x3k"],
   "claim force-evict": ["init", "claim acquire 7x3k --agent-id agent:bob"],
+  "issue update": CLAIMED,
+  "issue delete": CLAIMED,
+  "issue assign": CLAIMED,
+  "issue unassign": CLAIMED,
+  "issue reject": CLAIMED,
+  "issue reopen": [...CLAIMED, "issue update 7x3k --state done"],
+  "dep add": CLAIMED,
+  "dep rm": [...CLAIMED, "dep add 7x3k 9k2m"],
+  "label add": CLAIMED,
+  "label rm": [...CLAIMED, "label add 7x3k area:login"],
   "lock renew": ["init", "lock acquire src/app.ts --dir src/api"],
   "lock release": ["init", "lock acquire src/app.ts --dir src/api"],
   "lock steal": ["init", "lock acquire src/app.ts --agent-id agent:bob"],
@@ -52,11 +65,12 @@ function place(): { repo: TestRepo; env: Record<string, string | undefined> } {
   const now = new Date().toISOString();
   const stamp = { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null };
   const times = { created_at: now, created_by: "", updated_at: now };
-  const issue = { schema_version: 1, id: ISSUE, title: "Log in", description: "", state: "ready" };
-  repo.write(
-    `.cotenant/issues/${ISSUE}/issue.json`,
-    JSON.stringify({ ...issue, priority: "normal", assignee: null, ...times, stamp }),
-  );
+  const issue = { schema_version: 1, title: "Log in", description: "", state: "ready" };
+  for (const id of [ISSUE, OTHER])
+    repo.write(
+      `.cotenant/issues/${id}/issue.json`,
+      JSON.stringify({ ...issue, id, priority: "normal", assignee: null, ...times, stamp }),
+    );
   const env = {
     PATH: `${path.dirname(PROGRAM)}:${process.env["PATH"]}`,
     HOME: scratch(),

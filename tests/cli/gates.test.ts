@@ -69,6 +69,17 @@ describe("gate define", () => {
     expect((await repo.ask(ADA, "status")).data.leases).toEqual([]);
   });
 
+  it("leaves nothing for ever when it is killed half-way", async () => {
+    await repo.ask(ADA, "gate", "define", "x");
+    const [old, young] = ["0123456789ab", "ba9876543210"].map((end) => `${registry()}.new-${end}`);
+    for (const file of [old!, young!]) fs.writeFileSync(file, "{");
+    const hoursAgo = new Date(Date.now() - 2 * 3_600_000);
+    fs.utimesSync(old!, hoursAgo, hoursAgo);
+    expect(repo.git("status", "--porcelain", "--untracked-files=all")).not.toContain(".new-");
+    await repo.ask(ADA, "gc");
+    expect([old!, young!].map((file) => fs.existsSync(file))).toEqual([false, true]);
+  });
+
   it("writes through no link", async () => {
     fs.mkdirSync(inRoot("elsewhere"));
     fs.symlinkSync(inRoot("elsewhere"), inRoot(".cotenant/gates"));
@@ -210,6 +221,22 @@ describe("gate run", () => {
     await repo.ask(ADA, "gate", "run", id);
     expect((await repo.ask(ADA, "gate", "run", id)).data["runs"]).toEqual([]);
     expectJsonRefused(await repo.ask(ADA, "gate", "run", await repo.issue()), 4, "E_NOT_FOUND");
+  });
+});
+
+describe("a new issue", () => {
+  it("has only gates that are defined", async () => {
+    expectJsonRefused(
+      await repo.ask(ADA, "issue", "create", "--title", "T", "--gate", "no"),
+      4,
+      "E_NOT_FOUND",
+    );
+    repo.write("many.jsonl", '{"title":"A","gates":["review"]}\n{"title":"B","gates":["no"]}\n');
+    await repo.ask(ADA, "gate", "define", "review");
+    expectJsonRefused(await repo.ask(ADA, "issue", "create", "--from", "many.jsonl"), 4, "E_NOT_FOUND");
+    expect((await repo.ask(ADA, "issue", "list")).data["issues"]).toEqual([]);
+    const made = await repo.ask(ADA, "issue", "create", "--title", "T", "--gate", "review");
+    expect(made.data.issue).toMatchObject({ gates: ["review"] });
   });
 });
 

@@ -17,11 +17,11 @@ it("gc clears away what a killed process left half written, and nothing that som
   const old = [
     leave("worktree.json.new-0123456789ab", HOURS_AGO),
     leave(`issues/${ulid()}/issue.json.new`, HOURS_AGO),
+    leave(`issues/${issue}/issue.json.new`, HOURS_AGO),
   ];
   const kept = [
     leave("worktree.json.new-ba9876543210", new Date()),
     leave(`issues/${ulid()}/issue.json.new`, new Date()),
-    leave(`issues/${issue}/issue.json.new`, HOURS_AGO),
   ];
   expect((await repo.ask("agent:a", "gc")).status).toBe(0);
   const there = (file: string) => fs.existsSync(path.join(repo.root, ".cotenant", file));

@@ -2,10 +2,11 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { COMMANDS, LISTED } from "../../src/cli/commands";
+import { EVENT_TYPES } from "../../src/cli/event-filter";
 import { ERRORS } from "../../src/errors/registry";
 import { ISSUE_STATES, PRIORITIES } from "../../src/issues/model";
 import { KEY_KINDS } from "../../src/kernel/keys";
-import { CLAIM_EVENTS } from "../../src/kernel/view";
+
 import { ROOT } from "../house/source";
 import { checkPrinted, SCHEMAS, schemaFiles, schemaName, validators } from "../support/schemas";
 
@@ -44,7 +45,7 @@ describe("the JSON Schemas", () => {
   it("have the words of the code", () => {
     const { $defs } = read("shared/words.json");
     expect($defs.kind.enum).toEqual(KEY_KINDS);
-    expect(read("shared/event.json").properties.event_type.enum).toEqual(CLAIM_EVENTS);
+    expect(read("shared/event.json").properties.event_type.enum).toEqual(EVENT_TYPES);
     expect(read("shared/issue.json").properties.state.enum).toEqual(ISSUE_STATES);
     expect(read("shared/issue.json").properties.priority.enum).toEqual(PRIORITIES);
     expect(read("error.json").properties.error.properties.code.enum).toEqual(Object.keys(ERRORS));

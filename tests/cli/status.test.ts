@@ -95,6 +95,7 @@ describe("status ends with what needs a person", () => {
         leases: leases.map((status) => ({ ...status, standing })),
         waiters,
         damage: null,
+        violations: [],
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);

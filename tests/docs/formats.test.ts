@@ -2,6 +2,8 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { decodeRegistry } from "../../src/issues/gates/registry";
+import { foldResults } from "../../src/issues/gates/results";
 import { decodeIssue } from "../../src/issues/model";
 import { readOrSet } from "../../src/issues/or-set";
 import { nodePlatform } from "../../src/platform/node/node";
@@ -88,6 +90,11 @@ beforeAll(async () => {
   cotenant("lock", "acquire", "src/app.ts", "--ttl", "1", "--quiet");
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   cotenant("lock", "acquire", "src/app.ts", "--note", "n", "--agent-id", "agent:bob", "--quiet");
+  const gated = cotenant("issue", "create", "--title", "Gated", "--quiet");
+  cotenant("gate", "define", "tests", "--command", "true", "--agent-id", "human:ada", "--quiet");
+  cotenant("claim", "acquire", gated, "--quiet");
+  cotenant("gate", "add", gated, "tests", "--quiet");
+  cotenant("gate", "run", gated, "--quiet");
   run.ticket = await catchTicket();
   cotenant("lock", "release", "src/app.ts", "--agent-id", "agent:bob", "--quiet");
 }, 120_000);
@@ -103,6 +110,12 @@ describe("the examples in FORMATS", () => {
 
   it.each(["ended", "applied", "synced", "queue"])("of sealed files have seals that hold: %s", (name) => {
     expect(unseal(digest, new TextEncoder().encode(compact(name)))).not.toBeNull();
+  });
+
+  it("of gates are a registry and a result", () => {
+    const reading = decodeRegistry(compact("registry.json"));
+    expect(reading).toMatchObject({ registry: { problems: [] } });
+    expect(foldResults(compact("results"))).toMatchObject({ broken: 0 });
   });
 
   it("of an issue is one", () => {
@@ -123,6 +136,7 @@ describe("the examples in FORMATS", () => {
     const lines = log.map((line) => JSON.parse(line) as { payload: { ended?: unknown[] } });
     const [issue] = readdirSync(join(run.repository, ".cotenant/issues"));
     const [ended] = readdirSync(control("index/ended"));
+    const [results] = readdirSync(join(run.repository, ".cotenant/gates/results"));
     const secrets = readFileSync(control("secrets/agent%3aada/default.json"), "utf8").split("\n");
     cotenant("gc", "--quiet");
     const flat = read(control("claims.index.json"));
@@ -140,6 +154,8 @@ describe("the examples in FORMATS", () => {
       "hooks.json": read(control("hooks.json")),
       "worktree.json": read(join(run.repository, ".cotenant/worktree.json")),
       "issue.json": read(join(run.repository, ".cotenant/issues", issue!, "issue.json")),
+      "registry.json": read(join(run.repository, ".cotenant/gates/registry.json")),
+      results: read(join(run.repository, ".cotenant/gates/results", results!)),
     };
     expect([...EXAMPLES.keys()].sort()).toEqual([...Object.keys(fresh), "config.toml", "agent.toml"].sort());
     for (const [name, value] of Object.entries(fresh)) {

@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { choosePreset, type Repo } from "../../src/issues/gates/presets";
 import { decodeRegistry, type Registry, registryWith } from "../../src/issues/gates/registry";
@@ -12,6 +14,7 @@ import {
   type ResultStatus,
 } from "../../src/issues/gates/results";
 import { gateTrust } from "../../src/issues/gates/trust";
+import type { Ulid } from "../../src/kernel/ids";
 import { nodePlatform } from "../../src/platform/node/node";
 
 const platform = nodePlatform();
@@ -168,6 +171,78 @@ describe("the registry", () => {
     expect(gateTrust(digest, { ...gate, title: "other", timeout_secs: 5 })).toEqual(trusted);
     expect(gateTrust(digest, { ...gate, command: "npm test " })).not.toEqual(trusted);
     expect(gateTrust(digest, { ...gate, cwd: "sub" })).not.toEqual(trusted);
+  });
+});
+
+describe("the formats", () => {
+  /** Compares with the file in tests/corpora/formats; TEST_GOLDEN=write makes it anew. */
+  const golden = (name: string, actual: string) => {
+    const file = join(import.meta.dirname, "..", "corpora", "formats", name);
+    if (process.env["TEST_GOLDEN"] === "write") writeFileSync(file, actual);
+    const kept = readFileSync(file, "utf8");
+    expect(actual, `${name} has changed: a new format needs a new schema version`).toBe(kept);
+    return kept;
+  };
+  const run = {
+    command: "npm test",
+    exit_status: 1,
+    signal: null,
+    timed_out: false,
+    duration_ms: 195,
+    output: "1 failed\n",
+    output_bytes: 9,
+    output_cut: false,
+  };
+  const manual: GateResult = {
+    schema_version: 1,
+    id: "01M7FW5CJ22Z82E45WQDQKW6EG" as Ulid,
+    gate: "review",
+    status: "passed",
+    kind: "manual",
+    at: "2026-11-15T15:10:41.218Z",
+    by: "human:ada",
+    reason: "read it",
+    replaces: ["01M7FW5B722YY484AHNGHMBTPX" as Ulid],
+    commit: null,
+    tree: null,
+    dirty: null,
+    run: null,
+  };
+
+  it("of results are what they were, and are read back whole", () => {
+    const automated: GateResult = {
+      ...manual,
+      id: "01M7FW5D44CGVH32RXTHJ7KDFB" as Ulid,
+      gate: "tests",
+      status: "failed",
+      kind: "automated",
+      replaces: [],
+      commit: "8b739ecf99e8dd9e1b6c9cf3f7e4f0c296ac5192",
+      dirty: true,
+      run,
+    };
+    const kept = golden("gate-results.jsonl", encodeResult(manual) + encodeResult(automated));
+    const { standing, broken } = foldResults(kept);
+    expect([...standing.values()].flat()).toEqual([manual, automated]);
+    expect(broken).toBe(0);
+  });
+
+  it("of the registry is what it was, and is read back whole", () => {
+    const gate = {
+      key: "tests",
+      title: "The tests pass",
+      kind: "automated",
+      command: "npm test",
+      timeout_secs: 600,
+      cwd: ".",
+      defined_at: "2026-11-15T15:10:39.501Z",
+      defined_by: "human:ada",
+    } as const;
+    const empty: Registry = { gates: new Map(), problems: [], document: {} };
+    const kept = golden("gate-registry.json", registryWith(empty, "tests", gate));
+    expect(decodeRegistry(kept)).toMatchObject({
+      registry: { problems: [], gates: new Map([["tests", gate]]) },
+    });
   });
 });
 

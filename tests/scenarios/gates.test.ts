@@ -1,3 +1,5 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { TestRepo } from "../support/repo";
 
@@ -101,6 +103,23 @@ describe("S25: done with a gate pending", () => {
     expect((await side.ask(ADA, "gate", "list", id)).data).toMatchObject({
       results: [{ status: "passed" }, { status: "passed" }],
     });
+  });
+
+  it("knows what was passed also where issue and results stand in HEAD alone", async () => {
+    const repo = TestRepo.make();
+    const id = await claimed(repo);
+    await repo.ask(ADA, "gate", "add", id, "review", "tests");
+    for (const gate of ["review", "tests"]) await repo.ask("human:me", "gate", "pass", id, gate);
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "passed");
+    for (const folder of ["issues", "gates/results"])
+      fs.rmSync(path.join(repo.root, ".cotenant", folder), { recursive: true });
+    expect((await repo.ask(ADA, "gate", "list", id)).data["pending"]).toEqual([]);
+    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    expect(await stateOf(repo, id)).toMatchObject({ state: "done" });
+    // Nothing of what HEAD has is lost with the next commit.
+    repo.git("add", "--all");
+    expect(repo.git("diff", "--cached", "--name-status", "--", ".cotenant/gates")).toBe("");
   });
 
   it("passed in two clones, a different one in each, is passed once they are merged", async () => {

@@ -128,6 +128,27 @@ describe("S28: deleting", () => {
   });
 });
 
+describe("an issue that is only in HEAD", () => {
+  it("is brought back whole by whoever changes it: fields, labels and comments", async () => {
+    const { id } = await make("Work", "--label", "area:x");
+    await repo.ask("agent:b", "issue", "comment", id, "--text", "first");
+    repo.git("add", ".cotenant");
+    repo.git("commit", "--quiet", "--message", "issues");
+    for (const change of ["comment", "update"]) {
+      fs.rmSync(path.join(repo.root, ".cotenant/issues", id), { recursive: true });
+      if (change === "comment") await repo.ask("agent:a", "issue", "comment", id, "--text", "second");
+      else {
+        await repo.ask("agent:a", "claim", "acquire", id);
+        await repo.ask("agent:a", "issue", "update", id, "--priority", "high");
+      }
+      const found = await shown(id);
+      expect(found.issue.labels).toEqual(["area:x"]);
+      expect(found.comments.map(({ text }) => text)).toContain("first");
+      expect(repo.git("status", "--porcelain", ".cotenant")).not.toContain(" D ");
+    }
+  });
+});
+
 describe("changing issues", () => {
   it("one call makes many, or none", async () => {
     const file = path.join(repo.root, "plan.jsonl");

@@ -27,7 +27,9 @@ describe("S17: the log's last line is cut", () => {
   const WITH = ["file:a.ts", "file:b.ts"];
   const WITHOUT = [...WITH, "file:c.ts"];
 
-  it("after each of its bytes: it is gone or whole, and nothing else changes", async () => {
+  it("after each of its bytes: it is gone or whole, and nothing else changes", {
+    timeout: 300_000,
+  }, async () => {
     const { repo, before, size, ...files } = await unacknowledged();
     const common = { library: LIBRARY, root: repo.root, control: repo.control, before, ...files };
     const cuts: { size: number; seen: string[]; after: string[]; intact: boolean }[] = [];

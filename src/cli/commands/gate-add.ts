@@ -1,12 +1,8 @@
-import { CotenantError } from "../../errors/cotenant-error";
 import { refuseEnded, withGates } from "../../issues/gates/passing";
 import { readResults, resetLines } from "../../issues/gates/results";
 import type { Command } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
-import { definitionOf, gatesAt } from "../gates";
-
-/** What is said of them travels in the log with the write. */
-const MOST_GATES_OF_ISSUE = 20;
+import { definitionOf, gatesAt, refuseTooMany } from "../gates";
 
 export const command: Command = {
   usage: "gate add <issue> <key>…",
@@ -15,7 +11,7 @@ export const command: Command = {
   flags: EDIT_FLAGS,
   examples: ["cotenant gate add 7x3k tests review"],
   words: { min: 2, max: 50 },
-  completes: ["issue"],
+  completes: ["issue", "gate"],
   async run(context, parsed) {
     const keys = [...new Set(parsed.words.slice(1))];
     return edit(
@@ -35,10 +31,7 @@ export const command: Command = {
           const seen = await readResults(reader, current);
           const resets = resetLines(reader.sources.platform, seen, added, by);
           const gates = [...issue.gates, ...added];
-          if (gates.length > MOST_GATES_OF_ISSUE)
-            throw new CotenantError("E_LIMIT", `an issue has at most ${MOST_GATES_OF_ISSUE} gates`, {
-              hint: "let one command check several things",
-            });
+          refuseTooMany(gates);
           const payload = { issue_id: id, gates: added };
           return withGates(current, gates, seen, [{ type: "gate.added", payload }], resets);
         };

@@ -8,6 +8,6 @@ export const command: Command = {
   flags: RESULT_FLAGS,
   examples: ['cotenant gate fail 7x3k review --reason "no test for the empty list" --agent-id human:me'],
   words: { min: 2, max: 2 },
-  completes: ["issue"],
+  completes: ["issue", "gate"],
   run: (context, parsed) => decide(context, parsed, "failed"),
 };

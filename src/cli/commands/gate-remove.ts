@@ -18,6 +18,7 @@ export const command: Command = {
   flags: EDIT_FLAGS,
   examples: ["cotenant gate remove 7x3k tests", "cotenant gate remove tests"],
   words: { min: 1, max: 2 },
+  completes: ["gate", "gate"],
   async run(context, parsed) {
     const [first, second] = parsed.words as [string, string | undefined];
     return second === undefined ? fromRegistry(context, first) : fromIssue(context, parsed, first, second);

@@ -34,7 +34,7 @@ export const command: Command = {
   flags: { ...FLAGS, all: { meaning: "also those that are passed already" } },
   examples: ["cotenant gate run 7x3k", "cotenant gate run 7x3k tests"],
   words: { min: 1, max: 2 },
-  completes: ["issue"],
+  completes: ["issue", "gate"],
   async run(context, parsed) {
     await context.workspace();
     const desk = await openDesk(context);

@@ -15,6 +15,7 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant gate show tests", "cotenant gate show 7x3k tests"],
   words: { min: 1, max: 2 },
+  completes: ["gate", "gate"],
   async run(context, parsed) {
     const desk = await openDesk(context);
     const [first, second] = parsed.words as [string, string | undefined];

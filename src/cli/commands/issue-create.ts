@@ -10,6 +10,7 @@ import { nodePlatform } from "../../platform/node/node";
 import { ACQUIRE_FLAGS, acquire, readOptions } from "../acquiring";
 import { callerOrNull } from "../caller";
 import type { Command, Context, Flag, Output, Parsed } from "../command";
+import { knownGates } from "../gates";
 import { requestId } from "../holding";
 import {
   assigneeOf,
@@ -119,7 +120,8 @@ export async function creatorAt({ reader, workspace }: Desk): Promise<IssueWrite
   return new IssueWriter(reader, await workspace.session("write"), "off", caller.agentId);
 }
 
-async function draftFrom({ reader, workspace }: Desk, parsed: Parsed): Promise<Draft> {
+async function draftFrom(desk: Desk, parsed: Parsed): Promise<Draft> {
+  const { reader, workspace } = desk;
   const dependencies: Ulid[] = [];
   for (const typed of parsed.texts("depends-on")) dependencies.push(await meantId(reader, typed));
   const assignee = parsed.text("assignee");
@@ -135,7 +137,7 @@ async function draftFrom({ reader, workspace }: Desk, parsed: Parsed): Promise<D
     assignee: assignee === undefined ? null : assigneeOf(assignee),
     files: filesOf(parsed.texts("file")),
     context: contextOf(parsed.texts("context")),
-    gates: [...new Set(parsed.texts("gate"))],
+    gates: await knownGates(desk, parsed.texts("gate")),
     state,
     labels: labelsOf(parsed.texts("label")),
     dependencies,

@@ -6,7 +6,11 @@ import type { FoundIssue } from "../resolve";
 import { encodeResult, foldResults, type GateResult, type GateResults, pendingAmong } from "./results";
 
 /** What a result comes to: with the last one that was missing, an issue that waited for it is done. */
-export function withResult(current: FoundIssue, seen: GateResults, result: GateResult): IssueChange {
+export function withResult(
+  current: FoundIssue,
+  seen: GateResults,
+  result: GateResult,
+): IssueChange & { readonly after: GateResults } {
   const line = encodeResult(result);
   const after = addResult(seen, line);
   const moved = stateOnceGatesChange(current, current.issue.gates, after);
@@ -15,6 +19,7 @@ export function withResult(current: FoundIssue, seen: GateResults, result: GateR
     fields: moved.fields,
     results: [line],
     events: [{ type: "gate.completed", payload }, ...moved.events],
+    after,
   };
 }
 

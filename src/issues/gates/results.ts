@@ -3,7 +3,7 @@ import { makeUlid, parseUlid, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import type { Platform } from "../../platform/platform";
 import { IssueFolder } from "../folder";
-import type { IssueReader } from "../reader";
+import { committedResults, type IssueReader } from "../reader";
 import type { FoundIssue } from "../resolve";
 import { RESULTS } from "../stamps";
 
@@ -158,11 +158,14 @@ export async function pendingGates(reader: IssueReader, found: FoundIssue): Prom
   return pendingAmong(found.issue.gates, await readResults(reader, found));
 }
 
-/** Of all copies that can be seen, and of the last write, which may still have to be carried out. No Git, no lock. */
+/**
+ * Of all copies that can be seen, and of the last write, which may still have to be carried out. Git is asked only for
+ * one that stands in HEAD alone, and then outside the critical section: a write has read that beforehand.
+ */
 export async function readResults(reader: IssueReader, found: FoundIssue): Promise<GateResults> {
   const { sources, here } = reader;
   const { id, copy } = found;
-  const texts = [copy.raw.results ?? ""];
+  const texts = copy.root === null ? [copy.raw.results ?? (await committedResults(sources, id))] : [];
   for (const root of new Set([copy.root, here.root, sources.mainRoot]))
     if (root !== null) texts.push(await textIn(sources.platform, root, id));
   const stamp = (await sources.stamps([id])).get(id);

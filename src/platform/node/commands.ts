@@ -77,7 +77,7 @@ function exitOf(
   cwd: string,
 ): Promise<{ exitStatus: number | null; signal: string | null }> {
   return new Promise((resolve, reject) => {
-    child.once("error", (error) => reject(fileFailure(error, "starting a command", cwd)));
+    child.once("error", (error) => reject(notStarted(error, cwd)));
     child.once("exit", (exitStatus, signal) => resolve({ exitStatus, signal }));
   });
 }
@@ -184,4 +184,18 @@ class Tail {
     while (from > 0 && from < whole.length && (whole[from]! & 0xc0) === 0x80) from++;
     return new TextDecoder().decode(whole.subarray(from));
   }
+}
+
+/** Node says ENOENT for a missing shell and for a missing directory alike. */
+function notStarted(error: Error, cwd: string): CotenantError {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code !== "ENOENT") return fileFailure(error, "starting a command", cwd);
+  return new CotenantError(
+    "E_DISK",
+    `a command could not be started in ${cwd}: it is gone, or there is no shell`,
+    {
+      data: { path: cwd, errno: code },
+      cause: error,
+    },
+  );
 }

@@ -111,6 +111,18 @@ export class SimFiles implements Files {
     return this.#call("lstat", path, () => this.#statOf(path, false));
   }
 
+  /** The simulated disk has one time per file; its grain is as coarse as the story wants it. */
+  lstatAll(count: number, pathAt: (index: number) => string, into: Float64Array): Later<void> {
+    return this.#call("lstat", count === 0 ? "" : pathAt(0), () => {
+      for (let i = 0; i < count; i++) {
+        const stat = this.#statOf(pathAt(i), false);
+        const isPlain = stat === null || stat.kind === "file" || stat.kind === "directory";
+        const numbers = stat === null ? [-1, 0, 0, 0] : [stat.inode, stat.size, stat.mtimeMs, stat.mtimeMs];
+        into.set(isPlain ? numbers : [Number.NaN, 0, 0, 0], i * 4);
+      }
+    });
+  }
+
   readFile(path: string): Later<Uint8Array | null> {
     return this.#call("readFile", path, () => {
       const inode = this.#find(path);

@@ -340,6 +340,23 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   ),
   scenario(
+    "gate-pass",
+    [
+      ...CLAIMED,
+      does(ADA, "gate define review"),
+      does(A, "gate add $issue review"),
+      does(A, "issue update $issue --state done"),
+    ],
+    ADA,
+    "gate pass $issue review --request-id $request",
+    "issue.written",
+    {
+      leases: 0,
+      issue: { old: "gated, version 3, labels ", new: "done, version 4, labels " },
+      proofs: [[OTHER, "gate show $issue review", 0]],
+    },
+  ),
+  scenario(
     "label-once",
     [...CLAIMED, does(A, "label add $issue type:bug")],
     A,

@@ -106,6 +106,10 @@ export class RecordingCoordinator implements contract.Coordinator {
     return this.#inner.facts(filter);
   }
 
+  factsSince(kind: string, position: string | null) {
+    return this.#inner.factsSince(kind, position);
+  }
+
   write(): never {
     throw new Error("not part of a recorded history: what it writes is no lease");
   }

@@ -55,8 +55,8 @@ export class Chronicle {
   readonly #decoded = new Map<string, Line | null>();
   /** When each boot's monotonic clock was at zero. */
   readonly #boots = new Map<string, number>();
-  /** Wall clock jumps and boots, by step. */
-  readonly #jumps: number[] = [];
+  /** Right before and right after each wall clock jump and boot. */
+  readonly #jumps: Moment[] = [];
   #inode: number | null = null;
   #offset = 0;
   #spoiled: Entry | null = null;
@@ -93,12 +93,17 @@ export class Chronicle {
     this.#boots.set(bootId, elapsedMs - monotonicMs);
   }
 
-  noteJump(): void {
-    this.#jumps.push(this.#world.trace.step);
+  /** Somebody may have read the clock as it was `before`, and be about to write what follows from that. */
+  noteJump(before: Moment): void {
+    this.#jumps.push(before, this.now);
   }
 
   hasJumped(from: Moment, to: Moment): boolean {
-    return this.#jumps.some((step) => step >= from.step && step <= to.step);
+    return this.jumpsBetween(from, to).length > 0;
+  }
+
+  jumpsBetween(from: Moment, to: Moment): Moment[] {
+    return this.#jumps.filter(({ step }) => step >= from.step && step <= to.step);
   }
 
   bootedAtMs(bootId: string): number {
@@ -131,17 +136,29 @@ export class Chronicle {
     this.#inode = this.#world.disk.inodeOf(LOG);
     this.#offset = 0;
     // A recovery that the power took back: the damaged log has its name again.
-    if (this.#mended !== null && bytes !== null && isDamagedBy(this.#mended, bytes))
-      this.#spoiled = this.#mended;
+    const has = (damaged: Entry | null) => damaged !== null && bytes !== null && isDamagedBy(damaged, bytes);
+    if (has(this.#mended) && !has(this.#spoiled)) this.#spoiled = this.#mended;
     const lines = bytes === null ? [] : this.#linesOf(bytes);
     const start = lines[0]?.sequence ?? this.#spoiled?.line.sequence ?? 0;
     const known = this.entries;
-    // While the log is damaged, what cannot be read is not lost yet.
-    this.entries = known.filter((entry) => entry.line.sequence < start || entry === this.#spoiled);
-    for (const line of lines) this.#add(line, process);
-    if (this.#spoiled !== null) this.entries.sort((a, b) => a.line.sequence - b.line.sequence);
+    this.entries = known.filter((entry) => entry.line.sequence < start);
+    for (const line of lines) {
+      this.#keepSpoiled(line.sequence);
+      this.#add(line, process);
+    }
+    this.#keepSpoiled(Number.POSITIVE_INFINITY);
     this.#offset = bytes === null ? 0 : wholeLength(bytes);
     this.#settleSpoil(known, lines);
+  }
+
+  /**
+   * While the log is damaged, what cannot be read is not lost yet; and it keeps its place, because whoever was at work
+   * when it was damaged has added to it, and not to the line before it.
+   */
+  #keepSpoiled(next: number): void {
+    const spoiled = this.#spoiled;
+    if (spoiled !== null && spoiled.line.sequence <= next && !this.entries.includes(spoiled))
+      this.entries.push(spoiled);
   }
 
   /** Somebody alters this line on the disk. */
@@ -155,7 +172,7 @@ export class Chronicle {
   #settleSpoil(known: readonly Entry[], lines: readonly Line[]): void {
     const spoiled = this.#spoiled;
     if (spoiled === null) return;
-    if (lines[0]?.payload["recovered"] !== undefined && lines[0].sequence > spoiled.line.sequence) {
+    if (lines[0]?.payload["recovered"] !== undefined && lines[0].sequence >= spoiled.line.sequence) {
       this.#mend();
       return;
     }
@@ -216,6 +233,12 @@ export class Chronicle {
     return lines;
   }
 
+  /** Of all lines in it that are whole: the end of one may be there, and the sector before it lost. */
+  sumsIn(text: string): Set<string> {
+    const lines = text.slice(0, text.lastIndexOf("\n") + 1).split("\n");
+    return new Set(lines.flatMap((line) => this.#decode(line)?.sum ?? []));
+  }
+
   #decode(text: string): Line | null {
     let line = this.#decoded.get(text);
     if (line === undefined) {
@@ -254,7 +277,12 @@ export function damagedSum(sum: string): string {
 }
 
 function isDamagedBy({ line }: Entry, bytes: Uint8Array): boolean {
-  return new TextDecoder().decode(bytes).includes(`"sum":"${damagedSum(line.sum)}"}`);
+  // Its number may have been given again, to a line that somebody has damaged since. And a recovery says which number
+  // was lost, and follows the same line as the one that was: what a line itself has for a number is at its beginning.
+  const beginning = `{"schema_version":${line.schemaVersion},"sequence":${line.sequence},`;
+  const end = `"prev":"${line.prev}","sum":"${damagedSum(line.sum)}"}`;
+  const lines = new TextDecoder().decode(bytes).split("\n");
+  return lines.some((text) => text.startsWith(beginning) && text.endsWith(end));
 }
 
 function viewAfter(before: LeaseView, line: Line, event: ClaimEvent | null): LeaseView {

@@ -244,6 +244,38 @@ export const DIRECTED: readonly Directed[] = [
     answers: { 2: "E_DISK", 6: "done" },
   },
   {
+    name: "what was marked as safe before there was a note of a failed sync is not believed after it",
+    rules: [4, 7],
+    spaces: [host, host, host],
+    areOneParty: true,
+    events: [
+      acquire(1, 0, "resource:before"),
+      acquire(2, 0, "resource:a"),
+      { id: 3, when: at(2, "unlock"), strike: "pause", process: 0, forMs: 100 },
+      // It hears of the failure, and sleeps before it can tell anybody.
+      { id: 4, when: at(2, "log sync"), strike: "pause", process: 0, forMs: 300 },
+      {
+        // Its sync, and those of the copies which it then tries to make.
+        id: 5,
+        when: at(2, "unlock"),
+        strike: "fault",
+        code: "EIO",
+        operations: ["datasync", "sync"],
+        place: "log",
+        process: 0,
+        times: 30,
+        probability: 1,
+      },
+      rest(6, 1, 50),
+      acquire(7, 1, "resource:b"),
+      { id: 8, when: at(7, "unlock"), strike: "pause", process: 1, forMs: 150 },
+      rest(9, 2, 1_000),
+      // Held already, and its line is marked as being on the disk.
+      acquire(10, 2, "resource:b"),
+    ],
+    answers: { 2: "E_DISK", 7: "done", 10: "done" },
+  },
+  {
     name: "a sync that failed is reported to whoever has the log open too, and nobody believes the file again",
     rules: [4, 7],
     spaces: [host, host],

@@ -19,8 +19,9 @@ const DAYS_MS = 4 * 86_400_000;
  */
 export async function lastWords(player: Player): Promise<void> {
   const { world, auditor } = player;
+  const before = auditor.chronicle.now;
   world.jumpWallClock(DAYS_MS);
-  auditor.chronicle.noteJump();
+  auditor.chronicle.noteJump(before);
   const process: SimProcess = world.spawn("last", (platform) =>
     takeEverything(player, process, openLast(platform)),
   );

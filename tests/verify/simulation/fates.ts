@@ -84,6 +84,7 @@ export class Fates {
 
   #perform(trouble: Trouble): void {
     const { world, auditor } = this.#stage;
+    const before = auditor.chronicle.now;
     switch (trouble.strike) {
       case "kill":
         this.#kill(trouble.process, trouble.zombie);
@@ -96,7 +97,7 @@ export class Fates {
         break;
       case "clock":
         world.jumpWallClock(trouble.ms);
-        auditor.chronicle.noteJump();
+        auditor.chronicle.noteJump(before);
         break;
       case "time":
         world.advance(trouble.ms);
@@ -129,10 +130,11 @@ export class Fates {
   #cutPower(wallJumpMs: number): void {
     const { world, auditor } = this.#stage;
     const living = world.living();
+    const before = auditor.chronicle.now;
     world.powerCut({ wallJumpMs });
     for (const process of living) auditor.left(process);
     auditor.chronicle.noteBoot();
-    auditor.chronicle.noteJump();
+    auditor.chronicle.noteJump(before);
     this.#lookAgain(EVERYBODY);
     auditor.checkAcknowledged();
     auditor.checkFailed();

@@ -14,6 +14,8 @@ export interface Bench {
   isAnybodys(process: string, party: Party): boolean;
   /** Why the lease had lapsed at the latest when the line was there, for whoever wrote it. */
   lapse(lease: Lease, call: Call, entry: Entry): Lapse | null;
+  /** The latest that the wall clock has said until then: what was forgotten at that time stays in the archive. */
+  latestWallMs(entry: Entry): number;
   /** Whether it had lapsed before the call began. */
   hadLapsed(lease: Lease, call: Call): Lapse | null;
   /** Ids of operations that the log knows of, and the sum of their line. */
@@ -83,7 +85,7 @@ function checkCheckpoint(entry: Entry, previous: Entry | undefined, bench: Bench
   const requests = new Set((line.payload["requests"] as { request_id: string }[]).map((r) => r.request_id));
   for (const id of bench.operations.keys()) {
     const isRequest = id.startsWith("request ");
-    const age = entry.moment.wallMs - timeOf(id.slice("request ".length));
+    const age = bench.latestWallMs(entry) - timeOf(id.slice("request ".length));
     if (isRequest && age < DAY_MS && !requests.has(id.slice("request ".length)))
       bench.fail(8, `${where(entry)} forgets ${id}`);
   }

@@ -27,6 +27,13 @@ export const PLANTS: readonly Plant[] = [
     caughtBy,
   },
   {
+    name: "the mark of what is durable believed although a sync has failed",
+    file: "src/store/durability.ts",
+    from: "return (await this.#mark.read()) >= head.sequence && (await this.#isTrusted());",
+    to: "return (await this.#mark.read()) >= head.sequence;",
+    caughtBy,
+  },
+  {
     name: "applied moved before the index",
     file: "src/store/ground.ts",
     from: "await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));",

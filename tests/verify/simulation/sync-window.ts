@@ -2,7 +2,7 @@ import type { Happening } from "../../../src/platform/sim";
 import { layoutOf } from "../../../src/store/layout";
 import { CONTROL } from "../../store/stage";
 
-const { log, syncFailed } = layoutOf(CONTROL);
+const { log, synced, syncFailed } = layoutOf(CONTROL);
 const SYNCS: ReadonlySet<string> = new Set(["datasync", "datasyncInBackground", "sync"]);
 
 /**
@@ -13,8 +13,10 @@ const SYNCS: ReadonlySet<string> = new Set(["datasync", "datasyncInBackground", 
 export class SyncWindow {
   /** Who has heard, and not told. */
   readonly #silent = new Set<string>();
-  /** Who has synced meanwhile, and may not have heard in time. */
+  /** Who has synced meanwhile, or believed whoever has, and may not have heard in time. */
   readonly #trusting = new Set<string>();
+  /** The mark beside the index says what such a sync has told. */
+  #isMarkWrong = false;
   /** What is found damaged later may be due to that. */
   wasUsed = false;
 
@@ -28,10 +30,15 @@ export class SyncWindow {
       }
     } else if (path === syncFailed && kind === "openForWriting" && error === null)
       this.#silent.delete(process);
+    else if (path === synced && kind === "writeAt" && this.#trusting.has(process)) this.#isMarkWrong = true;
+    // Once everybody has said so it is no excuse: whoever goes by the mark looks for the note.
+    else if (path === synced && kind === "readFile" && this.#isMarkWrong && this.#silent.size > 0)
+      this.#trusting.add(process);
     // Another file has the log's name, and it was synced before it got it.
     else if (path === log && kind === "rename" && error === null) {
       this.#silent.clear();
       this.#trusting.clear();
+      this.#isMarkWrong = false;
     }
   }
 

@@ -1,0 +1,99 @@
+import type { Workspace } from "../../coordinator/workspace";
+import { CotenantError } from "../../errors/cotenant-error";
+import { issuesIn } from "../../issues/desk";
+import { type Taken, takeNext } from "../../issues/next";
+import { type Filter, queryAvailable } from "../../issues/query";
+import { printable, type Ulid } from "../../kernel/ids";
+import { ACQUIRE_FLAGS, grantOutput, readOptions, waitSecs } from "../acquiring";
+import type { Command, Context, Parsed } from "../command";
+import { keyOfIssue } from "../issues";
+import { FILTER_FLAGS, filterFrom, heldFiles, rowJson, settingAt } from "../querying";
+import { byKey } from "../targets";
+
+const { limit: _limit, ...NARROWING } = FILTER_FLAGS;
+/** How often to look again while waiting; looking takes neither a lock nor much time. */
+const LOOK_MS = 1_000;
+
+export const command: Command = {
+  usage: "claim next [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--ttl <secs>] [--wait]",
+  about:
+    "Claims the first of what 'query available' lists. Many may do so at once: each gets another one. Exits with 4\nwhen there is none.",
+  flags: {
+    ...ACQUIRE_FLAGS,
+    ...NARROWING,
+    "free-files": { meaning: "leave out those whose declared files somebody else holds" },
+    wait: { meaning: "wait until something is available" },
+  },
+  examples: ["cotenant claim next", "cotenant claim next --type bug --ttl 1800  # exits 4"],
+  words: { min: 0, max: 0 },
+  async run(context, parsed) {
+    const filter = filterFrom(parsed);
+    const workspace = await context.workspace();
+    const options = await readOptions(parsed, workspace, { keys: [] });
+    const timeoutMs = waitSecs(parsed) * 1000;
+    const session = await workspace.session("write");
+    const reader = await issuesIn(workspace);
+    const desk = { reader, workspace };
+    const take = () =>
+      takeNext({
+        reader,
+        look: async () => {
+          const held = parsed.has("free-files") ? await heldFiles(desk) : null;
+          return queryAvailable(await settingAt(desk), filter, held);
+        },
+        claims: async () => (await settingAt(desk)).claims,
+        acquire: (id: Ulid) =>
+          session.acquire([{ key: keyOfIssue(id), reach: "repository" }], { ...options, steal: false }),
+        release: async ({ leases }) => {
+          await session.release(leases.map(({ key }) => byKey(key)));
+        },
+      });
+    const taken = await waited(context, parsed, workspace, timeoutMs, take);
+    if (taken === null) throw nothing(filter, parsed.has("wait") ? timeoutMs : null);
+    const output = grantOutput(context, parsed, session, taken.grant, "claim");
+    const issue = rowJson({ ...taken.issue }, null);
+    const title = `${taken.issue.shortId}: ${printable(taken.issue.title, 300)}`;
+    return {
+      data: { issue: { ...issue, claimed_by: session.actor.agentId }, ...output.data },
+      text: context.quiet
+        ? [taken.issue.shortId, output.text].filter(Boolean).join("\n")
+        : `${title}\n${output.text}`,
+    };
+  },
+};
+
+async function waited(
+  context: Context,
+  parsed: Parsed,
+  { surroundings }: Workspace,
+  timeoutMs: number,
+  take: () => Promise<Taken | null>,
+): Promise<Taken | null> {
+  const { clock, timers } = surroundings.platform;
+  const until = clock.monotonicMs() + timeoutMs;
+  let hasSaid = false;
+  for (;;) {
+    const taken = await take();
+    if (taken !== null || !parsed.has("wait")) return taken;
+    const left = until - clock.monotonicMs();
+    if (left <= 0) return null;
+    if (!hasSaid && !context.quiet) context.note("nothing is available yet: waiting");
+    hasSaid = true;
+    await timers.sleep(Math.min(left, LOOK_MS)).done;
+  }
+}
+
+function nothing(filter: Filter, waitedMs: number | null): CotenantError {
+  const { states: _, limit: __, ...asked } = filter;
+  const hint =
+    "'cotenant query blocked' shows what waits for something, 'cotenant claim status' who works on what";
+  if (waitedMs !== null)
+    return new CotenantError("E_WAIT_TIMEOUT", `nothing became available within ${waitedMs / 1000} s`, {
+      hint,
+      data: { filter: asked },
+    });
+  return new CotenantError("E_NOT_FOUND", "there is nothing that could be claimed now", {
+    hint: `${hint}; --wait waits for it`,
+    data: { filter: asked },
+  });
+}

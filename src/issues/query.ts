@@ -1,0 +1,251 @@
+import type { LeaseStatus } from "../coordinator/contract";
+import { ExtentIndex } from "../kernel/conflicts";
+import type { Ulid, WorktreeId } from "../kernel/ids";
+import { dirKey, fileKey, nameOf } from "../kernel/keys";
+import { type Lease, sameParty } from "../kernel/lease";
+import { isRefusal } from "../kernel/refusal";
+import { Board, type IssueRow, type Scope } from "./board";
+import { namespaceOf } from "./labels";
+import { ISSUE_STATES, type IssueState, PRIORITIES, type Priority, TERMINAL_STATES } from "./model";
+import type { IssueReader } from "./reader";
+
+/** What is asked for: any of the states, of the priorities, of the types; all of the labels. Empty lists: all. */
+export interface Filter {
+  readonly states: readonly IssueState[];
+  readonly priorities: readonly Priority[];
+  readonly types: readonly string[];
+  readonly labels: readonly string[];
+  readonly assignee: string | null;
+  readonly limit: number | null;
+}
+
+export const ANYTHING: Filter = {
+  states: [],
+  priorities: [],
+  types: [],
+  labels: [],
+  assignee: null,
+  limit: null,
+};
+
+/** A limit alone changes nothing about what is asked for. */
+export function isFiltered(filter: Filter): boolean {
+  return (
+    filter.assignee !== null ||
+    [filter.states, filter.priorities, filter.types, filter.labels].some((wanted) => wanted.length > 0)
+  );
+}
+
+/** What queries know besides the issues. */
+export interface QuerySetting {
+  readonly reader: IssueReader;
+  /** Valid claims, by issue. */
+  readonly claims: ReadonlyMap<Ulid, LeaseStatus>;
+  /** `types.hierarchy`: the broadest first, those on one line on one level. */
+  readonly hierarchy: readonly string[];
+}
+
+export interface Answer {
+  readonly board: Board;
+  /** The most urgent first, then by type, then the oldest. */
+  readonly issues: readonly IssueRow[];
+  /** Issues that cannot be read. */
+  readonly broken: readonly { readonly id: Ulid; readonly why: string }[];
+}
+
+/** Why an issue cannot be worked on yet: one thing that it waits for. */
+export interface Blocker {
+  readonly id: string;
+  readonly shortId: string | null;
+  /** Null for an issue that nobody has, or that nobody can read. */
+  readonly state: IssueState | null;
+  readonly title: string | null;
+  readonly claim: LeaseStatus | null;
+}
+
+export async function loadBoard({ reader, claims }: QuerySetting, scope: Scope): Promise<Board> {
+  const holders = new Map([...claims].map(([id, { lease }]) => [id, lease.worktreeId as string]));
+  return Board.load(reader, scope, holders);
+}
+
+/** All that the filter lets through. */
+export async function queryAll(setting: QuerySetting, filter: Filter, scope: Scope): Promise<Answer> {
+  const board = await loadBoard(setting, scope);
+  const rows = board.shown(filter.states.length === 0 ? null : filter.states);
+  return answerOf(setting, board, rows, filter);
+}
+
+/** Of the states that are asked for, only those that end something. */
+export async function queryClosed(setting: QuerySetting, filter: Filter): Promise<Answer> {
+  const states = filter.states.length > 0 ? filter.states : TERMINAL_STATES;
+  const board = await loadBoard(setting, "everywhere");
+  return answerOf(setting, board, board.shown(states.filter(isTerminalState)), filter);
+}
+
+const OPEN_STATES = ISSUE_STATES.filter((state) => !TERMINAL_STATES.includes(state));
+
+function isTerminalState(state: IssueState): boolean {
+  return TERMINAL_STATES.includes(state);
+}
+
+/** Ready, unclaimed, waiting for nothing; with `held`, also none of whose declared files is held by somebody else. */
+export async function queryAvailable(
+  setting: QuerySetting,
+  filter: Filter,
+  held: HeldFiles | null = null,
+): Promise<Answer> {
+  const board = await loadBoard(setting, "everywhere");
+  const claimed = new Set([...setting.claims.keys()].map((id) => board.rowOf(id)));
+  const ready = await board.settle(board.shown(["ready"]).filter((row) => !claimed.has(row)));
+  const candidates = ready.filter((row) => board.state(row) === "ready" && hasPriority(board, row, filter));
+  await board.checkDependencies(candidates);
+  const free = candidates.filter((row) => !board.isBlocked(row));
+  return answerOf(setting, board, free, filter, (row) => held?.isFree(row.files) ?? true);
+}
+
+/** Whatever waits for something that is not over. */
+export async function queryBlocked(
+  setting: QuerySetting,
+  filter: Filter,
+): Promise<Answer & { readonly blockers: ReadonlyMap<Ulid, readonly Blocker[]> }> {
+  const board = await loadBoard(setting, "everywhere");
+  const open = (await board.settle(board.shown(OPEN_STATES))).filter((row) => !board.isOver(row));
+  await board.checkDependencies(open);
+  const blocked = open.filter((row) => board.isBlocked(row));
+  const found = await answerOf(setting, board, blocked, filter);
+  const blockers = new Map<Ulid, readonly Blocker[]>();
+  for (const { row, id } of found.issues) blockers.set(id, await blockersOf(setting, board, row));
+  return { ...found, blockers };
+}
+
+/** What an issue waits for. Its dependencies must have been looked at. */
+export async function blockersOf({ claims }: QuerySetting, board: Board, row: number): Promise<Blocker[]> {
+  const named = board.details(row).dependencies;
+  const rows = [...board.dependencies(row)];
+  await board.settle(rows.filter((needed) => needed !== -1));
+  return rows.flatMap((needed, at): Blocker[] => {
+    if (board.isOver(needed)) return [];
+    const id = named[at] ?? "";
+    if (needed === -1) return [{ id, shortId: null, state: null, title: null, claim: null }];
+    return [
+      {
+        id,
+        shortId: board.shortId(needed),
+        state: board.state(needed),
+        title: board.isShown(needed) ? board.details(needed).title : null,
+        claim: claims.get(id as Ulid) ?? null,
+      },
+    ];
+  });
+}
+
+/** These rows, as far as the filter lets them through, in the order in which they should be done. */
+export async function answerOf(
+  { hierarchy }: QuerySetting,
+  board: Board,
+  among: readonly number[],
+  filter: Filter,
+  isWanted: (row: IssueRow) => boolean = () => true,
+): Promise<Answer> {
+  const byNumbers = (row: number) =>
+    hasPriority(board, row, filter) &&
+    (filter.states.length === 0 || filter.states.includes(board.state(row)!));
+  const settled = await board.settle(among.filter(byNumbers));
+  const rows = settled.filter(byNumbers);
+  await board.checkLabels(rows);
+  await board.checkDependencies(rows);
+  const rankOf = ranking(hierarchy);
+  const hasLabels = remembered((labels) => fits(labels, filter));
+  const { assignee } = filter;
+  const found = rows
+    .filter((row) => hasLabels(board.labels(row)))
+    .map((row) => ({ row, priority: board.priority(row), rank: rankOf(board.labels(row)) }));
+  // Rows are in the order of ids, which is that of age.
+  found.sort((a, b) => b.priority - a.priority || a.rank - b.rank || a.row - b.row);
+  const issues: IssueRow[] = [];
+  for (const { row } of found) {
+    if (issues.length === filter.limit) break;
+    const issue = board.details(row);
+    if ((assignee === null || issue.assignee === assignee) && isWanted(issue)) issues.push(issue);
+  }
+  const broken = await board.unreadable();
+  await board.save();
+  return { board, issues, broken };
+}
+
+function hasPriority(board: Board, row: number, { priorities }: Filter): boolean {
+  return priorities.length === 0 || priorities.includes(PRIORITIES[board.priority(row)]!);
+}
+
+function fits(labels: readonly string[], filter: Filter): boolean {
+  return (
+    filter.labels.every((label) => labels.includes(label)) &&
+    (filter.types.length === 0 || typesOf(labels).some((type) => filter.types.includes(type)))
+  );
+}
+
+/** Many issues have the same labels, in the same array: each set of them is looked at once. */
+function remembered<T>(of: (labels: readonly string[]) => T): (labels: readonly string[]) => T {
+  const known = new Map<readonly string[], T>();
+  return (labels) => {
+    let value = known.get(labels);
+    if (value === undefined) {
+      value = of(labels);
+      known.set(labels, value);
+    }
+    return value;
+  };
+}
+
+export function typesOf(labels: readonly string[]): string[] {
+  return labels.filter((label) => namespaceOf(label) === "type").map((label) => label.slice("type:".length));
+}
+
+/** The place of an issue's type in the hierarchy; what has none comes last. */
+function ranking(hierarchy: readonly string[]): (labels: readonly string[]) => number {
+  const ranks = new Map<string, number>();
+  for (const [rank, line] of hierarchy.entries()) for (const type of line.split(" ")) ranks.set(type, rank);
+  return remembered((labels) =>
+    typesOf(labels).reduce(
+      (rank, type) => Math.min(rank, ranks.get(type) ?? hierarchy.length),
+      hierarchy.length,
+    ),
+  );
+}
+
+/** Files and directories that others hold. */
+export class HeldFiles {
+  readonly #held: ExtentIndex<Lease>;
+  readonly #worktreeId: WorktreeId;
+
+  /** What `me` holds is in nobody's way. */
+  constructor(
+    statuses: readonly LeaseStatus[],
+    me: Parameters<typeof sameParty>[0] | null,
+    worktreeId: WorktreeId,
+  ) {
+    const others = statuses.filter(({ lease }) => me === null || !sameParty(lease, me));
+    this.#held = new ExtentIndex(others.map(({ lease }) => lease));
+    this.#worktreeId = worktreeId;
+  }
+
+  /** Whether somebody declared a file or a directory cannot be told from its name. */
+  isFree(paths: readonly string[]): boolean {
+    return !paths.some((path) =>
+      [fileKey(path), dirKey(path)].some(
+        (key) =>
+          !isRefusal(key) &&
+          this.#held.conflictsWith({ key, reach: "repository", worktreeId: this.#worktreeId }),
+      ),
+    );
+  }
+}
+
+/** The valid claims among leases, by issue. */
+export function claimsAmong(statuses: readonly LeaseStatus[]): Map<Ulid, LeaseStatus> {
+  const claims = new Map<Ulid, LeaseStatus>();
+  for (const status of statuses)
+    if (status.standing === "valid" && status.lease.key.startsWith("issue:"))
+      claims.set(nameOf(status.lease.key) as Ulid, status);
+  return claims;
+}

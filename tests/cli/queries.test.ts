@@ -1,0 +1,180 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { writeIssue } from "../support/issue-files";
+import type { Ran } from "../support/program";
+import { expectJsonRefused, expectRefused } from "../support/refusals";
+import { cotenant, pictureOf, TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+const listed = (ran: Ran) => ran.data["issues"] as readonly Record<string, unknown>[];
+const titles = (ran: Ran) => listed(ran).map((issue) => issue["title"]);
+
+let repo: TestRepo;
+beforeEach(async () => {
+  repo = TestRepo.make();
+  await repo.ask("agent:a", "init");
+});
+
+describe("queries", () => {
+  it("sort by priority, then type, then age, and let through what the filters say", async () => {
+    const at = (n: number) => `01HF7YAT00000000000000000${n}`;
+    writeIssue(repo.root, { id: at(1), title: "Chore", labels: ["type:chore"] });
+    writeIssue(repo.root, { id: at(2), title: "Epic", labels: ["type:epic", "area:login"] });
+    writeIssue(repo.root, { id: at(3), title: "Bug", labels: ["type:bug", "area:login"] });
+    writeIssue(repo.root, { id: at(4), title: "No type" });
+    writeIssue(repo.root, { id: at(5), title: "Urgent", priority: "critical" });
+    writeIssue(repo.root, { id: at(6), title: "Done", state: "done", labels: ["type:epic"] });
+    const ask = async (...args: string[]) => titles(await repo.ask("agent:a", ...args));
+    expect(await ask("query", "available")).toEqual(["Urgent", "Epic", "Chore", "Bug", "No type"]);
+    expect(await ask("ready", "--limit", "2")).toEqual(["Urgent", "Epic"]);
+    expect(await ask("query", "available", "--type", "bug", "--type", "chore")).toEqual(["Chore", "Bug"]);
+    expect(await ask("query", "available", "--label", "area:login", "--label", "type:bug")).toEqual(["Bug"]);
+    expect(await ask("query", "available", "--priority", "critical")).toEqual(["Urgent"]);
+    expect(await ask("query", "available", "--assignee", "agent:b")).toEqual([]);
+    expect(await ask("query", "strategic")).toEqual(["Epic", "Done"]);
+    expect(await ask("query", "strategic", "--type", "bug")).toEqual([]);
+    expect(await ask("query", "closed")).toEqual(["Done"]);
+    expect(await ask("query", "closed", "--state", "ready")).toEqual([]);
+    expect(await ask("issue", "list", "--type", "epic", "--state", "done")).toEqual(["Done"]);
+    for (const bad of ["--priority urgent", "--label what", "--assignee bob", "--limit -3"])
+      expectRefused(await repo.run("agent:a", "query", "available", ...bad.split(" ")), 64, "E_USAGE");
+  });
+
+  it("leave out issues whose files somebody else holds, with --free-files", async () => {
+    writeIssue(repo.root, { title: "Free", files: ["src/free.ts"] });
+    writeIssue(repo.root, { title: "File held", files: ["src/held.ts"] });
+    writeIssue(repo.root, { title: "Directory held", files: ["lib/deep/x.ts"] });
+    writeIssue(repo.root, { title: "Holds something inside", files: ["docs"] });
+    for (const file of ["src/held.ts", "lib/deep/x.ts", "docs/a.md"]) repo.write(file);
+    await repo.ask("agent:b", "lock", "acquire", "src/held.ts", "docs/a.md", "--dir", "lib");
+    const free = async (agent: string) => titles(await repo.ask(agent, "query", "available", "--free-files"));
+    expect(await free("agent:a")).toEqual(["Free"]);
+    // Its own leases are in nobody's way.
+    expect(await free("agent:b")).toHaveLength(4);
+    expect(titles(await repo.ask("agent:a", "query", "available"))).toHaveLength(4);
+    expect((await repo.ask("agent:a", "claim", "next", "--free-files")).data.issue.title).toBe("Free");
+    expectJsonRefused(await repo.ask("agent:a", "claim", "next", "--free-files"), 4, "E_NOT_FOUND");
+  });
+
+  it("have the seeds' short names", async () => {
+    const id = await repo.issue("Named shortly");
+    await repo.ask("agent:a", "claim", id);
+    expect((await repo.ask("agent:a", "in-progress", id)).data.issue).toMatchObject({ state: "in_progress" });
+    expect((await repo.ask("agent:a", "close", id)).data.issue).toMatchObject({ state: "done" });
+    expectRefused(await repo.run("agent:a", "close"), 64, "E_USAGE");
+    expect((await repo.run("agent:a", "help", "ready")).stdout).toContain("query available");
+  });
+
+  it("write nothing but their cache, and work outside Git", async () => {
+    writeIssue(repo.root, { title: "Work" });
+    const before = repo.picture();
+    await repo.ask("agent:a", "query", "available");
+    const after = repo.picture();
+    const changed = Object.keys({ ...before, ...after }).filter((name) => before[name] !== after[name]);
+    expect(changed.filter((name) => !name.startsWith(".git/cotenant/cache"))).toEqual([]);
+    expect(changed.length).toBeGreaterThan(0);
+
+    const outside = scratch();
+    writeIssue(outside, { title: "Plain" });
+    const picture = pictureOf(outside);
+    for (const command of ["query available", "query all", "graph roots", "search plain"])
+      expect(titles(await cotenant(outside, [...command.split(" "), "--json"]))).toEqual(["Plain"]);
+    expect(pictureOf(outside)).toEqual(picture);
+  });
+});
+
+describe("search", () => {
+  it("ranks titles over labels, descriptions, comments and documents, whole words over beginnings", async () => {
+    const say = (title: string, more = {}) => writeIssue(repo.root, { title, ...more });
+    repo.write("docs/design.md", "# About the cache\n");
+    repo.write("docs/binary", "cache\0");
+    say("In a document", { documents: [{ path: "docs/design.md", title: null }] });
+    const commented = say("In a comment");
+    say("In a description", { description: "a cache somewhere" });
+    say("In a label", { labels: ["area:cache"] });
+    say("Caches begin so");
+    say("The cache itself");
+    say("Not in an apocache");
+    say("In nothing", {
+      documents: [
+        { path: "docs/binary", title: null },
+        { path: "../../etc/passwd", title: null },
+      ],
+    });
+    await repo.ask("agent:b", "issue", "comment", commented, "--text", "the CACHE is cold");
+    const found = await repo.ask("agent:a", "search", "cache");
+    expect(titles(found)).toEqual([
+      "The cache itself",
+      "Caches begin so",
+      "In a label",
+      "In a description",
+      "In a comment",
+      "In a document",
+    ]);
+    expect(listed(found)[5]!["matches"]).toEqual([{ field: "document", snippet: "# About the cache" }]);
+    expect(titles(await repo.ask("agent:a", "search", "cache", "somewhere"))).toEqual(["In a description"]);
+    expect((await repo.ask("agent:a", "search", "cache", "--limit", "1")).data["found"]).toBe(6);
+    expect(titles(await repo.ask("agent:a", "search", "--regex", "^c.ches\\b"))).toEqual(["Caches begin so"]);
+    expect((await repo.run("agent:a", "search", "nowhere")).stdout).toBe("nothing found\n");
+  });
+
+  it("does not hang on a hostile pattern, and says what is wrong with a bad one", async () => {
+    writeIssue(repo.root, { title: "Bait", description: `${"a".repeat(40)}!` });
+    const hostile = await repo.ask("agent:a", "search", "--regex", "^(a+)+$");
+    expectJsonRefused(hostile, 9, "E_LIMIT");
+    expectRefused(await repo.run("agent:a", "search", "--regex", "("), 64, "E_USAGE");
+    expectRefused(await repo.run("agent:a", "search", "--regex", "a", "b"), 64, "E_USAGE");
+    expectRefused(await repo.run("agent:a", "search", ""), 64, "E_USAGE");
+    expectRefused(await repo.run("agent:a", "search", "x".repeat(2_000)), 9, "E_LIMIT");
+  });
+});
+
+describe("graph", () => {
+  it("shows trees both ways, and exports every format with titles that cannot break out of it", async () => {
+    const evil = 'Say "]; \\ <b>#1</b> `x` {a|b}\u001b[31m';
+    const base = writeIssue(repo.root, { title: evil });
+    const left = writeIssue(repo.root, { title: "Left", dependencies: [base] });
+    const right = writeIssue(repo.root, { title: "Right", dependencies: [base] });
+    const top = writeIssue(repo.root, { title: "Top", dependencies: [left, right] });
+    const tree = (await repo.run("agent:a", "graph", "show", top)).stdout;
+    expect(tree.split("\n").map((line) => line.replace(/[0-9a-z]{4,16} {2}/, ""))).toEqual([
+      "Top (ready)",
+      "├─ Left (ready)",
+      expect.stringMatching(/^│ {2}└─ Say/),
+      "└─ Right (ready)",
+      expect.stringMatching(/^ {3}└─ Say/),
+      "",
+    ]);
+    const down = await repo.ask("agent:a", "graph", "downstream", base);
+    expect((down.data["nodes"] as { id: string }[]).map(({ id }) => id).sort()).toEqual(
+      [base, left, right, top].sort(),
+    );
+    expect(down.data["edges"]).toContainEqual({ from: left, to: base });
+    expect(titles(await repo.ask("agent:a", "graph", "roots"))).toHaveLength(1);
+
+    const dot = (await repo.run("agent:a", "graph", "export", "--format", "dot")).stdout;
+    expect(dot).toContain('\\"]; \\\\ <b>');
+    expect(dot).toContain(`"${left}" -> "${base}";`);
+    const mermaid = (await repo.run("agent:a", "graph", "export", "--format", "mermaid")).stdout;
+    expect(mermaid).toContain(`i${left} --> i${base}`);
+    const label = mermaid.split("\n").find((line) => line.includes(`i${base}[`))!;
+    expect(label).toMatch(/^ {2}i\w+\["[^"<>`{}|]*"\]:::open$/);
+    const json = JSON.parse((await repo.run("agent:a", "graph", "export", top, "--format", "json")).stdout);
+    expect(json.nodes).toHaveLength(4);
+    for (const text of [tree, dot, mermaid]) expect(text).not.toContain("\u001b");
+    expectRefused(await repo.run("agent:a", "graph", "export", "--format", "png"), 64, "E_USAGE");
+    expectRefused(await repo.run("agent:a", "graph", "show", "zzzz"), 4, "E_NOT_FOUND");
+  });
+
+  it("draws a chain of thousands in no time", async () => {
+    let last = "";
+    for (let n = 0; n < 3_000; n++)
+      last = writeIssue(repo.root, { title: `Link ${n}`, dependencies: last === "" ? [] : [last] });
+    const { stdout } = await repo.run("agent:a", "graph", "show", last);
+    expect(stdout.split("\n")).toHaveLength(3_001);
+    expect(stdout.length).toBeLessThan(1 << 20);
+    fs.appendFileSync(path.join(repo.root, ".cotenant/issues", last, "deps.or-set.jsonl"), "\n");
+    expect((await repo.run("agent:a", "graph", "show", last)).stdout).toBe(stdout);
+  });
+});
