@@ -49,7 +49,14 @@ function rawLstat(): ((path: string) => Float64Array | undefined) | null {
     const { binding } = process as unknown as { binding?: (name: string) => Binding };
     const fsBinding = binding?.("fs");
     if (typeof fsBinding?.lstat !== "function") return null;
-    const raw = (path: string) => fsBinding.lstat!(path, false, undefined, {});
+    const raw = (path: string) => {
+      try {
+        return fsBinding.lstat!(path, false, undefined, {});
+      } catch {
+        // Some versions throw where others answer nothing; the ordinary way says what it was.
+        return undefined;
+      }
+    };
     const [seen, said] = [fs.lstatSync(process.execPath), raw(process.execPath)];
     const isSame =
       said instanceof Float64Array &&
