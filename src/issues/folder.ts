@@ -213,7 +213,7 @@ export class IssueFolder {
     try {
       for (let at = 0; at < bytes.length; ) at += await files.append(fd, bytes.subarray(at));
     } catch (error) {
-      await Promise.resolve(files.truncate(fd, size)).catch(() => {});
+      await takeBack(async () => files.truncate(fd, size));
       throw error;
     }
   }
@@ -287,6 +287,15 @@ export class IssueFolder {
       hint: "issues are written to plain files only; look at what stands there",
       data: { path },
     });
+  }
+}
+
+/** What went wrong first is what the caller hears of. */
+async function takeBack(act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch {
+    // The next one that adds a line begins a new one.
   }
 }
 

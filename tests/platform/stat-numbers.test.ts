@@ -1,14 +1,8 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { nodePlatform } from "../../src/platform/node/node";
 import { scratch } from "../support/scratch";
-
-const process_ = process as unknown as { binding?: unknown };
-const original = process_.binding;
-afterEach(() => {
-  process_.binding = original;
-});
 
 function place() {
   const dir = scratch();
@@ -33,21 +27,7 @@ const numbersOf = (file: string) => {
 };
 
 describe("many stats at once", () => {
-  it.each([
-    ["by Node's own numbers", original],
-    ["where that door is closed", undefined],
-    [
-      "where something else is behind it",
-      () => ({ lstat: () => Float64Array.from({ length: 36 }, (_, at) => at) }),
-    ],
-    [
-      "where it throws",
-      () => {
-        throw new Error("no such module");
-      },
-    ],
-  ])("tell what lstat tells, %s", async (_, binding) => {
-    process_.binding = binding;
+  it("tell what lstat tells", async () => {
     const { paths } = place();
     const [file, directory, link, missing, below] = await look(paths);
     expect(file).toEqual(numbersOf(paths[0]!));

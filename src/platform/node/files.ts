@@ -91,14 +91,13 @@ export class NodeFiles implements Files {
 
   lstatAll(count: number, pathAt: (index: number) => string, into: Float64Array): void {
     const here = currentDirectory();
-    const look = statNumbers();
     for (let i = 0, at = 0; i < count; i++, at += 4) {
       const whole = pathAt(i);
       // Every directory above that need not be looked up again saves a few per cent.
       const path = whole.startsWith(here) ? whole.slice(here.length) : whole;
       try {
         // Only a link that leads nowhere is taken for nothing by this, and there is nothing in it to read.
-        if (into[at] !== -1 || fs.existsSync(path)) look(path, into, at);
+        if (into[at] !== -1 || fs.existsSync(path)) statNumbers(path, into, at);
       } catch {
         into[at] = Number.NaN;
       }
