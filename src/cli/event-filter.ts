@@ -68,7 +68,13 @@ export function isFrom(from: NonNullable<EventFilter["from"]>): Test {
 
 const SHORT_TYPES = CLAIM_EVENTS.map((type) => type.slice("claim.".length));
 /** Of what is no lease. */
-const WRITE_EVENTS = ["issue.written", "issue.commented", "policy.changed"] as const;
+const WRITE_EVENTS = [
+  "issue.written",
+  "issue.commented",
+  "policy.changed",
+  "policy.violated",
+  "policy.forgotten",
+] as const;
 export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
 
 function ofType(text: string): Test {

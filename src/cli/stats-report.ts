@@ -49,6 +49,7 @@ export function statsJson(stats: Statistics, top: number): Record<string, unknow
       hold_ms: spreadOf(figures.holdsMs),
       wait_ms: spreadOf(figures.waitsMs),
     })),
+    violations: stats.violations,
     known: { keys: stats.keys.size, agents: stats.agents.size },
     acquired_over_time: {
       from: overTime.startMs === null ? null : new Date(overTime.startMs).toISOString(),
@@ -76,6 +77,7 @@ export function statsText(stats: Statistics, top: number, terminal: Terminal, pe
     keyTable(stats, top, terminal, draws ? pens : null),
     ...more(stats.keys.size - top, "key"),
     "",
+    ...(stats.violations === 0 ? [] : [`${count(stats.violations, "commit")} made around the hooks`]),
     paint(terminal, "dim", "refusals are not logged: contention is what waited, was stolen or taken over"),
   ].join("\n");
 }

@@ -70,6 +70,8 @@ export class Statistics {
   readonly waitsMs: number[] = [];
   readonly overTime = new Timeline();
   events = 0;
+  /** Commits that were made around the hooks. */
+  violations = 0;
   first: { readonly sequence: number; readonly timestamp: string } | null = null;
   last: { readonly sequence: number; readonly timestamp: string } | null = null;
   readonly #open = new Map<string, Open>();
@@ -82,6 +84,7 @@ export class Statistics {
 
   take(event: LoggedEvent): void {
     if (event.type === "log.checkpoint") this.prepare(event);
+    if (event.type === "policy.violated") this.violations++;
     if (!event.type.startsWith("claim.")) return;
     this.events++;
     const { sequence, timestamp } = event;
