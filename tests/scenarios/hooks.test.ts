@@ -278,9 +278,11 @@ describe("a hook that cannot decide", () => {
     const open = await git("agent:a", "commit", "--message", "x");
     expectDone(open);
     expect(open.stderr).toContain("let through, as enforce.on_failure = open says");
-    fs.appendFileSync(path.join(repo.root, ".cotenant/config.toml"), '\n[enforce]\non_failure = "closed"\n');
     repo.write("a.txt", "y\n");
-    const closed = await git("agent:a", "commit", "--message", "y", "--", "a.txt");
+    const closed = await run(["git", "commit", "--message", "y", "--", "a.txt"], {
+      cwd: repo.root,
+      env: { COTENANT_AGENT_ID: "agent:a", COTENANT_ENFORCE_ON_FAILURE: "closed" },
+    });
     expectRefused(closed, "refused, as enforce.on_failure = closed says", "cotenant doctor");
   });
 
