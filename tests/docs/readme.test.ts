@@ -106,7 +106,9 @@ describe("README", () => {
       name: name!,
       text: text!,
     }));
-    const groups = rows.filter(({ name }) => /^(claim|lock|worktree|issue|dep|label|query|graph|gate|doc|config|validate)$/.test(name));
+    const groups = rows.filter(({ name }) =>
+      /^(claim|lock|worktree|issue|dep|label|query|graph|gate|doc|config|validate)$/.test(name),
+    );
     const there = [...README.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell]) =>
       [...cell!.matchAll(/`([^`]+)`/g)].map(([, code]) => code!),
     );
