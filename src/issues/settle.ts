@@ -1,3 +1,4 @@
+import { clearLeftovers } from "./cache/file";
 import { IssueFolder } from "./folder";
 import type { IssueReader } from "./reader";
 
@@ -14,18 +15,8 @@ export async function settleIssues(reader: IssueReader, recentMs: number): Promi
     if (root !== null && (await new IssueFolder(sources.platform, root).finish(id, stamp))) finished++;
   }
   await here.clearUnfinished(recentMs);
-  await clearCache(reader, recentMs);
+  const { cache, platform } = sources;
+  if (cache !== null)
+    await clearLeftovers(platform, cache.path.slice(0, cache.path.lastIndexOf("/")), recentMs);
   return finished;
-}
-
-/** What processes left that died while they kept what they had read. */
-async function clearCache({ sources }: IssueReader, recentMs: number): Promise<void> {
-  const { platform, cachePath } = sources;
-  if (cachePath === null) return;
-  const folder = cachePath.slice(0, cachePath.lastIndexOf("/"));
-  for (const name of (await platform.files.readDirectory(folder)) ?? []) {
-    const stat = /\.new-[0-9a-f]+$/.test(name) ? await platform.files.lstat(`${folder}/${name}`) : null;
-    if (stat?.kind === "file" && stat.mtimeMs < platform.clock.wallMs() - recentMs)
-      await platform.files.unlink(`${folder}/${name}`);
-  }
 }

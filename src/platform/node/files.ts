@@ -15,7 +15,14 @@ const FLAGS: Record<OpenMode, number> = {
 const SHARED_BITS = 0o077;
 
 /** A pipe in the place of a file would keep us for ever: like this it is empty. */
-const WITHOUT_WAITING = { flag: fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0) };
+function readWithoutWaiting(path: string): Uint8Array {
+  const fd = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
+  try {
+    return fs.readFileSync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
 
 /** Synchronous on purpose: the store's critical section must not wait for a thread pool. */
 export class NodeFiles implements Files {
@@ -108,7 +115,7 @@ export class NodeFiles implements Files {
   }
 
   readFile(path: string): Uint8Array | null {
-    return isThere(path) ? absentAsNull(() => fs.readFileSync(path, WITHOUT_WAITING)) : null;
+    return isThere(path) ? absentAsNull(() => readWithoutWaiting(path)) : null;
   }
 
   readDirectory(path: string): string[] | null {
