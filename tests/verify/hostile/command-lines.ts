@@ -157,6 +157,9 @@ function harmless(args: string[]): string[] {
   const waits = args.indexOf("--wait");
   if (waits !== -1 && !args.some((arg) => arg.startsWith("--timeout")))
     args.splice(waits, 0, "--timeout", "1");
+  // `claim next` looks once in a second: a day of that is a long time also where time is simulated.
+  if (waits !== -1 && args.includes("next"))
+    for (const [at, arg] of args.entries()) args[at] = arg.replace(/^(--timeout=)?\d{2,}$/, "$12");
   return args;
 }
 
