@@ -7,7 +7,8 @@ import type { Ulid, WorktreeId } from "../kernel/ids";
 import { type LeaseKey, nameOf } from "../kernel/keys";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
-import { CACHE_FORMAT } from "./cache/file";
+import { modesFor } from "../store/layout";
+import { CACHE_FORMAT, type CachePlace } from "./cache/file";
 import type { StampNews } from "./cache/live";
 import { IssueReader } from "./reader";
 import { STAMP_KIND, stampFromFact, stampId, stampName, type WrittenStamp } from "./stamps";
@@ -29,11 +30,12 @@ export async function issuesIn(workspace: Workspace): Promise<IssueReader> {
   const { worktreeId } = (await workspace.worktree("read")).identity;
   const name = `issues-${worktreeId.replace(":", "-")}.v${CACHE_FORMAT}`;
   const place = { platform, git, repository, coordinator, worktreeId };
-  return issuesAt(place, `${repository.controlDir}/cache/${name}`);
+  const modes = modesFor(repository.config.sharedRepository);
+  return issuesAt(place, { path: `${repository.controlDir}/cache/${name}`, modes });
 }
 
-/** `cachePath` null: nothing is written, not even that. */
-export function issuesAt(place: IssuePlace, cachePath: string | null): IssueReader {
+/** `cache` null: nothing is written, not even that. */
+export function issuesAt(place: IssuePlace, cache: CachePlace | null): IssueReader {
   const { platform, git, repository, worktreeId } = place;
   return new IssueReader({
     platform,
@@ -44,7 +46,7 @@ export function issuesAt(place: IssuePlace, cachePath: string | null): IssueRead
     stamps: (ids) => stampsOf(place, ids),
     stampNews: (position) => newsOf(place, position),
     commit: () => headCommit(platform, git, repository),
-    cachePath,
+    cache,
     holders: (ids) => holdersOf(place, ids),
   });
 }
@@ -60,7 +62,7 @@ export function plainIssues(platform: Platform, root: string): IssueReader {
     stamps: async () => new Map(),
     stampNews: async () => ({ stamps: new Map(), isAll: true, position: null, lines: 0 }),
     commit: async () => null,
-    cachePath: null,
+    cache: null,
     holders: async () => new Map(),
   });
 }

@@ -1,5 +1,6 @@
 import { parseUlid, printable, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
+import { isObject, readDocument } from "./document-text";
 
 export const ISSUE_STATES = [
   "backlog",
@@ -124,16 +125,9 @@ const KNOWN = new Set([
 
 /** An issue, or what is wrong with the text. Never throws: other people's editors wrote it. */
 export function decodeIssue(text: string): IssueReading {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { broken: /^<<<<<<< /m.test(text) ? "it has unresolved merge conflicts" : "it is not JSON" };
-  }
-  if (!isObject(value)) return { broken: "it is not an object" };
-  const version = value["schema_version"];
-  if (typeof version === "number" && version > ISSUE_SCHEMA)
-    return { broken: `a newer cotenant wrote it (schema ${version})`, isNewer: true };
+  const reading = readDocument(text, ISSUE_SCHEMA);
+  if ("broken" in reading) return reading;
+  const value = reading.document;
   const id = typeof value["id"] === "string" ? parseUlid(value["id"]) : null;
   if (id === null || isRefusal(id)) return { broken: "its id is not a ULID" };
   if (typeof value["title"] !== "string") return { broken: "it has no title" };
@@ -210,10 +204,6 @@ function texts(value: unknown): string[] {
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function isTerminal(issue: Pick<Issue, "state">): boolean {

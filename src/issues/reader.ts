@@ -2,6 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid, WorktreeId } from "../kernel/ids";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import type { CachePlace } from "./cache/file";
 import { LiveCatalog, type StampNews } from "./cache/live";
 import { CommittedIssues } from "./committed";
 import { ISSUES, IssueFolder, type RawIssue } from "./folder";
@@ -35,7 +36,7 @@ export interface IssueSources {
   /** The commit of HEAD; null before the first one. */
   readonly commit: () => Promise<string | null>;
   /** Where what was read may be kept for the next command; null: nowhere. */
-  readonly cachePath: string | null;
+  readonly cache: CachePlace | null;
   /** In whose worktree each claimed issue is worked on. */
   readonly holders: (ids: readonly Ulid[] | null) => Promise<ReadonlyMap<Ulid, string>>;
 }
@@ -67,11 +68,11 @@ export class IssueReader {
 
   /** What is known of all issues, as of the last command. */
   live(): Promise<LiveCatalog> {
-    const { platform, git, here, commit, stampNews, cachePath } = this.sources;
+    const { platform, git, here, commit, stampNews, cache } = this.sources;
     const folders = [this.here, ...(this.main === null ? [] : [this.main])];
     const head =
       git === null ? null : { commit, at: (id: string) => new CommittedIssues(git, here.root, id) };
-    this.#live ??= LiveCatalog.open({ platform, folders, head, news: stampNews, path: cachePath });
+    this.#live ??= LiveCatalog.open({ platform, folders, head, news: stampNews, cache });
     return this.#live;
   }
 

@@ -1,3 +1,4 @@
+import { clearLeftovers } from "./cache/file";
 import { IssueFolder } from "./folder";
 import type { IssueReader } from "./reader";
 
@@ -14,5 +15,8 @@ export async function settleIssues(reader: IssueReader, recentMs: number): Promi
     if (root !== null && (await new IssueFolder(sources.platform, root).finish(id, stamp))) finished++;
   }
   await here.clearUnfinished(recentMs);
+  const { cache, platform } = sources;
+  if (cache !== null)
+    await clearLeftovers(platform, cache.path.slice(0, cache.path.lastIndexOf("/")), recentMs);
   return finished;
 }

@@ -126,10 +126,11 @@ export async function gatherFacts(
 ): Promise<Map<FactName, FactRecord>> {
   const found = new Map<FactName, FactRecord>();
   for (const name of facts) {
-    const fact = await index.fact(name);
+    const fact = await index.facts.named(name);
     if (fact !== null) found.set(name, fact);
   }
-  for (const kind of factKinds) for (const [name, fact] of await index.facts(kind)) found.set(name, fact);
+  for (const kind of factKinds)
+    for (const [name, fact] of await index.facts.ofKind(kind)) found.set(name, fact);
   overlay.layFactsOver(found, (name) => isWanted(name, { facts, factKinds }));
   return found;
 }

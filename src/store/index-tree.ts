@@ -1,6 +1,6 @@
 import type { Extent } from "../kernel/conflicts";
 import { conflict } from "../kernel/conflicts";
-import { type FactName, type FactRecord, factKind } from "../kernel/facts";
+import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
 import {
   directoriesAbove,
@@ -16,12 +16,12 @@ import {
 import { type Ended, isIndefinite, type Lease, type Slot } from "../kernel/lease";
 import type { Digest, Files } from "../platform/platform";
 import { Census, type CensusName, CrowdedCensus, DamagedCensus } from "./census";
-import { factFromWire, factToWire } from "./facts";
+import { FactTree } from "./fact-tree";
 import type { Layout, Modes } from "./layout";
 import type { EndingRecord } from "./replay";
-import { DamagedIndex, TreeFiles } from "./tree-files";
+import { DamagedIndex, damagedAsNull, TreeFiles, understood } from "./tree-files";
 import { isMeta, isOurs, isUnfinished, TreeNames } from "./tree-names";
-import { endedFromWire, endedToWire, leaseFromWire, leaseToWire, text, timeMs, WireError } from "./wire";
+import { endedFromWire, endedToWire, leaseFromWire, leaseToWire, text, timeMs } from "./wire";
 
 /** What the log says of some slots, and of leases that ended, to be brought into the index. */
 export interface Changes {
@@ -36,6 +36,7 @@ export interface Changes {
  * A census beside it says how many there must be. Derived from the log; nothing here is ever synced.
  */
 export class IndexTree {
+  readonly facts: FactTree;
   readonly #files: Files;
   readonly #digest: Digest;
   readonly #layout: Layout;
@@ -52,6 +53,12 @@ export class IndexTree {
     this.#modes = modes;
     this.#names = new TreeNames(layout, digest);
     this.#tree = new TreeFiles(files, digest, modes);
+    this.facts = new FactTree(this.#tree, this.#names, {
+      count: (what) => this.#count(what),
+      add: (what, step) => this.#add(what, step),
+      flush: async () => this.#census?.table.flush(),
+      asOf: () => this.#census?.asOf ?? 0,
+    });
   }
 
   /**
@@ -160,33 +167,6 @@ export class IndexTree {
     return record;
   }
 
-  async fact(name: FactName): Promise<FactRecord | null> {
-    if ((await this.#count(FACT + name)) === 0) return null;
-    const path = this.#names.fact(name);
-    const found = await this.#readFact(path);
-    if (found === null) throw new DamagedIndex(path);
-    return found[1];
-  }
-
-  /** All of one kind. */
-  async facts(kind: string): Promise<Map<FactName, FactRecord>> {
-    const expected = await this.#count(FACTS_OF + kind);
-    const found = new Map<FactName, FactRecord>();
-    if (expected === 0) return found;
-    for await (const [name, fact] of this.#factsIn(this.#names.facts(kind), false)) found.set(name, fact);
-    const asOf = this.#census?.asOf ?? 0;
-    // What was said since may come at any moment, for a reader, and must not be counted for something that is missing.
-    const counted = [...found.values()].filter(({ sequence }) => sequence <= asOf).length;
-    if (counted < expected) throw new DamagedIndex(this.#names.facts(kind));
-    return found;
-  }
-
-  /** Whatever is still whole. */
-  async *salvageFacts(): AsyncGenerator<[FactName, FactRecord]> {
-    for (const kind of await this.#tree.list(this.#names.tree("facts")))
-      yield* this.#factsIn(this.#names.facts(kind), true);
-  }
-
   // --- changing (under the mutex) ---------------------------------------------------------------------
 
   /** Answers which census holds now, for `applied` to name. A failure leaves an index that says too much. */
@@ -215,7 +195,7 @@ export class IndexTree {
     }
     await this.#recount(gone, -1);
     for (const ending of changes.endings.values()) await this.#putEnding(ending);
-    await this.#applyFacts(changes.facts);
+    await this.facts.apply(changes.facts);
     this.#census!.asOf = sequence;
     return this.#census!.name;
   }
@@ -373,54 +353,6 @@ export class IndexTree {
       await this.#tree.createIn(this.#names.tree("ended"), path, value);
   }
 
-  async #applyFacts(facts: Changes["facts"]): Promise<void> {
-    const fresh: [FactName, FactRecord][] = [];
-    const gone: FactName[] = [];
-    for (const [name, fact] of facts) {
-      const path = this.#names.fact(name);
-      if (fact === null) {
-        if (await this.#tree.remove(path)) gone.push(name);
-      } else if (!(await this.#tree.overwrite(path, factToWire(name, fact)))) fresh.push([name, fact]);
-    }
-    await this.#recountFacts(
-      fresh.map(([name]) => name),
-      1,
-    );
-    for (const [name, fact] of fresh)
-      await this.#tree.createIn(
-        this.#names.facts(factKind(name)),
-        this.#names.fact(name),
-        factToWire(name, fact),
-      );
-    await this.#recountFacts(gone, -1);
-  }
-
-  async #recountFacts(names: readonly FactName[], step: number): Promise<void> {
-    if (names.length === 0) return;
-    for (const name of names) {
-      await this.#add(FACT + name, step);
-      await this.#add(FACTS_OF + factKind(name), step);
-    }
-    await this.#census!.table.flush();
-  }
-
-  async *#factsIn(directory: string, lenient: boolean): AsyncGenerator<[FactName, FactRecord]> {
-    for (const file of await this.#tree.list(directory)) {
-      if (isUnfinished(file)) continue;
-      const reading = this.#readFact(`${directory}/${file}`);
-      const found = lenient ? await reading.catch(damagedAsNull) : await reading;
-      if (found !== null) yield found;
-    }
-  }
-
-  async #readFact(path: string): Promise<[FactName, FactRecord] | null> {
-    const value = await this.#tree.read(path);
-    if (value === null) return null;
-    const [name, fact] = understood(path, () => factFromWire(value));
-    if (this.#names.fact(name) !== path) throw new DamagedIndex(path);
-    return [name, fact];
-  }
-
   async #readLease(path: string): Promise<Lease | null> {
     const value = await this.#tree.read(path);
     if (value === null) return null;
@@ -454,29 +386,10 @@ const INSIDE = "in ";
 const OF = "of ";
 /** And the markers of leases without expiry. */
 const MARKERS = "indefinite";
-/** And facts, by name and by kind. */
-const FACT = "fact ";
-const FACTS_OF = "facts of ";
 
 function countedFor(key: LeaseKey): string[] {
   if (!isPathKey(key)) return [ON + key, OF + kindOf(key)];
   return [ON + key, ...directoriesAbove(pathOf(key)).map((above) => INSIDE + above)];
-}
-
-/** A disk that does not answer is another matter: what it hides may be whole. */
-function damagedAsNull(error: unknown): null {
-  if (error instanceof DamagedIndex) return null;
-  throw error;
-}
-
-/** Sealed by us, and yet not what belongs there. */
-function understood<T>(path: string, decode: () => T): T {
-  try {
-    return decode();
-  } catch (error) {
-    if (error instanceof WireError) throw new DamagedIndex(path);
-    throw error;
-  }
 }
 
 export function endingsOf(ended: readonly Ended[], atMs: number): EndingRecord[] {

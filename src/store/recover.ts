@@ -55,7 +55,7 @@ async function mend(store: Store, actor: LogActor): Promise<RecoveryReport> {
     replay.head.nextToken as number,
   );
   // Being cautious here too: what only the index still knows was said by a line that is lost.
-  for await (const [name, fact] of store.index.salvageFacts())
+  for await (const [name, fact] of store.index.facts.salvage())
     if (!replay.touchedFacts.has(name)) replay.facts.set(name, fact);
   replay.leases.clear();
   for (const [slot, lease] of leases) replay.leases.set(slot, lease);

@@ -2,6 +2,7 @@ import type { Digest, Files } from "../platform/platform";
 import type { Modes } from "./layout";
 import { seal, unseal } from "./sealed";
 import { unfinished } from "./tree-names";
+import { WireError } from "./wire";
 
 /** An index that does not hold what it should: what it said must be found in the log. */
 export class DamagedIndex extends Error {}
@@ -124,5 +125,21 @@ export class TreeFiles {
       await this.#files.makeDirectory(path, this.#modes.directory);
     }
     if (this.#known.size < 10_000) this.#known.add(path);
+  }
+}
+
+/** A disk that does not answer is another matter: what it hides may be whole. */
+export function damagedAsNull(error: unknown): null {
+  if (error instanceof DamagedIndex) return null;
+  throw error;
+}
+
+/** Sealed by us, and yet not what belongs there. */
+export function understood<T>(path: string, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (error instanceof WireError) throw new DamagedIndex(path);
+    throw error;
   }
 }

@@ -19,6 +19,15 @@ it("gc clears away what a killed process left half written, and nothing that som
     leave(`issues/${ulid()}/issue.json.new`, HOURS_AGO),
     leave(`issues/${issue}/issue.json.new`, HOURS_AGO),
   ];
+  const cached = (name: string, when: Date) => {
+    const file = path.join(repo.control, "cache", name);
+    fs.mkdirSync(path.dirname(file), { recursive: true });
+    fs.writeFileSync(file, "half");
+    fs.utimesSync(file, when, when);
+    return file;
+  };
+  const oldCache = cached("issues-wt-00000001.v1.new-0123456789ab", HOURS_AGO);
+  const newCache = cached("issues-wt-00000001.v1.new-ba9876543210", new Date());
   const kept = [
     leave("worktree.json.new-ba9876543210", new Date()),
     leave(`issues/${ulid()}/issue.json.new`, new Date()),
@@ -26,6 +35,7 @@ it("gc clears away what a killed process left half written, and nothing that som
   expect((await repo.ask("agent:a", "gc")).status).toBe(0);
   const there = (file: string) => fs.existsSync(path.join(repo.root, ".cotenant", file));
   expect(old.filter(there)).toEqual([]);
+  expect([fs.existsSync(oldCache), fs.existsSync(newCache)]).toEqual([false, true]);
   expect(fs.existsSync(path.join(repo.root, ".cotenant", path.dirname(old[1]!)))).toBe(false);
   expect(kept.filter(there)).toEqual(kept);
   expect((await repo.ask("agent:a", "issue", "show", issue)).data.issue.id).toBe(issue);

@@ -34,6 +34,8 @@ describe("Git", () => {
     "claim acquire abcd",
     "claim release abcd",
   ])("is missing: %s exits with 10 and writes nothing", async (command) => {
+    // With a commit: before the first one there is nothing that only Git could tell.
+    repo.git("commit", "--quiet", "--allow-empty", "--message", "first");
     const before = repo.picture();
     const ran = await withPath("/nonexistent", ...command.split(" "));
     expectRefused(ran, 10, "E_GIT_TOO_OLD");

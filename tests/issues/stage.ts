@@ -45,7 +45,7 @@ export function openClerk(
     },
     stampNews: async () => ({ stamps: new Map(), isAll: true, position: null, lines: 0 }),
     commit: async () => null,
-    cachePath: null,
+    cache: null,
     holders: async () => {
       const held = await coordinator.list();
       return new Map(held.map(({ lease }) => [nameOf(lease.key) as Ulid, lease.worktreeId as string]));

@@ -128,7 +128,7 @@ describe("S48: no token appears", () => {
     const handed = (await waiter.done).data.secret;
 
     const everything = fs.readFileSync(seen, "utf8");
-    expect(everything, "the shim was used").toContain("ls-tree");
+    expect(everything, "the shim was used").toContain("cat-file");
     for (const one of [secret, handed]) expect(everything).not.toContain(one);
   });
 });

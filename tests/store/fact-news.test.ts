@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
+import { stampName } from "../../src/issues/stamps";
 import { Scene } from "../issues/scene";
 
 /** Stamps of issues are the facts at hand. */
@@ -17,14 +18,14 @@ describe("facts since a position", () => {
     const [first, second] = [scene.make(), scene.make()];
     await scene.update(first.id, scene.main, "agent:a", { state: "done" });
     const one = await news(scene, null);
-    expect([...one.facts.keys()]).toEqual([`stamp:${first.id}`]);
+    expect([...one.facts.keys()]).toEqual([stampName(first.id)]);
     expect(one).toMatchObject({ isAll: true, position: expect.any(String) });
 
     expect(await news(scene, one.position)).toMatchObject({ isAll: false, facts: new Map(), lines: 0 });
     await scene.update(second.id, scene.main, "agent:a", { state: "done" });
     const two = await news(scene, one.position);
     expect(two.isAll).toBe(false);
-    expect([...two.facts.keys()]).toEqual([`stamp:${second.id}`]);
+    expect([...two.facts.keys()]).toEqual([stampName(second.id)]);
     expect(two.lines).toBeGreaterThan(0);
     expect((await news(scene, two.position)).facts.size).toBe(0);
 

@@ -55,6 +55,8 @@ export interface Effort {
 
 /** After this many a layer has made its point. */
 const MOST_BREAKAGES = 20;
+/** How many times as many tries as were asked for, until all that should have happened has. */
+const MOST_MORE = 3;
 
 /** What a layer is told, and what it reports. */
 export class Task {
@@ -67,10 +69,12 @@ export class Task {
   readonly counters = new Map<string, number>();
   tried = 0;
   readonly #effort: Effort;
+  readonly #mustMove: readonly string[];
   readonly #startedMs = performance.now();
 
-  constructor(effort: Effort, scratch: string) {
+  constructor(effort: Effort, scratch: string, mustMove: readonly string[] = []) {
     this.#effort = effort;
+    this.#mustMove = effort.seed === undefined ? mustMove : [];
     this.seed = effort.seed ?? Math.floor(Math.random() * 0x7fffffff);
     this.plant = effort.plant ?? null;
     this.only = effort.only ?? null;
@@ -84,7 +88,10 @@ export class Task {
   /** Whether another unit should be tried. */
   get goesOn(): boolean {
     if (this.broken.length >= (this.#effort.untilBroken === true ? 1 : MOST_BREAKAGES)) return false;
-    return this.tried < this.#effort.least || this.passedMs < (this.#effort.forMs ?? 0);
+    if (this.tried < this.#effort.least || this.passedMs < (this.#effort.forMs ?? 0)) return true;
+    // What is rare may need more tries than were asked for; what never comes is still found missing.
+    const isLate = this.tried >= MOST_MORE * this.#effort.least;
+    return !isLate && this.plant === null && this.#mustMove.some((name) => !this.counters.has(name));
   }
 
   count(what: string, by = 1): void {
@@ -104,7 +111,7 @@ export class Task {
 export async function prove(layer: Layer, effort: Effort): Promise<Result> {
   const scratch = mkdtempSync(join(tmpdir(), `cotenant-${layer.name}-`));
   try {
-    const task = new Task(effort, scratch);
+    const task = new Task(effort, scratch, layer.mustMove);
     await layer.prove(task);
     const { seed, tried, broken, counters, passedMs } = task;
     return {

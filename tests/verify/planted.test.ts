@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { ROOT } from "./bundle";
 import { LAYERS } from "./layers";
 import { runWith } from "./planted/layer";
 import { PLANTS } from "./plants";
@@ -21,6 +22,12 @@ describe("a bug put in on purpose", () => {
   it("is there for every layer that could miss one", () => {
     const layers = LAYERS.map(({ name }) => name).filter((name) => !WITHOUT.includes(name));
     expect(layers.filter((layer) => !cases.some((planted) => planted.layer === layer))).toEqual([]);
+  });
+
+  it("fits the source that it is put into, in one place", () => {
+    const places = ({ file, from }: (typeof PLANTS)[number]) =>
+      readFileSync(join(ROOT, file), "utf8").split(from).length - 1;
+    expect(PLANTS.filter((plant) => places(plant) !== 1).map(({ name }) => name)).toEqual([]);
   });
 
   it.each(cases)("is noticed by $layer: $name", async ({ plant, name, layer }) => {

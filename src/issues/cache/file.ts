@@ -1,4 +1,5 @@
 import type { Platform } from "../../platform/platform";
+import type { Modes } from "../../store/layout";
 import { Catalog, type Place } from "./catalog";
 import { type Columns, STAT_NUMBERS, STATTED, Table } from "./table";
 
@@ -202,6 +203,15 @@ function sumOf(bytes: Uint8Array): number {
 
 const PRIME = 0x01000193;
 
+/** Where a cache is kept, and for whom. */
+export interface CachePlace {
+  readonly path: string;
+  readonly modes: Modes;
+}
+
+/** Nobody takes that long to write one. */
+const LEFT_MS = 60_000;
+
 /** Never a reason to fail, whatever is wrong with it. */
 export async function readCatalog(
   platform: Platform,
@@ -222,7 +232,7 @@ export async function readCatalog(
  */
 export async function writeCatalog(
   platform: Platform,
-  path: string,
+  { path, modes }: CachePlace,
   subject: Subject,
   catalog: Catalog,
   startedMs: number,
@@ -233,8 +243,9 @@ export async function writeCatalog(
   try {
     const directory = path.slice(0, path.lastIndexOf("/"));
     if ((await files.stat(directory.slice(0, directory.lastIndexOf("/")))) === null) return false;
-    if (!(await files.makeDirectory(directory, 0o700))) await clearLeftovers(platform, directory);
-    const fd = await files.open(temporary, "create", 0o600);
+    if (!(await files.makeDirectory(directory, modes.directory)))
+      await clearLeftovers(platform, directory, LEFT_MS);
+    const fd = await files.open(temporary, "create", modes.file);
     try {
       // What time it is where the issues are, and was when we began: this machine's own clock may say anything.
       const seen = new Float64Array(STAT_NUMBERS);
@@ -262,10 +273,14 @@ async function discard({ files }: Platform, path: string): Promise<void> {
 }
 
 /** What a killed writer left there; a young one may be somebody at work. */
-async function clearLeftovers({ files, clock }: Platform, directory: string): Promise<void> {
+export async function clearLeftovers(
+  { files, clock }: Platform,
+  directory: string,
+  recentMs: number,
+): Promise<void> {
   for (const name of (await files.readDirectory(directory)) ?? []) {
     if (!/\.new-[0-9a-f]{12}$/.test(name)) continue;
     const stat = await files.lstat(`${directory}/${name}`);
-    if (stat !== null && stat.mtimeMs < clock.wallMs() - 60_000) await files.unlink(`${directory}/${name}`);
+    if (stat !== null && stat.mtimeMs < clock.wallMs() - recentMs) await files.unlink(`${directory}/${name}`);
   }
 }

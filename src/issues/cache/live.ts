@@ -6,7 +6,7 @@ import { decodeIssue, ISSUE_STATES } from "../model";
 import { readOrSet } from "../or-set";
 import type { WrittenStamp } from "../stamps";
 import { Catalog } from "./catalog";
-import { readCatalog, type Subject, writeCatalog } from "./file";
+import { type CachePlace, readCatalog, type Subject, writeCatalog } from "./file";
 import {
   ABSENT,
   brokenEntry,
@@ -41,7 +41,7 @@ export interface CatalogSources {
   } | null;
   readonly news: (position: string | null) => Promise<StampNews>;
   /** Null: what is read is not kept. */
-  readonly path: string | null;
+  readonly cache: CachePlace | null;
 }
 
 /** Reading again what costs no more than this is cheaper than writing the cache anew. */
@@ -68,9 +68,9 @@ export class LiveCatalog {
   }
 
   static async open(sources: CatalogSources): Promise<LiveCatalog> {
-    const { platform, path, folders, head } = sources;
+    const { platform, cache, folders, head } = sources;
     const startedMs = platform.clock.monotonicMs();
-    const kept = path === null ? null : await readCatalog(platform, path, subjectOf(sources));
+    const kept = cache === null ? null : await readCatalog(platform, cache.path, subjectOf(sources));
     const live = new LiveCatalog(sources, kept ?? Catalog.empty(folders.length, head !== null), startedMs);
     if (kept === null) live.#cost = WORTH_SAVING + 1;
     return live;
@@ -137,10 +137,10 @@ export class LiveCatalog {
 
   /** Keeps what was read, if that is worth it. Never fails. */
   async save(): Promise<void> {
-    const { platform, path } = this.#sources;
-    if (path === null || this.#cost <= WORTH_SAVING || !this.#hasNames) return;
+    const { platform, cache } = this.#sources;
+    if (cache === null || this.#cost <= WORTH_SAVING || !this.#hasNames) return;
     this.#cost = 0;
-    await writeCatalog(platform, path, subjectOf(this.#sources), this.catalog, this.#startedMs);
+    await writeCatalog(platform, cache, subjectOf(this.#sources), this.catalog, this.#startedMs);
   }
 
   // --- names ----------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
+import { isObject, readDocument } from "../document-text";
 
 export const REGISTRY = ".cotenant/gates/registry.json";
 export const REGISTRY_SCHEMA = 1;
@@ -70,17 +71,10 @@ export function parseGateKey(text: string): string {
 
 /** Never throws for what somebody's editor, or a merge, has left there. */
 export function decodeRegistry(text: string): RegistryReading {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return { broken: /^<<<<<<< /m.test(text) ? "it has unresolved merge conflicts" : "it is not JSON" };
-  }
-  if (!isObject(value)) return { broken: "it is not an object" };
-  const version = value["schema_version"];
-  if (typeof version === "number" && version > REGISTRY_SCHEMA)
-    return { broken: `a newer cotenant wrote it (schema ${version})`, isNewer: true };
-  if (version !== REGISTRY_SCHEMA) return { broken: "it has no schema_version" };
+  const reading = readDocument(text, REGISTRY_SCHEMA);
+  if ("broken" in reading) return reading;
+  const value = reading.document;
+  if (value["schema_version"] !== REGISTRY_SCHEMA) return { broken: "it has no schema_version" };
   if (!Array.isArray(value["gates"])) return { broken: "it has no list of gates" };
   if (value["gates"].length > MOST_GATES) return { broken: `it has more than ${MOST_GATES} gates` };
   return { registry: registryFrom(value, value["gates"]) };
@@ -201,8 +195,4 @@ export function registryWith({ document }: Registry, key: string, gate: GateDefi
 
 function keyOf(entry: unknown): string {
   return isObject(entry) && typeof entry["key"] === "string" ? entry["key"] : "";
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -14,6 +14,16 @@ const FLAGS: Record<OpenMode, number> = {
 /** Bits that the process's umask may have taken away, and that a shared repository needs. */
 const SHARED_BITS = 0o077;
 
+/** A pipe in the place of a file would keep us for ever: like this it is empty. */
+function readWithoutWaiting(path: string): Uint8Array {
+  const fd = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
+  try {
+    return fs.readFileSync(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
 /** Synchronous on purpose: the store's critical section must not wait for a thread pool. */
 export class NodeFiles implements Files {
   open(path: string, mode: OpenMode, permissions = 0o600): Descriptor {
@@ -105,7 +115,7 @@ export class NodeFiles implements Files {
   }
 
   readFile(path: string): Uint8Array | null {
-    return isThere(path) ? absentAsNull(() => fs.readFileSync(path)) : null;
+    return isThere(path) ? absentAsNull(() => readWithoutWaiting(path)) : null;
   }
 
   readDirectory(path: string): string[] | null {

@@ -45,7 +45,8 @@ export class CommandLines {
     const isLater = /was used for another operation|somebody's live lease needs a reason/.test(
       said.err + said.out,
     );
-    const changed = changes(before, room.picture());
+    // Reads may keep what they read for the next one.
+    const changed = changes(before, room.picture()).filter((path) => !path.startsWith(`${CONTROL}/cache/`));
     if (said.code !== null && WRITES_NOTHING.includes(said.code) && !isLater)
       expectThat(changed.length === 0, `${said.code} for ${shown}, and yet written: ${changed.join(", ")}`);
     const outside = changed.filter(
@@ -156,6 +157,9 @@ function harmless(args: string[]): string[] {
   const waits = args.indexOf("--wait");
   if (waits !== -1 && !args.some((arg) => arg.startsWith("--timeout")))
     args.splice(waits, 0, "--timeout", "1");
+  // `claim next` looks once in a second: a day of that is a long time also where time is simulated.
+  if (waits !== -1 && args.includes("next"))
+    for (const [at, arg] of args.entries()) args[at] = arg.replace(/^(--timeout=)?\d{2,}$/, "$12");
   return args;
 }
 

@@ -37,8 +37,8 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "an issue that is no JSON is not expected",
-    file: "src/issues/model.ts",
-    from: '    return { broken: "it is not JSON" };',
+    file: "src/issues/document-text.ts",
+    from: '    return { broken: /^<<<<<<< /m.test(text) ? "it has unresolved merge conflicts" : "it is not JSON" };',
     to: "    value = JSON.parse(text);",
     caughtBy,
   },

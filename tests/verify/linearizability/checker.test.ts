@@ -129,6 +129,22 @@ describe("what can happen is accepted", () => {
     expectFine();
   });
 
+  it("a lost answer about several keys, whose tokens came in another order than they were asked for", () => {
+    const [file, resource] = [ann.lease("L1", A, 1, null), ann.lease("L2", "resource:r", 2, null)];
+    ann.asks([0, 15], ["resource:r", A], UNKNOWN, { ids: ["L2", "L1"] });
+    bob.asks([20, 30], ["resource:r", A], refused("E_LOCK_CONFLICT", resource, file));
+    eve.reads([40, 50], [A, "resource:r"], [file, resource]);
+    expectFine();
+  });
+
+  it("a lease whose grant had its answer lost, and that its holder asks for again after others got higher tokens", () => {
+    const lost = ann.lease("L1", A, 1, null);
+    ann.asks([0, 15], [A], UNKNOWN, { ids: ["L1"] });
+    bob.gets([20, 30], [bob.lease("L2", "resource:r", 2, null)]);
+    ann.asks([40, 50], [A], done([lost]), { ids: ["L3"] });
+    expectFine();
+  });
+
   it("a renewal that was decided in time, and is written when a reader has seen the old expiry pass", () => {
     const first = ann.lease("L1", A, 1, 1005);
     ann.gets([0, 10], [first]);

@@ -223,7 +223,8 @@ function* tokenComplaints(operations: readonly Operation[]): Generator<string> {
         yield `token ${token} was given to ${leaseOf.get(token)} and to ${id} (${key})`;
       tokenOf.set(id, token);
       leaseOf.set(token, id);
-      const isGrant = ask.do === "acquire" || ask.do === "transfer";
+      // Not one that was granted to a call whose answer was lost, and that its holder asks for again.
+      const isGrant = ask.do === "transfer" || (ask.do === "acquire" && (ask.ids?.includes(id) ?? true));
       if (isGrant && !grants.has(id)) grants.set(id, { operation, token });
     }
   }

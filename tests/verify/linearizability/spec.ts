@@ -191,7 +191,10 @@ class Step {
   #maybeTaken({ state, fresh }: Plan, ask: Asked<"acquire">): readonly State[] {
     let states: readonly State[] = [state];
     for (const want of fresh) states = states.flatMap((one) => this.#maybeMadeWay(one, want, ask.steal));
-    for (const want of fresh) states = states.flatMap((one) => this.#maybeCreated(one, want, ask));
+    // In the order of their tokens, as far as anybody has seen them: which key comes first is the caller's business.
+    const tokenOf = ({ id }: Named) => this.#facts.tokens.get(id) ?? 0;
+    for (const want of [...fresh].sort((a, b) => tokenOf(a) - tokenOf(b)))
+      states = states.flatMap((one) => this.#maybeCreated(one, want, ask));
     return states;
   }
 

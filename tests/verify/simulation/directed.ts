@@ -101,6 +101,16 @@ const heartbeat = (id: number, lane: number, key: string): Deed => ({
 });
 const rest = (id: number, lane: number, ms: number): Deed => ({ id, lane, do: "rest", ms });
 const at = (deed: number, on: Trouble["when"]["on"], nth = 1) => ({ deed, on, nth, whose: "its" }) as const;
+/** The first process's syncs of the log fail, so often. */
+const failingSync = (
+  id: number,
+  when: Trouble["when"],
+  operations: Extract<Trouble, { strike: "fault" }>["operations"],
+  times: number,
+): Trouble => ({
+  ...{ id, when, strike: "fault", code: "EIO", operations },
+  ...{ place: "log", process: 0, times, probability: 1 },
+});
 const host = "host" as const;
 
 export const DIRECTED: readonly Directed[] = [
@@ -199,17 +209,7 @@ export const DIRECTED: readonly Directed[] = [
     spaces: [host, host],
     events: [
       acquire(1, 0, "resource:a", { requestId: true }),
-      {
-        id: 2,
-        when: at(1, "append"),
-        strike: "fault",
-        code: "EIO",
-        operations: ["datasync"],
-        place: "log",
-        process: 0,
-        times: 1,
-        probability: 1,
-      },
+      failingSync(2, at(1, "append"), ["datasync"], 1),
       acquire(3, 1, "resource:b", { requestId: true }),
       acquire(4, 1, "resource:c"),
       { id: 5, when: at(4, "append"), strike: "power", wallJumpMs: 20_000 },
@@ -225,18 +225,8 @@ export const DIRECTED: readonly Directed[] = [
       acquire(1, 0, "resource:before"),
       acquire(2, 0, "resource:a", { requestId: true }),
       { id: 3, when: at(2, "unlock"), strike: "pause", process: 0, forMs: 100 },
-      {
-        // Its sync, and those of the copies which it then tries to make.
-        id: 4,
-        when: at(2, "unlock"),
-        strike: "fault",
-        code: "EIO",
-        operations: ["datasync", "sync"],
-        place: "log",
-        process: 0,
-        times: 30,
-        probability: 1,
-      },
+      // Its sync, and those of the copies which it then tries to make.
+      failingSync(4, at(2, "unlock"), ["datasync", "sync"], 30),
       rest(5, 1, 50),
       acquire(6, 1, "resource:b"),
       { id: 7, when: at(6, "unlock"), strike: "pause", process: 1, forMs: 300 },
@@ -254,18 +244,8 @@ export const DIRECTED: readonly Directed[] = [
       { id: 3, when: at(2, "unlock"), strike: "pause", process: 0, forMs: 100 },
       // It hears of the failure, and sleeps before it can tell anybody.
       { id: 4, when: at(2, "log sync"), strike: "pause", process: 0, forMs: 300 },
-      {
-        // Its sync, and those of the copies which it then tries to make.
-        id: 5,
-        when: at(2, "unlock"),
-        strike: "fault",
-        code: "EIO",
-        operations: ["datasync", "sync"],
-        place: "log",
-        process: 0,
-        times: 30,
-        probability: 1,
-      },
+      // Its sync, and those of the copies which it then tries to make.
+      failingSync(5, at(2, "unlock"), ["datasync", "sync"], 30),
       rest(6, 1, 50),
       acquire(7, 1, "resource:b"),
       { id: 8, when: at(7, "unlock"), strike: "pause", process: 1, forMs: 150 },
@@ -287,17 +267,7 @@ export const DIRECTED: readonly Directed[] = [
       acquire(4, 0, "resource:c", { requestId: true }),
       // The other has the log open, and is between its own line and its sync.
       { id: 5, when: at(4, "unlock"), strike: "pause", process: 0, forMs: 200 },
-      {
-        id: 6,
-        when: at(4, "append"),
-        strike: "fault",
-        code: "EIO",
-        operations: ["datasync"],
-        place: "log",
-        process: 0,
-        times: 1,
-        probability: 1,
-      },
+      failingSync(6, at(4, "append"), ["datasync"], 1),
       rest(7, 1, 200),
       acquire(8, 1, "resource:d", { requestId: true }),
       { id: 9, when: at(8, "unlock"), strike: "pause", process: 1, forMs: 300 },
