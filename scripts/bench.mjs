@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { coldStart } from "../bench/cold-start.mjs";
 import { figure } from "../bench/figures.mjs";
+import { hooks } from "../bench/hooks.mjs";
 import { query } from "../bench/query.mjs";
 import { scale } from "../bench/scale.mjs";
 import { contention, throughput } from "../bench/throughput.mjs";
@@ -20,7 +21,7 @@ import { ensureInstalled } from "./install.mjs";
 import { ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
-const PARTS = { "cold-start": coldStart, throughput, contention, scale, query };
+const PARTS = { "cold-start": coldStart, throughput, contention, scale, query, hooks };
 const HEAD = ["what", "ours", "beside", "ratio", "target", ""];
 
 const { values } = parseArgs({ options: { only: { type: "string", multiple: true } } });
