@@ -29,11 +29,13 @@ import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { ROOT, say, seconds, walk } from "./project.mjs";
 
-const BUNDLES = [
+/** `only` names groups of commands: a program with few of them starts faster than one with all. */
+const PROGRAMS = [
   { entry: "src/cli/main.ts", out: "cli.cjs" },
-  { entry: "src/index.ts", out: "index.cjs" },
+  { entry: "src/cli/main.ts", out: "hot.cjs", only: ["hook", "lock"] },
 ];
 const LIBRARY = "src/index.ts";
+const BUNDLES = [...PROGRAMS, { entry: LIBRARY, out: "index.cjs" }];
 const INPUTS = ["src", "package.json", "package-lock.json", "tsconfig.json"];
 const NATIVE = ["linux", "darwin", "win32"].flatMap((os) => [`${os}-x64`, `${os}-arm64`]);
 const NATIVE_PACKAGE = "fs-native-extensions";
@@ -72,8 +74,8 @@ async function build(root, dist) {
     const [packages] = await Promise.all([bundle(root, made), declareTypes(root, made)]);
     copyNative(made);
     copyLicenses(packages, made);
-    nameBundle(join(made, BUNDLES[0].out));
-    await writeCodeCache(root, made);
+    for (const { out } of PROGRAMS) nameBundle(join(made, out));
+    await writeCodeCaches(root, made);
     install(made, dist, stamp);
   } finally {
     rmSync(made, { recursive: true, force: true });
@@ -87,7 +89,7 @@ async function bundle(root, made) {
   const esbuild = await import("esbuild");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const results = await Promise.all(
-    BUNDLES.map(({ entry, out }) =>
+    BUNDLES.map(({ entry, out, only }) =>
       esbuild.build({
         entryPoints: [join(root, entry)],
         outfile: join(made, out),
@@ -103,6 +105,7 @@ async function bundle(root, made) {
         legalComments: "none",
         external: [NATIVE_PACKAGE],
         define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
+        plugins: only === undefined ? [] : [leavingOut(root, only)],
         metafile: true,
         logLevel: "warning",
       }),
@@ -115,21 +118,53 @@ async function bundle(root, made) {
   return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
-/** Puts the bundle's own id in front of it: compiled code of another build must never be taken for it. */
+/** The whole program reads the command line itself, and ends the process. */
+const HANDED_OVER = `
+  export const command = null;
+  export function answerWithoutCommand() {
+    require(__dirname + "/cli.cjs");
+    return new Promise(() => {});
+  }
+  export const commandHelp = null;
+`;
+
+/** Leaves out every other command, and all help: whoever asks for that is handed over to the whole program. */
+function leavingOut(root, groups) {
+  const commands = join(root, "src/cli/commands").replaceAll(sep, "/");
+  return {
+    name: "leaving-out",
+    setup(build) {
+      build.onLoad({ filter: /src[\\/]cli[\\/](commands[\\/][^\\/]+|help)\.ts$/ }, ({ path }) => {
+        const file = path.replaceAll(sep, "/");
+        if (groups.some((group) => file.startsWith(`${commands}/${group}-`))) return undefined;
+        return { contents: HANDED_OVER };
+      });
+    },
+  };
+}
+
+/**
+ * Puts the bundle's own id in front of it: compiled code of another build must never be taken for it. Node's own modules
+ * are taken as they are: esbuild copies all their names, each time, in case somebody wants a default export.
+ */
 function nameBundle(path) {
-  const text = readFileSync(path, "utf8");
+  const text = readFileSync(path, "utf8").replace(/\b[\w$]+\((require\("node:[\w/]+"\))\)/g, "$1");
   const id = createHash("sha256").update(text).digest("hex").slice(0, 16);
   writeFileSync(path, `/*${id}*/${text}`);
 }
 
-/** Only for this Node; any other compiles the bundle as it always would. */
-async function writeCodeCache(root, made) {
+/** Only for this Node; any other compiles the bundles as it always would. */
+async function writeCodeCaches(root, made) {
   // A stand-in project has no commands to warm up with.
   if (root !== ROOT) return;
-  const id = readFileSync(join(made, BUNDLES[0].out), "latin1").slice(2, 18);
-  const target = join(made, "cache", `${id}-${process.version}-${process.arch}`);
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
-  await promisify(execFile)(process.execPath, [join(ROOT, "scripts/code-cache.cjs"), made, target], { env });
+  for (const { out, only } of PROGRAMS) {
+    const bundle = join(made, out);
+    const id = readFileSync(bundle, "latin1").slice(2, 18);
+    const target = join(made, "cache", `${id}-${process.version}-${process.arch}`);
+    const args = [join(ROOT, "scripts/code-cache.cjs"), bundle, target, ...(only ?? [])];
+    await promisify(execFile)(process.execPath, args, { env });
+  }
 }
 
 /** Without checking: a type error is the type check's to report, and must not keep a developer from running. */
