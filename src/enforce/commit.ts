@@ -37,8 +37,7 @@ export async function judgeStaged(workspace: Workspace): Promise<Judgement> {
     cwd: repository.worktreeRoot,
     ...(index === undefined ? {} : { env: { GIT_INDEX_FILE: index } }),
   };
-  const head = await commitAt(workspace, "HEAD");
-  let changes = await stagedChanges(git, place, head);
+  let changes = await stagedChanges(git, place, "HEAD");
   const isMerge = (await platform.files.stat(`${repository.gitDir}/MERGE_HEAD`)) !== null;
   if (isMerge) changes = await inNoParent(workspace, place, changes);
   return judge(workspace, place, changes, isMerge);

@@ -1,5 +1,6 @@
 import { judgeStaged } from "../../enforce/commit";
 import type { Command } from "../command";
+import { noteOf } from "../commit-notes";
 import { asHook, PASSED, refusalLines } from "../hooking";
 
 export const command: Command = {
@@ -14,7 +15,9 @@ export const command: Command = {
     asHook(context, "pre-commit", async (workspace) => {
       const mode = workspace.config.values["worktree.enforce_leases"];
       if (mode === "off") return PASSED;
-      const { objections, committer, changes } = await judgeStaged(workspace);
+      const judgement = await judgeStaged(workspace);
+      await noteOf(workspace, judgement);
+      const { objections, committer, changes } = judgement;
       if (objections.length === 0) return PASSED;
       const refused = new Set(objections.map(({ path }) => path));
       const own = changes.map(({ path }) => path).filter((path) => !refused.has(path));

@@ -65,14 +65,17 @@ function attributes({ place, madeDirectory, skipsWhenSet }: Style): string {
   ].join(", ");
 }
 
+/** Our parent runs all the hooks of one commit: what one of them found out, the next one need not ask again. */
+const FROM_GIT = "COTENANT_GIT_PID=$PPID";
+
 /** The installation first: a program with a window may not have our PATH. */
 function finding(program: Program): string[] {
-  const onPath = "command -v cotenant >/dev/null 2>&1; then cotenant";
+  const onPath = `command -v cotenant >/dev/null 2>&1; then ${FROM_GIT} cotenant`;
   const otherwise = "  else return 127; fi";
   if (program === null) return [`  if ${onPath} "$@"`, otherwise];
   const [node, script] = [shellWord(program.node), shellWord(program.program)];
   return [
-    `  if [ -x ${node} ] && [ -f ${script} ]; then ${node} ${script} "$@"`,
+    `  if [ -x ${node} ] && [ -f ${script} ]; then ${FROM_GIT} ${node} ${script} "$@"`,
     `  elif ${onPath} "$@"`,
     otherwise,
   ];
