@@ -1,4 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
+import { forgetOldViolations } from "../../enforce/violations";
 import { fileFailure } from "../../errors/cotenant-error";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn } from "../../issues/desk";
@@ -20,6 +21,7 @@ export const command: Command = {
     const { coordinator, store } = workspace;
     const { leases } = await coordinator.gc({ actor: session.actor });
     await session.prune();
+    await forgetOldViolations(session, workspace.surroundings.platform.clock.wallMs());
     const { processes } = workspace.surroundings.platform;
     const actor = { ...session.actor, host: processes.host(), pid: processes.self().pid };
     const { head } = await coordinator.snapshot();
