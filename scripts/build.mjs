@@ -35,7 +35,11 @@ const PROGRAMS = [
   { entry: "src/cli/main.ts", out: "hot.cjs", only: ["hook", "lock"] },
 ];
 const LIBRARY = "src/index.ts";
-const BUNDLES = [...PROGRAMS, { entry: LIBRARY, out: "index.cjs" }];
+const BUNDLES = [
+  ...PROGRAMS,
+  { entry: "src/cli/quick-hook.ts", out: "quick-hook.cjs" },
+  { entry: LIBRARY, out: "index.cjs" },
+];
 const INPUTS = ["src", "package.json", "package-lock.json", "tsconfig.json"];
 const NATIVE = ["linux", "darwin", "win32"].flatMap((os) => [`${os}-x64`, `${os}-arm64`]);
 const NATIVE_PACKAGE = "fs-native-extensions";

@@ -1,6 +1,7 @@
 import type { Workspace } from "../coordinator/workspace";
 import type { Judgement } from "../enforce/commit";
-import { type CommitNote, keepNote } from "../enforce/commit-note";
+import { keepNote } from "../enforce/commit-note";
+import type { CommitNote } from "../enforce/note-format";
 import { type Trailer, type Trailers, trailerLines } from "../enforce/trailers";
 import { keyOfIssue } from "./issues";
 import { byKey } from "./targets";
@@ -9,6 +10,7 @@ import { byKey } from "./targets";
 export async function noteOf(workspace: Workspace, judgement: Judgement): Promise<CommitNote> {
   const note: CommitNote = {
     isClean: judgement.objections.length === 0,
+    isHeld: judgement.isHeld,
     paths: judgement.changes.map(({ path }) => path),
     trailers: trailerLines(await trailersFor(workspace, judgement)),
   };

@@ -26,6 +26,8 @@ export interface Judgement {
   readonly issues: readonly (IssueEdit & { readonly issue: Issue | null })[];
   readonly objections: readonly Objection[];
   readonly committer: Committer | null;
+  /** The committer holds leases on some of it. */
+  readonly isHeld: boolean;
 }
 
 /** The index, as `git commit` is about to take it. Git names it where it is not the usual one. */
@@ -62,7 +64,7 @@ async function judge(
 ): Promise<Judgement> {
   const worktreeId = (await workspace.worktree("read")).identity.worktreeId;
   const committer = await committerOf(workspace, worktreeId);
-  if (changes.length === 0) return { changes, issues: [], objections: [], committer };
+  if (changes.length === 0) return { changes, issues: [], objections: [], committer, isHeld: false };
   const keyed = changes.map((change) => ({ ...change, key: keyOf(workspace, change.path) }));
   const issues = await issueEdits(workspace, place, changes, committer, isMerge);
   const found = await leasesFor(workspace, keyed, issues, worktreeId);
@@ -71,7 +73,8 @@ async function judge(
     .map(({ lease }) => lease);
   const question: CommitQuestion = { changes: keyed, issues, committer, worktreeId, leases };
   const objections = [...judgeCommit(question), ...(await historyObjections(workspace, changes))];
-  return { changes, issues, objections, committer };
+  const isHeld = committer !== null && leases.some(({ agentId }) => agentId === committer.agentId);
+  return { changes, issues, objections, committer, isHeld };
 }
 
 async function committerOf(

@@ -1,4 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
+import { clearNotes } from "../../enforce/commit-note";
 import { forgetOldViolations } from "../../enforce/violations";
 import { fileFailure } from "../../errors/cotenant-error";
 import { clearUnfinished } from "../../identity/worktree-file";
@@ -58,6 +59,7 @@ async function clearDataPlane(workspace: Workspace): Promise<void> {
   try {
     await clearUnfinished(workspace.surroundings.platform, worktreeRoot, RECENT_MS);
     await settleIssues(await issuesIn(workspace), RECENT_MS);
+    await clearNotes(workspace, workspace.surroundings.platform.clock.wallMs() - RECENT_MS);
   } catch (error) {
     throw fileFailure(error, "clearing away unfinished files", `${worktreeRoot}/.cotenant`);
   }
