@@ -29,10 +29,21 @@ import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { ROOT, say, seconds, walk } from "./project.mjs";
 
-/** `only` names groups of commands: a program with few of them starts faster than one with all. */
+/** A program with the commands that people and hooks wait for all day starts faster than one with all. */
 const PROGRAMS = [
   { entry: "src/cli/main.ts", out: "cli.cjs" },
-  { entry: "src/cli/main.ts", out: "hot.cjs", only: ["hook", "lock"] },
+  {
+    entry: "src/cli/main.ts",
+    out: "hot.cjs",
+    only: /^\.\/commands\/(?:lock-|claim-(?!create|next)|status$|version$)/,
+    warmUp: ["lock", "claim status", "status"],
+  },
+  {
+    entry: "src/cli/main.ts",
+    out: "hook.cjs",
+    only: /^\.\/commands\/hook-/,
+    warmUp: ["hook"],
+  },
 ];
 const LIBRARY = "src/index.ts";
 const BUNDLES = [
@@ -109,7 +120,7 @@ async function bundle(root, made) {
         legalComments: "none",
         external: [NATIVE_PACKAGE],
         define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
-        plugins: only === undefined ? [] : [leavingOut(root, only)],
+        plugins: only === undefined ? [] : [leavingOut(only)],
         metafile: true,
         logLevel: "warning",
       }),
@@ -122,27 +133,18 @@ async function bundle(root, made) {
   return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
-/** The whole program reads the command line itself, and ends the process. */
-const HANDED_OVER = `
-  export const command = null;
-  export function answerWithoutCommand() {
-    require(__dirname + "/cli.cjs");
-    return new Promise(() => {});
-  }
-  export const commandHelp = null;
-`;
+/** Whoever waits for it to be loaded waits for ever: the whole program reads the command line itself, and ends the process. */
+const HANDED_OVER = `export function then() { require(__dirname + "/cli.cjs"); }`;
 
-/** Leaves out every other command, and all help: whoever asks for that is handed over to the whole program. */
-function leavingOut(root, groups) {
-  const commands = join(root, "src/cli/commands").replaceAll(sep, "/");
+/** Leaves out what is loaded only when it is needed, but for some commands: whoever needs more is handed over. */
+function leavingOut(wanted) {
   return {
     name: "leaving-out",
     setup(build) {
-      build.onLoad({ filter: /src[\\/]cli[\\/](commands[\\/][^\\/]+|help)\.ts$/ }, ({ path }) => {
-        const file = path.replaceAll(sep, "/");
-        if (groups.some((group) => file.startsWith(`${commands}/${group}-`))) return undefined;
-        return { contents: HANDED_OVER };
-      });
+      build.onResolve({ filter: /^\.\/(?:commands\/.+|help)$/ }, ({ path, kind }) =>
+        kind === "dynamic-import" && !wanted.test(path) ? { path, namespace: "handed-over" } : undefined,
+      );
+      build.onLoad({ filter: /.*/, namespace: "handed-over" }, () => ({ contents: HANDED_OVER }));
     },
   };
 }
@@ -154,7 +156,10 @@ function leavingOut(root, groups) {
 function nameBundle(path) {
   const text = readFileSync(path, "utf8").replace(/\b[\w$]+\((require\("node:[\w/]+"\))\)/g, "$1");
   const id = createHash("sha256").update(text).digest("hex").slice(0, 16);
-  writeFileSync(path, `/*${id}*/${text}`);
+  // A function for whoever compiles it with a cache, without a copy of the text; plain Node runs it as it is.
+  const parameters = "exports, require, module, __filename, __dirname";
+  const called = `(f) => (typeof module === "object" ? f(${parameters}) : f)`;
+  writeFileSync(path, `/*${id}*/(${called})((function (${parameters}) {${text}\n}));`);
 }
 
 /** Only for this Node; any other compiles the bundles as it always would. */
@@ -162,11 +167,11 @@ async function writeCodeCaches(root, made) {
   // A stand-in project has no commands to warm up with.
   if (root !== ROOT) return;
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
-  for (const { out, only } of PROGRAMS) {
+  for (const { out, warmUp } of PROGRAMS) {
     const bundle = join(made, out);
     const id = readFileSync(bundle, "latin1").slice(2, 18);
     const target = join(made, "cache", `${id}-${process.version}-${process.arch}`);
-    const args = [join(ROOT, "scripts/code-cache.cjs"), bundle, target, ...(only ?? [])];
+    const args = [join(ROOT, "scripts/code-cache.cjs"), bundle, target, ...(warmUp ?? [])];
     await promisify(execFile)(process.execPath, args, { env });
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Writes V8's compiled code for a bundle, so that a command does not start by compiling itself.
  *
- *   node scripts/code-cache.cjs <bundle> <file to write> [<group of commands> ...]
+ *   node scripts/code-cache.cjs <bundle> <file to write> [<only commands that begin so> ...]
  *
  * Runs a few typical commands in a scratch repository first: what they compiled on the way is kept too.
  */
@@ -12,7 +12,7 @@ const os = require("node:os");
 const path = require("node:path");
 const vm = require("node:vm");
 
-const [bundle, target, ...groups] = process.argv.slice(2);
+const [bundle, target, ...beginnings] = process.argv.slice(2);
 const dist = path.dirname(bundle);
 const COMMANDS = [
   ["init"],
@@ -30,11 +30,10 @@ const COMMANDS = [
   ["hook", "pre-commit"],
   ["hook", "prepare-commit-msg", "message"],
   ["hook", "post-commit"],
-].filter(([group]) => groups.length === 0 || groups.includes(group));
+].filter((words) => beginnings.length === 0 || beginnings.some((start) => words.join(" ").startsWith(start)));
 
 async function main() {
-  const wrapped = `(function (exports, require, module, __filename, __dirname) {${fs.readFileSync(bundle, "latin1")}\n})`;
-  const script = new vm.Script(wrapped, { filename: bundle });
+  const script = new vm.Script(fs.readFileSync(bundle, "latin1"), { filename: bundle });
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "cotenant-cache-"));
   const exit = process.exit;
   try {

@@ -12,15 +12,27 @@ export interface PathChange {
 
 type Place = Pick<GitOptions, "cwd" | "env">;
 
+/** How Git is asked for it. */
+export function stagedArguments(against: string): string[] {
+  return ["diff-index", "--cached", "--raw", "-z", "--no-renames", against, "--"];
+}
+
+/** The last word of a comparison that somebody else has asked Git for. */
+export const END = "whole";
+
+/** Null when it is not all there. */
+export function givenChanges(text: string): PathChange[] | null {
+  return text.endsWith(`${END}\0`) ? parseRaw(text.slice(0, -(END.length + 1))) : null;
+}
+
 /** What the index would commit. `against` is HEAD, or another parent of a merge. */
 export async function stagedChanges(git: Git, place: Place, against: string): Promise<PathChange[]> {
-  const compared = (base: string) => ["diff-index", "--cached", "--raw", "-z", "--no-renames", base, "--"];
   try {
-    return await rawDiff(git, place, compared(against));
+    return await rawDiff(git, place, stagedArguments(against));
   } catch (error) {
     // Seldom asked, so asked last: a branch without a commit has nothing to compare with.
     if (await isThere(git, place, against)) throw error;
-    return rawDiff(git, place, compared(await emptyTree(git, place)));
+    return rawDiff(git, place, stagedArguments(await emptyTree(git, place)));
   }
 }
 

@@ -30,8 +30,14 @@ export interface Judgement {
   readonly isHeld: boolean;
 }
 
-/** The index, as `git commit` is about to take it. Git names it where it is not the usual one. */
-export async function judgeStaged(workspace: Workspace): Promise<Judgement> {
+/**
+ * The index, as `git commit` is about to take it. Git names it where it is not the usual one. `given` is what Git has been
+ * asked already.
+ */
+export async function judgeStaged(
+  workspace: Workspace,
+  given: readonly PathChange[] | null = null,
+): Promise<Judgement> {
   const { repository, surroundings } = workspace;
   const { git, env, platform } = surroundings;
   const index = env["GIT_INDEX_FILE"];
@@ -39,7 +45,7 @@ export async function judgeStaged(workspace: Workspace): Promise<Judgement> {
     cwd: repository.worktreeRoot,
     ...(index === undefined ? {} : { env: { GIT_INDEX_FILE: index } }),
   };
-  let changes = await stagedChanges(git, place, "HEAD");
+  let changes = given ?? (await stagedChanges(git, place, "HEAD"));
   const isMerge = (await platform.files.stat(`${repository.gitDir}/MERGE_HEAD`)) !== null;
   if (isMerge) changes = await inNoParent(workspace, place, changes);
   return judge(workspace, place, changes, isMerge);

@@ -1,5 +1,6 @@
+import { END, stagedArguments } from "../changes";
 import { binaryOf } from "./bytes";
-import { type InstalledHook, readsInput } from "./hooks";
+import type { InstalledHook } from "./hooks";
 
 /** Where cotenant is installed. Null in files that are committed: other machines have other paths. */
 export type Program = { readonly node: string; readonly program: string } | null;
@@ -90,6 +91,9 @@ function guarded({ skipsWhenSet }: Style, lines: readonly string[]): string[] {
   return [`if [ -z "\${${skipsWhenSet}-}" ]; then`, ...lines, "fi"];
 }
 
+/** Git compares while Node starts. What it says counts only with its last word, so that a failure is none. */
+const STAGED = `{ git -c core.fsmonitor=false ${stagedArguments("HEAD").join(" ")} 2>/dev/null && printf '${END}\\0' || :; }`;
+
 function body(hook: InstalledHook, { place }: Style): string[] {
   const call = `cotenant_run hook ${hook} "$@"`;
   const kept = place === "around" || place === "above" ? `"\${0%/*}/${keptName(hook, place)}"` : null;
@@ -97,7 +101,7 @@ function body(hook: InstalledHook, { place }: Style): string[] {
   if (hook === "prepare-commit-msg") return [...others(hook, place, kept), ...messageLines(call, place)];
   const handOver = kept === null ? [] : [`if [ -x ${kept} ]; then exec ${kept} "$@"; fi`];
   if (hook === "post-commit") return [`${call} || :`, ...handOver];
-  if (!readsInput(hook)) return [`${call} || ${OR_REFUSE}`, ...handOver];
+  if (hook === "pre-commit") return [`${STAGED} | ${call} --staged || ${OR_REFUSE}`, ...handOver];
   return [
     "cotenant_input=$(cat)",
     'if [ -n "$cotenant_input" ]; then',
