@@ -78,7 +78,7 @@ export function itemsOf(array: Node): readonly Node[] {
 }
 
 /** Without a prototype, so that no name in it means anything. */
-export function valueOf(node: Node): unknown {
+export function nodeValue(node: Node): unknown {
   return getNodeValue(node);
 }
 

@@ -14,7 +14,7 @@ import {
   withBlock,
   withoutBlock,
 } from "../../src/enforce/installing/block";
-import { binaryOf, fromBinary, readable, toBinary } from "../../src/enforce/installing/bytes";
+import { binaryOf, fromBinary, readable, toBinary } from "../../src/platform/binary-text";
 import { ALL_HOOKS } from "../../src/enforce/installing/hooks";
 import { scratch } from "../support/scratch";
 
