@@ -202,7 +202,9 @@ function innerCuts(text: string, container: Node, children: readonly Node[], gon
     const [comma] = commas;
     if (comma !== undefined && (owed || (isGone && hasKept))) cuts.push([comma, comma + 1]);
     owed = isGone && !hasKept;
-    if (isGone) cuts.push([end, child.offset + child.length]);
+    // The line's end belongs to a remark before it.
+    const isRemarked = comments.some(([start, stop]) => stop === end && text.startsWith("//", start));
+    if (isGone) cuts.push([isRemarked ? child.offset : end, child.offset + child.length]);
     else hasKept ||= child !== null;
     if (child !== null) from = child.offset + child.length;
   }
