@@ -47,7 +47,12 @@ async function whereabouts(files: Files, path: string) {
   let rest = "";
   for (let at = path; ; ) {
     const real = await files.realPath(at);
-    if (real !== null) return { real: rest === "" ? real : joinPath(real, rest), missing, why: null };
+    if (real !== null) {
+      if (rest === "") return { real, missing, why: null };
+      const isDirectory = (await files.stat(real))?.kind === "directory";
+      const why = isDirectory ? null : `${real} is in the way: it is no directory`;
+      return { real: joinPath(real, rest), missing, why };
+    }
     const isLink = (await files.lstat(at)) !== null;
     if (isLink) return { real: at, missing, why: "it is a link that leads nowhere" };
     const above = parentOf(at);

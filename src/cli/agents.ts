@@ -100,18 +100,12 @@ export async function foundAt(desk: AgentsDesk, sites: readonly Site[]): Promise
   const { platform, grounds, shelf, workspace, surroundings } = desk;
   const files = await Promise.all(sites.map((site) => lookAt(platform.files, site, grounds.root)));
   const place = workspace === null ? null : placeOf(workspace);
-  const standings =
-    place === null
-      ? new Map()
-      : await standingsOf(
-          surroundings.git,
-          place,
-          sites.map(({ path }) => path),
-        );
+  const known = files.filter(({ why }) => why === null).map(({ path }) => path);
+  const standings = place === null ? new Map() : await standingsOf(surroundings.git, place, known);
   const found: Found[] = [];
   for (const [i, site] of sites.entries()) {
     const record = await readRecord(platform, shelf, site.path);
-    found.push({ site, file: files[i]!, standing: standings.get(site.path) ?? null, record });
+    found.push({ site, file: files[i]!, standing: standings.get(files[i]!.path) ?? null, record });
   }
   return found;
 }
