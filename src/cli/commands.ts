@@ -124,6 +124,24 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     load: () => import("./commands/validate-commits"),
   },
   "validate all": { summary: "all that should always hold", load: () => import("./commands/validate-all") },
+  "guard check": {
+    summary: "what a harness asks before each write",
+    load: () => import("./commands/guard-check"),
+  },
+  "guard stop": { summary: "a session's turn is over", load: () => import("./commands/guard-stop") },
+  "guard end": { summary: "a session is over", load: () => import("./commands/guard-end") },
+  "guard status": {
+    summary: "who edits what, who waits, who is blocked",
+    load: () => import("./commands/guard-status"),
+  },
+  "guard report": {
+    summary: "the reports of those who are blocked",
+    load: () => import("./commands/guard-report"),
+  },
+  "guard retry": {
+    summary: "let those go on who were blocked",
+    load: () => import("./commands/guard-retry"),
+  },
   "hooks install": { summary: "have Git call cotenant", load: () => import("./commands/hooks-install") },
   "hooks uninstall": { summary: "take it out again", load: () => import("./commands/hooks-uninstall") },
   "hooks status": { summary: "how each hook stands", load: () => import("./commands/hooks-status") },

@@ -60,6 +60,11 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "the data plane stands on leases",
   },
   ...Object.fromEntries(FEATURES.map((name) => [name, FEATURE])),
+  guard: {
+    ...FEATURE,
+    packages: ["unbash"],
+    because: "a feature stands on the coordinator; shell commands are read by a parser, not by patterns",
+  },
   agents: {
     may: [...BELOW_FEATURES, "guard"],
     packages: ["jsonc-parser", "smol-toml"],

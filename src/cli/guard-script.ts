@@ -1,0 +1,55 @@
+import { CotenantError } from "../errors/cotenant-error";
+import type { Alarm } from "../guard/alarm";
+import { checkTargets } from "../guard/check";
+import { locate } from "../guard/target";
+import type { Who } from "../guard/who";
+import type { Context, Output } from "./command";
+import { worldOf } from "./guarding";
+import { count } from "./render";
+
+/** A check for whoever is no harness: the caller's own identity, and errors as everywhere else. */
+export async function checkForScript(
+  context: Context,
+  paths: readonly string[],
+  alarm: Alarm,
+  pid: number | null,
+): Promise<Output> {
+  const workspace = await context.workspace();
+  const { agentId, sessionId } = await workspace.agent();
+  const world = worldOf(workspace.surroundings, pid);
+  const { processes } = world.platform;
+  const parent = pid ?? world.parentPid;
+  const holder = (await processes.identify(parent)) ?? { ...processes.self(), pid: parent, startTime: "" };
+  const who: Who = { agentId, sessionId, mainAgentId: agentId, holder };
+  // A name that Git would refuse is an error here, not something to be passed over.
+  for (const path of paths) await workspace.path(path);
+  const groups = await locate(
+    world,
+    world.cwd,
+    paths.map((path) => ({ path, mode: "take" })),
+  );
+  const report = {
+    harness: "claude",
+    moment: "before",
+    event: "PreToolUse",
+    sessionId,
+    subagent: null,
+    cwd: world.cwd,
+    tool: null,
+    input: null,
+    toolUseId: null,
+    isRecoverable: false,
+    isBorrowed: false,
+  } as const;
+  const verdict = await alarm.watch(() => checkTargets({ world, who, report, alarm }, groups));
+  if (!verdict.isAllowed) {
+    const [message = "", ...rest] = verdict.reason.replace(/^cotenant: /, "").split("\n");
+    throw new CotenantError(verdict.code, message, { data: { ...verdict.data, words: rest } });
+  }
+  const held = groups.flatMap(({ targets }) => targets.map(({ path }) => path));
+  if (verdict.tell !== null) context.note(verdict.tell);
+  return {
+    data: { files: held, remarks: verdict.tell },
+    text: `${count(held.length, "file")} held while ${parent} runs`,
+  };
+}
