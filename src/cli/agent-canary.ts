@@ -28,7 +28,7 @@ interface Ran {
 const HELD = "held.txt";
 const HOLDER = "agent:canary-holder";
 const PATIENCE_MS = 30_000;
-const VIOLATED = '"event_type":"policy.violated"';
+const VIOLATED = '"event_type":"guard.violated"';
 
 /**
  * Plays a session of the harness in a scratch repository, through the command lines that are installed: a free file must
