@@ -132,6 +132,14 @@ const entries = {
     hint: "'cotenant hooks status' shows what is there; docs/HOOKS.md says how each kind is chained",
     seeds: "",
   },
+  E_SETTINGS: {
+    exit: 9,
+    http: 409,
+    meaning:
+      "A harness's settings belong to others too, cannot be read, or cannot be changed without losing something.",
+    hint: "'cotenant agent list' shows what is there; docs/AGENTS.md says where each harness keeps its settings",
+    seeds: "",
+  },
   E_CONTENT_CHANGED: {
     exit: 1,
     http: 409,

@@ -1,4 +1,4 @@
-import { binaryOf } from "./bytes";
+import { binaryOf } from "../../platform/binary-text";
 import { type InstalledHook, readsInput } from "./hooks";
 
 /** Where cotenant is installed. Null in files that are committed: other machines have other paths. */
