@@ -26,6 +26,13 @@ export class Alarm {
     return this.#patienceEndsMs - this.#clock.monotonicMs() - this.#workLeftMs;
   }
 
+  /** Once it is known how long the repository wants to wait. */
+  allowWork(workMs: number): void {
+    this.#disarm();
+    this.#workLeftMs = Math.min(workMs, this.#patienceEndsMs - this.#clock.monotonicMs());
+    this.#arm();
+  }
+
   async watch<T>(work: () => Promise<T>): Promise<T> {
     const rung = new Promise<never>((_, reject) => {
       this.#ring = reject;

@@ -4,6 +4,7 @@ import type { Alarm } from "./alarm";
 import { ALLOWED, canTell, type Verdict } from "./answers";
 import { openPlace, type Place } from "./place";
 import type { Report } from "./report";
+import { DEFAULT_SETTINGS } from "./settings";
 import { type Group, locate, type Named, type Target } from "./target";
 import { wishOf } from "./tools";
 import { hasStopped, leaveTrace } from "./traces";
@@ -40,6 +41,7 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
   const tells: string[] = [];
   for (const { repository, targets } of groups) {
     const place = await openPlace(world, repository, who);
+    if (place.settings !== DEFAULT_SETTINGS) checking.alarm.allowWork(place.settings.deadlineMs);
     if (await hasStopped(place)) {
       const { wake } = await import("./life");
       await wake(place);

@@ -175,7 +175,7 @@ const LOOK_EVERY_MS = 1_000;
 
 /**
  * Waits inside the hook until the retry is due, on the monotonic clock. False where the harness has less patience than
- * that. Ends early when there is nobody left to answer to, or when the file was released and that is what was asked for.
+ * that, or where there is nobody left to answer to. Ends early when the file was released and that is what was asked for.
  */
 async function waitFor(
   { alarm }: Checking,
@@ -188,17 +188,18 @@ async function waitFor(
   const { timers, processes } = world.platform;
   const leftMs = () => retryAt.monotonicMs - coordinator.store.now().monotonicMs;
   if (retryAt.clockId !== coordinator.store.now().clockId || leftMs() > alarm.patienceMs) return false;
+  let isGone = false;
   await alarm.pausing(async () => {
     for (let left = leftMs(); left > 0; left = leftMs()) {
       await timers.sleep(Math.min(left, LOOK_EVERY_MS)).done;
-      if ((await processes.liveness(who.holder)) === "dead")
-        throw new CotenantError("E_INTERNAL", "the harness has gone while its hook waited");
+      isGone = (await processes.liveness(who.holder)) === "dead";
+      if (isGone) return;
       const seen = await obstacles(place, targets).catch(() => null);
       if (seen !== null && seen.size === 0 && (settings.retry === "on_release" || seen.lapsed.length > 0))
         return;
     }
   });
-  return true;
+  return !isGone;
 }
 
 async function openContentions(

@@ -1,10 +1,11 @@
 import type { Session } from "../coordinator/session";
-import type { AgentId } from "../kernel/ids";
+import { type AgentId, parseAgentId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
+import { isRefusal } from "../kernel/refusal";
 import { escapeName } from "../store/layout";
 import { GUARD_NOTE } from "./check";
-import { CONTENTION, type Contention, contentionFromFact } from "./contention";
+import { CONTENTION, type Contention, contentionFromFact, withoutHarness } from "./contention";
 import { dirtyKeys, headMovedAtMs } from "./git-state";
 import { forgetLeft, leftName, recordLeft } from "./left";
 import { toldFile } from "./news";
@@ -13,7 +14,7 @@ import { forgetPlaces, rememberedPlaces } from "./places";
 import { recordFreed, recordResolved } from "./records";
 import type { Report } from "./report";
 import { clearStopMark, markStopped } from "./traces";
-import { type Who, whoIs } from "./who";
+import { whoIs } from "./who";
 import type { World } from "./world";
 import { subagentName } from "./yielding";
 
@@ -189,22 +190,27 @@ async function leaveWord(place: Place, released: readonly Lease[], why: string):
   await recordLeft(place, left);
 }
 
-/** The session as each of its agents: its main one, and every subagent that has ever asked for something. */
+/**
+ * The session as each of its agents: its main one, every subagent that has ever asked for something, and either of them
+ * under the name that another harness's settings gave it.
+ */
 async function sessionsOf(place: Place): Promise<Session[]> {
   const { world, coordinator, who } = place;
-  const hash = (text: string) => world.platform.digest.sha256(text);
-  const main = escapeName(who.mainAgentId, hash);
-  const names = (await world.platform.files.readDirectory(coordinator.store.layout.secrets)) ?? [];
-  const agents: AgentId[] = [who.mainAgentId];
-  for (const name of names)
-    if (name.startsWith(`${main}.`))
-      agents.push(`${who.mainAgentId}${unescaped(name.slice(main.length))}` as AgentId);
-  const sessions = new Set(agents.includes(who.agentId) ? agents : [...agents, who.agentId]);
-  return [...sessions].map((agentId) => sessionOf(place, agentId));
+  const { files, digest } = world.platform;
+  const { secrets } = coordinator.store.layout;
+  const file = `${escapeName(who.sessionId, (text) => digest.sha256(text))}.json`;
+  const base = withoutHarness(who.mainAgentId);
+  const agents = new Set<AgentId>([who.mainAgentId, who.agentId]);
+  for (const name of (await files.readDirectory(secrets)) ?? []) {
+    const agent = parseAgentId(unescaped(name));
+    if (isRefusal(agent)) continue;
+    const tail = withoutHarness(agent);
+    if (tail !== base && !tail.startsWith(`${base}.`)) continue;
+    if ((await files.stat(`${secrets}/${name}/${file}`)) !== null) agents.add(agent);
+  }
+  return [...agents].map((agentId) => sessionOf(place, agentId));
 }
 
 function unescaped(text: string): string {
   return text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
-
-export type { Who };

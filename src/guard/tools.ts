@@ -5,7 +5,13 @@ import { own, type Report } from "./report";
 /** What a tool is about to write. */
 export type Wish =
   | { readonly kind: "files"; readonly paths: readonly string[] }
-  | { readonly kind: "shell"; readonly command: string; readonly dialect: "bash" | "powershell" };
+  | {
+      readonly kind: "shell";
+      readonly command: string;
+      readonly dialect: "bash" | "powershell";
+      /** Where it is to run, where the tool says so. */
+      readonly cwd: string | null;
+    };
 
 interface Toolbox {
   readonly writes: ReadonlySet<string>;
@@ -58,6 +64,7 @@ const FOREIGN_KEYS = [
 ];
 const LIST_KEYS = ["paths", "files", "file_paths", "filePaths", "edits"];
 const PATCH_KEYS = ["command", "patchText", "patch", "input", "patch_text", "diff"];
+const DIRECTORY_KEYS = ["working_directory", "workdir", "cwd", "dir_path", "directory"];
 const WRITING = /write|edit|create|delete|remove|move|rename|patch|replace|insert|append|notebook/i;
 const READING = /^(?:read|view|get|list|search|find|glob|grep|fetch|web|task|todo|ask)/i;
 /** More than one tool call has any business with. */
@@ -70,7 +77,7 @@ export function wishOf({ harness, tool, input }: Pick<Report, "harness" | "tool"
   if (shells.has(tool)) {
     const command = commandIn(input);
     const dialect = tool.toLowerCase() === "powershell" ? "powershell" : "bash";
-    return command === null ? null : { kind: "shell", command, dialect };
+    return command === null ? null : { kind: "shell", command, dialect, cwd: directoryIn(input) };
   }
   const paths = new Set<string>();
   // An editor that can also look says which it does.
@@ -124,6 +131,14 @@ function patchesIn(input: unknown): string[] {
         ? value.filter((part) => typeof part === "string")
         : [],
   );
+}
+
+function directoryIn(input: unknown): string | null {
+  if (typeof input !== "object" || input === null) return null;
+  const found = DIRECTORY_KEYS.map((key) => own(input, key)).find(
+    (value) => typeof value === "string" && value !== "",
+  );
+  return found === undefined ? null : asPosix(found as string);
 }
 
 /** As text, or as the words of `bash -lc …`. */

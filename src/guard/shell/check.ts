@@ -1,3 +1,4 @@
+import { resolveFrom } from "../../identity/path-text";
 import { dirKey } from "../../kernel/keys";
 import { isRefusal } from "../../kernel/refusal";
 import { ALLOWED, type Verdict } from "../answers";
@@ -13,9 +14,10 @@ import { readCommand } from "./walk";
 type ShellWish = Extract<Wish, { kind: "shell" }>;
 
 /** Before a shell command: what it plainly writes is leased like an edit; for the rest, how things stand is put down. */
-export async function checkShell(checking: Checking, { command, dialect }: ShellWish): Promise<Verdict> {
-  const { world, report } = checking;
-  const cwd = report.cwd ?? world.cwd;
+export async function checkShell(checking: Checking, wish: ShellWish): Promise<Verdict> {
+  const { world } = checking;
+  const { command, dialect } = wish;
+  const cwd = shellDirectory(checking, wish);
   const reading =
     dialect === "powershell"
       ? { writes: [], isKnown: false }
@@ -24,6 +26,12 @@ export async function checkShell(checking: Checking, { command, dialect }: Shell
   const verdict = groups.length === 0 ? ALLOWED : await checkTargets(checking, groups);
   if (verdict.isAllowed && !reading.isKnown) await remember(checking, cwd, command);
   return verdict;
+}
+
+/** Where the command runs. */
+export function shellDirectory({ world, report }: Checking, { cwd }: Pick<ShellWish, "cwd">): string {
+  const base = report.cwd ?? world.cwd;
+  return cwd === null ? base : resolveFrom(base, cwd);
 }
 
 const WHOLE = "/:/";

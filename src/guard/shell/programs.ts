@@ -38,8 +38,7 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   sort: (args) => optionValues(args, ["-o", "--output"]).map(take),
   curl: (args) => optionValues(args, ["-o", "--output"]).map(take),
   wget: (args) => optionValues(args, ["-O", "--output-document"]).map(take),
-  sed: (args) =>
-    hasInPlace(args) ? scripted(args, ["-e", "--expression", "-f", "--file"], ["-l", "-E"]) : [],
+  sed: (args) => (hasInPlace(args) ? scripted(args, ["-e", "--expression", "-f", "--file"], ["-l"]) : []),
   perl: (args) => (hasInPlace(args) ? scripted(args, ["-e", "-E"], []) : []),
   ruby: (args) => (hasInPlace(args) ? scripted(args, ["-e"], []) : []),
   gawk: (args) =>
@@ -84,27 +83,22 @@ function copied(args: readonly Value[], isMove: boolean): Written[] {
 
 /** `-i`, `-i.bak`, `-pi`, `-Ei`, `--in-place`. */
 function hasInPlace(args: readonly Value[]): boolean {
-  return args.some((arg) => /^(?:-[a-zA-DF-Zp]*i.*|-Ei.*|--in-place.*)$/.test(singleOf(arg) ?? ""));
+  return args.some((arg) => /^(?:-[a-zA-Z]*i.*|--in-place.*)$/.test(singleOf(arg) ?? ""));
 }
 
-/** Files after a script, which is the first operand unless an option has brought it. */
+/** Files after a script, which is the first operand unless an option has brought it: `-e …`, `-pe …`. */
 function scripted(args: readonly Value[], scripts: readonly string[], valued: readonly string[]): Written[] {
-  const isBrought = args.some((arg) => {
-    const text = singleOf(arg) ?? "";
-    return (
-      scripts.some((option) => text === option || text.startsWith(`${option}=`)) ||
-      /^-[a-zA-Z]*[eE]$/.test(text)
-    );
-  });
-  const rest = operands(args, [...scripts, ...valued, ...clustered(args)]);
-  return (isBrought ? rest : rest.slice(1)).map(take);
-}
-
-/** `-pie 's/a/b/'`, `-ne …`: the script follows. BSD's `-i ''` takes a suffix of its own. */
-function clustered(args: readonly Value[]): string[] {
-  const found = args.map((arg) => singleOf(arg) ?? "").filter((text) => /^-[a-zA-Z]{2,}e$/.test(text));
-  const at = args.findIndex((arg) => singleOf(arg) === "-i");
-  return at !== -1 && singleOf(args[at + 1] ?? null) === "" ? [...found, "-i"] : found;
+  const letters = scripts.filter((option) => option.length === 2).map((option) => option[1]);
+  const cluster = new RegExp(`^-[a-zA-Z]*[${letters.join("")}]$`);
+  const texts = args.map((arg) => singleOf(arg) ?? "");
+  const bringing = texts.filter(
+    (text) =>
+      cluster.test(text) || scripts.some((option) => text === option || text.startsWith(`${option}=`)),
+  );
+  // BSD's `-i ''` takes a suffix of its own.
+  const hasSuffix = texts[texts.indexOf("-i") + 1] === "" && texts.includes("-i");
+  const rest = operands(args, [...scripts, ...valued, ...bringing, ...(hasSuffix ? ["-i"] : [])]);
+  return (bringing.length > 0 ? rest : rest.slice(1)).map(take);
 }
 
 function changesFiles(args: readonly Value[]): boolean {
