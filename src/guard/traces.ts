@@ -27,7 +27,9 @@ export async function tracedAtMs(
   key: LeaseKey,
   worktreeId: WorktreeId,
 ): Promise<number | null> {
-  return (await place.world.platform.files.stat(traceFile(place, key, worktreeId)))?.mtimeMs ?? null;
+  const bytes = await place.world.platform.files.readFile(traceFile(place, key, worktreeId));
+  const atMs = bytes === null ? Number.NaN : Number.parseInt(new TextDecoder().decode(bytes), 10);
+  return Number.isNaN(atMs) ? null : atMs;
 }
 
 /** Left by `guard stop`: whatever the session does next makes all of its leases last again. */
