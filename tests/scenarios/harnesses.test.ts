@@ -63,10 +63,23 @@ async function holderOf({ here }: Scene, file: string): Promise<string | null> {
   return data.leases[0]?.agent_id ?? null;
 }
 
+/** All harnesses at once, each in a repository of its own: most of the time they wait. */
+function together(act: (harness: Played) => Promise<void>): void {
+  it(PLAYED.join(", "), { timeout: 180_000 }, async () => {
+    const ended = await Promise.allSettled(PLAYED.map(act));
+    const failed = ended.flatMap((one, i) =>
+      one.status === "rejected" ? [`${PLAYED[i]}: ${one.reason}`] : [],
+    );
+    expect(failed).toEqual([]);
+  });
+}
+
 /** Every lease that there ever was on a file: one that is asked for twice at once may be confirmed in a line of its own. */
 function leasesOn({ here }: Scene, file: string): string[] {
   const lines = here.repo.logOf(`file:${file}`);
-  return [...new Set(lines.flatMap(({ payload }) => payload.leases.map((lease) => String(lease.fencing_token))))];
+  return [
+    ...new Set(lines.flatMap(({ payload }) => payload.leases.map((lease) => String(lease.fencing_token)))),
+  ];
 }
 
 describe("S34: two agents write one file: one writes", () => {
@@ -83,26 +96,28 @@ describe("S34: two agents write one file: one writes", () => {
     expect(check(readJournal(all.journal), tenuresIn(all.here.repo.logText()))).toEqual([]);
   });
 
-  it.each(PLAYED)("%s, against another of its own kind, in files old and new", async (harness) => {
-    const all = await scene();
-    const [first, second] = [await all.rig.hire(harness), await all.rig.hire(harness)];
-    for (const file of ["shared.txt", "src/made by one.txt"]) {
-      expect(await first.write(file, "mine\n")).toMatchObject({ is: "done", failures: [] });
-      expect(await second.act({ do: "edit", file, content: "theirs\n" })).toMatchObject({
-        is: "denied",
-        failures: [],
-      });
-      expect(all.here.read(file)).toBe("mine\n");
-    }
-    expect(await second.act({ do: "delete", file: "shared.txt" })).toMatchObject({ is: "denied" });
-    const patch = [
-      { file: "free.txt", content: "new\n" },
-      { file: "shared.txt", content: "theirs\n" },
-    ];
-    expect(await second.act({ do: "patch", changes: patch })).toMatchObject({ is: "denied" });
-    expect(fs.existsSync(all.here.path("free.txt")), "all or nothing").toBe(false);
-    // Its own it may write as often as it likes.
-    expect(await first.write("shared.txt", "again\n")).toMatchObject({ is: "done" });
+  describe("each against another of its own kind, in files old and new", () => {
+    together(async (harness) => {
+      const all = await scene();
+      const [first, second] = [await all.rig.hire(harness), await all.rig.hire(harness)];
+      for (const file of ["shared.txt", "src/made by one.txt"]) {
+        expect(await first.write(file, "mine\n")).toMatchObject({ is: "done", failures: [] });
+        expect(await second.act({ do: "edit", file, content: "theirs\n" })).toMatchObject({
+          is: "denied",
+          failures: [],
+        });
+        expect(all.here.read(file)).toBe("mine\n");
+      }
+      expect(await second.act({ do: "delete", file: "shared.txt" })).toMatchObject({ is: "denied" });
+      const patch = [
+        { file: "free.txt", content: "new\n" },
+        { file: "shared.txt", content: "theirs\n" },
+      ];
+      expect(await second.act({ do: "patch", changes: patch })).toMatchObject({ is: "denied" });
+      expect(fs.existsSync(all.here.path("free.txt")), "all or nothing").toBe(false);
+      // Its own it may write as often as it likes.
+      expect(await first.write("shared.txt", "again\n")).toMatchObject({ is: "done" });
+    });
   });
 
   it("two subagents of one session exclude each other, and end with it", async () => {
@@ -158,7 +173,7 @@ describe("S36: a denied write is tried again", () => {
 });
 
 describe("S37: the owner is killed with SIGKILL: the next contender gets the file at once", () => {
-  it.each(PLAYED)("%s", async (harness) => {
+  together(async (harness) => {
     const all = await scene(NEVER);
     const [owner, next] = [await all.rig.hire(harness), await all.rig.hire("claude")];
     await owner.write("shared.txt", "owner\n");
@@ -170,7 +185,7 @@ describe("S37: the owner is killed with SIGKILL: the next contender gets the fil
 });
 
 describe("S39: released by commit, by stop and 30 s, by the session's end", () => {
-  it.each(PLAYED)("%s", async (harness) => {
+  together(async (harness) => {
     const all = await scene();
     const agent = await all.rig.hire(harness);
     const holds = async () => (await holderOf(all, "shared.txt")) === agentOf(agent);
@@ -212,7 +227,7 @@ describe("S40: after all of it, git log and the index show nothing that cotenant
 });
 
 describe("S41: echo x > held-file through the shell tool: refused before, or reported after, with both names", () => {
-  it.each(PLAYED)("%s", async (harness) => {
+  together(async (harness) => {
     const all = await scene();
     const [owner, other] = [await all.rig.hire("claude"), await all.rig.hire(harness)];
     await owner.write("shared.txt", "owner\n");
@@ -238,8 +253,8 @@ describe("S41: echo x > held-file through the shell tool: refused before, or rep
   });
 });
 
-describe("S42: each harness's real input: its own forms", () => {
-  it.each(PLAYED)("%s: an allowed write is silent, a refused one is understood", async (harness) => {
+describe("S42: each harness's real input: an allowed write is silent, a refused one is understood", () => {
+  together(async (harness) => {
     const all = await scene();
     const [owner, other] = [await all.rig.hire("codex"), await all.rig.hire(harness)];
     await other.prompt();
@@ -275,13 +290,15 @@ describe("the same edit reported twice has one effect", () => {
     expect(await holderOf(all, "shared.txt")).toBeNull();
   });
 
-  it.each(PLAYED)("%s, installed for the project and for the user", async (harness) => {
-    const all = await scene();
-    await all.here.ask("agent", "install", harness, "--user");
-    const [agent, other] = [await all.rig.hire(harness), await all.rig.hire("codex")];
-    expect(await agent.write("shared.txt", "mine\n")).toMatchObject({ is: "done", failures: [] });
-    expect(leasesOn(all, "shared.txt")).toHaveLength(1);
-    expect(await other.write("shared.txt", "theirs\n")).toMatchObject({ is: "denied" });
+  describe("installed for the project and for the user", () => {
+    together(async (harness) => {
+      const all = await scene();
+      await all.here.ask("agent", "install", harness, "--user");
+      const [agent, other] = [await all.rig.hire(harness), await all.rig.hire("codex")];
+      expect(await agent.write("shared.txt", "mine\n")).toMatchObject({ is: "done", failures: [] });
+      expect(leasesOn(all, "shared.txt")).toHaveLength(1);
+      expect(await other.write("shared.txt", "theirs\n")).toMatchObject({ is: "denied" });
+    });
   });
 });
 
