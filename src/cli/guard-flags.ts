@@ -1,8 +1,8 @@
-import { HARNESSES } from "../guard/harness";
 import { isHarnessName } from "../guard/report";
 import type { HookCall } from "../guard/run";
-import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
+import { HARNESS_NAMES } from "../identity/harness";
 import type { Flag, Parsed } from "./command";
+import { defaultEvent } from "./guard-events";
 import { usage } from "./parse";
 
 /** What every command line has that a harness runs. */
@@ -31,12 +31,6 @@ export function hookCall(parsed: Parsed, command: string): HookCall | null {
     event: parsed.text("event") ?? defaultEvent(name, command),
     patienceMs: deadline === undefined ? null : deadline * 1000,
   };
-}
-
-/** What the command is for, where nobody has said more. */
-export function defaultEvent(harness: HarnessName, command: string): string | null {
-  const moment = command === "guard stop" ? "stop" : command === "guard end" ? "end" : "before";
-  return HARNESSES[harness].events.find((event) => event.moment === moment)?.name ?? null;
 }
 
 export function harnessPid(parsed: Parsed): number | null {

@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import { layoutOf } from "../store/layout";
+import { layoutOf, modesFor } from "../store/layout";
 import { ALLOWED, type Verdict } from "./answers";
 import type { Checking } from "./check";
 import { openPlace, repositoryOf } from "./place";
@@ -92,7 +92,8 @@ export async function putDown(
   const repository = groups[0]?.repository ?? (await repositoryOf(world, said.cwd ?? world.cwd));
   if (repository === null) return;
   const { guard } = layoutOf(repository.controlDir);
-  await files.makeDirectory(guard, 0o700);
+  const modes = modesFor(repository.config.sharedRepository);
+  await files.makeDirectory(guard, modes.directory);
   const path = `${guard}/failures.jsonl`;
   if (((await files.stat(path))?.size ?? 0) > LARGEST) await files.unlink(path);
   const line = {
@@ -103,7 +104,7 @@ export async function putDown(
     why,
     answer: verdict.isAllowed ? "allowed" : "refused",
   };
-  const fd = await files.open(path, "append", 0o600);
+  const fd = await files.open(path, "append", modes.file);
   try {
     await files.append(fd, new TextEncoder().encode(`${JSON.stringify(line)}\n`));
   } finally {

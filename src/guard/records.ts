@@ -1,5 +1,6 @@
 import type { Fact, FactName } from "../kernel/facts";
 import { instantOf } from "../kernel/time";
+import type { Platform } from "../platform/platform";
 import {
   blockerReport,
   type Contention,
@@ -11,6 +12,12 @@ import {
 } from "./contention";
 import type { Place } from "./place";
 import type { InTheWay } from "./yielding";
+
+/** All that it takes to write something down. */
+interface Recording {
+  readonly session: Place["session"];
+  readonly world: { readonly platform: Pick<Platform, "digest"> };
+}
 
 /**
  * The first denial, with the instant of the one retry. Of several reports of one edit the first counts; the others find
@@ -76,7 +83,7 @@ export type Resolution = "granted" | "released" | "ended" | "abandoned";
 
 /** Nothing is in the way any more: the record goes. */
 export async function recordResolved(
-  place: Pick<Place, "session" | "world">,
+  place: Recording,
   contentions: readonly Contention[],
   how: Resolution,
 ): Promise<number> {
@@ -107,10 +114,7 @@ export async function recordResolved(
 }
 
 /** What blocked somebody was given back: it says so, and the record waits for the next attempt. */
-export async function recordFreed(
-  place: Pick<Place, "session" | "world">,
-  contentions: readonly Contention[],
-): Promise<void> {
+export async function recordFreed(place: Recording, contentions: readonly Contention[]): Promise<void> {
   await move(place, contentions, ["blocked"], "freed", "contention.resolved", (moved) => ({
     how: "released",
     files: moved.map(({ path, owner, agentId, state }) => ({
@@ -123,7 +127,7 @@ export async function recordFreed(
 }
 
 async function move(
-  place: Pick<Place, "session" | "world">,
+  place: Recording,
   contentions: readonly Contention[],
   from: readonly Contention["state"][],
   to: Contention["state"],
@@ -150,11 +154,11 @@ async function move(
   });
 }
 
-function namesOf({ world }: Pick<Place, "world">, contentions: readonly Contention[]): FactName[] {
+function namesOf({ world }: Pick<Recording, "world">, contentions: readonly Contention[]): FactName[] {
   return contentions.map((contention) => contentionName(world.platform.digest, contention, contention.key));
 }
 
-function asFacts(place: Pick<Place, "world">, contentions: readonly Contention[]): Map<FactName, Fact> {
+function asFacts(place: Pick<Recording, "world">, contentions: readonly Contention[]): Map<FactName, Fact> {
   const names = namesOf(place, contentions);
   return new Map(contentions.map((contention, i) => [names[i]!, contentionToFact(contention)]));
 }

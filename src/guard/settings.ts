@@ -37,6 +37,9 @@ const NOT_SETTINGS = new Set([
   "COTENANT_SECRET",
 ]);
 
+/** A line that is neither empty nor a comment nor the mere name of a section. */
+const SAYS_SOMETHING = /^[ \t]*(?!\[[A-Za-z0-9_-]+\][ \t]*(?:#[^\n]*)?\r?$)[^#\s]/m;
+
 /**
  * A file that only `init` has written says nothing but comments, and most people never change it: then reading the whole
  * schema would be most of what a check costs.
@@ -48,7 +51,7 @@ export async function guardSettings(world: World, repository: Repository): Promi
   let isPlain = !Object.keys(env).some((name) => name.startsWith("COTENANT_") && !NOT_SETTINGS.has(name));
   for (const { file } of isPlain ? configFiles(question) : []) {
     const bytes = await readIfAllowed(world, file);
-    if (bytes !== null && /^[ \t]*[^#\s]/m.test(decode(bytes))) isPlain = false;
+    if (bytes !== null && SAYS_SOMETHING.test(decode(bytes))) isPlain = false;
   }
   if (isPlain) return DEFAULT_SETTINGS;
   const { inspectConfig } = await import("../config/load");

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { inspectConfig } from "../../src/config/load";
+import { configTemplate } from "../../src/config/template";
 import { HARNESSES } from "../../src/guard/harness";
 import { type Input, runHook } from "../../src/guard/run";
 import { DEFAULT_SETTINGS, guardSettings } from "../../src/guard/settings";
@@ -89,7 +90,20 @@ describe("configuration", () => {
   it("that says nothing is not read through the schema, and means the same", async () => {
     const { world } = ada();
     const repository = await findRepository(world.platform, repo.root, {}, world.git);
-    expect(await guardSettings(world, repository)).toBe(DEFAULT_SETTINGS);
+    for (const text of ["", "# x\n", "[guard]\n# retry_secs = 1\n", configTemplate()]) {
+      repo.write(".cotenant/config.toml", text);
+      expect(await guardSettings(world, repository), text).toBe(DEFAULT_SETTINGS);
+    }
+    for (const text of [
+      "[guard]\nretry_secs = 180\n",
+      "[guard]retry_secs = 1",
+      "guard.retry_secs = 180\n",
+      " [[x]]\n",
+    ]) {
+      repo.write(".cotenant/config.toml", text);
+      expect(await guardSettings(world, repository), text).not.toBe(DEFAULT_SETTINGS);
+    }
+    repo.write(".cotenant/config.toml", "");
     const { config } = await inspectConfig({ ...world, worktreeRoot: repo.root });
     const { policy, ...rest } = DEFAULT_SETTINGS;
     expect(policy).toEqual(config.policy);

@@ -3,7 +3,7 @@ import { readCommand } from "../../src/guard/shell/walk";
 
 /** `mode path`, as seen from where the shell stands by then; `?` for what cannot be told. */
 function written(command: string): string[] {
-  const { writes } = readCommand(command, { cwd: "/r", home: "/home/ada" });
+  const { writes } = readCommand(command, { cwd: "/r", home: "/people/ada" });
   return writes.flatMap(({ value, mode, cwd, names }) =>
     (value ?? ["?"]).map((path) => {
       const whole = path.startsWith("/") || path === "?" ? path : `${cwd ?? "?"}/${path}`;
@@ -49,7 +49,7 @@ describe("what a shell command writes", () => {
     ["rm -- -a", ["take /r/-a"]],
     ["dd if=/dev/zero of=a count=1", ["take /r/a"]],
     ["truncate -s 0 a", ["take /r/a"]],
-    ["touch ~/a $HOME/b", ["take /home/ada/a", "take /home/ada/b"]],
+    ["touch ~/a $HOME/b", ["take /people/ada/a", "take /people/ada/b"]],
     ["F=a; echo x > $F", ["take /r/a"]],
     ["F=a echo x > $F", ["take ?"]],
     ["for f in a b; do echo x > $f; done", ["take /r/a", "take /r/b"]],
@@ -63,7 +63,7 @@ describe("what a shell command writes", () => {
     ["find src -name '*.ts' -delete", ["look /r/src"]],
     ["find . -exec rm {} +", ["look /r/."]],
     ["find . -name x", []],
-    ["curl -o a http://x && wget -O b http://y", ["take /r/a", "take /r/b"]],
+    ["curl -o a http://x.invalid && wget -O b http://y.invalid", ["take /r/a", "take /r/b"]],
     ["git checkout -- a b", ["take /r/a", "take /r/b"]],
     ["git checkout HEAD~1 a", ["take /r/a"]],
     ["git checkout main", ["look /r/:/"]],
