@@ -96,8 +96,8 @@ export function trialsFor(harness: HarnessName, { repository, held }: Target): T
   const edit = byPatch ? patch(update) : { [all.path]: file, old_string: "old", new_string: "new" };
   const create = byPatch ? patch(`*** Add File: ${held}\n+new`) : { [all.path]: file, content: "new\n" };
   const shell = (way: Way, command: string): Trial => ({ way, tool: all.shell, input: { command } });
-  const removal = byPatch ? patch(`*** Delete File: ${held}`) : { [all.path]: file };
-  const remover = byPatch ? all.patch : all.remove;
+  const removal = all.patch === null ? { [all.path]: file } : patch(`*** Delete File: ${held}`);
+  const remover = all.patch ?? all.remove;
   return [
     { way: "edit", tool: all.edit, input: edit },
     { way: "create", tool: all.create, input: create },

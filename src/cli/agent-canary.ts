@@ -28,7 +28,9 @@ interface Ran {
 const HELD = "held.txt";
 const HOLDER = "agent:canary-holder";
 const PATIENCE_MS = 30_000;
-const VIOLATED = '"event_type":"policy.violated"';
+const LOOKS = 6;
+const BETWEEN_LOOKS_MS = 1_500;
+const VIOLATED = '"event_type":"guard.violated"';
 
 /**
  * Plays a session of the harness in a scratch repository, through the command lines that are installed: a free file must
@@ -80,11 +82,13 @@ class Canary {
       return this.#report(`a file that nobody holds is refused: ${firstLine(free)}`);
     if (free.status !== 0) return this.#report(`the command ends with ${free.status}: ${firstLine(free)}`);
     if (free.stdout.trim() !== "") return this.#report(`it prints on an ordinary write: ${firstLine(free)}`);
-    for (const trial of trialsFor(this.#harness, { repository: this.#room, held: HELD }))
+    for (const trial of trialsFor(this.#harness, { repository: this.#room, held: HELD })) {
       this.#coverage[trial.way] = await this.#cover(trial);
+      if (this.#coverage.edit !== "before")
+        return this.#report("an edit of a file that somebody else holds is not refused");
+    }
     await this.#send("end", null);
-    const isAlive = this.#coverage.edit === "before";
-    return this.#report(isAlive ? null : "an edit of a file that somebody else holds is not refused");
+    return this.#report(null);
   }
 
   #report(why: string | null): CanaryReport {
@@ -118,11 +122,20 @@ class Canary {
   async #cover(trial: Trial): Promise<Coverage> {
     const asked = await this.#send("before", trial);
     if (asked !== null && isDenial(this.#harness, asked.status, asked.stdout, asked.stderr)) return "before";
-    // Let through: it happens, and then somebody should notice.
-    const seen = this.#violations();
-    writeFileSync(join(this.#room, HELD), `${trial.way} ${Math.random()}\n`);
-    const told = await this.#send("after", trial);
-    return this.#violations() > seen || told?.stdout.includes(HOLDER) === true ? "after" : "open";
+    // Let through: it happens, and then somebody should notice. Not at once: what a holder was given leave for a moment
+    // ago could be its own doing.
+    for (let i = 0; i < (trial.way === "script" ? LOOKS : 1); i++) {
+      if (i > 0) {
+        await new Promise((resolve) => setTimeout(resolve, BETWEEN_LOOKS_MS));
+        await this.#send("before", trial);
+      }
+      const seen = this.#violations();
+      writeFileSync(join(this.#room, HELD), `${trial.way} ${i}\n`);
+      const told = await this.#send("after", trial);
+      if (told === null) return "open";
+      if (this.#violations() > seen || told.stdout.includes(HOLDER)) return "after";
+    }
+    return "open";
   }
 
   #violations(): number {

@@ -29,6 +29,8 @@ export async function contend(
 ): Promise<Outcome> {
   for (;;) {
     const open = await openContentions(place, targets);
+    // Whoever was blocked by a subagent is not any more when that one has finished.
+    if (open.length > 0) await giveWay(place, targets);
     const seen = await obstacles(place, targets);
     const now = place.coordinator.store.now();
     const retriesOnRelease = place.settings.retry === "on_release";

@@ -109,6 +109,9 @@ export function isHarnessName(name: string): name is HarnessName {
 function speakerOf(harness: HarnessName, said: Document): HarnessName {
   if (own(said, "conversation_id") !== undefined && own(said, "generation_id") !== undefined) return "cursor";
   if (own(said, "sessionId") !== undefined && own(said, "session_id") === undefined) return "copilot";
+  // For events in Claude Code's spelling Copilot writes as Claude Code does; but it adds the time, and has no modes.
+  const isTimed = own(said, "timestamp") !== undefined && own(said, "permission_mode") === undefined;
+  if (harness === "claude" && isTimed) return "copilot";
   return harness;
 }
 

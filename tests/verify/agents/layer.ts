@@ -13,12 +13,12 @@ import { clear, makePlace, type Place } from "./place";
 /** A harness, and the hook that it runs. */
 const BYTES_PER_AGENT = 200 << 20;
 const MOST_AGENTS = 16;
-/** The first round is for a test that has little time. */
-const FIRST_ROUND = { agents: 6, kills: 5, files: 4 };
-const LATER_ROUND = { agents: MOST_AGENTS, kills: 40, files: 50 };
+/** Small ones first, for a test that has little time. */
+const SMALL_ROUND = { agents: 6, kills: 4, files: 10, deeds: 6 };
+const SMALL_ROUNDS = 3;
+const LARGE_ROUND = { agents: MOST_AGENTS, kills: 40, files: 50, deeds: 30 };
 /** So many lines of the journal between two kills: a busy machine takes its time for them. */
-const LINES_PER_KILL = 6;
-const DEEDS = 30;
+const LINES_PER_KILL = 8;
 
 /**
  * Scripted agents of every harness, in processes of their own, fight over the same files through the command lines that
@@ -27,15 +27,15 @@ const DEEDS = 30;
 export const agents: Layer = {
   name: "agents",
   unit: "kills",
-  inTest: FIRST_ROUND.kills,
-  inVerify: FIRST_ROUND.kills + LATER_ROUND.kills,
+  inTest: SMALL_ROUND.kills,
+  inVerify: SMALL_ROUNDS * SMALL_ROUND.kills + 2 * LARGE_ROUND.kills,
   share: 0.04,
   mustMove: ["writes", "refusals", "taken from the dead", ...PLAYED.map((harness) => `writes by ${harness}`)],
   async prove(task) {
     const program = await task.bundle("src/cli/main.ts");
     const agent = await task.bundle("tests/support/harness/agent-process.ts");
     for (let round = 0; task.goesOn; round++)
-      await runRound(task, program.path, agent.path, round === 0 ? FIRST_ROUND : LATER_ROUND, round);
+      await runRound(task, program.path, agent.path, round < SMALL_ROUNDS ? SMALL_ROUND : LARGE_ROUND, round);
   },
 };
 
@@ -43,7 +43,7 @@ async function runRound(
   task: Task,
   program: string,
   agentProgram: string,
-  size: typeof FIRST_ROUND,
+  size: typeof SMALL_ROUND,
   round: number,
 ): Promise<void> {
   const place = makePlace(fastDisk(), program);
@@ -74,12 +74,12 @@ class Fight {
     this.#chance = chance;
   }
 
-  async run({ agents: wanted, kills, files }: typeof FIRST_ROUND): Promise<void> {
+  async run({ agents: wanted, kills, files, deeds }: typeof SMALL_ROUND): Promise<void> {
     const most = Math.max(2, Math.min(wanted, Math.floor(freemem() / BYTES_PER_AGENT)));
     const shared = this.#place.files.slice(0, files);
     let killed = 0;
     for (let written = 0; killed < kills; ) {
-      while (this.#atWork.size < most) await this.#hire(shared);
+      while (this.#atWork.size < most) await this.#hire(shared, deeds);
       const lines = readJournal(this.#place.journal).length;
       if (lines - written >= LINES_PER_KILL) {
         written = lines;
@@ -94,11 +94,11 @@ class Fight {
     await Promise.all(this.#atWork.values());
   }
 
-  async #hire(files: readonly string[]): Promise<void> {
+  async #hire(files: readonly string[], deeds: number): Promise<void> {
     // Each of them in turn: every harness meets every other.
     const harness = PLAYED[this.#hired++ % PLAYED.length] as Played;
     const agent = await this.#rig.hire(harness);
-    const job = { seed: this.#chance.next(), files, deeds: DEEDS };
+    const job = { seed: this.#chance.next(), files, deeds };
     const work = agent.work(job).then(async (done) => {
       if (!("gone" in done)) await this.#finish(agent, done);
       this.#atWork.delete(agent);

@@ -49,6 +49,7 @@ export function makePlace(parent: string, program: string): Place {
   };
 }
 
+/** Hooks of agents that were killed live on for a moment, and write there. */
 export function clear({ folder }: Place): void {
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
 }
