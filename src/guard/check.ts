@@ -1,5 +1,6 @@
 import type { Acquired } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
+import type { Ulid } from "../kernel/ids";
 import type { Alarm } from "./alarm";
 import { ALLOWED, canTell, type Verdict } from "./answers";
 import { openPlace, type Place } from "./place";
@@ -17,6 +18,9 @@ export interface Checking {
   readonly who?: Who;
   readonly report: Report;
   readonly alarm: Alarm;
+  /** Of a caller that may ask again without knowing what came of it. */
+  readonly requestId?: Ulid | null;
+  readonly onGrant?: (grant: Acquired) => void;
 }
 
 /** Before a tool runs. */
@@ -51,7 +55,10 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
       for (const earlier of taken) await giveBack(earlier.place, earlier.grant);
       return verdict;
     }
-    if (grant !== null) taken.push({ place, grant });
+    if (grant !== null) {
+      taken.push({ place, grant });
+      checking.onGrant?.(grant);
+    }
     if (verdict.tell !== null) tells.push(verdict.tell);
   }
   const abroad = taken.filter(({ place, grant }) => grant.isNew && isAbroad(checking, place));
@@ -98,7 +105,7 @@ async function takeKnowing(
 ): Promise<Outcome> {
   if (!seen.some((kind) => DECIDING.includes(kind)) && targets.every(({ mode }) => mode === "take")) {
     try {
-      const grant = await acquire(place, targets);
+      const grant = await acquire(place, targets, checking.requestId);
       return { verdict: await granted(checking, place, targets, grant, seen), grant };
     } catch (error) {
       if (!isConflict(error)) throw error;
@@ -137,11 +144,15 @@ async function hasLinkedWorktrees({ world, repository }: Place): Promise<boolean
 /** By what a lease says of itself, this one came from the guard. */
 export const GUARD_NOTE = "guard";
 
-export function acquire(place: Place, targets: readonly Target[]): Promise<Acquired> {
+export function acquire(
+  place: Place,
+  targets: readonly Target[],
+  requestId: Ulid | null = null,
+): Promise<Acquired> {
   const reach = place.settings.acrossWorktrees === "enforce" ? "repository" : "worktree";
   return place.session.acquire(
     targets.map(({ key }) => ({ key, reach })),
-    { ttlSecs: 0, bind: "process", note: GUARD_NOTE },
+    { ttlSecs: 0, bind: "process", note: GUARD_NOTE, requestId },
   );
 }
 

@@ -1,7 +1,7 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Acquired } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
-import type { AgentId } from "../kernel/ids";
+import type { AgentId, Ulid } from "../kernel/ids";
 import { instantOf } from "../kernel/time";
 import type { Verdict } from "./answers";
 import { acquire, type Checking, giveBack, granted, isConflict, type Outcome } from "./check";
@@ -60,7 +60,7 @@ async function tryNow(
   targets: readonly Target[],
   open: readonly Contention[],
 ): Promise<Outcome | "again"> {
-  const attempt = await attemptAll(place, targets);
+  const attempt = await attemptAll(place, targets, checking.requestId ?? null);
   if ("grant" in attempt) return settled(checking, place, targets, attempt.grant, open);
   const { inTheWay } = attempt;
   const now = place.coordinator.store.now();
@@ -79,6 +79,7 @@ const ATTEMPTS = 5;
 async function attemptAll(
   place: Place,
   targets: readonly Target[],
+  requestId: Ulid | null,
 ): Promise<{ readonly grant: Acquired | null } | { readonly inTheWay: InTheWay }> {
   let why: unknown = null;
   for (let i = 0; i < ATTEMPTS; i++) {
@@ -86,7 +87,7 @@ async function attemptAll(
     const rest = await giveWay(place, targets);
     const taken = rest.filter(({ mode }) => mode === "take");
     try {
-      const grant = taken.length === 0 ? null : await acquire(place, taken);
+      const grant = taken.length === 0 ? null : await acquire(place, taken, requestId);
       const inTheWay = await obstacles(
         place,
         rest.filter(({ mode }) => mode === "look"),

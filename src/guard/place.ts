@@ -35,7 +35,7 @@ export async function repositoryOf(world: World, path: string): Promise<Reposito
     if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return null;
     throw error;
   }
-  return (await isInitialised(world, repository)) ? repository : null;
+  return world.isAsked === true || (await isInitialised(world, repository)) ? repository : null;
 }
 
 async function isInitialised(

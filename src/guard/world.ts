@@ -13,4 +13,6 @@ export interface World {
   readonly parentPid: number;
   /** Given on the command line: the harness itself. */
   readonly harnessPid: number | null;
+  /** Somebody asks by name: also a repository counts that was never prepared for agents. */
+  readonly isAsked?: boolean;
 }

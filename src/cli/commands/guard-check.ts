@@ -1,9 +1,10 @@
 import { Alarm } from "../../guard/alarm";
 import { SILENCE } from "../../guard/answers";
 import { runHook } from "../../guard/run";
-import type { Command, Context, Output } from "../command";
+import type { Command, Context, Output, Parsed } from "../command";
 import { HOOK_FLAGS, harnessPid, hookCall } from "../guard-flags";
 import { readHookInput, worldOf } from "../guarding";
+import { CHANGE_FLAGS } from "../holding";
 import { usage } from "../parse";
 
 export const command: Command = {
@@ -14,6 +15,7 @@ export const command: Command = {
     ...HOOK_FLAGS,
     deadline: { value: "<secs>", meaning: "when the harness gives up waiting for an answer" },
     wait: { meaning: "with paths: wait for the retry, as a hook does" },
+    ...CHANGE_FLAGS,
   },
   examples: ["cotenant guard check src/app.ts", "cotenant guard check --harness claude < event.json"],
   words: { min: 0, max: 1_000 },
@@ -25,7 +27,7 @@ export const command: Command = {
     if (call === null) {
       if (parsed.words.length === 0)
         throw usage("say which harness calls, or name paths", "cotenant guard check --help");
-      return checkPaths(context, parsed.words, parsed.has("wait"), harnessPid(parsed));
+      return checkPaths(context, parsed);
     }
     const world = worldOf(context.surroundings(), harnessPid(parsed));
     const answer = await runHook(world, call, readHookInput());
@@ -36,15 +38,10 @@ export const command: Command = {
   },
 };
 
-async function checkPaths(
-  context: Context,
-  paths: readonly string[],
-  waits: boolean,
-  pid: number | null,
-): Promise<Output> {
+async function checkPaths(context: Context, parsed: Parsed): Promise<Output> {
   const { checkForScript } = await import("../guard-script");
   const { platform } = context.surroundings();
-  const patienceMs = waits ? 2 * 3_600_000 : 0;
+  const patienceMs = parsed.has("wait") ? 2 * 3_600_000 : 0;
   const alarm = new Alarm(platform, { workMs: 10_000, patienceMs: 10_000 + patienceMs });
-  return checkForScript(context, paths, alarm, pid);
+  return checkForScript(context, parsed.words, alarm, parsed);
 }
