@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { coldStart } from "../bench/cold-start.mjs";
 import { figure } from "../bench/figures.mjs";
+import { guard } from "../bench/guard.mjs";
 import { hooks } from "../bench/hooks.mjs";
 import { query } from "../bench/query.mjs";
 import { scale } from "../bench/scale.mjs";
@@ -21,7 +22,7 @@ import { ensureInstalled } from "./install.mjs";
 import { ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
-const PARTS = { "cold-start": coldStart, throughput, contention, scale, query, hooks };
+const PARTS = { "cold-start": coldStart, guard, throughput, contention, scale, query, hooks };
 const HEAD = ["what", "ours", "beside", "ratio", "target", ""];
 
 const { values } = parseArgs({ options: { only: { type: "string", multiple: true } } });

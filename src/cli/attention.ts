@@ -1,6 +1,8 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { Violation } from "../enforce/violations";
+import type { Seen } from "../guard/overview";
+import type { GuardViolation } from "../guard/violations";
 import { printable } from "../kernel/ids";
 import { type Holder, type Lease, sameProcess } from "../kernel/lease";
 import { inTheWay, type Ticket } from "../kernel/tickets";
@@ -24,6 +26,10 @@ export interface Scene {
   readonly now: Now;
   /** Commits that were made around the hooks. */
   readonly violations: readonly Violation[];
+  /** Who was denied a file. */
+  readonly contentions: readonly Seen[];
+  /** What shell commands changed under somebody else's lease. */
+  readonly trespasses: readonly GuardViolation[];
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
@@ -36,6 +42,8 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...usedTwice(valid, scene.waiters),
     ...waitingLong(valid, scene),
     ...violated(scene.violations),
+    ...blocked(scene.contentions),
+    ...trespassed(scene.trespasses),
   ];
 }
 
@@ -44,6 +52,29 @@ function violated(violations: readonly Violation[]): Finding[] {
     code: "commit_violation",
     message: `${commit.slice(0, 12)} was committed by ${printable(agentId)} around the hooks: ${printable(first?.message ?? "", 200)}`,
     next: `look at it ('git show ${commit.slice(0, 12)}'), and tell whoever it concerns`,
+  }));
+}
+
+/** SPEC §10: nothing is skipped in silence, and only a person can say how to go on. */
+function blocked(contentions: readonly Seen[]): Finding[] {
+  return contentions
+    .filter(({ contention }) => contention.state === "blocked" || contention.state === "retried")
+    .map(({ contention: { agentId, path, owner }, isFree }) => ({
+      code: "agent_blocked",
+      message: isFree
+        ? `${agentId} is blocked by nothing any more: ${printable(path, 200)} is free`
+        : `${agentId} waits for instruction: ${printable(path, 200)} is held by ${owner.agentId}`,
+      next: isFree
+        ? `tell ${agentId} to go on`
+        : `let ${owner.agentId} commit or stop; then 'cotenant guard retry'`,
+    }));
+}
+
+function trespassed(trespasses: readonly GuardViolation[]): Finding[] {
+  return trespasses.map(({ path, agentId, owner, at }) => ({
+    code: "lease_trespassed",
+    message: `${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner} (${at})`,
+    next: `let ${owner} look at it ('git diff -- <path>') before it commits`,
   }));
 }
 

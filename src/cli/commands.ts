@@ -124,9 +124,37 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     load: () => import("./commands/validate-commits"),
   },
   "validate all": { summary: "all that should always hold", load: () => import("./commands/validate-all") },
+  "guard check": {
+    summary: "what a harness asks before each write",
+    load: () => import("./commands/guard-check"),
+  },
+  "guard stop": { summary: "a session's turn is over", load: () => import("./commands/guard-stop") },
+  "guard end": { summary: "a session is over", load: () => import("./commands/guard-end") },
+  "guard status": {
+    summary: "who edits what, who waits, who is blocked",
+    load: () => import("./commands/guard-status"),
+  },
+  "guard report": {
+    summary: "the reports of those who are blocked",
+    load: () => import("./commands/guard-report"),
+  },
+  "guard retry": {
+    summary: "let those go on who were blocked",
+    load: () => import("./commands/guard-retry"),
+  },
   "hooks install": { summary: "have Git call cotenant", load: () => import("./commands/hooks-install") },
   "hooks uninstall": { summary: "take it out again", load: () => import("./commands/hooks-uninstall") },
   "hooks status": { summary: "how each hook stands", load: () => import("./commands/hooks-status") },
+  "agent install": {
+    summary: "have a harness ask before each write",
+    load: () => import("./commands/agent-install"),
+  },
+  "agent uninstall": { summary: "take it out again", load: () => import("./commands/agent-uninstall") },
+  "agent list": { summary: "which harnesses ask, and how", load: () => import("./commands/agent-list") },
+  "agent doctor": {
+    summary: "try each, and show what it covers",
+    load: () => import("./commands/agent-doctor"),
+  },
   doctor: { summary: "what is wrong, and what to do next", load: () => import("./commands/doctor") },
   info: { summary: "where everything is, and who you are", load: () => import("./commands/info") },
   recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },
@@ -157,6 +185,16 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "what Git's post-commit hook calls",
     isHidden: true,
     load: () => import("./commands/hook-post-commit"),
+  },
+  "hook worktree-create": {
+    summary: "what a harness calls to have a worktree made",
+    isHidden: true,
+    load: () => import("./commands/hook-worktree-create"),
+  },
+  "hook worktree-remove": {
+    summary: "what a harness calls when a worktree is to go",
+    isHidden: true,
+    load: () => import("./commands/hook-worktree-remove"),
   },
   complete: { summary: "what could come next", isHidden: true, load: () => import("./commands/complete") },
   "merge-issue": {

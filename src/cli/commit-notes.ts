@@ -10,12 +10,17 @@ import { byKey } from "./targets";
 export async function noteOf(workspace: Workspace, judgement: Judgement): Promise<CommitNote> {
   const note: CommitNote = {
     isClean: judgement.objections.length === 0,
-    isHeld: judgement.isHeld,
+    needsSettling: judgement.isHeld || (await hasRecords(workspace)),
     paths: judgement.changes.map(({ path }) => path),
     trailers: trailerLines(await trailersFor(workspace, judgement)),
   };
   await keepNote(workspace, note);
   return note;
+}
+
+/** What the guard has on record may be settled by this commit. */
+async function hasRecords({ coordinator }: Workspace): Promise<boolean> {
+  return (await coordinator.glance(["left", "guard-violation"])).length > 0;
 }
 
 async function trailersFor(workspace: Workspace, { issues, committer }: Judgement): Promise<Trailers> {

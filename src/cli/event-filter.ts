@@ -74,6 +74,14 @@ const WRITE_EVENTS = [
   "policy.changed",
   "policy.violated",
   "policy.forgotten",
+  "contention.heartbeat",
+  "contention.retry",
+  "contention.blocked",
+  "contention.resolved",
+  "guard.violated",
+  "guard.left",
+  "guard.settled",
+  "guard.subagent_done",
 ] as const;
 export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
 

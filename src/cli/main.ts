@@ -1,9 +1,13 @@
-import { thisMachine } from "../platform/node/this-machine";
-import { runCommandLine } from "./program";
-import { isTty, nodeTerminal } from "./terminal";
+import { throughGuardDoor } from "./guard-door";
 
-const terminal = nodeTerminal();
-const surroundings = () => ({ ...thisMachine(), isTerminal: terminal.isTerminal || isTty(0) });
+/** Everything else is loaded only where a harness is not waiting for it. */
+async function main(): Promise<number> {
+  const args = process.argv.slice(2);
+  const answered = args[0] === "guard" ? await throughGuardDoor(args) : null;
+  if (answered !== null) return answered;
+  const { runWholeProgram } = await import("./whole-program");
+  return runWholeProgram(args);
+}
 
 // Everything is written by then, and a wait for a busy mutex, which cannot be called off, must not keep us.
-runCommandLine(process.argv.slice(2), { terminal, surroundings }).then((status) => process.exit(status));
+main().then((status) => process.exit(status));

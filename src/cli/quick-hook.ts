@@ -20,7 +20,7 @@ export function isNothingToDo([hook]: readonly string[]): boolean {
     if (hook === "prepare-commit-msg") return noteAt(process.cwd(), "staged")?.note.trailers.length === 0;
     if (hook !== "post-commit") return false;
     const found = noteAt(process.cwd(), "committed");
-    if (found === null || !found.note.isClean || found.note.isHeld) return false;
+    if (found === null || !found.note.isClean || found.note.needsSettling) return false;
     fs.unlinkSync(found.file);
     return true;
   } catch {

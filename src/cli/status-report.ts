@@ -1,6 +1,8 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { recentViolations } from "../enforce/violations";
+import { seenContentions } from "../guard/overview";
+import { guardViolations } from "../guard/violations";
 import type { Actor } from "../kernel/commands";
 import { sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
@@ -51,6 +53,8 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       damage,
       now: workspace.store.now(),
       violations: await recentViolations(coordinator, workspace.store.now().wallMs),
+      contentions: await seenContentions(coordinator),
+      trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
     }),
   };
 }

@@ -2,10 +2,13 @@ import type { KeyKind } from "../kernel/keys";
 import type { Policy } from "../kernel/policy";
 import type { Digest, Platform } from "../platform/platform";
 import { type ConfigLayer, type ConfigSource, environmentLayer, fileLayer, flagLayer } from "./layers";
+import { configFiles } from "./places";
 import { type ConfigProblem, configError } from "./problem";
 import { CONFIG_KEYS, type ConfigKey, type ConfigValue, type ConfigValues, settingOf } from "./schema";
 import { loosens } from "./tighten";
 import { digestOf, NO_TRUST, subjectOf, type Trust, trusts } from "./trust";
+
+export { configFiles, userConfigDirectory } from "./places";
 
 export interface ConfigQuestion {
   readonly platform: Platform;
@@ -88,28 +91,6 @@ function withoutUntrusted(
   const entries = new Map(committed.entries);
   for (const { key } of untrusted) entries.delete(key);
   return { counting: layers.with(at, { ...committed, entries }), untrusted };
-}
-
-/** The files that count, the strongest first, whether they exist or not. */
-export function configFiles(
-  question: Pick<ConfigQuestion, "env" | "home" | "worktreeRoot" | "systemDirectory">,
-): { source: "worktree" | "user" | "system"; file: string }[] {
-  const { worktreeRoot, systemDirectory = "/etc/cotenant" } = question;
-  const user = userConfigDirectory(question);
-  return [
-    ...(worktreeRoot === null
-      ? []
-      : [{ source: "worktree" as const, file: `${worktreeRoot}/.cotenant/config.toml` }]),
-    ...(user === null ? [] : [{ source: "user" as const, file: `${user}/config.toml` }]),
-    { source: "system" as const, file: `${systemDirectory}/config.toml` },
-  ];
-}
-
-/** `~/.config/cotenant`, or where XDG_CONFIG_HOME says; a relative one is to be ignored. */
-export function userConfigDirectory({ env, home }: Pick<ConfigQuestion, "env" | "home">): string | null {
-  const xdg = env["XDG_CONFIG_HOME"];
-  if (xdg?.startsWith("/")) return `${xdg.replace(/(?<=.)\/+$/, "")}/cotenant`;
-  return home === null || home === "" ? null : `${home}/.config/cotenant`;
 }
 
 function merge(layers: readonly ConfigLayer[]): Omit<Config, "layers" | "untrusted"> {

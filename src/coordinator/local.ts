@@ -168,6 +168,20 @@ export class LocalCoordinator implements Coordinator {
     return (await this.#reader.snapshot({ ...NOTHING, facts: names, factKinds: kinds })).facts;
   }
 
+  /**
+   * Which of these kinds of facts there are, at a glance: for whoever would otherwise read the store only to find that
+   * nothing is there. Never a proof: a line that the index does not know yet is not seen.
+   */
+  async glance(kinds: readonly string[]): Promise<string[]> {
+    const { files } = this.store.platform;
+    const directory = `${this.store.layout.index}/facts`;
+    const found: string[] = [];
+    for (const kind of (await files.readDirectory(directory)) ?? [])
+      if (kinds.includes(kind) && ((await files.readDirectory(`${directory}/${kind}`)) ?? []).length > 0)
+        found.push(kind);
+    return found;
+  }
+
   async factsSince(kind: string, position: string | null): Promise<FactNews> {
     const { platform, layout } = this.store;
     const news = position === null ? null : await factNews(platform, layout, kind, position);

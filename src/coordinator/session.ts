@@ -1,7 +1,7 @@
 import type { Actor, LeaseRef } from "../kernel/commands";
 import { type AgentId, makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { type Bind, type Reach, sameParty } from "../kernel/lease";
+import { type Bind, type Lease, type Reach, sameParty } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
 import { escapeName, type Layout, type Modes } from "../store/layout";
@@ -18,6 +18,13 @@ export interface AcquireOptions {
   readonly steal?: boolean;
   readonly wait?: Wait | null;
   readonly requestId?: Ulid | null;
+}
+
+export interface Acquired extends Grant {
+  /** Some of it was free until now. */
+  readonly isNew: boolean;
+  /** What was. */
+  readonly fresh: readonly Lease[];
 }
 
 /** What a caller may show instead of what the session has kept: a secret handed to it by file or environment. */
@@ -46,14 +53,11 @@ export class Session {
     this.#keyring = new Keyring(platform, coordinator, actor, secrets);
   }
 
-  /**
-   * `isNew`: some of it was free until now. What another process of this session holds is granted as well, and with a
-   * new secret if this one has none.
-   */
+  /** What another process of this session holds is granted as well, and with a new secret if this one has none. */
   async acquire(
     keys: readonly { key: LeaseKey; reach: Reach }[],
     options: AcquireOptions,
-  ): Promise<Grant & { readonly isNew: boolean }> {
+  ): Promise<Acquired> {
     const { actor, coordinator } = this;
     const owned = await this.#keyring.on(keys.map(({ key }) => key));
     const secrets = owned.map(({ secret }) => secret);
@@ -62,7 +66,8 @@ export class Session {
       if (leases !== null) {
         await this.#showLife();
         this.lastSecret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
-        return { leases, changed: false, replayed: false, ended: [], waitedMs: 0, isNew: false };
+        const grant = { leases, changed: false, replayed: false, ended: [], waitedMs: 0 };
+        return { ...grant, isNew: false, fresh: [] };
       }
     }
     const made = this.#keyring.make();
@@ -89,8 +94,9 @@ export class Session {
         this.#nextUpkeepMs,
         this.#platform.clock.monotonicMs() + options.ttlSecs * 500,
       );
-      const isNew = grant.leases.some((lease) => proposed.some(({ leaseId }) => leaseId === lease.leaseId));
-      return { ...grant, isNew };
+      const ids = new Set(proposed.map(({ leaseId }) => leaseId));
+      const fresh = grant.leases.filter(({ leaseId }) => ids.has(leaseId));
+      return { ...grant, isNew: fresh.length > 0, fresh };
     } finally {
       // Also a session that is only ever refused must not keep every secret it has made.
       await this.#keyring.pruneIfLarge();
@@ -180,9 +186,9 @@ export class Session {
     );
   }
 
-  /** Marks everything this session holds as stopped. */
-  async stop(): Promise<Change> {
-    const held = await this.mine();
+  /** Marks what this session holds as stopped; where told, only some of it. */
+  async stop(which: (lease: Lease) => boolean = () => true): Promise<Change> {
+    const held = (await this.mine()).filter(({ lease }) => which(lease));
     const changes: Change[] = [];
     for (let at = 0; at < held.length; at += LIMITS.keysPerOperation) {
       const part = await this.#proving(held.slice(at, at + LIMITS.keysPerOperation));
@@ -190,6 +196,11 @@ export class Session {
     }
     const leases = changes.flatMap((change) => change.leases);
     return { leases, changed: changes.some(({ changed }) => changed), replayed: false };
+  }
+
+  /** A sign of life and nothing else: what is below half is renewed, what was stopped goes on. */
+  showLife(): Promise<void> {
+    return this.#showLife();
   }
 
   /** What this session holds now, whatever its standing. */

@@ -6,6 +6,7 @@ import { divergenceCheck } from "./checks/divergence";
 import { fileSystemCheck } from "./checks/file-system";
 import { gatesCheck } from "./checks/gates";
 import { gitCheck } from "./checks/git";
+import { harnessesCheck } from "./checks/harnesses";
 import { hooksCheck } from "./checks/hooks";
 import { indexCheck } from "./checks/index";
 import { issuesCheck } from "./checks/issues";
@@ -33,6 +34,7 @@ export const CHECKS: readonly Check[] = [
   gatesCheck,
   mergingCheck,
   hooksCheck,
+  harnessesCheck,
   logCheck,
   indexCheck,
   leasesCheck,

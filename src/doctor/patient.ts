@@ -126,6 +126,7 @@ function withoutBoot(platform: Platform): Platform {
         machineId: () => "",
         self: () => ({ ...nobody, bootId: UNREADABLE, startTime: "" }),
         identify: () => null,
+        ancestry: () => null,
         liveness: () => "unknown",
       },
     };

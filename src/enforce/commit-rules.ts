@@ -1,6 +1,13 @@
 import type { ErrorCode } from "../errors/registry";
 import { ExtentIndex } from "../kernel/conflicts";
-import { type AgentId, parseUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
+import {
+  type AgentId,
+  parseUlid,
+  printable,
+  type SessionId,
+  type Ulid,
+  type WorktreeId,
+} from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
@@ -9,6 +16,7 @@ import type { PathChange } from "./changes";
 /** Who commits; null where nobody has said so. */
 export interface Committer {
   readonly agentId: AgentId;
+  readonly sessionId: SessionId;
   readonly worktreeId: WorktreeId;
 }
 
@@ -106,7 +114,7 @@ function fileObjections({ changes, committer, worktreeId, leases }: CommitQuesti
   return changes.flatMap(({ path, key }): Objection[] => {
     if (key === null) return [];
     const extent = { key, reach: "worktree", worktreeId } as const;
-    const other = held.conflictingWith(extent).find((lease) => lease.agentId !== committer?.agentId);
+    const other = held.conflictingWith(extent).find((lease) => !mayCommit(lease, committer));
     if (other === undefined) return [];
     return [
       {
@@ -140,6 +148,16 @@ function scopeObjections({ changes, committer, leases }: CommitQuestion): Object
       },
     ];
   });
+}
+
+/** What a session is called that has no name of its own: everybody's. */
+const UNNAMED = "default";
+
+/** One's own, and what subagents of one's session hold: those exclude each other only while they edit (SPEC §5). */
+function mayCommit(lease: Lease, committer: Committer | null): boolean {
+  if (committer === null || lease.agentId === committer.agentId) return committer !== null;
+  const { sessionId, worktreeId } = committer;
+  return sessionId !== UNNAMED && lease.sessionId === sessionId && lease.worktreeId === worktreeId;
 }
 
 function isOf(lease: Lease, { agentId, worktreeId }: Committer): boolean {

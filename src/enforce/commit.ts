@@ -88,7 +88,8 @@ async function committerOf(
   worktreeId: Committer["worktreeId"],
 ): Promise<Committer | null> {
   try {
-    return { agentId: (await workspace.agent()).agentId, worktreeId };
+    const { agentId, sessionId } = await workspace.agent();
+    return { agentId, sessionId, worktreeId };
   } catch (error) {
     if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
     throw error;

@@ -6,8 +6,8 @@ import { isObject } from "../issues/document-text";
  */
 export interface CommitNote {
   readonly isClean: boolean;
-  /** The committer holds leases on what is committed. */
-  readonly isHeld: boolean;
+  /** Leases of the committer's, or things on record, have to be looked at once it is committed. */
+  readonly needsSettling: boolean;
   readonly paths: readonly string[];
   readonly trailers: readonly string[];
 }
@@ -61,9 +61,9 @@ export function readNote(text: string, subject: NoteSubject): CommitNote | null 
   const value: unknown = JSON.parse(text);
   if (!isObject(value) || value["schema_version"] !== SCHEMA || value["git"] !== subject.git) return null;
   if (subject.index !== null && value["index"] !== subject.index) return null;
-  const { isClean, isHeld, paths, trailers } = value;
-  if (typeof isClean !== "boolean" || typeof isHeld !== "boolean") return null;
-  return areTexts(paths) && areTexts(trailers) ? { isClean, isHeld, paths, trailers } : null;
+  const { isClean, needsSettling, paths, trailers } = value;
+  if (typeof isClean !== "boolean" || typeof needsSettling !== "boolean") return null;
+  return areTexts(paths) && areTexts(trailers) ? { isClean, needsSettling, paths, trailers } : null;
 }
 
 function areTexts(value: unknown): value is string[] {

@@ -132,6 +132,22 @@ const entries = {
     hint: "'cotenant hooks status' shows what is there; docs/HOOKS.md says how each kind is chained",
     seeds: "",
   },
+  E_SETTINGS: {
+    exit: 9,
+    http: 409,
+    meaning:
+      "A harness's settings belong to others too, cannot be read, or cannot be changed without losing something.",
+    hint: "'cotenant agent list' shows what is there; docs/AGENTS.md says where each harness keeps its settings",
+    seeds: "",
+  },
+  E_CONTENT_CHANGED: {
+    exit: 1,
+    http: 409,
+    meaning:
+      "A file was changed by somebody else while the caller waited for it. The lease was granted all the same.",
+    hint: "read the file again, then write it: this is refused only once",
+    seeds: "",
+  },
   E_NOT_A_REPO: {
     exit: 10,
     http: 500,
@@ -210,6 +226,14 @@ const entries = {
     meaning: "A file was written by a newer cotenant. It was left untouched.",
     hint: "use the newer cotenant on this machine too",
     seeds: "004 schema_version",
+  },
+  E_BLOCKED: {
+    exit: 11,
+    http: 409,
+    meaning:
+      "A file that is needed was still held at the one retry. Work on it stops until somebody says how to go on.",
+    hint: "ask the owner named in the report to commit or stop; then run: cotenant guard retry",
+    seeds: "001 waiting_for_instruction",
   },
   E_WAIT_TIMEOUT: {
     exit: 12,

@@ -9,9 +9,12 @@ import {
   type SessionId,
 } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
-import type { Digest, Platform } from "../platform/platform";
-import { detectHarness, type Harness, type HarnessName } from "./harness";
+import type { Platform } from "../platform/platform";
+import { detectHarness, type Harness } from "./harness";
+import { harnessAgentId, harnessSessionId } from "./harness-agent";
 import type { Environment } from "./repository";
+
+export { harnessAgentId, harnessSessionId } from "./harness-agent";
 
 export type AgentSource = "flag" | "environment" | "harness" | "agent.toml" | "terminal";
 export type SessionSource = "flag" | "environment" | "harness" | "default";
@@ -90,23 +93,6 @@ function resolveSession(
     return { sessionId: harnessSessionId(platform.digest, harness.sessionId), sessionFrom: "harness" };
   }
   return { sessionId: "default" as SessionId, sessionFrom: "default" };
-}
-
-/** The harness's own id where it is one of ours, too; else a hash that is the same every time. */
-export function harnessSessionId(digest: Digest, raw: string): SessionId {
-  const parsed = parseSessionId(raw);
-  return isRefusal(parsed) ? (digest.sha256(raw).slice(0, 32) as SessionId) : parsed;
-}
-
-/** UUIDs of version 7, ULIDs and opencode's ids begin with the time: sessions of one minute would look alike. */
-const BEGINS_WITH_TIME =
-  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|[0-7][0-9A-HJKMNP-TV-Z]{25}|ses_[0-9A-Za-z]{8,})$/i;
-
-/** `agent:<harness>-<8 of the session>`: the same agent again when the session is resumed. */
-export function harnessAgentId(digest: Digest, harness: HarnessName, rawSession: string): AgentId {
-  const session = harnessSessionId(digest, rawSession);
-  const eight = BEGINS_WITH_TIME.test(session) ? session.slice(-8) : session.slice(0, 8);
-  return orThrow(parseAgentId(`agent:${harness}-${eight.replace(/:/g, "-")}`));
 }
 
 export function humanAgentId(user: string): AgentId {

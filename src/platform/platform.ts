@@ -66,12 +66,19 @@ export interface ProcessIdentity {
   readonly startTime: string;
 }
 
+export interface Ancestry {
+  readonly parentPid: number;
+  readonly words: readonly string[];
+}
+
 export interface Processes {
   host(): string;
   machineId(): string;
   self(): ProcessIdentity;
   /** Identity of another process of this machine, or null when it is not there. */
   identify(pid: number): Later<ProcessIdentity | null>;
+  /** Who started a process, and with which words it was started itself; null where that cannot be told. */
+  ancestry(pid: number): Later<Ancestry | null>;
   /** PROTOCOL 12. Anything that cannot be proved dead is alive or unknown. */
   liveness(holder: ProcessIdentity): Later<Liveness>;
 }

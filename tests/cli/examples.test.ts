@@ -60,6 +60,7 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
 function place(): { repo: TestRepo; env: Record<string, string | undefined> } {
   const repo = TestRepo.make();
   for (const file of ["src/app.ts", "src/app.test.ts", "src/api/index.ts", "docs/login.md"]) repo.write(file);
+  repo.write("event.json", '{"hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{}}');
   repo.git("add", "docs");
   repo.git("commit", "--quiet", "--message", "how to log in");
   const now = new Date().toISOString();

@@ -96,6 +96,8 @@ describe("status ends with what needs a person", () => {
         waiters,
         damage: null,
         violations: [],
+        contentions: [],
+        trespasses: [],
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);

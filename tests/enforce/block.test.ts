@@ -14,8 +14,8 @@ import {
   withBlock,
   withoutBlock,
 } from "../../src/enforce/installing/block";
-import { binaryOf, fromBinary, readable, toBinary } from "../../src/enforce/installing/bytes";
 import { ALL_HOOKS } from "../../src/enforce/installing/hooks";
+import { binaryOf, fromBinary, readable, toBinary } from "../../src/platform/binary-text";
 import { scratch } from "../support/scratch";
 
 const PROGRAM = { node: "/opt/it's/nöde", program: "/opt/a b/cotenant" };

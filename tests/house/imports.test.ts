@@ -16,7 +16,7 @@ interface Layer {
 const BASE = ["kernel", "errors", "platform"];
 const FEATURES = ["enforce", "guard", "publish", "snapshot", "ledger", "dispatch"];
 const BELOW_FEATURES = [...BASE, "config", "identity", "store", "coordinator", "issues"];
-const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "doctor", "platform/node"];
+const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "agents", "doctor", "platform/node"];
 
 const FEATURE: Layer = {
   may: BELOW_FEATURES,
@@ -60,8 +60,18 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "the data plane stands on leases",
   },
   ...Object.fromEntries(FEATURES.map((name) => [name, FEATURE])),
+  guard: {
+    ...FEATURE,
+    packages: ["unbash"],
+    because: "a feature stands on the coordinator; shell commands are read by a parser, not by patterns",
+  },
+  agents: {
+    may: [...BELOW_FEATURES, "guard"],
+    packages: ["jsonc-parser", "smol-toml"],
+    because: "it puts the guard's command lines into settings of others, and needs nothing else of it",
+  },
   doctor: {
-    may: [...BELOW_FEATURES, ...FEATURES],
+    may: [...BELOW_FEATURES, ...FEATURES, "agents"],
     because: "it looks at everything and changes nothing; only the edges look at it",
   },
   ".": { may: LIBRARY, because: "the library's front door wires the real machine to the coordinator" },

@@ -28,6 +28,8 @@ export async function bundle(entry: string, folder: string, plant: Plant | null 
     absWorkingDir: ROOT,
     bundle: true,
     platform: "node",
+    // What jsonc-parser has for Node loads its parts in a way that no bundler sees.
+    mainFields: ["module", "main"],
     format: "cjs",
     target: "node20",
     alias: { esbuild: join(ROOT, "node_modules/esbuild/lib/main.js") },

@@ -1,3 +1,4 @@
+import { agents } from "./agents/layer";
 import { disks } from "./disks/layer";
 import { hostile } from "./hostile/layer";
 import { crash, error } from "./injection/layer";
@@ -22,6 +23,7 @@ export const LAYERS: readonly Layer[] = [
   clocks,
   disks,
   hostile,
+  agents,
   planted,
 ];
 

@@ -1,3 +1,4 @@
+import { PLANTS as AGENTS } from "./agents/plants";
 import { PLANTS as HOSTILE } from "./hostile/plants";
 import { PLANTS as INJECTION } from "./injection/plants";
 import { PLANTS as LINEARIZABILITY } from "./linearizability/plants";
@@ -25,4 +26,5 @@ export const PLANTS: readonly Plant[] = [
   ...INJECTION,
   ...LINEARIZABILITY,
   ...HOSTILE,
+  ...AGENTS,
 ];

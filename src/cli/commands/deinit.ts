@@ -1,12 +1,14 @@
-import type { Workspace } from "../../coordinator/workspace";
+import { Workspace } from "../../coordinator/workspace";
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import type { AgentIdentity } from "../../identity/agent";
+import { HARNESS_NAMES } from "../../identity/harness";
 import { listWorktrees } from "../../identity/worktree-list";
 import { clearRemains, type Remains, remainsIn } from "../../identity/worktree-remains";
 import { MergeDriver } from "../../issues/merge-driver";
 import { heldBy } from "../../kernel/words";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
+import { planAgentRemoval, projectDesk, removeAgents } from "../agents";
 import type { Command } from "../command";
 import { deskOf, planRemoval, removeHooks } from "../hooks";
 import { count } from "../render";
@@ -16,7 +18,7 @@ import { keysOf } from "./lock-status";
 export const command: Command = {
   usage: "deinit [--purge] [--dry-run]",
   about:
-    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease. Run again, it finishes what was interrupted, or finds nothing to undo.",
+    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks and in settings of harnesses, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease. Run again, it finishes what was interrupted, or finds nothing to undo.",
   flags: {
     purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
     "dry-run": { meaning: "only show what would go" },
@@ -39,6 +41,7 @@ export const command: Command = {
     const settings = await driver.registered();
     const desk = await deskOf(workspace);
     const hooks = await planRemoval(desk, { shared: false, force: false });
+    const agents = await agentRemovals(workspace);
     const leftBehind = await removedStores(platform.files, store.layout);
     const { head } = await workspace.coordinator.snapshot();
     let own = 0;
@@ -52,6 +55,7 @@ export const command: Command = {
       // Not before: whoever is refused keeps it. Nor under the mutex, where no Git command may run.
       if (settings.length > 0) await driver.unregister(platform.timers);
       await removeHooks(desk, hooks);
+      for (const { desk: settings, plan } of agents) await removeAgents(settings, plan);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
     const paths = (select: (remains: Remains) => readonly string[]) =>
@@ -63,6 +67,8 @@ export const command: Command = {
     );
     const removals = hooks.flatMap((plan) => plan.removals);
     what.push(...removals.map(({ path }) => `cotenant's lines in ${path}`));
+    const taken = agents.flatMap(({ plan }) => plan.removals.map(({ found }) => found.file.path));
+    what.push(...taken.map((path) => `cotenant's entries in ${path}`));
     what.push(...settings.map((name) => `${name} in ${repository.commonDir}/config`));
     return {
       data: {
@@ -70,13 +76,35 @@ export const command: Command = {
         removed: [...controls, ...files],
         settings,
         hooks: removals.map(({ path }) => path),
-        kept: [...staying, ...hooks.flatMap(({ left }) => left.map(({ path }) => path))],
+        agents: taken,
+        kept: [
+          ...staying,
+          ...[...hooks, ...agents.map(({ plan }) => plan)].flatMap(({ left }) =>
+            left.map(({ path }) => path),
+          ),
+        ],
         own_leases: own,
       },
       text: context.quiet ? "" : textOf(isDry ? "would remove:" : "removed:", what, staying),
     };
   },
 };
+
+/** In every worktree: what is committed stays, and so do the user's own. */
+async function agentRemovals(workspace: Workspace) {
+  const { surroundings, repository } = workspace;
+  const removals = [];
+  for (const { root, exists } of await listWorktrees(surroundings.platform, surroundings.git, repository)) {
+    if (!exists) continue;
+    const there =
+      root === repository.worktreeRoot
+        ? workspace
+        : await Workspace.open({ ...surroundings, cwd: root }, { despiteConfig: true });
+    const desk = projectDesk(there);
+    removals.push({ desk, plan: await planAgentRemoval(desk, HARNESS_NAMES, false) });
+  }
+  return removals;
+}
 
 function textOf(done: string, what: readonly string[], staying: readonly string[]): string {
   if (what.length === 0) return "nothing to undo";

@@ -2,6 +2,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { clearNotes } from "../../enforce/commit-note";
 import { forgetOldViolations } from "../../enforce/violations";
 import { fileFailure } from "../../errors/cotenant-error";
+import { tidyGuard } from "../../guard/tidy";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
@@ -34,6 +35,7 @@ export const command: Command = {
         active: (await coordinator.list()).map(statusJson),
       },
     });
+    await tidyGuard(workspace.surroundings.platform, coordinator, session);
     await clearDataPlane(workspace);
     const text = [
       `logged the end of ${count(leases.length, "lease")}`,

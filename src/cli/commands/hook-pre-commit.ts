@@ -3,6 +3,7 @@ import { givenChanges, type PathChange } from "../../enforce/changes";
 import { judgeStaged } from "../../enforce/commit";
 import type { Command } from "../command";
 import { noteOf } from "../commit-notes";
+import { violatedLines } from "../guard-commit";
 import { asHook, PASSED, refusalLines } from "../hooking";
 
 export const command: Command = {
@@ -22,13 +23,21 @@ export const command: Command = {
       const judgement = await judgeStaged(workspace, parsed.has("staged") ? staged() : null);
       await noteOf(workspace, judgement);
       const { objections, committer, changes } = judgement;
-      if (objections.length === 0) return PASSED;
+      const violated = await violatedLines(
+        workspace,
+        changes.map(({ path }) => path),
+      );
+      const remarks =
+        violated.length === 0
+          ? []
+          : ["cotenant pre-commit: look at these before you commit them:", ...violated];
+      if (objections.length === 0) return { isRefused: false, lines: remarks };
       const refused = new Set(objections.map(({ path }) => path));
       const own = changes.map(({ path }) => path).filter((path) => !refused.has(path));
       const lines = refusalLines("pre-commit", objections, committer?.agentId ?? null, own);
       return mode === "warn"
-        ? { isRefused: false, lines: [...lines, "  let through: worktree.enforce_leases = warn"] }
-        : { isRefused: true, lines };
+        ? { isRefused: false, lines: [...lines, "  let through: worktree.enforce_leases = warn", ...remarks] }
+        : { isRefused: true, lines: [...lines, ...remarks] };
     }),
 };
 

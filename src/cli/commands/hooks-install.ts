@@ -1,7 +1,7 @@
-import { readable } from "../../enforce/installing/bytes";
 import { MEANINGS } from "../../enforce/installing/hooks";
 import type { HookPlan } from "../../enforce/installing/plan";
 import { printable } from "../../kernel/ids";
+import { readable } from "../../platform/binary-text";
 import type { Command } from "../command";
 import { howFrom, installHooks, openHooks, SERVER } from "../hooks";
 

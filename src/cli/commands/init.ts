@@ -1,6 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { DATA_PLANE_LINES, withLines } from "../../identity/data-plane";
+import { HARNESS_NAMES } from "../../identity/harness";
 import { PROVISIONAL_GITIGNORE } from "../../identity/worktree-file";
 import { MergeDriver } from "../../issues/merge-driver";
 import { printable } from "../../kernel/ids";
@@ -12,7 +13,7 @@ import { ENFORCE_MODES, initialConfig } from "../scaffold";
 import { addTrust, trustKeys } from "../trusting";
 
 export const command: Command = {
-  usage: "init [--hooks] [--enforce off|warn|strict]",
+  usage: "init [--agents <names>] [--hooks] [--enforce off|warn|strict]",
   about:
     "Prepares this repository: makes .cotenant/ with a commented config.toml, .gitignore and .gitattributes, the\ncontrol plane below the Git directory, and tells Git how to merge issues in this clone. Doing it again changes nothing.",
   flags: {
@@ -22,9 +23,13 @@ export const command: Command = {
       meaning: "how strictly issue writes need a lease: off, warn or strict",
     },
     hooks: { meaning: "also have Git call cotenant at commits and pushes, as 'hooks install' does" },
-    agents: { value: "<names>", meaning: "not yet: comes with the guard" },
+    agents: {
+      value: "<names>",
+      choices: HARNESS_NAMES,
+      meaning: "also have these harnesses ask before each write: claude,codex as in 'agent install', or all",
+    },
   },
-  examples: ["cotenant init", "cotenant init --enforce warn", "cotenant init --hooks"],
+  examples: ["cotenant init", "cotenant init --enforce warn", "cotenant init --agents claude,codex --hooks"],
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const enforce = parsed.text("enforce");
@@ -33,13 +38,10 @@ export const command: Command = {
         hint: `use one of ${ENFORCE_MODES.join(", ")}`,
       });
     }
-    if (parsed.text("agents") !== undefined)
-      throw new CotenantError("E_USAGE", "--agents is not there yet: it comes with the guard", {
-        hint: "leave it out; agents take leases with 'cotenant lock acquire' and 'cotenant claim acquire'",
-      });
     const workspace = await context.workspace();
     // Before anything is written: a refusal leaves no trace.
     const hooks = parsed.has("hooks") ? await hooksFor(context, workspace) : null;
+    const agents = await agentsFor(context, workspace, parsed.text("agents"));
     const { platform, git } = workspace.surroundings;
     const { worktreeRoot } = workspace.repository;
     await requireRecentGit(git, worktreeRoot);
@@ -85,12 +87,15 @@ export const command: Command = {
     if (parsed.has("allow-network-fs"))
       await writeIfMissing(platform, allowNetwork, "", workspace.store.options.modes.file);
     const installed = hooks === null ? null : await hooks.install();
-    const isNew = made.length > 0 || hasRegistered || installed?.hasChanged === true;
+    const asked = agents === null ? null : await agents.install();
+    const isNew =
+      made.length > 0 || hasRegistered || installed?.hasChanged === true || asked?.changed === true;
     const text = [
       isNew ? `initialised: ${made.join(", ") || "this clone"}` : "already initialised; nothing changed",
       ...(hasRegistered ? ["  Git's configuration: issues are merged field by field"] : []),
       ...(installed?.hasChanged ? [`  hooks in ${installed.directory}`] : []),
-      ...(installed?.remarks ?? []).map((remark) => `  note: ${remark}`),
+      ...(asked?.changed ? asked.shown.map((name) => `  ${name}: asks before each write`) : []),
+      ...[...(installed?.remarks ?? []), ...(asked?.remarks ?? [])].map((remark) => `  note: ${remark}`),
       `  worktree ${identity.worktreeId}`,
       "",
       "next:",
@@ -104,6 +109,7 @@ export const command: Command = {
         worktree: { worktree_id: identity.worktreeId, root: identity.root },
         merge_driver: hasRegistered,
         hooks: installed === null ? null : { directory: installed.directory, changed: installed.hasChanged },
+        agents: asked === null ? null : { changed: asked.changed, paths: asked.paths },
         control_directory: workspace.repository.controlDir,
       },
       text: context.quiet ? "" : text,
@@ -135,6 +141,27 @@ async function hooksFor(context: Context, workspace: Workspace) {
     const { plan, directory } = await installHooks(context, desk, { ...how, isDry: false });
     const hasChanged = plan.hooks.some(({ write }) => write !== null);
     return { directory, hasChanged, remarks: plan.remarks };
+  };
+  return { install };
+}
+
+async function agentsFor(context: Context, workspace: Workspace, names: string | undefined) {
+  if (names === undefined) return null;
+  const { harnessNamed, installAgents, planAgents, projectDesk } = await import("../agents");
+  const harnesses =
+    names === "all" ? HARNESS_NAMES : [...new Set(names.split(",").map((name) => harnessNamed(name.trim())))];
+  const desk = projectDesk(workspace);
+  await planAgents(context, desk, harnesses, false);
+  const install = async () => {
+    const plans = await planAgents(context, desk, harnesses, false);
+    await installAgents(desk, plans);
+    const changed = plans.filter(({ after }) => after !== null);
+    return {
+      changed: changed.length > 0,
+      paths: plans.map(({ file }) => file.path),
+      shown: changed.map(({ site }) => site.shown),
+      remarks: [...new Set(changed.flatMap(({ remarks }) => remarks))],
+    };
   };
   return { install };
 }

@@ -50,4 +50,13 @@ export const GUARD = {
     meaning:
       "A guard that cannot decide. open: allows; closed_if_held: refuses files known to be held; closed: refuses.",
   },
+  "guard.deadline_secs": {
+    type: "int",
+    min: 1,
+    max: 60,
+    default: 10,
+    tighten: "free",
+    meaning:
+      "A check that has not decided by then, waiting for a file apart, answers as guard.on_failure says.",
+  },
 } as const satisfies Settings;

@@ -1,8 +1,8 @@
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { joinPath, parentOf } from "../../identity/path-text";
+import { fromBinary, toBinary } from "../../platform/binary-text";
 import type { Files, Platform } from "../../platform/platform";
 import { replaceFile } from "../../platform/replace-file";
-import { fromBinary, toBinary } from "./bytes";
 import { ALL_HOOKS } from "./hooks";
 import type { InstallPlan, Write } from "./plan";
 import type { Removal, UninstallPlan } from "./unplan";

@@ -1,5 +1,5 @@
+import { binaryOf } from "../../platform/binary-text";
 import { END, stagedArguments } from "../changes";
-import { binaryOf } from "./bytes";
 import type { InstalledHook } from "./hooks";
 
 /** Where cotenant is installed. Null in files that are committed: other machines have other paths. */

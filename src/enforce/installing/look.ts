@@ -1,7 +1,7 @@
 import { joinPath, parentOf } from "../../identity/path-text";
+import { toBinary } from "../../platform/binary-text";
 import type { Files } from "../../platform/platform";
 import { findBlock, keptName } from "./block";
-import { toBinary } from "./bytes";
 import type { InstalledHook } from "./hooks";
 import { callsUs, isHuskyDirectory, type Manager, managerOf, PROJECT_FILES } from "./managers";
 import { type HooksHome, type HooksPlace, hooksPlace, versionedAmong } from "./place";

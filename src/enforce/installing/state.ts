@@ -1,5 +1,5 @@
+import { readable } from "../../platform/binary-text";
 import { type Block, blockText, comesFirst, findBlock, programIn } from "./block";
-import { readable } from "./bytes";
 import type { InstalledHook } from "./hooks";
 import type { FoundFile, FoundHook } from "./look";
 import type { Manager } from "./managers";

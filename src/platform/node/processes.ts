@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as os from "node:os";
 import { sameProcessSpace } from "../liveness";
-import type { Liveness, Processes, ProcessIdentity } from "../platform";
+import type { Ancestry, Liveness, Processes, ProcessIdentity } from "../platform";
 
 /** What one look at a process tells. `startTime` is empty when it could not be read. */
 interface Sighting {
@@ -30,6 +30,11 @@ export class NodeProcesses implements Processes {
   identify(pid: number): ProcessIdentity | null {
     const seen = look(pid);
     return seen === null || seen.ended ? null : this.#identity(pid, seen.startTime);
+  }
+
+  ancestry(pid: number): Ancestry | null {
+    if (process.platform === "linux") return ancestryInProc(pid);
+    return process.platform === "darwin" ? ancestryWithPs(pid) : null;
   }
 
   liveness(holder: ProcessIdentity): Liveness {
@@ -143,6 +148,24 @@ function lookWithPs(pid: number): Sighting | null {
   if (line === "") return null;
   const space = line.search(/\s/);
   return { startTime: line.slice(space).trim(), ended: line.startsWith("Z") };
+}
+
+function ancestryInProc(pid: number): Ancestry | null {
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
+    const parentPid = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+    const words = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+    return { parentPid, words };
+  } catch {
+    return null;
+  }
+}
+
+/** Where one word ends and the next begins is lost there. */
+function ancestryWithPs(pid: number): Ancestry | null {
+  const line = command("/bin/ps", ["-ww", "-o", "ppid=,command=", "-p", String(pid)]).trim();
+  const found = /^(\d+)\s+(.*)$/.exec(line);
+  return found === null ? null : { parentPid: Number(found[1]), words: found[2]!.split(" ") };
 }
 
 /** Empty when it failed: the caller then knows nothing, which is always safe. */

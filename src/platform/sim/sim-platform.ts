@@ -126,6 +126,11 @@ class SimProcesses implements Processes {
     });
   }
 
+  /** Nobody started a simulated process. */
+  ancestry(): null {
+    return null;
+  }
+
   liveness(holder: ProcessIdentity): Later<Liveness> {
     return this.#machine.scheduler.perform(this.#process, {
       kind: "liveness",

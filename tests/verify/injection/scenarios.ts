@@ -54,6 +54,8 @@ const LONG = "--ttl 7200";
 const does = (agent: string, text: string): Step => ({ agent, args: words(text) });
 const ISSUE = does(A, "issue create --title work");
 const HELD = [does(A, "lock acquire first.ts --ttl 7200"), does(A, `lock acquire a.ts ${LONG}`)];
+const BOUND = "--pid 1";
+const GUARDED = [does(A, `guard check a.ts ${BOUND}`)];
 const CLAIMED = [ISSUE, does(A, `claim acquire $issue ${LONG}`)];
 const IS_AS: Scenario["proofs"] = [
   [A, "lock renew a.ts", 0],
@@ -319,6 +321,27 @@ export const SCENARIOS: readonly Scenario[] = [
       proofs: IS_AS,
     },
   ),
+  // Process 1 is there for as long as anything is: what is bound to it stays.
+  scenario("guard-check", HELD.slice(0, 1), A, `guard check a.ts ${BOUND}`, "claim.acquired", {
+    proofs: [
+      [A, `guard check a.ts ${BOUND}`, 0],
+      [OTHER, "lock acquire a.ts", 1],
+    ],
+  }),
+  // Refused, and on record as such: a line is no sign of success here.
+  scenario("guard-denied", GUARDED, B, `guard check a.ts ${BOUND}`, null, {
+    again: [1],
+    proofs: [[OTHER, "lock acquire a.ts", 1]],
+  }),
+  scenario("guard-stop", GUARDED, A, "guard stop", "claim.stopped", {
+    isOneStep: false,
+    isRepeatable: true,
+    proofs: [[OTHER, "lock acquire a.ts", 1]],
+  }),
+  scenario("guard-end", GUARDED, A, "guard end", "claim.released", {
+    isOneStep: false,
+    proofs: [[OTHER, "lock acquire a.ts", 0]],
+  }),
   scenario("init", [], A, "init", null, { proofs: [[A, "lock acquire a.ts", 0]] }),
   scenario("worktree-init", [], A, "worktree init", null, { proofs: [[A, "lock acquire a.ts", 0]] }),
   scenario("issue-create", [], A, "issue create --title work", "issue.written", {

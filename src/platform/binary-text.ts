@@ -1,5 +1,5 @@
 /**
- * A file's bytes as text with one character per byte, and back. Other people's hook files are cut and joined so: whatever
+ * A file's bytes as text with one character per byte, and back. Other people's files are cut and joined so: whatever
  * their encoding is, not one byte of them changes.
  */
 export function toBinary(bytes: Uint8Array): string {

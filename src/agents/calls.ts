@@ -1,0 +1,55 @@
+import { parse } from "smol-toml";
+import { callsUs } from "./command-line";
+import { nodeValue, readJson } from "./json-text";
+import type { Found } from "./plan";
+
+/** A call of ours as a harness finds it in its settings. */
+export interface Call {
+  readonly event: string;
+  /** Null for every tool. */
+  readonly matcher: string | null;
+  readonly command: string;
+  /** Null for a line that a shell runs. */
+  readonly args: readonly string[] | null;
+}
+
+type Table = Readonly<Record<string, unknown>>;
+
+/** In the order of the file. A plugin has none: it makes them itself. */
+export function callsIn({ site, file }: Pick<Found, "site" | "file">): Call[] {
+  if (file.text === null || site.format === "plugin") return [];
+  const events = site.format === "toml" ? tomlEvents(file.text) : jsonEvents(file.text);
+  return Object.entries(events).flatMap(([event, list]) =>
+    Array.isArray(list) ? list.flatMap((item) => callsOf(event, item)) : [],
+  );
+}
+
+function jsonEvents(text: string): Table {
+  const json = readJson(text);
+  if (typeof json === "string" || json.root === null) return {};
+  return tableOf((nodeValue(json.root) as Table)["hooks"]);
+}
+
+function tomlEvents(text: string): Table {
+  try {
+    return tableOf(parse(text.replace(/^\uFEFF/, ""))["hooks"]);
+  } catch {
+    return {};
+  }
+}
+
+function tableOf(value: unknown): Table {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Table) : {};
+}
+
+function callsOf(event: string, item: unknown): Call[] {
+  const group = tableOf(item);
+  const matcher = typeof group["matcher"] === "string" ? group["matcher"] : null;
+  const handlers = Array.isArray(group["hooks"]) ? group["hooks"] : [group];
+  return handlers.map(tableOf).flatMap((handler) => {
+    const command = handler["command"] ?? handler["bash"];
+    if (typeof command !== "string") return [];
+    const args = Array.isArray(handler["args"]) ? handler["args"].map(String) : null;
+    return callsUs([command, ...(args ?? [])].join(" ")) ? [{ event, matcher, command, args }] : [];
+  });
+}

@@ -1,0 +1,78 @@
+import { parse } from "smol-toml";
+import { HARNESSES } from "../guard/harness";
+import { argumentsFor, callsUs, type Program, programIn, shellLine } from "./command-line";
+import { type Block, blockIn, withBlock } from "./text-block";
+
+const NAME = "agents";
+export const REMARK = "by 'cotenant agent install'; 'cotenant agent uninstall' takes it out";
+
+/** Codex's hooks as tables of its configuration file. */
+export function tomlLines(program: Program): string[] {
+  return HARNESSES.codex.events.flatMap((event) => {
+    const line = shellLine(program, argumentsFor("codex", event));
+    return [
+      `[[hooks.${event.name}]]`,
+      ...(event.matcher === null ? [] : [`matcher = ${JSON.stringify(event.matcher)}`]),
+      `[[hooks.${event.name}.hooks]]`,
+      'type = "command"',
+      `command = ${JSON.stringify(line)}`,
+      `timeout = ${event.timeoutSecs}`,
+    ];
+  });
+}
+
+export function tomlBlock(text: string): Block | "damaged" | null {
+  return blockIn(text, NAME);
+}
+
+/** The file with our tables, or why it cannot have them. */
+export function placedInToml(text: string | null, program: Program): { text: string } | { why: string } {
+  const after = withBlock(text, NAME, tomlLines(program), REMARK);
+  if (tableOf(text ?? "") === null) return { why: "it is no TOML" };
+  if (tableOf(after) === null)
+    return { why: "its hooks are written as inline tables, to which nothing can be added" };
+  return { text: after };
+}
+
+/** Whether somebody keeps hooks there: Codex wants them in one file of two. */
+export function hasTomlHooks(text: string): boolean {
+  const hooks = hooksOf(text);
+  return hooks !== null && Object.keys(hooks).some((name) => name !== "state");
+}
+
+/** False where Codex is told to run no hooks. */
+export function areHooksOn(text: string): boolean {
+  const features = tableOf(text)?.["features"] as Record<string, unknown> | undefined;
+  return features?.["hooks"] !== false && features?.["codex_hooks"] !== false;
+}
+
+/** Calls of ours, whoever wrote them. */
+export function linesInToml(text: string): string[] {
+  const lines: string[] = [];
+  const look = (value: unknown): void => {
+    if (typeof value === "string" && callsUs(value)) lines.push(value);
+    else if (typeof value === "object" && value !== null) for (const one of Object.values(value)) look(one);
+  };
+  look(hooksOf(text));
+  return lines;
+}
+
+export function programInToml(text: string): NonNullable<Program> | null {
+  const [first] = linesInToml(text);
+  return first === undefined ? null : programIn(first);
+}
+
+function hooksOf(text: string): Record<string, unknown> | null {
+  const hooks = tableOf(text)?.["hooks"];
+  return typeof hooks === "object" && hooks !== null && !Array.isArray(hooks)
+    ? (hooks as Record<string, unknown>)
+    : null;
+}
+
+function tableOf(text: string): Record<string, unknown> | null {
+  try {
+    return parse(text.replace(/^\uFEFF/, ""), { integersAsBigInt: true }) as Record<string, unknown>;
+  } catch {
+    return null;
+  }
+}

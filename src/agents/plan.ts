@@ -1,0 +1,191 @@
+import type { ErrorCode } from "../errors/registry";
+import { hasTomlHooks, placedInToml, tomlBlock } from "./codex-toml";
+import type { Program } from "./command-line";
+import {
+  hasOwnWorktrees,
+  isCurrent,
+  type Placement,
+  placed,
+  readSettings,
+  taken,
+  titleOf,
+  wantedIn,
+} from "./json-settings";
+import type { FoundFile, Standing } from "./look";
+import { isPlugin, pluginText } from "./opencode-plugin";
+import type { FileRecord } from "./record";
+import type { Site } from "./sites";
+
+/** One file of settings, and everything that decides about it. */
+export interface Found {
+  readonly site: Site;
+  readonly file: FoundFile;
+  readonly standing: Standing | null;
+  readonly record: FileRecord | null;
+}
+
+export interface Wishes {
+  readonly program: NonNullable<Program>;
+  /** For everybody: into files that are committed, without paths of this machine. */
+  readonly shared: boolean;
+  readonly digestOf: (text: string) => string;
+}
+
+/** What becomes of one file. */
+export interface SitePlan {
+  readonly site: Site;
+  readonly action: "created" | "added" | "updated" | "unchanged";
+  readonly file: FoundFile;
+  /** Null where nothing is written. */
+  readonly after: string | null;
+  readonly record: FileRecord | null;
+  /** Git must be told to pass it over: it is for this machine alone. */
+  readonly hides: boolean;
+  readonly isShared: boolean;
+  readonly remarks: readonly string[];
+}
+
+/** Why nothing is written, and what to do instead. */
+export interface Objection {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly hint: string;
+  readonly path: string;
+}
+
+export function isObjection(value: SitePlan | Objection): value is Objection {
+  return "code" in value;
+}
+
+export function planInstall(all: readonly Found[], wishes: Wishes): SitePlan | Objection {
+  const found = chosen(all, wishes.shared);
+  const { site, file } = found;
+  if (file.why !== null) return objection(site, file.why);
+  const isShared = wishes.shared || (found.record?.isShared ?? false);
+  if (site.level === "project" && !isShared) {
+    const against = againstCommitted(found);
+    if (against !== null) return against;
+  }
+  const program = site.level === "project" && isShared ? null : wishes.program;
+  const next = written(found, program, wishes.digestOf);
+  if ("why" in next) return objection(site, next.why);
+  const action =
+    next.after === null ? "unchanged" : file.isThere ? (next.hasOurs ? "updated" : "added") : "created";
+  const hides = site.level === "project" && !isShared && (found.standing ?? "plain") === "plain";
+  return {
+    site,
+    action,
+    file,
+    after: next.after,
+    record: recordFor(found, next.placement, isShared),
+    hides,
+    isShared,
+    remarks: remarksOn(found, isShared),
+  };
+}
+
+/** Of the files that a harness has at that level, the one for us. Codex wants all hooks in one of two. */
+function chosen(all: readonly Found[], shared: boolean): Found {
+  const fitting = all.filter(({ site }) => site.isCommitted === null || site.isCommitted === shared);
+  const [first, second] = fitting;
+  if (second === undefined) return first!;
+  const inToml = second.file.text ?? "";
+  if (tomlBlock(inToml) !== null) return second;
+  return !first!.file.isThere && hasTomlHooks(inToml) ? second : first!;
+}
+
+function againstCommitted({ site, file, standing, record }: Found): Objection | null {
+  const isOthers = standing === "plain" && file.isThere && record === null;
+  if (standing !== "tracked" && !(isOthers && site.isCommitted === null && !site.isOwn)) return null;
+  return {
+    code: "E_SETTINGS",
+    message: `${site.path} belongs to the project: Git has it, or would take it with the next commit`,
+    hint: "add --shared to change it for everybody, or --user to install for all your projects and leave this one alone",
+    path: site.path,
+  };
+}
+
+function objection({ path }: Site, why: string): Objection {
+  return {
+    code: "E_SETTINGS",
+    message: `${path} cannot be changed: ${why}`,
+    hint: "mend it or move it away, then run the same command again",
+    path,
+  };
+}
+
+type Next =
+  | { readonly why: string }
+  | { readonly after: string | null; readonly placement: Placement | null; readonly hasOurs: boolean };
+
+function written(found: Found, program: Program, digestOf: Wishes["digestOf"]): Next {
+  const { site, file } = found;
+  if (site.format === "plugin") return writtenPlugin(file, program);
+  if (site.format === "toml") return writtenToml(file, program);
+  const text = file.text;
+  const placements = found.record?.placements ?? [];
+  if (text !== null) {
+    const read = readSettings(text);
+    if ("why" in read) return read;
+    if (isCurrent(read.entries, wantedIn(site.harness, read.json, program)))
+      return { after: null, placement: null, hasOurs: true };
+  }
+  const hasOurs = text !== null && oursIn(text);
+  const base = text === null ? { text: "" } : taken(text, placements, digestOf);
+  if ("why" in base) return base;
+  const next = placed(site.harness, base.text, program);
+  if ("why" in next) return next;
+  return { after: next.text, placement: { digest: digestOf(next.text), splices: next.splices }, hasOurs };
+}
+
+function oursIn(text: string): boolean {
+  const read = readSettings(text);
+  return !("why" in read) && read.entries.some(({ isByHand }) => !isByHand);
+}
+
+function writtenPlugin({ text }: FoundFile, program: Program): Next {
+  if (text !== null && !isPlugin(text)) return { why: "it is a plugin of somebody else's" };
+  const after = pluginText(program);
+  return { after: after === text ? null : after, placement: null, hasOurs: text !== null };
+}
+
+function writtenToml({ text }: FoundFile, program: Program): Next {
+  const block = text === null ? null : tomlBlock(text);
+  if (block === "damaged")
+    return {
+      why: "our lines in it are damaged; remove them by hand, from '# >>> cotenant' to '# <<< cotenant'",
+    };
+  const next = placedInToml(text, program);
+  if ("why" in next) return next;
+  return { after: next.text === text ? null : next.text, placement: null, hasOurs: block !== null };
+}
+
+function recordFor(
+  { site, file, record }: Found,
+  placement: Placement | null,
+  isShared: boolean,
+): FileRecord {
+  const old = record?.placements ?? [];
+  return {
+    path: site.path,
+    harness: site.harness,
+    isShared,
+    isMade: record?.isMade ?? !file.isThere,
+    madeDirectories: [
+      ...new Set([...(record?.madeDirectories ?? []), ...(file.isThere ? [] : file.missing)]),
+    ],
+    placements: placement === null ? old : [placement, ...old].slice(0, 2),
+  };
+}
+
+function remarksOn({ site, file, standing }: Found, isShared: boolean): string[] {
+  const remarks: string[] = [];
+  const read = site.format === "nested" && file.text !== null ? readSettings(file.text) : null;
+  if (site.harness === "claude" && read !== null && !("why" in read) && hasOwnWorktrees(read.json))
+    remarks.push(`${titleOf("claude")} has its worktrees made by somebody else's hook there: that one stays`);
+  if (site.harness === "codex")
+    remarks.push("Codex asks once before it runs a new hook: start it and say /hooks");
+  if (isShared && standing === "ignored")
+    remarks.push(`Git ignores ${site.shown}, so that nobody else gets it`);
+  return remarks;
+}

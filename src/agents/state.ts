@@ -1,0 +1,48 @@
+import { linesInToml, programInToml, tomlBlock, tomlLines } from "./codex-toml";
+import { type Program, programIn } from "./command-line";
+import { isCurrent, readSettings, wantedIn } from "./json-settings";
+import { isPlugin, pluginText, programOfPlugin } from "./opencode-plugin";
+import type { Found } from "./plan";
+
+/**
+ * How one file stands. `outdated`: it calls us, but not as this version would, or twice. `unreadable`: neither we nor the
+ * harness can make anything of it.
+ */
+export interface SiteState {
+  readonly state: "installed" | "outdated" | "missing" | "unreadable";
+  readonly isByHand: boolean;
+  /** What our lines start; null where they look on the PATH, or are not there. */
+  readonly program: NonNullable<Program> | null;
+  readonly why: string | null;
+}
+
+const NOTHING: SiteState = { state: "missing", isByHand: false, program: null, why: null };
+
+export function stateOf({ site, file }: Found): SiteState {
+  const { text, why } = file;
+  if (text === null) return why === null ? NOTHING : { ...NOTHING, state: "unreadable", why };
+  if (site.format === "plugin") {
+    if (!isPlugin(text)) return NOTHING;
+    const program = programOfPlugin(text);
+    return { ...NOTHING, state: pluginText(program) === text ? "installed" : "outdated", program };
+  }
+  if (site.format === "toml") return stateOfToml(text);
+  const read = readSettings(text);
+  if ("why" in read) return { ...NOTHING, state: "unreadable", why: read.why };
+  const { entries, json } = read;
+  if (entries.length === 0) return NOTHING;
+  const program = entries.map(({ line }) => programIn(line)).find((one) => one !== null) ?? null;
+  const isByHand = entries.every((entry) => entry.isByHand);
+  const state = isCurrent(entries, wantedIn(site.harness, json, program)) ? "installed" : "outdated";
+  return { state: isByHand ? "installed" : state, isByHand, program, why: null };
+}
+
+function stateOfToml(text: string): SiteState {
+  const lines = linesInToml(text);
+  if (lines.length === 0) return NOTHING;
+  const block = tomlBlock(text);
+  if (block === null) return { ...NOTHING, state: "installed", isByHand: true };
+  const program = programInToml(text);
+  const isSame = block !== "damaged" && block.lines.join("\n") === tomlLines(program).join("\n");
+  return { ...NOTHING, state: isSame ? "installed" : "outdated", program };
+}

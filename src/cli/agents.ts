@@ -1,0 +1,204 @@
+import { applyInstall, applyUninstall, type Desk } from "../agents/apply";
+import { lookAt, standingsOf } from "../agents/look";
+import { type Found, isObjection, planInstall, type SitePlan } from "../agents/plan";
+import { allRecords, readRecord, type Shelf } from "../agents/record";
+import { type Grounds, type Level, type Site, sitesOf } from "../agents/sites";
+import { type SiteState, stateOf } from "../agents/state";
+import { planUninstall, type Removals } from "../agents/unplan";
+import { nearest } from "../config/nearest";
+import type { Surroundings, Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
+import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
+import { printable } from "../kernel/ids";
+import type { Context, Flag, Parsed } from "./command";
+
+export const WHERE: Readonly<Record<string, Flag>> = {
+  all: { meaning: "every harness" },
+  user: { meaning: "in your own settings, for all your projects" },
+  shared: { meaning: "in settings that are committed, for everybody" },
+};
+
+/** One level of settings, with all that is needed to change them. */
+export interface AgentsDesk extends Desk {
+  readonly level: Level;
+  readonly surroundings: Surroundings;
+  readonly grounds: Grounds;
+  readonly workspace: Workspace | null;
+}
+
+const PRIVATE = { file: 0o600, directory: 0o700 };
+
+/** The settings of this worktree. */
+export function projectDesk(workspace: Workspace): AgentsDesk {
+  const { surroundings, repository, store } = workspace;
+  const { platform, home, env } = surroundings;
+  const { worktreeRoot: root, commonDir, controlDir } = repository;
+  return {
+    level: "project",
+    surroundings,
+    platform,
+    workspace,
+    grounds: { root, home, env },
+    shelf: { directory: `${controlDir}/agents`, modes: store.options.modes },
+    clone: { root, commonDir },
+  };
+}
+
+/** The user's own. Works outside of any repository. */
+export function userDesk(surroundings: Surroundings): AgentsDesk | null {
+  const { platform, home, env } = surroundings;
+  const data = env["XDG_DATA_HOME"]?.startsWith("/") ? env["XDG_DATA_HOME"] : home && `${home}/.local/share`;
+  if (!data) return null;
+  const shelf: Shelf = { directory: `${data}/cotenant/agents`, modes: PRIVATE };
+  const grounds = { root: null, home, env };
+  return { level: "user", surroundings, platform, workspace: null, grounds, shelf, clone: null };
+}
+
+export async function deskFor(context: Context, parsed: Parsed): Promise<AgentsDesk> {
+  if (!parsed.has("user")) return projectDesk(await context.workspace());
+  if (parsed.has("shared"))
+    throw new CotenantError("E_USAGE", "--user and --shared contradict each other", {
+      hint: "--user is for you in all projects, --shared for everybody in this one",
+    });
+  const desk = userDesk(context.surroundings());
+  if (desk !== null) return desk;
+  throw new CotenantError("E_USAGE", "--user needs a home directory, and there is none", {
+    hint: "set HOME, or install in the project without --user",
+  });
+}
+
+export function harnessesFrom(parsed: Parsed): readonly HarnessName[] {
+  const { words } = parsed;
+  if (parsed.has("all")) {
+    if (words.length === 0) return HARNESS_NAMES;
+    throw new CotenantError("E_USAGE", "--all names every harness already", {
+      hint: `leave out --all, or "${printable(words.join(" "), 100)}"`,
+    });
+  }
+  if (words.length === 0)
+    throw new CotenantError("E_USAGE", "which harness?", {
+      hint: `name one or more of ${HARNESS_NAMES.join(", ")}, or give --all`,
+    });
+  return [...new Set(words.map(harnessNamed))];
+}
+
+export function harnessNamed(word: string): HarnessName {
+  const found = HARNESS_NAMES.find((name) => name === word.toLowerCase());
+  if (found !== undefined) return found;
+  const near = nearest(word.toLowerCase(), [...HARNESS_NAMES]);
+  throw new CotenantError("E_USAGE", `there is no harness "${printable(word, 60)}"`, {
+    hint: `${near === null ? "" : `did you mean ${near}? `}use one of ${HARNESS_NAMES.join(", ")}`,
+  });
+}
+
+/** Everything that a harness may have at that level. */
+export async function findIn(desk: AgentsDesk, harness: HarnessName): Promise<Found[]> {
+  return foundAt(desk, sitesOf(harness, desk.level, desk.grounds));
+}
+
+export async function foundAt(desk: AgentsDesk, sites: readonly Site[]): Promise<Found[]> {
+  const { platform, grounds, shelf, workspace, surroundings } = desk;
+  const files = await Promise.all(sites.map((site) => lookAt(platform.files, site, grounds.root)));
+  const place = workspace === null ? null : placeOf(workspace);
+  const known = files.filter(({ why }) => why === null).map(({ path }) => path);
+  const standings = place === null ? new Map() : await standingsOf(surroundings.git, place, known);
+  const found: Found[] = [];
+  for (const [i, site] of sites.entries()) {
+    const record = await readRecord(platform, shelf, site.path);
+    found.push({ site, file: files[i]!, standing: standings.get(files[i]!.path) ?? null, record });
+  }
+  return found;
+}
+
+function placeOf({ repository }: Workspace): { root: string; gitDir: string } {
+  return { root: repository.worktreeRoot, gitDir: repository.gitDir };
+}
+
+/** Looks and decides for all of them before anything is written: an objection against one is one against all. */
+export async function planAgents(
+  context: Context,
+  desk: AgentsDesk,
+  harnesses: readonly HarnessName[],
+  shared: boolean,
+): Promise<SitePlan[]> {
+  const { digest } = desk.platform;
+  const program = { node: process.execPath, program: context.program };
+  const plans: SitePlan[] = [];
+  for (const harness of harnesses) {
+    const found = await findIn(desk, harness);
+    const plan = planInstall(found, { program, shared, digestOf: (text) => digest.sha256(text) });
+    if (isObjection(plan)) {
+      const { code, message, hint, path } = plan;
+      throw new CotenantError(code, printable(message, 1_500), { hint, data: { path, harness } });
+    }
+    plans.push(plan);
+  }
+  return plans;
+}
+
+export async function installAgents(desk: AgentsDesk, plans: readonly SitePlan[]): Promise<void> {
+  if (desk.workspace !== null) await desk.workspace.store.prepare();
+  await applyInstall(desk, plans);
+}
+
+export async function planAgentRemoval(
+  desk: AgentsDesk,
+  harnesses: readonly HarnessName[],
+  shared: boolean,
+): Promise<Removals> {
+  const found: Found[] = [];
+  for (const harness of harnesses) found.push(...(await findIn(desk, harness)));
+  const { digest } = desk.platform;
+  return planUninstall(found, { shared, digestOf: (text) => digest.sha256(text) });
+}
+
+export async function removeAgents(desk: AgentsDesk, plan: Removals): Promise<void> {
+  const { platform, shelf } = desk;
+  const gone = new Set(
+    [...plan.removals.map(({ found }) => found), ...plan.absent].map(({ site }) => site.path),
+  );
+  const kept = (await allRecords(platform, shelf)).filter(
+    ({ path, isShared }) => !gone.has(path) && !isShared,
+  );
+  // The list is one for all worktrees, and another one may still need the name.
+  const isStillHidden = (name: string) => kept.some(({ path }) => path.endsWith(`/${name}`));
+  await applyUninstall(desk, plan, isStillHidden);
+}
+
+/** One file, and how it stands. */
+export interface Seen {
+  readonly found: Found;
+  readonly state: SiteState;
+  /** False when our lines name a program that is gone. */
+  readonly isProgramThere: boolean;
+}
+
+/** Every file of every harness, of this worktree if there is one, and of the user. */
+export async function lookAround(context: Context) {
+  const surroundings = context.surroundings();
+  const { platform, home, env } = surroundings;
+  const workspace = await workspaceOrNull(context);
+  const desks = [workspace === null ? null : projectDesk(workspace), userDesk(surroundings)];
+  const seen: Seen[] = [];
+  for (const desk of desks) {
+    if (desk === null) continue;
+    for (const harness of HARNESS_NAMES)
+      for (const found of await findIn(desk, harness)) {
+        const state = stateOf(found);
+        const named = state.program === null ? [] : [state.program.node, state.program.program];
+        const stats = await Promise.all(named.map((path) => platform.files.stat(path)));
+        seen.push({ found, state, isProgramThere: stats.every((stat) => stat !== null) });
+      }
+  }
+  const grounds = { root: workspace?.repository.worktreeRoot ?? null, home, env };
+  return { seen, grounds, platform, workspace, surroundings };
+}
+
+async function workspaceOrNull(context: Context): Promise<Workspace | null> {
+  try {
+    return await context.workspace();
+  } catch (error) {
+    if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return null;
+    throw error;
+  }
+}

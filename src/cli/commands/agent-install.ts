@@ -1,0 +1,78 @@
+import type { SitePlan } from "../../agents/plan";
+import { HARNESSES } from "../../guard/harness";
+import { HARNESS_NAMES } from "../../identity/harness";
+import { printable } from "../../kernel/ids";
+import { deskFor, harnessesFrom, installAgents, planAgents, WHERE } from "../agents";
+import type { Command } from "../command";
+
+const WORDS: Readonly<Record<SitePlan["action"], string>> = {
+  created: "new",
+  added: "added to what is there",
+  updated: "brought up to date",
+  unchanged: "as it was",
+};
+
+export const command: Command = {
+  usage: "agent install <harness>… | --all [--user | --shared] [--print]",
+  about:
+    "Has a coding agent's harness ask cotenant before each write, so that the agent holds what it changes and never types a\nlock command. By default in settings of this worktree that are not committed; --shared takes those that are, --user your\nown. What is there stays, comments and all. Doing it again changes nothing; 'agent uninstall' brings back every byte.\nHarnesses: claude, codex, cursor, gemini, copilot, opencode.",
+  flags: { ...WHERE, print: { meaning: "show what would be written, and write nothing" } },
+  examples: [
+    "cotenant agent install claude",
+    "cotenant agent install codex cursor --print",
+    "cotenant agent install --all --user",
+  ],
+  words: { min: 0, max: HARNESS_NAMES.length },
+  completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
+  async run(context, parsed) {
+    const isDry = parsed.has("print");
+    const harnesses = harnessesFrom(parsed);
+    const desk = await deskFor(context, parsed);
+    const plans = await planAgents(context, desk, harnesses, parsed.has("shared"));
+    if (!isDry) await installAgents(desk, plans);
+    const hasChanged = plans.some(({ after }) => after !== null);
+    const remarks = [...new Set(plans.flatMap((plan) => (plan.after === null ? [] : plan.remarks)))];
+    const lines = isDry
+      ? plans.flatMap(printed)
+      : hasChanged
+        ? ["installed:", ...plans.map(line)]
+        : ["agents are installed; nothing changed"];
+    const next = hasChanged && !isDry ? ["next: cotenant agent doctor"] : [];
+    return {
+      data: {
+        printed: isDry,
+        changed: hasChanged && !isDry,
+        level: desk.level,
+        agents: plans.map((plan) => agentJson(plan, isDry)),
+        remarks,
+      },
+      text:
+        context.quiet && !isDry
+          ? ""
+          : [...lines, ...remarks.map((remark) => `note: ${remark}`), ...next].join("\n"),
+    };
+  },
+};
+
+function agentJson({ site, action, file, after, isShared, hides }: SitePlan, isDry: boolean) {
+  return {
+    harness: site.harness,
+    action,
+    path: file.path,
+    shared: isShared,
+    hidden_from_git: hides,
+    content: isDry ? after : null,
+  };
+}
+
+function line({ site, action }: SitePlan): string {
+  const { title } = HARNESSES[site.harness];
+  return `  ${title.padEnd(11)}  ${printable(site.shown, 400)}: ${WORDS[action]}`;
+}
+
+function printed({ site, action, after }: SitePlan): string[] {
+  const head = `# ${printable(site.path, 400)}: ${WORDS[action]}`;
+  if (after === null) return [head];
+  const text = after.replace(/\r?\n$/, "");
+  return [head, ...text.split(/\r?\n/).map((one) => printable(one, 10_000)), ""];
+}

@@ -1,0 +1,66 @@
+import { homeOf } from "../../agents/sites";
+import { HARNESSES } from "../../guard/harness";
+import { HARNESS_NAMES } from "../../identity/harness";
+import { printable } from "../../kernel/ids";
+import { lookAround, type Seen } from "../agents";
+import type { Command } from "../command";
+import { columns } from "../render";
+
+export const command: Command = {
+  usage: "agent list",
+  about:
+    "Shows for each harness whether it is on this machine, and which settings have it ask cotenant before it writes:\ninstalled, outdated (by an older version, twice, or from a program that is gone), unreadable or missing.",
+  flags: {},
+  examples: ["cotenant agent list", "cotenant agent list --json"],
+  words: { min: 0, max: 0 },
+  remindsOfExpiry: false,
+  mendsConfig: true,
+  async run(context) {
+    const { seen, grounds, platform } = await lookAround(context);
+    const harnesses = [];
+    for (const harness of HARNESS_NAMES) {
+      const home = homeOf(harness, grounds);
+      const isFound = home !== null && (await platform.files.stat(home)) !== null;
+      const files = seen.filter((one) => one.found.site.harness === harness && isWorthShowing(one));
+      harnesses.push({
+        harness,
+        title: HARNESSES[harness].title,
+        found: isFound,
+        files: files.map(fileJson),
+      });
+    }
+    const rows = harnesses.flatMap(({ title, found, files }) =>
+      (files.length === 0 ? [null] : files).map((file) => [
+        title,
+        found ? "yes" : "no",
+        file?.level ?? "",
+        file === null ? "missing" : file.state + (file.by_hand ? ", by hand" : ""),
+        file === null ? "" : printable(file.path, 400),
+      ]),
+    );
+    const isAnyInstalled = harnesses.some(({ files }) => files.length > 0);
+    const text = [
+      columns(context.terminal, ["HARNESS", "HERE", "LEVEL", "STATE", "FILE"], rows),
+      ...(isAnyInstalled ? [] : ["next: cotenant agent install <harness>"]),
+    ].join("\n");
+    return { data: { harnesses }, text };
+  },
+};
+
+/** Files without anything of ours say nothing. */
+function isWorthShowing({ found, state: { state } }: Seen): boolean {
+  return state === "installed" || state === "outdated" || (state === "unreadable" && found.record !== null);
+}
+
+function fileJson({ found, state, isProgramThere }: Seen) {
+  const { site, file, record, standing } = found;
+  return {
+    level: site.level,
+    path: file.path,
+    shared: record?.isShared === true || standing === "tracked",
+    state: isProgramThere ? state.state : ("outdated" as const),
+    by_hand: state.isByHand,
+    program: state.program === null ? null : { path: state.program.program, found: isProgramThere },
+    why: state.why,
+  };
+}

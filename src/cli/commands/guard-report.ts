@@ -1,0 +1,38 @@
+import { seenContentions } from "../../guard/overview";
+import { printable } from "../../kernel/ids";
+import type { Command } from "../command";
+import { duration } from "../render";
+
+export const command: Command = {
+  usage: "guard report",
+  about:
+    "The reports of everybody who is blocked: a file that was still held at the one retry. Each stays until it is resolved:\nthe owner gives the file back, or the blocked session ends.",
+  flags: {},
+  examples: ["cotenant guard report", "cotenant guard report --json"],
+  words: { min: 0, max: 0 },
+  async run(context) {
+    const { coordinator } = await context.workspace();
+    const blocked = (await seenContentions(coordinator)).filter(
+      ({ contention: { state } }) => state !== "waiting",
+    );
+    const lines = blocked.flatMap(({ contention, report, isFree }) => [
+      `${printable(report.blocked_file, 200)}: ${contention.agentId} waits for instruction`,
+      `  owner: ${report.owner}, for ${duration(report.lock_age_secs * 1000)}, last heard of ${report.last_heartbeat_at ?? "never"}`,
+      isFree
+        ? `  free now: resolved. Tell ${contention.agentId} to go on`
+        : `  next: let ${report.owner} commit or stop, then run 'cotenant guard retry ${printable(report.blocked_file, 200)}'`,
+    ]);
+    return {
+      data: {
+        reports: blocked.map(({ report }) => report),
+        blocked: blocked.map(({ contention, isFree }) => ({
+          blocked_file: contention.path,
+          agent_id: contention.agentId,
+          session_id: contention.sessionId,
+          free: isFree,
+        })),
+      },
+      text: lines.length === 0 ? "nobody is blocked" : lines.join("\n"),
+    };
+  },
+};

@@ -1,0 +1,116 @@
+import * as fs from "node:fs";
+import { isoOf } from "../../guard/contention";
+import { overview, type Seen } from "../../guard/overview";
+import { printable } from "../../kernel/ids";
+import { callerOrNull } from "../caller";
+import type { Command } from "../command";
+import { columns, leaseTable, paint, statusJson } from "../render";
+
+export const command: Command = {
+  usage: "guard status",
+  about:
+    "Shows which files the guard holds for whom, who waits for one and until when, who is blocked, which shell commands\nchanged what others hold, and where the guard itself could not decide.",
+  flags: {},
+  examples: ["cotenant guard status", "cotenant guard status --json"],
+  words: { min: 0, max: 0 },
+  async run(context) {
+    const { terminal } = context;
+    const workspace = await context.workspace();
+    const { leases, contentions, violations } = await overview(workspace.coordinator);
+    const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
+    const me = await callerOrNull(workspace);
+    const rows = contentions.map(({ contention, isFree }) => [
+      printable(contention.path, 60),
+      contention.agentId,
+      contention.owner.agentId,
+      isFree && contention.state !== "waiting" ? "free now" : contention.state,
+      isoOf(contention.retryAt),
+    ]);
+    const text = [
+      leases.length === 0 ? "the guard holds nothing" : leaseTable(terminal, leases, me),
+      ...(rows.length === 0
+        ? []
+        : [columns(terminal, ["FILE", "WANTED BY", "HELD BY", "STATE", "RETRY AT"], rows)]),
+      ...violations.map(({ path, agentId, owner, at }) =>
+        paint(
+          terminal,
+          "yellow",
+          `! ${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner}, ${at}`,
+        ),
+      ),
+      ...failures.map(({ at, why, answer }) =>
+        paint(terminal, "yellow", `! could not decide at ${at}: ${printable(why, 200)} (${answer})`),
+      ),
+    ].join("\n");
+    return {
+      data: {
+        leases: leases.map(statusJson),
+        contentions: contentions.map(contentionJson),
+        violations: violations.map((violation) => ({
+          path: violation.path,
+          agent_id: violation.agentId,
+          owner: violation.owner,
+          lease_id: violation.leaseId,
+          at: violation.at,
+          command: violation.command,
+        })),
+        failures,
+      },
+      text,
+    };
+  },
+};
+
+export function contentionJson({ contention, isFree }: Seen): Record<string, unknown> {
+  return {
+    path: contention.path,
+    key: contention.key,
+    agent_id: contention.agentId,
+    session_id: contention.sessionId,
+    worktree_id: contention.worktreeId,
+    owner: contention.owner.agentId,
+    state: contention.state,
+    free: isFree,
+    denied_at: isoOf(contention.deniedAt),
+    retry_at: isoOf(contention.retryAt),
+  };
+}
+
+interface Failure {
+  readonly at: string;
+  readonly harness: string;
+  readonly event: string;
+  readonly why: string;
+  readonly answer: string;
+}
+
+const MOST_FAILURES = 10;
+
+/** The last of them. Lines that cannot be read are passed over. */
+function readFailures(path: string): Failure[] {
+  let text: string;
+  try {
+    text = fs.readFileSync(path, "utf8");
+  } catch {
+    return [];
+  }
+  return text
+    .split("\n")
+    .slice(-MOST_FAILURES - 1)
+    .flatMap((line): Failure[] => {
+      try {
+        const { at, harness, event, why, answer } = JSON.parse(line) as Record<string, unknown>;
+        return [
+          {
+            at: String(at),
+            harness: String(harness),
+            event: String(event),
+            why: String(why),
+            answer: String(answer),
+          },
+        ];
+      } catch {
+        return [];
+      }
+    });
+}

@@ -1,0 +1,33 @@
+import { stop } from "../../guard/life";
+import { runHook } from "../../guard/run";
+import type { Command, Output } from "../command";
+import { HOOK_FLAGS, harnessPid, hookCall } from "../guard-flags";
+import { ownPlace } from "../guard-session";
+import { readHookInput, worldOf } from "../guarding";
+import { count } from "../render";
+
+export const command: Command = {
+  usage: "guard stop [--harness <name>]",
+  about:
+    "Says that a session's turn is over. What the guard holds for it ends after guard.stop_idle_secs, unless the session\ngoes on. Harnesses call it; without --harness it is about the caller's own session.",
+  flags: HOOK_FLAGS,
+  examples: ["cotenant guard stop"],
+  words: { min: 0, max: 0 },
+  remindsOfExpiry: false,
+  mendsConfig: true,
+  async run(context, parsed): Promise<Output> {
+    const call = hookCall(parsed, "guard stop");
+    if (call === null) {
+      const place = await ownPlace(context, parsed);
+      const stopped = await stop(place);
+      const { stopIdleSecs } = place.settings.policy;
+      const text =
+        stopped === 0
+          ? "nothing is held"
+          : `${count(stopped, "file")} free in ${stopIdleSecs} s, unless you go on`;
+      return { data: { stopped }, text };
+    }
+    await runHook(worldOf(context.surroundings(), harnessPid(parsed)), call, readHookInput());
+    return { data: { stopped: null }, text: "" };
+  },
+};

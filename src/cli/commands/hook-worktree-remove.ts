@@ -1,0 +1,36 @@
+import { removeRecord } from "../../agents/record";
+import { dropWorktree } from "../../agents/worktrees";
+import { Workspace } from "../../coordinator/workspace";
+import { CotenantError } from "../../errors/cotenant-error";
+import { isAbsolute } from "../../identity/path-text";
+import { printable } from "../../kernel/ids";
+import { findIn, projectDesk } from "../agents";
+import type { Command } from "../command";
+import { eventFrom, harnessFlag, mainRootOf } from "../worktree-events";
+
+export const command: Command = {
+  usage: "hook worktree-remove --harness claude < event.json",
+  about:
+    "Removes the worktree that a harness has done with, if nothing is in it that is nowhere else: changes and commits that are\nnot merged keep it, and the answer says so.",
+  flags: harnessFlag,
+  examples: ['echo "{\\"worktree_path\\":\\"$PWD\\"}" | cotenant hook worktree-remove --harness claude'],
+  words: { min: 0, max: 0 },
+  remindsOfExpiry: false,
+  async run(context) {
+    const { worktree_path: path } = await eventFrom();
+    if (typeof path !== "string" || !isAbsolute(path))
+      throw new CotenantError("E_USAGE", "the harness did not say which worktree", {
+        hint: 'the event needs "worktree_path", an absolute path',
+      });
+    const surroundings = { ...context.surroundings(), cwd: path };
+    const workspace = await Workspace.open(surroundings, {});
+    const main = mainRootOf(workspace);
+    const desk = projectDesk(workspace);
+    const ours = await findIn(desk, "claude");
+    const why = await dropWorktree(surroundings.git, main, workspace.repository.worktreeRoot);
+    // What was put into its settings has gone with it.
+    if (why === null) for (const { site } of ours) await removeRecord(desk.platform, desk.shelf, site.path);
+    if (why !== null) context.note(`cotenant: ${printable(path, 400)} stays: ${why}`);
+    return { data: { path, removed: why === null, why }, text: "" };
+  },
+};

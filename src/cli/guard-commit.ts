@@ -1,0 +1,70 @@
+import type { Workspace } from "../coordinator/workspace";
+import { committedChanges } from "../enforce/changes";
+import { CotenantError } from "../errors/cotenant-error";
+import { keyOf } from "../guard/git-state";
+import { forgetLeft } from "../guard/left";
+import { forgetCommitted, releaseCommitted } from "../guard/life";
+import { openPlace, type Place } from "../guard/place";
+import { type GuardViolation, guardViolations } from "../guard/violations";
+import { printable } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import { worldOf } from "./guarding";
+
+/** After a commit: what it holds is given back, and what was on record about it is settled. Answers what to say. */
+export async function settleCommit(workspace: Workspace): Promise<string[]> {
+  const { surroundings, repository, coordinator } = workspace;
+  const changes = await committedChanges(surroundings.git, { cwd: repository.worktreeRoot }, "HEAD");
+  const keys = changes.map(({ path }) => keyOf({ repository }, path)).filter((key) => key !== null);
+  if (keys.length === 0) return [];
+  const place = await placeOf(workspace);
+  if (place === null) return [];
+  await releaseCommitted(place, new Set(keys));
+  await forgetCommitted(place, keys);
+  const concerned =
+    (await coordinator.glance(["guard-violation"])).length === 0 ? [] : await violationsOf(place, keys);
+  if (concerned.length === 0) return [];
+  await forgetLeft(
+    place,
+    concerned.map(([name]) => name),
+    "committed",
+  );
+  return [
+    "cotenant post-commit: committed, though it was changed under somebody's lease:",
+    ...concerned.map(([, violation]) => lineOf(violation)),
+  ];
+}
+
+/** Before a commit: what shell commands changed in these files under somebody else's lease. */
+export async function violatedLines(workspace: Workspace, paths: readonly string[]): Promise<string[]> {
+  const { coordinator, repository } = workspace;
+  if ((await coordinator.glance(["guard-violation"])).length === 0) return [];
+  const { worktreeId } = (await workspace.worktree("read")).identity;
+  const keys = new Set(paths.map((path) => keyOf({ repository }, path)));
+  const concerned = (await guardViolations(coordinator)).filter(
+    ([, violation]) => violation.worktreeId === worktreeId && keys.has(violation.key),
+  );
+  return concerned.map(([, violation]) => lineOf(violation));
+}
+
+function lineOf({ path, agentId, owner, at, command }: GuardViolation): string {
+  return `  ${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner}, ${at}: ${printable(command, 80)}`;
+}
+
+async function violationsOf({ coordinator, worktreeId }: Place, keys: readonly LeaseKey[]) {
+  return (await guardViolations(coordinator)).filter(
+    ([, violation]) => violation.worktreeId === worktreeId && keys.includes(violation.key),
+  );
+}
+
+/** Null where nobody has said who commits: then nothing is theirs to give back. */
+async function placeOf(workspace: Workspace): Promise<Place | null> {
+  try {
+    const { agentId, sessionId } = await workspace.agent();
+    const world = worldOf(workspace.surroundings, null);
+    const holder = world.platform.processes.self();
+    return await openPlace(world, workspace.repository, { agentId, sessionId, mainAgentId: agentId, holder });
+  } catch (error) {
+    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
+    throw error;
+  }
+}

@@ -1,0 +1,61 @@
+import * as os from "node:os";
+import { isHarnessName } from "../guard/report";
+import { runHook } from "../guard/run";
+import { nodeGit } from "../platform/git-node";
+import { nodePlatform } from "../platform/node/node";
+import { defaultEvent } from "./guard-events";
+import { readHookInput, worldOf } from "./guarding";
+import { nodeTerminal } from "./terminal";
+
+const VERBS = new Set(["check", "stop", "end"]);
+const VALUED = new Set(["--harness", "--event", "--pid", "--deadline"]);
+
+/**
+ * The way in for harnesses, which come often and in a hurry: the command lines that `agent install` writes, and nothing
+ * else, without the rest of the program. Null for every other command line: then the whole program reads it.
+ */
+export async function throughGuardDoor(args: readonly string[]): Promise<number | null> {
+  const [first, verb = "", ...rest] = args;
+  if (first !== "guard" || !VERBS.has(verb)) return null;
+  const given = new Map<string, string>();
+  for (let i = 0; i < rest.length; i++) {
+    const word = rest[i]!;
+    if (VALUED.has(word) && rest[i + 1] !== undefined) given.set(word, rest[++i]!);
+    // What kind of end it was, the event says.
+    else if (word !== "--failed") return null;
+  }
+  const harness = given.get("--harness");
+  const pid = number(given.get("--pid"));
+  const deadline = number(given.get("--deadline"));
+  if (harness === undefined || !isHarnessName(harness) || pid === "wrong" || deadline === "wrong")
+    return null;
+  const event = given.get("--event") ?? defaultEvent(harness, `guard ${verb}`);
+  const machine = {
+    platform: nodePlatform(),
+    git: nodeGit(),
+    env: process.env as Readonly<Record<string, string | undefined>>,
+    home: process.env["HOME"] || os.homedir() || null,
+    cwd: currentDirectory(),
+  };
+  const call = { harness, event, patienceMs: deadline === null ? null : deadline * 1000 };
+  const { stdout, stderr, status } = await runHook(worldOf(machine, pid), call, readHookInput());
+  if (verb !== "check") return 0;
+  const terminal = nodeTerminal();
+  if (stdout !== "") terminal.out(stdout);
+  if (stderr !== "") terminal.err(stderr);
+  return status;
+}
+
+/** A directory that is gone is no reason to stop an agent: its event says where it stands. */
+function currentDirectory(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return "/";
+  }
+}
+
+function number(text: string | undefined): number | null | "wrong" {
+  if (text === undefined) return null;
+  return /^[1-9]\d{0,9}$/.test(text) ? Number(text) : "wrong";
+}

@@ -1,0 +1,39 @@
+import { isHarnessName } from "../guard/report";
+import type { HookCall } from "../guard/run";
+import { HARNESS_NAMES } from "../identity/harness";
+import type { Flag, Parsed } from "./command";
+import { defaultEvent } from "./guard-events";
+import { usage } from "./parse";
+
+/** What every command line has that a harness runs. */
+export const HOOK_FLAGS: Readonly<Record<string, Flag>> = {
+  harness: {
+    value: "<name>",
+    meaning: "which harness calls; its event is read from standard input",
+    choices: HARNESS_NAMES,
+  },
+  event: { value: "<name>", meaning: "the event, as the harness calls it, where its input does not say" },
+  pid: { value: "<pid>", meaning: "the harness's process (else whoever started this one)" },
+};
+
+/** Null where it is no harness that calls. */
+export function hookCall(parsed: Parsed, command: string): HookCall | null {
+  const name = parsed.text("harness");
+  if (name === undefined) return null;
+  if (!isHarnessName(name))
+    throw usage(
+      `there is no harness "${name.slice(0, 60)}": use ${HARNESS_NAMES.join(", ")}`,
+      `cotenant ${command} --help`,
+    );
+  const deadline = parsed.whole("deadline");
+  return {
+    harness: name,
+    event: parsed.text("event") ?? defaultEvent(name, command),
+    patienceMs: deadline === undefined ? null : deadline * 1000,
+  };
+}
+
+export function harnessPid(parsed: Parsed): number | null {
+  const pid = parsed.whole("pid");
+  return pid === undefined || pid < 1 ? null : pid;
+}

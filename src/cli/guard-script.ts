@@ -1,0 +1,73 @@
+import type { Acquired } from "../coordinator/session";
+import { CotenantError } from "../errors/cotenant-error";
+import type { Alarm } from "../guard/alarm";
+import { checkTargets } from "../guard/check";
+import { locate } from "../guard/target";
+import type { Who } from "../guard/who";
+import type { Context, Output, Parsed } from "./command";
+import { harnessPid } from "./guard-flags";
+import { worldOf } from "./guarding";
+import { requestId } from "./holding";
+import { count } from "./render";
+
+/** A check for whoever is no harness: the caller's own identity, and errors as everywhere else. */
+export async function checkForScript(
+  context: Context,
+  paths: readonly string[],
+  alarm: Alarm,
+  parsed: Parsed,
+): Promise<Output> {
+  const workspace = await context.workspace();
+  const pid = harnessPid(parsed);
+  const { agentId, sessionId } = await workspace.agent();
+  const world = { ...worldOf(workspace.surroundings, pid), isAsked: true };
+  const { processes } = world.platform;
+  const parent = pid ?? world.parentPid;
+  const holder = (await processes.identify(parent)) ?? { ...processes.self(), pid: parent, startTime: "" };
+  const who: Who = { agentId, sessionId, mainAgentId: agentId, holder };
+  // A name that Git would refuse is an error here, not something to be passed over.
+  for (const path of paths) await workspace.path(path);
+  const groups = await locate(
+    world,
+    world.cwd,
+    paths.map((path) => ({ path, mode: "take" })),
+  );
+  const report = {
+    harness: "claude",
+    moment: "before",
+    event: "PreToolUse",
+    sessionId,
+    subagent: null,
+    cwd: world.cwd,
+    tool: null,
+    input: null,
+    toolUseId: null,
+    isRecoverable: false,
+    isBorrowed: false,
+  } as const;
+  const grants: Acquired[] = [];
+  const checking = {
+    world,
+    who,
+    report,
+    alarm,
+    requestId: requestId(workspace, parsed),
+    onGrant: (grant: Acquired) => grants.push(grant),
+  };
+  const verdict = await alarm.watch(() => checkTargets(checking, groups));
+  if (!verdict.isAllowed) {
+    const [message = "", ...rest] = verdict.reason.replace(/^cotenant: /, "").split("\n");
+    throw new CotenantError(verdict.code, message, { data: { ...verdict.data, words: rest } });
+  }
+  const held = groups.flatMap(({ targets }) => targets.map(({ path }) => path));
+  if (verdict.tell !== null) context.note(verdict.tell);
+  return {
+    data: {
+      files: held,
+      remarks: verdict.tell,
+      changed: grants.some(({ changed }) => changed),
+      replayed: grants.some(({ replayed }) => replayed),
+    },
+    text: `${count(held.length, "file")} held while ${parent} runs`,
+  };
+}

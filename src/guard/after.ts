@@ -1,0 +1,28 @@
+import { ALLOWED, canTell, type Verdict } from "./answers";
+import type { Checking } from "./check";
+import { placesOf, releaseCommitted, wake } from "./life";
+import { newsFor } from "./news";
+import { wishOf } from "./tools";
+import { hasStopped } from "./traces";
+
+/** After a tool, or when a person speaks: what the session has committed is given back, and it hears what is new. */
+export async function after(checking: Checking): Promise<Verdict> {
+  const { world, report } = checking;
+  const tells: string[] = [];
+  const wish = report.moment === "after" ? wishOf(report) : null;
+  if (wish?.kind === "shell") {
+    const { compare } = await import("./shell/compare");
+    const { shellDirectory } = await import("./shell/check");
+    for (const { path, owner } of await compare(checking, shellDirectory(checking, wish), wish.command))
+      tells.push(
+        `cotenant: ${path} changed while your command ran, and ${owner} holds it. It is on record; tell the person you work for, and leave the file alone.`,
+      );
+  }
+  for (const place of await placesOf(world, report)) {
+    if (report.moment === "prompt" || (await hasStopped(place))) await wake(place);
+    await releaseCommitted(place, null);
+    const news = canTell(report) ? await newsFor(place) : null;
+    if (news !== null) tells.push(news);
+  }
+  return tells.length === 0 ? ALLOWED : { isAllowed: true, tell: tells.join("\n") };
+}

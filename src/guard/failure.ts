@@ -1,0 +1,121 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import { layoutOf, modesFor } from "../store/layout";
+import { ALLOWED, type Verdict } from "./answers";
+import type { Checking } from "./check";
+import { openPlace, repositoryOf } from "./place";
+import { DEFAULT_SETTINGS, type GuardSettings, guardSettings } from "./settings";
+import { type Group, locate } from "./target";
+import { wishOf } from "./tools";
+import { whoIs } from "./who";
+import type { World } from "./world";
+import { obstacles } from "./yielding";
+
+/** A check that could not decide. A broken tool must not decide by accident whether agents can work. */
+export async function onFailure(checking: Checking, error: unknown): Promise<Verdict> {
+  const why = wordsOf(error);
+  const groups = await groupsOf(checking);
+  const settings = await settingsOf(checking, groups);
+  const verdict = await judge(checking, settings, groups, why);
+  await putDown(checking.world, groups, checking.report, why, verdict).catch(() => {});
+  return verdict;
+}
+
+/** Of an event that nothing can be refused at. */
+export async function noteFailure({ world, report }: Checking, error: unknown): Promise<void> {
+  await putDown(world, [], report, wordsOf(error), ALLOWED).catch(() => {});
+}
+
+async function judge(
+  checking: Checking,
+  { onFailure: rule }: GuardSettings,
+  groups: readonly Group[],
+  why: string,
+): Promise<Verdict> {
+  const refusal = (what: string): Verdict => ({
+    isAllowed: false,
+    isHardStop: false,
+    code: "E_STORE_BUSY",
+    data: { why },
+    reason: `cotenant: the guard cannot decide (${why}); ${what} ('cotenant doctor' shows what is wrong)`,
+  });
+  if (rule === "open") return ALLOWED;
+  if (rule === "closed") return refusal("refused, as guard.on_failure = closed says");
+  const held = await knownToBeHeld(checking, groups).catch(() => null);
+  return held === null ? ALLOWED : refusal(`${held}. Nothing was written.`);
+}
+
+/** Without the mutex and without writing: all that a broken store may still answer. */
+async function knownToBeHeld({ world, report }: Checking, groups: readonly Group[]): Promise<string | null> {
+  const who = await whoIs(world, report);
+  for (const { repository, targets } of groups) {
+    const place = await openPlace(world, repository, who);
+    for (const [key, owner] of await obstacles(place, targets)) {
+      const path = targets.find((target) => target.key === key)?.path ?? key;
+      return `${printable(path, 300)} is held by ${owner.agentId}`;
+    }
+  }
+  return null;
+}
+
+async function groupsOf({ world, report }: Checking): Promise<Group[]> {
+  try {
+    const wish = wishOf(report);
+    if (wish?.kind !== "files") return [];
+    const named = wish.paths.map((path) => ({ path, mode: "take" as const }));
+    return await locate(world, report.cwd ?? world.cwd, named);
+  } catch {
+    return [];
+  }
+}
+
+async function settingsOf({ world, report }: Checking, groups: readonly Group[]): Promise<GuardSettings> {
+  try {
+    const repository = groups[0]?.repository ?? (await repositoryOf(world, report.cwd ?? world.cwd));
+    return repository === null ? DEFAULT_SETTINGS : await guardSettings(world, repository);
+  } catch {
+    return DEFAULT_SETTINGS;
+  }
+}
+
+const LARGEST = 256 << 10;
+
+/** In a file of its own: the log may be just what is broken. */
+export async function putDown(
+  world: World,
+  groups: readonly Group[],
+  said: { readonly harness: string; readonly event: string; readonly cwd: string | null },
+  why: string,
+  verdict: Verdict,
+): Promise<void> {
+  const { files, clock } = world.platform;
+  const repository = groups[0]?.repository ?? (await repositoryOf(world, said.cwd ?? world.cwd));
+  if (repository === null) return;
+  const { guard } = layoutOf(repository.controlDir);
+  const modes = modesFor(repository.config.sharedRepository);
+  await files.makeDirectory(guard, modes.directory);
+  const path = `${guard}/failures.jsonl`;
+  if (((await files.stat(path))?.size ?? 0) > LARGEST) await files.unlink(path);
+  const line = {
+    schema_version: 1,
+    at: new Date(clock.wallMs()).toISOString(),
+    harness: said.harness,
+    event: said.event,
+    why,
+    answer: verdict.isAllowed ? "allowed" : "refused",
+  };
+  const fd = await files.open(path, "append", modes.file);
+  try {
+    await files.append(fd, new TextEncoder().encode(`${JSON.stringify(line)}\n`));
+  } finally {
+    await files.close(fd);
+  }
+}
+
+export function wordsOf(error: unknown): string {
+  const text =
+    error instanceof CotenantError
+      ? `${error.message} (${error.code})`
+      : String((error as Error)?.message ?? error);
+  return printable(text, 300);
+}

@@ -1,0 +1,73 @@
+import { CONTENTION, type Contention, contentionFromFact, isoOf } from "./contention";
+import type { Place } from "./place";
+import { GUARD_VIOLATION, violationFromFact } from "./violations";
+
+/** What a session should hear at its next event: that others wait for what it holds, and what happened to its files. */
+export async function newsFor(place: Place): Promise<string | null> {
+  const { coordinator, who } = place;
+  const facts = await coordinator.facts({ kinds: [CONTENTION, GUARD_VIOLATION] });
+  const news: { id: string; text: string }[] = [];
+  for (const [name, { value }] of facts) {
+    if (name.startsWith(`${CONTENTION}:`)) {
+      const contention = contentionFromFact(value);
+      if (contention?.owner.sessionId === who.sessionId && contention.sessionId !== who.sessionId)
+        news.push({
+          id: `${name} ${contention.state} ${contention.deniedAt.wallMs}`,
+          text: waits(contention),
+        });
+    } else {
+      const violation = violationFromFact(value);
+      if (violation.ownerSession === who.sessionId)
+        news.push({
+          id: name,
+          text: `cotenant: ${violation.path}, which you hold, was changed by a shell command of ${violation.agentId} at ${violation.at}. Read it again before you write it.`,
+        });
+    }
+  }
+  if (news.length === 0) return null;
+  const told = await readTold(place);
+  const fresh = news.filter(({ id }) => !told.includes(id)).slice(0, MOST_LINES);
+  if (fresh.length === 0) return null;
+  await addTold(
+    place,
+    fresh.map(({ id }) => id),
+    told,
+  );
+  return fresh.map(({ text }) => text).join("\n");
+}
+
+const MOST_LINES = 10;
+const LARGEST = 64 << 10;
+
+function waits({ agentId, path, state, retryAt }: Contention): string {
+  const how =
+    state === "waiting"
+      ? `and tries again at ${isoOf(retryAt)}`
+      : "and has stopped until somebody says how to go on";
+  return `cotenant: ${agentId} waits for ${path}, which you hold, ${how}. Commit it as soon as it is done; that frees it.`;
+}
+
+/** Once is enough. Not in the log: whether somebody was told twice matters to nobody else. */
+async function readTold(place: Place): Promise<string[]> {
+  const bytes = await place.world.platform.files.readFile(toldFile(place));
+  return bytes === null || bytes.length > LARGEST ? [] : new TextDecoder().decode(bytes).split("\n");
+}
+
+async function addTold(place: Place, ids: readonly string[], told: readonly string[]): Promise<void> {
+  const { files } = place.world.platform;
+  const { layout, options } = place.coordinator.store;
+  const file = toldFile(place);
+  await files.makeDirectory(layout.guard, options.modes.directory);
+  if (told.length === 0) await files.unlink(file);
+  const fd = await files.open(file, "append", options.modes.file);
+  try {
+    await files.append(fd, new TextEncoder().encode(ids.map((id) => `${id}\n`).join("")));
+  } finally {
+    await files.close(fd);
+  }
+}
+
+export function toldFile({ coordinator, world, who }: Place): string {
+  const name = world.platform.digest.sha256(who.sessionId).slice(0, 32);
+  return `${coordinator.store.layout.guard}/told-${name}`;
+}

@@ -1,0 +1,92 @@
+import { LocalCoordinator } from "../coordinator/local";
+import { Session } from "../coordinator/session";
+import { CotenantError } from "../errors/cotenant-error";
+import { currentBranch } from "../identity/branch";
+import { findRepository, type Repository } from "../identity/repository";
+import { ensureWorktreeIdentity } from "../identity/worktree";
+import type { WorktreeId } from "../kernel/ids";
+import { layoutOf, modesFor } from "../store/layout";
+import { SessionSecrets } from "../store/secrets";
+import { Store } from "../store/store";
+import { type GuardSettings, guardSettings } from "./settings";
+import type { Who } from "./who";
+import type { World } from "./world";
+
+/** A worktree in which an agent of a harness works. */
+export interface Place {
+  readonly world: World;
+  readonly branch: string | null;
+  readonly repository: Repository;
+  readonly settings: GuardSettings;
+  readonly coordinator: LocalCoordinator;
+  readonly worktreeId: WorktreeId;
+  readonly who: Who;
+  readonly session: Session;
+}
+
+/** The repository that a path belongs to, wherever the caller stands; null where cotenant has no business. */
+export async function repositoryOf(world: World, path: string): Promise<Repository | null> {
+  const { platform, git } = world;
+  let repository: Repository;
+  try {
+    // Without the caller's environment: GIT_DIR and its like say where the caller is, not whose the file is.
+    repository = await findRepository(platform, path, {}, git);
+  } catch (error) {
+    if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return null;
+    throw error;
+  }
+  return world.isAsked === true || (await isInitialised(world, repository)) ? repository : null;
+}
+
+async function isInitialised(
+  { platform }: World,
+  { controlDir, worktreeRoot }: Repository,
+): Promise<boolean> {
+  const { files } = platform;
+  if ((await files.stat(controlDir)) !== null) return true;
+  // A fresh clone of a repository that uses cotenant.
+  return (await files.stat(`${worktreeRoot}/.cotenant/config.toml`)) !== null;
+}
+
+export async function openPlace(world: World, repository: Repository, who: Who): Promise<Place> {
+  await refuseNetworkFileSystem(world, repository);
+  const settings = await guardSettings(world, repository);
+  const { platform, git } = world;
+  const store = new Store(platform, {
+    controlDirectory: repository.controlDir,
+    modes: modesFor(repository.config.sharedRepository),
+    busyTimeoutMs: Math.min(settings.busyTimeoutMs, settings.deadlineMs),
+    rotateBytes: settings.rotateBytes,
+    doing: "guard",
+  });
+  const coordinator = new LocalCoordinator(store, settings.policy);
+  const { identity } = await ensureWorktreeIdentity(platform, git, repository);
+  const { worktreeId } = identity;
+  const branch = await currentBranch(platform, git, repository.gitDir);
+  const place = { world, repository, settings, coordinator, worktreeId, who, branch };
+  return { ...place, session: sessionOf(place, who.agentId) };
+}
+
+async function refuseNetworkFileSystem(
+  { platform, env }: World,
+  { commonDir, controlDir }: Repository,
+): Promise<void> {
+  const { files } = platform;
+  const name = await files.networkFileSystem(commonDir);
+  if (name === null || /^(1|true|yes|on)$/i.test(env["COTENANT_ALLOW_NETWORK_FS"] ?? "")) return;
+  if ((await files.stat(layoutOf(controlDir).allowNetwork)) !== null) return;
+  throw new CotenantError(
+    "E_NETWORK_FS",
+    `${commonDir} is on a network or pass-through file system (${name})`,
+  );
+}
+
+/** The session as one of its agents. */
+export function sessionOf(place: Omit<Place, "session">, agentId: Who["agentId"]): Session {
+  const { world, coordinator, worktreeId, who, branch } = place;
+  const { sessionId, holder } = who;
+  const actor = { agentId, sessionId, worktreeId, branch, holder };
+  const { store } = coordinator;
+  const secrets = new SessionSecrets(world.platform, store.layout, actor, () => store.prepare());
+  return new Session(world.platform, coordinator, actor, secrets);
+}

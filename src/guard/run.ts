@@ -1,0 +1,93 @@
+import type { HarnessName } from "../identity/harness";
+import { Alarm } from "./alarm";
+import { ALLOWED, type Answer, answer, SILENCE, type Verdict } from "./answers";
+import { type Checking, check } from "./check";
+import { deadlineMs } from "./harness";
+import { type Report, readReport, registered } from "./report";
+import { DEFAULT_SETTINGS } from "./settings";
+import type { World } from "./world";
+
+/** How a harness called us. */
+export interface HookCall {
+  readonly harness: HarnessName;
+  /** As registered; the document may say it as well. */
+  readonly event: string | null;
+  /** How long the harness waits, where somebody has said so. */
+  readonly patienceMs: number | null;
+}
+
+/** What came on standard input; null with the reason where it could not be read. */
+export type Input = { readonly text: string } | { readonly text: null; readonly why: string };
+
+/** From what a harness said to what it is answered. Never throws, and never takes longer than it may. */
+export async function runHook(world: World, call: HookCall, input: Input): Promise<Answer> {
+  let document: unknown;
+  try {
+    if (input.text === null) throw new Error(input.why);
+    document = JSON.parse(input.text);
+  } catch (error) {
+    return unreadable(world, call, error);
+  }
+  const report = readReport(call.harness, call.event, document);
+  if (report === null) return SILENCE;
+  return answer(report, await decide(world, call, report));
+}
+
+async function decide(world: World, call: HookCall, report: Report): Promise<Verdict> {
+  const event = registered(report);
+  const patienceMs = call.patienceMs ?? (event === null ? DEFAULT_SETTINGS.deadlineMs : deadlineMs(event));
+  const workMs = DEFAULT_SETTINGS.deadlineMs;
+  const alarm = new Alarm(world.platform, { workMs, patienceMs });
+  const checking: Checking = { world, report, alarm };
+  try {
+    return await alarm.watch(() => act(checking));
+  } catch (error) {
+    if (report.moment !== "before") {
+      const { noteFailure } = await import("./failure");
+      await noteFailure(checking, error);
+      return ALLOWED;
+    }
+    const { onFailure } = await import("./failure");
+    return onFailure(checking, error);
+  }
+}
+
+async function act(checking: Checking): Promise<Verdict> {
+  const { world, report } = checking;
+  switch (report.moment) {
+    case "before":
+      return check(checking);
+    case "after":
+    case "prompt": {
+      const { after } = await import("./after");
+      return after(checking);
+    }
+    case "stop": {
+      const { placesOf, stop } = await import("./life");
+      for (const place of await placesOf(world, report)) await stop(place);
+      return ALLOWED;
+    }
+    case "done": {
+      const { placesOf, subagentDone } = await import("./life");
+      for (const place of await placesOf(world, report)) await subagentDone(place);
+      return ALLOWED;
+    }
+    case "failure":
+    case "end": {
+      if (report.moment === "failure" && report.isRecoverable) return ALLOWED;
+      const { endEverywhere } = await import("./life");
+      await endEverywhere(world, report, report.moment === "failure" ? "failed" : "ended");
+      return ALLOWED;
+    }
+  }
+}
+
+/** Nobody knows what the agent wants to do: as `guard.on_failure` says, with nothing known to be held. */
+async function unreadable(world: World, { harness, event }: HookCall, error: unknown): Promise<Answer> {
+  const report = readReport(harness, event, {});
+  if (report === null) return SILENCE;
+  const alarm = new Alarm(world.platform, { workMs: 1_000, patienceMs: 1_000 });
+  const { onFailure } = await import("./failure");
+  const why = `what ${harness} sent cannot be read: ${(error as Error).message}`;
+  return answer(report, await onFailure({ world, report, alarm }, new Error(why)));
+}

@@ -1,0 +1,117 @@
+import { isGiven, look, operands, take, type Written } from "./arguments";
+import { gitWrites } from "./git";
+import { singleOf, type Value } from "./words";
+
+/** What a program with these arguments may write. Programs that are not here are only compared afterwards. */
+export function programWrites(name: string, args: readonly Value[]): Written[] {
+  const reading = PROGRAMS[name];
+  return reading === undefined ? [] : reading(args);
+}
+
+/** Programs of which it is known that they write no files of a worktree. */
+export const HARMLESS: ReadonlySet<string> = new Set(
+  "[ : ag alias awk basename bat bg cal cat cd cksum cmp column comm command cut date declare df diff dirname du echo egrep env exit export expr false fd fg fgrep file fold free getent grep groups head hexdump history hostname id jobs join jq kill less let local ls lsof man md5sum more nl nproc od paste pgrep printenv printf ps pushd popd pwd read readlink realpath return rg sed seq set sha1sum sha256sum shift shopt sleep sort stat strings sum tac tail test time top tr trap tree true tty type uname uniq unset uptime wait wc whereis which who whoami xxd yes".split(
+    " ",
+  ),
+);
+
+type Reading = (args: readonly Value[]) => Written[];
+
+const PROGRAMS: Readonly<Record<string, Reading>> = {
+  git: gitWrites,
+  tee: (args) => operands(args).map(take),
+  touch: (args) => operands(args, ["-d", "-r", "-t", "--date", "--reference"]).map(take),
+  truncate: (args) => operands(args, ["-s", "-r", "--size", "--reference"]).map(take),
+  rm: (args) => operands(args).map(take),
+  unlink: (args) => operands(args).map(take),
+  shred: (args) => operands(args, ["-n", "-s"]).map(take),
+  chmod: (args) => operands(args).slice(1).map(take),
+  sponge: (args) => operands(args).map(take),
+  ed: (args) => operands(args).map(take),
+  ex: (args) => operands(args, ["-c", "-s"]).map(take),
+  cp: (args) => copied(args, false),
+  install: (args) => copied(args, false),
+  ln: (args) => copied(args, false),
+  mv: (args) => copied(args, true),
+  rsync: (args) => operands(args, ["-e", "--exclude", "--include", "--files-from"]).slice(-1).map(look),
+  dd: (args) => valuesAfter(args, "of=").map(take),
+  sort: (args) => optionValues(args, ["-o", "--output"]).map(take),
+  curl: (args) => optionValues(args, ["-o", "--output"]).map(take),
+  wget: (args) => optionValues(args, ["-O", "--output-document"]).map(take),
+  sed: (args) => (hasInPlace(args) ? scripted(args, ["-e", "--expression", "-f", "--file"], ["-l"]) : []),
+  perl: (args) => (hasInPlace(args) ? scripted(args, ["-e", "-E"], []) : []),
+  ruby: (args) => (hasInPlace(args) ? scripted(args, ["-e"], []) : []),
+  gawk: (args) =>
+    args.some((arg) => singleOf(arg) === "inplace") ? scripted(args, ["-f"], ["-i", "-v"]) : [],
+  gofmt: (args) => (isGiven(args, "-w") ? operands(args).map(take) : []),
+  prettier: (args) => (isGiven(args, "--write") || isGiven(args, "-w") ? operands(args).map(take) : []),
+  find: (args) => (changesFiles(args) ? startsOf(args).map(look) : []),
+};
+
+function optionValues(args: readonly Value[], options: readonly string[]): Value[] {
+  const found: Value[] = [];
+  for (const [i, arg] of args.entries()) {
+    const text = singleOf(arg);
+    if (text === null) continue;
+    if (options.includes(text) && args[i + 1] !== undefined) found.push(args[i + 1]!);
+    else
+      for (const option of options)
+        if (text.startsWith(`${option}=`)) found.push([text.slice(option.length + 1)]);
+        else if (/^-[a-zA-Z]$/.test(option) && text.startsWith(option) && text.length > 2)
+          found.push([text.slice(2)]);
+  }
+  return found;
+}
+
+function valuesAfter(args: readonly Value[], start: string): Value[] {
+  return args.flatMap((arg): Value[] => {
+    const text = singleOf(arg);
+    return text?.startsWith(start) ? [[text.slice(start.length)]] : [];
+  });
+}
+
+/** `-t <directory>`, or the last of them; into it where it is a directory. */
+function copied(args: readonly Value[], isMove: boolean): Written[] {
+  const into = optionValues(args, ["-t", "--target-directory"]);
+  const rest = operands(args, ["-t", "--target-directory", "-S", "-m", "-o", "-g"]);
+  const sources = into.length > 0 ? rest : rest.slice(0, -1);
+  const target = into[0] ?? rest.at(-1);
+  const moved = isMove ? sources.map(take) : [];
+  if (target === undefined || (sources.length === 0 && into.length === 0)) return moved;
+  return [...moved, { value: target, names: sources, mode: "take" }];
+}
+
+/** `-i`, `-i.bak`, `-pi`, `-Ei`, `--in-place`. */
+function hasInPlace(args: readonly Value[]): boolean {
+  return args.some((arg) => /^(?:-[a-zA-Z]*i.*|--in-place.*)$/.test(singleOf(arg) ?? ""));
+}
+
+/** Files after a script, which is the first operand unless an option has brought it: `-e …`, `-pe …`. */
+function scripted(args: readonly Value[], scripts: readonly string[], valued: readonly string[]): Written[] {
+  const letters = scripts.filter((option) => option.length === 2).map((option) => option[1]);
+  const cluster = new RegExp(`^-[a-zA-Z]*[${letters.join("")}]$`);
+  const texts = args.map((arg) => singleOf(arg) ?? "");
+  const bringing = texts.filter(
+    (text) =>
+      cluster.test(text) || scripts.some((option) => text === option || text.startsWith(`${option}=`)),
+  );
+  // BSD's `-i ''` takes a suffix of its own.
+  const hasSuffix = texts[texts.indexOf("-i") + 1] === "" && texts.includes("-i");
+  const rest = operands(args, [...scripts, ...valued, ...bringing, ...(hasSuffix ? ["-i"] : [])]);
+  return (bringing.length > 0 ? rest : rest.slice(1)).map(take);
+}
+
+function changesFiles(args: readonly Value[]): boolean {
+  const words = args.map((arg) => singleOf(arg) ?? "");
+  if (words.includes("-delete")) return true;
+  const at = words.findIndex((word) => /^-(?:exec|execdir|ok)$/.test(word));
+  if (at === -1) return false;
+  const name = (words[at + 1] ?? "").replace(/^.*\//, "");
+  return !HARMLESS.has(name) || (name === "sed" && words.slice(at).some((word) => word.startsWith("-i")));
+}
+
+function startsOf(args: readonly Value[]): Value[] {
+  const first = args.findIndex((arg) => /^[-(!]/.test(singleOf(arg) ?? ""));
+  const starts = args.slice(0, first === -1 ? undefined : first);
+  return starts.length === 0 ? [["."]] : [...starts];
+}

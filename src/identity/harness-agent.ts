@@ -1,0 +1,31 @@
+import { orThrow } from "../errors/cotenant-error";
+import { type AgentId, parseAgentId, parseSessionId, type SessionId } from "../kernel/ids";
+import { isRefusal } from "../kernel/refusal";
+import type { Digest } from "../platform/platform";
+import type { HarnessName } from "./harness";
+
+/** The harness's own id where it is one of ours, too; else a hash that is the same every time. */
+export function harnessSessionId(digest: Digest, raw: string): SessionId {
+  const parsed = parseSessionId(raw);
+  return isRefusal(parsed) ? (digest.sha256(raw).slice(0, 32) as SessionId) : parsed;
+}
+
+/** UUIDs of version 7, ULIDs and opencode's ids begin with the time: sessions of one minute would look alike. */
+const BEGINS_WITH_TIME =
+  /^(?:[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|[0-7][0-9A-HJKMNP-TV-Z]{25}|ses_[0-9A-Za-z]{8,})$/i;
+
+/** `agent:<harness>-<8 of the session>`: the same agent again when the session is resumed. */
+export function harnessAgentId(digest: Digest, harness: HarnessName, rawSession: string): AgentId {
+  return orThrow(parseAgentId(`agent:${harness}-${eightOf(digest, rawSession)}`));
+}
+
+/** `<its agent>.<8 of its own id>`: a subagent is an agent of its own in its session. */
+export function subagentId(digest: Digest, agentId: AgentId, rawSubagent: string): AgentId {
+  return orThrow(parseAgentId(`${agentId.slice(0, 90)}.${eightOf(digest, rawSubagent)}`));
+}
+
+function eightOf(digest: Digest, raw: string): string {
+  const id = harnessSessionId(digest, raw);
+  const eight = BEGINS_WITH_TIME.test(id) ? id.slice(-8) : id.slice(0, 8);
+  return eight.replace(/:/g, "-");
+}

@@ -1,0 +1,171 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { needTool } from "../house/need-tool";
+import { PROGRAM, run } from "../support/program";
+import { expectNoInnards, expectRefused } from "../support/refusals";
+import { scratch } from "../support/scratch";
+import { Furnished, HARNESSES } from "../support/settings";
+
+interface Examined {
+  readonly harness: string;
+  readonly state: string;
+  readonly canary: string | null;
+  readonly why: string | null;
+  readonly coverage: Readonly<Record<string, string>> | null;
+}
+
+let here: Furnished;
+beforeEach(async () => {
+  here = await Furnished.make();
+});
+
+const LOCAL = ".claude/settings.local.json";
+
+async function examined(
+  ...args: string[]
+): Promise<{ status: number | null; agents: Examined[]; remarks: string[] }> {
+  const ran = await here.ask("agent", "doctor", ...args);
+  expectNoInnards(ran);
+  const data = ran.json.data as unknown as { agents: Examined[]; remarks: string[] };
+  return { status: ran.status, ...data };
+}
+
+describe("agent doctor", () => {
+  it("sends a canary through every installed command line, and shows what it covers", {
+    timeout: 120_000,
+  }, async () => {
+    const before = here.picture();
+    await here.ask("agent", "install", "--all");
+    const installed = here.picture();
+    const log = here.repo.logText();
+    const { status, agents, remarks } = await examined();
+    expect(status).toBe(0);
+    expect(agents.map(({ harness, canary }) => [harness, canary])).toEqual(
+      HARNESSES.map((name) => [name, "passed"]),
+    );
+    for (const { harness, coverage } of agents) {
+      const shell = { redirect: "before", file_tool: "before", script: "after", outside: "open" };
+      expect(coverage, harness).toMatchObject({ edit: "before", create: "before", ...shell });
+    }
+    const by = (harness: string) => agents.find((one) => one.harness === harness)!.coverage!;
+    expect([by("codex")["several"], by("opencode")["several"], by("claude")["several"]]).toEqual([
+      "before",
+      "before",
+      "none",
+    ]);
+    expect([by("claude")["notebook"], by("cursor")["delete"], by("gemini")["delete"]]).toEqual([
+      "before",
+      "before",
+      "none",
+    ]);
+    expect(remarks.join()).toContain("/hooks");
+    // Neither the project nor its log has noticed.
+    expect([here.picture(), here.repo.logText()]).toEqual([installed, log]);
+    await here.ask("agent", "uninstall", "--all");
+    expect(here.picture()).toEqual(before);
+  });
+
+  it("shows a table to people", async () => {
+    await here.ask("agent", "install", "gemini");
+    const { stdout, status } = await here.run("agent", "doctor");
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^HARNESS +LEVEL +STATE +CANARY +FILE\nGemini CLI +project +installed +passed +/);
+    expect(stdout).toMatch(/edits a file +blocked before/);
+    expect(stdout).toMatch(/shell: a program of its own +seen after/);
+    expect(stdout).toMatch(/outside of the harness +open/);
+  });
+
+  it("finds canaries that die: a program that is gone, one that says nothing, one that refuses all", async () => {
+    await here.ask("agent", "install", "claude", "copilot");
+    const text = here.read(LOCAL);
+    here.write(LOCAL, text.replaceAll(PROGRAM, "/opt/old/bin/cotenant"));
+    const gone = await examined();
+    expect(gone.status).toBe(10);
+    expect(gone.agents[0]).toMatchObject({ state: "outdated", canary: "failed" });
+    expect(gone.agents[1]).toMatchObject({ canary: "passed" });
+    await here.ask("agent", "uninstall", "copilot");
+
+    const twisted = (line: string) =>
+      text.replaceAll(/"command": "[^"]*guard check/g, `"command": "${line}; : guard check`);
+    for (const [line, why] of [
+      ["exit 0", "is not refused"],
+      ["echo no >&2; exit 2", "a file that nobody holds is refused: no"],
+      ["echo hello", "it prints on an ordinary write: hello"],
+      ["exit 3", "the command ends with 3"],
+    ] as const) {
+      here.write(LOCAL, twisted(line));
+      const { status, agents } = await examined();
+      expect([status, agents[0]!.canary, agents[0]!.why]).toEqual([
+        10,
+        "failed",
+        expect.stringContaining(why),
+      ]);
+    }
+    const { agents, status } = await examined("--no-canary");
+    expect([status, agents[0]!.canary, agents[0]!.coverage]).toEqual([0, null, null]);
+  });
+
+  it("says what keeps a harness from asking, and what asks twice", async () => {
+    expect((await here.run("agent", "doctor")).stdout).toContain("next: cotenant agent install");
+    await here.ask("agent", "install", "codex", "--user");
+    here.write(".codex/config.toml", "[features]\nhooks = false\n", here.home);
+    await here.ask("agent", "install", "codex");
+    const { remarks } = await examined("--no-canary");
+    expect(remarks).toEqual([
+      expect.stringContaining("/hooks"),
+      "~/.codex/config.toml switches Codex's hooks off: [features] hooks = false",
+      expect.stringContaining("Codex asks 2 times for every write"),
+    ]);
+    here.write(".codex/hooks.json", "{");
+    const broken = await examined("--no-canary");
+    expect(broken.status).toBe(10);
+    expect(broken.remarks.join()).toContain(".codex/hooks.json cannot be read");
+  });
+
+  it("tries calls that somebody wrote by hand, in either form", async () => {
+    const args = JSON.stringify([PROGRAM, "guard", "check", "--harness", "claude"]);
+    here.write(
+      LOCAL,
+      `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"${process.execPath}","args":${args}}]}]}}`,
+    );
+    const { agents } = await examined();
+    expect(agents).toMatchObject([{ harness: "claude", state: "installed", canary: "passed" }]);
+    expect(agents[0]!.coverage).toMatchObject({ edit: "before", script: "open" });
+  });
+});
+
+/** Only root can give files away and become somebody else. */
+describe.runIf(process.getuid?.() === 0)("settings of others", () => {
+  it("that may not be written, or not even be read, are said so, and stay", async () => {
+    needTool("setpriv");
+    const room = scratch();
+    fs.chmodSync(room, 0o755);
+    const root = path.dirname(path.dirname(PROGRAM));
+    for (const part of ["bin", "dist"])
+      fs.cpSync(path.join(root, part), path.join(room, "program", part), { recursive: true });
+    const [home, settings] = [path.join(room, "home"), path.join(room, "home/.claude")];
+    fs.mkdirSync(settings, { recursive: true });
+    fs.writeFileSync(path.join(settings, "settings.json"), "{}\n", { mode: 0o644 });
+    const nobody = (...args: string[]) =>
+      run(
+        [
+          "setpriv",
+          "--reuid=65534",
+          "--regid=65534",
+          "--clear-groups",
+          process.execPath,
+          path.join(room, "program/bin/cotenant"),
+          ...args,
+        ],
+        { cwd: room, env: { HOME: home, XDG_DATA_HOME: path.join(room, "data") } },
+      );
+    fs.mkdirSync(path.join(room, "data"));
+    fs.chownSync(path.join(room, "data"), 65534, 65534);
+    expectRefused(await nobody("agent", "install", "claude", "--user"), 10, "E_PERMISSION");
+    expect(fs.readFileSync(path.join(settings, "settings.json"), "utf8")).toBe("{}\n");
+    fs.chmodSync(path.join(settings, "settings.json"), 0o600);
+    expectRefused(await nobody("agent", "install", "claude", "--user"), 10, "E_PERMISSION");
+    expect(fs.readdirSync(settings)).toEqual(["settings.json"]);
+  });
+});

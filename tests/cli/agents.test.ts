@@ -1,0 +1,360 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { PROGRAM } from "../support/program";
+import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
+import { scratch } from "../support/scratch";
+import { FILES, Furnished } from "../support/settings";
+
+interface Installed {
+  readonly harness: string;
+  readonly action: string;
+  readonly path: string;
+}
+
+let here: Furnished;
+beforeEach(async () => {
+  here = await Furnished.make();
+});
+
+const agentsIn = (data: Record<string, unknown>) => data["agents"] as Installed[];
+const LOCAL = ".claude/settings.local.json";
+
+describe("agent install refuses, and writes nothing,", () => {
+  const HOSTILE: Record<string, () => void> = {
+    "broken JSON": () => void here.write(LOCAL, '{"model": "opus",, }\n'),
+    "JSON that is cut off": () => void here.write(LOCAL, '{"hooks": {"PreToolUse": ['),
+    "hooks that are no object": () => void here.write(LOCAL, '{"hooks": "none"}'),
+    "bytes that are no UTF-8": () => void here.write(LOCAL, Buffer.from([0x7b, 0xff, 0xfe, 0x7d])),
+    "UTF-16": () => void here.write(LOCAL, Buffer.from('\uFEFF{"a":1}', "utf16le")),
+    "a huge file": () => void here.write(LOCAL, `{"a":"${"x".repeat(1 << 20)}"}`),
+    "a deep one": () => void here.write(LOCAL, "[".repeat(200_000)),
+    "a directory in its place": () => void fs.mkdirSync(here.path(LOCAL), { recursive: true }),
+    "a file in the place of its directory": () => void here.write(".claude", "mine"),
+    "a link that leads nowhere": () => {
+      fs.mkdirSync(here.path(".claude"));
+      fs.symlinkSync("gone.json", here.path(LOCAL));
+    },
+    "a link out of the project": () => {
+      fs.mkdirSync(here.path(".claude"));
+      fs.symlinkSync(here.write("other.json", "{}", here.home), here.path(LOCAL));
+    },
+    "a directory that is a link out of the project": () => {
+      fs.symlinkSync(here.home, here.path(".claude"));
+    },
+  };
+
+  it.each(Object.keys(HOSTILE))("%s", async (what) => {
+    HOSTILE[what]!();
+    const before = here.picture();
+    const refused = await here.run("agent", "install", "claude");
+    expectRefused(refused, 9, "E_SETTINGS");
+    expect(refused.stderr).toContain(LOCAL);
+    expectJsonRefused(await here.ask("agent", "install", "--all"), 9, "E_SETTINGS");
+    expect(here.picture()).toEqual(before);
+    for (const verb of ["list", "uninstall claude", "doctor --no-canary"])
+      expectNoInnards(await here.run("agent", ...verb.split(" ")));
+    expect(here.picture()).toEqual(before);
+  });
+
+  it("what is committed, or would be, unless asked to", async () => {
+    here.write(".gemini/settings.json", '{"theme": "dark"}\n');
+    expectRefused(await here.run("agent", "install", "gemini"), 9, "E_SETTINGS");
+    here.repo.git("add", "--all");
+    here.repo.git("commit", "--quiet", "--message", "settings");
+    const refused = await here.run("agent", "install", "gemini");
+    expectRefused(refused, 9, "E_SETTINGS");
+    expect(refused.stderr).toContain("--shared");
+    expect((await here.ask("agent", "install", "gemini", "--shared")).data.changed).toBe(true);
+    expect(here.read(".gemini/settings.json"), "no path of this machine").not.toContain(
+      path.dirname(PROGRAM),
+    );
+    expectNoInnards(await here.run("agent", "uninstall", "gemini"));
+    expect((await here.run("agent", "uninstall", "gemini")).stdout).toContain("add --shared");
+    await here.ask("agent", "uninstall", "gemini", "--shared");
+    expect(here.read(".gemini/settings.json")).toBe('{"theme": "dark"}\n');
+  });
+
+  it("what nobody can mean", async () => {
+    for (const [words, hint] of [
+      [["agent", "install"], "--all"],
+      [["agent", "install", "cluade"], "did you mean claude?"],
+      [["agent", "install", "claude", "--all"], "--all"],
+      [["agent", "install", "claude", "--user", "--shared"], "--shared"],
+      [["agent", "uninstall", "\u001b[31memacs"], "use one of"],
+      [["init", "--agents", "claude,vim"], "use one of"],
+    ] as const) {
+      const refused = await here.run(...words);
+      expectRefused(refused, 64, "E_USAGE");
+      expect(refused.stderr).toContain(hint);
+      expect(refused.stderr).not.toContain("\u001b");
+    }
+    expectJsonRefused(await here.askIn(scratch(), "agent", "install", "claude"), 10, "E_NOT_A_REPO");
+  });
+});
+
+describe("agent install", () => {
+  it("shows what it would write, and writes nothing", async () => {
+    const before = here.picture();
+    const shown = await here.run("agent", "install", "--all", "--print");
+    expect(shown.stdout).toContain('"PreToolUse": [');
+    expect(shown.stdout).toContain('"tool.execute.before": async');
+    expect(here.picture()).toEqual(before);
+  });
+
+  it("works for the user outside of any repository, and where HOME is not the place", async () => {
+    const codex = scratch();
+    const away = scratch();
+    const { data } = await here.askIn(away, "agent", "install", "claude", "--user");
+    expect(agentsIn(data)).toMatchObject([{ path: path.join(here.home, ".claude/settings.json") }]);
+    expect((await here.askIn(away, "agent", "uninstall", "claude", "--user")).data.changed).toBe(true);
+    expect(fs.existsSync(path.join(here.home, ".claude"))).toBe(false);
+    expect(fs.readdirSync(codex)).toEqual([]);
+  });
+
+  it("goes through a link in the user's home, and leaves the link", async () => {
+    const text = '{ "model": "opus" }\n';
+    const real = here.write("dotfiles/claude.json", text, here.home);
+    fs.mkdirSync(path.join(here.home, ".claude"));
+    const link = path.join(here.home, ".claude/settings.json");
+    fs.symlinkSync(real, link);
+    await here.ask("agent", "install", "claude", "--user");
+    expect(fs.readFileSync(real, "utf8")).toContain("guard check");
+    expect(fs.lstatSync(link).isSymbolicLink()).toBe(true);
+    await here.ask("agent", "uninstall", "claude", "--user");
+    expect([fs.readFileSync(real, "utf8"), fs.readlinkSync(link)]).toEqual([text, real]);
+  });
+
+  it("keeps the mode of a file, and every other byte of it", async () => {
+    const file = here.write(LOCAL, '{"env": {"TOKEN": "s3cret"}}');
+    fs.chmodSync(file, 0o600);
+    await here.ask("agent", "install", "claude");
+    expect(fs.statSync(file).mode & 0o777).toBe(0o600);
+    // What is remembered is ours alone.
+    const shelf = path.join(here.repo.control, "agents");
+    for (const name of fs.readdirSync(shelf))
+      expect(fs.readFileSync(path.join(shelf, name), "utf8")).not.toContain("s3cret");
+  });
+
+  it("brings entries of another version, another place or twice up to date, and back", async () => {
+    const mine = '{\n  "model": "opus"\n}\n';
+    here.write(LOCAL, mine);
+    await here.ask("agent", "install", "claude");
+    const fresh = here.read(LOCAL);
+    const old = fresh
+      .replaceAll(path.dirname(PROGRAM), "/opt/old/bin")
+      .replace('"timeout": 200', '"timeout": 60');
+    here.write(LOCAL, old);
+    const { data } = await here.ask("agent", "list");
+    const [claude] = data["harnesses"] as { files: object[] }[];
+    expect(claude!.files).toMatchObject([{ state: "outdated", program: { found: false } }]);
+    expect(agentsIn((await here.ask("agent", "install", "claude")).data)).toMatchObject([
+      { action: "updated" },
+    ]);
+    expect(JSON.parse(here.read(LOCAL))).toEqual(JSON.parse(fresh));
+    const doubled = JSON.parse(fresh) as { hooks: Record<string, object[]> };
+    for (const list of Object.values(doubled.hooks)) list.push(...list);
+    here.write(LOCAL, JSON.stringify(doubled, null, 2));
+    await here.ask("agent", "install", "claude");
+    expect(JSON.parse(here.read(LOCAL))).toEqual(JSON.parse(fresh));
+    await here.ask("agent", "uninstall", "claude");
+    expect(JSON.parse(here.read(LOCAL))).toEqual(JSON.parse(mine));
+  });
+
+  it("leaves calls that somebody wrote by hand, and adds what they lack", async () => {
+    const mine =
+      '{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"cotenant guard stop --harness claude"}]}]}}\n';
+    here.write(LOCAL, mine);
+    await here.ask("agent", "install", "claude");
+    const { hooks } = JSON.parse(here.read(LOCAL)) as { hooks: Record<string, object[]> };
+    expect([hooks["Stop"]!.length, hooks["PreToolUse"]!.length]).toEqual([1, 1]);
+    const out = await here.ask("agent", "uninstall", "claude");
+    expect(here.read(LOCAL)).toBe(mine);
+    expect(out.data["left"]).toMatchObject([{ why: expect.stringContaining("by hand") }]);
+  });
+
+  it("forgets nothing that matters when what it remembered is gone or damaged", async () => {
+    here.write(LOCAL, '{ "model": "opus" } // mine\n');
+    for (const damage of [null, "", "{}", '{"schema_version":1,"path":7}', "\u0000", "[".repeat(10_000)]) {
+      await here.ask("agent", "install", "claude");
+      const shelf = path.join(here.repo.control, "agents");
+      for (const name of fs.readdirSync(shelf)) {
+        const file = path.join(shelf, name);
+        if (damage === null) fs.rmSync(file);
+        else fs.writeFileSync(file, damage);
+      }
+      expect((await here.ask("agent", "uninstall", "claude")).data.changed).toBe(true);
+      expect(here.read(LOCAL)).toMatch(/^\{ "model": "opus"\s*\} \/\/ mine\n$/);
+    }
+  });
+
+  it("keeps what somebody changed in the file meanwhile", async () => {
+    here.write(LOCAL, '{\n  "model": "opus"\n}\n');
+    await here.ask("agent", "install", "claude");
+    here.write(LOCAL, here.read(LOCAL).replace('"opus"', '"haiku"'));
+    await here.ask("agent", "uninstall", "claude");
+    expect(here.read(LOCAL)).toBe('{\n  "model": "haiku"\n}\n');
+    // A file of ours that has become somebody's.
+    await here.ask("agent", "install", "cursor");
+    const cursor = JSON.parse(here.read(".cursor/hooks.json")) as { hooks: Record<string, object[]> };
+    cursor.hooks["afterFileEdit"] = [{ command: "./format.sh" }];
+    here.write(".cursor/hooks.json", JSON.stringify(cursor));
+    await here.ask("agent", "uninstall", "cursor");
+    expect(JSON.parse(here.read(".cursor/hooks.json"))).toEqual({
+      version: 1,
+      hooks: { afterFileEdit: [{ command: "./format.sh" }] },
+    });
+  });
+
+  it("takes no plugin of somebody else's for its own", async () => {
+    here.write(".opencode/plugins/cotenant.js", "export const Mine = async () => ({});\n");
+    expectRefused(await here.run("agent", "install", "opencode"), 9, "E_SETTINGS");
+    expect((await here.ask("agent", "uninstall", "opencode")).data.changed).toBe(false);
+    expect(here.read(".opencode/plugins/cotenant.js")).toContain("Mine");
+  });
+});
+
+describe("Codex's configuration file", () => {
+  const TOML =
+    '# mine\r\nmodel = "o9"\r\n\r\n[[hooks.Stop]]\r\n[[hooks.Stop.hooks]]\r\ntype = "command"\r\ncommand = "say done"';
+  const local = async (text: string | null) => {
+    here.repo.git("config", "core.excludesFile", here.write("ignored", ".codex/\n", here.home));
+    if (text !== null) here.write(".codex/config.toml", text);
+  };
+
+  it("gets our tables where hooks are kept in it, and gives them back", async () => {
+    await local(TOML);
+    const { data } = await here.ask("agent", "install", "codex");
+    expect(agentsIn(data)).toMatchObject([{ action: "added", path: here.path(".codex/config.toml") }]);
+    const text = here.read(".codex/config.toml");
+    expect(text.startsWith(TOML)).toBe(true);
+    expect(text).toMatch(/\r\n\[\[hooks\.PreToolUse\]\]\r\nmatcher = /);
+    expect((await here.ask("agent", "install", "codex")).data.changed).toBe(false);
+    here.write(".codex/config.toml", `${text.replace("o9", "o10")}\r\n[tui]\r\n`);
+    await here.ask("agent", "uninstall", "codex");
+    expect(here.read(".codex/config.toml")).toBe(`${TOML.replace("o9", "o10")}\r\n[tui]\r\n`);
+  });
+
+  it("is left alone where it has none", async () => {
+    await local('model = "o9"\n[hooks.state]\n');
+    const { data } = await here.ask("agent", "install", "codex");
+    expect(agentsIn(data)).toMatchObject([{ path: here.path(".codex/hooks.json") }]);
+  });
+
+  it.each([
+    ["broken", "model = \n[[hooks.Stop]]\n"],
+    ["with inline tables", "hooks = { PreToolUse = [{ hooks = [] }] }\n"],
+  ])("%s is refused, or not looked at", async (_, text) => {
+    await local(text);
+    const ran = await here.run("agent", "install", "codex");
+    expectNoInnards(ran);
+    if (ran.status !== 0) expectRefused(ran, 9, "E_SETTINGS");
+    expect(here.read(".codex/config.toml")).toBe(text);
+  });
+});
+
+describe("worktrees", () => {
+  it("share what Git passes over, until the last has gone", async () => {
+    const before = here.read(".git/info/exclude");
+    const other = here.repo.addWorktree("other");
+    await here.ask("agent", "install", "cursor");
+    await here.askIn(other.root, "agent", "install", "cursor");
+    await here.ask("agent", "uninstall", "cursor");
+    expect(other.git("status", "--porcelain", "--untracked-files=all")).toBe("");
+    await here.askIn(other.root, "agent", "uninstall", "cursor");
+    expect(here.read(".git/info/exclude")).toBe(before);
+  });
+
+  it("that a harness asks for are made as it would, with identity and settings, and go only when nothing is lost", async () => {
+    await here.ask("agent", "install", "claude");
+    here.write(".env", "SECRET=1\n");
+    here.write(".worktreeinclude", ".env\n");
+    here.write(".gitignore", ".env\n.claude/worktrees/\n");
+    here.repo.git("add", ".gitignore", ".worktreeinclude");
+    here.repo.git("commit", "--quiet", "--message", "include");
+    const { hooks } = JSON.parse(here.read(LOCAL)) as {
+      hooks: Record<string, { hooks: { command: string }[] }[]>;
+    };
+    const call = (event: string, input: object) => {
+      const [
+        {
+          hooks: [handler],
+        },
+      ] = hooks[event] as [{ hooks: [{ command: string }] }];
+      const { stdout, stderr, status } = require("node:child_process").spawnSync(
+        "sh",
+        ["-c", handler.command],
+        {
+          cwd: here.repo.root,
+          input: JSON.stringify({ hook_event_name: event, session_id: "s", cwd: here.repo.root, ...input }),
+          encoding: "utf8",
+          env: { ...process.env, HOME: here.home },
+        },
+      );
+      return { stdout, stderr, status };
+    };
+    const made = call("WorktreeCreate", { name: "log in/../x" });
+    const where = here.path(".claude/worktrees/log-in-.-x");
+    expect(made).toEqual({ stdout: `${where}\n`, stderr: "", status: 0 });
+    expect(call("WorktreeCreate", { name: "log in/../x" }).stdout).toBe(`${where}\n`);
+    expect(fs.readFileSync(path.join(where, ".env"), "utf8")).toBe("SECRET=1\n");
+    expect(fs.existsSync(path.join(where, ".cotenant/worktree.json"))).toBe(true);
+    expect(fs.readFileSync(path.join(where, LOCAL), "utf8")).toBe(here.read(LOCAL));
+    const ids = (await here.ask("worktree", "list")).data.worktrees.map(({ root }) => root);
+    expect(ids).toEqual([here.repo.root, where]);
+
+    fs.writeFileSync(path.join(where, "work.txt"), "not committed\n");
+    const kept = call("WorktreeRemove", { worktree_path: where });
+    expect([kept.status, kept.stdout]).toEqual([0, ""]);
+    expect(kept.stderr).toContain("stays");
+    expect(fs.existsSync(path.join(where, "work.txt"))).toBe(true);
+    fs.rmSync(path.join(where, "work.txt"));
+    expect(call("WorktreeRemove", { worktree_path: where })).toEqual({ stdout: "", stderr: "", status: 0 });
+    expect(fs.existsSync(where)).toBe(false);
+    expect(here.repo.git("branch", "--list", "worktree-*")).toBe("");
+
+    for (const bad of [{ name: "" }, { name: "…/.." }, { name: 7 }])
+      expect(call("WorktreeCreate", bad).status).toBe(64);
+    expect(call("WorktreeRemove", { worktree_path: "relative" }).status).toBe(64);
+    expect(call("WorktreeRemove", { worktree_path: here.repo.root }).stderr).toContain("main worktree");
+  });
+});
+
+it("doctor misses what was installed and is gone, outdated or broken", async () => {
+  const findings = async () => {
+    const { data } = await here.ask("doctor");
+    const all = data["findings"] as { check: string; level: string; message: string }[];
+    return all
+      .filter(({ check }) => check === "harnesses")
+      .map(({ level, message }) => `${level} ${message}`);
+  };
+  expect(await findings()).toEqual(["ok none were told to ask before they write"]);
+  await here.ask("agent", "install", "claude", "cursor");
+  expect(await findings()).toEqual(["ok asking: claude, cursor"]);
+  const text = here.read(LOCAL);
+  here.write(LOCAL, "{}");
+  here.write(".cursor/hooks.json", "{");
+  expect(await findings()).toEqual([
+    `warning ${LOCAL} no longer has claude ask before it writes`,
+    expect.stringMatching(/^warning .cursor\/hooks.json cannot be read: it is no JSON/),
+  ]);
+  fs.rmSync(here.path(".cursor/hooks.json"));
+  here.write(LOCAL, text.replaceAll(PROGRAM, "/opt/old/bin/cotenant"));
+  expect((await findings())[0]).toContain("starts a program that is gone: /opt/old/bin/cotenant");
+  here.write(LOCAL, text.replace('"timeout": 200', '"timeout": 60'));
+  expect((await findings())[0]).toContain("entries of another version");
+});
+
+it("init does it all at once, and deinit undoes it", async () => {
+  const before = here.picture();
+  const { data } = await here.ask("init", "--agents", "claude,codex", "--hooks");
+  expect(data["agents"]).toMatchObject({ changed: true });
+  for (const harness of ["claude", "codex"]) expect(here.read(FILES[harness]![0])).toContain("guard check");
+  expect((await here.ask("init", "--agents", "claude,codex")).data["agents"]).toMatchObject({
+    changed: false,
+  });
+  const gone = await here.ask("deinit");
+  expect(gone.data["agents"]).toHaveLength(2);
+  const after = here.picture();
+  expect(Object.keys(after).filter((name) => !(name in before))).toEqual([]);
+});

@@ -1,0 +1,288 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { GuardedAgent, harnessProcess, reasonOf, SILENT, TestClock, toldIn } from "../support/guard";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+let repo: TestRepo;
+let clock: TestClock;
+beforeEach(() => {
+  repo = TestRepo.make();
+  for (const file of ["a.txt", "b.txt", "src/c.txt"]) repo.write(file, "one\n");
+  repo.write(".cotenant/config.toml", "# nothing\n");
+  repo.git("add", "a.txt", "b.txt", "src");
+  repo.git("commit", "--quiet", "--message", "first");
+  clock = new TestClock();
+});
+
+const ada = (more = {}) => new GuardedAgent(repo, { session: "aaaaaaaa-1", clock, ...more });
+const bob = (more = {}) => new GuardedAgent(repo, { session: "bbbbbbbb-2", clock, ...more });
+const held = () => {
+  const keys = new Set<string>();
+  for (const { payload } of repo.log()) {
+    for (const { key } of payload.ended ?? []) keys.delete(key);
+    for (const { key } of payload.leases ?? []) keys.add(key);
+  }
+  return [...keys].sort();
+};
+
+describe("where the guard has no business", () => {
+  it("a repository that is not initialised: silence, and nothing is made", async () => {
+    const bare = TestRepo.make();
+    bare.write("a.txt");
+    const before = bare.picture();
+    const me = new GuardedAgent(bare, { session: "s" });
+    expect(await me.write("a.txt")).toEqual(SILENT);
+    expect(await me.shell("echo x > a.txt")).toEqual(SILENT);
+    expect(await me.send("stop")).toEqual(SILENT);
+    expect(await me.send("end")).toEqual(SILENT);
+    expect(bare.picture()).toEqual(before);
+  });
+
+  it.each([
+    "/etc/hosts",
+    "/nowhere/at/all",
+    "/tmp",
+    "../outside.txt",
+    ".git/config",
+    ".git/hooks/x",
+    "\0",
+    "a\nb",
+  ])("%j: silence", async (file) => {
+    expect(await ada().before("Write", { file_path: file })).toEqual(SILENT);
+    expect(held()).toEqual([]);
+  });
+
+  it("a link that leads out of every repository, or nowhere", async () => {
+    fs.symlinkSync(path.join(scratch(), "out.txt"), path.join(repo.root, "out"));
+    fs.symlinkSync("nowhere", path.join(repo.root, "dangling"));
+    expect(await ada().write("out")).toEqual(SILENT);
+    expect(await ada().write("dangling")).toEqual(SILENT);
+    expect(held()).toEqual([]);
+  });
+});
+
+describe("whose the file is decides", () => {
+  it("not where the agent stands", async () => {
+    const me = ada({ cwd: scratch() });
+    expect(await me.write(path.join(repo.root, "a.txt"))).toEqual(SILENT);
+    expect(held()).toEqual(["file:a.txt"]);
+    // It hears of the end there, too.
+    await me.send("end");
+    expect(held()).toEqual([]);
+  });
+
+  it("by the real file behind a link", async () => {
+    fs.symlinkSync("a.txt", path.join(repo.root, "link"));
+    await ada().write("link");
+    expect(held()).toEqual(["file:a.txt"]);
+    reasonOf(await bob().write("a.txt"));
+  });
+
+  it("also for files that are not there yet, in directories that are not there yet", async () => {
+    await ada().write("new/deep/file.txt");
+    expect(held()).toEqual(["file:new/deep/file.txt"]);
+  });
+});
+
+describe("other worktrees", () => {
+  it.each([
+    ["warn", "Expect a merge"],
+    ["off", ""],
+  ])("%s: the same path is another file", async (mode, words) => {
+    const env = { COTENANT_GUARD_ACROSS_WORKTREES: mode };
+    const there = repo.addWorktree("topic");
+    await ada({ env }).write("a.txt");
+    const answer = await bob({ env, cwd: there.root }).write("a.txt");
+    expect(toldIn(answer)).toContain(words);
+    if (mode === "off") expect(answer).toEqual(SILENT);
+    else expect(toldIn(answer)).toContain(ada().agentId);
+  });
+
+  it("enforce: it is the same one", async () => {
+    const env = { COTENANT_GUARD_ACROSS_WORKTREES: "enforce" };
+    const there = repo.addWorktree("topic");
+    await ada({ env }).write("a.txt");
+    reasonOf(await bob({ env, cwd: there.root }).write("a.txt"));
+  });
+});
+
+describe("a session", () => {
+  it("that stops gives its files up half a minute later, unless it goes on", async () => {
+    const me = ada();
+    await me.write("a.txt");
+    await me.send("stop");
+    clock.aheadMs = 29_000;
+    reasonOf(await bob().write("a.txt"));
+    await me.send("prompt", { prompt: "go on" });
+    clock.aheadMs = 210_000;
+    // The retry, in vain: the session goes on.
+    expect(reasonOf(await bob().write("a.txt"))).toContain("waiting_for_instruction");
+    await me.send("stop");
+    clock.aheadMs = 241_000;
+    expect(await bob().write("a.txt")).toEqual(SILENT);
+  });
+
+  it("goes on with any event of any of its agents, for all of them", async () => {
+    const pid = harnessProcess().pid;
+    const [main, sub] = [ada({ pid }), ada({ pid, subagent: "one" })];
+    await sub.write("a.txt");
+    await main.write("b.txt");
+    await main.send("stop");
+    clock.aheadMs = 20_000;
+    await main.write("b.txt");
+    clock.aheadMs = 60_000;
+    reasonOf(await bob().write("a.txt"));
+  });
+
+  it.each(["end", "failure"] as const)(
+    "that is over (%s) gives everything back, and says whose work it left",
+    async (how) => {
+      const me = ada();
+      await me.write("a.txt");
+      await me.write("b.txt");
+      repo.write("a.txt", "two\n");
+      await me.send(how);
+      expect(held()).toEqual([]);
+      expect(await bob().write("b.txt")).toEqual(SILENT);
+      const told = toldIn(await bob().write("a.txt"));
+      expect(told).toContain(`a.txt has uncommitted changes of ${me.agentId}`);
+    },
+  );
+
+  it("goes on after an error that its harness recovers from", async () => {
+    const me = new GuardedAgent(repo, { harness: "copilot", session: "cccccccc-3", clock });
+    await me.before("edit", { path: path.join(repo.root, "a.txt") });
+    await me.send("failure", { recoverable: true });
+    expect(held()).toEqual(["file:a.txt"]);
+    await me.send("failure", { recoverable: false });
+    expect(held()).toEqual([]);
+  });
+
+  it("whose process died leaves word of its work as well", async () => {
+    const owner = harnessProcess();
+    const me = ada({ pid: owner.pid });
+    await me.write("a.txt");
+    repo.write("a.txt", "two\n");
+    await owner.kill();
+    expect(toldIn(await bob().write("a.txt"))).toContain(
+      `uncommitted changes of ${me.agentId} (its process died)`,
+    );
+  });
+
+  it("gives back what it has committed, at its next event, without any hook", async () => {
+    const me = ada();
+    for (const file of ["a.txt", "b.txt"]) {
+      await me.write(file);
+      repo.write(file, "two\n");
+    }
+    repo.git("commit", "--quiet", "--message", "a", "a.txt");
+    await me.afterShell("git commit -m a a.txt");
+    expect(held()).toEqual(["file:b.txt"]);
+    expect(await bob().write("a.txt")).toEqual(SILENT);
+    reasonOf(await bob().write("b.txt"));
+  });
+
+  it("keeps what it has changed again since it committed it", async () => {
+    const me = ada();
+    await me.write("a.txt");
+    repo.write("a.txt", "two\n");
+    repo.git("commit", "--quiet", "--message", "a", "a.txt");
+    repo.write("a.txt", "three\n");
+    await me.afterShell("true");
+    expect(held()).toEqual(["file:a.txt"]);
+  });
+
+  it("never stages or commits anything", async () => {
+    const [index, head] = [repo.git("ls-files", "--stage"), repo.git("log", "--format=%H")];
+    const me = ada();
+    await me.write("a.txt");
+    repo.write("a.txt", "two\n");
+    await bob().write("a.txt");
+    await me.afterShell("ls");
+    await me.send("stop");
+    await me.send("end");
+    expect([repo.git("ls-files", "--stage"), repo.git("log", "--format=%H")]).toEqual([index, head]);
+  });
+});
+
+describe("shell commands", () => {
+  it.each([
+    "echo x > a.txt",
+    "cd src && sed -i s/a/b/ ../a.txt",
+    "bash -c 'tee a.txt' <<EOF\nx\nEOF",
+    "rm -rf .",
+    "mv a.txt z.txt",
+    "cp b.txt a.txt",
+    "git checkout -- a.txt",
+    "git stash && ls",
+    "git reset --hard",
+    "touch *.txt",
+    "(true; (cat b.txt > a.txt))",
+  ])("%s: is refused before it runs, naming the owner", async (command) => {
+    await ada().write("a.txt");
+    expect(reasonOf(await bob().shell(command))).toContain(ada().agentId);
+  });
+
+  it.each(["cat a.txt", "echo x > c.txt", "git status", "rm b.txt", "cp a.txt c.txt", "npm test"])(
+    "%s: is let through",
+    async (command) => {
+      await ada().write("a.txt");
+      expect(await bob().shell(command)).toEqual(SILENT);
+    },
+  );
+
+  it("lease what they write, and not what Git ignores", async () => {
+    repo.write(".gitignore", "dist/\n");
+    await ada().shell("echo x > a.txt && echo y > dist/out.js");
+    expect(held()).toEqual(["file:a.txt"]);
+    expect(await bob().shell("rm -rf dist && echo z > dist/out.js")).toEqual(SILENT);
+  });
+
+  it("that changed what others hold are put on record with both names, and both hear of it", async () => {
+    const owner = ada();
+    await owner.write("a.txt");
+    const command = "node build.js";
+    clock.aheadMs = 60_000;
+    expect(await bob().shell(command)).toEqual(SILENT);
+    repo.write("a.txt", "trespass\n");
+    expect(toldIn(await bob().afterShell(command))).toContain(`${owner.agentId} holds it`);
+    const line = repo.log().find(({ event_type: type }) => type === "guard.violated")!;
+    expect(line.payload).toMatchObject({
+      command,
+      files: [{ path: "a.txt", agent_id: bob().agentId, owner: owner.agentId }],
+    });
+    expect(toldIn(await owner.write("a.txt"))).toContain(`changed by a shell command of ${bob().agentId}`);
+    expect(await owner.write("a.txt")).toEqual(SILENT);
+    const { findings } = {
+      findings: (await repo.ask("human:me", "status")).data["needs_a_person"] as object[],
+    };
+    expect(findings).toContainEqual(expect.objectContaining({ code: "lease_trespassed" }));
+  });
+
+  it("are not blamed for what its holder wrote meanwhile, nor for what did not change", async () => {
+    const owner = ada();
+    await owner.write("a.txt");
+    await owner.write("b.txt");
+    clock.aheadMs = 60_000;
+    await bob().shell("node build.js");
+    await owner.write("a.txt");
+    repo.write("a.txt", "mine\n");
+    expect(await bob().afterShell("node build.js")).toEqual(SILENT);
+    expect(repo.logText()).not.toContain("guard.violated");
+  });
+
+  it("are compared inside directories that others hold, by what Git says", async () => {
+    expect((await repo.ask("agent:carol", "lock", "acquire", "--dir", "src")).status).toBe(0);
+    clock.aheadMs = 60_000;
+    await bob().shell("node build.js");
+    repo.write("src/c.txt", "trespass\n");
+    repo.write("src/new.txt", "trespass\n");
+    expect(toldIn(await bob().afterShell("node build.js"))).toContain("agent:carol holds it");
+    const line = repo.log().find(({ event_type: type }) => type === "guard.violated")!;
+    expect(
+      (line.payload as unknown as { files: { path: string }[] }).files.map(({ path: p }) => p).sort(),
+    ).toEqual(["src/c.txt", "src/new.txt"]);
+  });
+});

@@ -1,0 +1,162 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import * as path from "node:path";
+import { afterEach } from "vitest";
+import type { Answer } from "../../src/guard/answers";
+import { HARNESSES } from "../../src/guard/harness";
+import { runHook } from "../../src/guard/run";
+import type { World } from "../../src/guard/world";
+import type { HarnessName } from "../../src/identity/harness";
+import { nodeGit } from "../../src/platform/git-node";
+import { nodePlatform } from "../../src/platform/node/node";
+import type { Platform } from "../../src/platform/platform";
+import type { TestRepo } from "./repo";
+
+/** Processes that stand for harnesses: they live until they are killed. */
+const harnesses = new Set<ChildProcess>();
+afterEach(() => {
+  for (const child of harnesses) child.kill("SIGKILL");
+  harnesses.clear();
+});
+
+export function harnessProcess(): { readonly pid: number; kill(): Promise<void> } {
+  const child = spawn("sleep", ["600"], { stdio: "ignore" });
+  harnesses.add(child);
+  const gone = new Promise<void>((resolve) => child.on("exit", () => resolve()));
+  return {
+    pid: child.pid!,
+    kill: () => {
+      child.kill("SIGKILL");
+      return gone;
+    },
+  };
+}
+
+/** The real machine, but for its clock: short sleeps pass at once, and time with them. */
+export class TestClock {
+  readonly platform: Platform;
+  aheadMs = 0;
+  /** Told of every pause, with how far time has come since the start. */
+  onPause: (aheadMs: number) => Promise<void> | void = () => {};
+
+  constructor() {
+    const real = nodePlatform();
+    this.platform = {
+      ...real,
+      clock: {
+        wallMs: () => real.clock.wallMs() + this.aheadMs,
+        monotonicMs: () => real.clock.monotonicMs() + this.aheadMs,
+        clockId: () => real.clock.clockId(),
+      },
+      timers: {
+        ...real.timers,
+        sleep: (ms) => (ms > 1_000 ? real.timers.sleep(ms) : { done: this.#pass(ms), wake: () => {} }),
+      },
+    };
+  }
+
+  async #pass(ms: number): Promise<void> {
+    this.aheadMs += ms;
+    await this.onPause(this.aheadMs);
+  }
+}
+
+export interface AgentOptions {
+  readonly harness?: HarnessName;
+  readonly session: string;
+  readonly pid?: number;
+  readonly subagent?: string;
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly clock?: TestClock;
+  /** How long its harness waits for a hook; too short for a retry unless told. */
+  readonly patienceSecs?: number;
+}
+
+/** An agent of a harness, as the guard meets it: events in the harness's words, answers to the byte. */
+export class GuardedAgent {
+  readonly #repo: TestRepo;
+  readonly #options: AgentOptions;
+  readonly #pid: number;
+
+  constructor(repo: TestRepo, options: AgentOptions) {
+    this.#repo = repo;
+    this.#options = options;
+    this.#pid = options.pid ?? harnessProcess().pid;
+  }
+
+  get agentId(): string {
+    return `agent:${this.#options.harness ?? "claude"}-${this.#options.session.slice(0, 8)}`;
+  }
+
+  write(...files: string[]): Promise<Answer> {
+    if (files.length > 1) {
+      const patch = ["*** Begin Patch", ...files.map((file) => `*** Update File: ${file}`), "*** End Patch"];
+      return this.before("apply_patch", { command: patch.join("\n") });
+    }
+    return this.before("Write", { file_path: path.resolve(this.#cwd, files[0]!), content: "" });
+  }
+
+  shell(command: string): Promise<Answer> {
+    return this.before("Bash", { command });
+  }
+
+  afterShell(command: string): Promise<Answer> {
+    return this.send("after", { tool_name: "Bash", tool_input: { command } });
+  }
+
+  before(tool: string, input: unknown): Promise<Answer> {
+    return this.send("before", { tool_name: tool, tool_input: input });
+  }
+
+  send(
+    moment: "before" | "after" | "prompt" | "stop" | "done" | "end" | "failure",
+    more: object = {},
+  ): Promise<Answer> {
+    const { harness = "claude", session, subagent, patienceSecs = 5 } = this.#options;
+    const event = HARNESSES[harness].events.find((known) => known.moment === moment)!.name;
+    const document = {
+      session_id: session,
+      cwd: this.#cwd,
+      hook_event_name: event,
+      ...(subagent === undefined ? {} : { agent_id: subagent }),
+      ...more,
+    };
+    const call = { harness, event, patienceMs: patienceSecs * 1000 };
+    return runHook(this.world, call, { text: JSON.stringify(document) });
+  }
+
+  get world(): World {
+    const { env = {}, clock } = this.#options;
+    return {
+      platform: clock?.platform ?? nodePlatform(),
+      git: nodeGit(),
+      env,
+      home: process.env["HOME"] ?? null,
+      cwd: this.#cwd,
+      parentPid: process.pid,
+      harnessPid: this.#pid,
+    };
+  }
+
+  get #cwd(): string {
+    return this.#options.cwd ?? this.#repo.root;
+  }
+}
+
+export const SILENT: Answer = { stdout: "", stderr: "", status: 0 };
+
+/** Why an agent of Claude Code or Codex was refused; fails where it was not. */
+export function reasonOf({ stdout }: Answer): string {
+  const { hookSpecificOutput } = JSON.parse(stdout) as {
+    hookSpecificOutput: { permissionDecision: string; permissionDecisionReason: string };
+  };
+  if (hookSpecificOutput.permissionDecision !== "deny") throw new Error(`not refused: ${stdout}`);
+  return hookSpecificOutput.permissionDecisionReason;
+}
+
+/** What an agent of Claude Code was told besides being let through. */
+export function toldIn({ stdout }: Answer): string {
+  if (stdout === "") return "";
+  const { hookSpecificOutput } = JSON.parse(stdout) as { hookSpecificOutput: { additionalContext?: string } };
+  return hookSpecificOutput.additionalContext ?? "";
+}

@@ -1,0 +1,22 @@
+import type { Plant } from "../plants";
+
+const caughtBy = ["agents"];
+
+/** What scripted agents must not get away with. */
+export const PLANTS: readonly Plant[] = [
+  {
+    name: "a refusal is not said",
+    file: "src/guard/answers.ts",
+    from: 'if (!verdict.isAllowed) return report.moment === "before" ? denial(form, report.event, verdict) : SILENCE;',
+    to: "if (!verdict.isAllowed) return SILENCE;",
+    caughtBy,
+    inTest: true,
+  },
+  {
+    name: "of a patch with several files only the first is taken",
+    file: "src/guard/tools.ts",
+    from: "for (const path of patchedPaths(patch)) paths.add(asPosix(path));",
+    to: "for (const path of patchedPaths(patch).slice(0, 1)) paths.add(asPosix(path));",
+    caughtBy,
+  },
+];
