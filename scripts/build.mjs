@@ -40,6 +40,12 @@ const PROGRAMS = [
   },
   {
     entry: "src/cli/main.ts",
+    out: "guard.cjs",
+    only: /^\.\/commands\/guard-check$/,
+    warmUp: ["guard check"],
+  },
+  {
+    entry: "src/cli/main.ts",
     out: "hook.cjs",
     only: /^\.\/commands\/hook-/,
     warmUp: ["hook"],

@@ -30,6 +30,8 @@ const COMMANDS = [
   ["hook", "pre-commit"],
   ["hook", "prepare-commit-msg", "message"],
   ["hook", "post-commit"],
+  ["guard", "check", "--harness", "claude", "--event", "PreToolUse", "--pid", String(process.pid)],
+  ["guard", "check", "--harness", "claude", "--event", "PreToolUse", "--pid", String(process.pid)],
 ].filter((words) => beginnings.length === 0 || beginnings.some((start) => words.join(" ").startsWith(start)));
 
 async function main() {
@@ -45,6 +47,7 @@ async function main() {
     fs.writeFileSync("message", "x\n");
     execFileSync("git", ["add", "message"]);
     fs.writeSync = muted(fs.writeSync);
+    fs.readSync = fed(fs.readSync, edit(scratch));
     for (const command of COMMANDS) {
       process.argv.splice(1, process.argv.length, bundle, ...command);
       await new Promise((resolve) => {
@@ -65,6 +68,23 @@ async function main() {
 /** The commands' words go nowhere; everything else is written. */
 function muted(writeSync) {
   return (fd, data, ...rest) => (fd === 1 || fd === 2 ? data.length : writeSync(fd, data, ...rest));
+}
+
+/** What a harness would say before it edits a file. */
+function edit(cwd) {
+  const tool = { tool_name: "Edit", tool_input: { file_path: path.join(cwd, "message") } };
+  const event = { session_id: "warm-up", cwd, hook_event_name: "PreToolUse", ...tool };
+  return Buffer.from(JSON.stringify(event));
+}
+
+/** Standard input says the same to every command: all of it at once, and then no more. */
+function fed(readSync, input) {
+  let isOver = false;
+  return (fd, buffer, ...rest) => {
+    if (fd !== 0) return readSync(fd, buffer, ...rest);
+    isOver = !isOver;
+    return isOver ? input.copy(buffer) : 0;
+  };
 }
 
 main().catch((error) => {
