@@ -1,9 +1,9 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
-import { parentOf } from "../identity/path-text";
+import { joinPath, nameIn, parentOf } from "../identity/path-text";
 import type { Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
 import { hide, show } from "./exclude";
-import type { SitePlan } from "./plan";
+import type { Found, SitePlan } from "./plan";
 import { removeRecord, type Shelf, writeRecord } from "./record";
 import type { Removal, Removals } from "./unplan";
 
@@ -31,6 +31,7 @@ export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Prom
     await writeRecord(platform, shelf, record);
     for (const directory of file.missing) await attempt(directory, () => make(platform, directory));
     await attempt(file.path, () => put(platform, file.path, file.text, after, file.mode));
+    await attempt(file.path, () => clearUnfinished(platform, file.path));
     if (record.placements.length > 1)
       await writeRecord(platform, shelf, { ...record, placements: record.placements.slice(0, 1) });
   }
@@ -38,15 +39,15 @@ export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Prom
 
 export async function applyUninstall(
   desk: Desk,
-  { removals, forgotten }: Removals,
+  { removals, absent }: Removals,
   isStillHidden: (name: string) => boolean,
 ): Promise<void> {
-  const { platform, shelf, clone } = desk;
+  const { platform, clone } = desk;
   for (const removal of removals) await takeOut(desk, removal);
-  for (const { path } of forgotten) await removeRecord(platform, shelf, path);
-  const names = [...removals.map(({ found }) => found.site), ...forgotten]
-    .filter(({ level }) => level === "project")
-    .map(({ shown }) => shown);
+  for (const found of absent) if (found.record !== null) await forget(desk, found);
+  const names = [...removals.map(({ found }) => found), ...absent]
+    .filter(({ site }) => site.level === "project")
+    .map(({ site }) => site.shown);
   if (clone !== null)
     await show(
       platform,
@@ -55,14 +56,20 @@ export async function applyUninstall(
     );
 }
 
-async function takeOut({ platform, shelf }: Desk, { found, after }: Removal): Promise<void> {
-  const { site, file, record } = found;
+async function takeOut(desk: Desk, { found, after }: Removal): Promise<void> {
+  const { platform } = desk;
+  const { file } = found;
   await attempt(file.path, async () => {
     if (after !== null) return put(platform, file.path, file.text, after, file.mode);
     await compare(platform, file.path, file.text);
     await platform.files.unlink(file.path);
     await platform.files.syncDirectory(parentOf(file.path) ?? "/");
   });
+  await attempt(file.path, () => clearUnfinished(platform, file.path));
+  await forget(desk, found);
+}
+
+async function forget({ platform, shelf }: Desk, { site, record }: Found): Promise<void> {
   // Innermost first; what somebody else has put something into stays.
   for (const directory of [...(record?.madeDirectories ?? [])].reverse())
     await attempt(directory, async () => void (await platform.files.removeDirectory(directory)));
@@ -83,6 +90,18 @@ async function compare({ files }: Platform, path: string, was: string | null): P
     hint: "run the same command again",
     data: { path },
   });
+}
+
+/** Files of a writer that was killed. A minute old at least: a younger one may have its writer still. */
+async function clearUnfinished({ files, clock }: Platform, path: string): Promise<void> {
+  const directory = parentOf(path) ?? "/";
+  const prefix = `${nameIn(path)}.new-`;
+  for (const name of (await files.readDirectory(directory)) ?? []) {
+    if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue;
+    const unfinished = joinPath(directory, name);
+    const mtimeMs = (await files.lstat(unfinished))?.mtimeMs ?? Number.POSITIVE_INFINITY;
+    if (mtimeMs < clock.wallMs() - 60_000) await files.unlink(unfinished);
+  }
 }
 
 async function make({ files }: Platform, directory: string): Promise<void> {

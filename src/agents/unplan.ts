@@ -2,7 +2,6 @@ import { tomlBlock } from "./codex-toml";
 import { isBareFrame, readSettings, taken } from "./json-settings";
 import { isPlugin } from "./opencode-plugin";
 import type { Found } from "./plan";
-import type { Site } from "./sites";
 import { withoutBlock } from "./text-block";
 
 /** What becomes of one file when ours goes out of it. `after` is null where the file goes, too. */
@@ -21,8 +20,8 @@ export interface Removals {
   readonly removals: readonly Removal[];
   /** What stays, and why. */
   readonly left: readonly Left[];
-  /** Of which nothing needs to be remembered: ours is not in them any more. */
-  readonly forgotten: readonly Site[];
+  /** Those without anything of ours: whatever else was done for them, by somebody who did not finish, goes. */
+  readonly absent: readonly Found[];
 }
 
 export function planUninstall(
@@ -31,13 +30,12 @@ export function planUninstall(
 ): Removals {
   const removals: Removal[] = [];
   const left: Left[] = [];
-  const forgotten: Site[] = [];
+  const absent: Found[] = [];
   for (const found of all) {
     const { site, file, record } = found;
     const outcome = outcomeOf(found, digestOf);
-    if (outcome.is === "absent") {
-      if (record !== null) forgotten.push(site);
-    } else if (outcome.is === "left") left.push({ path: site.path, why: outcome.why });
+    if (outcome.is === "absent") absent.push(found);
+    else if (outcome.is === "left") left.push({ path: site.path, why: outcome.why });
     else if (
       site.level === "project" &&
       !shared &&
@@ -53,7 +51,7 @@ export function planUninstall(
       if (outcome.remains !== null) left.push({ path: file.path, why: outcome.remains });
     }
   }
-  return { removals, left, forgotten };
+  return { removals, left, absent };
 }
 
 type Outcome =

@@ -155,7 +155,7 @@ export async function planAgentRemoval(
 export async function removeAgents(desk: AgentsDesk, plan: Removals): Promise<void> {
   const { platform, shelf } = desk;
   const gone = new Set(
-    [...plan.removals.map(({ found }) => found.site), ...plan.forgotten].map((s) => s.path),
+    [...plan.removals.map(({ found }) => found), ...plan.absent].map(({ site }) => site.path),
   );
   const kept = (await allRecords(platform, shelf)).filter(
     ({ path, isShared }) => !gone.has(path) && !isShared,

@@ -83,7 +83,7 @@ beforeAll(async () => {
   run.repository = keptScratch("cotenant-formats");
   mkdirSync(join(run.repository, "src/api"), { recursive: true });
   spawnSync("git", ["init", "-q"], { cwd: run.repository });
-  cotenant("init", "--hooks", "--quiet");
+  cotenant("init", "--hooks", "--agents", "claude", "--quiet");
   const issue = cotenant("issue", "create", "--title", "Log in with a passkey", "--quiet");
   cotenant("claim", "acquire", issue, "--quiet");
   cotenant("claim", "heartbeat", issue, "--quiet");
@@ -152,6 +152,7 @@ describe("the examples in FORMATS", () => {
       heartbeat: read(control("heartbeat/agent%3aada.json")),
       "claims.index.json": flat,
       "hooks.json": read(control("hooks.json")),
+      agents: read(control("agents", readdirSync(control("agents"))[0]!)),
       "worktree.json": read(join(run.repository, ".cotenant/worktree.json")),
       "issue.json": read(join(run.repository, ".cotenant/issues", issue!, "issue.json")),
       "registry.json": read(join(run.repository, ".cotenant/gates/registry.json")),
