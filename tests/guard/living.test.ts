@@ -287,6 +287,18 @@ describe("shell commands", () => {
     expect(findings).toContainEqual(expect.objectContaining({ code: "lease_trespassed" }));
   });
 
+  it("are named by their first words only: the rest may hold keys", async () => {
+    await ada().write("a.txt");
+    const command =
+      "API_KEY=hunter2 curl https://u:hunter2@x.invalid --data y --header hunter2 > /dev/null; node x";
+    clock.aheadMs = 60_000;
+    await bob().shell(command);
+    repo.write("a.txt", "trespass\n");
+    await bob().afterShell(command);
+    expect(repo.logText()).toContain("guard.violated");
+    expect(repo.logText()).not.toContain("hunter2");
+  });
+
   it("are not blamed for what its holder wrote meanwhile, nor for what did not change", async () => {
     const owner = ada();
     await owner.write("a.txt");
