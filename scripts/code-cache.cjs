@@ -30,9 +30,29 @@ const COMMANDS = [
   ["hook", "pre-commit"],
   ["hook", "prepare-commit-msg", "message"],
   ["hook", "post-commit"],
-  ["guard", "check", "--harness", "claude", "--event", "PreToolUse", "--pid", String(process.pid)],
-  ["guard", "check", "--harness", "claude", "--event", "PreToolUse", "--pid", String(process.pid)],
+  ...[
+    ["1", "src/a.ts"],
+    ["1", "src/a.ts"],
+    ["2", "src/b.ts"],
+    ["2", "src/a.ts"],
+  ].map(([session, file]) => guardCheck(session, "Write", { file_path: file })),
+  // In another order: a program that cannot read shell commands is not to be warmed up with one.
+  guardCheck("3", "Bash", { command: "cd src && echo x > c.ts | tee d.ts" }, true),
 ].filter((words) => beginnings.length === 0 || beginnings.some((start) => words.join(" ").startsWith(start)));
+
+/** What a harness would say comes as if it had been read already. */
+function guardCheck(session, tool, input, isShell = false) {
+  const said = {
+    session_id: session.repeat(8),
+    hook_event_name: "PreToolUse",
+    tool_name: tool,
+    tool_input: input,
+  };
+  const harness = ["--harness", "claude"];
+  const limits = ["--deadline", "1", "--pid", String(process.pid)];
+  const words = ["guard", "check", ...(isShell ? [...limits, ...harness] : [...harness, ...limits])];
+  return Object.assign(words, { input: JSON.stringify(said) });
+}
 
 async function main() {
   const script = new vm.Script(fs.readFileSync(bundle, "latin1"), { filename: bundle });
@@ -47,8 +67,8 @@ async function main() {
     fs.writeFileSync("message", "x\n");
     execFileSync("git", ["add", "message"]);
     fs.writeSync = muted(fs.writeSync);
-    fs.readSync = fed(fs.readSync, edit(scratch));
     for (const command of COMMANDS) {
+      globalThis[Symbol.for("cotenant.hook-input")] = command.input && { text: command.input };
       process.argv.splice(1, process.argv.length, bundle, ...command);
       await new Promise((resolve) => {
         process.exit = resolve;
@@ -68,23 +88,6 @@ async function main() {
 /** The commands' words go nowhere; everything else is written. */
 function muted(writeSync) {
   return (fd, data, ...rest) => (fd === 1 || fd === 2 ? data.length : writeSync(fd, data, ...rest));
-}
-
-/** What a harness would say before it edits a file. */
-function edit(cwd) {
-  const tool = { tool_name: "Edit", tool_input: { file_path: path.join(cwd, "message") } };
-  const event = { session_id: "warm-up", cwd, hook_event_name: "PreToolUse", ...tool };
-  return Buffer.from(JSON.stringify(event));
-}
-
-/** Standard input says the same to every command: all of it at once, and then no more. */
-function fed(readSync, input) {
-  let isOver = false;
-  return (fd, buffer, ...rest) => {
-    if (fd !== 0) return readSync(fd, buffer, ...rest);
-    isOver = !isOver;
-    return isOver ? input.copy(buffer) : 0;
-  };
 }
 
 main().catch((error) => {

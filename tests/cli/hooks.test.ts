@@ -399,12 +399,6 @@ describe("init and deinit", () => {
     expect(repo.picture()).toEqual(before);
   });
 
-  it("init --agents says that it is not there yet", async () => {
-    const refused = await repo.run("agent:a", "init", "--agents", "claude");
-    expectRefused(refused, 64, "E_USAGE");
-    expect(refused.stderr).toContain("comes with the guard");
-  });
-
   it("init --enforce sets it in a configuration that is there already", async () => {
     await repo.ask("human:h", "init", "--enforce", "warn");
     expect(
