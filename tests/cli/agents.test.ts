@@ -353,8 +353,16 @@ it("init does it all at once, and deinit undoes it", async () => {
   expect((await here.ask("init", "--agents", "claude,codex")).data["agents"]).toMatchObject({
     changed: false,
   });
+  const exclude = here.read(".git/info/exclude");
+  const other = here.repo.addWorktree("other");
+  await here.askIn(other.root, "agent", "install", "claude", "codex");
   const gone = await here.ask("deinit");
-  expect(gone.data["agents"]).toHaveLength(2);
+  expect(gone.data["agents"]).toHaveLength(4);
+  expect([exclude, here.read(".git/info/exclude")]).toEqual([
+    expect.stringContaining("/.codex/hooks.json"),
+    expect.not.stringContaining(".codex"),
+  ]);
+  here.repo.git("worktree", "remove", "--force", other.root);
   const after = here.picture();
   expect(Object.keys(after).filter((name) => !(name in before))).toEqual([]);
 });
