@@ -57,6 +57,8 @@ async function bundleLayers(room) {
     platform: "node",
     format: "cjs",
     target: "node20",
+    // Some packages have a main file that no bundler can follow.
+    mainFields: ["module", "main"],
     alias: { esbuild: tool },
     external: [tool],
     define: { __COTENANT_VERSION__: JSON.stringify(version) },

@@ -102,7 +102,8 @@ function ofAgent(agentId: string): Test {
 function about(keys: readonly LeaseKey[]): Test {
   return (event) =>
     leasesIn(event).some((lease) => (keys as readonly unknown[]).includes(lease["key"])) ||
-    issuesOf(event).some((id) => (keys as readonly string[]).includes(`issue:${id}`));
+    issuesOf(event).some((id) => (keys as readonly string[]).includes(`issue:${id}`)) ||
+    filesIn(event).some((path) => (keys as readonly string[]).includes(`file:${path}`));
 }
 
 /** Issues that a write was about. */
@@ -113,7 +114,16 @@ function issuesOf({ payload }: LoggedEvent): unknown[] {
 
 function below(prefix: RepoPath): Test {
   return (event) =>
-    leasesIn(event).some(({ key }) => typeof key === "string" && isBelow(key as LeaseKey, prefix));
+    leasesIn(event).some(({ key }) => typeof key === "string" && isBelow(key as LeaseKey, prefix)) ||
+    filesIn(event).some((path) => isBelow(`file:${path}` as LeaseKey, prefix));
+}
+
+/** Files that the guard had something to do with. */
+function filesIn({ payload }: LoggedEvent): string[] {
+  return [
+    ...recordsIn(payload, "files").map(({ path }) => String(path)),
+    ...recordsIn(payload, "reports").map(({ blocked_file: path }) => String(path)),
+  ];
 }
 
 /** A key as it is written, or a path, which may be a file's or a directory's. */

@@ -76,8 +76,25 @@ function details({ type, payload }: LoggedEvent): string[] {
     ...(tokens && leases.length === 1 ? [`#${first!["fencing_token"]}`] : []),
     ...(type === "claim.transferred" ? leases.map((lease) => `to ${lease["agent_id"]}`) : []),
     ...(type === "claim.released" || type === "claim.transferred" ? [] : endings(ended)),
+    ...contended(type, payload),
     ...(typeof waited === "number" ? [`waited ${duration(waited)}`] : []),
     ...(typeof reason === "string" && reason !== "" ? [`"${printable(reason, 200)}"`] : []),
+  ];
+}
+
+/** The other party of what two agents have to do with each other. */
+function contended(type: string, payload: LoggedEvent["payload"]): string[] {
+  const files = recordsIn(payload, "files");
+  const [first] = files;
+  if (type === "guard.violated" && first !== undefined)
+    return [`under the lease of ${first["owner"]}`, `"${printable(String(payload["command"]), 80)}"`];
+  if (!type.startsWith("contention.")) return [];
+  const owner = first?.["owner"] ?? recordsIn(payload, "reports")[0]?.["owner"];
+  const retryAt = payload["retry_at"];
+  return [
+    ...(owner === undefined ? [] : [`held by ${owner}`]),
+    ...(typeof retryAt === "string" ? [`retry at ${retryAt}`] : []),
+    ...(typeof payload["how"] === "string" ? [payload["how"]] : []),
   ];
 }
 

@@ -3,7 +3,7 @@ import { committedChanges } from "../enforce/changes";
 import { CotenantError } from "../errors/cotenant-error";
 import { keyOf } from "../guard/git-state";
 import { forgetLeft } from "../guard/left";
-import { forgetCommitted, releaseCommitted } from "../guard/life";
+import { forgetCommitted, holdsFiles, releaseCommitted } from "../guard/life";
 import { openPlace, type Place } from "../guard/place";
 import { type GuardViolation, guardViolations } from "../guard/violations";
 import { printable } from "../kernel/ids";
@@ -13,15 +13,18 @@ import { worldOf } from "./guarding";
 /** After a commit: what it holds is given back, and what was on record about it is settled. Answers what to say. */
 export async function settleCommit(workspace: Workspace): Promise<string[]> {
   const { surroundings, repository, coordinator } = workspace;
+  const place = await placeOf(workspace);
+  if (place === null) return [];
+  // Mostly there is nothing to be done, and Git need not be asked.
+  const isConcerned =
+    (await holdsFiles(place)) || (await coordinator.glance(["guard-violation", "left"])).length > 0;
+  if (!isConcerned) return [];
   const changes = await committedChanges(surroundings.git, { cwd: repository.worktreeRoot }, "HEAD");
   const keys = changes.map(({ path }) => keyOf({ repository }, path)).filter((key) => key !== null);
   if (keys.length === 0) return [];
-  const place = await placeOf(workspace);
-  if (place === null) return [];
   await releaseCommitted(place, new Set(keys));
   await forgetCommitted(place, keys);
-  const concerned =
-    (await coordinator.glance(["guard-violation"])).length === 0 ? [] : await violationsOf(place, keys);
+  const concerned = await violationsOf(place, keys);
   if (concerned.length === 0) return [];
   await forgetLeft(
     place,

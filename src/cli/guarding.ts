@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import type { Input } from "../guard/run";
 import type { World } from "../guard/world";
+import { isTty } from "./terminal";
 
 /** More than any edit, and less than what would keep the machine busy. */
 const LARGEST_INPUT = 64 << 20;
@@ -10,6 +11,7 @@ const LARGEST_INPUT = 64 << 20;
  * the pipe open is given so long to say something.
  */
 export function readHookInput(): Input {
+  if (isTty(0)) return { text: null, why: "nobody but a person is there to say something" };
   const chunks: Buffer[] = [];
   let size = 0;
   const chunk = Buffer.allocUnsafe(64 << 10);
@@ -20,6 +22,8 @@ export function readHookInput(): Input {
       size += read;
       if (size > LARGEST_INPUT) return { text: null, why: `it has more than ${LARGEST_INPUT} bytes` };
       chunks.push(Buffer.from(chunk.subarray(0, read)));
+      // A harness that does not close the pipe must not keep us: a whole document is all that can come.
+      if (read < chunk.length && isWhole(chunks)) break;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === "EOF") break;
@@ -30,6 +34,17 @@ export function readHookInput(): Input {
     }
   }
   return { text: Buffer.concat(chunks).toString("utf8") };
+}
+
+function isWhole(chunks: readonly Buffer[]): boolean {
+  const text = Buffer.concat(chunks).toString("utf8").trimEnd();
+  if (!text.endsWith("}")) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const MOST_WAIT_MS = 5_000;

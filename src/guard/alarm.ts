@@ -1,6 +1,9 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Clock, Sleep, Timers } from "../platform/platform";
 
+/** What is kept back for acting on what was waited for. */
+const AFTERWARDS_MS = 10_000;
+
 /**
  * A hook that hangs stops its agent for ever. This one rings when a check has worked for too long; waiting for a file is
  * no work, and is allowed for as long as the harness itself has patience.
@@ -23,7 +26,7 @@ export class Alarm {
 
   /** For how long something may be waited for, so that there is time left to act on it. */
   get patienceMs(): number {
-    return this.#patienceEndsMs - this.#clock.monotonicMs() - this.#workLeftMs;
+    return this.#patienceEndsMs - this.#clock.monotonicMs() - Math.min(this.#workLeftMs, AFTERWARDS_MS);
   }
 
   /** Once it is known how long the repository wants to wait. */

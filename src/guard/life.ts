@@ -117,6 +117,13 @@ export async function releaseCommitted(
   return released;
 }
 
+/** Whether the guard holds anything for the session here. */
+export async function holdsFiles(place: Place): Promise<boolean> {
+  for (const session of await sessionsOf(place))
+    if ((await session.mine()).some(({ lease }) => isGuards(lease))) return true;
+  return false;
+}
+
 /** What people left uncommitted in these files is committed now, whoever did it. */
 export async function forgetCommitted(place: Place, keys: readonly LeaseKey[]): Promise<void> {
   const { coordinator, world, worktreeId } = place;

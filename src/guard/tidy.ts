@@ -1,15 +1,22 @@
 import type { LocalCoordinator } from "../coordinator/local";
 import type { Session } from "../coordinator/session";
+import { factKind } from "../kernel/facts";
 import type { Platform } from "../platform/platform";
 import { CONTENTION, contentionFromFact } from "./contention";
-import { forgetLeft } from "./left";
+import { forgetLeft, LEFT } from "./left";
 import { recordResolved } from "./records";
-import { GUARD_VIOLATION, violationFromFact } from "./violations";
+import { GUARD_VIOLATION } from "./violations";
+import { SUBAGENT } from "./yielding";
 
 /** Notes of the guard's that nobody will ask for again. */
 const OLD_MS = 24 * 3_600_000;
-/** A trespass that nobody has committed since is left to the log and its archive. */
-const REMEMBERED_MS = 30 * 24 * 3_600_000;
+/** For how long what nobody has settled is remembered apart from the log and its archive. */
+const KEPT_MS: Readonly<Record<string, number>> = {
+  [GUARD_VIOLATION]: 30 * OLD_MS,
+  [LEFT]: 30 * OLD_MS,
+  [SUBAGENT]: OLD_MS,
+};
+const MOST_AT_ONCE = 500;
 
 /** For `gc`: contentions of agents that are gone, old trespasses, and files that calls left behind. */
 export async function tidyGuard(
@@ -17,24 +24,23 @@ export async function tidyGuard(
   coordinator: LocalCoordinator,
   session: Session,
 ): Promise<number> {
-  const facts = await coordinator.facts({ kinds: [CONTENTION, GUARD_VIOLATION] });
+  const facts = await coordinator.facts({ kinds: [CONTENTION, ...Object.keys(KEPT_MS)] });
   const nowMs = platform.clock.wallMs();
   let gone = 0;
-  for (const { value } of facts.values()) {
-    const contention = contentionFromFact(value);
+  for (const [name, { value }] of facts) {
+    const contention = factKind(name) === CONTENTION ? contentionFromFact(value) : null;
     if (contention === null || (await platform.processes.liveness(contention.holder)) !== "dead") continue;
     gone += await recordResolved({ session, world: { platform } }, [contention], "abandoned");
   }
-  const old = [...facts].filter(
-    ([name, { value }]) =>
-      name.startsWith(`${GUARD_VIOLATION}:`) &&
-      !(Date.parse(violationFromFact(value).at) > nowMs - REMEMBERED_MS),
-  );
+  const old = [...facts].filter(([name, { value }]) => {
+    const keptMs = KEPT_MS[factKind(name)];
+    return keptMs !== undefined && !(Date.parse(String(value["at"])) > nowMs - keptMs);
+  });
   if (old.length > 0)
     await forgetLeft(
       { session },
-      old.map(([name]) => name),
-      "old trespasses",
+      old.slice(0, MOST_AT_ONCE).map(([name]) => name),
+      "old notes of the guard",
     );
   await clearNotes(platform, coordinator.store.layout.guard, nowMs - OLD_MS);
   return gone;

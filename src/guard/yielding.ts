@@ -63,8 +63,10 @@ export function isTwin(lease: Lease, { session, who }: Place): boolean {
   );
 }
 
+export const SUBAGENT = "subagent";
+
 export function subagentName(agentId: AgentId): FactName {
-  return `subagent:${agentId}` as FactName;
+  return `${SUBAGENT}:${agentId}` as FactName;
 }
 
 async function finishedSubagents(

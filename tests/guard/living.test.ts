@@ -207,6 +207,32 @@ describe("a session", () => {
   });
 });
 
+describe("gc", () => {
+  it("takes back what the dead waited for, and clears away old notes", async () => {
+    await ada().write("a.txt");
+    await ada().write("a.txt");
+    const waiting = harnessProcess();
+    await bob({ pid: waiting.pid }).write("a.txt");
+    await ada().send("stop");
+    const notes = () => fs.readdirSync(path.join(repo.control, "guard")).sort();
+    const edits = path.join(repo.control, "guard/edits");
+    expect(notes()).toEqual(["edits", expect.stringMatching(/^stopped-/)]);
+    expect((await repo.ask("human:me", "gc")).status).toBe(0);
+    expect(fs.readdirSync(edits)).toHaveLength(1);
+    expect((await repo.ask("human:me", "guard", "status")).data["contentions"]).toHaveLength(1);
+    await waiting.kill();
+    const old = new Date(Date.now() - 2 * 86_400_000);
+    for (const name of fs.readdirSync(edits)) fs.utimesSync(path.join(edits, name), old, old);
+    expect((await repo.ask("human:me", "gc")).status).toBe(0);
+    expect(fs.readdirSync(edits)).toEqual([]);
+    expect((await repo.ask("human:me", "guard", "status")).data["contentions"]).toEqual([]);
+    expect(repo.log().at(-1)).toMatchObject({
+      event_type: "contention.resolved",
+      payload: { how: "abandoned" },
+    });
+  });
+});
+
 describe("shell commands", () => {
   it.each([
     "echo x > a.txt",

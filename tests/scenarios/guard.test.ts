@@ -69,6 +69,11 @@ class Claude {
     return this.#send(["check", "--deadline", "1"], "PreToolUse", tool);
   }
 
+  after(command: string): Promise<Ran> {
+    const tool = { tool_name: "Bash", tool_input: { command } };
+    return this.#send(["check"], "PostToolUse", tool);
+  }
+
   stop(): Promise<Ran> {
     return this.#send(["stop"], "Stop", {});
   }
@@ -82,6 +87,19 @@ class Claude {
     const words = [...args, "--harness", "claude", "--event", event, "--pid", String(this.#pid)];
     return hook(words, JSON.stringify(said), this.#env);
   }
+}
+
+/** A commit by an agent of Claude Code, as its shell tool makes one. Answers what Git and the hooks said. */
+function commit(session: string, ...paths: string[]): Promise<string> {
+  const env = { ...process.env, CLAUDECODE: "1", CLAUDE_CODE_SESSION_ID: session };
+  return new Promise((resolve, reject) => {
+    const child = spawn("git", ["commit", "--quiet", "--message", "work", ...paths], { cwd: repo.root, env });
+    let said = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+    child.on("close", (status) => (status === 0 ? resolve(said) : reject(new Error(said))));
+  });
 }
 
 const SILENT = { stdout: "", stderr: "", status: 0 };
@@ -237,11 +255,7 @@ describe("S39: what releases a file, and what does not", () => {
     await ada.write("b.txt");
     repo.write("a.txt", "two\n");
     repo.write("b.txt", "two\n");
-    const env = { ...process.env, CLAUDECODE: "1", CLAUDE_CODE_SESSION_ID: "aaaaaaaa" };
-    await new Promise<void>((resolve, reject) => {
-      const child = spawn("git", ["commit", "--quiet", "--message", "a", "a.txt"], { cwd: repo.root, env });
-      child.on("close", (status) => (status === 0 ? resolve() : reject(new Error(`git said ${status}`))));
-    });
+    await commit("aaaaaaaa", "a.txt");
     const { leases } = (await repo.ask("human:me", "guard", "status")).data;
     expect(leases.map(({ key }) => key)).toEqual(["file:b.txt"]);
     expect(await new Claude("bbbbbbbb").write("a.txt")).toEqual(SILENT);
@@ -297,6 +311,32 @@ describe("S41: echo x > held-file through the shell tool", () => {
       bob.agentId,
       expect.stringContaining('"owner":"agent:claude-aaaaaaaa"'),
     ]);
+  });
+});
+
+describe("S41: a command that nobody can read beforehand", () => {
+  it("is reported after it, with both names: to both, in events and status, and at the commit", async () => {
+    expect((await repo.ask("human:me", "hooks", "install")).status).toBe(0);
+    const [ada, bob] = [new Claude("aaaaaaaa"), new Claude("bbbbbbbb")];
+    await ada.write("a.txt");
+    const command = "node build.js";
+    let round = 0;
+    const told = await until("ada has not just been given leave", async () => {
+      await bob.shell(command);
+      repo.write("a.txt", `trespass ${round++}\n`);
+      const { stdout } = await bob.after(command);
+      return stdout !== "" && stdout;
+    });
+    expect(told).toContain(`${ada.agentId} holds it`);
+    expect((await ada.write("a.txt")).stdout).toContain(`changed by a shell command of ${bob.agentId}`);
+    const line = (await repo.run("human:me", "events", "--type", "guard.violated", "--path", "a.txt")).stdout;
+    expect(line).toContain(bob.agentId);
+    expect(line).toContain(`under the lease of ${ada.agentId}`);
+    const names = expect.stringContaining(`by a command of ${bob.agentId} under the lease of ${ada.agentId}`);
+    const found = (await repo.ask("human:me", "status")).data["needs_a_person"];
+    expect(found).toContainEqual(expect.objectContaining({ code: "lease_trespassed", message: names }));
+    expect(await commit("aaaaaaaa", "a.txt")).toEqual(names);
+    expect((await repo.ask("human:me", "guard", "status")).data["violations"]).toEqual([]);
   });
 });
 

@@ -1,5 +1,6 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { judgeHead } from "../../enforce/commit";
+import { dropNote, findNote } from "../../enforce/commit-note";
 import { recordViolation } from "../../enforce/violations";
 import type { Command } from "../command";
 import { settleCommit } from "../guard-commit";
@@ -15,16 +16,24 @@ export const command: Command = {
   remindsOfExpiry: false,
   run: (context) =>
     asHook(context, "post-commit", async (workspace) => {
+      const isEnforced = workspace.config.values["worktree.enforce_leases"] !== "off";
+      const isJudged = !isEnforced || (await wasFoundClean(workspace));
       // Commits that a rebase or a cherry-pick makes anew were judged when they were made.
       if (await isReplaying(workspace)) return PASSED;
-      const judged = await judge(workspace);
+      const judged = isJudged ? [] : await judge(workspace);
       return { isRefused: false, lines: [...judged, ...(await settleCommit(workspace))] };
     }),
 };
 
+/** The pre-commit hook has looked at this very commit. */
+async function wasFoundClean(workspace: Workspace): Promise<boolean> {
+  const known = await findNote(workspace, "committed");
+  await dropNote(workspace);
+  return known?.isClean === true;
+}
+
 /** What the hooks would have refused, had they been asked. */
 async function judge(workspace: Workspace): Promise<string[]> {
-  if (workspace.config.values["worktree.enforce_leases"] === "off") return [];
   const judgement = await judgeHead(workspace);
   if (judgement === null || judgement.objections.length === 0) return [];
   const { objections, committer } = judgement;

@@ -3,6 +3,7 @@ import type { Layer, Task } from "../layer";
 import { CommandLines } from "./command-lines";
 import { Finding } from "./finding";
 import { ForgedLogs } from "./forged-logs";
+import { HookInputs } from "./hook-inputs";
 import { HostileIndexes } from "./indexes";
 import { LogLines } from "./log-lines";
 import { HostileLogs } from "./logs";
@@ -58,6 +59,9 @@ export const hostile: Layer = {
     "file: issue",
     "file: config",
     "file: agent-file",
+    "hook input passed over",
+    "hook input answered",
+    "shell command read",
     "keys accepted",
     "paths refused",
     "refused as Git refuses it",
@@ -82,6 +86,7 @@ async function prove(task: Task): Promise<void> {
     turn("log lines", lines, 18, 1_800),
     turn("command lines", new CommandLines(task.scratch), 20, 380),
     turn("small files", files, 8, 40),
+    turn("hook inputs", new HookInputs(task.scratch), 8, 300),
     turn("logs", new HostileLogs(), 5, 40),
     turn("forged logs", new ForgedLogs(), 3, 20),
     turn("indexes", new HostileIndexes(), 5, 18),

@@ -57,6 +57,13 @@ export const PLANTS: readonly Plant[] = [
     caughtBy,
   },
   {
+    name: "what a harness sends is expected to be JSON",
+    file: "src/guard/run.ts",
+    from: "    return unreadable(world, call, error);",
+    to: "    throw error;",
+    caughtBy,
+  },
+  {
     name: "tokens may be any number",
     file: "src/store/wire.ts",
     from: "export const LARGEST_COUNT = 2 ** 50;",

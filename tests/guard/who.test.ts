@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import { isWrapper, whoIs } from "../../src/guard/who";
+import { nodeGit } from "../../src/platform/git-node";
+import { nodePlatform } from "../../src/platform/node/node";
+
+describe("who stands between a harness and its hook", () => {
+  it.each([
+    ["/bin/sh", "-c", "cotenant guard check"],
+    ["bash", "-lc", "cotenant guard check"],
+    ["zsh", "-ic", "x"],
+    ["C:\\Windows\\System32\\cmd.exe", "/d", "/s", "/c", "x"],
+    ["pwsh", "-NoProfile", "-Command", "x"],
+    ["/usr/bin/env", "node", "x"],
+    ["timeout", "5", "x"],
+    ["node", "/usr/bin/npx", "cotenant"],
+    ["/usr/local/bin/node", "/usr/lib/node_modules/npm/bin/npm-cli.js", "exec"],
+  ])("%s %s: is passed over", (...words) => {
+    expect(isWrapper(words)).toBe(true);
+  });
+
+  it.each([
+    ["claude"],
+    ["node", "/usr/bin/claude", "-c"],
+    ["bash", "agent.sh"],
+    ["-zsh"],
+    ["bash"],
+    ["codex", "-c", "x=y"],
+    [],
+  ])("%s %s: is not", (...words) => {
+    expect(isWrapper(words)).toBe(false);
+  });
+});
+
+describe("who an event is about", () => {
+  const world = {
+    platform: nodePlatform(),
+    git: nodeGit(),
+    env: {} as Record<string, string>,
+    home: null,
+    cwd: "/",
+    parentPid: process.pid,
+    harnessPid: null,
+  };
+  const claude = { harness: "claude", sessionId: "0123456789abcdef", subagent: null } as const;
+
+  it("is the harness's session, in the process that started the hook", async () => {
+    const who = await whoIs(world, claude);
+    expect(who).toMatchObject({ agentId: "agent:claude-01234567", sessionId: "0123456789abcdef" });
+    expect(who.holder).toEqual(world.platform.processes.self());
+  });
+
+  it("is an agent of its own for a subagent", async () => {
+    const who = await whoIs(world, { ...claude, subagent: "fedcba9876543210" });
+    expect(who).toMatchObject({
+      agentId: "agent:claude-01234567.fedcba98",
+      mainAgentId: "agent:claude-01234567",
+      sessionId: "0123456789abcdef",
+    });
+  });
+
+  it("is whom the environment names, but never a person", async () => {
+    const env = { COTENANT_AGENT_ID: "agent:ada", COTENANT_SESSION_ID: "run-1" };
+    expect(await whoIs({ ...world, env }, claude)).toMatchObject({
+      agentId: "agent:ada",
+      sessionId: "run-1",
+    });
+    for (const id of ["human:ada", "admin:root", "nonsense", ""])
+      expect((await whoIs({ ...world, env: { COTENANT_AGENT_ID: id } }, claude)).agentId).toBe(
+        "agent:claude-01234567",
+      );
+  });
+
+  it("is told apart by process where there is no session, and by hash where its name is none", async () => {
+    const nameless = await whoIs(world, { ...claude, sessionId: null });
+    expect(nameless.sessionId).toContain(`pid-${process.pid}`);
+    const odd = await whoIs(world, { ...claude, sessionId: "a b/c\u{1f600}" });
+    expect(odd.agentId).toMatch(/^agent:claude-[0-9a-f]{8}$/);
+  });
+
+  it("is bound to a process that is not there any more only until somebody looks", async () => {
+    const who = await whoIs({ ...world, harnessPid: 2 ** 22 + 1 }, claude);
+    expect(world.platform.processes.liveness(who.holder)).toBe("dead");
+  });
+});
