@@ -206,6 +206,15 @@ describe("agent install", () => {
     });
   });
 
+  it("does not remove a file that somebody has made in the place of ours", async () => {
+    await here.ask("agent", "install", "claude", "cursor");
+    here.write(LOCAL, "{}\n");
+    here.write(".cursor/hooks.json", '{"version": 1}');
+    await here.ask("agent", "install", "claude", "cursor");
+    await here.ask("agent", "uninstall", "claude", "cursor");
+    expect([here.read(LOCAL), here.read(".cursor/hooks.json")]).toEqual(["{}\n", '{"version": 1}']);
+  });
+
   it("takes no plugin of somebody else's for its own", async () => {
     here.write(".opencode/plugins/cotenant.js", "export const Mine = async () => ({});\n");
     expectRefused(await here.run("agent", "install", "opencode"), 9, "E_SETTINGS");
