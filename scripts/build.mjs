@@ -44,6 +44,14 @@ const PROGRAMS = [
     only: /^\.\/commands\/hook-/,
     warmUp: ["hook"],
   },
+  // Harnesses ask before every write. Reading shell commands takes more than all the rest together.
+  {
+    entry: "src/cli/guard-main.ts",
+    out: "guard.cjs",
+    without: { filter: /^\.\/shell\/check$/, handedOverTo: "guard-shell.cjs" },
+    warmUp: ["guard check --harness"],
+  },
+  { entry: "src/cli/guard-main.ts", out: "guard-shell.cjs", warmUp: ["guard"] },
 ];
 const LIBRARY = "src/index.ts";
 const BUNDLES = [
@@ -104,7 +112,7 @@ async function bundle(root, made) {
   const esbuild = await import("esbuild");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const results = await Promise.all(
-    BUNDLES.map(({ entry, out, only }) =>
+    BUNDLES.map(({ entry, out, only, without }) =>
       esbuild.build({
         entryPoints: [join(root, entry)],
         outfile: join(made, out),
@@ -122,7 +130,10 @@ async function bundle(root, made) {
         legalComments: "none",
         external: [NATIVE_PACKAGE],
         define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
-        plugins: only === undefined ? [] : [leavingOut(only)],
+        plugins: [
+          ...(only === undefined ? [] : [leavingOut(COMMANDS, (path) => !only.test(path), "cli.cjs")]),
+          ...(without === undefined ? [] : [leavingOut(without.filter, () => true, without.handedOverTo)]),
+        ],
         metafile: true,
         logLevel: "warning",
       }),
@@ -135,18 +146,21 @@ async function bundle(root, made) {
   return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
-/** Whoever waits for it to be loaded waits for ever: the whole program reads the command line itself, and ends the process. */
-const HANDED_OVER = `export function then() { require(__dirname + "/cli.cjs"); }`;
+const COMMANDS = /^\.\/(?:commands\/.+|help)$/;
 
-/** Leaves out what is loaded only when it is needed, but for some commands: whoever needs more is handed over. */
-function leavingOut(wanted) {
+/**
+ * Leaves out some of what is loaded only when it is needed. Whoever needs it waits for ever: another program, in the same
+ * process, reads the command line from the start, and ends the process.
+ */
+function leavingOut(filter, isLeftOut, handedOverTo) {
+  const contents = `export function then() { require(__dirname + "/${handedOverTo}"); }`;
   return {
     name: "leaving-out",
     setup(build) {
-      build.onResolve({ filter: /^\.\/(?:commands\/.+|help)$/ }, ({ path, kind }) =>
-        kind === "dynamic-import" && !wanted.test(path) ? { path, namespace: "handed-over" } : undefined,
+      build.onResolve({ filter }, ({ path, kind }) =>
+        kind === "dynamic-import" && isLeftOut(path) ? { path, namespace: "handed-over" } : undefined,
       );
-      build.onLoad({ filter: /.*/, namespace: "handed-over" }, () => ({ contents: HANDED_OVER }));
+      build.onLoad({ filter: /.*/, namespace: "handed-over" }, () => ({ contents }));
     },
   };
 }

@@ -30,7 +30,29 @@ const COMMANDS = [
   ["hook", "pre-commit"],
   ["hook", "prepare-commit-msg", "message"],
   ["hook", "post-commit"],
+  ...[
+    ["1", "src/a.ts"],
+    ["1", "src/a.ts"],
+    ["2", "src/b.ts"],
+    ["2", "src/a.ts"],
+  ].map(([session, file]) => guardCheck(session, "Write", { file_path: file })),
+  // In another order: a program that cannot read shell commands is not to be warmed up with one.
+  guardCheck("3", "Bash", { command: "cd src && echo x > c.ts | tee d.ts" }, true),
 ].filter((words) => beginnings.length === 0 || beginnings.some((start) => words.join(" ").startsWith(start)));
+
+/** What a harness would say comes as if it had been read already. */
+function guardCheck(session, tool, input, isShell = false) {
+  const said = {
+    session_id: session.repeat(8),
+    hook_event_name: "PreToolUse",
+    tool_name: tool,
+    tool_input: input,
+  };
+  const harness = ["--harness", "claude"];
+  const limits = ["--deadline", "1", "--pid", String(process.pid)];
+  const words = ["guard", "check", ...(isShell ? [...limits, ...harness] : [...harness, ...limits])];
+  return Object.assign(words, { input: JSON.stringify(said) });
+}
 
 async function main() {
   const script = new vm.Script(fs.readFileSync(bundle, "latin1"), { filename: bundle });
@@ -46,6 +68,7 @@ async function main() {
     execFileSync("git", ["add", "message"]);
     fs.writeSync = muted(fs.writeSync);
     for (const command of COMMANDS) {
+      globalThis[Symbol.for("cotenant.hook-input")] = command.input && { text: command.input };
       process.argv.splice(1, process.argv.length, bundle, ...command);
       await new Promise((resolve) => {
         process.exit = resolve;

@@ -11,6 +11,18 @@ const LARGEST_INPUT = 64 << 20;
  * the pipe open is given so long to say something.
  */
 export function readHookInput(): Input {
+  const kept = holder[READ];
+  if (kept !== undefined) return kept;
+  const input = readAll();
+  holder[READ] = input;
+  return input;
+}
+
+/** It can be read only once, and a small program may hand over to a larger one in the same process. */
+const READ = Symbol.for("cotenant.hook-input");
+const holder = globalThis as { [READ]?: Input };
+
+function readAll(): Input {
   if (isTty(0)) return { text: null, why: "nobody but a person is there to say something" };
   const chunks: Buffer[] = [];
   let size = 0;

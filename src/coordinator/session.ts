@@ -18,6 +18,8 @@ export interface AcquireOptions {
   readonly steal?: boolean;
   readonly wait?: Wait | null;
   readonly requestId?: Ulid | null;
+  /** False for a caller that sees to the session's signs of life itself, less often than it asks. */
+  readonly upkeep?: boolean;
 }
 
 export interface Acquired extends Grant {
@@ -64,7 +66,7 @@ export class Session {
     if (options.requestId == null && options.steal !== true && secrets.length > 0) {
       const leases = await coordinator.held({ actor, keys, secrets });
       if (leases !== null) {
-        await this.#showLife();
+        if (options.upkeep !== false) await this.#showLife();
         this.lastSecret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
         const grant = { leases, changed: false, replayed: false, ended: [], waitedMs: 0 };
         return { ...grant, isNew: false, fresh: [] };
@@ -88,7 +90,8 @@ export class Session {
       requestId: options.requestId ?? null,
     };
     try {
-      const grant = await this.#active(() => coordinator.acquire(request));
+      const ask = () => coordinator.acquire(request);
+      const grant = await (options.upkeep === false ? ask() : this.#active(ask));
       this.lastSecret = await this.#keyring.remember(made, proposed, grant.leases);
       this.#nextUpkeepMs = Math.min(
         this.#nextUpkeepMs,

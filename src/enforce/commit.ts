@@ -79,7 +79,12 @@ async function judge(
     .map(({ lease }) => lease);
   const question: CommitQuestion = { changes: keyed, issues, committer, worktreeId, leases };
   const objections = [...judgeCommit(question), ...(await historyObjections(workspace, changes))];
-  const isHeld = committer !== null && leases.some(({ agentId }) => agentId === committer.agentId);
+  // Also by a subagent of the committer's session, or by the committer under another harness's name.
+  const isHeld =
+    committer !== null &&
+    leases.some(
+      ({ agentId, sessionId }) => agentId === committer.agentId || sessionId === committer.sessionId,
+    );
   return { changes, issues, objections, committer, isHeld };
 }
 

@@ -12,7 +12,7 @@ export async function after(checking: Checking): Promise<Verdict> {
   const wish = report.moment === "after" ? wishOf(report) : null;
   if (wish?.kind === "shell") {
     const { compare } = await import("./shell/compare");
-    const { shellDirectory } = await import("./shell/check");
+    const { shellDirectory } = await import("./shell/directory");
     for (const { path, owner } of await compare(checking, shellDirectory(checking, wish), wish.command))
       tells.push(
         `cotenant: ${path} changed while your command ran, and ${owner} holds it. It is on record; tell the person you work for, and leave the file alone.`,

@@ -8,7 +8,7 @@ import type { Report } from "./report";
 import { DEFAULT_SETTINGS } from "./settings";
 import { type Group, locate, type Named, type Target } from "./target";
 import { wishOf } from "./tools";
-import { hasStopped, leaveTrace } from "./traces";
+import { hasStopped, isBeatDue, leaveTrace } from "./traces";
 import { type Who, whoIs } from "./who";
 import type { World } from "./world";
 
@@ -51,6 +51,8 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
       await wake(place);
     }
     const { verdict, grant } = await take(checking, place, targets);
+    // Also a session that is only ever refused is alive.
+    if (await isBeatDue(place)) await place.session.showLife();
     if (!verdict.isAllowed) {
       for (const earlier of taken) await giveBack(earlier.place, earlier.grant);
       return verdict;
@@ -152,7 +154,7 @@ export function acquire(
   const reach = place.settings.acrossWorktrees === "enforce" ? "repository" : "worktree";
   return place.session.acquire(
     targets.map(({ key }) => ({ key, reach })),
-    { ttlSecs: 0, bind: "process", note: GUARD_NOTE, requestId },
+    { ttlSecs: 0, bind: "process", note: GUARD_NOTE, requestId, upkeep: false },
   );
 }
 

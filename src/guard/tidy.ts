@@ -48,7 +48,7 @@ export async function tidyGuard(
 
 async function clearNotes({ files }: Platform, directory: string, beforeMs: number): Promise<void> {
   for (const [folder, names] of [
-    [directory, /^(?:shell|told|stopped)-[0-9a-f]{32}$/],
+    [directory, /^(?:shell|told|stopped|beat)-[0-9a-f]{32}$/],
     [`${directory}/edits`, /^[0-9a-f]{32}$/],
   ] as const)
     for (const name of (await files.readDirectory(folder)) ?? []) {

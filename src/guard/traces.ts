@@ -45,6 +45,29 @@ export async function clearStopMark(place: Place): Promise<void> {
   await place.world.platform.files.unlink(stopMark(place));
 }
 
+const BEAT_EVERY_MS = 60_000;
+
+/**
+ * Whether the session's leases need a sign of life: not with every keystroke, but before anybody who cannot see its
+ * process may miss it. Then the next one is due a minute later.
+ */
+export async function isBeatDue(place: Place): Promise<boolean> {
+  const { files, clock } = place.world.platform;
+  const path = `${place.coordinator.store.layout.guard}/beat-${hashOf(place, place.who.agentId + place.who.sessionId)}`;
+  try {
+    const stat = await files.stat(path);
+    if (stat !== null && Math.abs(clock.wallMs() - stat.mtimeMs) < BEAT_EVERY_MS) return false;
+    await touch(place, path, files);
+  } catch {
+    // Once too often does no harm.
+  }
+  return true;
+}
+
+function hashOf({ world }: Place, text: string): string {
+  return world.platform.digest.sha256(text).slice(0, 32);
+}
+
 function stopMark({ coordinator, world, who }: Place): string {
   const name = world.platform.digest.sha256(who.sessionId).slice(0, 32);
   return `${coordinator.store.layout.guard}/stopped-${name}`;

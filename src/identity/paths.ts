@@ -1,6 +1,13 @@
 import { fileFailure } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import { isGitDirectoryName, MAX_PATH_BYTES, parseRepoPath, type RepoPath, utf8Length } from "../kernel/keys";
+import {
+  isGitDirectoryName,
+  isWellFormed,
+  MAX_PATH_BYTES,
+  parseRepoPath,
+  type RepoPath,
+  utf8Length,
+} from "../kernel/keys";
 import { isRefusal, type Refusal, refuse } from "../kernel/refusal";
 import type { Files, Platform } from "../platform/platform";
 import { readDotGit } from "./git-directory";
@@ -66,7 +73,7 @@ function checkText(text: string, typed: string): Refusal | null {
   if (text === "")
     return refuse("E_USAGE", "an empty path names nothing", { hint: "use . for this directory" });
   if (CONTROL.test(text)) return escapes(text, "contains control characters");
-  if (/\p{Cs}/u.test(text)) return escapes(text, "is not valid Unicode");
+  if (!isWellFormed(text)) return escapes(text, "is not valid Unicode");
   if (utf8Length(text) > MAX_TEXT_BYTES) {
     return refuse("E_LIMIT", `"${printable(text)}" is longer than ${MAX_TEXT_BYTES} bytes`, {
       hint: "use a shorter path",

@@ -109,7 +109,7 @@ export function refKey(name: string): LeaseKey | Refusal {
 export function isFullRefName(name: string): boolean {
   if (!name.startsWith("refs/") || utf8Length(name) > 1024) return false;
   if (/[\x00-\x20\x7f~^:?*[\\]/.test(name) || name.includes("..") || name.includes("@{")) return false;
-  if (name.endsWith(".") || /\p{Cs}/u.test(name)) return false;
+  if (name.endsWith(".") || !isWellFormed(name)) return false;
   const segments = name.split("/");
   return segments.length > 2 && segments.every((s) => s !== "" && !s.startsWith(".") && !s.endsWith(".lock"));
 }
@@ -121,7 +121,7 @@ export function parseRepoPath(text: string): RepoPath | Refusal {
   if (path === "" || path.startsWith("/") || /^[A-Za-z]:[\\/]/.test(path))
     return outside(text, "is outside the repository");
   if (/[\x00-\x1f\x7f-\x9f\u2028\u2029]/.test(path)) return outside(text, "contains control characters");
-  if (/\p{Cs}/u.test(path)) return outside(text, "is not valid Unicode");
+  if (!isWellFormed(path)) return outside(text, "is not valid Unicode");
   const segments = path.split("/");
   for (const segment of segments) {
     if (segment === "" || segment === ".") return outside(text, "is not in its canonical form");
@@ -160,6 +160,11 @@ export function directoriesAbove(path: RepoPath): RepoPath[] {
 export function isInside(inner: RepoPath, outer: RepoPath): boolean {
   if (outer === ROOT) return inner !== ROOT;
   return inner.length > outer.length && inner.startsWith(outer) && inner[outer.length] === "/";
+}
+
+/** Without half of a surrogate pair. A Unicode pattern would say the same, and takes longer to compile than to look. */
+export function isWellFormed(text: string): boolean {
+  return (text as string & { isWellFormed(): boolean }).isWellFormed();
 }
 
 export function utf8Length(text: string): number {

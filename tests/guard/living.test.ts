@@ -207,6 +207,30 @@ describe("a session", () => {
   });
 });
 
+describe("signs of life", () => {
+  it("come about once a minute, for everything that the session holds", async () => {
+    const me = ada();
+    await me.write("a.txt");
+    await me.write("b.txt");
+    const size = repo.logText().length;
+    await me.write("b.txt");
+    expect(repo.logText()).toHaveLength(size);
+    clock.aheadMs = 120_000;
+    await me.write("b.txt");
+    const beats = repo
+      .log()
+      .at(-1)!
+      .payload.leases.map(({ key }) => key);
+    expect([
+      ...repo
+        .log()
+        .at(-2)!
+        .payload.leases.map(({ key }) => key),
+      ...beats,
+    ]).toEqual(expect.arrayContaining(["file:a.txt", "file:b.txt"]));
+  });
+});
+
 describe("gc", () => {
   it("takes back what the dead waited for, and clears away old notes", async () => {
     await ada().write("a.txt");
@@ -216,7 +240,7 @@ describe("gc", () => {
     await ada().send("stop");
     const notes = () => fs.readdirSync(path.join(repo.control, "guard")).sort();
     const edits = path.join(repo.control, "guard/edits");
-    expect(notes()).toEqual(["edits", expect.stringMatching(/^stopped-/)]);
+    expect(notes()).toEqual(expect.arrayContaining(["edits", expect.stringMatching(/^stopped-/)]));
     expect((await repo.ask("human:me", "gc")).status).toBe(0);
     expect(fs.readdirSync(edits)).toHaveLength(1);
     expect((await repo.ask("human:me", "guard", "status")).data["contentions"]).toHaveLength(1);
@@ -285,6 +309,18 @@ describe("shell commands", () => {
       findings: (await repo.ask("human:me", "status")).data["needs_a_person"] as object[],
     };
     expect(findings).toContainEqual(expect.objectContaining({ code: "lease_trespassed" }));
+  });
+
+  it("are named by their first words only: the rest may hold keys", async () => {
+    await ada().write("a.txt");
+    const command =
+      "API_KEY=hunter2 curl https://u:hunter2@x.invalid --data y --header hunter2 > /dev/null; node x";
+    clock.aheadMs = 60_000;
+    await bob().shell(command);
+    repo.write("a.txt", "trespass\n");
+    await bob().afterShell(command);
+    expect(repo.logText()).toContain("guard.violated");
+    expect(repo.logText()).not.toContain("hunter2");
   });
 
   it("are not blamed for what its holder wrote meanwhile, nor for what did not change", async () => {

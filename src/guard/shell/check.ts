@@ -1,4 +1,3 @@
-import { resolveFrom } from "../../identity/path-text";
 import { dirKey } from "../../kernel/keys";
 import { isRefusal } from "../../kernel/refusal";
 import { ALLOWED, type Verdict } from "../answers";
@@ -8,6 +7,7 @@ import { type Group, locate, type Named, type Target } from "../target";
 import type { Wish } from "../tools";
 import type { World } from "../world";
 import { remember } from "./compare";
+import { shellDirectory } from "./directory";
 import { namedBy } from "./targets";
 import { readCommand } from "./walk";
 
@@ -26,12 +26,6 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
   const verdict = groups.length === 0 ? ALLOWED : await checkTargets(checking, groups);
   if (verdict.isAllowed && !reading.isKnown) await remember(checking, cwd, command);
   return verdict;
-}
-
-/** Where the command runs. */
-export function shellDirectory({ world, report }: Checking, { cwd }: Pick<ShellWish, "cwd">): string {
-  const base = report.cwd ?? world.cwd;
-  return cwd === null ? base : resolveFrom(base, cwd);
 }
 
 const WHOLE = "/:/";

@@ -33,7 +33,7 @@ export async function remember(checking: Checking, cwd: string, command: string)
   if (held.length === 0) return;
   const before: Before = {
     atMs: place.world.platform.clock.wallMs(),
-    command: printable(command, 200),
+    command: gistOf(command),
     files: await marksOf(place, held),
   };
   const { files } = place.world.platform;
@@ -47,6 +47,15 @@ export async function remember(checking: Checking, cwd: string, command: string)
   } finally {
     await files.close(fd);
   }
+}
+
+/** Its first words, for people to know it by. The rest may hold what is nobody's business, such as keys. */
+function gistOf(command: string): string {
+  const words = command
+    .trim()
+    .split(/\s+/)
+    .filter((word) => !/[=:@]/.test(word));
+  return printable(words.slice(0, 3).join(" "), 60);
 }
 
 /** After the command. Answers what it changed under somebody else's lease. */
