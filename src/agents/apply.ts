@@ -1,10 +1,11 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
-import { joinPath, nameIn, parentOf } from "../identity/path-text";
+import { nameIn, parentOf } from "../identity/path-text";
 import type { Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
 import { hide, show } from "./exclude";
 import type { Found, SitePlan } from "./plan";
 import { removeRecord, type Shelf, writeRecord } from "./record";
+import { clearUnfinished } from "./tidy";
 import type { Removal, Removals } from "./unplan";
 
 /** Where Git keeps what it passes over in this clone; null outside of any. */
@@ -31,7 +32,7 @@ export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Prom
     await writeRecord(platform, shelf, record);
     for (const directory of file.missing) await attempt(directory, () => make(platform, directory));
     await attempt(file.path, () => put(platform, file.path, file.text, after, file.mode));
-    await attempt(file.path, () => clearUnfinished(platform, file.path));
+    await attempt(file.path, () => clearBeside(platform, file.path));
     if (record.placements.length > 1)
       await writeRecord(platform, shelf, { ...record, placements: record.placements.slice(0, 1) });
   }
@@ -65,7 +66,7 @@ async function takeOut(desk: Desk, { found, after }: Removal): Promise<void> {
     await platform.files.unlink(file.path);
     await platform.files.syncDirectory(parentOf(file.path) ?? "/");
   });
-  await attempt(file.path, () => clearUnfinished(platform, file.path));
+  await attempt(file.path, () => clearBeside(platform, file.path));
   await forget(desk, found);
 }
 
@@ -92,16 +93,9 @@ async function compare({ files }: Platform, path: string, was: string | null): P
   });
 }
 
-/** Files of a writer that was killed. A minute old at least: a younger one may have its writer still. */
-async function clearUnfinished({ files, clock }: Platform, path: string): Promise<void> {
-  const directory = parentOf(path) ?? "/";
-  const prefix = `${nameIn(path)}.new-`;
-  for (const name of (await files.readDirectory(directory)) ?? []) {
-    if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue;
-    const unfinished = joinPath(directory, name);
-    const mtimeMs = (await files.lstat(unfinished))?.mtimeMs ?? Number.POSITIVE_INFINITY;
-    if (mtimeMs < clock.wallMs() - 60_000) await files.unlink(unfinished);
-  }
+/** A minute old at least. */
+function clearBeside(platform: Platform, path: string): Promise<void> {
+  return clearUnfinished(platform, parentOf(path) ?? "/", (name) => name === nameIn(path), 60_000);
 }
 
 async function make({ files }: Platform, directory: string): Promise<void> {

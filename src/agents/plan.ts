@@ -77,7 +77,7 @@ export function planInstall(all: readonly Found[], wishes: Wishes): SitePlan | O
     action,
     file,
     after: next.after,
-    record: recordFor(found, next.placement, isShared),
+    record: recordFor(found, next, isShared),
     hides,
     isShared,
     remarks: remarksOn(found, isShared),
@@ -161,20 +161,21 @@ function writtenToml({ text }: FoundFile, program: Program): Next {
 }
 
 function recordFor(
-  { site, file, record }: Found,
-  placement: Placement | null,
+  found: Found,
+  { placement, hasOurs }: Exclude<Next, { why: string }>,
   isShared: boolean,
 ): FileRecord {
-  const old = record?.placements ?? [];
+  const { site, file } = found;
+  // A file that has nothing of ours any more is somebody else's, whoever made it once.
+  const old = file.isThere && !hasOurs ? null : found.record;
+  const placements = old?.placements ?? [];
   return {
     path: site.path,
     harness: site.harness,
     isShared,
-    isMade: record?.isMade ?? !file.isThere,
-    madeDirectories: [
-      ...new Set([...(record?.madeDirectories ?? []), ...(file.isThere ? [] : file.missing)]),
-    ],
-    placements: placement === null ? old : [placement, ...old].slice(0, 2),
+    isMade: file.isThere ? (old?.isMade ?? false) : true,
+    madeDirectories: [...new Set([...(old?.madeDirectories ?? []), ...(file.isThere ? [] : file.missing)])],
+    placements: placement === null ? placements : [placement, ...placements].slice(0, 2),
   };
 }
 

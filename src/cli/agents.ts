@@ -1,8 +1,8 @@
 import { applyInstall, applyUninstall, type Desk } from "../agents/apply";
-import { lookAt, standingsOf } from "../agents/look";
+import { lookAt, type Standing, standingsOf } from "../agents/look";
 import { type Found, isObjection, planInstall, type SitePlan } from "../agents/plan";
-import { allRecords, readRecord, type Shelf } from "../agents/record";
-import { type Grounds, type Level, type Site, sitesOf } from "../agents/sites";
+import { allRecords, type FileRecord, readRecord, type Shelf } from "../agents/record";
+import { type Grounds, type Level, sitesOf } from "../agents/sites";
 import { type SiteState, stateOf } from "../agents/state";
 import { planUninstall, type Removals } from "../agents/unplan";
 import { nearest } from "../config/nearest";
@@ -91,23 +91,23 @@ export function harnessNamed(word: string): HarnessName {
   });
 }
 
-/** Everything that a harness may have at that level. */
-export async function findIn(desk: AgentsDesk, harness: HarnessName): Promise<Found[]> {
-  return foundAt(desk, sitesOf(harness, desk.level, desk.grounds));
-}
-
-export async function foundAt(desk: AgentsDesk, sites: readonly Site[]): Promise<Found[]> {
+/** Everything that harnesses may have at that level. */
+export async function findIn(desk: AgentsDesk, ...harnesses: readonly HarnessName[]): Promise<Found[]> {
   const { platform, grounds, shelf, workspace, surroundings } = desk;
-  const files = await Promise.all(sites.map((site) => lookAt(platform.files, site, grounds.root)));
-  const place = workspace === null ? null : placeOf(workspace);
-  const known = files.filter(({ why }) => why === null).map(({ path }) => path);
-  const standings = place === null ? new Map() : await standingsOf(surroundings.git, place, known);
-  const found: Found[] = [];
-  for (const [i, site] of sites.entries()) {
-    const record = await readRecord(platform, shelf, site.path);
-    found.push({ site, file: files[i]!, standing: standings.get(files[i]!.path) ?? null, record });
-  }
-  return found;
+  const looked: Omit<Found, "standing">[] = [];
+  for (const site of harnesses.flatMap((harness) => sitesOf(harness, desk.level, grounds)))
+    looked.push({
+      site,
+      file: await lookAt(platform.files, site, grounds.root),
+      record: await readRecord(platform, shelf, site.path),
+    });
+  const known = looked.filter(({ file }) => file.why === null).map(({ file }) => file.path);
+  // Git is asked once, for all of them.
+  const standings =
+    workspace === null
+      ? new Map<string, Standing>()
+      : await standingsOf(surroundings.git, placeOf(workspace), known);
+  return looked.map((one) => ({ ...one, standing: standings.get(one.file.path) ?? null }));
 }
 
 function placeOf({ repository }: Workspace): { root: string; gitDir: string } {
@@ -124,8 +124,9 @@ export async function planAgents(
   const { digest } = desk.platform;
   const program = { node: process.execPath, program: context.program };
   const plans: SitePlan[] = [];
+  const all = await findIn(desk, ...harnesses);
   for (const harness of harnesses) {
-    const found = await findIn(desk, harness);
+    const found = all.filter(({ site }) => site.harness === harness);
     const plan = planInstall(found, { program, shared, digestOf: (text) => digest.sha256(text) });
     if (isObjection(plan)) {
       const { code, message, hint, path } = plan;
@@ -145,21 +146,22 @@ export async function planAgentRemoval(
   desk: AgentsDesk,
   harnesses: readonly HarnessName[],
   shared: boolean,
-): Promise<Removals> {
-  const found: Found[] = [];
-  for (const harness of harnesses) found.push(...(await findIn(desk, harness)));
+): Promise<Removals & { readonly others: readonly FileRecord[] }> {
   const { digest } = desk.platform;
-  return planUninstall(found, { shared, digestOf: (text) => digest.sha256(text) });
+  const others = await allRecords(desk.platform, desk.shelf);
+  const found = await findIn(desk, ...harnesses);
+  const plan = planUninstall(found, { shared, digestOf: (text) => digest.sha256(text) });
+  return { ...plan, others };
 }
 
-export async function removeAgents(desk: AgentsDesk, plan: Removals): Promise<void> {
-  const { platform, shelf } = desk;
+export async function removeAgents(
+  desk: AgentsDesk,
+  plan: Awaited<ReturnType<typeof planAgentRemoval>>,
+): Promise<void> {
   const gone = new Set(
     [...plan.removals.map(({ found }) => found), ...plan.absent].map(({ site }) => site.path),
   );
-  const kept = (await allRecords(platform, shelf)).filter(
-    ({ path, isShared }) => !gone.has(path) && !isShared,
-  );
+  const kept = plan.others.filter(({ path, isShared }) => !gone.has(path) && !isShared);
   // The list is one for all worktrees, and another one may still need the name.
   const isStillHidden = (name: string) => kept.some(({ path }) => path.endsWith(`/${name}`));
   await applyUninstall(desk, plan, isStillHidden);
@@ -182,13 +184,12 @@ export async function lookAround(context: Context) {
   const seen: Seen[] = [];
   for (const desk of desks) {
     if (desk === null) continue;
-    for (const harness of HARNESS_NAMES)
-      for (const found of await findIn(desk, harness)) {
-        const state = stateOf(found);
-        const named = state.program === null ? [] : [state.program.node, state.program.program];
-        const stats = await Promise.all(named.map((path) => platform.files.stat(path)));
-        seen.push({ found, state, isProgramThere: stats.every((stat) => stat !== null) });
-      }
+    for (const found of await findIn(desk, ...HARNESS_NAMES)) {
+      const state = stateOf(found);
+      const named = state.program === null ? [] : [state.program.node, state.program.program];
+      const stats = await Promise.all(named.map((path) => platform.files.stat(path)));
+      seen.push({ found, state, isProgramThere: stats.every((stat) => stat !== null) });
+    }
   }
   const grounds = { root: workspace?.repository.worktreeRoot ?? null, home, env };
   return { seen, grounds, platform, workspace, surroundings };

@@ -206,6 +206,15 @@ describe("agent install", () => {
     });
   });
 
+  it("does not remove a file that somebody has made in the place of ours", async () => {
+    await here.ask("agent", "install", "claude", "cursor");
+    here.write(LOCAL, "{}\n");
+    here.write(".cursor/hooks.json", '{"version": 1}');
+    await here.ask("agent", "install", "claude", "cursor");
+    await here.ask("agent", "uninstall", "claude", "cursor");
+    expect([here.read(LOCAL), here.read(".cursor/hooks.json")]).toEqual(["{}\n", '{"version": 1}']);
+  });
+
   it("takes no plugin of somebody else's for its own", async () => {
     here.write(".opencode/plugins/cotenant.js", "export const Mine = async () => ({});\n");
     expectRefused(await here.run("agent", "install", "opencode"), 9, "E_SETTINGS");
@@ -353,8 +362,16 @@ it("init does it all at once, and deinit undoes it", async () => {
   expect((await here.ask("init", "--agents", "claude,codex")).data["agents"]).toMatchObject({
     changed: false,
   });
+  const exclude = here.read(".git/info/exclude");
+  const other = here.repo.addWorktree("other");
+  await here.askIn(other.root, "agent", "install", "claude", "codex");
   const gone = await here.ask("deinit");
-  expect(gone.data["agents"]).toHaveLength(2);
+  expect(gone.data["agents"]).toHaveLength(4);
+  expect([exclude, here.read(".git/info/exclude")]).toEqual([
+    expect.stringContaining("/.codex/hooks.json"),
+    expect.not.stringContaining(".codex"),
+  ]);
+  here.repo.git("worktree", "remove", "--force", other.root);
   const after = here.picture();
   expect(Object.keys(after).filter((name) => !(name in before))).toEqual([]);
 });

@@ -55,7 +55,8 @@ export const command: Command = {
       // Not before: whoever is refused keeps it. Nor under the mutex, where no Git command may run.
       if (settings.length > 0) await driver.unregister(platform.timers);
       await removeHooks(desk, hooks);
-      for (const { desk: settings, plan } of agents) await removeAgents(settings, plan);
+      // All of them go: nobody else's needs to stay hidden.
+      for (const { desk: settings, plan } of agents) await removeAgents(settings, { ...plan, others: [] });
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
     const paths = (select: (remains: Remains) => readonly string[]) =>

@@ -1,3 +1,4 @@
+import { tidyAgents } from "../../agents/tidy";
 import type { Workspace } from "../../coordinator/workspace";
 import { clearNotes } from "../../enforce/commit-note";
 import { forgetOldViolations } from "../../enforce/violations";
@@ -7,6 +8,7 @@ import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
 import { tidy } from "../../store/housekeeping";
+import { projectDesk } from "../agents";
 import type { Command } from "../command";
 import { count, leaseJson, statusJson } from "../render";
 
@@ -58,7 +60,9 @@ const RECENT_MS = 3_600_000;
 
 async function clearDataPlane(workspace: Workspace): Promise<void> {
   const { worktreeRoot } = workspace.repository;
+  const { shelf, grounds } = projectDesk(workspace);
   try {
+    await tidyAgents(workspace.surroundings.platform, shelf, grounds, RECENT_MS);
     await clearUnfinished(workspace.surroundings.platform, worktreeRoot, RECENT_MS);
     await settleIssues(await issuesIn(workspace), RECENT_MS);
     await clearNotes(workspace, workspace.surroundings.platform.clock.wallMs() - RECENT_MS);

@@ -29,6 +29,8 @@ async function main(): Promise<void> {
   const cast = JSON.parse(process.argv[2]!) as Cast;
   const journal = new Journal(cast.journal, `${cast.harness}:${cast.session}`, cast.log);
   const player = new Player(cast.harness, cast, journal);
+  // Whoever hired it is gone, or has nothing more to say.
+  process.stdin.once("end", () => process.exit(0));
   const say = (answer: object) => process.stdout.write(`${JSON.stringify(answer)}\n`);
   for await (const line of createInterface({ input: process.stdin }))
     say(await obey(player, JSON.parse(line)));

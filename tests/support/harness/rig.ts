@@ -30,6 +30,8 @@ export class ScriptedAgent {
       cwd: cast.root,
       env,
       stdio: "pipe",
+      // A group of its own, so that what it started can be found when it is gone.
+      detached: true,
     });
     this.#child = child;
     child.stdin!.on("error", () => {});
@@ -105,6 +107,15 @@ export class ScriptedAgent {
     await this.gone;
   }
 
+  /** Whatever of it is left: hooks live on for a moment when their harness is killed. */
+  sweep(): void {
+    try {
+      process.kill(-this.pid, "SIGKILL");
+    } catch {
+      // Nothing is.
+    }
+  }
+
   async leave(): Promise<void> {
     this.#child.stdin!.end();
     await this.gone;
@@ -165,7 +176,10 @@ export class Rig {
   }
 
   async dismiss(): Promise<void> {
-    for (const agent of this.agents) if (!agent.isGone) await agent.kill();
+    for (const agent of this.agents) {
+      if (!agent.isGone) await agent.kill();
+      agent.sweep();
+    }
     if (this.#folder !== null) rmSync(this.#folder, { recursive: true, force: true });
   }
 }

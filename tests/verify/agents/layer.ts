@@ -28,7 +28,7 @@ export const agents: Layer = {
   name: "agents",
   unit: "kills",
   inTest: SMALL_ROUND.kills,
-  inVerify: SMALL_ROUNDS * SMALL_ROUND.kills + 2 * LARGE_ROUND.kills,
+  inVerify: SMALL_ROUNDS * SMALL_ROUND.kills + LARGE_ROUND.kills,
   share: 0.04,
   mustMove: ["writes", "refusals", "taken from the dead", ...PLAYED.map((harness) => `writes by ${harness}`)],
   async prove(task) {

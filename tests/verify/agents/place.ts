@@ -49,7 +49,7 @@ export function makePlace(parent: string, program: string): Place {
   };
 }
 
-/** Hooks of agents that were killed live on for a moment, and write there. */
+/** What was killed a moment ago may still have had a write under way. */
 export function clear({ folder }: Place): void {
   rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
 }

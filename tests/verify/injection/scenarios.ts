@@ -342,6 +342,21 @@ export const SCENARIOS: readonly Scenario[] = [
     isOneStep: false,
     proofs: [[OTHER, "lock acquire a.ts", 0]],
   }),
+  scenario("agent-install", HELD.slice(0, 1), A, "agent install claude cursor", null, {
+    proofs: [
+      [A, "agent install claude cursor", 0],
+      [A, "agent uninstall --all", 0],
+      [A, "lock renew first.ts", 0],
+    ],
+  }),
+  scenario(
+    "agent-uninstall",
+    [HELD[0]!, does(A, "agent install claude cursor")],
+    A,
+    "agent uninstall --all",
+    null,
+    { proofs: [[A, "lock renew first.ts", 0]] },
+  ),
   scenario("init", [], A, "init", null, { proofs: [[A, "lock acquire a.ts", 0]] }),
   scenario("worktree-init", [], A, "worktree init", null, { proofs: [[A, "lock acquire a.ts", 0]] }),
   scenario("issue-create", [], A, "issue create --title work", "issue.written", {
