@@ -40,6 +40,15 @@ export const WORK = {
     tighten: "trusted",
     meaning: "The main branch. Not set: the remote's HEAD, else main.",
   },
+  "worktree.directory": {
+    type: "string",
+    pattern: LINE,
+    default: null,
+    example: "../worktrees",
+    tighten: "trusted",
+    meaning:
+      "Where new worktrees go, relative to the main one. Not set: beside it, in a directory of its name and '.worktrees'.",
+  },
   "worktree.copy": {
     type: "strings",
     pattern: LINE,

@@ -1,0 +1,224 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { parentOf } from "../identity/path-text";
+import { readWorktreeIdentity } from "../identity/worktree";
+import { listWorktrees } from "../identity/worktree-list";
+import { makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
+import { ask, LONG_MS } from "./git-calls";
+import { workshopOf } from "./naming";
+import { bytePath, machineOf, oneAtATime, type Yard } from "./place";
+import {
+  type Making,
+  makingName,
+  makings,
+  makingToFact,
+  recordName,
+  recordToFact,
+  type WorktreeRecord,
+} from "./records";
+import { makeDirectories, removeTree } from "./tree-removal";
+
+/** A worktree that is to be. */
+export interface Wanted {
+  readonly place: string;
+  /** Null: detached at the commit. */
+  readonly branch: string | null;
+  /** Whether the branch is to be made, at the commit. */
+  readonly isNewBranch: boolean;
+  readonly commit: string;
+  readonly record: Pick<WorktreeRecord, "agentId" | "issueId" | "snapshotId">;
+  /** What goes into it before it gets its name; `root` is where it is until then. */
+  readonly fill: (root: string) => Promise<void>;
+}
+
+/**
+ * Makes a worktree under a name of ours, and gives it its own when it is whole. Whoever dies on the way leaves an intent
+ * in the log, and nothing at the place itself; the next one clears up, or finishes what only lacked the last word.
+ */
+export async function makeWorktree(yard: Yard, wanted: Wanted): Promise<WorktreeId> {
+  await settleMakings(yard);
+  const making = await intend(yard, wanted);
+  try {
+    await add(yard, making, wanted);
+    await wanted.fill(making.made);
+    await moveIntoPlace(yard, making);
+  } catch (error) {
+    await abandon(yard, making, error);
+    throw error;
+  }
+  return finish(yard, making, { recovered: false });
+}
+
+/** What others have left who died: cleared away, or finished. Answers the places that it dealt with. */
+export async function settleMakings(yard: Yard): Promise<string[]> {
+  const { processes } = machineOf(yard).platform;
+  const settled: string[] = [];
+  for (const making of await makings(yard.session.coordinator)) {
+    if ((await processes.liveness(making.maker)) !== "dead") continue;
+    if (await isInPlace(yard, making)) {
+      await oneAtATime(yard, () => runGit(yard, ["worktree", "repair", making.place], "mending a worktree"));
+      await finish(yard, making, { recovered: true });
+    } else await abandon(yard, making, null);
+    settled.push(making.place);
+  }
+  return settled;
+}
+
+export interface Unfinished extends Making {
+  readonly isAlive: boolean;
+}
+
+/** For whoever only looks. */
+export async function unfinishedMakings(
+  yard: Pick<Yard, "workspace">,
+): Promise<Unfinished[]> {
+  const { coordinator, surroundings } = yard.workspace;
+  const found: Unfinished[] = [];
+  for (const making of await makings(coordinator)) {
+    const isAlive = (await surroundings.platform.processes.liveness(making.maker)) !== "dead";
+    found.push({ ...making, isAlive });
+  }
+  return found;
+}
+
+async function intend(yard: Yard, { place, branch, isNewBranch, commit, record }: Wanted): Promise<Making> {
+  const { clock, random, processes } = machineOf(yard).platform;
+  const id = makeUlid(clock.wallMs(), random.bytes(10));
+  const making: Making = {
+    id,
+    place,
+    made: workshopOf(place, id).made,
+    branch: isNewBranch ? branch : null,
+    commit,
+    maker: processes.self(),
+    record,
+  };
+  await note(yard, "worktree.intended", making, { place, branch, commit }, makingToFact(making));
+  return making;
+}
+
+async function add(yard: Yard, { made, place }: Making, wanted: Wanted): Promise<void> {
+  const { branch, isNewBranch, commit } = wanted;
+  const what =
+    branch === null
+      ? ["--detach", made, commit]
+      : isNewBranch
+        ? ["--no-track", "-b", branch, made, commit]
+        : [made, branch];
+  await makeDirectories(yard.trees, bytePath(parentOf(place) ?? "/"));
+  await oneAtATime(yard, () =>
+    runGit(yard, ["worktree", "add", "--quiet", "--no-checkout", ...what], "making a worktree"),
+  );
+}
+
+async function moveIntoPlace(yard: Yard, { made, place }: Making): Promise<void> {
+  const { trees } = yard;
+  await oneAtATime(yard, async () => {
+    if ((await trees.look(bytePath(place))) !== null && !(await trees.removeDirectory(bytePath(place))))
+      throw placeTaken(place);
+    await runGit(yard, ["worktree", "move", made, place], "putting a worktree in its place");
+  });
+  const parent = bytePath(parentOf(place) ?? "/");
+  await trees.removeDirectory(bytePath(parentOf(made)!));
+  await trees.syncDirectory(parent);
+}
+
+export function placeTaken(place: string): CotenantError {
+  return new CotenantError("E_POLICY", `${place} is there already`, {
+    hint: "name another place with --path, or move what is there",
+    data: { path: place },
+  });
+}
+
+/** Only what lies under our own name is ever removed. */
+async function abandon(yard: Yard, making: Making, cause: unknown): Promise<void> {
+  const { made } = making;
+  try {
+    if (await isInPlace(yard, making)) return;
+    await oneAtATime(yard, async () => {
+      await machineOf(yard).git.run(["worktree", "remove", "--force", "--force", made], atCommon(yard));
+      await removeTree(yard.trees, bytePath(parentOf(made)!));
+      await machineOf(yard).git.run(["worktree", "prune"], atCommon(yard));
+    });
+    await note(yard, "worktree.abandoned", making, { place: making.place }, null);
+  } catch (error) {
+    // The first failure is the one to tell; the intent stays open, and is settled by whoever comes next.
+    if (cause === null) throw error;
+  }
+}
+
+async function finish(
+  yard: Yard,
+  making: Making,
+  { recovered }: { readonly recovered: boolean },
+): Promise<WorktreeId> {
+  const { platform, git } = machineOf(yard);
+  const { repository } = yard.workspace;
+  const entries = await listWorktrees(platform, git, repository);
+  const real = (await platform.files.realPath(making.place)) ?? making.place;
+  const entry = entries.find(({ root }) => root === real);
+  if (entry === undefined)
+    throw new CotenantError("E_GIT", `Git does not know the worktree at ${making.place}`, {
+      hint: `run: git worktree repair ${making.place}`,
+      data: { path: making.place },
+    });
+  const { identity } = await readWorktreeIdentity(platform, git, {
+    worktreeRoot: entry.root,
+    gitDir: entry.gitDir,
+    commonDir: repository.commonDir,
+  });
+  const record: WorktreeRecord = {
+    ...making.record,
+    root: entry.root,
+    branch: entry.branch,
+    createdAt: identity.createdAt,
+    setup: null,
+  };
+  await yard.session.write([], {
+    about: `worktree ${making.place}`,
+    facts: [],
+    body: async () => ({
+      type: "worktree.created",
+      payload: { worktree_id: identity.worktreeId, ...recordToFact(record), ...(recovered ? { recovered } : {}) },
+      facts: new Map([
+        [makingName(making.id), null],
+        [recordName(identity.worktreeId), recordToFact(record)],
+      ]),
+      answer: null,
+    }),
+  });
+  return identity.worktreeId;
+}
+
+async function note(
+  yard: Yard,
+  type: string,
+  making: Making,
+  payload: Readonly<Record<string, unknown>>,
+  fact: Readonly<Record<string, unknown>> | null,
+): Promise<void> {
+  await yard.session.write([], {
+    about: `worktree ${making.place}`,
+    facts: [],
+    body: async () => ({
+      type,
+      payload,
+      facts: new Map([[makingName(making.id as Ulid), fact]]),
+      answer: null,
+    }),
+  });
+}
+
+/** It had got its name, and only the last word was missing. */
+async function isInPlace({ trees }: Yard, { made, place }: Making): Promise<boolean> {
+  return (
+    (await trees.look(bytePath(made))) === null && (await trees.look(bytePath(`${place}/.git`)))?.kind === "file"
+  );
+}
+
+export function atCommon({ workspace }: Yard): { readonly cwd: string; readonly timeoutMs: number } {
+  return { cwd: workspace.repository.worktreeRoot, timeoutMs: LONG_MS };
+}
+
+export async function runGit(yard: Yard, args: readonly string[], doing: string): Promise<void> {
+  await ask(machineOf(yard).git, args, atCommon(yard), doing);
+}
