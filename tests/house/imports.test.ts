@@ -15,7 +15,7 @@ interface Layer {
 
 const BASE = ["kernel", "errors", "platform"];
 const FEATURES = ["enforce", "guard", "publish", "snapshot", "ledger", "dispatch"];
-const BELOW_FEATURES = [...BASE, "config", "identity", "store", "coordinator", "issues"];
+const BELOW_FEATURES = [...BASE, "config", "identity", "objects", "store", "coordinator", "issues"];
 const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "doctor", "platform/node"];
 
 const FEATURE: Layer = {
@@ -49,6 +49,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   identity: {
     may: [...BASE, "config"],
     because: "who is asking is known before anything is asked; agent.toml may say it",
+  },
+  objects: {
+    may: [...BASE, "identity"],
+    because: "Git's objects and refs, for whatever publishes them: it knows of no leases",
   },
   store: { may: BASE, because: "it keeps what the kernel decides, for whoever asks" },
   coordinator: {

@@ -1,0 +1,35 @@
+/**
+ * Git's names are bytes, in no encoding. Text with one character per byte compares, sorts and concatenates as the bytes
+ * do, so that also a name that is no Unicode comes out of a tree as it went in.
+ */
+export type ByteText = string;
+
+const encoder = new TextEncoder();
+const PART = 8_192;
+
+export function toByteText(text: string): ByteText {
+  return isAscii(text) ? text : byteTextOf(encoder.encode(text));
+}
+
+export function byteTextOf(bytes: Uint8Array): ByteText {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += PART)
+    text += String.fromCharCode(...bytes.subarray(at, at + PART));
+  return text;
+}
+
+export function bytesOf(text: ByteText): Uint8Array {
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
+
+/** As people read it; what is no Unicode becomes U+FFFD. */
+export function fromByteText(text: ByteText): string {
+  return isAscii(text) ? text : new TextDecoder().decode(bytesOf(text));
+}
+
+function isAscii(text: string): boolean {
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) > 0x7f) return false;
+  return true;
+}
