@@ -84,6 +84,11 @@ export class ObjectDatabase {
     return this.#write("commit", encodeCommit(commit));
   }
 
+  /** Content that its caller has put in the right form. */
+  writeObject(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
+    return this.#write(type, content);
+  }
+
   /** An object that Git was asked to write: on the disk after the next `flush`, if Git has synced its content. */
   adopt(oid: ObjectId): void {
     this.#loose.adopt(oid);

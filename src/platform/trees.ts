@@ -58,6 +58,8 @@ export interface Trees {
   /** False when it was not there or not empty. */
   removeDirectory(path: BytePath): Later<boolean>;
   syncDirectory(path: BytePath): Later<void>;
+  /** Everything below, whoever wrote it, is on the disk when this returns. */
+  syncAll(path: BytePath): Later<void>;
   /** A copy of a file's content and mode, shared with the original where the file system can; synced by nobody. */
   copy(from: BytePath, to: BytePath): Later<void>;
 }

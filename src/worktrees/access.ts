@@ -38,7 +38,8 @@ export async function setAccess(session: Session, mode: Access, setAt: string): 
   const before = await accessOf(session.coordinator, worktreeId);
   if (before === mode) return before;
   const key = writerKey(worktreeId);
-  if (before === "exclusive") await session.acquire([{ key, reach: "repository" }], { ttlSecs: BRIEFLY_SECS });
+  if (before === "exclusive")
+    await session.acquire([{ key, reach: "repository" }], { ttlSecs: BRIEFLY_SECS });
   try {
     const refs = before === "exclusive" ? [{ key, leaseId: null }] : [];
     await session.write(refs, {

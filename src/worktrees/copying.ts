@@ -1,8 +1,8 @@
 import { CotenantError } from "../errors/cotenant-error";
+import { byteTextOf, toByteText } from "../objects/byte-text";
 import type { Git } from "../platform/git";
 import type { BytePath, Trees } from "../platform/trees";
 import { ask, LONG_MS } from "./git-calls";
-import { bytePath } from "./place";
 import { makeDirectories } from "./tree-removal";
 
 /** More than this is a mistake in a pattern, or work for `worktree.setup`. */
@@ -29,12 +29,17 @@ export async function copyIgnored(
   );
   const paths = names(listed).filter((path) => !isOwn(path) && !path.endsWith("/"));
   if (paths.length > MOST_FILES)
-    throw new CotenantError("E_LIMIT", `worktree.copy fits ${paths.length} files; the limit is ${MOST_FILES}`, {
-      hint: "copy less, and let worktree.setup make the rest",
-      data: { setting: "worktree.copy", files: paths.length },
-    });
+    throw new CotenantError(
+      "E_LIMIT",
+      `worktree.copy fits ${paths.length} files; the limit is ${MOST_FILES}`,
+      {
+        hint: "copy less, and let worktree.setup make the rest",
+        data: { setting: "worktree.copy", files: paths.length },
+      },
+    );
   const copied: string[] = [];
-  for (const path of paths) if (await copyOne(trees, bytePath(from), bytePath(to), path)) copied.push(path);
+  for (const path of paths)
+    if (await copyOne(trees, toByteText(from), toByteText(to), path)) copied.push(path);
   return copied;
 }
 
@@ -60,17 +65,8 @@ export function names(bytes: Uint8Array): BytePath[] {
   for (let at = 0; at < bytes.length; ) {
     let end = bytes.indexOf(0, at);
     if (end === -1) end = bytes.length;
-    found.push(byteText(bytes.subarray(at, end)));
+    found.push(byteTextOf(bytes.subarray(at, end)));
     at = end + 1;
   }
   return found;
-}
-
-const PART = 8_192;
-
-export function byteText(bytes: Uint8Array): BytePath {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += PART)
-    text += String.fromCharCode(...bytes.subarray(at, at + PART));
-  return text;
 }

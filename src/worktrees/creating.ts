@@ -3,11 +3,12 @@ import { below, parentOf } from "../identity/path-text";
 import { listWorktrees } from "../identity/worktree-list";
 import type { WorktreeId } from "../kernel/ids";
 import { printable } from "../kernel/ids";
+import { toByteText } from "../objects/byte-text";
 import { copyIgnored } from "./copying";
 import { ask, askMaybe, LONG_MS } from "./git-calls";
 import { makeWorktree, placeTaken } from "./making";
 import { checkBranch, defaultPlace, normal } from "./naming";
-import { bytePath, machineOf, type Yard } from "./place";
+import { machineOf, type Yard } from "./place";
 
 export interface Creation {
   readonly branch: string;
@@ -104,12 +105,13 @@ async function startingPoint(
 export async function refusePlace(yard: Yard, place: string): Promise<void> {
   const { platform, git } = machineOf(yard);
   const { trees, workspace } = yard;
-  const there = await trees.look(bytePath(place));
-  const isEmpty = there?.kind === "directory" && (await trees.list(bytePath(place)))?.length === 0;
+  const there = await trees.look(toByteText(place));
+  const isEmpty = there?.kind === "directory" && (await trees.list(toByteText(place)))?.length === 0;
   if (there !== null && !isEmpty) throw placeTaken(place);
   let parent = parentOf(place);
   while (parent !== null && (await platform.files.realPath(parent)) === null) parent = parentOf(parent);
-  const real = parent === null ? place : `${await platform.files.realPath(parent)}${place.slice(parent.length)}`;
+  const real =
+    parent === null ? place : `${await platform.files.realPath(parent)}${place.slice(parent.length)}`;
   const { commonDir } = workspace.repository;
   for (const { root, exists } of await listWorktrees(platform, git, workspace.repository)) {
     const inside = exists ? below(real, root) : null;
@@ -118,9 +120,13 @@ export async function refusePlace(yard: Yard, place: string): Promise<void> {
       below(real, commonDir) === null &&
       (await git.run(["check-ignore", "--quiet", "--", `${inside}/`], { cwd: root })).status === 0;
     if (isIgnored) continue;
-    throw new CotenantError("E_POLICY", `${place} is inside ${root}, which would take it for its own content`, {
-      hint: "name a place outside the repository with --path, or leave it out",
-      data: { path: place, root },
-    });
+    throw new CotenantError(
+      "E_POLICY",
+      `${place} is inside ${root}, which would take it for its own content`,
+      {
+        hint: "name a place outside the repository with --path, or leave it out",
+        data: { path: place, root },
+      },
+    );
   }
 }

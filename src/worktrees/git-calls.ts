@@ -31,7 +31,11 @@ export async function askLine(
 }
 
 /** Null when Git says no. */
-export async function askMaybe(git: Git, args: readonly string[], options: GitOptions): Promise<string | null> {
+export async function askMaybe(
+  git: Git,
+  args: readonly string[],
+  options: GitOptions,
+): Promise<string | null> {
   const { status, stdout } = await git.run(args, options);
   return status === 0 ? decode(stdout).replace(/\n$/, "") : null;
 }

@@ -3,9 +3,10 @@ import { parentOf } from "../identity/path-text";
 import { readWorktreeIdentity } from "../identity/worktree";
 import { listWorktrees } from "../identity/worktree-list";
 import { makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
+import { toByteText } from "../objects/byte-text";
 import { ask, LONG_MS } from "./git-calls";
 import { workshopOf } from "./naming";
-import { bytePath, machineOf, oneAtATime, type Yard } from "./place";
+import { machineOf, oneAtATime, type Yard } from "./place";
 import {
   type Making,
   makingName,
@@ -68,9 +69,7 @@ export interface Unfinished extends Making {
 }
 
 /** For whoever only looks. */
-export async function unfinishedMakings(
-  yard: Pick<Yard, "workspace">,
-): Promise<Unfinished[]> {
+export async function unfinishedMakings(yard: Pick<Yard, "workspace">): Promise<Unfinished[]> {
   const { coordinator, surroundings } = yard.workspace;
   const found: Unfinished[] = [];
   for (const making of await makings(coordinator)) {
@@ -104,7 +103,7 @@ async function add(yard: Yard, { made, place }: Making, wanted: Wanted): Promise
       : isNewBranch
         ? ["--no-track", "-b", branch, made, commit]
         : [made, branch];
-  await makeDirectories(yard.trees, bytePath(parentOf(place) ?? "/"));
+  await makeDirectories(yard.trees, toByteText(parentOf(place) ?? "/"));
   await oneAtATime(yard, () =>
     runGit(yard, ["worktree", "add", "--quiet", "--no-checkout", ...what], "making a worktree"),
   );
@@ -113,12 +112,12 @@ async function add(yard: Yard, { made, place }: Making, wanted: Wanted): Promise
 async function moveIntoPlace(yard: Yard, { made, place }: Making): Promise<void> {
   const { trees } = yard;
   await oneAtATime(yard, async () => {
-    if ((await trees.look(bytePath(place))) !== null && !(await trees.removeDirectory(bytePath(place))))
+    if ((await trees.look(toByteText(place))) !== null && !(await trees.removeDirectory(toByteText(place))))
       throw placeTaken(place);
     await runGit(yard, ["worktree", "move", made, place], "putting a worktree in its place");
   });
-  const parent = bytePath(parentOf(place) ?? "/");
-  await trees.removeDirectory(bytePath(parentOf(made)!));
+  const parent = toByteText(parentOf(place) ?? "/");
+  await trees.removeDirectory(toByteText(parentOf(made)!));
   await trees.syncDirectory(parent);
 }
 
@@ -136,7 +135,7 @@ async function abandon(yard: Yard, making: Making, cause: unknown): Promise<void
     if (await isInPlace(yard, making)) return;
     await oneAtATime(yard, async () => {
       await machineOf(yard).git.run(["worktree", "remove", "--force", "--force", made], atCommon(yard));
-      await removeTree(yard.trees, bytePath(parentOf(made)!));
+      await removeTree(yard.trees, toByteText(parentOf(made)!));
       await machineOf(yard).git.run(["worktree", "prune"], atCommon(yard));
     });
     await note(yard, "worktree.abandoned", making, { place: making.place }, null);
@@ -178,7 +177,11 @@ async function finish(
     facts: [],
     body: async () => ({
       type: "worktree.created",
-      payload: { worktree_id: identity.worktreeId, ...recordToFact(record), ...(recovered ? { recovered } : {}) },
+      payload: {
+        worktree_id: identity.worktreeId,
+        ...recordToFact(record),
+        ...(recovered ? { recovered } : {}),
+      },
       facts: new Map([
         [makingName(making.id), null],
         [recordName(identity.worktreeId), recordToFact(record)],
@@ -211,7 +214,8 @@ async function note(
 /** It had got its name, and only the last word was missing. */
 async function isInPlace({ trees }: Yard, { made, place }: Making): Promise<boolean> {
   return (
-    (await trees.look(bytePath(made))) === null && (await trees.look(bytePath(`${place}/.git`)))?.kind === "file"
+    (await trees.look(toByteText(made))) === null &&
+    (await trees.look(toByteText(`${place}/.git`)))?.kind === "file"
   );
 }
 

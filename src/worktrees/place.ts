@@ -16,16 +16,6 @@ export function machineOf({ workspace }: Yard): { readonly platform: Platform; r
   return workspace.surroundings;
 }
 
-/** Text of a path as the bytes that it is on the disk, one character for each. */
-export function bytePath(path: string): string {
-  let ascii = true;
-  for (let at = 0; at < path.length && ascii; at++) ascii = path.charCodeAt(at) < 0x80;
-  if (ascii) return path;
-  let bytes = "";
-  for (const byte of new TextEncoder().encode(path)) bytes += String.fromCharCode(byte);
-  return bytes;
-}
-
 /**
  * One at a time among cotenant's own: `git worktree` commands of several processes fight over what they all write below
  * `.git/worktrees`, and over names. Not the store's mutex, which is held for milliseconds; nobody who holds this one waits

@@ -145,7 +145,8 @@ export async function gitState(
   const range = `refs/heads/${base}...HEAD`;
   const counted = await git.run([...place, "rev-list", "--left-right", "--count", range, "--"], options);
   const numbers = /^(\d+)\t(\d+)/.exec(decode(counted.stdout));
-  if (counted.status !== 0 || numbers === null) return { dirt, ahead: null, behind: null, comparedWith: null };
+  if (counted.status !== 0 || numbers === null)
+    return { dirt, ahead: null, behind: null, comparedWith: null };
   return { dirt, ahead: Number(numbers[2]), behind: Number(numbers[1]), comparedWith: base };
 }
 
@@ -176,7 +177,12 @@ export function parseStatus(text: string): {
       if (numbers !== null) [ahead, behind] = [Number(numbers[1]), Number(numbers[2])];
     }
   }
-  return { dirt: { staged, changed, untracked, conflicts }, upstream, ahead: ahead ?? null, behind: behind ?? null };
+  return {
+    dirt: { staged, changed, untracked, conflicts },
+    upstream,
+    ahead: ahead ?? null,
+    behind: behind ?? null,
+  };
 }
 
 export function isDirty({ staged, changed, untracked, conflicts }: Dirt): boolean {

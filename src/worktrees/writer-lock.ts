@@ -57,19 +57,19 @@ export async function underWriterLock<T>(
   const grant = await session.acquire([{ key, reach: "repository" }], { ttlSecs: OWN_DURATION_SECS });
   const lease = grant.leases.find((one) => one.key === key)!;
   if (!grant.isNew) return act(lease, grant);
-  let failed = true;
+  const letGo = () => session.release([{ key, leaseId: lease.leaseId }]);
+  let result: T;
   try {
-    const result = await act(lease, grant);
-    failed = false;
-    return result;
-  } finally {
-    try {
-      await session.release([{ key, leaseId: lease.leaseId }]);
-    } catch (error) {
-      // It lapses by itself; what went wrong before is what matters, and what went well stays so.
-      if (!failed && !isGone(error)) throw error;
-    }
+    result = await act(lease, grant);
+  } catch (error) {
+    // What went wrong is what matters; the lock lapses by itself.
+    await letGo().catch(() => {});
+    throw error;
   }
+  await letGo().catch((error: unknown) => {
+    if (!isGone(error)) throw error;
+  });
+  return result;
 }
 
 /** Somebody else has it by now, or nobody. */

@@ -65,6 +65,21 @@ export const WORK = {
     tighten: "command",
     meaning: "What to run in a new worktree.",
   },
+  "snapshot.ignored": {
+    type: "bool",
+    default: false,
+    tighten: "free",
+    meaning: "Whether snapshots also hold what Git ignores.",
+  },
+  "snapshot.keep_automatic": {
+    type: "int",
+    min: 1,
+    max: 100_000,
+    default: 50,
+    tighten: "higher",
+    meaning:
+      "How many of a worktree's automatic snapshots stay. Those that somebody took, tagged ones and the last of a removed worktree stay anyway.",
+  },
   "enforce.push": {
     type: "enum",
     values: ["at_commit", "still_held"],
