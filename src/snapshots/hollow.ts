@@ -4,6 +4,9 @@ import type { Trees } from "../platform/trees";
 import { LONG_MS } from "../worktrees/git-calls";
 import { gitPlace, type TreePlace } from "./listing";
 
+/** Git's own directories, and a data plane in which nothing is but one worktree's identity. */
+const OURS_OR_GITS = /(?:^|\/)\.git$|^\.cotenant$/i;
+
 /** Something is very odd with more of them, one in the other. */
 const MOST_LEVELS = 200;
 
@@ -35,7 +38,7 @@ export async function findHollow(
       const inside = await trees.list(directory === "" ? root : `${root}/${directory}`);
       for (const { name, kind } of inside ?? []) {
         const path = directory === "" ? name : `${directory}/${name}`;
-        if (kind === "directory" && name.toLowerCase() !== ".git" && !isKnown(path)) candidates.push(path);
+        if (kind === "directory" && !OURS_OR_GITS.test(path) && !isKnown(path)) candidates.push(path);
       }
     }
     const ours = withIgnored ? candidates : await notIgnored(git, place, candidates);

@@ -179,8 +179,11 @@ function needsLock(worktreeId: string): CotenantError {
   });
 }
 
-export function restoringName(worktreeId: string): FactName {
-  return orThrow(parseFactName(`restoring:${worktreeId}`));
+/** In-place restores that somebody has begun, by worktree. */
+export const RESTORING = "restoring";
+
+function restoringName(worktreeId: string): FactName {
+  return orThrow(parseFactName(`${RESTORING}:${worktreeId}`));
 }
 
 /** How many names change in one critical section. */

@@ -60,7 +60,7 @@ export class ObjectSink {
     }
     if (this.#few === null) await this.#packs.add(type, content);
     // A copy: the caller may read the next file into the same buffer.
-    else this.#few.set(oid, { type, content: content.slice() });
+    else this.#few.set(oid, { type, content: new Uint8Array(content) });
     return oid;
   }
 

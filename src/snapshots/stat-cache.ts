@@ -60,8 +60,8 @@ export function decodeRemembered({ digest }: Platform, bytes: Uint8Array): Remem
   const numbersAt = end + 1;
   const textAt = numbersAt + (count + directories) * ROW * 8;
   if (textAt + textBytes !== bytes.length) return null;
-  // Copied, because the numbers must begin where eight bytes do.
-  const numbers = new Float64Array(bytes.slice(numbersAt, textAt).buffer);
+  // Copied (Node's own bytes are not, by `slice`), because the numbers must begin where eight bytes do.
+  const numbers = new Float64Array(new Uint8Array(bytes.subarray(numbersAt, textAt)).buffer);
   const words = byteTextOf(bytes.subarray(textAt)).split("\0");
   if (textBytes === 0) words.length = 0;
   let at = 0;

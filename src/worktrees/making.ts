@@ -64,21 +64,6 @@ export async function settleMakings(yard: Yard): Promise<string[]> {
   return settled;
 }
 
-export interface Unfinished extends Making {
-  readonly isAlive: boolean;
-}
-
-/** For whoever only looks. */
-export async function unfinishedMakings(yard: Pick<Yard, "workspace">): Promise<Unfinished[]> {
-  const { coordinator, surroundings } = yard.workspace;
-  const found: Unfinished[] = [];
-  for (const making of await makings(coordinator)) {
-    const isAlive = (await surroundings.platform.processes.liveness(making.maker)) !== "dead";
-    found.push({ ...making, isAlive });
-  }
-  return found;
-}
-
 async function intend(yard: Yard, { place, branch, isNewBranch, commit, record }: Wanted): Promise<Making> {
   const { clock, random, processes } = machineOf(yard).platform;
   const id = makeUlid(clock.wallMs(), random.bytes(10));

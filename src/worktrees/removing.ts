@@ -1,3 +1,4 @@
+import type { Coordinator } from "../coordinator/contract";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { decode, parentOf } from "../identity/path-text";
 import type { WorktreeEntry } from "../identity/worktree-list";
@@ -153,7 +154,7 @@ async function putBack(yard: Yard, going: Going): Promise<void> {
 export async function settleRemovals(yard: Yard): Promise<string[]> {
   const { processes } = machineOf(yard).platform;
   const settled: string[] = [];
-  for (const going of await removals(yard)) {
+  for (const going of await removals(yard.session.coordinator)) {
     if ((await processes.liveness(going.maker)) !== "dead") continue;
     const isChecked = (await yard.trees.look(toByteText(`${going.workshop}/checked`))) !== null;
     const isGone = (await yard.trees.look(toByteText(going.workshop))) === null;
@@ -165,9 +166,9 @@ export async function settleRemovals(yard: Yard): Promise<string[]> {
   return settled;
 }
 
-export async function removals({ workspace }: Pick<Yard, "workspace">): Promise<Going[]> {
+export async function removals(coordinator: Pick<Coordinator, "facts">): Promise<Going[]> {
   const found: Going[] = [];
-  for (const [name, { value }] of await workspace.coordinator.facts({ kinds: [REMOVING] })) {
+  for (const [name, { value }] of await coordinator.facts({ kinds: [REMOVING] })) {
     const { root, workshop, worktree_id: worktreeId, snapshot_id: snapshotId, maker } = value;
     if (typeof root !== "string" || typeof workshop !== "string" || typeof maker !== "object") continue;
     found.push({

@@ -14,7 +14,7 @@ interface Layer {
 }
 
 const BASE = ["kernel", "errors", "platform"];
-const FEATURES = ["enforce", "guard", "publish", "snapshot", "ledger", "dispatch"];
+const FEATURES = ["enforce", "guard", "publish", "worktrees", "snapshots", "ledger", "dispatch"];
 const BELOW_FEATURES = [...BASE, "config", "identity", "objects", "store", "coordinator", "issues"];
 const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "doctor", "platform/node"];
 
@@ -64,6 +64,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "the data plane stands on leases",
   },
   ...Object.fromEntries(FEATURES.map((name) => [name, FEATURE])),
+  snapshots: {
+    may: [...BELOW_FEATURES, "worktrees"],
+    because: "a snapshot is of a worktree, taken under its writer lock, and comes back as one",
+  },
   doctor: {
     may: [...BELOW_FEATURES, ...FEATURES],
     because: "it looks at everything and changes nothing; only the edges look at it",

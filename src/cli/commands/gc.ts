@@ -3,6 +3,9 @@ import { fileFailure } from "../../errors/cotenant-error";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
+import { nodeTrees } from "../../platform/node/trees";
+import { readingRoomIn } from "../../snapshots/darkroom";
+import { clearUp } from "../../snapshots/repairing";
 import { tidy } from "../../store/housekeeping";
 import type { Command } from "../command";
 import { count, leaseJson, statusJson } from "../render";
@@ -32,6 +35,7 @@ export const command: Command = {
       },
     });
     await clearDataPlane(workspace);
+    await clearUp({ ...readingRoomIn(workspace, nodeTrees()), session });
     const text = [
       `logged the end of ${count(leases.length, "lease")}`,
       ...(report.packed.length === 0 ? [] : [`packed ${count(report.packed.length, "log segment")}`]),
