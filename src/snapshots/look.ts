@@ -168,12 +168,12 @@ export class Look {
   /** A second look at everything: names, kinds, permissions, sizes and times. */
   async isStill(picture: Picture): Promise<boolean> {
     const { trees } = this.#studio;
-    const listing = this.#list();
+    // One after the other: whatever changed until Git had listed the names is seen by the look at them.
+    if ((await this.#list()).mark !== picture.listingMark) return false;
     const rows = new Float64Array(picture.rows.length);
     const directoryRows = new Float64Array(picture.directoryRows.length);
     await trees.lookAll(this.#root, picture.paths, rows);
     await trees.lookAll(this.#root, picture.directories, directoryRows);
-    if ((await listing).mark !== picture.listingMark) return false;
     for (let i = 0; i < picture.paths.length; i++) {
       const isRepository = kindAt(rows, i) === "directory";
       const isSame = isRepository

@@ -5,8 +5,8 @@ import type { WorktreeId } from "../kernel/ids";
 import { printable } from "../kernel/ids";
 import { toByteText } from "../objects/byte-text";
 import { copyIgnored } from "./copying";
-import { ask, askMaybe, LONG_MS } from "./git-calls";
-import { makeWorktree, placeTaken } from "./making";
+import { askMaybe } from "./git-calls";
+import { makeWorktree, placeTaken, settleMakings } from "./making";
 import { checkBranch, defaultPlace, normal } from "./naming";
 import { machineOf, type Yard } from "./place";
 
@@ -35,6 +35,7 @@ export async function createWorktree(yard: Yard, creation: Creation): Promise<Cr
   const { git } = machineOf(yard);
   const { repository, config } = yard.workspace;
   const branch = checkBranch(creation.branch);
+  await settleMakings(yard);
   const isNewBranch = !(await refuseCheckedOut(yard, branch));
   if (!isNewBranch && creation.base !== null)
     throw new CotenantError("E_USAGE", `branch ${printable(branch)} exists: it starts where it is`, {
@@ -53,8 +54,8 @@ export async function createWorktree(yard: Yard, creation: Creation): Promise<Cr
     isNewBranch,
     commit,
     record: { agentId: yard.session.actor.agentId, issueId: creation.issueId, snapshotId: null },
-    fill: async (root) => {
-      await ask(git, ["reset", "--hard", "--quiet"], { cwd: root, timeoutMs: LONG_MS }, "filling a worktree");
+    fill: async (root, run) => {
+      await run(["reset", "--hard", "--quiet"], "filling a worktree");
       const source = repository.mainWorktreeRoot ?? repository.worktreeRoot;
       if (creation.copies)
         copied = await copyIgnored({ git, trees: yard.trees }, source, root, config.values["worktree.copy"]);

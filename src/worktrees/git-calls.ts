@@ -15,8 +15,17 @@ export async function ask(
 ): Promise<Uint8Array> {
   const { status, stdout, stderr } = await git.run(args, options);
   if (status === 0) return stdout;
-  throw new CotenantError("E_GIT", `${doing}: Git says "${printable(lastLine(stderr), 300)}"`, {
-    data: { command: ["git", ...args.slice(0, 12)], cwd: options.cwd, status },
+  throw gitFailure(args, { cwd: options.cwd, status, stderr }, doing);
+}
+
+export function gitFailure(
+  args: readonly string[],
+  ended: { readonly cwd: string; readonly status: number; readonly stderr: string },
+  doing: string,
+): CotenantError {
+  const { cwd, status, stderr } = ended;
+  return new CotenantError("E_GIT", `${doing}: Git says "${printable(lastLine(stderr), 300)}"`, {
+    data: { command: ["git", ...args.slice(0, 12)], cwd, status },
   });
 }
 

@@ -4,9 +4,10 @@ import { readWorktreeIdentity } from "../identity/worktree";
 import { listWorktrees } from "../identity/worktree-list";
 import { makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
 import { toByteText } from "../objects/byte-text";
-import { ask, LONG_MS } from "./git-calls";
+import type { Descriptor } from "../platform/platform";
+import { LONG_MS } from "./git-calls";
 import { workshopOf } from "./naming";
-import { machineOf, oneAtATime, type Yard } from "./place";
+import { machineOf, oneAtATime, runHolding, type Yard } from "./place";
 import {
   type Making,
   makingName,
@@ -27,9 +28,11 @@ export interface Wanted {
   readonly isNewBranch: boolean;
   readonly commit: string;
   readonly record: Pick<WorktreeRecord, "agentId" | "issueId" | "snapshotId">;
-  /** What goes into it before it gets its name; `root` is where it is until then. */
-  readonly fill: (root: string) => Promise<void>;
+  /** What goes into it before it gets its name; `root` is where it is until then. `run` is for a Git that writes there. */
+  readonly fill: (root: string, run: RunThere) => Promise<void>;
 }
+
+export type RunThere = (args: readonly string[], doing: string) => Promise<void>;
 
 /**
  * Makes a worktree under a name of ours, and gives it its own when it is whole. Whoever dies on the way leaves an intent
@@ -38,13 +41,18 @@ export interface Wanted {
 export async function makeWorktree(yard: Yard, wanted: Wanted): Promise<WorktreeId> {
   await settleMakings(yard);
   const making = await intend(yard, wanted);
+  const bench = await openBench(yard, making);
   try {
-    await add(yard, making, wanted);
-    await wanted.fill(making.made);
-    await moveIntoPlace(yard, making);
+    await add(yard, making, wanted, bench);
+    await wanted.fill(making.made, (args, doing) =>
+      runHolding(yard, args, { cwd: making.made, held: [bench], doing }),
+    );
+    await moveIntoPlace(yard, making, bench);
   } catch (error) {
     await abandon(yard, making, error);
     throw error;
+  } finally {
+    await machineOf(yard).platform.files.close(bench);
   }
   return finish(yard, making, { recovered: false });
 }
@@ -54,9 +62,13 @@ export async function settleMakings(yard: Yard): Promise<string[]> {
   const { processes } = machineOf(yard).platform;
   const settled: string[] = [];
   for (const making of await makings(yard.session.coordinator)) {
-    if ((await processes.liveness(making.maker)) !== "dead") continue;
+    if ((await processes.liveness(making.maker)) !== "dead" || (await isAtWork(yard, making))) continue;
     if (await isInPlace(yard, making)) {
-      await oneAtATime(yard, () => runGit(yard, ["worktree", "repair", making.place], "mending a worktree"));
+      const args = ["worktree", "repair", making.place];
+      await oneAtATime(yard, (lock) =>
+        runHolding(yard, args, { cwd: hereOf(yard), held: [lock], doing: "mending a worktree" }),
+      );
+      await clearWorkshop(yard, making);
       await finish(yard, making, { recovered: true });
     } else await abandon(yard, making, null);
     settled.push(making.place);
@@ -80,7 +92,33 @@ async function intend(yard: Yard, { place, branch, isNewBranch, commit, record }
   return making;
 }
 
-async function add(yard: Yard, { made, place }: Making, wanted: Wanted): Promise<void> {
+/** Its lock is held by whoever works on it: by us, and by each Git that we start for it. */
+async function openBench(yard: Yard, { made, place }: Making): Promise<Descriptor> {
+  const { files, locks } = machineOf(yard).platform;
+  const workshop = parentOf(made)!;
+  await makeDirectories(yard.trees, toByteText(parentOf(place) ?? "/"));
+  await yard.trees.makeDirectory(toByteText(workshop), 0o755);
+  const fd = await files.open(`${workshop}/${BENCH}`, "update-or-create", 0o600);
+  await locks.tryLock(fd);
+  return fd;
+}
+
+const BENCH = ".lock";
+
+/** Whether some Git that the dead have started is still at it. */
+async function isAtWork(yard: Yard, { made }: Making): Promise<boolean> {
+  const { files, locks } = machineOf(yard).platform;
+  const path = `${parentOf(made)!}/${BENCH}`;
+  if ((await files.stat(path)) === null) return false;
+  const fd = await files.open(path, "update", 0o600);
+  try {
+    return !(await locks.tryLock(fd));
+  } finally {
+    await files.close(fd);
+  }
+}
+
+async function add(yard: Yard, { made }: Making, wanted: Wanted, bench: Descriptor): Promise<void> {
   const { branch, isNewBranch, commit } = wanted;
   const what =
     branch === null
@@ -88,22 +126,33 @@ async function add(yard: Yard, { made, place }: Making, wanted: Wanted): Promise
       : isNewBranch
         ? ["--no-track", "-b", branch, made, commit]
         : [made, branch];
-  await makeDirectories(yard.trees, toByteText(parentOf(place) ?? "/"));
-  await oneAtATime(yard, () =>
-    runGit(yard, ["worktree", "add", "--quiet", "--no-checkout", ...what], "making a worktree"),
+  const args = ["worktree", "add", "--quiet", "--no-checkout", ...what];
+  await oneAtATime(yard, (lock) =>
+    runHolding(yard, args, { cwd: hereOf(yard), held: [bench, lock], doing: "making a worktree" }),
   );
 }
 
-async function moveIntoPlace(yard: Yard, { made, place }: Making): Promise<void> {
+async function moveIntoPlace(yard: Yard, making: Making, bench: Descriptor): Promise<void> {
   const { trees } = yard;
-  await oneAtATime(yard, async () => {
+  const { made, place } = making;
+  const args = ["worktree", "move", made, place];
+  await oneAtATime(yard, async (lock) => {
     if ((await trees.look(toByteText(place))) !== null && !(await trees.removeDirectory(toByteText(place))))
       throw placeTaken(place);
-    await runGit(yard, ["worktree", "move", made, place], "putting a worktree in its place");
+    await runHolding(yard, args, {
+      cwd: hereOf(yard),
+      held: [bench, lock],
+      doing: "putting a worktree in its place",
+    });
   });
-  const parent = toByteText(parentOf(place) ?? "/");
-  await trees.removeDirectory(toByteText(parentOf(made)!));
-  await trees.syncDirectory(parent);
+  await clearWorkshop(yard, making);
+  await trees.syncDirectory(toByteText(parentOf(place) ?? "/"));
+}
+
+async function clearWorkshop({ trees }: Yard, { made }: Making): Promise<void> {
+  const workshop = toByteText(parentOf(made)!);
+  await trees.unlink(`${workshop}/${BENCH}`);
+  await trees.removeDirectory(workshop);
 }
 
 export function placeTaken(place: string): CotenantError {
@@ -119,9 +168,11 @@ async function abandon(yard: Yard, making: Making, cause: unknown): Promise<void
   try {
     if (await isInPlace(yard, making)) return;
     await oneAtATime(yard, async () => {
-      await machineOf(yard).git.run(["worktree", "remove", "--force", "--force", made], atCommon(yard));
+      const { git } = machineOf(yard);
+      const options = { cwd: hereOf(yard), timeoutMs: LONG_MS };
+      await git.run(["worktree", "remove", "--force", "--force", made], options);
       await removeTree(yard.trees, toByteText(parentOf(made)!));
-      await machineOf(yard).git.run(["worktree", "prune"], atCommon(yard));
+      await git.run(["worktree", "prune"], options);
     });
     await note(yard, "worktree.abandoned", making, { place: making.place }, null);
   } catch (error) {
@@ -204,10 +255,7 @@ async function isInPlace({ trees }: Yard, { made, place }: Making): Promise<bool
   );
 }
 
-export function atCommon({ workspace }: Yard): { readonly cwd: string; readonly timeoutMs: number } {
-  return { cwd: workspace.repository.worktreeRoot, timeoutMs: LONG_MS };
-}
-
-export async function runGit(yard: Yard, args: readonly string[], doing: string): Promise<void> {
-  await ask(machineOf(yard).git, args, atCommon(yard), doing);
+/** Where the caller stands, which outlives what it makes. */
+function hereOf({ workspace }: Yard): string {
+  return workspace.repository.worktreeRoot;
 }

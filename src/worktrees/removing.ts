@@ -58,8 +58,9 @@ async function loneCommits(yard: Yard, root: string, gitDir: string): Promise<st
     `${decode(head.stdout)}\n${shown.status === 0 ? decode(shown.stdout) : ""}`.split("\n").filter(Boolean),
   );
   if (commits.size === 0) return [];
-  const input = `${[...commits].join("\n")}\n--not\n--branches\n--tags\n--remotes\n`;
-  const lone = await git.run([...place, "rev-list", "--stdin", "--ignore-missing"], { ...options, input });
+  const input = `${[...commits].join("\n")}\n`;
+  const args = ["rev-list", "--ignore-missing", "--stdin", "--not", "--branches", "--tags", "--remotes"];
+  const lone = await git.run([...place, ...args], { ...options, input });
   if (lone.status !== 0) return [];
   const listed = new Set(decode(lone.stdout).split("\n"));
   return [...commits].filter((commit) => listed.has(commit)).slice(0, MOST_TIPS);

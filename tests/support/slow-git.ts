@@ -18,7 +18,7 @@ export function gitWithDoor(
   const script = [
     "#!/bin/sh",
     `case "$*" in *${quoted(words)}*)`,
-    `  if mkdir ${quoted(path.join(room, "was-here"))} 2>/dev/null; then ( ${then} ) </dev/null >/dev/null 2>&1; fi`,
+    `  if mkdir ${quoted(path.join(room, "was-here"))} 2>/dev/null; then { ${then}; } </dev/null >/dev/null 2>&1; fi`,
     "esac",
     `exec ${quoted(real)} "$@"`,
     "",
@@ -29,8 +29,10 @@ export function gitWithDoor(
 
 /** Waits at the door until `go` is in the room. */
 export const UNTIL_GO = 'touch "$ROOM/waiting"; while [ ! -e "$ROOM/go" ]; do sleep 0.02; done';
-/** The program that called Git dies at once, as by a power button. */
-export const KILL_CALLER = "kill -9 $PPID";
+/** The program that called Git dies at once, and Git with it. */
+export const KILL_CALLER = "kill -9 $PPID; exit 1";
+/** The program that called Git dies at once, and Git goes on. */
+export const KILL_ONLY_CALLER = "kill -9 $PPID";
 
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
