@@ -286,7 +286,7 @@ function stepsOf(
       await check(file.path);
       await trees.chmod(at(file.path), file.mode);
     }),
-    ...[...plan.makeDirectories, ...plan.chmodDirectories].reverse().map(
+    ...[...plan.openDirectories, ...plan.makeDirectories, ...plan.chmodDirectories].reverse().map(
       ([path, mode]) =>
         async () =>
           trees.chmod(at(path), mode),

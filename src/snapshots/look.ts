@@ -279,7 +279,8 @@ export class Look {
       if (oids[i] === "") continue;
       for (let at = parent(paths[i]!); at !== "" && !live.has(at); at = parent(at)) live.add(at);
     }
-    const nested = new Set(paths.filter((_, i) => kindAt(rows, i) === "directory"));
+    // A directory in a file's place may be as hollow as any other; a repository is not.
+    const nested = new Set(paths.filter((_, i) => kindAt(rows, i) === "directory" && oids[i] !== ""));
     const hollow = await findHollow(
       { git, trees, place: this.#place, root: this.#root },
       ["", ...live],

@@ -7,6 +7,7 @@ import { models } from "./models/layer";
 import { planted } from "./planted/layer";
 import { properties } from "./properties/layer";
 import { simulation } from "./simulation/layer";
+import { snapshots } from "./snapshots/layer";
 import { clocks } from "./soak/clocks-layer";
 import { soak } from "./soak/layer";
 
@@ -22,6 +23,7 @@ export const LAYERS: readonly Layer[] = [
   clocks,
   disks,
   hostile,
+  snapshots,
   planted,
 ];
 

@@ -3,6 +3,7 @@ import { PLANTS as INJECTION } from "./injection/plants";
 import { PLANTS as LINEARIZABILITY } from "./linearizability/plants";
 import { PLANTS as KERNEL } from "./properties/plants";
 import { PLANTS as SIMULATION } from "./simulation/plants";
+import { PLANTS as SNAPSHOTS } from "./snapshots/plants";
 
 /**
  * Bugs to put in on purpose. Each layer named must notice: a proof that passes with the bug in proves nothing.
@@ -25,4 +26,5 @@ export const PLANTS: readonly Plant[] = [
   ...INJECTION,
   ...LINEARIZABILITY,
   ...HOSTILE,
+  ...SNAPSHOTS,
 ];
