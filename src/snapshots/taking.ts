@@ -50,10 +50,35 @@ export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Pro
     refuseToken(wish.fencingToken ?? null, null);
     return make(room, { ...wish, consistency: "best_effort" }, null);
   }
-  return underWriterLock(session, ({ fencingToken }) => {
-    refuseToken(wish.fencingToken ?? null, fencingToken);
-    return make(room, { ...wish, consistency: wish.consistency ?? "quiesced" }, fencingToken);
-  });
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await underWriterLock(session, ({ fencingToken }) => {
+        refuseToken(wish.fencingToken ?? null, fencingToken);
+        return make(room, { ...wish, consistency: wish.consistency ?? "quiesced" }, fencingToken);
+      });
+    } catch (error) {
+      if (!isGivenBack(error) || attempt === MOST_ATTEMPTS) throw error;
+    }
+  }
+}
+
+const MOST_ATTEMPTS = 10;
+
+/** Another process of this session has given the lock back, and perhaps taken it again: nothing to do but to start over. */
+function isGivenBack(error: unknown): boolean {
+  return (
+    error instanceof CotenantError && (error.code === "E_NOT_FOUND" || error.data["given_back"] === true)
+  );
+}
+
+function givenBack(token: number): CotenantError {
+  return new CotenantError(
+    "E_FENCING_MISMATCH",
+    `the writer lock with token ${token} was given back meanwhile`,
+    {
+      data: { fencing_token: token, given_back: true },
+    },
+  );
 }
 
 function refuseQuiesced({ consistency }: SnapshotWish, worktreeId: string): void {
@@ -229,7 +254,7 @@ async function publish(
     secret: wish.secret ?? null,
     body: async ({ refusal, leases, facts }) => {
       if (refusal !== null) throw errorFrom(refusal);
-      if (token !== null) refuseToken(token, leases[0]?.fencingToken ?? null);
+      if (token !== null && leases[0]?.fencingToken !== token) throw givenBack(token);
       if (!facts.has(intentName(id)))
         throw new CotenantError("E_PARTIAL_SNAPSHOT", `snapshot ${id} was cleared away while it was taken`, {
           hint: "take it again",

@@ -57,23 +57,10 @@ export async function underWriterLock<T>(
   const grant = await session.acquire([{ key, reach: "repository" }], { ttlSecs: OWN_DURATION_SECS });
   const lease = grant.leases.find((one) => one.key === key)!;
   if (!grant.isNew) return act(lease, grant);
-  const letGo = () => session.release([{ key, leaseId: lease.leaseId }]);
-  let result: T;
   try {
-    result = await act(lease, grant);
-  } catch (error) {
-    // What went wrong is what matters; the lock lapses by itself.
-    await letGo().catch(() => {});
-    throw error;
+    return await act(lease, grant);
+  } finally {
+    // It lapses by itself; what went well, or wrong, is not changed by it.
+    await session.release([{ key, leaseId: lease.leaseId }]).catch(() => {});
   }
-  await letGo().catch((error: unknown) => {
-    if (!isGone(error)) throw error;
-  });
-  return result;
-}
-
-/** Somebody else has it by now, or nobody. */
-function isGone(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return ["E_NOT_FOUND", "E_FENCING_MISMATCH", "E_LOCK_NOT_HELD", "E_LOCK_EXPIRED"].includes(String(code));
 }

@@ -1,4 +1,5 @@
-import { orThrow } from "../../errors/cotenant-error";
+import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { printable } from "../../kernel/ids";
 import { checkText } from "../../kernel/policy";
 import { CONSISTENCY_LEVELS, type Consistency, checkTags } from "../../snapshots/descriptor";
 import { takeSnapshot } from "../../snapshots/taking";
@@ -34,7 +35,7 @@ export const command: Command = {
     orThrow(checkText(note, "note"));
     const tags = checkTags(parsed.texts("tag"));
     const token = parsed.whole("fencing-token") ?? null;
-    const consistency = (parsed.text("consistency") as Consistency | undefined) ?? null;
+    const consistency = levelOf(parsed.text("consistency"));
     const workspace = await context.workspace();
     const { requestId, secret } = await proof(workspace, parsed);
     const room = await darkroom(workspace);
@@ -59,3 +60,12 @@ export const command: Command = {
     };
   },
 };
+
+function levelOf(text: string | undefined): Consistency | null {
+  if (text === undefined) return null;
+  const level = CONSISTENCY_LEVELS.find((known) => known === text);
+  if (level !== undefined) return level;
+  throw new CotenantError("E_USAGE", `--consistency is quiesced or best_effort, not "${printable(text)}"`, {
+    hint: "leave it out for the strictest that this worktree allows",
+  });
+}

@@ -149,13 +149,10 @@ class Story {
     }
     this.#task.count("restored in place");
     const now = treePicture(this.#root);
-    // What Git ignored when it was kept, or ignores now, is not part of it.
-    const others = withIgnored
-      ? new Set<string>()
-      : new Set([
-          ...ignoredIn(this.#root),
-          ...Object.keys(now).filter((path) => isBeside(path, expected, now)),
-        ]);
+    // What Git ignores, and directories that are only there for it, stay beside what is brought back.
+    const beside = withIgnored ? [] : Object.keys(now).filter((path) => isBeside(path, expected, now));
+    const others = new Set([...(withIgnored ? [] : ignoredIn(this.#root)), ...beside]);
+    for (const path of Object.keys(expected)) others.delete(path);
     const found = difference(expected, without(now, others));
     if (found !== null) return `restored in place: ${found}`;
     if (before === null) return null;
