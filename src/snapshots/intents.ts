@@ -17,7 +17,7 @@ const INTENT = "snapshot";
 const LATEST = "latest-snapshot";
 
 export function intentName(snapshotId: string): FactName {
-  return orThrow(parseFactName(`${INTENT}:${snapshotId}`));
+  return orThrow(parseFactName(`${INTENT}:${snapshotId.toLowerCase()}`));
 }
 
 /** What a worktree's next snapshot comes after. */
@@ -42,7 +42,7 @@ export async function openIntents(coordinator: Pick<Coordinator, "facts">): Prom
     const { maker, request_id: requestId } = value;
     if (typeof maker !== "object" || maker === null) continue;
     found.push({
-      snapshotId: factId(name),
+      snapshotId: factId(name).toUpperCase(),
       worktreeId: String(value["worktree_id"]),
       agentId: String(value["agent_id"]),
       startedAt: String(value["started_at"]),

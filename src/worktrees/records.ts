@@ -70,7 +70,7 @@ export interface Making {
 }
 
 export function makingName(id: Ulid): FactName {
-  return orThrow(parseFactName(`${MAKING}:${id}`));
+  return orThrow(parseFactName(`${MAKING}:${id.toLowerCase()}`));
 }
 
 export function makingToFact({ place, made, branch, commit, maker, record }: Making): Fact {
@@ -87,7 +87,7 @@ export async function makings(coordinator: Pick<Coordinator, "facts">): Promise<
     if (typeof place !== "string" || typeof made !== "string" || typeof commit !== "string") continue;
     if (typeof maker !== "object" || maker === null) continue;
     found.push({
-      id: factId(name) as Ulid,
+      id: factId(name).toUpperCase() as Ulid,
       place,
       made,
       branch: text("branch"),

@@ -173,7 +173,7 @@ export async function removals(coordinator: Pick<Coordinator, "facts">): Promise
     const { root, workshop, worktree_id: worktreeId, snapshot_id: snapshotId, maker } = value;
     if (typeof root !== "string" || typeof workshop !== "string" || typeof maker !== "object") continue;
     found.push({
-      id: factId(name),
+      id: factId(name).toUpperCase(),
       root,
       workshop,
       worktreeId: (worktreeId ?? null) as Going["worktreeId"],
@@ -196,7 +196,7 @@ async function log(
 ): Promise<void> {
   const { worktreeId, root, snapshotId } = going;
   const facts = new Map<FactName, Readonly<Record<string, unknown>> | null>([
-    [orThrow(parseFactName(`${REMOVING}:${going.id}`)), fact],
+    [orThrow(parseFactName(`${REMOVING}:${going.id.toLowerCase()}`)), fact],
   ]);
   if (type === "worktree.removed" && worktreeId !== null) {
     facts.set(recordName(worktreeId), null);
