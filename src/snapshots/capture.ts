@@ -18,7 +18,7 @@ export interface Captured {
   /** Nothing at all is different from what is remembered. */
   readonly isSame: boolean;
   readonly sink: ObjectSink;
-  /** When the look at it began. */
+  /** When the look at it began, by the clock that stamps files. */
   readonly atMs: number;
   /** How many files were read. */
   readonly read: number;
@@ -30,6 +30,8 @@ export interface CaptureOptions {
   /** Whether it must be one state that was there at one time. */
   readonly isQuiesced: boolean;
   readonly remembered: Remembered | null;
+  /** The present, by the clock that stamps files: this machine's own may say anything. */
+  readonly nowMs: number;
   /** Only to see what it would be: nothing is written. */
   readonly isDry?: boolean;
   /** Called every now and then while there is much to read. It may throw. */
@@ -43,7 +45,7 @@ export async function capture(studio: Studio, place: TreePlace, options: Capture
   const sinkFor = (known: ReadonlySet<string>) =>
     new ObjectSink(studio.platform, studio.git, objectPlace(studio, place), { known, id, isDry });
   const look = new Look(studio, place, { withIgnored: options.withIgnored, old });
-  const marks = await look.marks();
+  const marks = await look.marks(options.nowMs);
   const seen = await look.first();
   const head = await headCommit(studio.platform, studio.git, { ...place, worktreeRoot: place.root });
   const branch = await currentBranch(studio.platform, studio.git, place.gitDir);
@@ -58,7 +60,7 @@ export async function capture(studio: Studio, place: TreePlace, options: Capture
       isSame: true,
       sink,
       read: 0,
-      atMs: seen.atMs,
+      atMs: options.nowMs,
     };
   }
   const staged = isIndexSame && seen.few ? null : await readIndex(studio.git, place);
@@ -78,7 +80,7 @@ export async function capture(studio: Studio, place: TreePlace, options: Capture
     branch,
     ...marks,
   });
-  return { picture, parts, isSame: false, sink, read: look.read, atMs: seen.atMs };
+  return { picture, parts, isSame: false, sink, read: look.read, atMs: options.nowMs };
 }
 
 /** Whether a tree is as it was when the picture was made. */
@@ -101,8 +103,12 @@ export function notStill(paths: readonly ByteText[]): CotenantError {
 }
 
 /** For the next time. */
-export function remember(snapshotId: string, { picture, parts, atMs }: Captured): Remembered {
-  spoilYoung(picture.rows, atMs);
-  spoilYoung(picture.directoryRows, atMs);
+export function remember(
+  { youngMs }: Studio,
+  snapshotId: string,
+  { picture, parts, atMs }: Captured,
+): Remembered {
+  spoilYoung(picture.rows, atMs, youngMs);
+  spoilYoung(picture.directoryRows, atMs, youngMs);
   return { snapshotId, picture, rest: parts as unknown as Readonly<Record<string, unknown>> };
 }

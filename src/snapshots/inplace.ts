@@ -37,6 +37,7 @@ export async function previewInPlace(
     withIgnored: descriptor.includes_ignored,
     isQuiesced: false,
     remembered: null,
+    nowMs: 0,
     isDry: true,
     pulse: async () => {},
   });

@@ -44,7 +44,6 @@ export interface Seen {
   readonly oldAt: Int32Array;
   readonly isSame: boolean;
   readonly few: boolean;
-  readonly atMs: number;
 }
 
 /** Fewer than this are looked after one by one, without asking Git for all that it has. */
@@ -72,9 +71,8 @@ export class Look {
   }
 
   async first(): Promise<Seen> {
-    const { platform, trees } = this.#studio;
+    const { trees } = this.#studio;
     const old = this.#old;
-    const atMs = platform.clock.wallMs();
     // Git lists names while we look at those of the last time.
     const listing = this.#list();
     let rows = new Float64Array((old?.paths.length ?? 0) * ROW);
@@ -86,7 +84,7 @@ export class Look {
       const oldAt = Int32Array.from(old.paths, (_, i) => i);
       const changes = this.#changes(old, rows, directoryRows);
       return {
-        ...{ listed, paths: old.paths, rows, directoryRows, oldAt, atMs },
+        ...{ listed, paths: old.paths, rows, directoryRows, oldAt },
         directories: old.directories,
         isSame: changes === 0 && (await this.#sameCommits(old, rows)),
         few: changes <= FEW,
@@ -105,7 +103,7 @@ export class Look {
     for (let i = 0; i < all.length; i++)
       if (oldAt[i] === -1 || !sameRow(rows, i, old!.rows, oldAt[i]!)) fresh++;
     return {
-      ...{ listed, paths: all, rows, directories, directoryRows, oldAt, atMs },
+      ...{ listed, paths: all, rows, directories, directoryRows, oldAt },
       isSame: false,
       few: fresh <= FEW,
     };
@@ -205,20 +203,20 @@ export class Look {
   }
 
   /** What the index and the root itself are like, to see whether anything happened to them. */
-  async marks(): Promise<{ readonly indexMark: string; readonly rootMark: string }> {
+  async marks(nowMs: number): Promise<{ readonly indexMark: string; readonly rootMark: string }> {
     return {
-      indexMark: await this.#mark(`${toByteText(this.#place.gitDir)}/index`),
-      rootMark: await this.#mark(this.#root),
+      indexMark: await this.#mark(`${toByteText(this.#place.gitDir)}/index`, nowMs),
+      rootMark: await this.#mark(this.#root, nowMs),
     };
   }
 
-  async #mark(path: ByteText): Promise<string> {
+  async #mark(path: ByteText, nowMs: number): Promise<string> {
     const { clock } = this.#studio.platform;
     const entry = await this.#studio.trees.look(path);
     if (entry === null) return "none";
     const { size, inode, mtimeMs, ctimeMs } = entry;
     // What is still warm may change without a trace.
-    const isYoung = Math.max(mtimeMs, ctimeMs) > clock.wallMs() - YOUNG_MS;
+    const isYoung = Math.max(mtimeMs, ctimeMs) > nowMs - (this.#studio.youngMs ?? YOUNG_MS);
     return isYoung ? `young ${clock.monotonicMs()}` : [size, inode, mtimeMs, ctimeMs].join(" ");
   }
 

@@ -46,16 +46,16 @@ export function sameDirectory(a: Float64Array, i: number, b: Float64Array, j: nu
 }
 
 /** Shorter than any clock's step, so that a change right after the look could bear the same time. */
-export const YOUNG_MS = 2_000;
+export const YOUNG_MS = 2_100;
 
 /**
  * What was changed just before it was read may be changed again without a trace: such rows are spoilt, so that they never
  * equal another, and the file is read again the next time.
  */
-export function spoilYoung(rows: Float64Array, readAtMs: number): void {
+export function spoilYoung(rows: Float64Array, readAtMs: number, youngMs = YOUNG_MS): void {
   for (let at = 0; at < rows.length; at += ROW) {
     const youngest = Math.max(rows[at + COLUMN.mtimeMs]!, rows[at + COLUMN.ctimeMs]!);
-    if (youngest > readAtMs - YOUNG_MS) rows[at + COLUMN.ctimeMs] = Number.NaN;
+    if (youngest > readAtMs - youngMs) rows[at + COLUMN.ctimeMs] = Number.NaN;
   }
 }
 

@@ -12,6 +12,8 @@ export interface Studio {
   readonly git: LastingGit;
   readonly trees: Trees;
   readonly format: ObjectFormat;
+  /** What changed less than this before it was read is not believed the next time. */
+  readonly youngMs?: number;
 }
 
 /** A repository inside that is kept by its commit alone. */

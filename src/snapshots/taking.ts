@@ -133,13 +133,14 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
       withIgnored,
       isQuiesced: wish.consistency === "quiesced",
       remembered: await lastTime(room, withIgnored),
+      nowMs: await fileTimeMs(room),
       pulse: token === null ? async () => {} : pulseOf(room),
     });
     const descriptor = await develop(room, id, wish, token, captured, withIgnored);
     await publish(room, descriptor, wish, token);
     const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
     const modes = modesFor(workspace.repository.config.sharedRepository);
-    if (!captured.isSame) await saveRemembered(platform, path, remember(id, captured), modes);
+    if (!captured.isSame) await saveRemembered(platform, path, remember(studio, id, captured), modes);
     return { descriptor, captured, replayed: false };
   } catch (error) {
     // Once it is ready it stays, whatever failed afterwards.
@@ -170,6 +171,11 @@ async function intend(room: Darkroom, id: Ulid, requestId: Ulid | null, token: n
       };
     },
   });
+}
+
+/** The log was written just now: its time is the present, as files are stamped. */
+async function fileTimeMs({ workspace, studio }: Darkroom): Promise<number> {
+  return (await studio.platform.files.stat(workspace.store.layout.log))?.mtimeMs ?? 0;
 }
 
 /** What the last snapshot saw, as long as a snapshot keeps its objects alive. */

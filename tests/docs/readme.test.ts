@@ -108,7 +108,7 @@ describe("README", () => {
     }));
     const groups = rows.filter(
       ({ name, text }) =>
-        /^(claim|lock|worktree|issue|dep|label|query|graph|gate|doc|config|validate)$/.test(name) ||
+        /^(claim|lock|worktree|issue|dep|label|query|graph|gate|doc|config|validate|hooks)$/.test(name) ||
         // A command and a group.
         (name === "snapshot" && text === "diff prune"),
     );

@@ -35,7 +35,7 @@ export const command: Command = {
     if (after !== null) now = filesOf(await readContents(studio, place, after.descriptor));
     else {
       const captured = await capture(studio, place, {
-        ...{ id: "diff", isQuiesced: false, remembered: null, isDry: true, pulse: async () => {} },
+        ...{ id: "diff", isQuiesced: false, remembered: null, nowMs: 0, isDry: true, pulse: async () => {} },
         withIgnored: before.descriptor.includes_ignored,
       });
       now = nowOf(captured).files;

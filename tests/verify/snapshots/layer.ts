@@ -170,19 +170,11 @@ class Story {
   }
 
   async #open(): Promise<Darkroom> {
-    const real = thisMachine();
-    const { clock } = real.platform;
-    // Files that were written just now are old already, so that what is remembered of them counts.
-    const aheadMs = this.#chance.chance(0.7) ? 60_000 : 0;
-    const ahead = {
-      wallMs: () => clock.wallMs() + aheadMs,
-      monotonicMs: () => clock.monotonicMs(),
-      clockId: () => clock.clockId(),
-    };
-    const platform = { ...real.platform, clock: ahead };
-    const machine = { ...real, platform, cwd: this.#root, home: null, env: {}, isTerminal: false };
+    const machine = { ...thisMachine(), cwd: this.#root, home: null, env: {}, isTerminal: false };
     const workspace = await Workspace.open(machine, { agentId: "agent:fuzz", doing: "fuzz" });
-    return darkroomIn(workspace, nodeTrees());
+    const room = await darkroomIn(workspace, nodeTrees());
+    // Files that were written just now are old already, so that what is remembered of them counts.
+    return this.#chance.chance(0.7) ? { ...room, studio: { ...room.studio, youngMs: 20 } } : room;
   }
 }
 
