@@ -1,6 +1,6 @@
 import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
 import { type FactName, parseFactName } from "../kernel/facts";
-import { makeUlid, printable } from "../kernel/ids";
+import { printable } from "../kernel/ids";
 import { type ByteText, fromByteText, toByteText } from "../objects/byte-text";
 import { accessOf, refuseShared } from "../worktrees/access";
 import { removeTree } from "../worktrees/tree-removal";
@@ -201,9 +201,9 @@ async function apply(
   const { studio, place } = room;
   const { trees, platform } = studio;
   const root = toByteText(place.root);
-  const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
   // A name that our own ignore rules cover.
-  const bench = `${root}/.cotenant/restore.new-${id.slice(14).toLowerCase()}`;
+  const bench = `${root}/.cotenant/restore.new-${suffix}`;
   const note = (type: string, value: Readonly<Record<string, unknown>> | null) =>
     logStep(room, options, descriptor, before, { type, value });
   await note("snapshot.restoring", {

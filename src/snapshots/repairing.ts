@@ -86,7 +86,7 @@ async function settleRestores(room: Darkroom): Promise<string[]> {
     const { maker, bench, before } = value;
     if (typeof maker !== "object" || maker === null || typeof bench !== "string") continue;
     if (!(await isDead(studio, maker as Parameters<typeof isDead>[1]))) continue;
-    if (/\/\.cotenant\/restore\.new-[0-9a-z]{12}$/.test(bench)) await removeTree(trees, toByteText(bench));
+    if (/\/\.cotenant\/restore\.new-[0-9a-f]{12}$/.test(bench)) await removeTree(trees, toByteText(bench));
     await session.write([], {
       about: `restore in ${worktreeOf(name)}`,
       facts: [],

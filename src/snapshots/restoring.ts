@@ -10,7 +10,6 @@ import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
 import { fill } from "./filling";
 import { Hasher } from "./hashing";
-import { latestName } from "./intents";
 import type { TreePlace } from "./listing";
 import { digestLine, digestOf } from "./parts";
 import { modeAt } from "./picture";
@@ -46,16 +45,6 @@ export async function restoreAnew(
     },
   });
   const root = (await studio.platform.files.realPath(wanted.place)) ?? wanted.place;
-  await session.write([], {
-    about: `snapshot ${descriptor.snapshot_id}`,
-    facts: [],
-    body: async () => ({
-      type: "snapshot.restored",
-      payload: { snapshot_id: descriptor.snapshot_id, worktree_id: worktreeId, root, inplace: false },
-      facts: new Map([[latestName(worktreeId), { snapshot_id: descriptor.snapshot_id }]]),
-      answer: null,
-    }),
-  });
   return { worktreeId, root, files: contents.files.length };
 }
 

@@ -5,6 +5,7 @@ import { readRef } from "../objects/refs";
 import { modesFor } from "../store/layout";
 import { SCHEMA_VERSION } from "../store/schema";
 import { accessOf } from "../worktrees/access";
+import { recordName } from "../worktrees/records";
 import { underWriterLock, writerKey } from "../worktrees/writer-lock";
 import { type Captured, capture, remember } from "./capture";
 import { commitCaptured, dropRef, makeRef } from "./committing";
@@ -214,15 +215,14 @@ async function develop(
   await sink.flush();
   await makeRef(studio, place, id, commit);
   await sink.settle();
-  const latest = await session.coordinator.facts({ names: [latestName(worktreeId)] });
-  const before = latest.get(latestName(worktreeId))?.value["snapshot_id"];
+  const parent = await cameBefore(room);
   const { head, branch, index, stages, skipped, files, bytes, digest } = parts;
   const descriptor: Descriptor = {
     schema_version: SCHEMA_VERSION,
     snapshot_id: id,
     worktree_id: worktreeId,
     root: place.root,
-    parent: typeof before === "string" ? before : null,
+    parent,
     tree: picture.tree,
     commit,
     created_at: new Date(atMs).toISOString(),
@@ -240,6 +240,18 @@ async function develop(
   };
   await shelf.put(descriptor);
   return descriptor;
+}
+
+/** The last one of this worktree, or the one that it was restored from. */
+async function cameBefore({ session }: Darkroom): Promise<string | null> {
+  const { worktreeId } = session.actor;
+  const names = [latestName(worktreeId), recordName(worktreeId)];
+  const facts = await session.coordinator.facts({ names });
+  for (const name of names) {
+    const id = facts.get(name)?.value["snapshot_id"];
+    if (typeof id === "string") return id;
+  }
+  return null;
 }
 
 const MOST_NAMED = 1_000;

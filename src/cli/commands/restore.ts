@@ -7,6 +7,7 @@ import { isNothing, type Replacement } from "../../snapshots/replacing";
 import { restoreAnew } from "../../snapshots/restoring";
 import { accessOf, refuseShared } from "../../worktrees/access";
 import { refusePlace } from "../../worktrees/creating";
+import { settleMakings } from "../../worktrees/making";
 import { checkBranch, defaultPlace, normal } from "../../worktrees/naming";
 import type { Command, Context, Output, Parsed } from "../command";
 import { HOLDER_FLAGS, proof } from "../holding";
@@ -71,6 +72,7 @@ async function anew(
           branch ?? `restored-${snapshot["short_id"]}`,
         )
       : normal(path.startsWith("/") ? path : `${surroundings.cwd}/${path}`);
+  await settleMakings(room);
   await refusePlace(room, place);
   const restored = await restoreAnew(room, descriptor, {
     place,

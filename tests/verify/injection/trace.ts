@@ -191,6 +191,7 @@ function doesChange(call: string, rest: string): boolean {
 export function masked(text: string): string {
   return text
     .replace(/(?<=\.git\/objects\/)[0-9a-f]{2}(?:\/\w+)?/g, "<object>")
+    .replace(/(?<=\/facts\/(?:latest-snapshot|worktree)\/)[^./]+/g, "<worktree>")
     .replace(/[0-9A-HJKMNP-TV-Z]{26}|(?<=\/)01[0-9a-hjkmnp-tv-z]{24}/g, "<ulid>")
     .replace(/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z/g, "<time>")
     .replace(/[0-9a-f]{12}/g, "<random>");
