@@ -212,10 +212,12 @@ async function finish(
     about: `worktree ${making.place}`,
     facts: [],
     body: async () => ({
-      type: "worktree.created",
+      // One line for what is one thing: a snapshot that came back is a worktree that was made.
+      type: record.snapshotId === null ? "worktree.created" : "snapshot.restored",
       payload: {
         worktree_id: identity.worktreeId,
         ...recordToFact(record),
+        ...(record.snapshotId === null ? {} : { inplace: false }),
         ...(recovered ? { recovered } : {}),
       },
       facts: new Map([
