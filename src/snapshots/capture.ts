@@ -2,10 +2,11 @@ import { CotenantError } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
 import { headCommit } from "../identity/head-commit";
 import { type ByteText, fromByteText } from "../objects/byte-text";
+import { nameOf } from "../objects/packing";
 import { readIndex, type TreePlace } from "./listing";
 import { Look } from "./look";
 import { ObjectSink } from "./object-sink";
-import { type Parts, partsOf } from "./parts";
+import { encodeRest, type Parts, partsOf } from "./parts";
 import { type Picture, spoilYoung } from "./picture";
 import { keepStaged } from "./staged";
 import type { Remembered } from "./stat-cache";
@@ -53,7 +54,8 @@ export async function capture(studio: Studio, place: TreePlace, options: Capture
   const isIndexSame = before !== undefined && before.indexMark === marks.indexMark && before.head === head;
   const isRootSame = before?.rootMark === marks.rootMark;
   if (seen.isSame && isIndexSame && isRootSame && before.branch === branch) {
-    const sink = sinkFor(new Set());
+    // The last snapshot has the very same tree beside its files.
+    const sink = sinkFor(new Set([nameOf(studio.platform, studio.format, "tree", encodeRest(before))]));
     return {
       picture: options.remembered!.picture,
       parts: before,

@@ -2,9 +2,9 @@ import { CotenantError } from "../errors/cotenant-error";
 import { encodeCommit, type Signature } from "../objects/commit";
 import type { ObjectId } from "../objects/object-name";
 import { RefMoved, RefWriter } from "../objects/refs";
-import { encodeTree, MODES, type TreeEntry } from "../objects/tree";
 import type { Captured } from "./capture";
 import type { TreePlace } from "./listing";
+import { encodeRest } from "./parts";
 import { refOf } from "./shelf";
 import type { Studio } from "./studio";
 
@@ -24,11 +24,7 @@ export interface Caption {
  */
 export async function commitCaptured(captured: Captured, caption: Caption): Promise<ObjectId> {
   const { picture, parts, sink } = captured;
-  const entries: TreeEntry[] = [{ mode: MODES.file, name: "manifest", oid: parts.manifest }];
-  if (parts.index !== null) entries.push({ mode: MODES.tree, name: "index", oid: parts.index });
-  if (parts.stages !== null) entries.push({ mode: MODES.tree, name: "stages", oid: parts.stages });
-  if (parts.skipped !== null) entries.push({ mode: MODES.file, name: "skip-worktree", oid: parts.skipped });
-  const rest = await sink.put("tree", encodeTree(entries));
+  const rest = await sink.put("tree", encodeRest(parts));
   const author: Signature = {
     name: caption.agentId,
     email: "cotenant@localhost",

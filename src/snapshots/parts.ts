@@ -1,5 +1,6 @@
 import type { ByteText } from "../objects/byte-text";
 import type { ObjectId } from "../objects/object-name";
+import { encodeTree, MODES, type TreeEntry } from "../objects/tree";
 import type { Platform } from "../platform/platform";
 import { COLUMN, ROW } from "../platform/trees";
 import type { Hasher } from "./hashing";
@@ -71,6 +72,15 @@ export async function partsOf(
     bytes,
     digest: digestOf(platform, lines),
   };
+}
+
+/** The tree of a snapshot's second commit. */
+export function encodeRest(parts: Pick<Parts, "manifest" | "index" | "stages" | "skipped">): Uint8Array {
+  const entries: TreeEntry[] = [{ mode: MODES.file, name: "manifest", oid: parts.manifest }];
+  if (parts.index !== null) entries.push({ mode: MODES.tree, name: "index", oid: parts.index });
+  if (parts.stages !== null) entries.push({ mode: MODES.tree, name: "stages", oid: parts.stages });
+  if (parts.skipped !== null) entries.push({ mode: MODES.file, name: "skip-worktree", oid: parts.skipped });
+  return encodeTree(entries);
 }
 
 /** What a snapshot and a tree that was restored from it must have in common. */

@@ -26,9 +26,8 @@ export function encodeRemembered(
   { snapshotId, picture, rest }: Remembered,
 ): Uint8Array {
   const { rows, directoryRows } = picture;
-  const text = [...picture.paths, ...picture.oids, ...picture.directories, ...picture.directoryTrees].join(
-    "\0",
-  );
+  const text = [...picture.paths, ...picture.directories].join("\0");
+  const objects = [...picture.oids, ...picture.directoryTrees].join("\0");
   const head = JSON.stringify({
     snapshot_id: snapshotId,
     listing: picture.listingMark,
@@ -36,13 +35,14 @@ export function encodeRemembered(
     paths: picture.paths.length,
     directories: picture.directories.length,
     text_bytes: text.length,
+    object_bytes: objects.length,
     rest,
   });
   const start = bytesOf(`${MAGIC}${"0".repeat(SUM_CHARS)}${escaped(head)}\n`);
   const numbers = [rows, directoryRows].map(
     (one) => new Uint8Array(one.buffer, one.byteOffset, one.byteLength),
   );
-  const whole = joined([start, ...numbers, bytesOf(text)]);
+  const whole = joined([start, ...numbers, bytesOf(text), bytesOf(objects)]);
   whole.set(bytesOf(digest.sha256(whole.subarray(MAGIC.length + SUM_CHARS))), MAGIC.length);
   return whole;
 }
@@ -56,32 +56,48 @@ export function decodeRemembered({ digest }: Platform, bytes: Uint8Array): Remem
   const end = bytes.indexOf(10, prefix);
   if (end === -1) return null;
   const head = JSON.parse(byteTextOf(bytes.subarray(prefix, end))) as Head;
-  const { paths: count, directories, text_bytes: textBytes } = head;
+  const { paths: count, directories, text_bytes: textBytes, object_bytes: objectBytes } = head;
   const numbersAt = end + 1;
   const textAt = numbersAt + (count + directories) * ROW * 8;
-  if (textAt + textBytes !== bytes.length) return null;
+  const objectsAt = textAt + textBytes;
+  if (objectsAt + objectBytes !== bytes.length) return null;
   // Copied (Node's own bytes are not, by `slice`), because the numbers must begin where eight bytes do.
   const numbers = new Float64Array(new Uint8Array(bytes.subarray(numbersAt, textAt)).buffer);
-  const words = byteTextOf(bytes.subarray(textAt)).split("\0");
-  if (textBytes === 0) words.length = 0;
-  let at = 0;
-  const take = (n: number) => {
-    at += n;
-    return words.slice(at - n, at);
-  };
+  const names = split(bytes.subarray(textAt, objectsAt), count + directories);
+  // Where nothing has changed, nobody asks for them.
+  const objects = once(() => {
+    const all = split(bytes.subarray(objectsAt), count + directories);
+    return { oids: all.slice(0, count), trees: all.slice(count) };
+  });
   return {
     snapshotId: head.snapshot_id,
     rest: head.rest,
     picture: {
       listingMark: head.listing,
       tree: head.tree,
-      paths: take(count),
-      oids: take(count),
-      directories: take(directories),
-      directoryTrees: take(directories),
+      paths: names.slice(0, count),
+      get oids() {
+        return objects().oids;
+      },
+      directories: names.slice(count),
+      get directoryTrees() {
+        return objects().trees;
+      },
       rows: numbers.subarray(0, count * ROW),
       directoryRows: numbers.subarray(count * ROW),
     },
+  };
+}
+
+function split(bytes: Uint8Array, count: number): string[] {
+  return count === 0 ? [] : byteTextOf(bytes).split("\0");
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
   };
 }
 
@@ -92,6 +108,7 @@ interface Head {
   readonly paths: number;
   readonly directories: number;
   readonly text_bytes: number;
+  readonly object_bytes: number;
   readonly rest: Readonly<Record<string, unknown>>;
 }
 

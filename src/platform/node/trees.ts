@@ -16,7 +16,8 @@ const TREES: Trees = {
   },
 
   lookAll(root, paths, into) {
-    const prefix = root.endsWith("/") ? root : `${root}/`;
+    // From the tree's own root, where the caller stands there: nothing above is looked up again.
+    const prefix = isHere(root) ? "" : root.endsWith("/") ? root : `${root}/`;
     for (let i = 0, at = 0; i < paths.length; i++, at += ROW) {
       const stat = quietly(() => fs.lstatSync(native(prefix + paths[i]!), QUIETLY));
       if (stat === null || stat === undefined) {
@@ -120,6 +121,14 @@ const TREES: Trees = {
   copy: (from, to) =>
     fs.copyFileSync(native(from), native(to), fs.constants.COPYFILE_EXCL | fs.constants.COPYFILE_FICLONE),
 };
+
+function isHere(root: BytePath): boolean {
+  try {
+    return Buffer.from(process.cwd()).toString("latin1") === root;
+  } catch {
+    return false;
+  }
+}
 
 function syncBelow(path: BytePath): void {
   for (const { name, kind } of (TREES.list(path) as { name: string; kind: EntryKind }[] | null) ?? []) {
