@@ -5,6 +5,9 @@ import { listWorktrees } from "../../identity/worktree-list";
 import { clearRemains, type Remains, remainsIn } from "../../identity/worktree-remains";
 import { MergeDriver } from "../../issues/merge-driver";
 import { heldBy } from "../../kernel/words";
+import { nodeTrees } from "../../platform/node/trees";
+import { dropRef } from "../../snapshots/committing";
+import { readingRoomIn } from "../../snapshots/darkroom";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
 import type { Command } from "../command";
@@ -14,11 +17,12 @@ import { isAsInitMadeIt } from "../scaffold";
 import { keysOf } from "./lock-status";
 
 export const command: Command = {
-  usage: "deinit [--purge] [--dry-run]",
+  usage: "deinit [--purge] [--snapshots] [--dry-run]",
   about:
-    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease. Run again, it finishes what was interrupted, or finds nothing to undo.",
+    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease, and while there are snapshots, unless --snapshots says that they may go. Run again, it finishes what was interrupted, or finds nothing to undo.",
   flags: {
     purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
+    snapshots: { meaning: "also every snapshot: what it holds exists nowhere else" },
     "dry-run": { meaning: "only show what would go" },
   },
   examples: ["cotenant deinit --dry-run", "cotenant deinit", "cotenant deinit --purge"],
@@ -42,8 +46,11 @@ export const command: Command = {
     const leftBehind = await removedStores(platform.files, store.layout);
     const { head } = await workspace.coordinator.snapshot();
     let own = 0;
+    const { studio, place, shelf } = readingRoomIn(workspace, nodeTrees());
+    const snapshots = (await shelf.everything()).map(({ id }) => id);
     const inspect = async () => {
       own = await refuseWhileOthersWork(workspace, me);
+      if (!parsed.has("snapshots")) refuseSnapshots((await shelf.all()).length);
     };
     // Already now, so that a refusal leaves no trace; under the mutex it counts.
     if (hasStore) await inspect();
@@ -52,6 +59,8 @@ export const command: Command = {
       // Not before: whoever is refused keeps it. Nor under the mutex, where no Git command may run.
       if (settings.length > 0) await driver.unregister(platform.timers);
       await removeHooks(desk, hooks);
+      // Their descriptors are gone with the store.
+      for (const id of snapshots) await dropRef(studio, place, id);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
     const paths = (select: (remains: Remains) => readonly string[]) =>
@@ -63,6 +72,7 @@ export const command: Command = {
     );
     const removals = hooks.flatMap((plan) => plan.removals);
     what.push(...removals.map(({ path }) => `cotenant's lines in ${path}`));
+    if (snapshots.length > 0) what.push(count(snapshots.length, "snapshot"));
     what.push(...settings.map((name) => `${name} in ${repository.commonDir}/config`));
     return {
       data: {
@@ -77,6 +87,18 @@ export const command: Command = {
     };
   },
 };
+
+function refuseSnapshots(snapshots: number): void {
+  if (snapshots === 0) return;
+  throw new CotenantError(
+    "E_POLICY",
+    `there ${snapshots === 1 ? "is" : "are"} ${count(snapshots, "snapshot")}, and what they hold may exist nowhere else`,
+    {
+      hint: "bring back what is still wanted ('cotenant history --all'); then 'cotenant snapshot prune', or --snapshots",
+      data: { snapshots },
+    },
+  );
+}
 
 function textOf(done: string, what: readonly string[], staying: readonly string[]): string {
   if (what.length === 0) return "nothing to undo";
