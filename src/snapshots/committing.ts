@@ -70,8 +70,12 @@ export async function dropRef(studio: Studio, place: TreePlace, id: string): Pro
     });
 }
 
-function refWriter({ platform, git, format }: Studio, { commonDir }: TreePlace, reason: string): RefWriter {
-  const config = { objectFormat: format, refFormat: "files" as const };
+function refWriter(
+  { platform, git, format, refFormat }: Studio,
+  { commonDir }: TreePlace,
+  reason: string,
+): RefWriter {
+  const config = { objectFormat: format, refFormat };
   return new RefWriter(platform, git, { worktreeRoot: commonDir, commonDir, config }, reason);
 }
 

@@ -28,7 +28,7 @@ export function readingRoomIn(workspace: Workspace, trees: Trees): Omit<Darkroom
   return {
     workspace,
     trees,
-    studio: { platform, git, trees, format: config.objectFormat },
+    studio: { platform, git, trees, format: config.objectFormat, refFormat: config.refFormat },
     place: { root, gitDir, commonDir },
     shelf: new Shelf(platform, controlDir, modesFor(config.sharedRepository)),
   };

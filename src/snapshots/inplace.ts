@@ -13,7 +13,7 @@ import { writeFiles } from "./filling";
 import { isUnchangedPath } from "./picture";
 import { isNothing, nowOf, planReplacement, type Replacement } from "./replacing";
 import { pruneAutomatic } from "./retention";
-import { refuseToken, takeSnapshot } from "./taking";
+import { pulseOf, refuseToken, takeSnapshot } from "./taking";
 
 export interface Preview {
   readonly plan: Replacement;
@@ -213,11 +213,17 @@ async function apply(
   try {
     await trees.makeDirectory(bench, 0o700);
     const laid = new Map<ByteText, ByteText>();
-    await writeFiles(studio, place.commonDir, plan.write, async (file) => {
-      const path = `${bench}/${laid.size}`;
-      laid.set(file.path, path);
-      return path;
-    });
+    await writeFiles(
+      studio,
+      place.commonDir,
+      plan.write,
+      async (file) => {
+        const path = `${bench}/${laid.size}`;
+        laid.set(file.path, path);
+        return path;
+      },
+      pulseOf(room),
+    );
     await trees.syncAll(bench);
     const still = (path: ByteText) => isUnchangedPath(trees, root, path, captured.picture, seen.picture);
     for (const step of inSteps(stepsOf(room, root, plan, laid, still)))

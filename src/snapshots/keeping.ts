@@ -21,7 +21,6 @@ export async function keepBeforeRemoval(
   const needsKeeping = stake.isDirty || stake.tips.length > 0 || withIgnored;
   const { descriptor, captured } = needsKeeping
     ? await takeSnapshot(room, {
-        consistency: "quiesced",
         automatic: "remove",
         tips: stake.tips,
         withIgnored: withIgnored || workspace.config.values["snapshot.ignored"],

@@ -1,7 +1,9 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
 import { type ByteText, byteTextOf } from "../objects/byte-text";
 import { MODES } from "../objects/tree";
 import type { Git } from "../platform/git";
-import { ask, LONG_MS } from "../worktrees/git-calls";
+import { ask, gitFailure, LONG_MS } from "../worktrees/git-calls";
 
 /** A working tree and the Git directory that belongs to it, wherever the tree is right now. */
 export interface TreePlace {
@@ -30,19 +32,35 @@ export async function listNames(
   withIgnored: boolean,
   sha256: (data: Uint8Array) => string,
 ): Promise<Listed> {
-  const call = (...flags: string[]) =>
-    ask(
-      git,
-      [...gitPlace(place), "ls-files", "-z", "--exclude-standard", ...flags],
-      { cwd: place.root, timeoutMs: LONG_MS, env: { GIT_OPTIONAL_LOCKS: "0" } },
-      "listing the worktree's files",
-    );
+  const call = async (...flags: string[]) => {
+    const args = [...gitPlace(place), "ls-files", "-z", "--exclude-standard", ...flags];
+    const options = { cwd: place.root, timeoutMs: LONG_MS, env: { GIT_OPTIONAL_LOCKS: "0" } };
+    const { status, stdout, stderr } = await git.run(args, options);
+    if (status !== 0)
+      throw gitFailure(args, { cwd: place.root, status, stderr }, "listing the worktree's files");
+    refuseUnread(stderr);
+    return stdout;
+  };
   const [usual, ignored] = await Promise.all([
     call("--cached", "--others"),
     withIgnored ? call("--others", "--ignored") : null,
   ]);
   const mark = sha256(usual) + (ignored === null ? "" : sha256(ignored));
   return { mark, parse: () => parseNames(usual, ignored) };
+}
+
+/** Git passes over what it may not open, with a word that nobody hears; then it would be missing from the snapshot. */
+function refuseUnread(stderr: string): void {
+  const directory = /could not open directory '([^']*)'/.exec(stderr)?.[1];
+  if (directory === undefined) return;
+  throw new CotenantError(
+    "E_PERMISSION",
+    `${printable(directory, 300)} may not be read, so it cannot be kept`,
+    {
+      hint: "change its permissions, have Git ignore it, or let its owner take the snapshot",
+      data: { path: printable(directory, 300) },
+    },
+  );
 }
 
 export function gitPlace({ root, gitDir }: TreePlace): string[] {

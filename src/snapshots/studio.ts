@@ -12,6 +12,7 @@ export interface Studio {
   readonly git: LastingGit;
   readonly trees: Trees;
   readonly format: ObjectFormat;
+  readonly refFormat: "files" | "reftable";
   /** What changed less than this before it was read is not believed the next time. */
   readonly youngMs?: number;
 }

@@ -350,7 +350,7 @@ function lockOf({ session }: Darkroom, token: number | null) {
 const PULSE_MS = 20_000;
 
 /** A long read must not outlive its own lock, and stops where it has lost it. */
-function pulseOf({ session, studio }: Darkroom): () => Promise<void> {
+export function pulseOf({ session, studio }: Darkroom): () => Promise<void> {
   const { clock } = studio.platform;
   let last = clock.monotonicMs();
   return async () => {

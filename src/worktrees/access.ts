@@ -39,7 +39,7 @@ export async function setAccess(session: Session, mode: Access, setAt: string): 
   if (before === mode) return before;
   const key = writerKey(worktreeId);
   if (before === "exclusive")
-    await session.acquire([{ key, reach: "repository" }], { ttlSecs: BRIEFLY_SECS });
+    await session.acquire([{ key, reach: "repository" }], { ttlSecs: 0, bind: "process" });
   try {
     const refs = before === "exclusive" ? [{ key, leaseId: null }] : [];
     await session.write(refs, {
@@ -62,8 +62,6 @@ export async function setAccess(session: Session, mode: Access, setAt: string): 
   }
   return before;
 }
-
-const BRIEFLY_SECS = 60;
 
 export function refuseShared(access: Access, worktreeId: WorktreeId, what: string): void {
   if (access === "exclusive") return;

@@ -42,9 +42,6 @@ export function stolenFrom(lease: Lease, session: Session): Lease["stoleFrom"] {
   return lease.stoleFrom.filter(({ agentId }) => agentId !== session.actor.agentId);
 }
 
-/** How long a lock lasts that is taken for one command's own duration, should the command die. */
-const OWN_DURATION_SECS = 600;
-
 /**
  * Runs `act` under the session's writer lock: the one that it holds, or one that is taken for as long. What was held
  * before stays held.
@@ -54,7 +51,8 @@ export async function underWriterLock<T>(
   act: (lease: Lease, grant: Grant & { readonly isNew: boolean }) => Promise<T>,
 ): Promise<T> {
   const key = writerKey(session.actor.worktreeId);
-  const grant = await session.acquire([{ key, reach: "repository" }], { ttlSecs: OWN_DURATION_SECS });
+  // Bound to this process: should it die, it blocks nobody.
+  const grant = await session.acquire([{ key, reach: "repository" }], { ttlSecs: 0, bind: "process" });
   const lease = grant.leases.find((one) => one.key === key)!;
   if (!grant.isNew) return act(lease, grant);
   try {

@@ -49,7 +49,7 @@ function repository(): TestRepo {
 describe("S57: a stale token at a snapshot", () => {
   it("is refused at the end, when the lock was lost meanwhile, and nothing is visible", async () => {
     const repo = repository();
-    await repo.ask("agent:a", "worktree", "lock", "--ttl", "1");
+    await repo.ask("agent:a", "worktree", "lock", "--ttl", "4");
     const { env, room } = gitWithDoor("ls-files", UNTIL_GO);
     const taking = repo.start("agent:a", ["snapshot", "--json"], { env });
     await until("the snapshot is under way", () => fs.existsSync(path.join(room, "waiting")));
@@ -114,13 +114,14 @@ describe("S58: killed before READY", () => {
     expect(kept).toEqual([]);
   });
 
-  it("leaves nothing that stands in anybody's way", async () => {
+  it("leaves nothing that stands in anybody's way, not even the lock that it took", async () => {
     const repo = repository();
     const { env } = gitWithDoor("update-ref", KILL_CALLER);
     await repo.start("agent:a", ["snapshot"], { env }).done;
-    const next = await repo.ask("agent:a", "snapshot");
+    const next = await repo.ask("agent:b", "snapshot");
     expect(next.status, `${next}`).toBe(0);
     expect(await history(repo)).toHaveLength(1);
+    expect((await repo.ask("agent:a", "worktree", "lock")).status).toBe(0);
   });
 });
 

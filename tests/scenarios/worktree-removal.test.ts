@@ -155,6 +155,14 @@ describe("S61: worktree remove", () => {
     expect(fs.readFileSync(path.join(back.root, "new.txt"), "utf8")).toBe("new\n");
   });
 
+  it("keeps what is in a shared worktree, too", async () => {
+    const { repo, feature } = repository();
+    feature.write("new.txt", "new\n");
+    await feature.ask("agent:a", "worktree", "access", "shared");
+    const back = await restoredFrom(repo, (await removed(repo)).data["snapshot_id"]);
+    expect(fs.readFileSync(path.join(back.root, "new.txt"), "utf8")).toBe("new\n");
+  });
+
   it("works from inside the worktree that goes", async () => {
     const { feature } = repository();
     feature.write("new.txt", "new\n");

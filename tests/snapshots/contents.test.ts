@@ -15,7 +15,7 @@ function setting() {
   const root = join(scratch(), "repo");
   execFileSync("git", ["init", "--quiet", root]);
   const { platform, git } = thisMachine();
-  const studio = { platform, git, trees: nodeTrees(), format: "sha1" as const };
+  const studio = { platform, git, trees: nodeTrees(), format: "sha1" as const, refFormat: "files" as const };
   const place = { root, gitDir: join(root, ".git"), commonDir: join(root, ".git") };
   const write = (type: string, content: Uint8Array) =>
     execFileSync("git", ["hash-object", "-t", type, "-w", "--stdin", "--literally"], {

@@ -4,6 +4,7 @@ import { sameParty } from "../../kernel/lease";
 import { nodeTrees } from "../../platform/node/trees";
 import { darkroomIn } from "../../snapshots/darkroom";
 import { keepBeforeRemoval } from "../../snapshots/keeping";
+import { cachePath } from "../../snapshots/stat-cache";
 import { accessOf } from "../../worktrees/access";
 import { settleMakings } from "../../worktrees/making";
 import { type AtStake, atStake, removeWorktree, settleRemovals } from "../../worktrees/removing";
@@ -49,6 +50,10 @@ export const command: Command = {
     };
     const isShared = (await accessOf(there.coordinator, worktreeId)) === "shared";
     const snapshotId = isShared ? await remove() : await underWriterLock(room.session, remove);
+    for (const withIgnored of [false, true])
+      await here.surroundings.platform.files.unlink(
+        cachePath(here.repository.controlDir, worktreeId, withIgnored),
+      );
     const mine = (await room.session.mine()).map(({ lease }) => byKey(lease.key));
     if (mine.length > 0) await room.session.release(mine).catch(() => {});
     const lines = [

@@ -31,7 +31,13 @@ export function strictSnapshotsCheck({
     name: "snapshots",
     async look(patient) {
       const { platform, repository } = patient;
-      const studio = { platform, git, trees, format: repository.config.objectFormat };
+      const studio = {
+        platform,
+        git,
+        trees,
+        format: repository.config.objectFormat,
+        refFormat: repository.config.refFormat,
+      };
       const { ailments, count } = await examineStrictly({ ...examined(patient), studio });
       const found = ailments.map((ailment) => reported(ailment, true));
       return found.length === 0
