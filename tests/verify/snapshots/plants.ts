@@ -6,8 +6,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "contents: a file that kept its size and time is taken for unchanged",
     file: "src/snapshots/picture.ts",
-    from: "    if (a[i * ROW + column] !== b[j * ROW + column]) return false;",
-    to: "    if (column < COLUMN.inode && a[i * ROW + column] !== b[j * ROW + column]) return false;",
+    from: "if (a[i * ROW + column] !== b[j * ROW + column]) return false;",
+    to: "if (column < COLUMN.inode && a[i * ROW + column] !== b[j * ROW + column]) return false;",
     caughtBy,
     inTest: true,
   },
