@@ -16,13 +16,14 @@ import { guard } from "../bench/guard.mjs";
 import { hooks } from "../bench/hooks.mjs";
 import { query } from "../bench/query.mjs";
 import { scale } from "../bench/scale.mjs";
+import { snapshot } from "../bench/snapshot.mjs";
 import { contention, throughput } from "../bench/throughput.mjs";
 import { ensureBuilt } from "./build.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
-const PARTS = { "cold-start": coldStart, guard, throughput, contention, scale, query, hooks };
+const PARTS = { "cold-start": coldStart, guard, throughput, contention, scale, query, hooks, snapshot };
 const HEAD = ["what", "ours", "beside", "ratio", "target", ""];
 
 const { values } = parseArgs({ options: { only: { type: "string", multiple: true } } });

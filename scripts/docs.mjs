@@ -81,6 +81,7 @@ const SECTIONS = {
   policy: "Who may do what.",
   guard: "Leases that live and die with a process or a session.",
   enforce: "What Git hooks insist on.",
+  snapshot: "What snapshots hold, and how many stay.",
   publish: "Commits without a checkout.",
   sync: "Claims between machines, over a branch of the Git remote.",
   store: "The files under the Git directory.",

@@ -7,6 +7,7 @@ import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey, resourceKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
 import { thisMachine } from "./platform/node/this-machine";
+import { type Consistency, checkTags, type Descriptor as Snapshot } from "./snapshots/descriptor";
 
 export type { Change, Grant, LeaseStatus, LoggedEvent, Subscription } from "./coordinator/contract";
 export { CotenantError } from "./errors/cotenant-error";
@@ -41,6 +42,17 @@ export interface AcquireOptions {
   readonly note?: string;
   readonly steal?: boolean;
   readonly wait?: Wait;
+  readonly requestId?: string;
+}
+
+export type { Descriptor as Snapshot } from "./snapshots/descriptor";
+
+export interface SnapshotOptions {
+  readonly note?: string;
+  readonly tags?: readonly string[];
+  readonly consistency?: Consistency;
+  /** Also what Git ignores. Default: as `snapshot.ignored` says. */
+  readonly ignored?: boolean;
   readonly requestId?: string;
 }
 
@@ -158,6 +170,40 @@ export class CotenantRepository {
 
   watch(listener: (event: LoggedEvent) => void): Promise<Subscription> {
     return this.#workspace.coordinator.watch(listener);
+  }
+
+  /** Keeps this worktree as it is. Rejects with `E_CONSISTENCY_UNAVAILABLE` when it does not hold still. */
+  async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
+    const { takeSnapshot } = await import("./snapshots/taking");
+    const { descriptor } = await takeSnapshot(await this.#darkroom(), {
+      note: options.note ?? null,
+      tags: checkTags(options.tags ?? []),
+      consistency: options.consistency ?? null,
+      ...(options.ignored === undefined ? {} : { withIgnored: options.ignored }),
+      requestId: requestIdOf(options),
+    });
+    return descriptor;
+  }
+
+  /** Every snapshot of the repository, oldest first. */
+  async snapshots(): Promise<readonly Snapshot[]> {
+    return (await this.#darkroom()).shelf.all();
+  }
+
+  /** A snapshot as a new worktree; answers where it is. */
+  async restore(snapshotId: string, options: { readonly path: string }): Promise<{ readonly root: string }> {
+    const { restoreAnew } = await import("./snapshots/restoring");
+    const { meantSnapshot } = await import("./snapshots/shelf");
+    const room = await this.#darkroom();
+    const descriptor = meantSnapshot(snapshotId, await room.shelf.all(), this.#session.actor.worktreeId);
+    const { root } = await restoreAnew(room, descriptor, { place: options.path, branch: null });
+    return { root };
+  }
+
+  async #darkroom() {
+    const { readingRoomIn } = await import("./snapshots/darkroom");
+    const { nodeTrees } = await import("./platform/node/trees");
+    return { ...readingRoomIn(this.#workspace, nodeTrees()), session: this.#session };
   }
 
   async #refs(targets: Target | readonly Target[]) {

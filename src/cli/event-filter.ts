@@ -82,6 +82,21 @@ const WRITE_EVENTS = [
   "guard.left",
   "guard.settled",
   "guard.subagent_done",
+  "worktree.intended",
+  "worktree.created",
+  "worktree.abandoned",
+  "worktree.setup",
+  "worktree.access",
+  "worktree.removing",
+  "worktree.removed",
+  "worktree.kept",
+  "snapshot.intended",
+  "snapshot.ready",
+  "snapshot.abandoned",
+  "snapshot.removed",
+  "snapshot.restoring",
+  "snapshot.restored",
+  "snapshot.interrupted",
 ] as const;
 export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
 

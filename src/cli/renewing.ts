@@ -1,3 +1,4 @@
+import type { Change } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { orThrow } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
@@ -14,12 +15,12 @@ export const RENEW_FLAGS: Readonly<Record<string, Flag>> = {
   reason: { value: "<text>", meaning: "why; logged" },
 };
 
-export async function renew(
-  context: Context,
+/** With everything that can be wrong with the words alone refused before anything is written. */
+export async function renewLeases(
   parsed: Parsed,
   workspace: Workspace,
   refs: readonly LeaseRef[],
-): Promise<Output> {
+): Promise<Change> {
   const options = {
     ...(await proof(workspace, parsed)),
     ttlSecs: parsed.whole("ttl") ?? null,
@@ -31,7 +32,16 @@ export async function renew(
   orThrow(checkTtl(options.ttlSecs ?? 0, agentId, workspace.config.policy));
   orThrow(checkText(options.reason, "reason"));
   const session = await workspace.session("write");
-  const { leases, replayed } = await session.renew(refs, options);
+  return session.renew(refs, options);
+}
+
+export async function renew(
+  context: Context,
+  parsed: Parsed,
+  workspace: Workspace,
+  refs: readonly LeaseRef[],
+): Promise<Output> {
+  const { leases, replayed } = await renewLeases(parsed, workspace, refs);
   const text = leases.map((lease) => `renewed ${printable(lease.key)}, ${lasting(lease)}`).join("\n");
   return {
     data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed },

@@ -19,6 +19,14 @@ export function parseSince(text: string, nowMs: number): Since {
   });
 }
 
+/** How long ago, for what takes nothing else. */
+export function parseAge(text: string, flag: string): number {
+  if (DURATION.test(text)) return durationMs(text);
+  throw new CotenantError("E_USAGE", `${flag} takes an age, not "${printable(text)}"`, {
+    hint: "for example 30d, 12h or 90m",
+  });
+}
+
 function durationMs(text: string): number {
   let secs = 0;
   for (const [, amount, unit] of text.matchAll(/(\d+)([smhdw])/g))

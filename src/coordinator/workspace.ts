@@ -8,7 +8,7 @@ import { type CanonicalPath, canonicalPath } from "../identity/paths";
 import { type Environment, findRepository, type Repository } from "../identity/repository";
 import { ensureWorktreeIdentity, readWorktreeIdentity, type WorktreeReading } from "../identity/worktree";
 import type { Actor } from "../kernel/commands";
-import type { Git } from "../platform/git";
+import type { LastingGit } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
@@ -19,7 +19,7 @@ import { Session } from "./session";
 /** Everything of the outside world that decides where and who a caller is. */
 export interface Surroundings {
   readonly platform: Platform;
-  readonly git: Git;
+  readonly git: LastingGit;
   readonly env: Environment;
   readonly cwd: string;
   readonly home: string | null;

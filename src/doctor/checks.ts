@@ -18,6 +18,8 @@ import { mergingCheck } from "./checks/merging";
 import { permissionsCheck } from "./checks/permissions";
 import { queueCheck } from "./checks/queue";
 import { secretsCheck } from "./checks/secrets";
+import { snapshotsCheck } from "./checks/snapshots";
+import { unfinishedCheck } from "./checks/unfinished";
 import { worktreeCheck } from "./checks/worktree";
 import type { Check } from "./finding";
 
@@ -42,6 +44,8 @@ export const CHECKS: readonly Check[] = [
   queueCheck,
   locksCheck,
   secretsCheck,
+  snapshotsCheck,
+  unfinishedCheck,
   leftoversCheck,
 ];
 

@@ -125,6 +125,14 @@ const entries = {
     hint: "name a file inside this worktree",
     seeds: "",
   },
+  E_CONSISTENCY_UNAVAILABLE: {
+    exit: 9,
+    http: 409,
+    meaning:
+      "A snapshot or restore needs a worktree that holds still, and this one did not, or nobody can say.",
+    hint: "wait until nobody writes there, and run it again",
+    seeds: "002 E_CONSISTENCY_UNAVAILABLE",
+  },
   E_HOOKS: {
     exit: 9,
     http: 409,
@@ -248,6 +256,13 @@ const entries = {
     meaning: "The log is damaged below what was acknowledged. Readers go on; writers stop.",
     hint: "run: cotenant recover (it keeps the damaged file)",
     seeds: "",
+  },
+  E_PARTIAL_SNAPSHOT: {
+    exit: 13,
+    http: 500,
+    meaning: "A snapshot was not finished, or something of it is missing or damaged.",
+    hint: "'cotenant doctor --strict' says what is wrong with which; the others are not touched by it",
+    seeds: "002 E_PARTIAL_SNAPSHOT",
   },
   E_USAGE: {
     exit: 64,

@@ -35,7 +35,8 @@ export async function headCommit(
   return askGit(git, worktreeRoot);
 }
 
-async function contentOf({ files }: Platform, path: string): Promise<string | null> {
+/** Of a loose ref; null where it is none. */
+export async function contentOf({ files }: Platform, path: string): Promise<string | null> {
   try {
     const bytes = await files.readFile(path);
     return bytes === null ? null : decode(bytes).trim();
@@ -46,7 +47,7 @@ async function contentOf({ files }: Platform, path: string): Promise<string | nu
   }
 }
 
-async function packedRef({ files }: Platform, commonDir: string, ref: string): Promise<string | null> {
+export async function packedRef({ files }: Platform, commonDir: string, ref: string): Promise<string | null> {
   const bytes = await files.readFile(joinPath(commonDir, "packed-refs"));
   if (bytes === null) return null;
   const text = decode(bytes);

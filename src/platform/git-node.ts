@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import { CotenantError } from "../errors/cotenant-error";
-import { DEFAULT_GIT_TIMEOUT_MS, type Git, type GitOptions, type GitResult } from "./git";
+import { DEFAULT_GIT_TIMEOUT_MS, type GitOptions, type GitResult, type LastingGit } from "./git";
+import { startGitProcess } from "./git-process-node";
 
 /**
  * Whatever the repository's or the user's configuration says, our own calls run no hooks, no file-system
@@ -18,8 +19,19 @@ const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 /** Git removes its lock files when it is asked to end; one that does not listen is killed after this. */
 const GRACE_MS = 2_000;
 
-export function nodeGit(inherited: Readonly<Record<string, string | undefined>> = process.env): Git {
-  return { run: (args, options) => run(args, options, environment(inherited, options.env)) };
+export function nodeGit(inherited: Readonly<Record<string, string | undefined>> = process.env): LastingGit {
+  return {
+    run: (args, options) => run(args, options, environment(inherited, options.env)),
+    start: (args, options) =>
+      startGitProcess(
+        [...SAFE, ...args],
+        { ...options, environment: environment(inherited, options.env) },
+        {
+          notRun: (error) => notRun(String((error as { code?: unknown }).code), args, options.cwd, error),
+          tooSlow: (timeoutMs) => tooSlow(args, timeoutMs),
+        },
+      ),
+  };
 }
 
 function environment(

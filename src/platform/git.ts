@@ -24,6 +24,36 @@ export interface Git {
   run(args: readonly string[], options: GitOptions): Later<GitResult>;
 }
 
+export interface LastingGit extends Git {
+  /** One that goes on answering until it is ended. */
+  start(args: readonly string[], options: GitProcessOptions): GitProcess;
+}
+
+export interface GitProcessOptions extends Pick<GitOptions, "cwd" | "env"> {
+  /** For each answer; 10 s unless told. */
+  readonly timeoutMs?: number;
+  /**
+   * Descriptors that it keeps open for as long as it lives: a lock on one of them lives as long as anyone who can still
+   * write under it (PROTOCOL 3).
+   */
+  readonly inherit?: readonly number[];
+}
+
+/** A Git that waits for its next command. It does not keep this process from ending, and ends with it. */
+export interface GitProcess {
+  /** Null where it could not be started; what is asked of it says why. */
+  readonly pid: number | null;
+  write(data: string | Uint8Array): void;
+  /** Without the line's end; null when there is no more. */
+  readLine(): Promise<string | null>;
+  /** Exactly so many bytes; null when there are fewer. */
+  read(length: number): Promise<Uint8Array | null>;
+  /** Lets it come to its end, and answers what it said of itself. */
+  end(): Promise<Omit<GitResult, "stdout">>;
+  /** At once. */
+  kill(): void;
+}
+
 export const DEFAULT_GIT_TIMEOUT_MS = 10_000;
 const OLDEST = { major: 2, minor: 38 } as const;
 

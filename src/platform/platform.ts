@@ -13,7 +13,7 @@ export interface Platform {
   readonly locks: Locks;
   readonly processes: Processes;
   readonly random: Random;
-  readonly digest: Digest;
+  readonly digest: GitDigest;
   readonly timers: Timers;
   readonly compression: Compression;
 }
@@ -34,10 +34,19 @@ export interface Digest {
   sha256(data: string | Uint8Array): string;
 }
 
-/** For archived segments. */
+export interface GitDigest extends Digest {
+  /** SHA-1 in lower-case hex: what most Git repositories name their objects by. Nothing of ours rests on it. */
+  sha1(data: Uint8Array): string;
+}
+
+/** `pack` for archived segments, `deflate` for Git's objects. */
 export interface Compression {
   pack(data: Uint8Array): Later<Uint8Array>;
   unpack(data: Uint8Array): Later<Uint8Array>;
+  /** The zlib format, quickly rather than tightly. */
+  deflate(data: Uint8Array): Later<Uint8Array>;
+  /** Fails on what is damaged, and on what would become larger than `most` bytes. */
+  inflate(data: Uint8Array, most: number): Later<Uint8Array>;
 }
 
 export interface Timers {

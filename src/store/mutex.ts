@@ -10,6 +10,11 @@ export interface MutexMetadata {
   readonly doing: string;
 }
 
+export interface LockHandle {
+  readonly fd: Descriptor;
+  readonly opening: number;
+}
+
 const METADATA_BYTES = 512;
 
 /**
@@ -22,6 +27,8 @@ export class Mutex {
   readonly #modes: Modes;
   readonly #busyTimeoutMs: number;
   #fd: Descriptor | null = null;
+  /** How often the file was opened. */
+  #opening = 0;
   /** A wait that outlived its caller: a thread is still in it, and the next caller takes it over. */
   #unfinished: Promise<void> | null = null;
   /** One door per process: an OS lock excludes processes, not callers (PROTOCOL 1). */
@@ -47,6 +54,23 @@ export class Mutex {
     return turn;
   }
 
+  /**
+   * The open file that the lock is on, for a child that has to keep it locked should we die (PROTOCOL 3). Good for as long
+   * as `isSame` says so: another file of that name is another lock. Not to be asked for inside `hold`.
+   */
+  handle(): Promise<LockHandle> {
+    const turn = this.#door.then(async () => {
+      this.#fd ??= await this.#open();
+      return { fd: this.#fd, opening: this.#opening };
+    });
+    this.#door = turn.catch(() => {});
+    return turn;
+  }
+
+  isSame({ opening }: LockHandle): boolean {
+    return this.#fd !== null && this.#opening === opening;
+  }
+
   /** Who wrote the metadata last. It may have left since. */
   async metadata(): Promise<Record<string, unknown> | null> {
     const bytes = await this.#platform.files.readFile(this.#layout.mutex);
@@ -59,16 +83,9 @@ export class Mutex {
   }
 
   async #lock(who: MutexMetadata): Promise<void> {
-    const { files, locks } = this.#platform;
+    const { locks } = this.#platform;
     for (let attempt = 0; attempt < 100; attempt++) {
-      if (this.#fd === null) {
-        try {
-          this.#fd = await files.open(this.#layout.mutex, "update-or-create", this.#modes.file);
-        } catch (error) {
-          if ((error as { code?: unknown }).code === "ENOENT") throw gone(error);
-          throw fileFailure(error, "opening the store's mutex", this.#layout.mutex);
-        }
-      }
+      this.#fd ??= await this.#open();
       const fd = this.#fd;
       try {
         if (this.#unfinished !== null || !(await locks.tryLock(fd))) await this.#waitForLock(fd);
@@ -79,6 +96,16 @@ export class Mutex {
       await this.#abandon();
     }
     throw new CotenantError("E_STORE_BUSY", "the store's lock file keeps changing under our hands");
+  }
+
+  async #open(): Promise<Descriptor> {
+    try {
+      this.#opening++;
+      return await this.#platform.files.open(this.#layout.mutex, "update-or-create", this.#modes.file);
+    } catch (error) {
+      if ((error as { code?: unknown }).code === "ENOENT") throw gone(error);
+      throw fileFailure(error, "opening the store's mutex", this.#layout.mutex);
+    }
   }
 
   /** PROTOCOL 2: somebody may have removed the file against the rules; then others lock another one. */

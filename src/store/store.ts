@@ -16,7 +16,7 @@ import { type Ground, GroundKeeper } from "./ground";
 import { IndexTree } from "./index-tree";
 import { type Layout, layoutOf, type Modes, PRIVATE } from "./layout";
 import type { Pin } from "./log-file";
-import { Mutex } from "./mutex";
+import { type LockHandle, Mutex } from "./mutex";
 import type { Overlay } from "./overlay";
 import { TicketQueue } from "./queue";
 import type { Head, RequestRecord } from "./replay";
@@ -161,6 +161,12 @@ export class Store {
     } finally {
       await log.release().catch(() => {});
     }
+  }
+
+  /** See `Mutex.handle`. */
+  async lockHandle(): Promise<LockHandle> {
+    if ((await this.platform.files.stat(this.layout.mutex)) === null) await this.prepare();
+    return this.mutex.handle();
   }
 
   /** Runs `body` in the critical section. */

@@ -325,3 +325,16 @@ describe("deinit, interrupted or raced", () => {
     }
   });
 });
+
+describe("deinit with snapshots", () => {
+  it("is refused until somebody says that they may go, and then takes them away", async () => {
+    await use();
+    await repo.ask("agent:a", "snapshot", "--tag", "kept");
+    const refused = await repo.ask("agent:a", "deinit");
+    expectJsonRefused(refused, 9, "E_POLICY");
+    expect((await repo.ask("agent:a", "history")).data["snapshots"]).toHaveLength(1);
+    expect((await repo.ask("agent:a", "deinit", "--snapshots")).status).toBe(0);
+    expect(repo.git("for-each-ref", "refs/cotenant")).toBe("");
+    expect(fs.existsSync(repo.control)).toBe(false);
+  });
+});

@@ -53,6 +53,11 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "doc show": WITH_DOCUMENT,
   "doc history": WITH_DOCUMENT,
   "doc remove": WITH_DOCUMENT,
+  "worktree renew": ["init", "worktree lock"],
+  "worktree unlock": ["init", "worktree lock"],
+  "worktree remove": ["init", "worktree create work/login"],
+  "snapshot diff": ["init", "snapshot"],
+  restore: ["init", "snapshot"],
   events: ["init", "lock acquire src/app.ts"],
   stats: ["init", "lock acquire src/app.ts"],
 };

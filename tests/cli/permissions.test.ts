@@ -46,6 +46,25 @@ describe.runIf(process.getuid?.() === 0)("directories of others", () => {
       fs.lchownSync(path.join(where, entry), uid, NOBODY);
   };
 
+  it("a snapshot of what may not be read is refused, with its name, and nothing is visible", async () => {
+    repo.write("open.txt");
+    repo.write("closed/secret.txt");
+    repo.write("file.txt");
+    giveTo(NOBODY, repo.root);
+    fs.chmodSync(path.join(repo.root, "closed"), 0);
+    const directory = await as(NOBODY, "snapshot", "--json");
+    expectJsonRefused(directory, 10, "E_PERMISSION");
+    expect(directory.error.message).toContain("closed");
+    fs.chmodSync(path.join(repo.root, "closed"), 0o755);
+    fs.chmodSync(path.join(repo.root, "file.txt"), 0);
+    const file = await as(NOBODY, "snapshot", "--json");
+    expectJsonRefused(file, 10, "E_PERMISSION");
+    expect(file.error.message).toContain("file.txt");
+    expect((await as(NOBODY, "history", "--json")).data["snapshots"]).toEqual([]);
+    fs.chmodSync(path.join(repo.root, "file.txt"), 0o400);
+    expect((await as(NOBODY, "snapshot", "--json")).status).toBe(0);
+  });
+
   const WRITERS = [
     "lock acquire b.ts",
     "lock release a.ts",

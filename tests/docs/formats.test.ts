@@ -151,6 +151,9 @@ describe("the examples in FORMATS", () => {
       secrets: JSON.parse(secrets[0]!),
       heartbeat: read(control("heartbeat/agent%3aada.json")),
       "claims.index.json": flat,
+      "descriptor.json": read(
+        control("snapshots", cotenant("snapshot", "--tag", "t", "--quiet"), "descriptor.json"),
+      ),
       "hooks.json": read(control("hooks.json")),
       agents: read(control("agents", readdirSync(control("agents"))[0]!)),
       "worktree.json": read(join(run.repository, ".cotenant/worktree.json")),

@@ -14,8 +14,8 @@ interface Layer {
 }
 
 const BASE = ["kernel", "errors", "platform"];
-const FEATURES = ["enforce", "guard", "publish", "snapshot", "ledger", "dispatch"];
-const BELOW_FEATURES = [...BASE, "config", "identity", "store", "coordinator", "issues"];
+const FEATURES = ["enforce", "guard", "publish", "worktrees", "snapshots", "ledger", "dispatch"];
+const BELOW_FEATURES = [...BASE, "config", "identity", "objects", "store", "coordinator", "issues"];
 const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "agents", "doctor", "platform/node"];
 
 const FEATURE: Layer = {
@@ -50,6 +50,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BASE, "config"],
     because: "who is asking is known before anything is asked; agent.toml may say it",
   },
+  objects: {
+    may: [...BASE, "identity"],
+    because: "Git's objects and refs, for whatever publishes them: it knows of no leases",
+  },
   store: { may: BASE, because: "it keeps what the kernel decides, for whoever asks" },
   coordinator: {
     may: [...BASE, "platform/node", "config", "identity", "store"],
@@ -69,6 +73,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BELOW_FEATURES, "guard"],
     packages: ["jsonc-parser", "smol-toml"],
     because: "it puts the guard's command lines into settings of others, and needs nothing else of it",
+  },
+  snapshots: {
+    may: [...BELOW_FEATURES, "worktrees"],
+    because: "a snapshot is of a worktree, taken under its writer lock, and comes back as one",
   },
   doctor: {
     may: [...BELOW_FEATURES, ...FEATURES, "agents"],

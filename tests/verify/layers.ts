@@ -8,6 +8,7 @@ import { models } from "./models/layer";
 import { planted } from "./planted/layer";
 import { properties } from "./properties/layer";
 import { simulation } from "./simulation/layer";
+import { snapshots } from "./snapshots/layer";
 import { clocks } from "./soak/clocks-layer";
 import { soak } from "./soak/layer";
 
@@ -24,6 +25,7 @@ export const LAYERS: readonly Layer[] = [
   disks,
   hostile,
   agents,
+  snapshots,
   planted,
 ];
 

@@ -4,6 +4,7 @@ import { PLANTS as INJECTION } from "./injection/plants";
 import { PLANTS as LINEARIZABILITY } from "./linearizability/plants";
 import { PLANTS as KERNEL } from "./properties/plants";
 import { PLANTS as SIMULATION } from "./simulation/plants";
+import { PLANTS as SNAPSHOTS } from "./snapshots/plants";
 
 /**
  * Bugs to put in on purpose. Each layer named must notice: a proof that passes with the bug in proves nothing.
@@ -27,4 +28,5 @@ export const PLANTS: readonly Plant[] = [
   ...LINEARIZABILITY,
   ...HOSTILE,
   ...AGENTS,
+  ...SNAPSHOTS,
 ];

@@ -6,6 +6,9 @@ import { listWorktrees } from "../../identity/worktree-list";
 import { clearRemains, type Remains, remainsIn } from "../../identity/worktree-remains";
 import { MergeDriver } from "../../issues/merge-driver";
 import { heldBy } from "../../kernel/words";
+import { nodeTrees } from "../../platform/node/trees";
+import { dropRef } from "../../snapshots/committing";
+import { readingRoomIn } from "../../snapshots/darkroom";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
 import { planAgentRemoval, projectDesk, removeAgents } from "../agents";
@@ -16,11 +19,12 @@ import { isAsInitMadeIt } from "../scaffold";
 import { keysOf } from "./lock-status";
 
 export const command: Command = {
-  usage: "deinit [--purge] [--dry-run]",
+  usage: "deinit [--purge] [--snapshots] [--dry-run]",
   about:
-    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks and in settings of harnesses, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease. Run again, it finishes what was interrupted, or finds nothing to undo.",
+    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks and in settings of harnesses, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease, and while there are snapshots, unless --snapshots says that they may go. Run again, it finishes what was interrupted, or finds nothing to undo.",
   flags: {
     purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
+    snapshots: { meaning: "also every snapshot: what it holds exists nowhere else" },
     "dry-run": { meaning: "only show what would go" },
   },
   examples: ["cotenant deinit --dry-run", "cotenant deinit", "cotenant deinit --purge"],
@@ -45,8 +49,11 @@ export const command: Command = {
     const leftBehind = await removedStores(platform.files, store.layout);
     const { head } = await workspace.coordinator.snapshot();
     let own = 0;
+    const { studio, place, shelf } = readingRoomIn(workspace, nodeTrees());
+    const snapshots = (await shelf.everything()).map(({ id }) => id);
     const inspect = async () => {
       own = await refuseWhileOthersWork(workspace, me);
+      if (!parsed.has("snapshots")) refuseSnapshots((await shelf.all()).length);
     };
     // Already now, so that a refusal leaves no trace; under the mutex it counts.
     if (hasStore) await inspect();
@@ -57,6 +64,8 @@ export const command: Command = {
       await removeHooks(desk, hooks);
       // All of them go: nobody else's needs to stay hidden.
       for (const { desk: settings, plan } of agents) await removeAgents(settings, { ...plan, others: [] });
+      // Their descriptors are gone with the store.
+      for (const id of snapshots) await dropRef(studio, place, id);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
     const paths = (select: (remains: Remains) => readonly string[]) =>
@@ -70,6 +79,7 @@ export const command: Command = {
     what.push(...removals.map(({ path }) => `cotenant's lines in ${path}`));
     const taken = agents.flatMap(({ plan }) => plan.removals.map(({ found }) => found.file.path));
     what.push(...taken.map((path) => `cotenant's entries in ${path}`));
+    if (snapshots.length > 0) what.push(count(snapshots.length, "snapshot"));
     what.push(...settings.map((name) => `${name} in ${repository.commonDir}/config`));
     return {
       data: {
@@ -105,6 +115,18 @@ async function agentRemovals(workspace: Workspace) {
     removals.push({ desk, plan: await planAgentRemoval(desk, HARNESS_NAMES, false) });
   }
   return removals;
+}
+
+function refuseSnapshots(snapshots: number): void {
+  if (snapshots === 0) return;
+  throw new CotenantError(
+    "E_POLICY",
+    `there ${snapshots === 1 ? "is" : "are"} ${count(snapshots, "snapshot")}, and what they hold may exist nowhere else`,
+    {
+      hint: "bring back what is still wanted ('cotenant history --all'); then 'cotenant snapshot prune', or --snapshots",
+      data: { snapshots },
+    },
+  );
 }
 
 function textOf(done: string, what: readonly string[], staying: readonly string[]): string {

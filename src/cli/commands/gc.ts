@@ -7,6 +7,9 @@ import { tidyGuard } from "../../guard/tidy";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
+import { nodeTrees } from "../../platform/node/trees";
+import { readingRoomIn } from "../../snapshots/darkroom";
+import { clearUp } from "../../snapshots/repairing";
 import { tidy } from "../../store/housekeeping";
 import { projectDesk } from "../agents";
 import type { Command } from "../command";
@@ -39,6 +42,7 @@ export const command: Command = {
     });
     await tidyGuard(workspace.surroundings.platform, coordinator, session);
     await clearDataPlane(workspace);
+    await clearUp({ ...readingRoomIn(workspace, nodeTrees()), session });
     const text = [
       `logged the end of ${count(leases.length, "lease")}`,
       ...(report.packed.length === 0 ? [] : [`packed ${count(report.packed.length, "log segment")}`]),

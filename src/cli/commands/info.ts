@@ -1,4 +1,5 @@
 import { configFiles, userConfigDirectory } from "../../config/load";
+import type { Workspace } from "../../coordinator/workspace";
 import { fileSystemOf } from "../../doctor/file-system";
 import { examine, type Patient } from "../../doctor/patient";
 import { presenceOf } from "../../doctor/tree";
@@ -7,22 +8,28 @@ import { type AgentIdentity, resolveAgent } from "../../identity/agent";
 import { currentBranch } from "../../identity/branch";
 import { detectHarness } from "../../identity/harness";
 import { readWorktreeIdentity } from "../../identity/worktree";
+import { printable } from "../../kernel/ids";
 import { parseGitVersion } from "../../platform/git";
+import { warningsOf } from "../../snapshots/descriptor";
+import { Shelf } from "../../snapshots/shelf";
 import { SCHEMA_VERSION } from "../../store/schema";
 import { archivedSegments } from "../../store/segments";
-import type { Command } from "../command";
+import { accessOf } from "../../worktrees/access";
+import type { Command, Output } from "../command";
 import { version } from "../help";
 import { count } from "../render";
+import { bytesText, noteText, snapshotJson, snapshotMeant, warningWords } from "../snapshots";
 
 export const command: Command = {
-  usage: "info",
+  usage: "info [<snapshot>]",
   about:
-    "Shows where everything is and who you are: repository, worktree, control and data plane, agent, session and where\nthey came from, configuration files, the store's size, versions. Writes nothing, and needs nobody's name.",
+    "Shows where everything is and who you are: repository, worktree, control and data plane, agent, session and where\nthey came from, configuration files, the store's size, the last snapshot, versions. With a snapshot's id or tag: that snapshot.\nWrites nothing, and needs nobody's name.",
   flags: {},
   examples: ["cotenant info", "cotenant info --json"],
-  words: { min: 0, max: 0 },
+  words: { min: 0, max: 1 },
   remindsOfExpiry: false,
   async run(context, parsed) {
+    if (parsed.words[0] !== undefined) return snapshotInfo(await context.workspace(), parsed.words[0]);
     const machine = context.surroundings();
     const patient = await examine(machine);
     const problems: string[] = [];
@@ -57,6 +64,7 @@ export const command: Command = {
         schema: SCHEMA_VERSION,
       },
       file_system: await orNull(() => fileSystem(patient)),
+      snapshots: await orNull(() => snapshotsOf(patient)),
       problems,
     };
     return { data, text: textOf(data) };
@@ -72,6 +80,7 @@ type Info = Readonly<Record<string, unknown>> & {
   readonly store: Awaited<ReturnType<typeof storeOf>> | null;
   readonly versions: { cotenant: string; node: string; git: string | null; schema: number };
   readonly file_system: { name: string | null; network: boolean } | null;
+  readonly snapshots: Awaited<ReturnType<typeof snapshotsOf>> | null;
   readonly problems: readonly string[];
 };
 
@@ -101,6 +110,7 @@ function textOf(info: Info): string {
       "versions",
       `cotenant ${versions.cotenant}, Node ${versions.node}, Git ${versions.git ?? "missing"}, schema ${versions.schema}`,
     ],
+    ...snapshotRows(info.snapshots),
     ...info.problems.map((problem): [string, string] => ["problem", problem]),
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
@@ -175,4 +185,68 @@ async function fileSystem({ platform, repository }: Patient) {
 async function gitVersion({ place, repository }: Patient): Promise<string | null> {
   const { stdout } = await place.git.run(["version"], { cwd: repository.worktreeRoot });
   return parseGitVersion(new TextDecoder().decode(stdout))?.text ?? null;
+}
+
+async function snapshotsOf({ platform, place, repository, modes, coordinator }: Patient) {
+  const { worktreeId } = (await readWorktreeIdentity(platform, place.git, repository)).identity;
+  const all = await new Shelf(platform, repository.controlDir, modes).all();
+  const own = all.filter(({ worktree_id: id }) => id === worktreeId);
+  const latest = own.at(-1);
+  return {
+    count: own.length,
+    latest: latest === undefined ? null : snapshotJson(latest, all),
+    warning: own.some((descriptor) => warningsOf(descriptor).length > 0),
+    access: await accessOf(coordinator, worktreeId),
+  };
+}
+
+function snapshotRows(snapshots: Info["snapshots"]): [string, string][] {
+  if (snapshots === null) return [];
+  const { count: n, latest, warning, access } = snapshots;
+  const last =
+    latest === null ? "" : `, the last ${String(latest["short_id"])} of ${String(latest["created_at"])}`;
+  return [
+    ["access", access],
+    ["snapshots", `${n}${last}${warning ? " (! some have warnings: cotenant history)" : ""}`],
+  ];
+}
+
+/** One snapshot, whole. */
+async function snapshotInfo(workspace: Workspace, word: string): Promise<Output> {
+  const { descriptor, all } = await snapshotMeant(workspace, word);
+  const snapshot = snapshotJson(descriptor, all);
+  const rows: [string, string][] = [
+    ["snapshot", `${descriptor.snapshot_id} (${String(snapshot["short_id"])})`],
+    ["worktree", `${descriptor.worktree_id}, ${descriptor.root}`],
+    ["taken", `${descriptor.created_at} by ${descriptor.agent_id}`],
+    ["after", descriptor.parent ?? "nothing"],
+    [
+      "commit",
+      `${descriptor.head ?? "none yet"}${descriptor.branch === null ? "" : ` (${printable(descriptor.branch)})`}`,
+    ],
+    [
+      "holds",
+      `${count(descriptor.files, "file")}, ${bytesText(descriptor.bytes)}${descriptor.includes_ignored ? ", ignored ones too" : ""}`,
+    ],
+    [
+      "level",
+      `${descriptor.consistency_level}${descriptor.fencing_token === null ? "" : `, token ${descriptor.fencing_token}`}`,
+    ],
+    ["digest", descriptor.digest],
+    ["note", noteText(descriptor) || "-"],
+    ...warningWords(descriptor).map((words): [string, string] => ["!", words]),
+    ...descriptor.by_commit.map(({ path, commit }): [string, string] => [
+      "by commit",
+      `${printable(path, 500)} ${commit}`,
+    ]),
+    ...descriptor.left_out.map(({ path, why }): [string, string] => [
+      "left out",
+      `${printable(path, 500)}: ${why}`,
+    ]),
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return {
+    data: { snapshot },
+    text: rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n"),
+  };
 }

@@ -40,6 +40,15 @@ export const WORK = {
     tighten: "trusted",
     meaning: "The main branch. Not set: the remote's HEAD, else main.",
   },
+  "worktree.directory": {
+    type: "string",
+    pattern: LINE,
+    default: null,
+    example: "../worktrees",
+    tighten: "trusted",
+    meaning:
+      "Where new worktrees go, relative to the main one. Not set: beside it, in a directory of its name and '.worktrees'.",
+  },
   "worktree.copy": {
     type: "strings",
     pattern: LINE,
@@ -55,6 +64,21 @@ export const WORK = {
     example: "npm ci",
     tighten: "command",
     meaning: "What to run in a new worktree.",
+  },
+  "snapshot.ignored": {
+    type: "bool",
+    default: false,
+    tighten: "free",
+    meaning: "Whether snapshots also hold what Git ignores.",
+  },
+  "snapshot.keep_automatic": {
+    type: "int",
+    min: 1,
+    max: 100_000,
+    default: 50,
+    tighten: "higher",
+    meaning:
+      "How many of a worktree's automatic snapshots stay. Those that somebody took, tagged ones and the last of a removed worktree stay anyway.",
   },
   "enforce.push": {
     type: "enum",

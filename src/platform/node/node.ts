@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import { makeClockId } from "../../kernel/time";
-import type { Clock, Compression, Digest, Platform, Random, Sleep, Timers } from "../platform";
+import type { Clock, Compression, GitDigest, Platform, Random, Sleep, Timers } from "../platform";
 import { NodeFiles } from "./files";
 import { NodeLocks } from "./locks";
 import { bootId, NodeProcesses, namespace } from "./processes";
@@ -52,13 +52,17 @@ class NodeRandom implements Random {
   }
 }
 
-class NodeDigest implements Digest {
+class NodeDigest implements GitDigest {
   sha256(data: string | Uint8Array): string {
     const c = loadCrypto();
     // `hash` came with Node 20.12 and saves making an object per line.
     return typeof c.hash === "function"
       ? c.hash("sha256", data, "hex")
       : c.createHash("sha256").update(data).digest("hex");
+  }
+
+  sha1(data: Uint8Array): string {
+    return loadCrypto().createHash("sha1").update(data).digest("hex");
   }
 }
 
@@ -69,6 +73,14 @@ class NodeCompression implements Compression {
 
   unpack(data: Uint8Array): Uint8Array {
     return (require("node:zlib") as typeof import("node:zlib")).gunzipSync(data);
+  }
+
+  deflate(data: Uint8Array): Uint8Array {
+    return (require("node:zlib") as typeof import("node:zlib")).deflateSync(data, { level: 1 });
+  }
+
+  inflate(data: Uint8Array, most: number): Uint8Array {
+    return (require("node:zlib") as typeof import("node:zlib")).inflateSync(data, { maxOutputLength: most });
   }
 }
 

@@ -9,25 +9,34 @@ const MAGIC = 0x53494d50;
  * at once: a thread pool would break the determinism.
  */
 export const simCompression: Compression = {
-  pack(data) {
-    const packed = new Uint8Array(HEADER_BYTES + data.length);
-    const header = new DataView(packed.buffer);
-    header.setUint32(0, MAGIC);
-    header.setUint32(4, data.length);
-    header.setInt32(8, checksum(data));
-    packed.set(data, HEADER_BYTES);
-    return packed;
-  },
-
-  unpack(packed) {
-    if (packed.length < HEADER_BYTES) throw new Error("packed data is damaged");
-    const header = new DataView(packed.buffer, packed.byteOffset);
-    const data = packed.slice(HEADER_BYTES);
-    const isWhole = header.getUint32(0) === MAGIC && header.getUint32(4) === data.length;
-    if (!isWhole || header.getInt32(8) !== checksum(data)) throw new Error("packed data is damaged");
-    return data;
+  pack,
+  unpack,
+  deflate: pack,
+  inflate(data, most) {
+    const whole = unpack(data);
+    if (whole.length > most) throw new Error("packed data is larger than allowed");
+    return whole;
   },
 };
+
+function pack(data: Uint8Array): Uint8Array {
+  const packed = new Uint8Array(HEADER_BYTES + data.length);
+  const header = new DataView(packed.buffer);
+  header.setUint32(0, MAGIC);
+  header.setUint32(4, data.length);
+  header.setInt32(8, checksum(data));
+  packed.set(data, HEADER_BYTES);
+  return packed;
+}
+
+function unpack(packed: Uint8Array): Uint8Array {
+  if (packed.length < HEADER_BYTES) throw new Error("packed data is damaged");
+  const header = new DataView(packed.buffer, packed.byteOffset);
+  const data = packed.slice(HEADER_BYTES);
+  const isWhole = header.getUint32(0) === MAGIC && header.getUint32(4) === data.length;
+  if (!isWhole || header.getInt32(8) !== checksum(data)) throw new Error("packed data is damaged");
+  return data;
+}
 
 function checksum(data: Uint8Array): number {
   let sum = fnv1a("");

@@ -30,7 +30,11 @@ export function simPlatform(machine: Machine, process: SimProcess): Platform {
     timers: new SimTimers(machine, process),
     random: { bytes: (length) => machine.entropy.bytes(length) },
     compression: simCompression,
-    digest: { sha256: machine.settings.sha256 },
+    // Git is not simulated: nobody here compares names of objects with its own.
+    digest: {
+      sha256: machine.settings.sha256,
+      sha1: (data) => machine.settings.sha256(data).slice(0, 40),
+    },
   };
 }
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { runCommandLine, type Stage } from "../../../src/cli/program";
 import { ERRORS, isErrorCode } from "../../../src/errors/registry";
-import type { Git, GitResult } from "../../../src/platform/git";
+import type { GitResult, LastingGit } from "../../../src/platform/git";
 import { nodeGit } from "../../../src/platform/git-node";
 import type { SimWorld } from "../../../src/platform/sim";
 import { quietWorld } from "../../store/stage";
@@ -18,7 +18,7 @@ export interface Said {
 }
 
 /** A real repository without a commit, and what the real Git says there. Its answers never change: asked once each. */
-export function emptyRepository(scratch: string): Git {
+export function emptyRepository(scratch: string): LastingGit {
   const cwd = join(scratch, "empty");
   if (!existsSync(cwd)) execFileSync("git", ["init", "--quiet", cwd]);
   const real = nodeGit();
@@ -31,15 +31,16 @@ export function emptyRepository(scratch: string): Git {
       answers.set(question, answer);
       return answer;
     },
+    start: (args, options) => real.start(args, { ...options, cwd }),
   };
 }
 
 /** The command line in a simulated repository: the whole program but its process. */
 export class CliRoom {
   readonly world: SimWorld;
-  readonly #git: Git;
+  readonly #git: LastingGit;
 
-  constructor(seed: number, git: Git) {
+  constructor(seed: number, git: LastingGit) {
     this.world = quietWorld(seed);
     this.#git = git;
     const { disk } = this.world;

@@ -1,6 +1,6 @@
 import { COMMON_FLAGS } from "../../../src/cli/command";
 import { COMMANDS } from "../../../src/cli/commands";
-import type { Git } from "../../../src/platform/git";
+import type { LastingGit } from "../../../src/platform/git";
 import type { Prng } from "../../../src/platform/sim";
 import { CONTROL } from "../../store/stage";
 import { CliRoom, emptyRepository } from "./cli-room";
@@ -20,7 +20,7 @@ interface Grammar {
 
 /** Arguments for every command: half right, as people and scripts get them wrong, and worse. */
 export class CommandLines {
-  readonly #git: Git;
+  readonly #git: LastingGit;
   readonly #lines = corpus("command-lines/valid.txt").map((line) => line.text.split(" "));
   #grammars: Grammar[] | null = null;
   #room: CliRoom | null = null;

@@ -1,4 +1,4 @@
-import type { Git } from "../../../src/platform/git";
+import type { LastingGit } from "../../../src/platform/git";
 import type { Prng } from "../../../src/platform/sim";
 import { CONTROL, sha256 } from "../../store/stage";
 import { CliRoom, emptyRepository } from "./cli-room";
@@ -87,7 +87,7 @@ const TRIALS_PER_ROOM = 12;
 
 /** The other files that we read: people's editors, other versions and bad disks wrote them. */
 export class SmallFiles {
-  readonly #git: Git;
+  readonly #git: LastingGit;
   readonly #seeds = new Map<string, { readonly valid: Sample[]; readonly invalid: Sample[] }>();
   #room: CliRoom | null = null;
   #left = 0;

@@ -1,9 +1,15 @@
+import { snapshotScenarios } from "./snapshot-scenarios";
+
 /** What happens to the repository before the command under test. */
 export type Step =
   | { readonly agent: string; readonly args: readonly string[] }
   | { readonly wait: number }
   /** The same, as if it had been done that many seconds ago. */
   | { readonly agent: string; readonly acquire: string; readonly ttlSecs: number; readonly agoSecs: number }
+  /** A file of the worktree; null: it goes. */
+  | { readonly file: string; readonly text: string | null }
+  /** Asks for the plan of an in-place restore, which `$plan` stands for from then on. */
+  | { readonly agent: string; readonly plan: string }
   /** Renews until an operation on a few keys takes the log beyond this size. */
   | { readonly agent: string; readonly renew: string; readonly untilBytes: number }
   | {
@@ -40,6 +46,8 @@ export interface Scenario {
   readonly isOpen: boolean;
   /** The issue before and after, as `summary` puts it: anybody sees one of the two, and the log decides which. */
   readonly issue: { readonly old: string; readonly new: string } | null;
+  /** What must hold of files that are not ours, whatever happened: what is wrong with them, or null. */
+  readonly sane: ((repo: string) => string | null) | null;
 }
 
 /** The least that the configuration allows. */
@@ -70,7 +78,7 @@ export function words(text: string): string[] {
   return text.split(" ");
 }
 
-function scenario(
+export function scenario(
   name: string,
   before: readonly Step[],
   agent: string,
@@ -92,6 +100,7 @@ function scenario(
     isOneStep: true,
     isOpen: true,
     issue: null,
+    sane: null,
     ...rest,
   };
 }
@@ -416,6 +425,7 @@ export const SCENARIOS: readonly Scenario[] = [
     isRepeatable: true,
     proofs: [[OTHER, "issue show $issue", 0]],
   }),
+  ...snapshotScenarios(scenario, does),
 ];
 
 export function scenarioOf(name: string): Scenario {

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { LocalCoordinator } from "../../../src/coordinator/local";
 import { Session } from "../../../src/coordinator/session";
 import { Workspace } from "../../../src/coordinator/workspace";
@@ -22,6 +22,7 @@ export class Stage {
   readonly #program: Program;
   readonly #issues = new Map<string, string>();
   readonly #requests = new Map<string, string>();
+  readonly #plans = new Map<string, string>();
 
   constructor(room: string, program: Program) {
     this.#room = room;
@@ -38,16 +39,35 @@ export class Stage {
       letGo(this.repo);
       fs.renameSync(this.repo, kept);
     }
+    this.#clearBeside();
     copyRepo(kept, this.repo);
+  }
+
+  /** Worktrees that a command has made beside the repository. */
+  #clearBeside(): void {
+    for (const name of fs.readdirSync(this.#room))
+      if (/^back$|^\.cotenant-/.test(name))
+        fs.rmSync(join(this.#room, name), { recursive: true, force: true });
   }
 
   /** Puts the present state by, to come back to. */
   keep(): void {
     copyRepo(this.repo, join(this.#room, "kept"));
+    this.#copyBeside(this.#room, join(this.#room, "kept-beside"));
   }
 
   comeBack(): void {
     copyRepo(join(this.#room, "kept"), this.repo);
+    this.#clearBeside();
+    this.#copyBeside(join(this.#room, "kept-beside"), this.#room);
+  }
+
+  #copyBeside(from: string, to: string): void {
+    if (from === this.#room) fs.rmSync(to, { recursive: true, force: true });
+    fs.mkdirSync(to, { recursive: true });
+    for (const name of fs.readdirSync(from))
+      if (/^back$|^\.cotenant-/.test(name))
+        fs.cpSync(join(from, name), join(to, name), { recursive: true, verbatimSymlinks: true });
   }
 
   /** Empty where there is none. */
@@ -59,6 +79,7 @@ export class Stage {
   filled(scenario: Scenario, args: readonly string[]): string[] {
     return args.map((word) => {
       if (word === "$issue") return this.#issues.get(scenario.name) ?? word;
+      if (word === "$plan") return this.#plans.get(scenario.name) ?? word;
       if (word !== "$request") return word;
       const known = this.#requests.get(scenario.name) ?? this.#ulid();
       this.#requests.set(scenario.name, known);
@@ -79,13 +100,25 @@ export class Stage {
   }
 
   async #take(scenario: Scenario, step: Step): Promise<void> {
-    if ("wait" in step) await new Promise((resolve) => setTimeout(resolve, step.wait * 1000));
+    if ("file" in step) this.#write(step);
+    else if ("plan" in step) {
+      const args = ["restore", step.plan, "--inplace"];
+      const { stdout } = await this.run(scenario, step.agent, args);
+      this.#plans.set(scenario.name, (JSON.parse(stdout) as { data: { plan_id: string } }).data.plan_id);
+    } else if ("wait" in step) await new Promise((resolve) => setTimeout(resolve, step.wait * 1000));
     else if ("spoil" in step) this.#spoil(step.spoil);
     else if ("acquire" in step) await this.#acquireEarlier(step);
     else if ("renew" in step) {
       while (fs.statSync(this.#log).size < step.untilBytes - A_FEW_LEASES)
         await this.#must(scenario, step.agent, ["lock", "renew", step.renew]);
     } else await this.#must(scenario, step.agent, step.args);
+  }
+
+  #write({ file, text }: Extract<Step, { file: string }>): void {
+    const path = join(this.repo, file);
+    fs.mkdirSync(dirname(path), { recursive: true });
+    if (text === null) fs.rmSync(path);
+    else fs.writeFileSync(path, text);
   }
 
   async #must(scenario: Scenario, agent: string, args: readonly string[]): Promise<void> {

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 /** One system call of a command that touches what cotenant keeps, and how `strace` can name it again. */
 export interface Call {
@@ -155,9 +155,15 @@ export class Tracer {
   #where(rest: string): string | null {
     const path = /^\d+<([^>]*)>/.exec(rest)?.[1] ?? /"([^"]*)"/.exec(rest)?.[1] ?? "";
     if (path === this.#answer) return ANSWER;
+    const room = dirname(this.#repo);
+    // A worktree that a command makes beside the repository.
+    if (/^\/(?:back|\.cotenant-)/.test(path.slice(room.length)) && path.startsWith(room))
+      return masked(`..${path.slice(room.length)}`);
     if (!path.startsWith(this.#repo)) return null;
     const inside = path.slice(this.#repo.length + 1);
-    const isOurs = /^(?:\.git\/cotenant|\.cotenant)(?:$|[./])/.test(inside);
+    const isOurs =
+      /^(?:\.git\/cotenant|\.cotenant)(?:$|[./])/.test(inside) ||
+      /^(?:\.git\/(?:objects|refs\/cotenant)|tree)(?:$|\/)/.test(inside);
     // What is above gets the names of ours: its syncs count too.
     const isAbove =
       (inside === "" || inside === ".git") && /^(?:\d+<|AT_FDCWD<[^>]*>, "[^"]*", O_RDONLY)/.test(rest);
@@ -184,6 +190,8 @@ function doesChange(call: string, rest: string): boolean {
 /** Without what is made anew in every run: ULIDs, instants and random names. */
 export function masked(text: string): string {
   return text
+    .replace(/(?<=\.git\/objects\/)[0-9a-f]{2}(?:\/\w+)?/g, "<object>")
+    .replace(/(?<=\/facts\/(?:latest-snapshot|worktree)\/)[^./]+/g, "<worktree>")
     .replace(/[0-9A-HJKMNP-TV-Z]{26}|(?<=\/)01[0-9a-hjkmnp-tv-z]{24}/g, "<ulid>")
     .replace(/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z/g, "<time>")
     .replace(/[0-9a-f]{12}/g, "<random>");

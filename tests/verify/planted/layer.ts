@@ -28,6 +28,7 @@ export const planted: Layer = {
     "clocks",
     "hostile",
     "agents",
+    "snapshots",
   ].map((layer) => `caught by ${layer}`),
   async prove(task) {
     for (const [index, plant] of PLANTS.entries()) {

@@ -1,0 +1,121 @@
+import { CotenantError } from "../../errors/cotenant-error";
+import { printable } from "../../kernel/ids";
+import { sameParty } from "../../kernel/lease";
+import { nodeTrees } from "../../platform/node/trees";
+import { darkroomIn } from "../../snapshots/darkroom";
+import { keepBeforeRemoval } from "../../snapshots/keeping";
+import { cachePath } from "../../snapshots/stat-cache";
+import { accessOf } from "../../worktrees/access";
+import { settleMakings } from "../../worktrees/making";
+import { type AtStake, atStake, removeWorktree, settleRemovals } from "../../worktrees/removing";
+import { underWriterLock, writerKey } from "../../worktrees/writer-lock";
+import type { Command } from "../command";
+import { byKey } from "../targets";
+import { meantWorktree, workspaceAt } from "../worktree-word";
+
+export const command: Command = {
+  usage: "worktree remove <worktree> [--no-snapshot] [--ignored]",
+  about:
+    "Takes a worktree away. Whatever it has that exists nowhere else is kept as a snapshot first: changes, new files,\nwhat is staged, commits that no branch leads to; with --ignored also what Git ignores, which is gone otherwise. Its\nbranch stays. Refused while somebody else holds leases from it.",
+  flags: {
+    "no-snapshot": { meaning: "refuse instead, when there is something to be kept" },
+    ignored: { meaning: "keep what Git ignores, too" },
+  },
+  examples: ["cotenant worktree remove work/login"],
+  words: { min: 1, max: 1 },
+  completes: ["worktree"],
+  async run(context, parsed) {
+    const here = await context.workspace();
+    const trees = nodeTrees();
+    const session = await here.session("write");
+    const yard = { workspace: here, session, trees };
+    await settleMakings(yard);
+    await settleRemovals(yard);
+    const worktree = await meantWorktree(here, parsed.words[0]!);
+    if (worktree.isMain)
+      throw new CotenantError("E_POLICY", `${worktree.root} is the main worktree: it is not removed`, {
+        hint: "name a linked one; 'cotenant worktree list' shows them",
+      });
+    await refuseLockedByGit(here.surroundings.platform.files, worktree);
+    const there = await workspaceAt(context, parsed, worktree, "worktree remove");
+    const room = await darkroomIn(there, trees);
+    const { worktreeId } = room.session.actor;
+    await refuseHeld(there, room.session.actor);
+    const stake = await atStake(yard, worktree);
+    refuseStake(stake, worktree.root, parsed.has("no-snapshot"));
+    const remove = async () => {
+      const kept = await keepBeforeRemoval(room, { ...worktree, worktreeId }, stake, parsed.has("ignored"));
+      await removeWorktree(yard, { ...worktree, worktreeId }, kept);
+      return kept.snapshotId;
+    };
+    const isShared = (await accessOf(there.coordinator, worktreeId)) === "shared";
+    const snapshotId = isShared ? await remove() : await underWriterLock(room.session, remove);
+    for (const withIgnored of [false, true])
+      await here.surroundings.platform.files.unlink(
+        cachePath(here.repository.controlDir, worktreeId, withIgnored),
+      );
+    const mine = (await room.session.mine()).map(({ lease }) => byKey(lease.key));
+    if (mine.length > 0) await room.session.release(mine).catch(() => {});
+    const lines = [
+      `removed ${worktree.root}`,
+      ...(worktree.branch === null ? [] : [`  its branch ${printable(worktree.branch)} stays`]),
+      ...(snapshotId === null
+        ? []
+        : [`  what it had is snapshot ${snapshotId}: cotenant restore ${snapshotId}`]),
+    ];
+    return {
+      data: {
+        worktree: { worktree_id: worktreeId, root: worktree.root, branch: worktree.branch },
+        snapshot_id: snapshotId,
+      },
+      text: context.quiet ? "" : lines.join("\n"),
+    };
+  },
+};
+
+type Here = Awaited<ReturnType<Parameters<Command["run"]>[0]["workspace"]>>;
+
+async function refuseLockedByGit(
+  files: Here["surroundings"]["platform"]["files"],
+  { gitDir, root }: { readonly gitDir: string; readonly root: string },
+): Promise<void> {
+  const bytes = await files.readFile(`${gitDir}/locked`);
+  if (bytes === null) return;
+  const why = new TextDecoder().decode(bytes).trim();
+  throw new CotenantError(
+    "E_POLICY",
+    `${root} is locked in Git${why === "" ? "" : `: ${printable(why, 200)}`}`,
+    { hint: `whoever locked it unlocks it: git worktree unlock ${root}`, data: { root } },
+  );
+}
+
+async function refuseHeld(there: Here, actor: Parameters<typeof sameParty>[0]): Promise<void> {
+  const held = (await there.coordinator.list()).filter(
+    ({ lease }) =>
+      (lease.worktreeId === actor.worktreeId || lease.key === writerKey(actor.worktreeId)) &&
+      !sameParty(lease, actor),
+  );
+  const [first] = held;
+  if (first === undefined) return;
+  throw new CotenantError(
+    "E_LOCK_CONFLICT",
+    `${first.lease.agentId} works there: it holds ${printable(first.lease.key)}`,
+    {
+      hint: "wait until its leases are given back or have run out; 'cotenant worktree list' shows them",
+      data: { holders: held.map(({ lease }) => ({ agent_id: lease.agentId, key: lease.key })) },
+    },
+  );
+}
+
+function refuseStake(stake: AtStake, root: string, refuses: boolean): void {
+  if (stake.underWay !== null)
+    throw new CotenantError("E_POLICY", `${stake.underWay} is under way in ${root}`, {
+      hint: "finish it or give it up there first",
+      data: { root },
+    });
+  if (!refuses || (!stake.isDirty && stake.tips.length === 0)) return;
+  throw new CotenantError("E_POLICY", `${root} has work that exists nowhere else`, {
+    hint: "commit it, or leave out --no-snapshot: then it is kept as a snapshot first",
+    data: { root, dirty: stake.isDirty, commits: stake.tips.length },
+  });
+}

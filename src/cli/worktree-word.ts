@@ -1,0 +1,55 @@
+import { Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
+import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
+import { printable } from "../kernel/ids";
+import { normal } from "../worktrees/naming";
+import type { Context, Parsed } from "./command";
+
+/** The worktree that a word names: by its id, its branch or its directory. */
+export async function meantWorktree(workspace: Workspace, word: string): Promise<WorktreeEntry> {
+  const { platform, git, cwd } = workspace.surroundings;
+  const all = await listWorktrees(platform, git, workspace.repository);
+  const path = normal(word.startsWith("/") ? word : `${cwd}/${word}`);
+  const real = (await platform.files.realPath(path)) ?? path;
+  const found =
+    all.find(({ worktreeId }) => worktreeId === word) ??
+    all.find(({ root }) => root === real) ??
+    all.find(({ branch }) => branch === word);
+  if (found !== undefined) return found;
+  throw new CotenantError("E_NOT_FOUND", `there is no worktree "${printable(word)}" of this repository`, {
+    hint: "name one by its id, branch or directory; 'cotenant worktree list' shows them",
+    data: { worktree: printable(word) },
+  });
+}
+
+/** The worktree that the command is about: the one that its word names, or the one around the caller. */
+export async function workspaceOf(context: Context, parsed: Parsed, doing: string): Promise<Workspace> {
+  const here = await context.workspace();
+  const [word] = parsed.words;
+  if (word === undefined) return here;
+  return workspaceAt(context, parsed, await meantWorktree(here, word), doing);
+}
+
+export async function workspaceAt(
+  context: Context,
+  parsed: Parsed,
+  { root, exists }: Pick<WorktreeEntry, "root" | "exists">,
+  doing: string,
+): Promise<Workspace> {
+  const here = await context.workspace();
+  if (root === here.repository.worktreeRoot) return here;
+  if (!exists)
+    throw new CotenantError("E_NOT_FOUND", `the worktree at ${root} is gone`, {
+      hint: "'git worktree prune' forgets it",
+      data: { root },
+    });
+  return Workspace.open(
+    { ...context.surroundings(), cwd: root },
+    {
+      agentId: parsed.text("agent-id"),
+      session: parsed.text("session"),
+      allowNetworkFs: parsed.has("allow-network-fs"),
+      doing,
+    },
+  );
+}

@@ -1,0 +1,143 @@
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import type { LastingGit } from "../platform/git";
+import type { Platform } from "../platform/platform";
+import { type Commit, encodeCommit, parseCommit } from "./commit";
+import { type GitObject, LooseObjects } from "./loose-objects";
+import type { ObjectFormat, ObjectId, ObjectType } from "./object-name";
+import { ObjectReader } from "./object-reader";
+import { encodeTree, parseTree, type TreeEntry } from "./tree";
+
+/** Which repository's objects. */
+export interface ObjectPlace {
+  readonly worktreeRoot: string;
+  readonly commonDir: string;
+  readonly config: { readonly objectFormat: ObjectFormat };
+}
+
+/** Trees near the root come again with every commit. */
+const KEPT_TREES = 2_048;
+
+/**
+ * A repository's objects, read and written in this process. What was written is on the disk after `flush`, and not
+ * before: call it before anything refers to it.
+ */
+export class ObjectDatabase {
+  readonly format: ObjectFormat;
+  readonly #loose: LooseObjects;
+  readonly #reader: ObjectReader;
+  readonly #root: string;
+  readonly #trees = new Map<ObjectId, readonly TreeEntry[]>();
+
+  constructor(platform: Platform, git: LastingGit, place: ObjectPlace) {
+    this.format = place.config.objectFormat;
+    this.#root = `${place.commonDir}/objects`;
+    this.#loose = new LooseObjects(platform, this.#root, this.format);
+    this.#reader = new ObjectReader(git, place.worktreeRoot);
+  }
+
+  /** Null where there is none. */
+  async read(oid: ObjectId): Promise<GitObject | null> {
+    return (await this.#loose.read(oid)) ?? this.#reader.read(oid);
+  }
+
+  async readBlob(oid: ObjectId): Promise<Uint8Array> {
+    return this.#demand(oid, "blob");
+  }
+
+  async readTree(oid: ObjectId): Promise<readonly TreeEntry[]> {
+    const kept = this.#trees.get(oid);
+    if (kept !== undefined) return kept;
+    const entries = parseTree(this.format, await this.#demand(oid, "tree"));
+    if (entries === null) throw damaged(oid, "tree");
+    this.#keep(oid, entries);
+    return entries;
+  }
+
+  async readCommit(oid: ObjectId): Promise<{ tree: ObjectId; parents: ObjectId[] }> {
+    const commit = parseCommit(await this.#demand(oid, "commit"));
+    if (commit === null) throw damaged(oid, "commit");
+    return commit;
+  }
+
+  /** What an object is and how large, without reading it; null where there is none. */
+  look(oid: ObjectId): Promise<{ type: ObjectType; size: number } | null> {
+    return this.#reader.look(oid);
+  }
+
+  /** The name that it would have. */
+  nameOf(type: ObjectType, content: Uint8Array): ObjectId {
+    return this.#loose.nameOf(type, content);
+  }
+
+  writeBlob(content: Uint8Array): Promise<ObjectId> {
+    return this.#write("blob", content);
+  }
+
+  async writeTree(entries: Iterable<TreeEntry>): Promise<ObjectId> {
+    const all = [...entries];
+    const oid = await this.#write("tree", encodeTree(all));
+    this.#keep(oid, all);
+    return oid;
+  }
+
+  writeCommit(commit: Commit): Promise<ObjectId> {
+    return this.#write("commit", encodeCommit(commit));
+  }
+
+  /** Content that its caller has put in the right form. */
+  writeObject(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
+    return this.#write(type, content);
+  }
+
+  /** An object that Git was asked to write: on the disk after the next `flush`, if Git has synced its content. */
+  adopt(oid: ObjectId): void {
+    this.#loose.adopt(oid);
+  }
+
+  /** Everything written so far is on the disk when this returns. */
+  async flush(): Promise<void> {
+    try {
+      await this.#loose.flush();
+    } catch (error) {
+      throw fileFailure(error, "syncing Git's objects", this.#root);
+    }
+  }
+
+  /** Ends the Git that reads for it, if there is one. It may be used again. */
+  close(): Promise<void> {
+    return this.#reader.close();
+  }
+
+  async #demand(oid: ObjectId, type: ObjectType): Promise<Uint8Array> {
+    const found = await this.read(oid);
+    if (found?.type === type) return found.content;
+    throw found === null ? missing(oid, type) : damaged(oid, type);
+  }
+
+  async #write(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
+    try {
+      return await this.#loose.write(type, content);
+    } catch (error) {
+      throw fileFailure(error, "writing one of Git's objects", this.#root);
+    }
+  }
+
+  #keep(oid: ObjectId, entries: readonly TreeEntry[]): void {
+    if (this.#trees.size >= KEPT_TREES) this.#trees.delete(this.#trees.keys().next().value!);
+    this.#trees.set(oid, entries);
+  }
+}
+
+function missing(oid: ObjectId, type: ObjectType): CotenantError {
+  return new CotenantError("E_GIT", `${type} ${oid} is not in this repository`, {
+    hint: "in a shallow or partial clone fetch it first: git fetch; else 'git fsck' says what is missing",
+    data: { object: oid, type },
+  });
+}
+
+function damaged(oid: ObjectId, type: ObjectType): CotenantError {
+  return new CotenantError("E_GIT", `object ${oid} is no ${type} that can be read`, {
+    hint: "'git fsck' says what is damaged",
+    data: { object: oid, type },
+  });
+}

@@ -1,0 +1,110 @@
+import type { Platform } from "../platform/platform";
+import { nameOfObject, type ObjectFormat, type ObjectId, type ObjectType, withHeader } from "./object-name";
+
+export interface GitObject {
+  readonly type: ObjectType;
+  readonly content: Uint8Array;
+}
+
+/** Larger ones are for Git, which can read them in pieces. */
+const MOST_READ = 64 << 20;
+
+/**
+ * One object per file below `objects/`, as Git itself writes them, but on the disk before anybody may rely on them: Git
+ * by default syncs none of it.
+ */
+export class LooseObjects {
+  readonly #platform: Platform;
+  readonly #root: string;
+  readonly #format: ObjectFormat;
+  #modes: { readonly file: number; readonly directory: number } | null = null;
+  /** Directories with names that are not on the disk yet. */
+  readonly #unsynced = new Set<string>();
+
+  constructor(platform: Platform, root: string, format: ObjectFormat) {
+    this.#platform = platform;
+    this.#root = root;
+    this.#format = format;
+  }
+
+  /** Null where there is no such file, or a damaged one: Git may know better. */
+  async read(oid: ObjectId): Promise<GitObject | null> {
+    const { files, compression, digest } = this.#platform;
+    const packed = await files.readFile(this.#pathOf(oid));
+    if (packed === null || packed.length > MOST_READ) return null;
+    let whole: Uint8Array;
+    try {
+      whole = await compression.inflate(packed, MOST_READ);
+    } catch {
+      return null;
+    }
+    if (nameOfObject(digest, this.#format, whole) !== oid) return null;
+    const end = whole.indexOf(0);
+    const type = /^(blob|tree|commit|tag) \d+$/.exec(new TextDecoder().decode(whole.subarray(0, end)))?.[1];
+    return type === undefined ? null : { type: type as ObjectType, content: whole.subarray(end + 1) };
+  }
+
+  nameOf(type: ObjectType, content: Uint8Array): ObjectId {
+    return nameOfObject(this.#platform.digest, this.#format, withHeader(type, content));
+  }
+
+  /**
+   * Written and synced under another name, then renamed: a power cut leaves no object whose content is not its own. The
+   * name itself is on the disk after `flush`. One that is there already is replaced, because nobody knows whether it was
+   * ever synced, or is whole.
+   */
+  async write(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
+    const { files, compression, digest, random } = this.#platform;
+    const whole = withHeader(type, content);
+    const oid = nameOfObject(digest, this.#format, whole);
+    const modes = await this.#openness();
+    const directory = `${this.#root}/${oid.slice(0, 2)}`;
+    if (await files.makeDirectory(directory, modes.directory)) this.#unsynced.add(this.#root);
+    this.#unsynced.add(directory);
+    const suffix = Array.from(random.bytes(8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    // Git's own name for it: its `prune` clears away what a killed process left.
+    const temporary = `${directory}/tmp_obj_${suffix}`;
+    const bytes = await compression.deflate(whole);
+    const fd = await files.open(temporary, "create", modes.file);
+    try {
+      try {
+        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+        await files.sync(fd);
+      } finally {
+        await files.close(fd);
+      }
+      await files.rename(temporary, this.#pathOf(oid));
+    } catch (error) {
+      await files.unlink(temporary);
+      throw error;
+    }
+    return oid;
+  }
+
+  /** An object that another program wrote here: its name is on the disk after the next `flush`. */
+  adopt(oid: ObjectId): void {
+    this.#unsynced.add(this.#root);
+    this.#unsynced.add(`${this.#root}/${oid.slice(0, 2)}`);
+  }
+
+  /** Everything written so far is on the disk when this returns (PROTOCOL 21). */
+  async flush(): Promise<void> {
+    for (const directory of [...this.#unsynced]) {
+      if ((await this.#platform.files.stat(directory)) !== null)
+        await this.#platform.files.syncDirectory(directory);
+      this.#unsynced.delete(directory);
+    }
+  }
+
+  #pathOf(oid: ObjectId): string {
+    return `${this.#root}/${oid.slice(0, 2)}/${oid.slice(2)}`;
+  }
+
+  /** As open as the directory that they are in, and never to be written again. */
+  async #openness(): Promise<{ file: number; directory: number }> {
+    if (this.#modes !== null) return this.#modes;
+    const mode = (await this.#platform.files.stat(this.#root))?.mode ?? 0o755;
+    this.#modes = { file: mode & 0o444, directory: mode };
+    return this.#modes;
+  }
+}

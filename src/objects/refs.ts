@@ -1,0 +1,189 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { contentOf, packedRef } from "../identity/head-commit";
+import { printable } from "../kernel/ids";
+import type { Git, GitProcess, LastingGit } from "../platform/git";
+import type { Platform, ProcessIdentity } from "../platform/platform";
+import { isObjectId, noObject, type ObjectFormat, type ObjectId } from "./object-name";
+
+export interface RefPlace {
+  readonly worktreeRoot: string;
+  readonly commonDir: string;
+  readonly config: { readonly objectFormat: ObjectFormat; readonly refFormat: "files" | "reftable" };
+}
+
+/** Null where there is no such ref; `target` where it only stands for another one. */
+export type RefValue = { readonly oid: ObjectId } | { readonly target: string } | null;
+
+/** What a shared ref says, by its full name. From Git's files where it keeps them as files, because Git costs a start. */
+export async function readRef(platform: Platform, git: Git, place: RefPlace, ref: string): Promise<RefValue> {
+  const { commonDir, config } = place;
+  if (config.refFormat !== "files") return askGit(git, place, ref);
+  const text = await contentOf(platform, `${commonDir}/${ref}`);
+  if (text === null) {
+    const oid = await packedRef(platform, commonDir, ref);
+    return oid === null ? null : { oid };
+  }
+  const target = /^ref:\s*(\S+)$/.exec(text)?.[1];
+  if (target !== undefined) return { target };
+  if (isObjectId(config.objectFormat, text)) return { oid: text };
+  throw new CotenantError("E_GIT", `${printable(ref)} is damaged: its file names no object`, {
+    hint: "'git fsck' says what is damaged; 'git reflog' may know where it was",
+    data: { ref },
+  });
+}
+
+async function askGit(git: Git, { worktreeRoot, config }: RefPlace, ref: string): Promise<RefValue> {
+  const cwd = worktreeRoot;
+  const symbolic = await git.run(["symbolic-ref", "--quiet", "--end-of-options", ref], { cwd });
+  if (symbolic.status === 0) return { target: new TextDecoder().decode(symbolic.stdout).trim() };
+  const { status, stdout, stderr } = await git.run(["show-ref", "--verify", "--hash", "--", ref], { cwd });
+  const oid = new TextDecoder().decode(stdout).trim();
+  if (status === 0 && isObjectId(config.objectFormat, oid)) return { oid };
+  if (/not a valid ref/.test(stderr)) return null;
+  throw new CotenantError("E_GIT", `Git cannot read ${printable(ref)}: ${printable(stderr.trim(), 300)}`, {
+    data: { ref },
+  });
+}
+
+export interface RefUpdate {
+  readonly ref: string;
+  readonly next: ObjectId;
+  /** Null: it must not exist. */
+  readonly previous: ObjectId | null;
+}
+
+/** The ref is not where it should be, or somebody else is changing it right now. */
+export class RefMoved extends Error {
+  readonly isBusy: boolean;
+
+  constructor(said: string, isBusy: boolean) {
+    super(said);
+    this.isBusy = isBusy;
+  }
+}
+
+/**
+ * One Git that changes refs: prepared first, which checks the old values and locks the refs, then committed or given up.
+ * It is started before it is needed, because whoever prepares has to say beforehand which process may commit.
+ */
+export class RefWriter {
+  readonly #platform: Platform;
+  readonly #git: LastingGit;
+  readonly #place: RefPlace;
+  readonly #reason: string;
+  #process: GitProcess | null = null;
+  #isPrepared = false;
+
+  /** `reason` is what the reflog says. */
+  constructor(platform: Platform, git: LastingGit, place: RefPlace, reason: string) {
+    this.#platform = platform;
+    this.#git = git;
+    this.#place = place;
+    this.#reason = reason;
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== null;
+  }
+
+  /** `inherit`: see `GitProcessOptions`. Null where it ended again at once. */
+  async start(inherit: readonly number[]): Promise<ProcessIdentity | null> {
+    const args = ["-c", "core.fsync=loose-object,reference", "-c", "core.filesRefLockTimeout=1000"];
+    this.#process ??= this.#git.start([...args, "update-ref", "-m", this.#reason, "--stdin", "-z"], {
+      cwd: this.#place.worktreeRoot,
+      inherit,
+      timeoutMs: 30_000,
+    });
+    const { pid } = this.#process;
+    return pid === null ? null : this.#platform.processes.identify(pid);
+  }
+
+  /** Throws `RefMoved` where a ref has another value, or is being changed. */
+  async prepare(updates: readonly RefUpdate[]): Promise<void> {
+    const process = this.#running();
+    const none = noObject(this.#place.config.objectFormat);
+    let text = "start\0";
+    // Never through a symbolic ref: the name that was checked is the name that changes.
+    for (const { ref, next, previous } of updates)
+      text += `option no-deref\0update ${ref}\0${next}\0${previous ?? none}\0`;
+    process.write(`${text}prepare\0`);
+    this.#isPrepared = true;
+    await this.#expect("start: ok");
+    await this.#expect("prepare: ok");
+  }
+
+  /** Whether Git says that it was done. Where it says nothing, only the refs themselves know. */
+  async commit(): Promise<boolean> {
+    this.#running().write("commit\0");
+    this.#isPrepared = false;
+    try {
+      await this.#expect("commit: ok");
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Lets go of what is prepared, if anything is. */
+  async abort(): Promise<void> {
+    if (this.#process === null || !this.#isPrepared) return;
+    this.#process.write("abort\0");
+    this.#isPrepared = false;
+    await this.#expect("abort: ok");
+  }
+
+  /** On the disk when this returns: the refs' own directories, and those above, which may be new (PROTOCOL 21). */
+  async sync(refs: readonly string[]): Promise<void> {
+    const { commonDir, config } = this.#place;
+    if (config.refFormat !== "files") return this.#platform.files.syncDirectory(`${commonDir}/reftable`);
+    const directories = new Set<string>();
+    for (const ref of refs)
+      for (let end = ref.lastIndexOf("/"); end !== -1; end = ref.lastIndexOf("/", end - 1))
+        directories.add(`${commonDir}/${ref.slice(0, end)}`);
+    for (const directory of directories)
+      if ((await this.#platform.files.stat(directory)) !== null)
+        await this.#platform.files.syncDirectory(directory);
+  }
+
+  /** Ends it; what is prepared is given up. */
+  async close(): Promise<void> {
+    const process = this.#process;
+    this.#process = null;
+    this.#isPrepared = false;
+    await process?.end();
+  }
+
+  #running(): GitProcess {
+    if (this.#process === null) throw new Error("no Git to change refs with was started");
+    return this.#process;
+  }
+
+  async #expect(words: string): Promise<void> {
+    const process = this.#running();
+    let line: string | null = null;
+    try {
+      line = await process.readLine();
+    } catch (error) {
+      this.#process = null;
+      this.#isPrepared = false;
+      throw error;
+    }
+    if (line === words) return;
+    // It ends as soon as anything is wrong.
+    this.#process = null;
+    this.#isPrepared = false;
+    const { stderr } = await process.end();
+    throw refusal(stderr, line);
+  }
+}
+
+function refusal(stderr: string, line: string | null): Error {
+  const said = printable((stderr.trim() || line) ?? "it ended without a word", 300);
+  const isBusy = /Unable to create '[^']*\.lock'/.test(stderr);
+  const isMoved =
+    /is at [0-9a-f]+ but expected|reference already exists|unable to resolve reference|reference is missing/.test(
+      stderr,
+    );
+  if (isBusy || isMoved) return new RefMoved(said, isBusy);
+  return new CotenantError("E_GIT", `Git refused to change a ref: ${said}`);
+}

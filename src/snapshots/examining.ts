@@ -1,0 +1,159 @@
+import type { Coordinator } from "../coordinator/contract";
+import { CotenantError } from "../errors/cotenant-error";
+import { decode } from "../identity/path-text";
+import { ObjectDatabase } from "../objects/database";
+import type { ProcessIdentity } from "../platform/platform";
+import { partial, readContents } from "./contents";
+import type { Descriptor } from "./descriptor";
+import { openIntents, type SnapshotIntent } from "./intents";
+import type { TreePlace } from "./listing";
+import { KEEP_MARK } from "./object-sink";
+import type { Shelf, Shelved } from "./shelf";
+import { objectPlace, type Studio } from "./studio";
+
+/** What is wrong with the snapshots of a repository, or good to know. */
+export type Ailment =
+  /** Its maker died before it was ready: nobody sees it. */
+  | { readonly what: "unfinished"; readonly id: string; readonly intent: SnapshotIntent }
+  /** Somebody is at it. */
+  | { readonly what: "underway"; readonly id: string; readonly intent: SnapshotIntent }
+  /** Its maker died after it was ready: everybody sees it, and the log does not know. */
+  | { readonly what: "unlogged"; readonly id: string; readonly descriptor: Descriptor }
+  /** Something is left of one that was taken away. */
+  | { readonly what: "remains"; readonly id: string }
+  | { readonly what: "damaged"; readonly id: string; readonly why: string }
+  /** The ref that keeps its objects alive is gone. */
+  | { readonly what: "unkept"; readonly id: string; readonly commit: string }
+  /** A ref without a descriptor. */
+  | { readonly what: "unknown"; readonly id: string }
+  /** A pack that is marked as not to be touched, for nothing. */
+  | { readonly what: "marked"; readonly id: string; readonly path: string };
+
+export interface Examined {
+  readonly shelf: Shelf;
+  readonly coordinator: Pick<Coordinator, "facts">;
+  readonly studio: Studio;
+  readonly place: TreePlace;
+}
+
+/** All that can be seen without reading objects. Writes nothing, takes no lock. */
+export async function examine(at: Omit<Examined, "studio"> & { readonly studio: Pick<Studio, "platform"> }) {
+  const { shelf, coordinator, studio } = at;
+  const intents = new Map((await openIntents(coordinator)).map((intent) => [intent.snapshotId, intent]));
+  const shelved = await shelf.everything();
+  const ailments: Ailment[] = [];
+  for (const one of shelved) ailments.push(...(await ofShelved(at.studio, one, intents.get(one.id))));
+  const known = new Set(shelved.map(({ id }) => id));
+  for (const [id, intent] of intents) if (!known.has(id)) ailments.push(await unfinished(studio, id, intent));
+  return { ailments, shelved, intents };
+}
+
+async function ofShelved(
+  studio: Pick<Studio, "platform">,
+  { id, isReady, isSealed, descriptor }: Shelved,
+  intent: SnapshotIntent | undefined,
+): Promise<Ailment[]> {
+  if (!isReady)
+    return [intent === undefined ? { what: "remains", id } : await unfinished(studio, id, intent)];
+  if (descriptor === null) return [{ what: "damaged", id, why: "its descriptor cannot be read" }];
+  if (!isSealed) return [{ what: "damaged", id, why: "its descriptor is not the one that was made ready" }];
+  if (intent === undefined || !(await isDead(studio, intent.maker))) return [];
+  return [{ what: "unlogged", id, descriptor }];
+}
+
+async function unfinished(
+  studio: Pick<Studio, "platform">,
+  id: string,
+  intent: SnapshotIntent,
+): Promise<Ailment> {
+  return { what: (await isDead(studio, intent.maker)) ? "unfinished" : "underway", id, intent };
+}
+
+export async function isDead(
+  { platform }: Pick<Studio, "platform">,
+  maker: ProcessIdentity,
+): Promise<boolean> {
+  return (await platform.processes.liveness(maker)) === "dead";
+}
+
+/** The same, and every object of every snapshot read and compared with its name and its digest. */
+export async function examineStrictly(at: Examined, onSnapshot: (id: string) => void = () => {}) {
+  const { studio, place } = at;
+  const { ailments, shelved, intents } = await examine(at);
+  const refs = await refsNow(at);
+  const checked = new Set<string>();
+  for (const { id, isReady, isSealed, descriptor } of shelved) {
+    if (!isReady || !isSealed || descriptor === null) continue;
+    onSnapshot(id);
+    if (refs.get(id) !== descriptor.commit) ailments.push({ what: "unkept", id, commit: descriptor.commit });
+    const why = await whatIsWrong(studio, place, descriptor, checked);
+    if (why !== null) ailments.push({ what: "damaged", id, why });
+  }
+  for (const id of refs.keys())
+    if (!intents.has(id) && !shelved.some((one) => one.id === id)) ailments.push({ what: "unknown", id });
+  for (const { id, path } of await markedPacks(at)) {
+    const intent = intents.get(id);
+    if (intent === undefined || (await isDead(studio, intent.maker)))
+      ailments.push({ what: "marked", id, path });
+  }
+  return { ailments, count: shelved.filter(({ isReady }) => isReady).length };
+}
+
+async function refsNow({ studio, place }: Examined): Promise<Map<string, string>> {
+  const { stdout } = await studio.git.run(
+    ["for-each-ref", "--format=%(objectname) %(refname:lstrip=3)", "refs/cotenant/snapshots/"],
+    { cwd: place.commonDir },
+  );
+  const lines = decode(stdout).split("\n").filter(Boolean);
+  return new Map(lines.map((line) => [line.slice(line.indexOf(" ") + 1), line.slice(0, line.indexOf(" "))]));
+}
+
+/** Larger ones are only looked for: Git checks them when it reads them. */
+const LARGE = 64 << 20;
+
+async function whatIsWrong(
+  studio: Studio,
+  place: TreePlace,
+  descriptor: Descriptor,
+  checked: Set<string>,
+): Promise<string | null> {
+  const database = new ObjectDatabase(studio.platform, studio.git, objectPlace(studio, place));
+  try {
+    const { files } = await readContents(studio, place, descriptor);
+    for (const { oid, kind } of files) {
+      if (kind === "repository" || checked.has(oid)) continue;
+      const seen = await database.look(oid);
+      if (seen?.type !== "blob") throw partial(descriptor, `object ${oid} is missing`);
+      if (seen.size <= LARGE && database.nameOf("blob", await database.readBlob(oid)) !== oid)
+        throw partial(descriptor, `object ${oid} is not what its name says`);
+      checked.add(oid);
+    }
+    for (const oid of [descriptor.index, descriptor.stages, descriptor.skipped])
+      if (oid !== null && (await database.look(oid)) === null)
+        throw partial(descriptor, `object ${oid} is missing`);
+    return null;
+  } catch (error) {
+    if (error instanceof CotenantError) return error.message;
+    throw error;
+  } finally {
+    await database.close();
+  }
+}
+
+/** Packs of ours that no clearing up may touch. */
+export async function markedPacks({
+  studio,
+  place,
+}: Pick<Examined, "studio" | "place">): Promise<{ readonly id: string; readonly path: string }[]> {
+  const { files } = studio.platform;
+  const directory = `${place.commonDir}/objects/pack`;
+  const found: { id: string; path: string }[] = [];
+  for (const name of (await files.readDirectory(directory)) ?? []) {
+    if (!name.endsWith(".keep")) continue;
+    const bytes = await files.readFile(`${directory}/${name}`);
+    const text = bytes === null ? "" : decode(bytes).trim();
+    if (text.startsWith(KEEP_MARK))
+      found.push({ id: text.slice(KEEP_MARK.length), path: `${directory}/${name}` });
+  }
+  return found;
+}

@@ -1,0 +1,161 @@
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { decode } from "../identity/path-text";
+import { shortId } from "../issues/short-id";
+import { foldCrockford, parseUlid, printable, type Ulid } from "../kernel/ids";
+import { isRefusal } from "../kernel/refusal";
+import type { Platform } from "../platform/platform";
+import { replaceFile } from "../platform/replace-file";
+import { layoutOf, type Modes } from "../store/layout";
+import { type Descriptor, decodeDescriptor, encodeDescriptor } from "./descriptor";
+
+const DESCRIPTOR = "descriptor.json";
+/** Only a snapshot with this file is one. */
+const READY = ".READY";
+
+/** A directory of the shelf, whatever state it is in. */
+export interface Shelved {
+  readonly id: string;
+  readonly isReady: boolean;
+  /** Null where it is missing or damaged. */
+  readonly descriptor: Descriptor | null;
+  /** Whether the descriptor is the one that was made ready. */
+  readonly isSealed: boolean;
+}
+
+/** Where descriptors are kept: one directory for each snapshot, and in it the mark that makes it visible. */
+export class Shelf {
+  readonly #platform: Platform;
+  readonly #modes: Modes;
+  readonly #control: string;
+
+  constructor(platform: Platform, controlDir: string, modes: Modes) {
+    this.#platform = platform;
+    this.#modes = modes;
+    this.#control = controlDir;
+  }
+
+  get root(): string {
+    return `${layoutOf(this.#control).root}/snapshots`;
+  }
+
+  /** What everybody may see, oldest first. */
+  async all(): Promise<Descriptor[]> {
+    const found: Descriptor[] = [];
+    for (const { isReady, descriptor } of await this.everything())
+      if (isReady && descriptor !== null) found.push(descriptor);
+    return found;
+  }
+
+  async everything(): Promise<Shelved[]> {
+    const names = (await this.#platform.files.readDirectory(this.root)) ?? [];
+    const found: Shelved[] = [];
+    for (const id of names.filter((name) => /^[0-9A-Z]{26}$/.test(name)).sort())
+      found.push(await this.look(id));
+    return found;
+  }
+
+  async look(id: string): Promise<Shelved> {
+    const { files, digest } = this.#platform;
+    const ready = await files.readFile(`${this.root}/${id}/${READY}`);
+    const path = `${this.root}/${id}/${DESCRIPTOR}`;
+    const bytes = await files.readFile(path);
+    const descriptor = bytes === null ? null : decodeDescriptor(decode(bytes), path);
+    const isSealed = ready !== null && bytes !== null && decode(ready).trim() === digest.sha256(bytes);
+    return {
+      id,
+      isReady: ready !== null,
+      isSealed,
+      descriptor: descriptor?.snapshot_id === id ? descriptor : null,
+    };
+  }
+
+  /** Written and synced; nobody sees it yet. */
+  async put(descriptor: Descriptor): Promise<void> {
+    const { files } = this.#platform;
+    const directory = `${this.root}/${descriptor.snapshot_id}`;
+    try {
+      for (const [made, above] of [
+        [this.root, this.#control],
+        [directory, this.root],
+      ] as const)
+        if (await files.makeDirectory(made, this.#modes.directory)) await files.syncDirectory(above);
+      await replaceFile(
+        this.#platform,
+        `${directory}/${DESCRIPTOR}`,
+        encodeDescriptor(descriptor),
+        this.#modes.file,
+      );
+    } catch (error) {
+      throw fileFailure(error, "writing a snapshot's descriptor", directory);
+    }
+  }
+
+  /** The instant at which it becomes visible; on the disk when this returns. Under the mutex, after the token check. */
+  async makeReady(descriptor: Descriptor): Promise<void> {
+    const { files, digest } = this.#platform;
+    const path = `${this.root}/${descriptor.snapshot_id}/${READY}`;
+    const bytes =
+      (await files.readFile(`${this.root}/${descriptor.snapshot_id}/${DESCRIPTOR}`)) ?? new Uint8Array();
+    await replaceFile(this.#platform, path, `${digest.sha256(bytes)}\n`, this.#modes.file);
+  }
+
+  /** From now on nobody sees it. */
+  async takeDown(id: string): Promise<void> {
+    const { files } = this.#platform;
+    const directory = `${this.root}/${id}`;
+    if (await files.unlink(`${directory}/${READY}`)) await files.syncDirectory(directory);
+  }
+
+  /** What is left of one that nobody sees. */
+  async clear(id: string): Promise<void> {
+    const { files } = this.#platform;
+    const directory = `${this.root}/${id}`;
+    for (const name of (await files.readDirectory(directory)) ?? [])
+      if (name !== READY) await files.unlink(`${directory}/${name}`);
+    await files.removeDirectory(directory);
+  }
+}
+
+export function refOf(id: string): string {
+  return `refs/cotenant/snapshots/${id}`;
+}
+
+/** The one that somebody means: by its id or the beginning of its short id, by a tag, or as the latest. */
+export function meantSnapshot(
+  typed: string,
+  all: readonly Descriptor[],
+  worktreeId: string | null,
+): Descriptor {
+  const ids = all.map(({ snapshot_id: id }) => id);
+  const whole = parseUlid(typed);
+  const start = /^[0-9A-Za-z]{4,16}$/.test(typed) ? foldCrockford(typed) : null;
+  const found =
+    typed === "latest"
+      ? all.filter(({ worktree_id: id }) => worktreeId === null || id === worktreeId).slice(-1)
+      : all.filter(
+          ({ snapshot_id: id, tags }) =>
+            tags.includes(typed) ||
+            (!isRefusal(whole) && id === whole) ||
+            (start !== null && id.startsWith(start, 10)),
+        );
+  if (found.length === 1) return found[0]!;
+  if (found.length === 0)
+    throw new CotenantError("E_NOT_FOUND", `there is no snapshot "${printable(typed)}"`, {
+      hint: "'cotenant history --all' shows what there is",
+      data: { id: printable(typed) },
+    });
+  throw new CotenantError("E_AMBIGUOUS_ID", `"${printable(typed)}" could be ${found.length} snapshots`, {
+    hint: `type more of it: ${found
+      .slice(-5)
+      .map(({ snapshot_id: id }) => shortId(id, ids))
+      .join(", ")}`,
+    data: { candidates: found.slice(-20).map(({ snapshot_id: id }) => id) },
+  });
+}
+
+export function shortSnapshotId(id: Ulid, all: readonly Descriptor[]): string {
+  return shortId(
+    id,
+    all.map(({ snapshot_id: one }) => one),
+  );
+}

@@ -1,0 +1,362 @@
+import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { makeUlid, type Ulid } from "../kernel/ids";
+import { fromByteText } from "../objects/byte-text";
+import { readRef } from "../objects/refs";
+import { modesFor } from "../store/layout";
+import { SCHEMA_VERSION } from "../store/schema";
+import { accessOf } from "../worktrees/access";
+import { recordName } from "../worktrees/records";
+import { underWriterLock, writerKey } from "../worktrees/writer-lock";
+import { type Captured, capture, remember } from "./capture";
+import { commitCaptured, dropRef, makeRef } from "./committing";
+import type { Darkroom } from "./darkroom";
+import type { Consistency, Descriptor, Occasion } from "./descriptor";
+import { intentName, intentToFact, latestName, openIntents } from "./intents";
+import { refOf } from "./shelf";
+import { cachePath, loadRemembered, type Remembered, saveRemembered } from "./stat-cache";
+
+export interface SnapshotWish {
+  readonly note?: string | null;
+  readonly tags?: readonly string[];
+  /** Default: as strict as the worktree allows. */
+  readonly consistency?: Consistency | null;
+  readonly withIgnored?: boolean;
+  readonly automatic?: Occasion | null;
+  readonly requestId?: Ulid | null;
+  readonly secret?: string | null;
+  /** What the caller believes its lock's token to be. */
+  readonly fencingToken?: number | null;
+  /** Commits that nothing else leads to, to be kept with it. */
+  readonly tips?: readonly string[];
+}
+
+export interface Taken {
+  readonly descriptor: Descriptor;
+  /** Null where it is the answer to an earlier call with the same request id. */
+  readonly captured: Captured | null;
+  readonly replayed: boolean;
+}
+
+/**
+ * PROTOCOL 22: intent, objects and ref, descriptor, and then the token check, `.READY` and the log's line in one critical
+ * section. Whoever dies before that leaves nothing that anybody sees.
+ */
+export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Promise<Taken> {
+  const { session } = room;
+  const { worktreeId } = session.actor;
+  const earlier = await remembered(room, wish);
+  if (earlier !== null) return { descriptor: earlier, captured: null, replayed: true };
+  if ((await accessOf(session.coordinator, worktreeId)) === "shared") {
+    refuseQuiesced(wish, worktreeId);
+    refuseToken(wish.fencingToken ?? null, null);
+    return make(room, { ...wish, consistency: "best_effort" }, null);
+  }
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await underWriterLock(session, ({ fencingToken }) => {
+        refuseToken(wish.fencingToken ?? null, fencingToken);
+        return make(room, { ...wish, consistency: wish.consistency ?? "quiesced" }, fencingToken);
+      });
+    } catch (error) {
+      if (!isGivenBack(error) || attempt === MOST_ATTEMPTS) throw error;
+    }
+  }
+}
+
+const MOST_ATTEMPTS = 10;
+
+/** Another process of this session has given the lock back, and perhaps taken it again: nothing to do but to start over. */
+function isGivenBack(error: unknown): boolean {
+  return (
+    error instanceof CotenantError && (error.code === "E_NOT_FOUND" || error.data["given_back"] === true)
+  );
+}
+
+function givenBack(token: number): CotenantError {
+  return new CotenantError(
+    "E_FENCING_MISMATCH",
+    `the writer lock with token ${token} was given back meanwhile`,
+    {
+      data: { fencing_token: token, given_back: true },
+    },
+  );
+}
+
+function refuseQuiesced({ consistency }: SnapshotWish, worktreeId: string): void {
+  if (consistency !== "quiesced") return;
+  throw new CotenantError(
+    "E_CONSISTENCY_UNAVAILABLE",
+    `${worktreeId} is shared: nobody can say that it holds still`,
+    { hint: "take it with --consistency best_effort, or make the worktree exclusive first" },
+  );
+}
+
+export function refuseToken(believed: number | null, actual: number | null): void {
+  if (believed === null || believed === actual) return;
+  throw new CotenantError(
+    "E_FENCING_MISMATCH",
+    `token ${believed} is not that of the writer lock${actual === null ? "" : `, which is ${actual}`}`,
+    { data: { fencing_token: believed, current: actual } },
+  );
+}
+
+/** What an earlier call with the same request id came to, finished if it only lacked the last word. */
+async function remembered(room: Darkroom, { requestId = null }: SnapshotWish): Promise<Descriptor | null> {
+  const { session, shelf } = room;
+  if (requestId === null) return null;
+  for (const intent of await openIntents(session.coordinator)) {
+    if (intent.requestId !== requestId || intent.agentId !== session.actor.agentId) continue;
+    const { isReady, descriptor } = await shelf.look(intent.snapshotId);
+    if (isReady && descriptor !== null) await logReady(room, descriptor, requestId);
+  }
+  const about = aboutOf(session.actor.worktreeId);
+  const written = await session.write([], { about, facts: [], requestId, body: async () => null });
+  if (!written.replayed) return null;
+  const id = String(written.record.result?.["snapshot_id"] ?? "");
+  const { isReady, descriptor } = await shelf.look(id);
+  if (isReady && descriptor !== null) return descriptor;
+  throw new CotenantError("E_NOT_FOUND", `snapshot ${id} was taken with that request id, and is gone since`, {
+    hint: "make a new request id for a new snapshot",
+    data: { snapshot_id: id },
+  });
+}
+
+async function make(room: Darkroom, wish: SnapshotWish, token: number | null): Promise<Taken> {
+  const { workspace, session, studio, place, shelf } = room;
+  const { platform } = studio;
+  const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+  await intend(room, id, wish.requestId ?? null, token);
+  let captured: Captured | null = null;
+  try {
+    const withIgnored = wish.withIgnored ?? workspace.config.values["snapshot.ignored"];
+    captured = await capture(studio, place, {
+      id,
+      withIgnored,
+      isQuiesced: wish.consistency === "quiesced",
+      remembered: await lastTime(room, withIgnored),
+      nowMs: await fileTimeMs(room),
+      pulse: token === null ? async () => {} : pulseOf(room),
+    });
+    const descriptor = await develop(room, id, wish, token, captured, withIgnored);
+    await publish(room, descriptor, wish, token);
+    const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
+    const modes = modesFor(workspace.repository.config.sharedRepository);
+    if (!captured.isSame) await saveRemembered(platform, path, remember(studio, id, captured), modes);
+    return { descriptor, captured, replayed: false };
+  } catch (error) {
+    // Once it is ready it stays, whatever failed afterwards.
+    if (!(await shelf.look(id)).isReady) await forget(room, id).catch(() => {});
+    throw error;
+  } finally {
+    await captured?.sink.close();
+  }
+}
+
+async function intend(room: Darkroom, id: Ulid, requestId: Ulid | null, token: number | null): Promise<void> {
+  const { session, studio } = room;
+  const { worktreeId, agentId } = session.actor;
+  const { clock, processes } = studio.platform;
+  const startedAt = new Date(clock.wallMs()).toISOString();
+  const maker = processes.self();
+  const intent = { snapshotId: id, worktreeId, agentId, startedAt, requestId, maker };
+  await session.write(lockOf(room, token), {
+    about: aboutOf(worktreeId),
+    facts: [],
+    body: async ({ refusal }) => {
+      if (refusal !== null) throw errorFrom(refusal);
+      return {
+        type: "snapshot.intended",
+        payload: { snapshot_id: id, worktree_id: worktreeId, fencing_token: token },
+        facts: new Map([[intentName(id), intentToFact(intent)]]),
+        answer: null,
+      };
+    },
+  });
+}
+
+/** The log was written just now: its time is the present, as files are stamped. */
+async function fileTimeMs({ workspace, studio }: Darkroom): Promise<number> {
+  return (await studio.platform.files.stat(workspace.store.layout.log))?.mtimeMs ?? 0;
+}
+
+/** What the last snapshot saw, as long as a snapshot keeps its objects alive. */
+async function lastTime({ workspace, session, studio, place, shelf }: Darkroom, withIgnored: boolean) {
+  const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
+  const found: Remembered | null = await loadRemembered(studio.platform, path);
+  if (found === null) return null;
+  const { refFormat, objectFormat } = workspace.repository.config;
+  const refs = { worktreeRoot: place.root, commonDir: place.commonDir, config: { refFormat, objectFormat } };
+  const keeps = async ({ snapshot_id: id, commit }: Descriptor) => {
+    const ref = await readRef(studio.platform, studio.git, refs, refOf(id));
+    return ref !== null && "oid" in ref && ref.oid === commit;
+  };
+  const own = await shelf.look(found.snapshotId);
+  if (own.isReady && own.descriptor !== null && (await keeps(own.descriptor))) return found;
+  const { tree } = found.picture;
+  for (const other of await shelf.all()) if (other.tree === tree && (await keeps(other))) return found;
+  return null;
+}
+
+/** Objects, ref and descriptor, each on the disk before the next. */
+async function develop(
+  room: Darkroom,
+  id: Ulid,
+  wish: SnapshotWish,
+  token: number | null,
+  captured: Captured,
+  withIgnored: boolean,
+): Promise<Descriptor> {
+  const { session, studio, place, shelf } = room;
+  const { worktreeId, agentId } = session.actor;
+  const { picture, parts, sink } = captured;
+  const { note = null, tags = [], tips = [], automatic = null } = wish;
+  const atMs = studio.platform.clock.wallMs();
+  const commit = await commitCaptured(captured, { id, worktreeId, agentId, note, atMs, tips });
+  await sink.flush();
+  await makeRef(studio, place, id, commit);
+  await sink.settle();
+  const parent = await cameBefore(room);
+  const { head, branch, index, stages, skipped, files, bytes, digest } = parts;
+  const descriptor: Descriptor = {
+    schema_version: SCHEMA_VERSION,
+    snapshot_id: id,
+    worktree_id: worktreeId,
+    root: place.root,
+    parent,
+    tree: picture.tree,
+    commit,
+    created_at: new Date(atMs).toISOString(),
+    agent_id: agentId,
+    consistency_level: wish.consistency ?? "best_effort",
+    fencing_token: token,
+    note,
+    tags,
+    digest,
+    automatic,
+    includes_ignored: withIgnored,
+    ...{ head, branch, index, stages, skipped, files, bytes },
+    by_commit: parts.byCommit.slice(0, MOST_NAMED).map((one) => ({ ...one, path: fromByteText(one.path) })),
+    left_out: parts.leftOut.slice(0, MOST_NAMED).map((one) => ({ ...one, path: fromByteText(one.path) })),
+  };
+  await shelf.put(descriptor);
+  return descriptor;
+}
+
+/** The last one of this worktree, or the one that it was restored from. */
+async function cameBefore({ session }: Darkroom): Promise<string | null> {
+  const { worktreeId } = session.actor;
+  const names = [latestName(worktreeId), recordName(worktreeId)];
+  const facts = await session.coordinator.facts({ names });
+  for (const name of names) {
+    const id = facts.get(name)?.value["snapshot_id"];
+    if (typeof id === "string") return id;
+  }
+  return null;
+}
+
+const MOST_NAMED = 1_000;
+
+/** The critical section: what the lock's holder may still do is checked where it is done. */
+async function publish(
+  room: Darkroom,
+  descriptor: Descriptor,
+  wish: SnapshotWish,
+  token: number | null,
+): Promise<void> {
+  const { session, shelf } = room;
+  const { snapshot_id: id, worktree_id: worktreeId } = descriptor;
+  await session.write(lockOf(room, token), {
+    about: aboutOf(worktreeId),
+    facts: [intentName(id)],
+    requestId: wish.requestId ?? null,
+    secret: wish.secret ?? null,
+    body: async ({ refusal, leases, facts }) => {
+      if (refusal !== null) throw errorFrom(refusal);
+      if (token !== null && leases[0]?.fencingToken !== token) throw givenBack(token);
+      if (!facts.has(intentName(id)))
+        throw new CotenantError("E_PARTIAL_SNAPSHOT", `snapshot ${id} was cleared away while it was taken`, {
+          hint: "take it again",
+        });
+      await shelf.makeReady(descriptor);
+      return readyLine(descriptor);
+    },
+  });
+}
+
+function readyLine(descriptor: Descriptor, recovered = false) {
+  const { snapshot_id: id, worktree_id: worktreeId } = descriptor;
+  const { tree, digest, parent, consistency_level, fencing_token, automatic, tags } = descriptor;
+  return {
+    type: "snapshot.ready",
+    payload: {
+      ...{ snapshot_id: id, worktree_id: worktreeId, tree, digest, parent },
+      ...{ consistency_level, fencing_token, automatic, tags },
+      ...(recovered ? { recovered } : {}),
+    },
+    facts: new Map([
+      [intentName(id), null],
+      [latestName(worktreeId), { snapshot_id: id }],
+    ]),
+    answer: null,
+    result: { snapshot_id: id },
+  };
+}
+
+/** One that had become visible when its maker died: the log learns of it. */
+export async function logReady(
+  { session }: Pick<Darkroom, "session">,
+  descriptor: Descriptor,
+  requestId: Ulid | null = null,
+): Promise<void> {
+  const name = intentName(descriptor.snapshot_id);
+  await session.write([], {
+    about: aboutOf(descriptor.worktree_id),
+    facts: [name],
+    requestId,
+    body: async ({ facts }) => (facts.has(name) ? readyLine(descriptor, true) : null),
+  });
+}
+
+/** Takes back what nobody has seen. */
+export async function forget(
+  { session, studio, place, shelf }: Pick<Darkroom, "session" | "studio" | "place" | "shelf">,
+  id: string,
+): Promise<void> {
+  await dropRef(studio, place, id);
+  await shelf.clear(id);
+  await session.write([], {
+    about: `snapshot ${id}`,
+    facts: [intentName(id)],
+    body: async ({ facts }) =>
+      facts.has(intentName(id))
+        ? {
+            type: "snapshot.abandoned",
+            payload: { snapshot_id: id },
+            facts: new Map([[intentName(id), null]]),
+            answer: null,
+          }
+        : null,
+  });
+}
+
+function aboutOf(worktreeId: string): string {
+  return `snapshot of ${worktreeId}`;
+}
+
+function lockOf({ session }: Darkroom, token: number | null) {
+  return token === null ? [] : [{ key: writerKey(session.actor.worktreeId), leaseId: null }];
+}
+
+const PULSE_MS = 20_000;
+
+/** A long read must not outlive its own lock, and stops where it has lost it. */
+export function pulseOf({ session, studio }: Darkroom): () => Promise<void> {
+  const { clock } = studio.platform;
+  let last = clock.monotonicMs();
+  return async () => {
+    if (clock.monotonicMs() - last < PULSE_MS) return;
+    last = clock.monotonicMs();
+    const key = writerKey(session.actor.worktreeId);
+    await session.heartbeat([{ key, leaseId: null }]);
+  };
+}

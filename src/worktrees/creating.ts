@@ -1,0 +1,133 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { below, parentOf } from "../identity/path-text";
+import { listWorktrees } from "../identity/worktree-list";
+import type { WorktreeId } from "../kernel/ids";
+import { printable } from "../kernel/ids";
+import { toByteText } from "../objects/byte-text";
+import { copyIgnored } from "./copying";
+import { askMaybe } from "./git-calls";
+import { makeWorktree, placeTaken, settleMakings } from "./making";
+import { checkBranch, defaultPlace, normal } from "./naming";
+import { machineOf, type Yard } from "./place";
+
+export interface Creation {
+  readonly branch: string;
+  /** Where a new branch starts; null: where the caller stands. */
+  readonly base: string | null;
+  /** Absolute; null: beside the main worktree. */
+  readonly place: string | null;
+  readonly issueId: string | null;
+  /** Whether `worktree.copy` is honoured. */
+  readonly copies: boolean;
+}
+
+export interface Created {
+  readonly worktreeId: WorktreeId;
+  readonly root: string;
+  readonly branch: string;
+  readonly isNewBranch: boolean;
+  readonly commit: string;
+  readonly copied: readonly string[];
+}
+
+/** A new worktree on a branch, with its files and with what `worktree.copy` names. */
+export async function createWorktree(yard: Yard, creation: Creation): Promise<Created> {
+  const { git } = machineOf(yard);
+  const { repository, config } = yard.workspace;
+  const branch = checkBranch(creation.branch);
+  await settleMakings(yard);
+  const isNewBranch = !(await refuseCheckedOut(yard, branch));
+  if (!isNewBranch && creation.base !== null)
+    throw new CotenantError("E_USAGE", `branch ${printable(branch)} exists: it starts where it is`, {
+      hint: "leave out --base, or name a new branch",
+      data: { branch },
+    });
+  const commit = await startingPoint(yard, branch, isNewBranch, creation.base);
+  const configured = config.values["worktree.directory"];
+  const mainRoot = repository.mainWorktreeRoot ?? parentOf(repository.commonDir) ?? repository.commonDir;
+  const place = creation.place === null ? defaultPlace(mainRoot, configured, branch) : normal(creation.place);
+  await refusePlace(yard, place);
+  let copied: readonly string[] = [];
+  const worktreeId = await makeWorktree(yard, {
+    place,
+    branch,
+    isNewBranch,
+    commit,
+    record: { agentId: yard.session.actor.agentId, issueId: creation.issueId, snapshotId: null },
+    fill: async (root, run) => {
+      await run(["reset", "--hard", "--quiet"], "filling a worktree");
+      const source = repository.mainWorktreeRoot ?? repository.worktreeRoot;
+      if (creation.copies)
+        copied = await copyIgnored({ git, trees: yard.trees }, source, root, config.values["worktree.copy"]);
+    },
+  });
+  const root = (await machineOf(yard).platform.files.realPath(place)) ?? place;
+  return { worktreeId, root, branch, isNewBranch, commit, copied };
+}
+
+/** Whether the branch exists. One that is checked out somewhere cannot be checked out twice. */
+async function refuseCheckedOut(yard: Yard, branch: string): Promise<boolean> {
+  const { platform, git } = machineOf(yard);
+  const { repository } = yard.workspace;
+  for (const worktree of await listWorktrees(platform, git, repository)) {
+    if (worktree.branch !== branch || !worktree.exists) continue;
+    throw new CotenantError("E_POLICY", `branch ${printable(branch)} is checked out in ${worktree.root}`, {
+      hint: "work there, or name another branch",
+      data: { branch, root: worktree.root, worktree_id: worktree.worktreeId },
+    });
+  }
+  const args = ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`];
+  return (await git.run(args, { cwd: repository.worktreeRoot })).status === 0;
+}
+
+async function startingPoint(
+  yard: Yard,
+  branch: string,
+  isNew: boolean,
+  base: string | null,
+): Promise<string> {
+  const { git } = machineOf(yard);
+  const cwd = yard.workspace.repository.worktreeRoot;
+  const from = isNew ? (base ?? "HEAD") : `refs/heads/${branch}`;
+  const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${from}^{commit}`];
+  const commit = await askMaybe(git, args, { cwd });
+  if (commit !== null && commit !== "") return commit;
+  if (base === null)
+    throw new CotenantError("E_POLICY", "there is no commit yet that a worktree could start at", {
+      hint: "make a first commit",
+    });
+  throw new CotenantError("E_NOT_FOUND", `there is no commit "${printable(base)}" to start at`, {
+    hint: "name a branch, a tag or a commit that is in this clone",
+    data: { base: printable(base) },
+  });
+}
+
+/** It must be free, and lie where no other worktree takes it for its own content. */
+export async function refusePlace(yard: Yard, place: string): Promise<void> {
+  const { platform, git } = machineOf(yard);
+  const { trees, workspace } = yard;
+  const there = await trees.look(toByteText(place));
+  const isEmpty = there?.kind === "directory" && (await trees.list(toByteText(place)))?.length === 0;
+  if (there !== null && !isEmpty) throw placeTaken(place);
+  let parent = parentOf(place);
+  while (parent !== null && (await platform.files.realPath(parent)) === null) parent = parentOf(parent);
+  const real =
+    parent === null ? place : `${await platform.files.realPath(parent)}${place.slice(parent.length)}`;
+  const { commonDir } = workspace.repository;
+  for (const { root, exists } of await listWorktrees(platform, git, workspace.repository)) {
+    const inside = exists ? below(real, root) : null;
+    if (inside === null && below(real, commonDir) === null) continue;
+    const isIgnored =
+      below(real, commonDir) === null &&
+      (await git.run(["check-ignore", "--quiet", "--", `${inside}/`], { cwd: root })).status === 0;
+    if (isIgnored) continue;
+    throw new CotenantError(
+      "E_POLICY",
+      `${place} is inside ${root}, which would take it for its own content`,
+      {
+        hint: "name a place outside the repository with --path, or leave it out",
+        data: { path: place, root },
+      },
+    );
+  }
+}

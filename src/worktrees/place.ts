@@ -1,0 +1,55 @@
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import type { LastingGit } from "../platform/git";
+import type { Descriptor, Platform } from "../platform/platform";
+import type { Trees } from "../platform/trees";
+import { modesFor } from "../store/layout";
+import { gitFailure, LONG_MS } from "./git-calls";
+
+/** What making and taking away worktrees works with. */
+export interface Yard {
+  readonly workspace: Workspace;
+  readonly session: Session;
+  readonly trees: Trees;
+}
+
+export function machineOf({ workspace }: Yard): { readonly platform: Platform; readonly git: LastingGit } {
+  return workspace.surroundings;
+}
+
+/**
+ * One at a time among cotenant's own: `git worktree` commands of several processes fight over what they all write below
+ * `.git/worktrees`, and over names. Not the store's mutex, which is held for milliseconds; nobody who holds this one waits
+ * for anything but Git. `act` gets the lock's descriptor, for the Git that it starts: should we die, the lock lives as
+ * long as that does.
+ */
+export async function oneAtATime<T>(yard: Yard, act: (lock: Descriptor) => Promise<T>): Promise<T> {
+  const { workspace } = yard;
+  const { files, locks } = machineOf(yard).platform;
+  await workspace.store.prepare();
+  const modes = modesFor(workspace.repository.config.sharedRepository);
+  const path = `${workspace.store.layout.locks}/worktrees.lock`;
+  const fd = await files.open(path, "update-or-create", modes.file);
+  try {
+    if (!(await locks.tryLock(fd))) await locks.lock(fd);
+    return await act(fd);
+  } finally {
+    // The lock goes with it.
+    await files.close(fd);
+  }
+}
+
+/** A Git that keeps locks of ours for as long as it lives. */
+export async function runHolding(
+  yard: Yard,
+  args: readonly string[],
+  {
+    cwd,
+    held,
+    doing,
+  }: { readonly cwd: string; readonly held: readonly Descriptor[]; readonly doing: string },
+): Promise<void> {
+  const process = machineOf(yard).git.start(args, { cwd, inherit: held, timeoutMs: LONG_MS });
+  const { status, stderr } = await process.end();
+  if (status !== 0) throw gitFailure(args, { cwd, status, stderr }, doing);
+}

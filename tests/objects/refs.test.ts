@@ -1,0 +1,151 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { describe, expect, it } from "vitest";
+import { RefMoved, RefWriter, readRef } from "../../src/objects/refs";
+import { until } from "../support/program";
+import { git, platform, Scene } from "./scene";
+
+const writerFor = ({ place }: Scene) => new RefWriter(platform, git, place, "test: move");
+const read = ({ place }: Scene, ref: string) => readRef(platform, git, place, ref);
+
+describe("reading a ref", () => {
+  it("finds it loose, packed, symbolic, or not at all", async () => {
+    const scene = new Scene();
+    const oid = scene.commit();
+    scene.git("branch", "work/a");
+    scene.git("symbolic-ref", "refs/heads/alias", "refs/heads/work/a");
+    expect(await read(scene, "refs/heads/work/a")).toEqual({ oid });
+    expect(await read(scene, "refs/heads/alias")).toEqual({ target: "refs/heads/work/a" });
+    scene.git("pack-refs", "--all", "--prune");
+    expect(fs.existsSync(path.join(scene.root, ".git/refs/heads/work/a"))).toBe(false);
+    expect(await read(scene, "refs/heads/work/a")).toEqual({ oid });
+    expect(await read(scene, "refs/heads/work")).toBe(null);
+    expect(await read(scene, "refs/heads/none")).toBe(null);
+  });
+
+  it("does not take a damaged one for none", async () => {
+    const scene = new Scene();
+    scene.commit();
+    fs.writeFileSync(path.join(scene.root, ".git/refs/heads/torn"), "");
+    await expect(read(scene, "refs/heads/torn")).rejects.toThrow(/refs\/heads\/torn is damaged/);
+  });
+
+  it("asks Git where refs are no files", async () => {
+    const scene = new Scene();
+    const oid = scene.commit();
+    scene.git("branch", "work/a");
+    scene.git("symbolic-ref", "refs/heads/alias", "refs/heads/work/a");
+    const place = { ...scene.place, config: { objectFormat: "sha1", refFormat: "reftable" } } as const;
+    expect(await readRef(platform, git, place, "refs/heads/work/a")).toEqual({ oid });
+    expect(await readRef(platform, git, place, "refs/heads/alias")).toEqual({ target: "refs/heads/work/a" });
+    expect(await readRef(platform, git, place, "refs/heads/none")).toBe(null);
+  });
+});
+
+describe.each(["sha1", "sha256"] as const)("changing a ref of a %s repository", (format) => {
+  it("creates, moves, and gives up, by one Git", async () => {
+    const scene = new Scene(format);
+    const [one, two] = [scene.commit("one"), scene.commit("two")];
+    const writer = writerFor(scene);
+    const identity = await writer.start([]);
+    expect(platform.processes.liveness(identity!)).toBe("alive");
+    await writer.prepare([{ ref: "refs/heads/work/new", next: one, previous: null }]);
+    expect(fs.readFileSync(path.join(scene.root, ".git/refs/heads/work/new.lock"), "utf8").trim()).toBe(one);
+    expect(await writer.commit()).toBe(true);
+    await writer.sync(["refs/heads/work/new"]);
+    await writer.prepare([{ ref: "refs/heads/work/new", next: two, previous: one }]);
+    await writer.abort();
+    expect(await read(scene, "refs/heads/work/new")).toEqual({ oid: one });
+    await writer.prepare([{ ref: "refs/heads/work/new", next: two, previous: one }]);
+    await writer.close();
+    expect(await read(scene, "refs/heads/work/new")).toEqual({ oid: one });
+    expect(fs.existsSync(path.join(scene.root, ".git/refs/heads/work/new.lock"))).toBe(false);
+    expect(scene.git("reflog", "work/new", "--format=%gs")).toBe("test: move");
+  });
+});
+
+describe("changing a ref", () => {
+  it.each([
+    ["moved", "two", "one"],
+    ["there already", "two", null],
+    ["gone", null, "one"],
+  ])("that is %s is refused as such", async (_, now, expected) => {
+    const scene = new Scene();
+    const ids: Record<string, string> = { one: scene.commit("one"), two: scene.commit("two") };
+    if (now !== null) scene.git("branch", "x", ids[now]!);
+    const writer = writerFor(scene);
+    await writer.start([]);
+    const update = {
+      ref: "refs/heads/x",
+      next: ids["two"]!,
+      previous: expected === null ? null : ids[expected]!,
+    };
+    const refused = await writer.prepare([update]).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(RefMoved);
+    expect((refused as RefMoved).isBusy).toBe(false);
+    expect(writer.isRunning).toBe(false);
+    await writer.close();
+  });
+
+  it("that somebody else has locked is refused as busy", async () => {
+    const scene = new Scene();
+    const oid = scene.commit();
+    fs.writeFileSync(path.join(scene.root, ".git/refs/heads/x.lock"), "");
+    const writer = writerFor(scene);
+    await writer.start([]);
+    const refused = await writer
+      .prepare([{ ref: "refs/heads/x", next: oid, previous: null }])
+      .catch((error: unknown) => error);
+    expect((refused as RefMoved).isBusy).toBe(true);
+  });
+
+  it("never follows a symbolic ref to another one", async () => {
+    const scene = new Scene();
+    const [one, two] = [scene.commit("one"), scene.commit("two")];
+    scene.git("symbolic-ref", "refs/heads/alias", "refs/heads/main");
+    const writer = writerFor(scene);
+    await writer.start([]);
+    await writer.prepare([{ ref: "refs/heads/alias", next: one, previous: two }]).catch(() => {});
+    await writer.commit().catch(() => {});
+    expect(await read(scene, "refs/heads/main")).toEqual({ oid: two });
+    await writer.close();
+  });
+
+  it("runs no hook of the repository", async () => {
+    const scene = new Scene();
+    const oid = scene.commit();
+    const witness = path.join(scene.root, "hook-ran");
+    fs.writeFileSync(
+      path.join(scene.root, ".git/hooks/reference-transaction"),
+      `#!/bin/sh\ntouch ${witness}\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    const writer = writerFor(scene);
+    await writer.start([]);
+    await writer.prepare([{ ref: "refs/heads/x", next: oid, previous: null }]);
+    expect(await writer.commit()).toBe(true);
+    await writer.close();
+    expect(fs.existsSync(witness)).toBe(false);
+  });
+
+  /** PROTOCOL 3: the lock lives as long as anyone who can still write under it. */
+  it("keeps a lock that its Git inherited, until Git has ended too", async () => {
+    const scene = new Scene();
+    const file = path.join(scene.root, "lock");
+    fs.writeFileSync(file, "");
+    const fd = platform.files.open(file, "update") as number;
+    expect(platform.locks.tryLock(fd)).toBe(true);
+    const writer = writerFor(scene);
+    const identity = (await writer.start([fd]))!;
+    // As if this process died: its own descriptor goes, the child's stays.
+    fs.closeSync(fd);
+    const other = platform.files.open(file, "update") as number;
+    expect(platform.locks.tryLock(other)).toBe(false);
+    await writer.close();
+    await until("its Git has gone", () => platform.processes.liveness(identity) === "dead");
+    expect(platform.locks.tryLock(other)).toBe(true);
+    fs.closeSync(other);
+  });
+});

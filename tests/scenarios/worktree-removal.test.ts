@@ -1,0 +1,173 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { describe, expect, it } from "vitest";
+import { expectJsonRefused } from "../support/refusals";
+import { TestRepo } from "../support/repo";
+import { gitWithDoor, KILL_CALLER } from "../support/slow-git";
+import { treePicture } from "../support/tree-picture";
+
+function repository(): { repo: TestRepo; feature: TestRepo } {
+  const repo = TestRepo.make();
+  repo.write("a.txt", "a\n");
+  repo.write(".gitignore", "*.log\n");
+  repo.git("add", "--all");
+  repo.git("commit", "--quiet", "--message", "first");
+  return { repo, feature: repo.addWorktree("feature") };
+}
+
+const removed = (repo: TestRepo, ...flags: string[]) =>
+  repo.ask("agent:a", "worktree", "remove", "feature", ...flags);
+
+async function restoredFrom(repo: TestRepo, id: unknown): Promise<TestRepo> {
+  await repo.ask("agent:b", "restore", String(id), "--path", "../back");
+  return repo.at("../back");
+}
+
+describe("S61: worktree remove", () => {
+  it("keeps what exists nowhere else as a snapshot first", async () => {
+    const { repo, feature } = repository();
+    feature.write("a.txt", "changed\n");
+    feature.write("new/untracked.txt", "new\n");
+    feature.write("staged.txt", "staged\n");
+    feature.git("add", "staged.txt");
+    feature.write("staged.txt", "and changed since\n");
+    const files = treePicture(feature.root);
+    const index = feature.git("ls-files", "-s");
+    const { data } = await removed(repo);
+    expect(fs.existsSync(feature.root)).toBe(false);
+    expect(repo.git("worktree", "list", "--porcelain")).not.toContain(feature.root);
+    expect(repo.git("branch", "--list", "feature").trim()).toBe("feature");
+    const back = await restoredFrom(repo, data["snapshot_id"]);
+    expect(treePicture(back.root)).toEqual(files);
+    expect(back.git("ls-files", "-s")).toBe(index);
+  });
+
+  it("is refused with --no-snapshot, and nothing is gone", async () => {
+    const { repo, feature } = repository();
+    feature.write("new.txt", "new\n");
+    const files = treePicture(feature.root);
+    expectJsonRefused(await removed(repo, "--no-snapshot"), 9, "E_POLICY");
+    expect(treePicture(feature.root)).toEqual(files);
+  });
+
+  it("just removes one that has nothing of its own", async () => {
+    const { repo, feature } = repository();
+    feature.write("debug.log", "ignored\n");
+    expect((await removed(repo, "--no-snapshot")).data["snapshot_id"]).toBe(null);
+    expect(fs.existsSync(feature.root)).toBe(false);
+    expect(fs.readdirSync(path.dirname(feature.root)).sort()).toEqual(["repo"]);
+  });
+
+  it("keeps ignored files with --ignored", async () => {
+    const { repo, feature } = repository();
+    feature.write("debug.log", "ignored\n");
+    const back = await restoredFrom(repo, (await removed(repo, "--ignored")).data["snapshot_id"]);
+    expect(fs.readFileSync(path.join(back.root, "debug.log"), "utf8")).toBe("ignored\n");
+  });
+
+  it("keeps commits that no branch leads to", async () => {
+    const { repo, feature } = repository();
+    feature.git("checkout", "--quiet", "--detach");
+    feature.write("a.txt", "on no branch\n");
+    feature.git("commit", "--quiet", "--all", "--message", "lone");
+    const lone = feature.git("rev-parse", "HEAD").trim();
+    feature.git("checkout", "--quiet", "feature");
+    expectJsonRefused(await removed(repo, "--no-snapshot"), 9, "E_POLICY");
+    const { data } = await removed(repo);
+    repo.git("reflog", "expire", "--expire=now", "--all");
+    repo.git("gc", "--quiet", "--prune=now");
+    expect(repo.git("cat-file", "-t", lone).trim()).toBe("commit");
+    expect(
+      repo.git("merge-base", "--is-ancestor", lone, `refs/cotenant/snapshots/${data["snapshot_id"]}`),
+    ).toBe("");
+  });
+
+  it("is refused while somebody else works there, while a merge is under way, and of the main one", async () => {
+    const { repo, feature } = repository();
+    await feature.ask("agent:b", "lock", "acquire", "a.txt");
+    expectJsonRefused(await removed(repo), 1, "E_LOCK_CONFLICT");
+    await feature.ask("agent:b", "lock", "release", "a.txt");
+    fs.writeFileSync(path.join(repo.root, ".git/worktrees/feature/MERGE_HEAD"), "");
+    expectJsonRefused(await removed(repo), 9, "E_POLICY");
+    fs.rmSync(path.join(repo.root, ".git/worktrees/feature/MERGE_HEAD"));
+    expectJsonRefused(await repo.ask("agent:a", "worktree", "remove", "."), 9, "E_POLICY");
+    expectJsonRefused(await repo.ask("agent:a", "worktree", "remove", "elsewhere"), 4, "E_NOT_FOUND");
+    repo.git("worktree", "lock", "--reason", "on a stick", feature.root);
+    const locked = await removed(repo);
+    expectJsonRefused(locked, 9, "E_POLICY");
+    expect(locked.error.message).toContain("on a stick");
+  });
+
+  it("is refused when a repository inside has something that nobody else has", async () => {
+    const { repo, feature } = repository();
+    const inner = TestRepo.make(path.join(feature.root, "inner"));
+    inner.write("x.txt");
+    inner.git("add", "--all");
+    inner.git("commit", "--quiet", "--message", "only here");
+    expectJsonRefused(await removed(repo), 9, "E_POLICY");
+    expect(fs.existsSync(path.join(inner.root, "x.txt"))).toBe(true);
+    const elsewhere = path.join(path.dirname(repo.root), "elsewhere.git");
+    inner.git("clone", "--quiet", "--bare", ".", elsewhere);
+    inner.git("remote", "add", "origin", elsewhere);
+    inner.git("fetch", "--quiet", "origin");
+    expect((await removed(repo)).status).toBe(0);
+  });
+
+  it("puts a worktree back in which somebody writes after it was kept", async () => {
+    const { repo, feature } = repository();
+    feature.write("new.txt", "new\n");
+    // The last thing before it is deleted is a look at it, where it was put aside.
+    const spoil = `cd "$(dirname ${JSON.stringify(feature.root)})"/.cotenant-gone-*/tree && echo late >> new.txt`;
+    const { env } = gitWithDoor(".cotenant-gone-", spoil);
+    const args = ["worktree", "remove", "feature", "--json"];
+    expectJsonRefused(await repo.start("agent:a", args, { env }).done, 9, "E_CONSISTENCY_UNAVAILABLE");
+    expect(fs.readFileSync(path.join(feature.root, "new.txt"), "utf8")).toBe("new\nlate\n");
+    expect(feature.git("status", "--porcelain")).toBe("?? new.txt\n");
+    expect(fs.readdirSync(path.dirname(feature.root)).sort()).toEqual(["feature", "repo"]);
+    expect((await removed(repo)).status).toBe(0);
+  });
+
+  it("killed before the last look: the next one puts it back", async () => {
+    const { repo, feature } = repository();
+    feature.write("new.txt", "new\n");
+    const files = treePicture(feature.root);
+    const { env } = gitWithDoor(".cotenant-gone-", KILL_CALLER);
+    expect((await repo.start("agent:a", ["worktree", "remove", "feature"], { env }).done).status).toBe(null);
+    expect(fs.existsSync(feature.root)).toBe(false);
+    expect((await repo.ask("agent:b", "doctor")).stdout).toContain("is being removed");
+    await repo.ask("agent:b", "doctor", "--strict", "--repair");
+    expect(treePicture(feature.root)).toEqual(files);
+    expect(feature.git("status", "--porcelain")).toBe("?? new.txt\n");
+  });
+
+  it("killed after it: the next one finishes", async () => {
+    const { repo, feature } = repository();
+    feature.write("new.txt", "new\n");
+    const { env } = gitWithDoor("worktree prune", KILL_CALLER);
+    expect((await repo.start("agent:a", ["worktree", "remove", "feature"], { env }).done).status).toBe(null);
+    await repo.ask("agent:b", "gc");
+    expect(repo.git("worktree", "list", "--porcelain")).not.toContain("feature");
+    expect(fs.readdirSync(path.dirname(feature.root)).sort()).toEqual(["repo"]);
+    const { snapshots } = (await repo.ask("agent:b", "history", "--all")).data as unknown as {
+      snapshots: { snapshot_id: string }[];
+    };
+    const back = await restoredFrom(repo, snapshots[0]!.snapshot_id);
+    expect(fs.readFileSync(path.join(back.root, "new.txt"), "utf8")).toBe("new\n");
+  });
+
+  it("keeps what is in a shared worktree, too", async () => {
+    const { repo, feature } = repository();
+    feature.write("new.txt", "new\n");
+    await feature.ask("agent:a", "worktree", "access", "shared");
+    const back = await restoredFrom(repo, (await removed(repo)).data["snapshot_id"]);
+    expect(fs.readFileSync(path.join(back.root, "new.txt"), "utf8")).toBe("new\n");
+  });
+
+  it("works from inside the worktree that goes", async () => {
+    const { feature } = repository();
+    feature.write("new.txt", "new\n");
+    const ran = await feature.ask("agent:a", "worktree", "remove", ".");
+    expect(ran.status, `${ran}`).toBe(0);
+    expect(fs.existsSync(feature.root)).toBe(false);
+  });
+});

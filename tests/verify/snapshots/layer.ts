@@ -1,0 +1,235 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import * as fs from "node:fs";
+import { join } from "node:path";
+import { Workspace } from "../../../src/coordinator/workspace";
+import { thisMachine } from "../../../src/platform/node/this-machine";
+import { nodeTrees } from "../../../src/platform/node/trees";
+import { Prng } from "../../../src/platform/sim/prng";
+import { type Darkroom, darkroomIn } from "../../../src/snapshots/darkroom";
+import type { Descriptor } from "../../../src/snapshots/descriptor";
+import { previewInPlace, restoreInPlace } from "../../../src/snapshots/inplace";
+import { restoreAnew } from "../../../src/snapshots/restoring";
+import { takeSnapshot } from "../../../src/snapshots/taking";
+import { writerKey } from "../../../src/worktrees/writer-lock";
+import { gitPicture, treePicture } from "../../support/tree-picture";
+import type { Layer, Task } from "../layer";
+import { Gardener } from "./growth";
+
+/** Rounds with one repository, so that each meets what the ones before have left: caches, packs, pruned names. */
+const ROUNDS = 25;
+
+/**
+ * Random trees are kept, wrecked and brought back, and compared with what they were by code that is none of ours: names,
+ * kinds, permissions and digests.
+ */
+export const snapshots: Layer = {
+  name: "snapshots",
+  unit: "rounds",
+  inTest: 25,
+  inVerify: 1_000,
+  share: 0.05,
+  mustMove: [
+    "restored anew",
+    "restored in place",
+    "with ignored files",
+    "nothing was read again",
+    "some was read again",
+  ],
+  async prove(task) {
+    for (let story = 0; task.goesOn; story++) {
+      const seed = task.seed + story;
+      const room = join(task.scratch, String(story));
+      await new Story(task, seed, room).play();
+      makeRemovable(room);
+      fs.rmSync(room, { recursive: true, force: true });
+    }
+  },
+};
+
+class Story {
+  readonly #task: Task;
+  readonly #seed: number;
+  readonly #room: string;
+  readonly #root: string;
+  readonly #chance: Prng;
+  readonly #gardener: Gardener;
+
+  constructor(task: Task, seed: number, room: string) {
+    this.#task = task;
+    this.#seed = seed;
+    this.#room = room;
+    this.#root = join(room, "repo");
+    this.#chance = new Prng(seed, "snapshots");
+    this.#gardener = new Gardener(this.#chance, this.#root);
+  }
+
+  async play(): Promise<void> {
+    const format = this.#chance.chance(0.2) ? "sha256" : "sha1";
+    fs.mkdirSync(this.#root, { recursive: true });
+    const git = (...args: string[]) => execFileSync("git", args, { cwd: this.#root, stdio: "ignore" });
+    git("init", "--quiet", `--object-format=${format}`);
+    for (const [key, value] of [
+      ...[
+        ["user.name", "Fuzz"],
+        ["user.email", "fuzz@example.invalid"],
+        ["gc.auto", "0"],
+      ],
+      ["core.autocrlf", this.#chance.pick(["true", "input", "false"])],
+    ] as [string, string][])
+      git("config", key, value);
+    this.#gardener.change(this.#chance.between(0, 40));
+    for (let round = 0; round < ROUNDS; round++) {
+      this.#task.tried++;
+      const wrong = await this.#round(round).catch(
+        (error: Error) => `it failed: ${error.stack ?? error.message}`,
+      );
+      if (wrong !== null)
+        this.#task.broke(
+          `round ${round} of seed ${this.#seed}: ${wrong}\n  ${this.#gardener.deeds.slice(-25).join("\n  ")}`,
+          `npm run verify -- --layer snapshots --seed ${this.#seed}`,
+        );
+      if (wrong !== null) return;
+    }
+  }
+
+  async #round(round: number): Promise<string | null> {
+    const chance = this.#chance;
+    this.#gardener.deeds.push(`round ${round}`);
+    if (chance.chance(0.8)) this.#gardener.change(chance.between(0, 12));
+    const room = await this.#open();
+    const withIgnored = chance.chance(0.5);
+    const [files, git] = [treePicture(this.#root), gitPicture(this.#root)];
+    const ignored = withIgnored ? new Set<string>() : ignoredIn(this.#root);
+    const { descriptor, captured } = await takeSnapshot(room, { withIgnored });
+    this.#task.count(captured!.read === 0 ? "nothing was read again" : "some was read again");
+    if (withIgnored) this.#task.count("with ignored files");
+    const after = difference(files, treePicture(this.#root)) ?? difference(git, gitPicture(this.#root));
+    if (after !== null) return `taking it changed something: ${after}`;
+    const expected = without(files, ignored);
+    this.#gardener.deeds.push("wreck");
+    this.#gardener.change(chance.between(1, 15));
+    return chance.chance(0.5)
+      ? this.#anew(room, descriptor, expected, round)
+      : this.#inPlace(room, descriptor, expected, withIgnored);
+  }
+
+  async #anew(
+    room: Darkroom,
+    descriptor: Descriptor,
+    expected: Record<string, string>,
+    round: number,
+  ): Promise<string | null> {
+    const place = join(this.#room, `back-${round}`);
+    await restoreAnew(room, descriptor, { place, branch: null });
+    this.#task.count("restored anew");
+    const found = difference(expected, treePicture(place));
+    makeRemovable(place);
+    execFileSync("git", ["worktree", "remove", "--force", place], { cwd: this.#root, stdio: "ignore" });
+    return found === null ? null : `restored anew: ${found}`;
+  }
+
+  async #inPlace(
+    room: Darkroom,
+    descriptor: Descriptor,
+    expected: Record<string, string>,
+    withIgnored: boolean,
+  ): Promise<string | null> {
+    const key = writerKey(room.session.actor.worktreeId);
+    await room.session.acquire([{ key, reach: "repository" }], { ttlSecs: 600 });
+    const wrecked = treePicture(this.#root);
+    let before: Descriptor | null;
+    try {
+      const { planId } = await previewInPlace(room, descriptor);
+      ({ before } = await restoreInPlace(room, descriptor, { planId, fencingToken: null, secret: null }));
+    } catch (error) {
+      // Something that Git ignores is in the way: said so, and nothing was touched.
+      if ((error as { code?: unknown }).code !== "E_POLICY") throw error;
+      this.#task.count("something in the way");
+      return difference(wrecked, treePicture(this.#root));
+    }
+    this.#task.count("restored in place");
+    const now = treePicture(this.#root);
+    // What Git ignores, and directories that are only there for it, stay beside what is brought back.
+    const beside = withIgnored ? [] : Object.keys(now).filter((path) => isBeside(path, expected, now));
+    const others = new Set([...(withIgnored ? [] : ignoredIn(this.#root)), ...beside]);
+    for (const path of Object.keys(expected)) others.delete(path);
+    const found = difference(expected, without(now, others));
+    if (found !== null) return `restored in place: ${found}`;
+    if (before === null) return null;
+    const place = join(this.#room, "before");
+    await restoreAnew(room, before, { place, branch: null });
+    const lost = Object.entries(wrecked).filter(
+      ([path, what]) =>
+        treePicture(place)[path] !== what &&
+        treePicture(this.#root)[path] !== what &&
+        !what.startsWith("directory"),
+    );
+    makeRemovable(place);
+    execFileSync("git", ["worktree", "remove", "--force", place], { cwd: this.#root, stdio: "ignore" });
+    return lost.length === 0 ? null : `lost by restoring in place: ${JSON.stringify(lost.slice(0, 3))}`;
+  }
+
+  async #open(): Promise<Darkroom> {
+    const machine = { ...thisMachine(), cwd: this.#root, home: null, env: {}, isTerminal: false };
+    const workspace = await Workspace.open(machine, { agentId: "agent:fuzz", doing: "fuzz" });
+    const room = await darkroomIn(workspace, nodeTrees());
+    // Files that were written just now are old already, so that what is remembered of them counts.
+    return this.#chance.chance(0.7) ? { ...room, studio: { ...room.studio, youngMs: 20 } } : room;
+  }
+}
+
+/** Files that Git ignores, and the directories that hold nothing else, asked of Git in another way than we ask it. */
+function ignoredIn(root: string): Set<string> {
+  const list = (...args: string[]) =>
+    execFileSync("git", ["status", "--porcelain=v1", "-z", ...args], {
+      cwd: root,
+      encoding: "latin1" as BufferEncoding,
+    })
+      .split("\0")
+      .filter((line) => line.startsWith("!! "))
+      .map((line) => line.slice(3).replace(/\/$/, ""));
+  const found = new Set(list("--ignored=matching", "--untracked-files=all"));
+  const all = treePicture(root);
+  for (const path of emptyAndIgnored(root, all)) found.add(path);
+  for (const path of Object.keys(all)) {
+    const parts = path.split("/");
+    for (let n = 1; n < parts.length; n++) if (found.has(parts.slice(0, n).join("/"))) found.add(path);
+  }
+  return found;
+}
+
+/** `git status` does not speak of directories in which there is nothing. */
+function emptyAndIgnored(root: string, all: Record<string, string>): string[] {
+  const directories = Object.keys(all).filter((path) => all[path]!.startsWith("directory"));
+  const input = Buffer.from(directories.map((path) => `${path}/\0`).join(""), "latin1");
+  const { stdout } = spawnSync("git", ["check-ignore", "-z", "--stdin"], { cwd: root, input });
+  return stdout
+    .toString("latin1")
+    .split("\0")
+    .map((path) => path.replace(/\/$/, ""))
+    .filter(Boolean);
+}
+
+/** A directory that is only there for something that is not part of the snapshot. */
+function isBeside(path: string, expected: Record<string, string>, now: Record<string, string>): boolean {
+  return path in now && !(path in expected) && now[path]!.startsWith("directory");
+}
+
+function without(files: Record<string, string>, names: ReadonlySet<string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(files).filter(([path]) => !names.has(path)));
+}
+
+function difference(expected: Record<string, string>, found: Record<string, string>): string | null {
+  const all = new Set([...Object.keys(expected), ...Object.keys(found)]);
+  const wrong = [...all].filter((path) => expected[path] !== found[path]);
+  if (wrong.length === 0) return null;
+  const shown = wrong
+    .slice(0, 5)
+    .map((path) => `${JSON.stringify(path)}: ${expected[path]} became ${found[path]}`);
+  return `${wrong.length} differ: ${shown.join("; ")}`;
+}
+
+/** A directory without permission to write cannot be emptied, except by root. */
+function makeRemovable(root: string): void {
+  execFileSync("chmod", ["-R", "u+rwX", root], { stdio: "ignore" });
+}
