@@ -109,6 +109,7 @@ describe("the cache", () => {
     scene.make({ title: "Work" });
     await available(scene);
     const [cache] = scene.cacheFiles();
+    expect(cache).toBeDefined();
     const left = `${cache}.new-0123456789ab`;
     fs.writeFileSync(left, "half");
     fs.utimesSync(left, 1, 1);
