@@ -74,6 +74,11 @@ const WRITE_EVENTS = [
   "policy.changed",
   "policy.violated",
   "policy.forgotten",
+  "publish.intended",
+  "publish.committed",
+  "publish.abandoned",
+  "publish.unsettled",
+  "publish.pushed",
 ] as const;
 export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
 

@@ -17,6 +17,7 @@ export interface Layout {
   readonly tidying: string;
   readonly secrets: string;
   readonly heartbeat: string;
+  readonly agentIndex: string;
   readonly flatIndex: string;
   readonly allowNetwork: string;
 }
@@ -39,6 +40,7 @@ export function layoutOf(controlDirectory: string): Layout {
     tidying: at("locks/tidying.lock"),
     secrets: at("secrets"),
     heartbeat: at("heartbeat"),
+    agentIndex: at("agent-index"),
     flatIndex: at("claims.index.json"),
     allowNetwork: at("allow-network-fs"),
   };

@@ -53,6 +53,7 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "doc show": WITH_DOCUMENT,
   "doc history": WITH_DOCUMENT,
   "doc remove": WITH_DOCUMENT,
+  publish: ["init", "lock acquire src/app.ts docs/login.md"],
   events: ["init", "lock acquire src/app.ts"],
   stats: ["init", "lock acquire src/app.ts"],
 };
