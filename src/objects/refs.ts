@@ -62,6 +62,9 @@ export class RefMoved extends Error {
   }
 }
 
+/** Git was ended before it could say anything: it may have left a lock behind. */
+export class RefWriterLost extends Error {}
+
 /**
  * One Git that changes refs: prepared first, which checks the old values and locks the refs, then committed or given up.
  * It is started before it is needed, because whoever prepares has to say beforehand which process may commit.
@@ -73,6 +76,8 @@ export class RefWriter {
   readonly #reason: string;
   #process: GitProcess | null = null;
   #isPrepared = false;
+  /** What went wrong last, for people. */
+  lastWords = "";
 
   /** `reason` is what the reflog says. */
   constructor(platform: Platform, git: LastingGit, place: RefPlace, reason: string) {
@@ -98,7 +103,7 @@ export class RefWriter {
     return pid === null ? null : this.#platform.processes.identify(pid);
   }
 
-  /** Throws `RefMoved` where a ref has another value, or is being changed. */
+  /** Throws `RefMoved` where a ref has another value, or is being changed, and `RefWriterLost` where Git was killed. */
   async prepare(updates: readonly RefUpdate[]): Promise<void> {
     const process = this.#running();
     const none = noObject(this.#place.config.objectFormat);
@@ -119,7 +124,8 @@ export class RefWriter {
     try {
       await this.#expect("commit: ok");
       return true;
-    } catch {
+    } catch (error) {
+      this.lastWords = printable((error as Error).message, 300);
       return false;
     }
   }
@@ -166,7 +172,7 @@ export class RefWriter {
     } catch (error) {
       this.#process = null;
       this.#isPrepared = false;
-      throw error;
+      throw new RefWriterLost(String(error));
     }
     if (line === words) return;
     // It ends as soon as anything is wrong.
@@ -178,8 +184,9 @@ export class RefWriter {
 }
 
 function refusal(stderr: string, line: string | null): Error {
-  const said = printable((stderr.trim() || line) ?? "it ended without a word", 300);
-  const isBusy = /Unable to create '[^']*\.lock'/.test(stderr);
+  if (stderr.trim() === "" && line === null) return new RefWriterLost("it ended without a word");
+  const said = printable(stderr.trim() || (line ?? ""), 300);
+  const isBusy = /Unable to create '[^']*\.lock': File exists/.test(stderr);
   const isMoved =
     /is at [0-9a-f]+ but expected|reference already exists|unable to resolve reference|reference is missing/.test(
       stderr,

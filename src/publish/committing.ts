@@ -6,7 +6,7 @@ import { printable, type Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import type { Refusal } from "../kernel/refusal";
 import type { ObjectId } from "../objects/object-name";
-import { RefMoved, type RefWriter, readRef } from "../objects/refs";
+import { RefMoved, type RefWriter, RefWriterLost, readRef } from "../objects/refs";
 import type { ProcessIdentity } from "../platform/platform";
 import type { LockHandle } from "../store/mutex";
 import type { Intention, Standing } from "../store/writing";
@@ -16,6 +16,8 @@ import { type Intent, intentName, intentToFact } from "./intents";
 
 /** One commit that a branch is to point to. */
 export interface RefChange {
+  /** Of this try. */
+  readonly intentId: Ulid;
   readonly publishId: Ulid;
   readonly requestId: Ulid | null;
   readonly ref: string;
@@ -54,7 +56,7 @@ export class RefCommitter {
   readonly #session: Session;
   readonly #refs: RefWriter;
   #lock: LockHandle | null = null;
-  /** Publishes that this process has begun and could not write the end of. */
+  /** Intents whose end this process could not write: they are settled like those of the dead. */
   readonly left = new Set<Ulid>();
 
   constructor(workspace: Workspace, session: Session, refs: RefWriter) {
@@ -75,7 +77,11 @@ export class RefCommitter {
     try {
       await this.#refs.prepare([{ ref: change.ref, next: change.new, previous: change.old }]);
     } catch (error) {
-      await this.#giveUp(change, error instanceof RefMoved ? "moved" : "failed");
+      // A Git that says why it refuses has put everything back. One that says nothing may have left its lock behind,
+      // which only an open intent allows anybody to remove.
+      if (error instanceof RefWriterLost) return this.#letGo(change);
+      if (!(error instanceof RefMoved) && (await this.#isLocked(change))) await this.#letGo(change);
+      else await this.#giveUp(change, error instanceof RefMoved ? "moved" : "failed");
       if (error instanceof RefMoved) return { kind: "moved", isBusy: error.isBusy };
       throw error;
     }
@@ -98,6 +104,7 @@ export class RefCommitter {
   async #intend(change: RefChange, git: ProcessIdentity): Promise<Attempt | null> {
     const { platform } = this.#workspace.surroundings;
     const intent: Intent = {
+      intentId: change.intentId,
       publishId: change.publishId,
       requestId: change.requestId,
       ref: change.ref,
@@ -125,7 +132,7 @@ export class RefCommitter {
             git_start_time: git.startTime,
             tokens: tokensOf(standing.leases),
           },
-          facts: new Map([[intentName(change.publishId), intentToFact(intent)]]),
+          facts: new Map([[intentName(change.intentId), intentToFact(intent)]]),
           answer: true,
         };
       },
@@ -142,13 +149,13 @@ export class RefCommitter {
     try {
       written = await this.#session.write<true>(refsTo(change.leases), {
         about: `publish ${change.ref}`,
-        facts: [intentName(change.publishId)],
+        facts: [intentName(change.intentId)],
         secret: change.secret,
         requestId: change.requestId,
         body: (standing) => this.#decide(change, standing, conclude),
       });
     } catch (error) {
-      await this.#letGo(change.publishId);
+      await this.#letGo(change);
       throw error;
     }
     if (written.replayed) {
@@ -166,7 +173,7 @@ export class RefCommitter {
     conclude: (attempt: Attempt) => void,
   ): Promise<Intention<true> | null> {
     // Somebody took us for dead, and wrote so: whoever relied on that must not be proved wrong.
-    if (!facts.has(intentName(change.publishId))) return null;
+    if (!facts.has(intentName(change.intentId))) return null;
     const abandon = (attempt: Attempt, why: string): Intention<true> => {
       conclude(attempt);
       return abandoned(change, why);
@@ -184,12 +191,17 @@ export class RefCommitter {
     if (other !== null) return refuse(taken(other));
     const moved: Attempt = { kind: "moved", isBusy: false };
     if (this.#lock === null || !store.mutex.isSame(this.#lock)) return abandon(moved, "lock");
-    if (!(await this.#refs.commit()) && !(await this.#isThere(change))) return abandon(moved, "moved");
+    if (!(await this.#refs.commit()) && !(await this.#isThere(change))) {
+      // Git died of it. Its lock may still be there, and the intent has to stay open until it is gone.
+      this.left.add(change.intentId);
+      conclude({ kind: "moved", isBusy: true });
+      return null;
+    }
     conclude({ kind: "committed" });
     return {
       type: "publish.committed",
       payload: { ...line(change), ...change.payload, tokens: tokensOf(leases) },
-      facts: new Map([[intentName(change.publishId), null]]),
+      facts: new Map([[intentName(change.intentId), null]]),
       settle: () => this.#refs.sync([change.ref]),
       answer: true,
       result: change.result,
@@ -203,9 +215,15 @@ export class RefCommitter {
     return value !== null && "oid" in value && value.oid === next;
   }
 
+  /** Also a Git that fails puts its lock away, if the disk lets it. */
+  async #isLocked({ ref }: RefChange): Promise<boolean> {
+    const { surroundings, repository } = this.#workspace;
+    return (await surroundings.platform.files.lstat(`${repository.commonDir}/${ref}.lock`)) !== null;
+  }
+
   async #giveUp(change: RefChange, why: string): Promise<void> {
     await this.#refs.abort().catch(() => {});
-    const name = intentName(change.publishId);
+    const name = intentName(change.intentId);
     try {
       await this.#session.write<true>([], {
         about: `publish ${change.ref}`,
@@ -213,15 +231,16 @@ export class RefCommitter {
         body: async ({ facts }) => (facts.has(name) ? abandoned(change, why) : null),
       });
     } catch (error) {
-      this.left.add(change.publishId);
+      this.left.add(change.intentId);
       throw error;
     }
   }
 
-  /** What became of it is not known here: the next one settles it, once our Git is gone. */
-  async #letGo(publishId: Ulid): Promise<void> {
-    this.left.add(publishId);
+  /** What became of it is not known here: it is settled once our Git is gone. */
+  async #letGo({ intentId }: RefChange): Promise<Attempt> {
+    this.left.add(intentId);
     await this.#refs.close().catch(() => {});
+    return { kind: "moved", isBusy: true };
   }
 }
 
@@ -229,7 +248,7 @@ function abandoned(change: RefChange, why: string): Intention<true> {
   return {
     type: "publish.abandoned",
     payload: { ...line(change), why },
-    facts: new Map([[intentName(change.publishId), null]]),
+    facts: new Map([[intentName(change.intentId), null]]),
     answer: true,
   };
 }

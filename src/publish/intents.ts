@@ -12,6 +12,8 @@ export const INTENT = "publish";
  * says what became of it: whoever finds one whose process is gone can tell from the ref.
  */
 export interface Intent {
+  /** Of this try: a publish may take several. */
+  readonly intentId: Ulid;
   readonly publishId: Ulid;
   /** The caller's own, for a retry. */
   readonly requestId: Ulid | null;
@@ -24,12 +26,13 @@ export interface Intent {
   readonly atMs: number;
 }
 
-export function intentName(publishId: Ulid): FactName {
-  return orThrow(parseFactName(`${INTENT}:${publishId}`));
+export function intentName(intentId: Ulid): FactName {
+  return orThrow(parseFactName(`${INTENT}:${intentId.toLowerCase()}`));
 }
 
 export function intentToFact(intent: Intent): Fact {
   return {
+    publish_id: intent.publishId,
     request_id: intent.requestId,
     ref: intent.ref,
     old: intent.old,
@@ -43,7 +46,8 @@ export function intentToFact(intent: Intent): Fact {
 
 /** Null for what another version wrote: it is left alone. */
 export function intentFromFact(name: FactName, fact: Fact): Intent | null {
-  const publishId = parseUlid(name.slice(INTENT.length + 1));
+  const intentId = parseUlid(name.slice(INTENT.length + 1));
+  const publishId = parseUlid(String(fact["publish_id"]));
   const { request_id: requestId, ref, old, new: next, agent_id: agentId, at } = fact;
   const publisher = processFromWire(fact["publisher"]);
   const git = processFromWire(fact["git"]);
@@ -53,9 +57,11 @@ export function intentFromFact(name: FactName, fact: Fact): Intent | null {
     typeof agentId === "string" &&
     typeof at === "string" &&
     (old === null || typeof old === "string");
-  if (!isWhole || isRefusal(publishId) || publisher === null || git === null) return null;
+  if (!isWhole || isRefusal(intentId) || isRefusal(publishId) || publisher === null || git === null)
+    return null;
   const request = typeof requestId === "string" ? parseUlid(requestId) : null;
   return {
+    intentId,
     publishId,
     requestId: request === null || isRefusal(request) ? null : request,
     ref,

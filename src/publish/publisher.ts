@@ -319,9 +319,15 @@ export class Publisher {
     }
     throw new CotenantError(
       "E_RETRIES_EXHAUSTED",
-      `${branchName(plan.ref)} moved ${casFailures} times meanwhile`,
+      `${branchName(plan.ref)} could not be changed in ${most + 1} tries`,
       {
-        data: { ref: plan.ref, retries: most, cas_failures: casFailures, setting: "publish.retries" },
+        data: {
+          ref: plan.ref,
+          retries: most,
+          cas_failures: casFailures,
+          setting: "publish.retries",
+          ...(this.#refs.lastWords === "" ? {} : { git: this.#refs.lastWords }),
+        },
       },
     );
   }
@@ -346,6 +352,7 @@ export class Publisher {
   ): RefChange {
     const { commit, parent, paths, isMerged } = at.candidate;
     return {
+      intentId: this.#ulid(),
       publishId: at.publishId,
       requestId,
       ref,

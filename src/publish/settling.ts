@@ -47,12 +47,12 @@ export async function openIntents({ coordinator }: Workspace): Promise<Intent[]>
 /** Whether nobody is at work on it any more: neither who wanted it, nor the Git that may commit it. */
 export async function isOver(
   { surroundings }: Workspace,
-  { publishId, publisher, git, atMs }: Intent,
+  { intentId, publisher, git, atMs }: Intent,
   own: ReadonlySet<Ulid> = new Set(),
 ): Promise<boolean> {
   const { processes, clock } = surroundings.platform;
   if ((await processes.liveness(git)) === "alive") return false;
-  if (own.has(publishId)) return true;
+  if (own.has(intentId)) return true;
   const liveness = await processes.liveness(publisher);
   return liveness === "dead" || (liveness === "unknown" && clock.wallMs() - atMs > PATIENCE_MS);
 }
@@ -91,7 +91,7 @@ async function writeDown(
   seen: RefValue,
   fate: Fate,
 ): Promise<Fate | "moved" | null> {
-  const name: FactName = intentName(intent.publishId);
+  const name: FactName = intentName(intent.intentId);
   let answer: Fate | "moved" | null = null;
   await session.write<true>([], {
     about: `publish ${intent.ref}`,

@@ -33,7 +33,7 @@ function refs(repo: TestRepo): string {
   return repo.git("for-each-ref", "--format=%(refname) %(objectname)");
 }
 
-function put(repo: TestRepo, name: string, content: string): string {
+function put(name: string, content: string): string {
   const file = path.join(scratch(), "content");
   fs.writeFileSync(file, content);
   return `${name}=${file}`;
@@ -51,24 +51,8 @@ describe("S49: two agents, two branches, one checkout", () => {
     await repo.ask("agent:b", "lock", "acquire", "src/new.ts");
     const before = shared(repo);
     const [one, two] = await Promise.all([
-      repo.ask(
-        "agent:a",
-        "publish",
-        "--branch",
-        "work/a",
-        ...MESSAGE,
-        "--put",
-        put(repo, "src/a.ts", "by a\n"),
-      ),
-      repo.ask(
-        "agent:b",
-        "publish",
-        "--branch",
-        "work/b",
-        ...MESSAGE,
-        "--put",
-        put(repo, "src/new.ts", "by b\n"),
-      ),
+      repo.ask("agent:a", "publish", "--branch", "work/a", ...MESSAGE, "--put", put("src/a.ts", "by a\n")),
+      repo.ask("agent:b", "publish", "--branch", "work/b", ...MESSAGE, "--put", put("src/new.ts", "by b\n")),
     ]);
     expect(shared(repo)).toEqual(before);
     expect(show(repo, "work/a:src/a.ts")).toBe("by a\n");
@@ -93,7 +77,7 @@ describe("S50: twenty agents, one branch, disjoint files", () => {
     for (const [n, agent] of agents.entries()) await repo.ask(agent, "lock", "acquire", `src/${n}.ts`);
     const ran = await Promise.all(
       agents.map((agent, n) => {
-        const content = put(repo, `src/${n}.ts`, `${n}\n`);
+        const content = put(`src/${n}.ts`, `${n}\n`);
         const args = ["publish", "--branch", "work/all", ...MESSAGE, "--put", content, "--json"];
         return repo.start(agent, args, { mostMs: 110_000, env: { COTENANT_PUBLISH_WAIT_SECS: "100" } }).done;
       }),
@@ -125,7 +109,7 @@ describe("S51: the ref moved", () => {
         base,
         ...MESSAGE,
         "--put",
-        put(repo, "src/a.ts", content),
+        put("src/a.ts", content),
       );
     expect((await publish("first\n")).status).toBe(0);
     const [before, files] = [refs(repo), shared(repo)];
@@ -152,7 +136,7 @@ describe("S51: the ref moved", () => {
         base,
         ...MESSAGE,
         "--put",
-        put(repo, "src/a.ts", content),
+        put("src/a.ts", content),
       );
     await publish("src/a.ts: ONE\ntwo\nthree\nfour\n");
     const { data } = await publish("src/a.ts: one\ntwo\nthree\nFOUR\n");
@@ -177,7 +161,7 @@ describe("S51: the ref moved", () => {
       base,
       ...MESSAGE,
       "--put",
-      put(repo, "src/a.ts", "mine\n"),
+      put("src/a.ts", "mine\n"),
     );
     expect(data["parent"]).toBe(theirs);
   });
@@ -186,44 +170,44 @@ describe("S51: the ref moved", () => {
 describe("S52: refused, and nothing moved:", () => {
   const PEM = execFileSync("openssl", ["genpkey", "-algorithm", "ed25519"], { encoding: "utf8" });
 
-  it.each<[string, string, number, (repo: TestRepo) => string[]]>([
-    ["an unleased path", "E_PATH_NOT_LEASED", 6, (repo) => ["--put", put(repo, "src/b.ts", "x")]],
-    ["somebody else's path", "E_PATH_NOT_LEASED", 6, (repo) => ["--put", put(repo, "src/theirs.ts", "x")]],
-    ["main", "E_PROTECTED_REF", 9, (repo) => ["--branch", "main", "--put", put(repo, "src/a.ts", "x")]],
+  it.each<[string, string, number, () => string[]]>([
+    ["an unleased path", "E_PATH_NOT_LEASED", 6, () => ["--put", put("src/b.ts", "x")]],
+    ["somebody else's path", "E_PATH_NOT_LEASED", 6, () => ["--put", put("src/theirs.ts", "x")]],
+    ["main", "E_PROTECTED_REF", 9, () => ["--branch", "main", "--put", put("src/a.ts", "x")]],
     [
       "main, spelled otherwise",
       "E_PROTECTED_REF",
       9,
-      (repo) => ["--branch", "refs/heads/Main", "--put", put(repo, "src/a.ts", "x")],
+      () => ["--branch", "refs/heads/Main", "--put", put("src/a.ts", "x")],
     ],
     [
       "a private key in a blob",
       "E_SECRET_FOUND",
       9,
-      (repo) => ["--put", put(repo, "src/a.ts", `const key = \`\n${PEM}\`;\n`)],
+      () => ["--put", put("src/a.ts", `const key = \`\n${PEM}\`;\n`)],
     ],
     [
       "a token in a blob",
       "E_SECRET_FOUND",
       9,
-      (repo) => ["--put", put(repo, "src/a.ts", `token: ghp_${"a1B2".repeat(9)}\n`)],
+      () => ["--put", put("src/a.ts", `token: ghp_${"a1B2".repeat(9)}\n`)],
     ],
-    ["a file of secrets", "E_SECRET_FOUND", 9, (repo) => ["--put", put(repo, "src/.env.local", "A=1\n")]],
-    [".. in a patch", "E_PATH_ESCAPE", 9, (repo) => ["--patch", patch("../escaped")]],
-    [".git in a patch", "E_PATH_ESCAPE", 9, (repo) => ["--patch", patch(".git/config")]],
-    [".GIT in a patch", "E_PATH_ESCAPE", 9, (repo) => ["--patch", patch("src/.GIT/config")]],
-    ["an absolute path", "E_PATH_ESCAPE", 9, (repo) => ["--put", put(repo, "/etc/passwd", "x")]],
+    ["a file of secrets", "E_SECRET_FOUND", 9, () => ["--put", put("src/.env.local", "A=1\n")]],
+    [".. in a patch", "E_PATH_ESCAPE", 9, () => ["--patch", patch("../escaped")]],
+    [".git in a patch", "E_PATH_ESCAPE", 9, () => ["--patch", patch(".git/config")]],
+    [".GIT in a patch", "E_PATH_ESCAPE", 9, () => ["--patch", patch("src/.GIT/config")]],
+    ["an absolute path", "E_PATH_ESCAPE", 9, () => ["--put", put("/etc/passwd", "x")]],
     [
       "a link out of the tree",
       "E_PATH_ESCAPE",
       9,
-      (repo) => ["--changes", changes({ op: "put", path: "src/a.ts", mode: "120000", content: "../../etc" })],
+      () => ["--changes", changes({ op: "put", path: "src/a.ts", mode: "120000", content: "../../etc" })],
     ],
     [
       "a submodule",
       "E_POLICY",
       9,
-      (repo) => ["--put", put(repo, "src/.gitmodules", "x"), "--put", put(repo, ".gitmodules", "x")],
+      () => ["--put", put("src/.gitmodules", "x"), "--put", put(".gitmodules", "x")],
     ],
   ])("%s", async (_, code, exit, args) => {
     const repo = withFiles();
@@ -238,7 +222,7 @@ describe("S52: refused, and nothing moved:", () => {
     );
     await repo.ask("agent:b", "lock", "acquire", "src/theirs.ts");
     const [before, files, objects] = [refs(repo), shared(repo), count(repo)];
-    const given = args(repo);
+    const given = args();
     const branch = given.includes("--branch") ? [] : ["--branch", "work/x"];
     const { error, status } = await repo.ask("agent:a", "publish", ...branch, ...MESSAGE, ...given);
     expect([error.code, status]).toEqual([code, exit]);
@@ -258,7 +242,7 @@ describe("S52: refused, and nothing moved:", () => {
       "work/x",
       ...MESSAGE,
       "--put",
-      put(repo, "src/a.ts", "x"),
+      put("src/a.ts", "x"),
     );
     expect(error.message).toContain("held by agent:b");
     expect(error.data["paths"]).toMatchObject([{ path: "src/a.ts", holder: "agent:b" }]);
@@ -399,7 +383,7 @@ describe("S53a: a branch that is checked out anywhere", () => {
       "work/x",
       ...MESSAGE,
       "--put",
-      put(repo, "src/b.ts", "x"),
+      put("src/b.ts", "x"),
     );
     expect([error.code, status]).toEqual(["E_PROTECTED_REF", 9]);
     expect(refs(repo)).toBe(before);
@@ -417,7 +401,7 @@ describe("S53a: a branch that is checked out anywhere", () => {
       "work/alias",
       ...MESSAGE,
       "--put",
-      put(repo, "src/b.ts", "x"),
+      put("src/b.ts", "x"),
     );
     expect(error.code).toBe("E_PROTECTED_REF");
     expect(refs(repo)).toBe(before);

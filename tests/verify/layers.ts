@@ -6,6 +6,7 @@ import { linearizability } from "./linearizability/layer";
 import { models } from "./models/layer";
 import { planted } from "./planted/layer";
 import { properties } from "./properties/layer";
+import { publishCrash } from "./publishing/crash-layer";
 import { simulation } from "./simulation/layer";
 import { clocks } from "./soak/clocks-layer";
 import { soak } from "./soak/layer";
@@ -17,6 +18,7 @@ export const LAYERS: readonly Layer[] = [
   simulation,
   crash,
   error,
+  publishCrash,
   linearizability,
   soak,
   clocks,
