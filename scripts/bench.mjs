@@ -13,6 +13,7 @@ import { parseArgs } from "node:util";
 import { coldStart } from "../bench/cold-start.mjs";
 import { figure } from "../bench/figures.mjs";
 import { hooks } from "../bench/hooks.mjs";
+import { publish } from "../bench/publish.mjs";
 import { query } from "../bench/query.mjs";
 import { scale } from "../bench/scale.mjs";
 import { contention, throughput } from "../bench/throughput.mjs";
@@ -21,7 +22,7 @@ import { ensureInstalled } from "./install.mjs";
 import { ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
-const PARTS = { "cold-start": coldStart, throughput, contention, scale, query, hooks };
+const PARTS = { "cold-start": coldStart, throughput, contention, scale, query, hooks, publish };
 const HEAD = ["what", "ours", "beside", "ratio", "target", ""];
 
 const { values } = parseArgs({ options: { only: { type: "string", multiple: true } } });

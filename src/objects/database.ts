@@ -100,9 +100,10 @@ export class ObjectDatabase {
     }
   }
 
-  /** Ends the Git that reads for it, if there is one. It may be used again. */
-  close(): Promise<void> {
-    return this.#reader.close();
+  /** Ends the Git that reads for it, if there is one, and forgets what was not flushed. It may be used again. */
+  async close(): Promise<void> {
+    await this.#loose.discard();
+    await this.#reader.close();
   }
 
   async #demand(oid: ObjectId, type: ObjectType): Promise<Uint8Array> {

@@ -55,6 +55,8 @@ export class ObjectReader {
 
   #ask<T>(question: (process: GitProcess) => Promise<T>): Promise<T> {
     const answer = this.#turn.then(async () => {
+      // One that was killed meanwhile is replaced.
+      if (this.#process?.isOver === true) this.#process = null;
       this.#process ??= this.#git.start(["cat-file", "--batch-command"], {
         cwd: this.#cwd,
         env: this.#env,

@@ -76,6 +76,8 @@ export class RefWriter {
   readonly #reason: string;
   #process: GitProcess | null = null;
   #isPrepared = false;
+  /** Directories of refs whose own names are on the disk. */
+  readonly #known = new Set<string>();
   /** What went wrong last, for people. */
   lastWords = "";
 
@@ -94,6 +96,7 @@ export class RefWriter {
   /** `inherit`: see `GitProcessOptions`. Null where it ended again at once. */
   async start(inherit: readonly number[]): Promise<ProcessIdentity | null> {
     const args = ["-c", "core.fsync=loose-object,reference", "-c", "core.filesRefLockTimeout=1000"];
+    if (this.#process?.isOver === true) await this.close();
     this.#process ??= this.#git.start([...args, "update-ref", "-m", this.#reason, "--stdin", "-z"], {
       cwd: this.#place.worktreeRoot,
       inherit,
@@ -141,14 +144,21 @@ export class RefWriter {
   /** On the disk when this returns: the refs' own directories, and those above, which may be new (PROTOCOL 21). */
   async sync(refs: readonly string[]): Promise<void> {
     const { commonDir, config } = this.#place;
-    if (config.refFormat !== "files") return this.#platform.files.syncDirectory(`${commonDir}/reftable`);
+    const { files } = this.#platform;
+    if (config.refFormat !== "files") return files.syncDirectory(`${commonDir}/reftable`);
     const directories = new Set<string>();
-    for (const ref of refs)
-      for (let end = ref.lastIndexOf("/"); end !== -1; end = ref.lastIndexOf("/", end - 1))
-        directories.add(`${commonDir}/${ref.slice(0, end)}`);
-    for (const directory of directories)
-      if ((await this.#platform.files.stat(directory)) !== null)
-        await this.#platform.files.syncDirectory(directory);
+    for (const ref of refs) {
+      const own = ref.slice(0, ref.lastIndexOf("/"));
+      directories.add(`${commonDir}/${own}`);
+      // Once they are on the disk they stay there: what is in them is looked after by whoever puts it there.
+      if (this.#known.has(own)) continue;
+      for (let end = own.lastIndexOf("/"); end !== -1; end = own.lastIndexOf("/", end - 1))
+        directories.add(`${commonDir}/${own.slice(0, end)}`);
+    }
+    const there: string[] = [];
+    for (const directory of directories) if ((await files.stat(directory)) !== null) there.push(directory);
+    await files.syncAll([], there);
+    for (const ref of refs) this.#known.add(ref.slice(0, ref.lastIndexOf("/")));
   }
 
   /** Ends it; what is prepared is given up. */

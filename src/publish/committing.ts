@@ -45,6 +45,7 @@ export type Attempt =
   | { readonly kind: "replayed"; readonly type: string; readonly result: Readonly<Record<string, unknown>> };
 
 const MOST_TOKENS = 100;
+const MOST_STARTS = 3;
 
 /**
  * PROTOCOL 18: the intent on the disk, then `prepare`, then, in one critical section of the store, the proof of every
@@ -94,9 +95,12 @@ export class RefCommitter {
     const lock = await store.lockHandle();
     if (this.#lock !== null && lock.opening !== this.#lock.opening) await this.#refs.close();
     this.#lock = lock;
-    const identity = await this.#refs.start([lock.fd]);
-    if (identity !== null) return identity;
-    await this.#refs.close();
+    for (let tries = 0; tries < MOST_STARTS; tries++) {
+      const identity = await this.#refs.start([lock.fd]);
+      if (identity !== null) return identity;
+      // The one that was kept from the last time has been killed since.
+      await this.#refs.close();
+    }
     throw new CotenantError("E_GIT", "the Git that was to change the branch ended at once");
   }
 

@@ -104,6 +104,7 @@ async function mergedByGit(
     const result = await mergeTree(git, place, env, {
       base: await bareCommit(apart, base.tree, []),
       commit: (tree, parent) => bareCommit(apart, tree, [parent]),
+      flush: () => apart.flush(),
       ours,
       theirs: tipTree,
     });
@@ -124,6 +125,7 @@ async function mergedByGit(
 interface Sides {
   readonly base: ObjectId;
   readonly commit: (tree: ObjectId, parent: ObjectId) => Promise<ObjectId>;
+  readonly flush: () => Promise<void>;
   readonly ours: ObjectId;
   readonly theirs: ObjectId;
 }
@@ -132,9 +134,10 @@ async function mergeTree(
   git: LastingGit,
   { worktreeRoot }: ObjectPlace,
   env: Record<string, string>,
-  { base, commit, ours, theirs }: Sides,
+  { base, commit, flush, ours, theirs }: Sides,
 ): Promise<ObjectId> {
   const [one, other] = [await commit(theirs, base), await commit(ours, base)];
+  await flush();
   // Without renames: what is published under a name is what was leased under it.
   const settings = ["merge.renames=false", "merge.directoryRenames=false"].flatMap((setting) => [
     "-c",

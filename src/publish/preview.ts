@@ -121,6 +121,7 @@ class Previewing {
     const parent = tip ?? base.commit;
     if (candidate === null)
       return this.#report({ ref, base: base.commit, parent, paths: [], diff: "", isCut: false });
+    await objects.flush();
     const isSound = [...this.#checks.values()].every((error) => error === null);
     if (isSound)
       await this.#check("commands", async () =>

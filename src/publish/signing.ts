@@ -54,6 +54,8 @@ export class Pen {
   async write(objects: ObjectDatabase, commit: Commit, sign: boolean): Promise<ObjectId> {
     if (!sign) return objects.writeCommit(commit);
     const { tree, parents, author, committer, message } = commit;
+    // Git looks at the tree.
+    await objects.flush();
     const env = {
       ...this.#person("AUTHOR", author),
       ...this.#person("COMMITTER", committer),

@@ -7,6 +7,7 @@ import { models } from "./models/layer";
 import { planted } from "./planted/layer";
 import { properties } from "./properties/layer";
 import { publishCrash } from "./publishing/crash-layer";
+import { publishers } from "./publishing/crowd-layer";
 import { simulation } from "./simulation/layer";
 import { clocks } from "./soak/clocks-layer";
 import { soak } from "./soak/layer";
@@ -19,6 +20,7 @@ export const LAYERS: readonly Layer[] = [
   crash,
   error,
   publishCrash,
+  publishers,
   linearizability,
   soak,
   clocks,
