@@ -13,6 +13,7 @@ import type { Intention, Standing } from "../store/writing";
 import { refuseCheckedOut } from "./branch-rules";
 import { othersOn } from "./coverage";
 import { type Intent, intentName, intentToFact } from "./intents";
+import { openIntents } from "./settling";
 
 /** One commit that a branch is to point to. */
 export interface RefChange {
@@ -193,6 +194,11 @@ export class RefCommitter {
     }
     const other = await othersOn(this.#workspace, this.#session.actor, change.optimistic);
     if (other !== null) return refuse(taken(other));
+    // While another publish to this branch has no end, only the branch itself can tell what became of it: it must not
+    // move on before somebody has looked.
+    const open = await openIntents(this.#workspace);
+    if (open.some(({ ref, intentId }) => ref === change.ref && intentId !== change.intentId))
+      return abandon({ kind: "moved", isBusy: true }, "unsettled");
     const moved: Attempt = { kind: "moved", isBusy: false };
     if (this.#lock === null || !store.mutex.isSame(this.#lock)) return abandon(moved, "lock");
     if (!(await this.#refs.commit()) && !(await this.#isThere(change))) {

@@ -297,6 +297,8 @@ export class Publisher {
     try {
       for (let tries = 0; tries <= most; tries++) {
         const counts = { retries: tries, casFailures };
+        // Whoever had the branch before us may have died with it, and only now it is our turn to look.
+        await settleIntents(this.#workspace, this.#session, this.#committer.left);
         const tip = await this.#freeTip(plan.ref);
         const candidate = await this.candidate(plan, this.#objects, tip);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
@@ -311,7 +313,6 @@ export class Publisher {
           continue;
         }
         casFailures++;
-        if (attempt.isBusy) await settleIntents(this.#workspace, this.#session, this.#committer.left);
         await this.#pause(tries);
       }
     } finally {
