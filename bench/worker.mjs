@@ -1,5 +1,6 @@
 /** One of several processes that do the same thing at once: `node worker.mjs '{"kind": …}'`. */
-import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { closeSync, fdatasyncSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { rateOf } from "./figures.mjs";
 import { openAs } from "./room.mjs";
@@ -45,6 +46,27 @@ const KINDS = {
       await release();
     };
   },
+  /** One file of its own, published to a branch of its own, or to everybody's. */
+  async publish({ root, index, shared, who = "w" }) {
+    const repository = await openAs(root, `agent:${who}${index}`);
+    const path = `dir-${index}/file-${index}.txt`;
+    await repository.acquire({ file: path }, { bind: "process" });
+    const branch = shared ? `work/all-${who}` : `work/${who}${index}`;
+    return async (round) => {
+      const changes = [{ op: "put", path, content: `${who} ${index} ${round} ${process.pid}\n` }];
+      await repository.publish({ branch, message: `round ${round}`, changes });
+    };
+  },
+  /** The same with Git alone: in a worktree of its own, or all in one checkout. */
+  async addAndCommit({ root, index, shared }) {
+    const cwd = shared ? root : join(root, `../worktree-${index}`);
+    const path = `dir-${index}/file-${index}.txt`;
+    const git = (...args) => spawnSync("git", args, { cwd, env: process.env }).status === 0;
+    return (round) => {
+      writeFileSync(join(cwd, path), `${index} ${round} ${process.pid}\n`);
+      return git("add", path) && git("commit", "-qm", `round ${round}`, "--", path);
+    };
+  },
 };
 
 const act = await KINDS[task.kind](task);
@@ -52,9 +74,10 @@ await act(-1);
 process.send("ready");
 await new Promise((resolve) => process.once("message", resolve));
 const waits = [];
+let failed = 0;
 const rate = await rateOf(async (round) => {
   const started = performance.now();
-  await act(round);
+  if ((await act(round)) === false) failed++;
   waits.push(performance.now() - started);
 }, task.forMs);
-process.send({ rate, waits }, () => process.exit(0));
+process.send({ rate, waits, failed }, () => process.exit(0));

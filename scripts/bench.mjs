@@ -14,6 +14,7 @@ import { coldStart } from "../bench/cold-start.mjs";
 import { figure } from "../bench/figures.mjs";
 import { guard } from "../bench/guard.mjs";
 import { hooks } from "../bench/hooks.mjs";
+import { publish } from "../bench/publish.mjs";
 import { query } from "../bench/query.mjs";
 import { scale } from "../bench/scale.mjs";
 import { snapshot } from "../bench/snapshot.mjs";
@@ -23,7 +24,17 @@ import { ensureInstalled } from "./install.mjs";
 import { ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
-const PARTS = { "cold-start": coldStart, guard, throughput, contention, scale, query, hooks, snapshot };
+const PARTS = {
+  "cold-start": coldStart,
+  guard,
+  throughput,
+  contention,
+  scale,
+  query,
+  hooks,
+  publish,
+  snapshot,
+};
 const HEAD = ["what", "ours", "beside", "ratio", "target", ""];
 
 const { values } = parseArgs({ options: { only: { type: "string", multiple: true } } });

@@ -6,7 +6,11 @@ import { orThrow } from "./errors/cotenant-error";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey, resourceKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
+import { nodeCommands } from "./platform/node/commands";
 import { thisMachine } from "./platform/node/this-machine";
+import type { Input } from "./publish/draft";
+import { Publisher } from "./publish/publisher";
+import type { Published } from "./publish/request";
 import { type Consistency, checkTags, type Descriptor as Snapshot } from "./snapshots/descriptor";
 
 export type { Change, Grant, LeaseStatus, LoggedEvent, Subscription } from "./coordinator/contract";
@@ -14,6 +18,7 @@ export { CotenantError } from "./errors/cotenant-error";
 export { ERRORS, type ErrorCode } from "./errors/registry";
 export type { LeaseKey } from "./kernel/keys";
 export type { Lease } from "./kernel/lease";
+export type { Published, PublishedPath } from "./publish/request";
 
 /** What to lease: a canonical key (`file:src/a.ts`), or a thing by its kind. Paths are relative to `cwd`. */
 export type Target =
@@ -56,6 +61,38 @@ export interface SnapshotOptions {
   readonly requestId?: string;
 }
 
+/** One change of a tree; paths are seen from the repository's root. */
+export type TreeChange =
+  | {
+      readonly op: "put";
+      readonly path: string;
+      readonly content: string | Uint8Array;
+      /** `100644`, `100755` or `120000`; unset: as it is now, for a new file `100644`. */
+      readonly mode?: string;
+      /** What was there when the change was made: an object's id, or null for nothing. Refused if it is not so. */
+      readonly baseBlob?: string | null;
+    }
+  | { readonly op: "delete"; readonly path: string; readonly baseBlob?: string | null }
+  | { readonly op: "rename"; readonly from: string; readonly to: string }
+  | { readonly op: "patch"; readonly patch: string | Uint8Array }
+  | { readonly op: "from-worktree"; readonly path: string };
+
+export interface PublishOptions {
+  readonly branch: string;
+  readonly message: string;
+  readonly changes: readonly TreeChange[];
+  /** Against what the changes are meant. Default: the branch, else the remote's default branch. */
+  readonly base?: string;
+  readonly author?: string;
+  readonly sign?: boolean;
+  /** To the usual remote, or to the one named. A push that fails is told in the answer. */
+  readonly push?: boolean | string;
+  readonly release?: boolean;
+  readonly settle?: boolean;
+  readonly requestId?: string;
+  readonly onProgress?: (line: string) => void;
+}
+
 export interface ChangeOptions {
   readonly requestId?: string;
   readonly reason?: string;
@@ -79,6 +116,7 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
 export class CotenantRepository {
   readonly #workspace: Workspace;
   readonly #session: Session;
+  #publisher: Publisher | null = null;
 
   constructor(workspace: Workspace, session: Session) {
     this.#workspace = workspace;
@@ -206,6 +244,36 @@ export class CotenantRepository {
     return { ...readingRoomIn(this.#workspace, nodeTrees()), session: this.#session };
   }
 
+  /**
+   * Commits to a branch without a checkout, under leases that are proved at the commit. Calls go one after the other; the
+   * Gits that they need are kept for the next one, until `close`.
+   */
+  async publish(options: PublishOptions): Promise<Published> {
+    this.#publisher ??= new Publisher(this.#workspace, this.#session);
+    const { push } = options;
+    return this.#publisher.publish({
+      branch: options.branch,
+      base: options.base ?? null,
+      message: options.message,
+      author: options.author ?? null,
+      sign: options.sign ?? false,
+      inputs: options.changes.map(inputOf),
+      push: push === true ? null : typeof push === "string" ? push : undefined,
+      release: options.release ?? false,
+      settle: options.settle ?? false,
+      requestId: requestIdOf(options),
+      secret: null,
+      commands: nodeCommands(),
+      ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
+    });
+  }
+
+  /** Ends what publishing has started. The repository may be used again afterwards. */
+  async close(): Promise<void> {
+    await this.#publisher?.close();
+    this.#publisher = null;
+  }
+
   async #refs(targets: Target | readonly Target[]) {
     const all =
       typeof targets === "string" || !Array.isArray(targets) ? [targets as Target] : (targets as Target[]);
@@ -231,6 +299,21 @@ export class CotenantRepository {
     if ("resource" in target) return orThrow(resourceKey(target.resource));
     if ("ref" in target) return orThrow(refKey(target.ref));
     return orThrow(issueKey(target.issue));
+  }
+}
+
+function inputOf(change: TreeChange, at: number): Input {
+  const bytes = (text: string | Uint8Array) =>
+    typeof text === "string" ? new TextEncoder().encode(text) : text;
+  switch (change.op) {
+    case "put": {
+      const { mode = null, content, ...rest } = change;
+      return { ...rest, content: bytes(content), mode, newMode: "100644" };
+    }
+    case "patch":
+      return { op: "patch", patch: bytes(change.patch), name: `change ${at + 1}` };
+    default:
+      return change;
   }
 }
 

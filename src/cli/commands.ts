@@ -179,6 +179,8 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "try each, and show what it covers",
     load: () => import("./commands/agent-doctor"),
   },
+  publish: { summary: "commit to a branch without a checkout", load: () => import("./commands/publish") },
+  exec: { summary: "run a command with caches of its own", load: () => import("./commands/exec") },
   doctor: { summary: "what is wrong, and what to do next", load: () => import("./commands/doctor") },
   info: { summary: "where everything is, and who you are", load: () => import("./commands/info") },
   recover: { summary: "mend a damaged log", load: () => import("./commands/recover") },

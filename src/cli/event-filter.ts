@@ -97,6 +97,11 @@ const WRITE_EVENTS = [
   "snapshot.restoring",
   "snapshot.restored",
   "snapshot.interrupted",
+  "publish.intended",
+  "publish.committed",
+  "publish.abandoned",
+  "publish.unsettled",
+  "publish.pushed",
 ] as const;
 export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
 

@@ -2,6 +2,10 @@ import { CotenantError } from "../errors/cotenant-error";
 
 /** All of standard input, as text, up to so many bytes. */
 export async function readStdin(most: number): Promise<string> {
+  return Buffer.from(await readStdinBytes(most)).toString("utf8");
+}
+
+export async function readStdinBytes(most: number): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
@@ -12,5 +16,5 @@ export async function readStdin(most: number): Promise<string> {
       });
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }

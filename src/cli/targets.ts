@@ -1,9 +1,20 @@
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { gitPath } from "../identity/paths";
 import type { LeaseRef } from "../kernel/commands";
 import { parseUlid, printable } from "../kernel/ids";
-import { dirKey, fileKey, KEY_KINDS, type LeaseKey, parseKey, refKey, resourceKey } from "../kernel/keys";
-import type { Reach } from "../kernel/lease";
+import {
+  dirKey,
+  fileKey,
+  KEY_KINDS,
+  kindOf,
+  type LeaseKey,
+  nameOf,
+  parseKey,
+  refKey,
+  resourceKey,
+} from "../kernel/keys";
+import { type Reach, sameParty } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import type { Flag, Parsed } from "./command";
 
@@ -41,13 +52,42 @@ export async function targetKeys(
   for (const word of parsed.words) keys.push(await wordKey(workspace, parsed, word));
   for (const path of parsed.texts("dir")) keys.push(await directoryKey(workspace, path));
   for (const name of parsed.texts("resource")) keys.push(orThrow(resourceKey(name)));
+  keys.push(...hotPaths(workspace, keys));
   for (const name of parsed.texts("ref")) keys.push(orThrow(refKey(name)));
   if (keys.length === 0) {
     throw new CotenantError("E_USAGE", "nothing was named to lock", {
       hint: "name at least one file, --dir <path>, --resource <name> or --ref <refs/…>",
     });
   }
-  return keys.map((key) => ({ key, reach: "repository" as const }));
+  return [...new Set(keys)].map((key) => ({ key, reach: "repository" as const }));
+}
+
+/**
+ * SPEC §11: a name for paths that many want at once. Who takes it takes their keys in the same operation, so that neither
+ * can be had without the other.
+ */
+function hotPaths(workspace: Workspace, keys: readonly LeaseKey[]): LeaseKey[] {
+  const hot = workspace.config.values["publish.hot_resources"];
+  return keys.flatMap((key) => {
+    const name = kindOf(key) === "resource" ? nameOf(key) : "";
+    const paths = Object.hasOwn(hot, name) ? hot[name]! : [];
+    return paths.map((path) => {
+      const parsed = orThrow(gitPath(workspace.repository, path));
+      return orThrow(path.endsWith("/") ? dirKey(parsed) : fileKey(parsed));
+    });
+  });
+}
+
+/** Of a hot resource, those of its paths' leases that the caller has: they go with the name. */
+async function hotRefs(workspace: Workspace, refs: readonly LeaseRef[]): Promise<LeaseRef[]> {
+  const keys = hotPaths(
+    workspace,
+    refs.flatMap(({ key }) => (key === null ? [] : [key])),
+  );
+  if (keys.length === 0) return [];
+  const { actor } = await workspace.session("read");
+  const found = await workspace.coordinator.find(keys.map((key) => byKey(key)));
+  return found.filter(({ lease }) => sameParty(lease, actor)).map(({ lease: { key } }) => byKey(key));
 }
 
 async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Promise<LeaseKey> {
@@ -85,7 +125,8 @@ export async function leaseRefs(workspace: Workspace, parsed: Parsed): Promise<L
     throw new CotenantError("E_USAGE", "no lease was named", {
       hint: "name at least one by its id or by what it is on; 'cotenant lock status' shows them",
     });
-  return refs;
+  const named = new Set(refs.map(({ key }) => key));
+  return [...refs, ...(await hotRefs(workspace, refs)).filter(({ key }) => !named.has(key))];
 }
 
 async function leaseRef(workspace: Workspace, parsed: Parsed, word: string): Promise<LeaseRef> {

@@ -1,7 +1,7 @@
 import type { Actor, LeaseRef } from "../kernel/commands";
 import { type AgentId, makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { type Bind, type Lease, type Reach, sameParty } from "../kernel/lease";
+import { type Bind, type Ended, type Lease, type Reach, sameParty } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
 import { escapeName, type Layout, type Modes } from "../store/layout";
@@ -212,6 +212,13 @@ export class Session {
     if (owned.length === 0) return [];
     const found = await this.coordinator.find(owned.map(({ key, leaseId }) => ({ key, leaseId })));
     return found.filter(({ lease }) => sameParty(lease, this.actor));
+  }
+
+  /** How leases of this session's on these keys ended that it has not given back itself. */
+  async endings(keys: readonly LeaseKey[]): Promise<readonly Ended[]> {
+    const owned = await this.#keyring.on(keys);
+    if (owned.length === 0) return [];
+    return this.coordinator.endings(owned.map(({ key, leaseId }) => ({ key, leaseId })));
   }
 
   /** Throws away secrets that prove nothing any more. */

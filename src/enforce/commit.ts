@@ -72,7 +72,8 @@ async function judge(
   const committer = await committerOf(workspace, worktreeId);
   if (changes.length === 0) return { changes, issues: [], objections: [], committer, isHeld: false };
   const keyed = changes.map((change) => ({ ...change, key: keyOf(workspace, change.path) }));
-  const issues = await issueEdits(workspace, place, changes, committer, isMerge);
+  const read = (oids: readonly string[]) => blobs(workspace.surroundings.git, place, oids);
+  const issues = await issueEdits(workspace, read, changes, committer, isMerge);
   const found = await leasesFor(workspace, keyed, issues, worktreeId);
   const leases = found
     .filter(({ standing, stale }) => standing === "valid" && !stale)
@@ -123,15 +124,17 @@ async function commitAt({ surroundings, repository }: Workspace, name: string): 
   return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
 }
 
-function keyOf({ repository }: Workspace, path: string): LeaseKey | null {
+/** What a lease on the path would be called; null for what cannot be leased. */
+export function keyOf({ repository }: Workspace, path: string): LeaseKey | null {
   const canonical = gitPath(repository, path);
   const key = isRefusal(canonical) ? canonical : fileKey(canonical);
   return isRefusal(key) ? null : key;
 }
 
-async function issueEdits(
+/** Which issues the changes are of, and on what each change rests. `read` knows what is in new objects. */
+export async function issueEdits(
   workspace: Workspace,
-  place: Place,
+  read: (oids: readonly string[]) => Promise<ReadonlyMap<string, string>>,
   changes: readonly PathChange[],
   committer: Committer | null,
   isMerge: boolean,
@@ -145,15 +148,11 @@ async function issueEdits(
     else known.push(change);
   }
   if (byId.size === 0) return [];
-  const { git, platform } = workspace.surroundings;
+  const { platform } = workspace.surroundings;
   const files = [...byId.values()]
     .flat()
     .filter(({ path, oid }) => oid !== null && path.endsWith("/issue.json"));
-  const texts = await blobs(
-    git,
-    place,
-    files.map(({ oid }) => oid!),
-  );
+  const texts = await read(files.map(({ oid }) => oid!));
   const facts = await workspace.coordinator.facts({ names: [...byId.keys()].map(stampName) });
   return [...byId].map(([id, edits]) => {
     const file = edits.find(({ path }) => path.endsWith("/issue.json"));

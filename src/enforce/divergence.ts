@@ -15,10 +15,18 @@ export type MainHistory =
       readonly isUnborn: boolean;
     };
 
-/** `configured`: `global_operations.main_branch`. Runs Git, and nothing but Git: never under the store's mutex. */
-export async function mainHistory(git: Git, cwd: string, configured: string | null): Promise<MainHistory> {
+/**
+ * `configured`: `global_operations.main_branch`; `of`: whose history is looked at. Runs Git, and nothing but Git: never
+ * under the store's mutex.
+ */
+export async function mainHistory(
+  git: Git,
+  cwd: string,
+  configured: string | null,
+  of = "HEAD",
+): Promise<MainHistory> {
   const main = await mainRef(git, cwd, configured);
-  const head = await commitOf(git, cwd, "HEAD");
+  const head = await commitOf(git, cwd, of);
   if (main === null) {
     if (configured === null || head === null) return { kind: "no-main" };
     throw new CotenantError("E_CONFIG", `there is no branch "${printable(configured, 100)}" here`, {
@@ -57,7 +65,7 @@ export function diverged(history: Extract<MainHistory, { kind: "lacks" }>): Cote
 }
 
 /** The remote's HEAD, or the configured branch; its copy of the remote's before the local one. */
-async function mainRef(
+export async function mainRef(
   git: Git,
   cwd: string,
   configured: string | null,
@@ -80,12 +88,12 @@ async function mainRef(
 }
 
 /** `origin`, or the only one there is. */
-async function mainRemote(git: Git, cwd: string): Promise<string | null> {
+export async function mainRemote(git: Git, cwd: string): Promise<string | null> {
   const names = ((await answer(git, cwd, ["remote"])) ?? "").split("\n").filter((name) => name !== "");
   return names.includes("origin") ? "origin" : names.length === 1 ? names[0]! : null;
 }
 
-async function commitOf(git: Git, cwd: string, ref: string): Promise<string | null> {
+export async function commitOf(git: Git, cwd: string, ref: string): Promise<string | null> {
   return answer(git, cwd, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`]);
 }
 

@@ -123,7 +123,7 @@ export function provenAndValid(
 }
 
 /** SPEC §3: what is said of a lease that is no more, by how it ended. */
-export function gone(view: View, ref: LeaseRef): Refusal {
+export function gone(view: Pick<View, "endings">, ref: LeaseRef): Refusal {
   const ending = ref.leaseId === null ? undefined : view.endings.get(ref.leaseId);
   if (ending === undefined || (ref.key !== null && ref.key !== ending.key)) {
     const what = ref.leaseId === null ? `on ${printable(ref.key ?? "")}` : ref.leaseId;

@@ -12,6 +12,8 @@ export interface ObjectPlace {
   readonly worktreeRoot: string;
   readonly commonDir: string;
   readonly config: { readonly objectFormat: ObjectFormat };
+  /** Where new objects go, and what a Git needs to know to find them there. Unset: into the repository. */
+  readonly apart?: { readonly root: string; readonly env: Readonly<Record<string, string>> };
 }
 
 /** Trees near the root come again with every commit. */
@@ -30,9 +32,9 @@ export class ObjectDatabase {
 
   constructor(platform: Platform, git: LastingGit, place: ObjectPlace) {
     this.format = place.config.objectFormat;
-    this.#root = `${place.commonDir}/objects`;
+    this.#root = place.apart?.root ?? `${place.commonDir}/objects`;
     this.#loose = new LooseObjects(platform, this.#root, this.format);
-    this.#reader = new ObjectReader(git, place.worktreeRoot);
+    this.#reader = new ObjectReader(git, place.worktreeRoot, place.apart?.env);
   }
 
   /** Null where there is none. */
@@ -103,9 +105,10 @@ export class ObjectDatabase {
     }
   }
 
-  /** Ends the Git that reads for it, if there is one. It may be used again. */
-  close(): Promise<void> {
-    return this.#reader.close();
+  /** Ends the Git that reads for it, if there is one, and forgets what was not flushed. It may be used again. */
+  async close(): Promise<void> {
+    await this.#loose.discard();
+    await this.#reader.close();
   }
 
   async #demand(oid: ObjectId, type: ObjectType): Promise<Uint8Array> {

@@ -1,10 +1,18 @@
-import type { Platform } from "../platform/platform";
+import type { Descriptor, Platform } from "../platform/platform";
 import { nameOfObject, type ObjectFormat, type ObjectId, type ObjectType, withHeader } from "./object-name";
 
 export interface GitObject {
   readonly type: ObjectType;
   readonly content: Uint8Array;
 }
+
+interface Staged extends GitObject {
+  readonly fd: Descriptor;
+  readonly temporary: string;
+}
+
+/** So many files are open at once, at most. */
+const MOST_STAGED = 64;
 
 /** Larger ones are for Git, which can read them in pieces. */
 const MOST_READ = 64 << 20;
@@ -20,6 +28,8 @@ export class LooseObjects {
   #modes: { readonly file: number; readonly directory: number } | null = null;
   /** Directories with names that are not on the disk yet. */
   readonly #unsynced = new Set<string>();
+  /** Written under another name, and not yet synced. */
+  readonly #staged = new Map<ObjectId, Staged>();
 
   constructor(platform: Platform, root: string, format: ObjectFormat) {
     this.#platform = platform;
@@ -30,6 +40,8 @@ export class LooseObjects {
   /** Null where there is no such file, or a damaged one: Git may know better. */
   async read(oid: ObjectId): Promise<GitObject | null> {
     const { files, compression, digest } = this.#platform;
+    const staged = this.#staged.get(oid);
+    if (staged !== undefined) return { type: staged.type, content: staged.content };
     const packed = await files.readFile(this.#pathOf(oid));
     if (packed === null || packed.length > MOST_READ) return null;
     let whole: Uint8Array;
@@ -49,14 +61,16 @@ export class LooseObjects {
   }
 
   /**
-   * Written and synced under another name, then renamed: a power cut leaves no object whose content is not its own. The
-   * name itself is on the disk after `flush`. One that is there already is replaced, because nobody knows whether it was
-   * ever synced, or is whole.
+   * Written under another name; `flush` syncs it, and only then gives it its own: a power cut leaves no object whose
+   * content is not its own. One that is there already is replaced, because nobody knows whether it was ever synced, or is
+   * whole.
    */
   async write(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
     const { files, compression, digest, random } = this.#platform;
     const whole = withHeader(type, content);
     const oid = nameOfObject(digest, this.#format, whole);
+    if (this.#staged.has(oid)) return oid;
+    if (this.#staged.size >= MOST_STAGED) await this.#unstage();
     const modes = await this.#openness();
     const directory = `${this.#root}/${oid.slice(0, 2)}`;
     if (await files.makeDirectory(directory, modes.directory)) this.#unsynced.add(this.#root);
@@ -66,16 +80,11 @@ export class LooseObjects {
     const temporary = `${directory}/tmp_obj_${suffix}`;
     const bytes = await compression.deflate(whole);
     const fd = await files.open(temporary, "create", modes.file);
+    this.#staged.set(oid, { fd, temporary, type, content });
     try {
-      try {
-        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-        await files.sync(fd);
-      } finally {
-        await files.close(fd);
-      }
-      await files.rename(temporary, this.#pathOf(oid));
+      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
     } catch (error) {
-      await files.unlink(temporary);
+      await this.#discard();
       throw error;
     }
     return oid;
@@ -89,10 +98,47 @@ export class LooseObjects {
 
   /** Everything written so far is on the disk when this returns (PROTOCOL 21). */
   async flush(): Promise<void> {
-    for (const directory of [...this.#unsynced]) {
-      if ((await this.#platform.files.stat(directory)) !== null)
-        await this.#platform.files.syncDirectory(directory);
-      this.#unsynced.delete(directory);
+    await this.#unstage();
+    const { files } = this.#platform;
+    const directories: string[] = [];
+    for (const directory of this.#unsynced)
+      if ((await files.stat(directory)) !== null) directories.push(directory);
+    await files.syncAll([], directories);
+    this.#unsynced.clear();
+  }
+
+  /** Lets go of what was not flushed. */
+  discard(): Promise<void> {
+    return this.#discard();
+  }
+
+  /** The content first, then the name. */
+  async #unstage(): Promise<void> {
+    const { files } = this.#platform;
+    const staged = [...this.#staged];
+    try {
+      await files.syncAll(
+        staged.map(([, { fd }]) => fd),
+        [],
+      );
+      for (const [oid, { fd, temporary }] of staged) {
+        await files.rename(temporary, this.#pathOf(oid));
+        this.#staged.delete(oid);
+        await files.close(fd);
+      }
+    } catch (error) {
+      await this.#discard();
+      throw error;
+    }
+  }
+
+  async #discard(): Promise<void> {
+    const { files } = this.#platform;
+    const staged = [...this.#staged.values()];
+    this.#staged.clear();
+    for (const { fd, temporary } of staged) {
+      await files.close(fd);
+      await files.unlink(temporary);
     }
   }
 

@@ -15,13 +15,16 @@ const LARGEST = 1 << 30;
 export class ObjectReader {
   readonly #git: LastingGit;
   readonly #cwd: string;
+  readonly #env: Readonly<Record<string, string>>;
   #process: GitProcess | null = null;
   /** One question at a time: the answers come in the order of the questions. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(git: LastingGit, cwd: string) {
+  constructor(git: LastingGit, cwd: string, env: Readonly<Record<string, string>> = {}) {
     this.#git = git;
     this.#cwd = cwd;
+    // What is true of an object is true of its name: nothing may stand in for it.
+    this.#env = { ...env, GIT_NO_REPLACE_OBJECTS: "1" };
   }
 
   /** Null where there is none. */
@@ -52,10 +55,13 @@ export class ObjectReader {
 
   #ask<T>(question: (process: GitProcess) => Promise<T>): Promise<T> {
     const answer = this.#turn.then(async () => {
-      // What is true of an object is true of its name: nothing may stand in for it.
-      const env = { GIT_NO_REPLACE_OBJECTS: "1" };
-      const cwd = this.#cwd;
-      this.#process ??= this.#git.start(["cat-file", "--batch-command"], { cwd, env, timeoutMs: TIMEOUT_MS });
+      // One that was killed meanwhile is replaced.
+      if (this.#process?.isOver === true) this.#process = null;
+      this.#process ??= this.#git.start(["cat-file", "--batch-command"], {
+        cwd: this.#cwd,
+        env: this.#env,
+        timeoutMs: TIMEOUT_MS,
+      });
       try {
         return await question(this.#process);
       } catch (error) {

@@ -62,6 +62,9 @@ export class RefMoved extends Error {
   }
 }
 
+/** Git was ended before it could say anything: it may have left a lock behind. */
+export class RefWriterLost extends Error {}
+
 /**
  * One Git that changes refs: prepared first, which checks the old values and locks the refs, then committed or given up.
  * It is started before it is needed, because whoever prepares has to say beforehand which process may commit.
@@ -73,6 +76,10 @@ export class RefWriter {
   readonly #reason: string;
   #process: GitProcess | null = null;
   #isPrepared = false;
+  /** Directories of refs whose own names are on the disk. */
+  readonly #known = new Set<string>();
+  /** What went wrong last, for people. */
+  lastWords = "";
 
   /** `reason` is what the reflog says. */
   constructor(platform: Platform, git: LastingGit, place: RefPlace, reason: string) {
@@ -89,6 +96,7 @@ export class RefWriter {
   /** `inherit`: see `GitProcessOptions`. Null where it ended again at once. */
   async start(inherit: readonly number[]): Promise<ProcessIdentity | null> {
     const args = ["-c", "core.fsync=loose-object,reference", "-c", "core.filesRefLockTimeout=1000"];
+    if (this.#process?.isOver === true) await this.close();
     this.#process ??= this.#git.start([...args, "update-ref", "-m", this.#reason, "--stdin", "-z"], {
       cwd: this.#place.worktreeRoot,
       inherit,
@@ -98,7 +106,7 @@ export class RefWriter {
     return pid === null ? null : this.#platform.processes.identify(pid);
   }
 
-  /** Throws `RefMoved` where a ref has another value, or is being changed. */
+  /** Throws `RefMoved` where a ref has another value, or is being changed, and `RefWriterLost` where Git was killed. */
   async prepare(updates: readonly RefUpdate[]): Promise<void> {
     const process = this.#running();
     const none = noObject(this.#place.config.objectFormat);
@@ -119,7 +127,8 @@ export class RefWriter {
     try {
       await this.#expect("commit: ok");
       return true;
-    } catch {
+    } catch (error) {
+      this.lastWords = printable((error as Error).message, 300);
       return false;
     }
   }
@@ -135,14 +144,21 @@ export class RefWriter {
   /** On the disk when this returns: the refs' own directories, and those above, which may be new (PROTOCOL 21). */
   async sync(refs: readonly string[]): Promise<void> {
     const { commonDir, config } = this.#place;
-    if (config.refFormat !== "files") return this.#platform.files.syncDirectory(`${commonDir}/reftable`);
+    const { files } = this.#platform;
+    if (config.refFormat !== "files") return files.syncDirectory(`${commonDir}/reftable`);
     const directories = new Set<string>();
-    for (const ref of refs)
-      for (let end = ref.lastIndexOf("/"); end !== -1; end = ref.lastIndexOf("/", end - 1))
-        directories.add(`${commonDir}/${ref.slice(0, end)}`);
-    for (const directory of directories)
-      if ((await this.#platform.files.stat(directory)) !== null)
-        await this.#platform.files.syncDirectory(directory);
+    for (const ref of refs) {
+      const own = ref.slice(0, ref.lastIndexOf("/"));
+      directories.add(`${commonDir}/${own}`);
+      // Once they are on the disk they stay there: what is in them is looked after by whoever puts it there.
+      if (this.#known.has(own)) continue;
+      for (let end = own.lastIndexOf("/"); end !== -1; end = own.lastIndexOf("/", end - 1))
+        directories.add(`${commonDir}/${own.slice(0, end)}`);
+    }
+    const there: string[] = [];
+    for (const directory of directories) if ((await files.stat(directory)) !== null) there.push(directory);
+    await files.syncAll([], there);
+    for (const ref of refs) this.#known.add(ref.slice(0, ref.lastIndexOf("/")));
   }
 
   /** Ends it; what is prepared is given up. */
@@ -166,7 +182,7 @@ export class RefWriter {
     } catch (error) {
       this.#process = null;
       this.#isPrepared = false;
-      throw error;
+      throw new RefWriterLost(String(error));
     }
     if (line === words) return;
     // It ends as soon as anything is wrong.
@@ -178,8 +194,9 @@ export class RefWriter {
 }
 
 function refusal(stderr: string, line: string | null): Error {
-  const said = printable((stderr.trim() || line) ?? "it ended without a word", 300);
-  const isBusy = /Unable to create '[^']*\.lock'/.test(stderr);
+  if (stderr.trim() === "" && line === null) return new RefWriterLost("it ended without a word");
+  const said = printable(stderr.trim() || (line ?? ""), 300);
+  const isBusy = /Unable to create '[^']*\.lock': File exists/.test(stderr);
   const isMoved =
     /is at [0-9a-f]+ but expected|reference already exists|unable to resolve reference|reference is missing/.test(
       stderr,

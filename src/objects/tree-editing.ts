@@ -66,6 +66,22 @@ export async function lookUp(
   return found;
 }
 
+/** Every file below a tree, by its path from there; at most so many. */
+export async function listFiles(
+  trees: Pick<Trees, "readTree">,
+  tree: ObjectId,
+  most: number,
+  above: ByteText = "",
+  found = new Map<ByteText, Leaf>(),
+): Promise<Map<ByteText, Leaf>> {
+  for (const { name, mode, oid } of await trees.readTree(tree)) {
+    if (found.size > most) break;
+    if (isTree({ mode })) await listFiles(trees, oid, most, `${above}${name}/`, found);
+    else found.set(above + name, { mode, oid });
+  }
+  return found;
+}
+
 function plant(root: Branch, path: string, leaf: Leaf | null): void {
   let at = root;
   let end = -1;

@@ -69,6 +69,10 @@ class NodeGitProcess implements GitProcess {
     this.#hold(false);
   }
 
+  get isOver(): boolean {
+    return this.#isOver || this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   write(data: string | Uint8Array): void {
     this.#child.stdin?.write(data);
   }

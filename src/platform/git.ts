@@ -43,6 +43,8 @@ export interface GitProcessOptions extends Pick<GitOptions, "cwd" | "env"> {
 export interface GitProcess {
   /** Null where it could not be started; what is asked of it says why. */
   readonly pid: number | null;
+  /** It has ended, and says nothing more. */
+  readonly isOver: boolean;
   write(data: string | Uint8Array): void;
   /** Without the line's end; null when there is no more. */
   readLine(): Promise<string | null>;

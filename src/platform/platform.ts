@@ -129,6 +129,8 @@ export interface Files {
   datasyncInBackground(fd: Descriptor): Later<void>;
   sync(fd: Descriptor): Later<void>;
   syncDirectory(path: string): Later<void>;
+  /** The same for many files and directories at once, together where the platform can: a disk takes them as one. */
+  syncAll(fds: readonly Descriptor[], directories: readonly string[]): Later<void>;
   fstat(fd: Descriptor): Later<FileStat>;
   stat(path: string): Later<FileStat | null>;
   lstat(path: string): Later<FileStat | null>;

@@ -18,6 +18,7 @@ export interface Layout {
   readonly secrets: string;
   readonly heartbeat: string;
   readonly guard: string;
+  readonly agentIndex: string;
   readonly flatIndex: string;
   readonly allowNetwork: string;
 }
@@ -41,6 +42,7 @@ export function layoutOf(controlDirectory: string): Layout {
     secrets: at("secrets"),
     heartbeat: at("heartbeat"),
     guard: at("guard"),
+    agentIndex: at("agent-index"),
     flatIndex: at("claims.index.json"),
     allowNetwork: at("allow-network-fs"),
   };

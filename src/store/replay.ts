@@ -189,7 +189,8 @@ export function requestOf(line: Line, requestId: string, event: ClaimEvent | nul
   const { type, timestamp, actor, payload } = line;
   return {
     requestId,
-    agentId: actor.agentId,
+    // What one agent began and did not live to write down, another writes down for it.
+    agentId: textOrNull(payload, "on_behalf_of") ?? actor.agentId,
     type,
     timestamp,
     leases: event?.leases ?? [],

@@ -58,6 +58,7 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "worktree remove": ["init", "worktree create work/login"],
   "snapshot diff": ["init", "snapshot"],
   restore: ["init", "snapshot"],
+  publish: ["init", "lock acquire src/app.ts docs/login.md"],
   events: ["init", "lock acquire src/app.ts"],
   stats: ["init", "lock acquire src/app.ts"],
 };

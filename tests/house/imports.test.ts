@@ -16,7 +16,7 @@ interface Layer {
 const BASE = ["kernel", "errors", "platform"];
 const FEATURES = ["enforce", "guard", "publish", "worktrees", "snapshots", "ledger", "dispatch"];
 const BELOW_FEATURES = [...BASE, "config", "identity", "objects", "store", "coordinator", "issues"];
-const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "agents", "doctor", "platform/node"];
+const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "agents", "exec", "doctor", "platform/node"];
 
 const FEATURE: Layer = {
   may: BELOW_FEATURES,
@@ -78,6 +78,12 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BELOW_FEATURES, "worktrees"],
     because: "a snapshot is of a worktree, taken under its writer lock, and comes back as one",
   },
+  publish: {
+    may: [...BELOW_FEATURES, "enforce"],
+    packages: ["@secretlint/core", "@secretlint/secretlint-rule-preset-recommend"],
+    because: "a commit is a commit: what it may change is judged by the rules that hooks have",
+  },
+  exec: { may: [], because: "a table of tools and their variables; whoever runs something looks into it" },
   doctor: {
     may: [...BELOW_FEATURES, ...FEATURES, "agents"],
     because: "it looks at everything and changes nothing; only the edges look at it",

@@ -80,6 +80,9 @@ describe("objects", () => {
     const scene = new Scene();
     const objects = scene.database();
     const blob = await objects.writeBlob(bytes("x"));
+    // Also before it is there for Git.
+    expect(new TextDecoder().decode(await objects.readBlob(blob))).toBe("x");
+    await objects.flush();
     await expect(objects.readTree(blob)).rejects.toThrow(/no tree that can be read/);
     await expect(objects.readTree("0123456789".repeat(4))).rejects.toThrow(/is not in this repository/);
     expect(await objects.read("0123456789".repeat(4))).toBe(null);
@@ -89,6 +92,7 @@ describe("objects", () => {
     await expect(scene.database().readBlob(blob)).rejects.toThrow(/is not in this repository/);
     // Written again, it is whole again: nobody relies on a file for being there.
     await objects.writeBlob(bytes("x"));
+    await objects.flush();
     expect(scene.git("cat-file", "-p", blob)).toBe("x");
     await objects.close();
   });
@@ -116,7 +120,9 @@ describe("objects", () => {
       const scene = new Scene();
       const root = path.join(scene.root, ".git/objects");
       fs.chmodSync(root, mode);
-      const oid = await scene.database().writeBlob(bytes(`${mode}`));
+      const objects = scene.database();
+      const oid = await objects.writeBlob(bytes(`${mode}`));
+      await objects.flush();
       const at = path.join(root, oid.slice(0, 2));
       expect(fs.statSync(path.join(at, oid.slice(2))).mode & 0o7777).toBe(file);
       expect(fs.statSync(at).mode & 0o7777).toBe(mode);
@@ -129,9 +135,32 @@ describe("objects", () => {
     const oid = objects.nameOf("blob", bytes("x"));
     // A directory in the object's place: renaming over it fails.
     fs.mkdirSync(path.join(scene.root, ".git/objects", oid.slice(0, 2), oid.slice(2)), { recursive: true });
-    await expect(objects.writeBlob(bytes("x"))).rejects.toThrow(/writing one of Git's objects failed/);
+    await objects.writeBlob(bytes("x"));
+    await expect(objects.flush()).rejects.toThrow(/syncing Git's objects failed/);
     expect(fs.readdirSync(path.join(scene.root, ".git/objects", oid.slice(0, 2)))).toEqual([oid.slice(2)]);
   });
+});
+
+it("many objects at once take no more open files than a few, and all of them are there", async () => {
+  const scene = new Scene();
+  const objects = scene.database();
+  const open = () => fs.readdirSync("/proc/self/fd").length;
+  const before = open();
+  const oids: string[] = [];
+  for (let n = 0; n < 300; n++) oids.push(await objects.writeBlob(bytes(`content ${n}`)));
+  expect(open() - before).toBeLessThan(100);
+  await objects.flush();
+  expect(open()).toBe(before);
+  const said = scene.feed(oids.join("\n"), "cat-file", "--batch-check=%(objecttype)");
+  expect(new Set(said.split("\n"))).toEqual(new Set(["blob"]));
+});
+
+it("what was not flushed is gone with the database, and leaves no trace", async () => {
+  const scene = new Scene();
+  const objects = scene.database();
+  const oid = await objects.writeBlob(bytes("never"));
+  await objects.close();
+  expect(fs.readdirSync(path.join(scene.root, ".git/objects", oid.slice(0, 2)))).toEqual([]);
 });
 
 describe("a tree", () => {

@@ -135,6 +135,7 @@ describe("editing a tree", () => {
         top: { mode: MODES.symlink, oid },
       }),
     );
+    await objects.flush();
     scene.git("rm", "--quiet", "--cached", "src/b/c.ts");
     scene.git(
       "update-index",

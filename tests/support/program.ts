@@ -115,7 +115,7 @@ export class Running {
   #stdout = "";
   #stderr = "";
 
-  constructor(command: readonly string[], child: ChildProcess) {
+  constructor(command: readonly string[], child: ChildProcess, mostMs = MOST_MS) {
     this.#child = child;
     child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.#stdout += text;
@@ -123,7 +123,7 @@ export class Running {
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr += text;
     });
-    const watchdog = setTimeout(() => this.kill("SIGKILL"), MOST_MS);
+    const watchdog = setTimeout(() => this.kill("SIGKILL"), mostMs);
     this.done = new Promise((resolve, reject) => {
       child.on("error", reject);
       child.on("close", (status) => {
@@ -182,6 +182,8 @@ export interface Setting {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** The process waits for `go()` before it becomes the program. */
   readonly held?: boolean;
+  /** For what waits for many others. */
+  readonly mostMs?: number;
 }
 
 export function start(command: readonly string[], setting: Setting): Running {
@@ -191,7 +193,7 @@ export function start(command: readonly string[], setting: Setting): Running {
     : command;
   const stdin = setting.held ? "pipe" : "ignore";
   const child = spawn(file!, args, { cwd: setting.cwd, env, stdio: [stdin, "pipe", "pipe"] });
-  return new Running(command, child);
+  return new Running(command, child, setting.mostMs);
 }
 
 export function run(command: readonly string[], setting: Setting): Promise<Ran> {

@@ -24,6 +24,7 @@ export interface LogLine {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly held?: boolean;
+  readonly mostMs?: number;
 }
 
 /** A real repository in which agents run the real program. */
@@ -69,7 +70,13 @@ export class TestRepo {
 
   start(agent: string, args: readonly string[], options: RunOptions = {}): Running {
     const env = { COTENANT_AGENT_ID: agent === "" ? undefined : agent, ...options.env };
-    return start([PROGRAM, ...args], { cwd: this.root, env, held: options.held ?? false });
+    const { held = false, mostMs } = options;
+    return start([PROGRAM, ...args], {
+      cwd: this.root,
+      env,
+      held,
+      ...(mostMs === undefined ? {} : { mostMs }),
+    });
   }
 
   /** As a person would. */

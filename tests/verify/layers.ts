@@ -7,6 +7,8 @@ import { linearizability } from "./linearizability/layer";
 import { models } from "./models/layer";
 import { planted } from "./planted/layer";
 import { properties } from "./properties/layer";
+import { publishCrash } from "./publishing/crash-layer";
+import { publishers } from "./publishing/crowd-layer";
 import { simulation } from "./simulation/layer";
 import { snapshots } from "./snapshots/layer";
 import { clocks } from "./soak/clocks-layer";
@@ -19,6 +21,8 @@ export const LAYERS: readonly Layer[] = [
   simulation,
   crash,
   error,
+  publishCrash,
+  publishers,
   linearizability,
   soak,
   clocks,

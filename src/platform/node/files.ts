@@ -81,6 +81,19 @@ export class NodeFiles implements Files {
     }
   }
 
+  async syncAll(fds: readonly Descriptor[], directories: readonly string[]): Promise<void> {
+    const opened: number[] = [];
+    try {
+      for (const path of directories) opened.push(fs.openSync(path, O_RDONLY));
+      // All of them end before anybody closes one of them.
+      const ends = await Promise.allSettled([...fds, ...opened].map(syncOffThread));
+      const failed = ends.find((end) => end.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
+    } finally {
+      for (const fd of opened) fs.closeSync(fd);
+    }
+  }
+
   fstat(fd: Descriptor): FileStat {
     return toStat(fs.fstatSync(fd));
   }
@@ -173,6 +186,10 @@ export class NodeFiles implements Files {
   networkFileSystem(path: string): string | null {
     return networkFileSystemName(path);
   }
+}
+
+function syncOffThread(fd: Descriptor): Promise<void> {
+  return new Promise((resolve, reject) => fs.fsync(fd, (error) => (error ? reject(error) : resolve())));
 }
 
 function widen(fd: Descriptor, permissions: number): void {

@@ -62,7 +62,10 @@ class NodeDigest implements GitDigest {
   }
 
   sha1(data: Uint8Array): string {
-    return loadCrypto().createHash("sha1").update(data).digest("hex");
+    const c = loadCrypto();
+    return typeof c.hash === "function"
+      ? c.hash("sha1", data, "hex")
+      : c.createHash("sha1").update(data).digest("hex");
   }
 }
 

@@ -82,6 +82,11 @@ export class SimFiles implements Files {
     return this.#sync("sync", fd);
   }
 
+  async syncAll(fds: readonly Descriptor[], directories: readonly string[]): Promise<void> {
+    for (const fd of fds) await this.sync(fd);
+    for (const path of directories) await this.syncDirectory(path);
+  }
+
   syncDirectory(path: string): Later<void> {
     const directory = () => {
       const { inode } = this.#machine.disk.locate(path, this.#process.uid);

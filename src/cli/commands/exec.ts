@@ -1,0 +1,122 @@
+import * as fs from "node:fs";
+import { constants } from "node:os";
+import { dirname } from "node:path";
+import type { Workspace } from "../../coordinator/workspace";
+import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { cacheEnvironment, ownerName } from "../../exec/caches";
+import { printable } from "../../kernel/ids";
+import type { Command, Context, Output } from "../command";
+
+const DIRECTORY = ".agent-cache";
+/** What a shell says of a command that is not there, or may not be run. */
+const NOT_FOUND = 127;
+const NOT_ALLOWED = 126;
+const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
+
+export const command: Command = {
+  usage: "exec [--print-env] [--] <command> [<argument>]…",
+  about:
+    "Runs a command with caches and outputs of the agent's own, in .agent-cache/<agent>/ of this worktree, so that\nagents in one checkout do not trample on each other's. Its exit status is the command's; signals are passed on.\ndocs/EXEC.md says which tools honour it, and how.",
+  flags: { "print-env": { meaning: "print the variables as shell code instead of running anything" } },
+  examples: ["cotenant exec -- node --version", 'eval "$(cotenant exec --print-env)"'],
+  words: { min: 0, max: Number.POSITIVE_INFINITY },
+  remindsOfExpiry: false,
+  // Whatever follows the command's name is the command's own, with `--` or without.
+  prepare: (args) => separated(args),
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const { agentId } = await workspace.agent();
+    const { place, variables } = prepareCaches(workspace, agentId);
+    const env = { ...variables, COTENANT_AGENT_ID: agentId, COTENANT_CACHE_ROOT: place };
+    if (parsed.has("print-env")) return printed(env, place, agentId);
+    const [file, ...args] = parsed.words;
+    if (file === undefined)
+      throw new CotenantError("E_USAGE", "no command was named to run", {
+        hint: "for example cotenant exec -- npm test",
+      });
+    const ended = await runCommand(context, file, args, { ...process.env, ...env });
+    return {
+      data: { agent_id: agentId, cache_root: place, command: [file, ...args], ...ended },
+      text: "",
+      exit: ended.exit_status ?? 128 + (constants.signals[ended.signal as NodeJS.Signals] ?? 0),
+    };
+  },
+};
+
+const WITH_VALUE = new Set(["--agent-id", "--session"]);
+
+/** Flags of ours come before the command; the first word that is none begins it. */
+function separated(args: readonly string[]): string[] {
+  let at = 0;
+  while (args[at]?.startsWith("--") && args[at] !== "--") at += WITH_VALUE.has(args[at]!) ? 2 : 1;
+  return at >= args.length || args[at] === "--" ? [...args] : [...args.slice(0, at), "--", ...args.slice(at)];
+}
+
+function prepareCaches(workspace: Workspace, agentId: string) {
+  const { worktreeRoot } = workspace.repository;
+  const { digest } = workspace.surroundings.platform;
+  const root = `${worktreeRoot}/${DIRECTORY}`;
+  const place = `${root}/${ownerName(agentId, (text) => digest.sha256(text))}`;
+  const { variables, directories } = cacheEnvironment(place, process.env);
+  try {
+    for (const directory of [place, ...directories]) fs.mkdirSync(directory, { recursive: true });
+    for (const file of Object.values(variables).filter((value) => value.startsWith(`${place}/`)))
+      fs.mkdirSync(dirname(file), { recursive: true });
+    // Nobody commits a cache, whatever the repository's own .gitignore says.
+    ignoreAll(`${root}/.gitignore`);
+  } catch (error) {
+    throw fileFailure(error, "making a place for the agent's caches", place);
+  }
+  return { place, variables };
+}
+
+function ignoreAll(path: string): void {
+  try {
+    fs.writeFileSync(path, "*\n", { flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+}
+
+function printed(env: Readonly<Record<string, string>>, place: string, agentId: string): Output {
+  const lines = Object.entries(env).map(
+    ([name, value]) => `export ${name}='${value.replaceAll("'", `'\\''`)}'`,
+  );
+  return { data: { agent_id: agentId, cache_root: place, environment: env }, text: lines.join("\n") };
+}
+
+interface Ended {
+  readonly exit_status: number | null;
+  readonly signal: string | null;
+}
+
+/** With --json our own answer is alone on standard output: the command's goes to standard error. */
+function runCommand(
+  context: Context,
+  file: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<Ended> {
+  const { spawn } = require("node:child_process") as typeof import("node:child_process");
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { env, stdio: ["inherit", context.json ? 2 : "inherit", "inherit"] });
+    const pass = (signal: NodeJS.Signals) => child.kill(signal);
+    for (const signal of PASSED_ON) process.on(signal, pass);
+    const over = () => {
+      for (const signal of PASSED_ON) process.off(signal, pass);
+    };
+    child.once("error", (error) => {
+      over();
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== "ENOENT" && code !== "EACCES")
+        return reject(fileFailure(error, "starting a command", file));
+      const why = code === "ENOENT" ? "there is no such command" : "it may not be run";
+      context.note(`cotenant: ${printable(file, 200)}: ${why}`);
+      resolve({ exit_status: code === "ENOENT" ? NOT_FOUND : NOT_ALLOWED, signal: null });
+    });
+    child.once("exit", (status, signal) => {
+      over();
+      resolve({ exit_status: status, signal });
+    });
+  });
+}

@@ -1,0 +1,115 @@
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { currentBranch } from "../identity/branch";
+import { decode, joinPath } from "../identity/path-text";
+import type { Repository } from "../identity/repository";
+import { printable } from "../kernel/ids";
+import { isFullRefName } from "../kernel/keys";
+import type { Git } from "../platform/git";
+import type { Platform } from "../platform/platform";
+
+const HEADS = "refs/heads/";
+const ALWAYS_PROTECTED = ["main", "master"];
+
+/** The full name of a branch that somebody typed. */
+export function branchRef(typed: string): string {
+  const ref = typed.startsWith("refs/") ? typed : `${HEADS}${typed}`;
+  const name = ref.slice(HEADS.length);
+  const isBranch = ref.startsWith(HEADS) && isFullRefName(ref) && !name.startsWith("-") && name !== "HEAD";
+  if (isBranch) return ref;
+  throw new CotenantError("E_USAGE", `"${printable(typed)}" is not the name of a branch`, {
+    hint: "for example --branch work/login",
+  });
+}
+
+export function branchName(ref: string): string {
+  return ref.slice(HEADS.length);
+}
+
+/** Letters' case makes no difference: on many file systems it makes none between branches either. */
+export function refuseProtected(ref: string, alsoProtected: readonly string[]): void {
+  const name = branchName(ref).toLowerCase();
+  const known = [...ALWAYS_PROTECTED, ...alsoProtected].find(
+    (one) => one.replace(/^refs\/heads\//, "").toLowerCase() === name,
+  );
+  if (known === undefined) return;
+  throw new CotenantError("E_PROTECTED_REF", `${printable(branchName(ref), 200)} is protected`, {
+    data: { ref, why: ALWAYS_PROTECTED.includes(known) ? "always" : "publish.protected" },
+  });
+}
+
+export function refuseSymbolic(ref: string, target: string): never {
+  throw new CotenantError(
+    "E_PROTECTED_REF",
+    `${printable(branchName(ref), 200)} only stands for ${printable(target, 200)}`,
+    { hint: "publish to that branch by its own name, if it may be published to", data: { ref, target } },
+  );
+}
+
+/**
+ * PROTOCOL 20: a branch that any worktree is on, or is rebasing or bisecting. Its index would be stale afterwards, and the
+ * next innocent commit there would take back what was published. Reads files only, except where HEAD is in a reftable.
+ */
+export async function refuseCheckedOut(
+  platform: Platform,
+  git: Git,
+  repository: Pick<Repository, "commonDir" | "config">,
+  ref: string,
+): Promise<void> {
+  for (const gitDir of await gitDirectories(platform, repository)) {
+    const why = await useOf(platform, git, gitDir, ref);
+    if (why === null) continue;
+    const where = await worktreeAt(platform, gitDir);
+    throw new CotenantError(
+      "E_PROTECTED_REF",
+      `${printable(branchName(ref), 200)} is ${why} in ${printable(where, 300)}`,
+      {
+        hint: "publish to a branch that nobody has checked out; there, 'git merge' or 'git pull' it",
+        data: { ref, why, worktree: where },
+      },
+    );
+  }
+}
+
+/** Of the main worktree, if there is one, and of every linked one. */
+async function gitDirectories(
+  { files }: Platform,
+  { commonDir, config }: Pick<Repository, "commonDir" | "config">,
+): Promise<string[]> {
+  const linked = joinPath(commonDir, "worktrees");
+  const names = (await files.readDirectory(linked)) ?? [];
+  return [...(config.bare ? [] : [commonDir]), ...names.sort().map((name) => joinPath(linked, name))];
+}
+
+async function useOf(platform: Platform, git: Git, gitDir: string, ref: string): Promise<string | null> {
+  if ((await platform.files.stat(joinPath(gitDir, "HEAD"))) === null) return null;
+  const head = await currentBranch(platform, git, gitDir);
+  if (head !== null && isSame(head.startsWith("refs/") ? head : HEADS + head, ref)) return "checked out";
+  for (const name of ["rebase-merge/head-name", "rebase-apply/head-name"])
+    if (isSame((await lineOf(platform, joinPath(gitDir, name))) ?? "", ref)) return "being rebased";
+  const updating = (await textOf(platform, joinPath(gitDir, "rebase-merge/update-refs"))) ?? "";
+  if (updating.split("\n").some((line) => isSame(line.trim(), ref))) return "being rebased";
+  const bisected = await lineOf(platform, joinPath(gitDir, "BISECT_START"));
+  return bisected !== null && isSame(HEADS + bisected, ref) ? "being bisected" : null;
+}
+
+function isSame(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase();
+}
+
+async function worktreeAt(platform: Platform, gitDir: string): Promise<string> {
+  const pointer = await lineOf(platform, joinPath(gitDir, "gitdir"));
+  return (pointer ?? gitDir).replace(/\/\.git$/, "");
+}
+
+async function lineOf(platform: Platform, path: string): Promise<string | null> {
+  return (await textOf(platform, path))?.trim() ?? null;
+}
+
+async function textOf({ files }: Platform, path: string): Promise<string | null> {
+  try {
+    const bytes = await files.readFile(path);
+    return bytes === null ? null : decode(bytes);
+  } catch (error) {
+    throw fileFailure(error, "looking at what is checked out", path);
+  }
+}

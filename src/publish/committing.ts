@@ -1,0 +1,284 @@
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import type { LeaseRef } from "../kernel/commands";
+import { printable, type Ulid } from "../kernel/ids";
+import type { Lease } from "../kernel/lease";
+import type { Refusal } from "../kernel/refusal";
+import type { ObjectId } from "../objects/object-name";
+import { RefMoved, type RefWriter, RefWriterLost, readRef } from "../objects/refs";
+import type { ProcessIdentity } from "../platform/platform";
+import type { LockHandle } from "../store/mutex";
+import type { Intention, Standing } from "../store/writing";
+import { refuseCheckedOut } from "./branch-rules";
+import { othersOn } from "./coverage";
+import { type Intent, intentName, intentToFact } from "./intents";
+import { openIntents } from "./settling";
+
+/** One commit that a branch is to point to. */
+export interface RefChange {
+  /** Of this try. */
+  readonly intentId: Ulid;
+  readonly publishId: Ulid;
+  readonly requestId: Ulid | null;
+  readonly ref: string;
+  readonly old: ObjectId | null;
+  readonly new: ObjectId;
+  /** What is written of it, besides what every line of a publish says. */
+  readonly payload: Readonly<Record<string, unknown>>;
+  /** What a retry with the same request id is told. */
+  readonly result: Readonly<Record<string, unknown>>;
+  /** Everything that it rests on. */
+  readonly leases: readonly Lease[];
+  readonly secret: string | null;
+  /** Paths that it rests on nobody's holding them. */
+  readonly optimistic: readonly string[];
+}
+
+/** What came of one try. */
+export type Attempt =
+  | { readonly kind: "committed" }
+  /** The branch is not where it was, or somebody else is changing it. */
+  | { readonly kind: "moved"; readonly isBusy: boolean }
+  /** A lease that it rests on does not hold any more, or the branch may not be changed any more. */
+  | { readonly kind: "refused"; readonly error: CotenantError }
+  /** By an earlier call with the same request id. */
+  | { readonly kind: "replayed"; readonly type: string; readonly result: Readonly<Record<string, unknown>> };
+
+const MOST_TOKENS = 100;
+const MOST_STARTS = 3;
+
+/**
+ * PROTOCOL 18: the intent on the disk, then `prepare`, then, in one critical section of the store, the proof of every
+ * lease, Git's `commit`, and the line that says so. Killed anywhere in between, the ref is old or new, and the intent says
+ * to whoever comes next where to look.
+ */
+export class RefCommitter {
+  readonly #workspace: Workspace;
+  readonly #session: Session;
+  readonly #refs: RefWriter;
+  #lock: LockHandle | null = null;
+  /** Intents whose end this process could not write: they are settled like those of the dead. */
+  readonly left = new Set<Ulid>();
+
+  constructor(workspace: Workspace, session: Session, refs: RefWriter) {
+    this.#workspace = workspace;
+    this.#session = session;
+    this.#refs = refs;
+  }
+
+  /** So that a lease of the branch is not held while a process starts. */
+  async warmUp(): Promise<void> {
+    await this.#startGit();
+  }
+
+  async attempt(change: RefChange): Promise<Attempt> {
+    const git = await this.#startGit();
+    const begun = await this.#intend(change, git);
+    if (begun !== null) return begun;
+    try {
+      await this.#refs.prepare([{ ref: change.ref, next: change.new, previous: change.old }]);
+    } catch (error) {
+      // A Git that says why it refuses has put everything back. One that says nothing may have left its lock behind,
+      // which only an open intent allows anybody to remove.
+      if (error instanceof RefWriterLost) return this.#letGo(change);
+      if (!(error instanceof RefMoved) && (await this.#isLocked(change))) await this.#letGo(change);
+      else await this.#giveUp(change, error instanceof RefMoved ? "moved" : "failed");
+      if (error instanceof RefMoved) return { kind: "moved", isBusy: error.isBusy };
+      throw error;
+    }
+    return this.#commit(change);
+  }
+
+  /** One Git for many publishes, as long as it holds the lock that we hold. */
+  async #startGit(): Promise<ProcessIdentity> {
+    const { store } = this.#workspace;
+    const lock = await store.lockHandle();
+    if (this.#lock !== null && lock.opening !== this.#lock.opening) await this.#refs.close();
+    this.#lock = lock;
+    for (let tries = 0; tries < MOST_STARTS; tries++) {
+      const identity = await this.#refs.start([lock.fd]);
+      if (identity !== null) return identity;
+      // The one that was kept from the last time has been killed since.
+      await this.#refs.close();
+    }
+    throw new CotenantError("E_GIT", "the Git that was to change the branch ended at once");
+  }
+
+  /** Null once the intent is on the disk. */
+  async #intend(change: RefChange, git: ProcessIdentity): Promise<Attempt | null> {
+    const { platform } = this.#workspace.surroundings;
+    const intent: Intent = {
+      intentId: change.intentId,
+      publishId: change.publishId,
+      requestId: change.requestId,
+      ref: change.ref,
+      old: change.old,
+      new: change.new,
+      agentId: this.#session.actor.agentId,
+      publisher: platform.processes.self(),
+      git,
+      atMs: platform.clock.wallMs(),
+    };
+    let refusal: Refusal | null = null;
+    await this.#session.write<true>(refsTo(change.leases), {
+      about: `publish ${change.ref}`,
+      facts: [],
+      secret: change.secret,
+      body: async (standing) => {
+        refusal = standing.refusal;
+        if (refusal !== null) return null;
+        return {
+          type: "publish.intended",
+          payload: {
+            ...line(change),
+            for_request: change.requestId,
+            git_pid: git.pid,
+            git_start_time: git.startTime,
+            tokens: tokensOf(standing.leases),
+          },
+          facts: new Map([[intentName(change.intentId), intentToFact(intent)]]),
+          answer: true,
+        };
+      },
+    });
+    return refusal === null ? null : { kind: "refused", error: errorFrom(refusal) };
+  }
+
+  async #commit(change: RefChange): Promise<Attempt> {
+    let attempt: Attempt | null = null;
+    const conclude = (one: Attempt) => {
+      attempt = one;
+    };
+    let written: Awaited<ReturnType<Session["write"]>>;
+    try {
+      written = await this.#session.write<true>(refsTo(change.leases), {
+        about: `publish ${change.ref}`,
+        facts: [intentName(change.intentId)],
+        secret: change.secret,
+        requestId: change.requestId,
+        body: (standing) => this.#decide(change, standing, conclude),
+      });
+    } catch (error) {
+      await this.#letGo(change);
+      throw error;
+    }
+    if (written.replayed) {
+      await this.#giveUp(change, "repeated");
+      return { kind: "replayed", type: written.record.type, result: written.record.result ?? {} };
+    }
+    await this.#refs.abort().catch(() => {});
+    return attempt ?? { kind: "moved", isBusy: false };
+  }
+
+  /** Under the mutex: here it is decided, once and for all. */
+  async #decide(
+    change: RefChange,
+    { refusal, facts, leases }: Standing,
+    conclude: (attempt: Attempt) => void,
+  ): Promise<Intention<true> | null> {
+    // Somebody took us for dead, and wrote so: whoever relied on that must not be proved wrong.
+    if (!facts.has(intentName(change.intentId))) return null;
+    const abandon = (attempt: Attempt, why: string): Intention<true> => {
+      conclude(attempt);
+      return abandoned(change, why);
+    };
+    const refuse = (error: CotenantError) => abandon({ kind: "refused", error }, error.code);
+    if (refusal !== null) return refuse(errorFrom(refusal));
+    const { surroundings, repository, store } = this.#workspace;
+    try {
+      await refuseCheckedOut(surroundings.platform, surroundings.git, repository, change.ref);
+    } catch (error) {
+      if (!(error instanceof CotenantError)) throw error;
+      return refuse(error);
+    }
+    const other = await othersOn(this.#workspace, this.#session.actor, change.optimistic);
+    if (other !== null) return refuse(taken(other));
+    // While another publish to this branch has no end, only the branch itself can tell what became of it: it must not
+    // move on before somebody has looked.
+    const open = await openIntents(this.#workspace);
+    if (open.some(({ ref, intentId }) => ref === change.ref && intentId !== change.intentId))
+      return abandon({ kind: "moved", isBusy: true }, "unsettled");
+    const moved: Attempt = { kind: "moved", isBusy: false };
+    if (this.#lock === null || !store.mutex.isSame(this.#lock)) return abandon(moved, "lock");
+    if (!(await this.#refs.commit()) && !(await this.#isThere(change))) {
+      // Git died of it. Its lock may still be there, and the intent has to stay open until it is gone.
+      this.left.add(change.intentId);
+      conclude({ kind: "moved", isBusy: true });
+      return null;
+    }
+    conclude({ kind: "committed" });
+    return {
+      type: "publish.committed",
+      payload: { ...line(change), ...change.payload, tokens: tokensOf(leases) },
+      facts: new Map([[intentName(change.intentId), null]]),
+      settle: () => this.#refs.sync([change.ref]),
+      answer: true,
+      result: change.result,
+    };
+  }
+
+  /** Without a word of Git's, the ref as it is under the mutex is the answer. */
+  async #isThere({ ref, new: next }: RefChange): Promise<boolean> {
+    const { surroundings, repository } = this.#workspace;
+    const value = await readRef(surroundings.platform, surroundings.git, repository, ref);
+    return value !== null && "oid" in value && value.oid === next;
+  }
+
+  /** Also a Git that fails puts its lock away, if the disk lets it. */
+  async #isLocked({ ref }: RefChange): Promise<boolean> {
+    const { surroundings, repository } = this.#workspace;
+    return (await surroundings.platform.files.lstat(`${repository.commonDir}/${ref}.lock`)) !== null;
+  }
+
+  async #giveUp(change: RefChange, why: string): Promise<void> {
+    await this.#refs.abort().catch(() => {});
+    const name = intentName(change.intentId);
+    try {
+      await this.#session.write<true>([], {
+        about: `publish ${change.ref}`,
+        facts: [name],
+        body: async ({ facts }) => (facts.has(name) ? abandoned(change, why) : null),
+      });
+    } catch (error) {
+      this.left.add(change.intentId);
+      throw error;
+    }
+  }
+
+  /** What became of it is not known here: it is settled once our Git is gone. */
+  async #letGo({ intentId }: RefChange): Promise<Attempt> {
+    this.left.add(intentId);
+    await this.#refs.close().catch(() => {});
+    return { kind: "moved", isBusy: true };
+  }
+}
+
+function abandoned(change: RefChange, why: string): Intention<true> {
+  return {
+    type: "publish.abandoned",
+    payload: { ...line(change), why },
+    facts: new Map([[intentName(change.intentId), null]]),
+    answer: true,
+  };
+}
+
+function line({ publishId, ref, old, new: next }: RefChange): Record<string, unknown> {
+  return { publish_id: publishId, ref, old, new: next };
+}
+
+function refsTo(leases: readonly Lease[]): LeaseRef[] {
+  return leases.map(({ key, leaseId }) => ({ key, leaseId }));
+}
+
+function tokensOf(leases: readonly Lease[]): Record<string, unknown>[] {
+  return leases
+    .slice(0, MOST_TOKENS)
+    .map(({ key, leaseId, fencingToken }) => ({ key, lease_id: leaseId, fencing_token: fencingToken }));
+}
+
+function taken({ key, agentId, leaseId }: Lease): CotenantError {
+  return new CotenantError("E_LOCK_CONFLICT", `${printable(key)} was taken by ${agentId} meanwhile`, {
+    data: { key, holder: agentId, lease_id: leaseId },
+  });
+}

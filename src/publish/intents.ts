@@ -1,0 +1,98 @@
+import { orThrow } from "../errors/cotenant-error";
+import { type Fact, type FactName, parseFactName } from "../kernel/facts";
+import { parseUlid, type Ulid } from "../kernel/ids";
+import { isRefusal } from "../kernel/refusal";
+import type { ObjectId } from "../objects/object-name";
+import type { ProcessIdentity } from "../platform/platform";
+
+export const INTENT = "publish";
+
+/**
+ * What somebody is about to do to a ref (PROTOCOL 18). On the disk before Git may do it, and taken back in the line that
+ * says what became of it: whoever finds one whose process is gone can tell from the ref.
+ */
+export interface Intent {
+  /** Of this try: a publish may take several. */
+  readonly intentId: Ulid;
+  readonly publishId: Ulid;
+  /** The caller's own, for a retry. */
+  readonly requestId: Ulid | null;
+  readonly ref: string;
+  readonly old: ObjectId | null;
+  readonly new: ObjectId;
+  readonly agentId: string;
+  readonly publisher: ProcessIdentity;
+  readonly git: ProcessIdentity;
+  readonly atMs: number;
+}
+
+export function intentName(intentId: Ulid): FactName {
+  return orThrow(parseFactName(`${INTENT}:${intentId.toLowerCase()}`));
+}
+
+export function intentToFact(intent: Intent): Fact {
+  return {
+    publish_id: intent.publishId,
+    request_id: intent.requestId,
+    ref: intent.ref,
+    old: intent.old,
+    new: intent.new,
+    agent_id: intent.agentId,
+    publisher: processToWire(intent.publisher),
+    git: processToWire(intent.git),
+    at: new Date(intent.atMs).toISOString(),
+  };
+}
+
+/** Null for what another version wrote: it is left alone. */
+export function intentFromFact(name: FactName, fact: Fact): Intent | null {
+  const intentId = parseUlid(name.slice(INTENT.length + 1));
+  const publishId = parseUlid(String(fact["publish_id"]));
+  const { request_id: requestId, ref, old, new: next, agent_id: agentId, at } = fact;
+  const publisher = processFromWire(fact["publisher"]);
+  const git = processFromWire(fact["git"]);
+  const isWhole =
+    typeof ref === "string" &&
+    typeof next === "string" &&
+    typeof agentId === "string" &&
+    typeof at === "string" &&
+    (old === null || typeof old === "string");
+  if (!isWhole || isRefusal(intentId) || isRefusal(publishId) || publisher === null || git === null)
+    return null;
+  const request = typeof requestId === "string" ? parseUlid(requestId) : null;
+  return {
+    intentId,
+    publishId,
+    requestId: request === null || isRefusal(request) ? null : request,
+    ref,
+    old,
+    new: next,
+    agentId,
+    publisher,
+    git,
+    atMs: Date.parse(at),
+  };
+}
+
+const FIELDS = {
+  machine_id: "machineId",
+  boot_id: "bootId",
+  pid_namespace: "pidNamespace",
+  time_namespace: "timeNamespace",
+  user: "user",
+  start_time: "startTime",
+} as const;
+
+function processToWire(identity: ProcessIdentity): Record<string, unknown> {
+  const texts = Object.entries(FIELDS).map(([wire, name]) => [wire, identity[name]]);
+  return { ...Object.fromEntries(texts), pid: identity.pid };
+}
+
+function processFromWire(value: unknown): ProcessIdentity | null {
+  if (typeof value !== "object" || value === null) return null;
+  const wire = value as Readonly<Record<string, unknown>>;
+  if (typeof wire["pid"] !== "number") return null;
+  const texts = Object.entries(FIELDS).map(([name, own]) => [own, wire[name]] as const);
+  if (texts.some(([, text]) => typeof text !== "string")) return null;
+  return { ...(Object.fromEntries(texts) as Omit<ProcessIdentity, "pid">), pid: wire["pid"] };
+}

@@ -1,0 +1,54 @@
+import { type Trailers, trailerLines, withoutTrailers } from "../enforce/trailers";
+import { CotenantError } from "../errors/cotenant-error";
+import type { Lease } from "../kernel/lease";
+
+const LONGEST = 64 << 10;
+/** A commit that rests on hundreds of leases need not name them all: the log does. */
+const MOST_LEASES = 20;
+
+/** What a person wrote, as a commit's message, without lines that only we may write. */
+export function cleanMessage(text: string): string {
+  const lines = withoutTrailers(text.replaceAll("\r\n", "\n"))
+    .split("\n")
+    .map((line) => line.trimEnd());
+  const message = lines.join("\n").replace(/^\n+/, "").trimEnd();
+  if (message === "")
+    throw new CotenantError("E_USAGE", "a commit needs a message", { hint: 'add --message "What it does"' });
+  if (message.includes("\0"))
+    throw new CotenantError("E_USAGE", "a message may not contain NUL", { hint: "take it out" });
+  if (message.length > LONGEST)
+    throw new CotenantError("E_LIMIT", `the message is longer than ${LONGEST} characters`);
+  return message;
+}
+
+/** The message with the trailers that say on which leases the commit rests. */
+export function withTrailers(message: string, leases: readonly Lease[], trailers: Trailers): string {
+  const { agentId, worktreeId, issues } = trailers;
+  // Before the issues: what follows an issue would be taken for its claim.
+  const lines = [
+    ...leases
+      .slice(0, MOST_LEASES)
+      .flatMap(({ leaseId, fencingToken }) => [
+        `Cotenant-Lease: ${leaseId}`,
+        `Cotenant-Token: ${fencingToken}`,
+      ]),
+    ...(issues.length > 0
+      ? trailerLines(trailers)
+      : [`Cotenant-Agent: ${agentId}`, `Cotenant-Worktree: ${worktreeId}`]),
+  ];
+  return `${message}${endsInTrailers(message) ? "\n" : "\n\n"}${lines.join("\n")}\n`;
+}
+
+const TRAILER = /^[A-Za-z0-9-]{1,100}: \S/;
+
+/** As Git sees it: a last paragraph, not the first, of nothing but trailers. */
+function endsInTrailers(message: string): boolean {
+  const at = message.lastIndexOf("\n\n");
+  return (
+    at !== -1 &&
+    message
+      .slice(at + 2)
+      .split("\n")
+      .every((line) => TRAILER.test(line))
+  );
+}

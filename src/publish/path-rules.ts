@@ -1,0 +1,125 @@
+import { CotenantError } from "../errors/cotenant-error";
+import type { ErrorCode } from "../errors/registry";
+import { printable } from "../kernel/ids";
+import { isGitDirectoryName } from "../kernel/keys";
+import { MODES } from "../objects/tree";
+import type { Leaf } from "../objects/tree-editing";
+import { type Draft, FILE_MODES, type Wanted } from "./draft";
+import { fitsPattern } from "./path-patterns";
+
+export interface PathRules {
+  readonly forbiddenPaths: readonly string[];
+  readonly maxPaths: number;
+  readonly maxFileBytes: number;
+  readonly ignoreCase: boolean;
+}
+
+export interface PathObjection {
+  readonly code: ErrorCode;
+  readonly path: string;
+  readonly why: string;
+}
+
+/** Everything that speaks against these paths, whoever holds them. `before`: what stands there in the base. */
+export function pathObjections(
+  draft: Draft,
+  before: ReadonlyMap<string, Leaf>,
+  rules: PathRules,
+): PathObjection[] {
+  const found: PathObjection[] = [];
+  if (draft.size > rules.maxPaths)
+    found.push({
+      code: "E_LIMIT",
+      path: "",
+      why: `${draft.size} paths are to change; publish.max_paths allows ${rules.maxPaths}`,
+    });
+  for (const [path, wanted] of draft) {
+    const objection = objectionTo(path, wanted, before.get(path) ?? null, rules);
+    if (objection !== null) found.push({ path, ...objection });
+  }
+  return found;
+}
+
+type Why = Omit<PathObjection, "path"> | null;
+
+function objectionTo(path: string, wanted: Wanted | null, before: Leaf | null, rules: PathRules): Why {
+  return (
+    nameObjection(path, wanted, rules) ??
+    submoduleObjection(path, wanted, before) ??
+    (wanted === null ? null : contentObjection(path, wanted, rules))
+  );
+}
+
+function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): Why {
+  const folded = rules.ignoreCase ? path.toLowerCase() : path;
+  const pattern = rules.forbiddenPaths.find((one) =>
+    fitsPattern(rules.ignoreCase ? one.toLowerCase() : one, folded),
+  );
+  if (pattern !== undefined)
+    return { code: "E_POLICY", why: `publish.forbidden_paths has ${printable(pattern, 100)}` };
+  const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();
+  // Taking one out of the repository is what anybody would want.
+  if (wanted !== null && name.startsWith(".env"))
+    return { code: "E_SECRET_FOUND", why: "files named .env* hold secrets and are never published" };
+  if (path === ".cotenant/worktree.json")
+    return { code: "E_POLICY", why: "it is the identity of one worktree, and belongs in no commit" };
+  return null;
+}
+
+function submoduleObjection(path: string, wanted: Wanted | null, before: Leaf | null): Why {
+  const isSubmodule = before?.mode === MODES.submodule || wanted?.mode === MODES.submodule;
+  if (isSubmodule) return { code: "E_POLICY", why: "it is a submodule: change it with Git, in a checkout" };
+  if (path.toLowerCase() === ".gitmodules")
+    return { code: "E_POLICY", why: "it says where submodules come from: change it with Git, in a checkout" };
+  return null;
+}
+
+function contentObjection(path: string, { mode, content }: Wanted, rules: PathRules): Why {
+  if (!FILE_MODES.includes(mode))
+    return { code: "E_POLICY", why: `its mode would be ${printable(mode, 20)}, which is no file's` };
+  if (content !== null && content.length > rules.maxFileBytes)
+    return {
+      code: "E_LIMIT",
+      why: `it has ${content.length} bytes; publish.max_file_bytes allows ${rules.maxFileBytes}`,
+    };
+  return mode === MODES.symlink && content !== null ? linkObjection(path, content) : null;
+}
+
+const DOT_FILES = new Set([".gitmodules", ".gitattributes", ".gitignore", ".mailmap"]);
+
+/** A link is followed by whoever checks the tree out. */
+function linkObjection(path: string, content: Uint8Array): Why {
+  const target = new TextDecoder().decode(content);
+  const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();
+  if (DOT_FILES.has(name)) return { code: "E_POLICY", why: `${name} may not be a symbolic link` };
+  if (target === "" || target.includes("\0") || content.length > 4_096)
+    return { code: "E_POLICY", why: "it is a symbolic link to nowhere" };
+  const parts = path.split("/").slice(0, -1);
+  for (const part of target.split("/")) {
+    if (part === "..") {
+      if (parts.length === 0) return { code: "E_PATH_ESCAPE", why: "it is a symbolic link out of the tree" };
+      parts.pop();
+    } else if (part !== "" && part !== ".") parts.push(part);
+  }
+  if (target.startsWith("/")) return { code: "E_PATH_ESCAPE", why: "it is a symbolic link out of the tree" };
+  return parts.some(isGitDirectoryName)
+    ? { code: "E_PATH_ESCAPE", why: "it is a symbolic link into Git's own directory" }
+    : null;
+}
+
+const MOST_NAMED = 20;
+
+/** The first kind of objection, with every path that it is raised against. */
+export function refusePaths(objections: readonly PathObjection[]): void {
+  const [first] = objections;
+  if (first === undefined) return;
+  const same = objections.filter(({ code }) => code === first.code);
+  const more = same.length === 1 ? "" : ` (and ${same.length - 1} more)`;
+  const where = first.path === "" ? "" : `${printable(first.path, 200)}: `;
+  throw new CotenantError(first.code, `${where}${first.why}${more}`, {
+    data: {
+      paths: same.slice(0, MOST_NAMED).map(({ path, why }) => ({ path: printable(path, 500), why })),
+      count: same.length,
+    },
+  });
+}

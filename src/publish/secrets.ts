@@ -1,0 +1,116 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import type { ObjectDatabase } from "../objects/database";
+import { MODES } from "../objects/tree";
+import type { Leaf } from "../objects/tree-editing";
+import type { Draft } from "./draft";
+import { fitsPattern } from "./path-patterns";
+
+export interface SecretFinding {
+  readonly path: string;
+  readonly line: number;
+  /** What it looks like; never the secret itself. */
+  readonly kind: string;
+}
+
+/** Where there is a NUL in the beginning, Git takes it for binary, and so do we. */
+const LOOKED_AT = 8_000;
+const LARGEST_TEXT = 8 << 20;
+
+/** Of the contents that are new: what looks like a secret and was not in the file before. */
+export async function findSecrets(
+  objects: ObjectDatabase,
+  draft: Draft,
+  before: ReadonlyMap<string, Leaf>,
+  allowedIn: readonly string[],
+): Promise<SecretFinding[]> {
+  const found: SecretFinding[] = [];
+  for (const [path, wanted] of draft) {
+    if (wanted === null || wanted.content === null || wanted.mode === MODES.symlink) continue;
+    if (allowedIn.some((pattern) => fitsPattern(pattern, path))) continue;
+    const text = textOf(wanted.content);
+    if (text === null) continue;
+    const seen = await scan(path, text);
+    if (seen.length === 0) continue;
+    const old = before.get(path);
+    const known = old === undefined || old.mode === MODES.submodule ? "" : await oldText(objects, old.oid);
+    for (const { text: secret, ...finding } of seen) if (!known.includes(secret)) found.push(finding);
+  }
+  return found;
+}
+
+export function refuseSecrets(found: readonly SecretFinding[]): void {
+  const [first] = found;
+  if (first === undefined) return;
+  const more = found.length === 1 ? "" : ` (and ${found.length - 1} more)`;
+  throw new CotenantError(
+    "E_SECRET_FOUND",
+    `${printable(first.path, 200)}:${first.line} holds what looks like a secret: ${first.kind}${more}`,
+    { data: { findings: found.slice(0, 50), count: found.length } },
+  );
+}
+
+async function oldText(objects: ObjectDatabase, oid: string): Promise<string> {
+  try {
+    return textOf(await objects.readBlob(oid)) ?? "";
+  } catch {
+    // Not in a partial clone: then all of it counts as new.
+    return "";
+  }
+}
+
+function textOf(content: Uint8Array): string | null {
+  if (content.length > LARGEST_TEXT || content.subarray(0, LOOKED_AT).includes(0)) return null;
+  return new TextDecoder().decode(content);
+}
+
+type Seen = SecretFinding & { readonly text: string };
+
+/** Loaded only when there is something to look at: it takes as long as starting Node does. */
+async function scan(path: string, text: string): Promise<Seen[]> {
+  const [{ lintSource }, { creator }] = await Promise.all([
+    import("@secretlint/core"),
+    import("@secretlint/secretlint-rule-preset-recommend"),
+  ]);
+  const { messages } = await lintSource({
+    source: {
+      filePath: path,
+      content: text,
+      ext: path.slice(path.lastIndexOf(".") + 1),
+      contentType: "text",
+    },
+    options: {
+      config: { rules: [{ id: "@secretlint/secretlint-rule-preset-recommend", rule: creator }] },
+      noPhysicFilePath: true,
+    },
+  });
+  const seen = messages.map(({ messageId, ruleId, loc, range }): Seen => {
+    const rule = ruleId.replace(/^@secretlint\/secretlint-rule-/, "");
+    return {
+      path,
+      line: loc.start.line,
+      kind: `${rule} (${messageId})`,
+      text: text.slice(range[0], range[1]),
+    };
+  });
+  // Who has told the scanner to look away has told us as well.
+  if (text.includes("secretlint-disable")) return seen;
+  return [...seen, ...privateKeys(path, text).filter(({ line }) => !seen.some((one) => one.line === line))];
+}
+
+const BEGIN = "-----BEGIN ";
+const KEY_HEAD =
+  /^[A-Z0-9 ]{0,60}PRIVATE KEY(?: BLOCK)?-----[ \t]*\r?\n(?:[A-Za-z-]+: [^\n]*\n|\r?\n){0,8}([A-Za-z0-9+/=]{16,})/;
+
+/** Also short ones, such as Ed25519 keys, which the scanner passes over. */
+function privateKeys(path: string, text: string): Seen[] {
+  const seen: Seen[] = [];
+  let [line, counted] = [1, 0];
+  for (let at = text.indexOf(BEGIN); at !== -1; at = text.indexOf(BEGIN, at + 1)) {
+    const key = KEY_HEAD.exec(text.slice(at + BEGIN.length, at + BEGIN.length + 4_096))?.[1];
+    if (key === undefined) continue;
+    for (; counted < at; counted++) if (text.charCodeAt(counted) === 10) line++;
+    seen.push({ path, line, kind: "a private key", text: key });
+  }
+  return seen;
+}

@@ -1,0 +1,160 @@
+import { checkRequestId } from "../coordinator/local";
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import type { FactName } from "../kernel/facts";
+import type { Ulid } from "../kernel/ids";
+import { isObjectId } from "../objects/object-name";
+import { type RefValue, readRef } from "../objects/refs";
+import { INTENT, type Intent, intentFromFact, intentName } from "./intents";
+
+export type Fate = "committed" | "abandoned" | "unsettled";
+
+export interface SettledIntent {
+  readonly intent: Intent;
+  readonly fate: Fate;
+}
+
+/** One whose process cannot be seen, in another namespace, is given this long. */
+const PATIENCE_MS = 600_000;
+/** PROTOCOL 19: an empty lock file may still be about to get its content. */
+const EMPTY_LOCK_MS = 10_000;
+const MOST_LOOKS = 5;
+
+/**
+ * Finds out what became of publishes whose processes are gone, and writes it down: the ref itself is the witness. `own`
+ * names those that this process has given up itself.
+ */
+export async function settleIntents(
+  workspace: Workspace,
+  session: Session,
+  own: ReadonlySet<Ulid> = new Set(),
+): Promise<SettledIntent[]> {
+  const settled: SettledIntent[] = [];
+  for (const intent of await openIntents(workspace)) {
+    if (!(await isOver(workspace, intent, own))) continue;
+    const fate = await settle(workspace, session, intent);
+    if (fate !== null) settled.push({ intent, fate });
+  }
+  return settled;
+}
+
+/** Those that nobody has written the end of yet, whether or not somebody is still at work on them. */
+export async function openIntents({ coordinator }: Workspace): Promise<Intent[]> {
+  const facts = await coordinator.facts({ kinds: [INTENT] });
+  return [...facts].flatMap(([name, { value }]) => intentFromFact(name, value) ?? []);
+}
+
+/** Whether nobody is at work on it any more: neither who wanted it, nor the Git that may commit it. */
+export async function isOver(
+  { surroundings }: Workspace,
+  { intentId, publisher, git, atMs }: Intent,
+  own: ReadonlySet<Ulid> = new Set(),
+): Promise<boolean> {
+  const { processes, clock } = surroundings.platform;
+  if ((await processes.liveness(git)) === "alive") return false;
+  if (own.has(intentId)) return true;
+  const liveness = await processes.liveness(publisher);
+  return liveness === "dead" || (liveness === "unknown" && clock.wallMs() - atMs > PATIENCE_MS);
+}
+
+async function settle(workspace: Workspace, session: Session, intent: Intent): Promise<Fate | null> {
+  for (let look = 0; look < MOST_LOOKS; look++) {
+    const seen = await refValue(workspace, intent.ref);
+    // Git is asked before the mutex is taken; under it, only whether the ref is still the same.
+    const fate = await fateBy(workspace, intent, seen);
+    const done = await writeDown(workspace, session, intent, seen, fate);
+    if (done !== "moved") return done;
+  }
+  return null;
+}
+
+/** PROTOCOL 18. The reflog is no witness: Git writes it before the ref. */
+async function fateBy(workspace: Workspace, intent: Intent, seen: RefValue): Promise<Fate> {
+  const { git } = workspace.surroundings;
+  const at = seen !== null && "oid" in seen ? seen.oid : null;
+  if (at === intent.new) return "committed";
+  if (seen === null ? intent.old === null : at === intent.old) return "abandoned";
+  if (at === null) return "unsettled";
+  const { objectFormat } = workspace.repository.config;
+  if (!isObjectId(objectFormat, intent.new)) return "unsettled";
+  const { status } = await git.run(["merge-base", "--is-ancestor", intent.new, at], {
+    cwd: workspace.repository.worktreeRoot,
+  });
+  return status === 0 ? "committed" : "unsettled";
+}
+
+/** Null where somebody else was faster, or where it is too early to tell. */
+async function writeDown(
+  workspace: Workspace,
+  session: Session,
+  intent: Intent,
+  seen: RefValue,
+  fate: Fate,
+): Promise<Fate | "moved" | null> {
+  const name: FactName = intentName(intent.intentId);
+  let answer: Fate | "moved" | null = null;
+  await session.write<true>([], {
+    about: `publish ${intent.ref}`,
+    facts: [name],
+    requestId: fate === "abandoned" ? null : remembered(workspace, intent.requestId ?? intent.publishId),
+    body: async ({ facts }) => {
+      if (!facts.has(name)) return null;
+      if (!same(await refValue(workspace, intent.ref), seen)) {
+        answer = "moved";
+        return null;
+      }
+      if (!(await clearLock(workspace, intent))) return null;
+      answer = fate;
+      const result = { ref: intent.ref, commit: intent.new, fate };
+      return {
+        type: `publish.${fate}`,
+        payload: {
+          publish_id: intent.publishId,
+          on_behalf_of: intent.agentId,
+          ref: intent.ref,
+          old: intent.old,
+          new: intent.new,
+          recovered: true,
+        },
+        facts: new Map([[name, null]]),
+        answer: true,
+        result,
+      };
+    },
+  });
+  return answer;
+}
+
+function remembered({ surroundings }: Workspace, id: Ulid): Ulid | null {
+  try {
+    checkRequestId(id, surroundings.platform.clock.wallMs());
+    return id;
+  } catch {
+    return null;
+  }
+}
+
+function refValue({ surroundings, repository }: Workspace, ref: string): Promise<RefValue> {
+  return readRef(surroundings.platform, surroundings.git, repository, ref);
+}
+
+function same(one: RefValue, other: RefValue): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/**
+ * PROTOCOL 19: a Git that was killed between `prepare` and `commit` leaves `<ref>.lock` behind, and no Git ever removes it.
+ * Only under the mutex, only for this intent, whose Git is dead, and only if the file is that Git's. False: too early.
+ */
+async function clearLock({ surroundings, repository }: Workspace, intent: Intent): Promise<boolean> {
+  if (repository.config.refFormat !== "files") return true;
+  const { files, clock } = surroundings.platform;
+  const path = `${repository.commonDir}/${intent.ref}.lock`;
+  const stat = await files.lstat(path);
+  if (stat === null || stat.kind !== "file") return true;
+  const bytes = await files.readFile(path);
+  const text = bytes === null ? "" : new TextDecoder().decode(bytes).trim();
+  if (text === "" && clock.wallMs() - stat.mtimeMs < EMPTY_LOCK_MS) return false;
+  if (text === "" || text === intent.new) await files.unlink(path);
+  return true;
+}

@@ -1,0 +1,428 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { describe, expect, it } from "vitest";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+const MESSAGE = ["--message", "Do it"] as const;
+
+/** A repository with a few files, on main. */
+function withFiles(...files: string[]): TestRepo {
+  const repo = TestRepo.make();
+  for (const file of ["src/a.ts", "src/b.ts", ...files]) repo.write(file, `${file}: one\ntwo\nthree\nfour\n`);
+  repo.git("add", "--all");
+  repo.git("commit", "--quiet", "--message", "first");
+  return repo;
+}
+
+/** What nobody but its owner may move: HEAD, the index, and every file of the working tree. */
+function shared(repo: TestRepo): Record<string, string> {
+  const files = fs
+    .readdirSync(repo.root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !path.relative(repo.root, entry.parentPath).startsWith(".git"))
+    .filter((entry) => !path.relative(repo.root, entry.parentPath).startsWith(".cotenant"))
+    .map((entry) => path.join(entry.parentPath, entry.name));
+  const own = [".git/HEAD", ".git/index", ".git/refs/heads/main"].map((name) => path.join(repo.root, name));
+  return Object.fromEntries(
+    [...files, ...own].map((file) => [path.relative(repo.root, file), fs.readFileSync(file, "base64")]),
+  );
+}
+
+function refs(repo: TestRepo): string {
+  return repo.git("for-each-ref", "--format=%(refname) %(objectname)");
+}
+
+function put(name: string, content: string): string {
+  const file = path.join(scratch(), "content");
+  fs.writeFileSync(file, content);
+  return `${name}=${file}`;
+}
+
+const show = (repo: TestRepo, at: string) => repo.git("show", at);
+
+describe("S49: two agents, two branches, one checkout", () => {
+  it("both commits land; shared index, HEAD and working tree are untouched", async () => {
+    const repo = withFiles();
+    repo.write("src/b.ts", "staged by somebody\n");
+    repo.git("add", "src/b.ts");
+    repo.write("src/b.ts", "and edited since\n");
+    await repo.ask("agent:a", "lock", "acquire", "src/a.ts");
+    await repo.ask("agent:b", "lock", "acquire", "src/new.ts");
+    const before = shared(repo);
+    const [one, two] = await Promise.all([
+      repo.ask("agent:a", "publish", "--branch", "work/a", ...MESSAGE, "--put", put("src/a.ts", "by a\n")),
+      repo.ask("agent:b", "publish", "--branch", "work/b", ...MESSAGE, "--put", put("src/new.ts", "by b\n")),
+    ]);
+    expect(shared(repo)).toEqual(before);
+    expect(show(repo, "work/a:src/a.ts")).toBe("by a\n");
+    expect(show(repo, "work/b:src/new.ts")).toBe("by b\n");
+    expect(repo.git("rev-parse", "work/a").trim()).toBe(one.data["commit"]);
+    expect(repo.git("rev-parse", "work/b^").trim()).toBe(repo.git("rev-parse", "main").trim());
+    expect(repo.git("log", "-1", "--format=%(trailers:key=Cotenant-Agent,valueonly)", "work/b").trim()).toBe(
+      "agent:b",
+    );
+    expect(two.data["paths"]).toEqual([{ path: "src/new.ts", change: "added", mode: "100644" }]);
+    expect(repo.git("fsck", "--strict", "--no-dangling").trim()).toBe("");
+    const types = repo.log().map((line) => line.event_type);
+    expect(types.filter((type) => type === "publish.intended")).toHaveLength(2);
+    expect(types.filter((type) => type === "publish.committed")).toHaveLength(2);
+  });
+});
+
+describe("S50: twenty agents, one branch, disjoint files", () => {
+  it("makes twenty commits, linear, none lost", async () => {
+    const repo = withFiles();
+    const agents = Array.from({ length: 20 }, (_, n) => `agent:n${n}`);
+    for (const [n, agent] of agents.entries()) await repo.ask(agent, "lock", "acquire", `src/${n}.ts`);
+    const ran = await Promise.all(
+      agents.map((agent, n) => {
+        const content = put(`src/${n}.ts`, `${n}\n`);
+        const args = ["publish", "--branch", "work/all", ...MESSAGE, "--put", content, "--json"];
+        return repo.start(agent, args, { mostMs: 110_000, env: { COTENANT_PUBLISH_WAIT_SECS: "100" } }).done;
+      }),
+    );
+    const commits = ran.map(({ data }) => data["commit"] as string);
+    const line = repo.git("rev-list", "--first-parent", "main..work/all").trim().split("\n");
+    expect([...line].sort()).toEqual([...commits].sort());
+    expect(repo.git("rev-list", "--merges", "work/all").trim()).toBe("");
+    for (const n of agents.keys()) expect(show(repo, `work/all:src/${n}.ts`)).toBe(`${n}\n`);
+    expect(repo.git("fsck", "--strict", "--no-dangling").trim()).toBe("");
+    expect((await repo.ask("agent:x", "status")).data.leases.map(({ key }) => key)).not.toContain(
+      "ref:refs/heads/work/all",
+    );
+  }, 120_000);
+});
+
+describe("S51: the ref moved", () => {
+  it("under a conflicting change: clean failure naming the paths, nothing moved", async () => {
+    const repo = withFiles();
+    const base = repo.git("rev-parse", "main").trim();
+    await repo.ask("agent:a", "lock", "acquire", "--dir", "src");
+    const publish = (content: string) =>
+      repo.ask(
+        "agent:a",
+        "publish",
+        "--branch",
+        "work/x",
+        "--base",
+        base,
+        ...MESSAGE,
+        "--put",
+        put("src/a.ts", content),
+      );
+    expect((await publish("first\n")).status).toBe(0);
+    const [before, files] = [refs(repo), shared(repo)];
+    const { error, status } = await publish("second\n");
+    expect(status).toBe(1);
+    expect(error.code).toBe("E_PUBLISH_CONFLICT");
+    expect(error.data["paths"]).toEqual(["src/a.ts"]);
+    expect(refs(repo)).toBe(before);
+    expect(shared(repo)).toEqual(files);
+    expect(fs.readdirSync(path.join(repo.control, "agent-index"))).toEqual([]);
+  });
+
+  it("under a change elsewhere in the same file: merged without a checkout", async () => {
+    const repo = withFiles();
+    const base = repo.git("rev-parse", "main").trim();
+    await repo.ask("agent:a", "lock", "acquire", "--dir", "src");
+    const publish = (content: string) =>
+      repo.ask(
+        "agent:a",
+        "publish",
+        "--branch",
+        "work/x",
+        "--base",
+        base,
+        ...MESSAGE,
+        "--put",
+        put("src/a.ts", content),
+      );
+    await publish("src/a.ts: ONE\ntwo\nthree\nfour\n");
+    const { data } = await publish("src/a.ts: one\ntwo\nthree\nFOUR\n");
+    expect(data["merged"]).toBe(true);
+    expect(show(repo, "work/x:src/a.ts")).toBe("src/a.ts: ONE\ntwo\nthree\nFOUR\n");
+    expect(repo.git("rev-list", "--count", "main..work/x").trim()).toBe("2");
+  });
+
+  it("by somebody's plain Git, while we publish: the commit goes on top of theirs", async () => {
+    const repo = withFiles();
+    repo.git("branch", "work/x");
+    const theirs = repo.git("commit-tree", "main^{tree}", "-p", "work/x", "-m", "theirs").trim();
+    await repo.ask("agent:a", "lock", "acquire", "src/a.ts");
+    const base = repo.git("rev-parse", "work/x").trim();
+    repo.git("update-ref", "refs/heads/work/x", theirs);
+    const { data } = await repo.ask(
+      "agent:a",
+      "publish",
+      "--branch",
+      "work/x",
+      "--base",
+      base,
+      ...MESSAGE,
+      "--put",
+      put("src/a.ts", "mine\n"),
+    );
+    expect(data["parent"]).toBe(theirs);
+  });
+});
+
+describe("S52: refused, and nothing moved:", () => {
+  const PEM = execFileSync("openssl", ["genpkey", "-algorithm", "ed25519"], { encoding: "utf8" });
+
+  it.each<[string, string, number, () => string[]]>([
+    ["an unleased path", "E_PATH_NOT_LEASED", 6, () => ["--put", put("src/b.ts", "x")]],
+    ["somebody else's path", "E_PATH_NOT_LEASED", 6, () => ["--put", put("src/theirs.ts", "x")]],
+    ["main", "E_PROTECTED_REF", 9, () => ["--branch", "main", "--put", put("src/a.ts", "x")]],
+    [
+      "main, spelled otherwise",
+      "E_PROTECTED_REF",
+      9,
+      () => ["--branch", "refs/heads/Main", "--put", put("src/a.ts", "x")],
+    ],
+    [
+      "a private key in a blob",
+      "E_SECRET_FOUND",
+      9,
+      () => ["--put", put("src/a.ts", `const key = \`\n${PEM}\`;\n`)],
+    ],
+    [
+      "a token in a blob",
+      "E_SECRET_FOUND",
+      9,
+      () => ["--put", put("src/a.ts", `token: ghp_${"a1B2".repeat(9)}\n`)],
+    ],
+    ["a file of secrets", "E_SECRET_FOUND", 9, () => ["--put", put("src/.env.local", "A=1\n")]],
+    [".. in a patch", "E_PATH_ESCAPE", 9, () => ["--patch", patch("../escaped")]],
+    [".git in a patch", "E_PATH_ESCAPE", 9, () => ["--patch", patch(".git/config")]],
+    [".GIT in a patch", "E_PATH_ESCAPE", 9, () => ["--patch", patch("src/.GIT/config")]],
+    ["an absolute path", "E_PATH_ESCAPE", 9, () => ["--put", put("/etc/passwd", "x")]],
+    [
+      "a link out of the tree",
+      "E_PATH_ESCAPE",
+      9,
+      () => ["--changes", changes({ op: "put", path: "src/a.ts", mode: "120000", content: "../../etc" })],
+    ],
+    [
+      "a submodule",
+      "E_POLICY",
+      9,
+      () => ["--put", put("src/.gitmodules", "x"), "--put", put(".gitmodules", "x")],
+    ],
+  ])("%s", async (_, code, exit, args) => {
+    const repo = withFiles();
+    await repo.ask(
+      "agent:a",
+      "lock",
+      "acquire",
+      "src/a.ts",
+      "src/.env.local",
+      ".gitmodules",
+      "src/.gitmodules",
+    );
+    await repo.ask("agent:b", "lock", "acquire", "src/theirs.ts");
+    const [before, files, objects] = [refs(repo), shared(repo), count(repo)];
+    const given = args();
+    const branch = given.includes("--branch") ? [] : ["--branch", "work/x"];
+    const { error, status } = await repo.ask("agent:a", "publish", ...branch, ...MESSAGE, ...given);
+    expect([error.code, status]).toEqual([code, exit]);
+    expect(refs(repo)).toBe(before);
+    expect(shared(repo)).toEqual(files);
+    // Not even an object that nobody refers to: a secret would still be there to be read.
+    expect(count(repo)).toBe(objects);
+  });
+
+  it("says who holds what somebody else has leased", async () => {
+    const repo = withFiles();
+    await repo.ask("agent:b", "lock", "acquire", "--dir", "src");
+    const { error } = await repo.ask(
+      "agent:a",
+      "publish",
+      "--branch",
+      "work/x",
+      ...MESSAGE,
+      "--put",
+      put("src/a.ts", "x"),
+    );
+    expect(error.message).toContain("held by agent:b");
+    expect(error.data["paths"]).toMatchObject([{ path: "src/a.ts", holder: "agent:b" }]);
+  });
+});
+
+describe("S53: the tree is exactly right", () => {
+  it.each(["sha1", "sha256"])(
+    "with deletes, renames, modes, links, binary and empty files, CRLF, odd names (%s)",
+    async (format) => {
+      const where = path.join(scratch(), "repo");
+      fs.mkdirSync(where);
+      execFileSync("git", ["init", "--quiet", `--object-format=${format}`], { cwd: where });
+      const repo = TestRepo.make(where);
+      const files: Record<string, string | Buffer> = {
+        "gone.txt": "gone\n",
+        "old/name.txt": "content that is long enough to be a rename\n".repeat(5),
+        "script.sh": "#!/bin/sh\n",
+        "binary.bin": Buffer.from([0, 1, 2, 255, 254, 0]),
+        "crlf.txt": "one\r\ntwo\r\n",
+        "empty.txt": "",
+        "\u00fcber/na\u00efve file.txt": "ja\n",
+        'quote"tab\there.txt': "odd\n",
+      };
+      const write = (name: string, content: string | Buffer) => {
+        fs.mkdirSync(path.dirname(path.join(repo.root, name)), { recursive: true });
+        fs.writeFileSync(path.join(repo.root, name), content);
+      };
+      for (const [name, content] of Object.entries(files)) write(name, content);
+      fs.symlinkSync("script.sh", path.join(repo.root, "link"));
+      repo.git("add", "--all");
+      repo.git("commit", "--quiet", "--message", "first");
+      // What it should come to, made with Git alone, in a checkout of its own.
+      repo.git("rm", "--quiet", "gone.txt");
+      repo.git("mv", "old", "new");
+      fs.chmodSync(path.join(repo.root, "script.sh"), 0o755);
+      write("binary.bin", Buffer.from([9, 0, 9, 0, 255]));
+      write("crlf.txt", "one\r\nTWO\r\n");
+      write("empty2.txt", "");
+      write("\u00fcber/na\u00efve file.txt", "doch\n");
+      write("deep/er/and/deeper.txt", "x\n");
+      fs.rmSync(path.join(repo.root, "link"));
+      fs.symlinkSync("crlf.txt", path.join(repo.root, "link"));
+      repo.git("add", "--all");
+      const wanted = repo.git("write-tree").trim();
+      const diff = spawnSync("git", ["diff", "--cached", "--binary", "-M"], { cwd: repo.root }).stdout;
+      const file = path.join(scratch(), "all.patch");
+      fs.writeFileSync(file, diff);
+      await repo.ask("agent:a", "lock", "acquire", "--dir", ".");
+      const treeOf = (branch: string) => repo.git("rev-parse", `${branch}^{tree}`).trim();
+      await repo.ask("agent:a", "publish", "--branch", "by/patch", ...MESSAGE, "--patch", file);
+      expect(treeOf("by/patch")).toBe(wanted);
+      await repo.ask("agent:a", "publish", "--branch", "by/worktree", ...MESSAGE, "--from-worktree", ".");
+      expect(treeOf("by/worktree")).toBe(wanted);
+      const base64 = (name: string) => fs.readFileSync(path.join(repo.root, name)).toString("base64");
+      const same = (name: string) => ({ op: "put", path: name, content: base64(name), encoding: "base64" });
+      const list = changes(
+        { op: "delete", path: "gone.txt" },
+        { op: "rename", from: "old", to: "new" },
+        { ...same("script.sh"), mode: "100755" },
+        same("binary.bin"),
+        same("crlf.txt"),
+        same("empty2.txt"),
+        same("\u00fcber/na\u00efve file.txt"),
+        same("deep/er/and/deeper.txt"),
+        { op: "put", path: "link", mode: "120000", content: "crlf.txt" },
+      );
+      await repo.ask("agent:a", "publish", "--branch", "by/changes", ...MESSAGE, "--changes", list);
+      expect(treeOf("by/changes")).toBe(wanted);
+      expect(repo.git("fsck", "--strict", "--no-dangling").trim()).toBe("");
+    },
+    60_000,
+  );
+
+  it("from several patches, one upon the other, as format-patch makes them", async () => {
+    const repo = withFiles();
+    const first = repo.git("rev-parse", "HEAD").trim();
+    for (const n of [1, 2, 3]) {
+      repo.write("src/a.ts", `${n}\n`);
+      repo.write(`src/n${n}.ts`);
+      repo.git("add", "--all");
+      repo.git("commit", "--quiet", "--message", `change ${n}`);
+    }
+    const directory = scratch();
+    repo.git("format-patch", "--quiet", "--output-directory", directory, first);
+    const patches = fs
+      .readdirSync(directory)
+      .sort()
+      .flatMap((name) => ["--patch", path.join(directory, name)]);
+    await repo.ask("agent:a", "lock", "acquire", "--dir", "src");
+    await repo.ask("agent:a", "publish", "--branch", "work/x", "--base", first, ...MESSAGE, ...patches);
+    expect(repo.git("rev-parse", "work/x^{tree}")).toBe(repo.git("rev-parse", "main^{tree}"));
+  });
+});
+
+describe("S53a: a branch that is checked out anywhere", () => {
+  it.each([
+    ["in another worktree", (repo: TestRepo) => repo.git("worktree", "add", "--quiet", "../there", "work/x")],
+    [
+      "in a worktree that is gone",
+      (repo: TestRepo) => {
+        repo.git("worktree", "add", "--quiet", "../there", "work/x");
+        fs.rmSync(path.join(repo.root, "../there"), { recursive: true });
+      },
+    ],
+    ["here", (repo: TestRepo) => repo.git("switch", "--quiet", "work/x")],
+    [
+      "and being rebased",
+      (repo: TestRepo) => {
+        repo.git("switch", "--quiet", "work/x");
+        repo.write("src/a.ts", "mine\n");
+        repo.git("commit", "--quiet", "--all", "--message", "mine");
+        repo.git("switch", "--quiet", "main");
+        repo.write("src/a.ts", "theirs\n");
+        repo.git("commit", "--quiet", "--all", "--message", "theirs");
+        spawnSync("git", ["rebase", "main", "work/x"], { cwd: repo.root });
+        expect(repo.git("branch", "--show-current").trim()).toBe("");
+      },
+    ],
+    [
+      "and being bisected",
+      (repo: TestRepo) => {
+        repo.git("switch", "--quiet", "work/x");
+        repo.git("bisect", "start");
+        repo.git("checkout", "--quiet", "--detach");
+      },
+    ],
+  ])("%s is refused", async (_, prepare) => {
+    const repo = withFiles();
+    repo.git("branch", "work/x");
+    prepare(repo);
+    await repo.ask("agent:a", "lock", "acquire", "src/b.ts");
+    const before = refs(repo);
+    const { error, status } = await repo.ask(
+      "agent:a",
+      "publish",
+      "--branch",
+      "work/x",
+      ...MESSAGE,
+      "--put",
+      put("src/b.ts", "x"),
+    );
+    expect([error.code, status]).toEqual(["E_PROTECTED_REF", 9]);
+    expect(refs(repo)).toBe(before);
+  });
+
+  it("under another name, a symbolic one, is refused as well", async () => {
+    const repo = withFiles();
+    repo.git("symbolic-ref", "refs/heads/work/alias", "refs/heads/main");
+    await repo.ask("agent:a", "lock", "acquire", "src/b.ts");
+    const before = refs(repo);
+    const { error } = await repo.ask(
+      "agent:a",
+      "publish",
+      "--branch",
+      "work/alias",
+      ...MESSAGE,
+      "--put",
+      put("src/b.ts", "x"),
+    );
+    expect(error.code).toBe("E_PROTECTED_REF");
+    expect(refs(repo)).toBe(before);
+  });
+});
+
+function patch(name: string): string {
+  const file = path.join(scratch(), "bad.patch");
+  fs.writeFileSync(
+    file,
+    `diff --git a/${name} b/${name}\nnew file mode 100644\n--- /dev/null\n+++ b/${name}\n@@ -0,0 +1 @@\n+x\n`,
+  );
+  return file;
+}
+
+function changes(...list: readonly Record<string, unknown>[]): string {
+  const file = path.join(scratch(), "changes.json");
+  fs.writeFileSync(file, JSON.stringify({ changes: list }));
+  return file;
+}
+
+function count(repo: TestRepo): string {
+  return repo.git("count-objects");
+}
