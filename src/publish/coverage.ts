@@ -171,20 +171,14 @@ async function issueCoverage(
         }) as const,
     );
   if (changes.length === 0) return { leases: [], trailers: [] };
-  const { agentId, worktreeId } = actor;
-  const issues = await issueEdits(
-    workspace,
-    (oids) => textsIn(draft, oids),
-    changes,
-    { agentId, worktreeId },
-    false,
-  );
+  const { agentId, sessionId, worktreeId } = actor;
+  const committer = { agentId, sessionId, worktreeId };
+  const issues = await issueEdits(workspace, (oids) => textsIn(draft, oids), changes, committer, false);
   const keys = issues.map(({ id }) => ({ key: orThrow(issueKey(id)), leaseId: null }));
   const standing = (await workspace.coordinator.find(keys)).filter(
     (one) => one.standing === "valid" && !one.stale,
   );
   const leases = standing.map(({ lease }) => lease);
-  const committer = { agentId, worktreeId };
   const objections = judgeCommit({ changes: [], issues, committer, worktreeId, leases });
   if (objections.length > 0) throw objected(objections);
   const mine = leases.filter((lease) => sameParty(lease, actor));
