@@ -1,8 +1,8 @@
-import { execFileSync } from "node:child_process";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LogFiles } from "../../../src/demo/log-files";
 import { Prng } from "../../../src/platform/sim/prng";
+import { clearAfterTheDead, wallClockEnv } from "../../support/faketime";
 import type { Layer, Task } from "../layer";
 import { inspect } from "../linearizability/aftermath";
 import { check } from "../linearizability/checker";
@@ -40,24 +40,14 @@ export const clocks: Layer = {
   ],
   async prove(task) {
     const { path } = await task.bundle("tests/verify/linearizability/worker.ts");
-    const library = libfaketime();
-    for (let round = 0; task.goesOn; round++) await runRound(task, path, library, round);
+    for (let round = 0; task.goesOn; round++) await runRound(task, path, round);
   },
 };
 
-/** As the program of that name would load it. */
-function libfaketime(): string {
-  const env = { PATH: process.env["PATH"] ?? "" };
-  return execFileSync("faketime", ["-f", "+0", "printenv", "LD_PRELOAD"], { env, encoding: "utf8" }).trim();
-}
-
-async function runRound(task: Task, program: string, library: string, round: number): Promise<void> {
+async function runRound(task: Task, program: string, round: number): Promise<void> {
   const place = makePlace(fastDisk());
   const crew = new Crew(place, program, {
-    LD_PRELOAD: library,
-    // The monotonic clock and the times of files are the machine's own, and not affected by setting the clock.
-    FAKETIME_DONT_FAKE_MONOTONIC: "1",
-    NO_FAKE_STAT: "1",
+    ...wallClockEnv(),
     // The file is read anew for every question: the clock of a running process jumps when it changes.
     FAKETIME_NO_CACHE: "1",
   });
@@ -67,6 +57,7 @@ async function runRound(task: Task, program: string, library: string, round: num
   } finally {
     await crew.dismiss();
     clear(place);
+    clearAfterTheDead();
   }
 }
 
