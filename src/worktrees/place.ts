@@ -1,5 +1,6 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
 import type { LastingGit } from "../platform/git";
 import type { Descriptor, Platform } from "../platform/platform";
 import type { Trees } from "../platform/trees";
@@ -31,11 +32,35 @@ export async function oneAtATime<T>(yard: Yard, act: (lock: Descriptor) => Promi
   const path = `${workspace.store.layout.locks}/worktrees.lock`;
   const fd = await files.open(path, "update-or-create", modes.file);
   try {
-    if (!(await locks.tryLock(fd))) await locks.lock(fd);
-    return await act(fd);
+    await waitFor(yard, fd, path);
+    try {
+      return await act(fd);
+    } finally {
+      // Whatever was started under it has ended by now. Not by closing alone: a disk that fails may keep the file open.
+      await locks.unlock(fd);
+    }
   } finally {
-    // The lock goes with it.
     await files.close(fd);
+  }
+}
+
+/** Git commands of others, one after the other; and no wait is for ever. */
+const MOST_WAIT_MS = 10 * 60_000;
+const LOOK_EVERY_MS = 25;
+
+async function waitFor(yard: Yard, fd: Descriptor, path: string): Promise<void> {
+  const { locks, clock, timers } = machineOf(yard).platform;
+  const until = clock.monotonicMs() + MOST_WAIT_MS;
+  while (!(await locks.tryLock(fd))) {
+    if (clock.monotonicMs() > until)
+      throw new CotenantError(
+        "E_STORE_BUSY",
+        "another process has been making or moving a worktree for too long",
+        {
+          data: { path },
+        },
+      );
+    await timers.sleep(LOOK_EVERY_MS).done;
   }
 }
 
