@@ -1,8 +1,8 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { LastingGit } from "../platform/git";
-import type { Descriptor, Platform } from "../platform/platform";
+import type { Descriptor, Later, Platform } from "../platform/platform";
 import type { Trees } from "../platform/trees";
 import { modesFor } from "../store/layout";
 import { gitFailure, LONG_MS } from "./git-calls";
@@ -30,17 +30,31 @@ export async function oneAtATime<T>(yard: Yard, act: (lock: Descriptor) => Promi
   await workspace.store.prepare();
   const modes = modesFor(workspace.repository.config.sharedRepository);
   const path = `${workspace.store.layout.locks}/worktrees.lock`;
-  const fd = await files.open(path, "update-or-create", modes.file);
+  const fd = await opened(() => files.open(path, "update-or-create", modes.file), path);
   try {
-    await waitFor(yard, fd, path);
-    try {
-      return await act(fd);
-    } finally {
-      // Whatever was started under it has ended by now. Not by closing alone: a disk that fails may keep the file open.
-      await locks.unlock(fd);
-    }
+    await opened(() => waitFor(yard, fd, path), path);
+    return await act(fd);
   } finally {
-    await files.close(fd);
+    // Whatever was started under it has ended by now. What was done is done; the lock goes with its descriptor, or at
+    // least with the process.
+    await quietly(() => locks.unlock(fd));
+    await quietly(() => files.close(fd));
+  }
+}
+
+export async function opened<T>(act: () => Later<T>, path: string): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw fileFailure(error, "locking a worktree's making", path);
+  }
+}
+
+export async function quietly(act: () => Later<void>): Promise<void> {
+  try {
+    await act();
+  } catch {
+    // Nothing depends on it.
   }
 }
 
