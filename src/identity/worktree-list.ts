@@ -36,9 +36,31 @@ export async function listWorktrees(
     // Without it Git does not list the worktree either.
     if (pointer === null) continue;
     const dotGit = resolveFrom(gitDir, decode(pointer).replace(/[\r\n]+$/, ""));
-    entries.push(await describe(platform, git, parentOf(dotGit) ?? "/", gitDir, commonDir));
+    const entry = await described(platform, git, parentOf(dotGit) ?? "/", gitDir, commonDir);
+    if (entry !== null) entries.push(entry);
   }
   return entries;
+}
+
+/** Null for one that a 'git worktree add' is just making, or giving up: it has no HEAD yet, or no more. */
+async function described(
+  platform: Platform,
+  git: Git,
+  recordedRoot: string,
+  gitDir: string,
+  commonDir: string,
+): Promise<WorktreeEntry | null> {
+  const isWhole = async () =>
+    (await platform.files.lstat(joinPath(gitDir, "HEAD"))) !== null &&
+    (await platform.files.lstat(joinPath(gitDir, "commondir"))) !== null;
+  if (!(await isWhole())) return null;
+  try {
+    return await describe(platform, git, recordedRoot, gitDir, commonDir);
+  } catch (error) {
+    // Gone between two looks.
+    if (error instanceof CotenantError && !(await isWhole())) return null;
+    throw error;
+  }
 }
 
 async function describe(

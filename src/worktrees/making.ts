@@ -7,7 +7,7 @@ import { toByteText } from "../objects/byte-text";
 import type { Descriptor } from "../platform/platform";
 import { LONG_MS } from "./git-calls";
 import { workshopOf } from "./naming";
-import { machineOf, oneAtATime, runHolding, type Yard } from "./place";
+import { machineOf, oneAtATime, opened, quietly, runHolding, type Yard } from "./place";
 import {
   type Making,
   makingName,
@@ -52,7 +52,7 @@ export async function makeWorktree(yard: Yard, wanted: Wanted): Promise<Worktree
     await abandon(yard, making, error);
     throw error;
   } finally {
-    await machineOf(yard).platform.files.close(bench);
+    await quietly(() => machineOf(yard).platform.files.close(bench));
   }
   return finish(yard, making, { recovered: false });
 }
@@ -98,8 +98,9 @@ async function openBench(yard: Yard, { made, place }: Making): Promise<Descripto
   const workshop = parentOf(made)!;
   await makeDirectories(yard.trees, toByteText(parentOf(place) ?? "/"));
   await yard.trees.makeDirectory(toByteText(workshop), 0o755);
-  const fd = await files.open(`${workshop}/${BENCH}`, "update-or-create", 0o600);
-  await locks.tryLock(fd);
+  const path = `${workshop}/${BENCH}`;
+  const fd = await opened(() => files.open(path, "update-or-create", 0o600), path);
+  await opened(() => locks.tryLock(fd), path);
   return fd;
 }
 

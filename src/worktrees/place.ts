@@ -1,7 +1,8 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { LastingGit } from "../platform/git";
-import type { Descriptor, Platform } from "../platform/platform";
+import type { Descriptor, Later, Platform } from "../platform/platform";
 import type { Trees } from "../platform/trees";
 import { modesFor } from "../store/layout";
 import { gitFailure, LONG_MS } from "./git-calls";
@@ -29,13 +30,51 @@ export async function oneAtATime<T>(yard: Yard, act: (lock: Descriptor) => Promi
   await workspace.store.prepare();
   const modes = modesFor(workspace.repository.config.sharedRepository);
   const path = `${workspace.store.layout.locks}/worktrees.lock`;
-  const fd = await files.open(path, "update-or-create", modes.file);
+  const fd = await opened(() => files.open(path, "update-or-create", modes.file), path);
   try {
-    if (!(await locks.tryLock(fd))) await locks.lock(fd);
+    await opened(() => waitFor(yard, fd, path), path);
     return await act(fd);
   } finally {
-    // The lock goes with it.
-    await files.close(fd);
+    // Whatever was started under it has ended by now. What was done is done; the lock goes with its descriptor, or at
+    // least with the process.
+    await quietly(() => locks.unlock(fd));
+    await quietly(() => files.close(fd));
+  }
+}
+
+export async function opened<T>(act: () => Later<T>, path: string): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw fileFailure(error, "locking a worktree's making", path);
+  }
+}
+
+export async function quietly(act: () => Later<void>): Promise<void> {
+  try {
+    await act();
+  } catch {
+    // Nothing depends on it.
+  }
+}
+
+/** Git commands of others, one after the other; and no wait is for ever. */
+const MOST_WAIT_MS = 10 * 60_000;
+const LOOK_EVERY_MS = 25;
+
+async function waitFor(yard: Yard, fd: Descriptor, path: string): Promise<void> {
+  const { locks, clock, timers } = machineOf(yard).platform;
+  const until = clock.monotonicMs() + MOST_WAIT_MS;
+  while (!(await locks.tryLock(fd))) {
+    if (clock.monotonicMs() > until)
+      throw new CotenantError(
+        "E_STORE_BUSY",
+        "another process has been making or moving a worktree for too long",
+        {
+          data: { path },
+        },
+      );
+    await timers.sleep(LOOK_EVERY_MS).done;
   }
 }
 

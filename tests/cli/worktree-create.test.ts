@@ -137,6 +137,17 @@ describe("worktree create", () => {
     expect(repo.git("fsck", "--no-progress")).toBe("");
   });
 
+  it("and everything else passes over one that Git is just making", async () => {
+    const repo = repository();
+    const half = path.join(repo.root, ".git/worktrees/half");
+    fs.mkdirSync(half, { recursive: true });
+    fs.writeFileSync(path.join(half, "gitdir"), `${repo.root}-half/.git\n`);
+    expect((await repo.ask("agent:a", "worktree", "list")).data.worktrees).toHaveLength(1);
+    fs.writeFileSync(path.join(half, "HEAD"), `${"0".repeat(40)}\n`);
+    expect((await repo.ask("agent:a", "worktree", "list")).data.worktrees).toHaveLength(1);
+    expect((await create(repo, "work/x")).status).toBe(0);
+  });
+
   it("refuses places that are taken or inside a worktree, and bad names", async () => {
     const repo = repository();
     fs.mkdirSync(rootOf(repo, "full"), { recursive: true });

@@ -76,11 +76,16 @@ export const error: Layer = {
 type Plan = (scenario: Scenario, calls: readonly Call[]) => Point[];
 
 /** Between two changes the files do not differ, so a death at a call that only looks is one at the next change. */
-const deaths: Plan = ({ name }, calls) =>
-  calls.filter(({ changes }) => changes).map((call) => pointAt(name, "KILL", call));
+const deaths: Plan = (scenario, calls) =>
+  calls
+    .filter((call) => call.changes && isFoundAgain(scenario, call, "write"))
+    .map((call) => pointAt(scenario.name, "KILL", call));
 
-const errorsOfChanges: Plan = ({ name }, calls) => {
-  const ours = calls.filter(({ where, changes }) => changes && where !== ANSWER);
+const errorsOfChanges: Plan = (scenario, calls) => {
+  const { name } = scenario;
+  const ours = calls.filter(
+    (call) => call.changes && call.where !== ANSWER && isFoundAgain(scenario, call, "write") && !isGits(call),
+  );
   return [
     ...SHORT_WRITES.filter(({ scenario }) => scenario === name),
     ...ours.map((call) => pointAt(name, "EIO", call)),
@@ -88,11 +93,23 @@ const errorsOfChanges: Plan = ({ name }, calls) => {
   ];
 };
 
-/** How often Node reads depends on its children's pipes: where there are some, only names that stay the same are found again. */
-const errorsOfLooks: Plan = ({ name, sane }, calls) =>
+const errorsOfLooks: Plan = (scenario, calls) =>
   calls
-    .filter(({ changes, where }) => !changes && (sane === null || !/^$|</.test(where)))
-    .map((call) => pointAt(name, "EIO", call));
+    .filter((call) => !call.changes && isFoundAgain(scenario, call, "read", "newfstatat") && !isGits(call))
+    .map((call) => pointAt(scenario.name, "EIO", call));
+
+/** Where Git works too, and its calls would fail in the place of ours: a death is only ever ours. */
+function isGits({ where }: Call): boolean {
+  return where.startsWith("../.cotenant-");
+}
+
+/**
+ * How often Node reads and writes depends on its children's pipes, and a name that differs from run to run can only be
+ * counted among all: where there are children, such calls are not planned.
+ */
+function isFoundAgain({ sane }: Scenario, { call, where }: Call, ...counted: readonly string[]): boolean {
+  return sane === null || !counted.includes(call) || !/^$|</.test(where);
+}
 
 function pointAt(scenario: string, kind: Kind, { changes: _, ...at }: Call): Point {
   return { scenario, kind, at };
