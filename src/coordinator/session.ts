@@ -23,6 +23,8 @@ export interface AcquireOptions {
 /** What a caller may show instead of what the session has kept: a secret handed to it by file or environment. */
 export interface Proof {
   readonly secret?: string | null;
+  /** One that is shown besides what the session has kept, for leases of others among its own. */
+  readonly besides?: string | null;
   readonly requestId?: Ulid | null;
 }
 
@@ -254,6 +256,7 @@ export class Session {
     const { actor } = this;
     const { refs: leases, secrets } = await this.#keyring.believed(refs, options.secret == null);
     if (options.secret != null) secrets.push(options.secret);
+    if (options.besides != null) secrets.push(options.besides);
     const made = this.#keyring.make();
     await this.#keyring.prepareAdoption(leases, made);
     const { secretHash } = made;

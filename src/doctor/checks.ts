@@ -15,6 +15,7 @@ import { locksCheck } from "./checks/locks";
 import { logCheck } from "./checks/log";
 import { mergingCheck } from "./checks/merging";
 import { permissionsCheck } from "./checks/permissions";
+import { publishingCheck } from "./checks/publishing";
 import { queueCheck } from "./checks/queue";
 import { secretsCheck } from "./checks/secrets";
 import { worktreeCheck } from "./checks/worktree";
@@ -40,6 +41,7 @@ export const CHECKS: readonly Check[] = [
   queueCheck,
   locksCheck,
   secretsCheck,
+  publishingCheck,
   leftoversCheck,
 ];
 

@@ -124,7 +124,7 @@ export class RefCommitter {
     await this.#session.write<true>(refsTo(change.leases), {
       about: `publish ${change.ref}`,
       facts: [],
-      secret: change.secret,
+      besides: change.secret,
       body: async (standing) => {
         refusal = standing.refusal;
         if (refusal !== null) return null;
@@ -155,7 +155,7 @@ export class RefCommitter {
       written = await this.#session.write<true>(refsTo(change.leases), {
         about: `publish ${change.ref}`,
         facts: [intentName(change.intentId)],
-        secret: change.secret,
+        besides: change.secret,
         requestId: change.requestId,
         body: (standing) => this.#decide(change, standing, conclude),
       });

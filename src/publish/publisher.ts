@@ -408,7 +408,7 @@ export class Publisher {
   async #release({ secret }: PublishRequest, { coverage }: Plan) {
     if (coverage.leases.length === 0) return [];
     const refs = coverage.leases.map(({ key, leaseId }) => ({ key, leaseId }));
-    const { leases } = await this.#session.release(refs, { secret, reason: "published" });
+    const { leases } = await this.#session.release(refs, { besides: secret, reason: "published" });
     return leases;
   }
 

@@ -5,6 +5,7 @@ import type { FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import { isObjectId } from "../objects/object-name";
 import { type RefValue, readRef } from "../objects/refs";
+import type { Platform } from "../platform/platform";
 import { INTENT, type Intent, intentFromFact, intentName } from "./intents";
 
 export type Fate = "committed" | "abandoned" | "unsettled";
@@ -39,14 +40,14 @@ export async function settleIntents(
 }
 
 /** Those that nobody has written the end of yet, whether or not somebody is still at work on them. */
-export async function openIntents({ coordinator }: Workspace): Promise<Intent[]> {
+export async function openIntents({ coordinator }: Pick<Workspace, "coordinator">): Promise<Intent[]> {
   const facts = await coordinator.facts({ kinds: [INTENT] });
   return [...facts].flatMap(([name, { value }]) => intentFromFact(name, value) ?? []);
 }
 
 /** Whether nobody is at work on it any more: neither who wanted it, nor the Git that may commit it. */
 export async function isOver(
-  { surroundings }: Workspace,
+  { surroundings }: { readonly surroundings: { readonly platform: Platform } },
   { intentId, publisher, git, atMs }: Intent,
   own: ReadonlySet<Ulid> = new Set(),
 ): Promise<boolean> {

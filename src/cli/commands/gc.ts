@@ -3,6 +3,7 @@ import { fileFailure } from "../../errors/cotenant-error";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
+import { clearIndexes } from "../../publish/agent-index";
 import { tidy } from "../../store/housekeeping";
 import type { Command } from "../command";
 import { count, leaseJson, statusJson } from "../render";
@@ -54,7 +55,9 @@ const RECENT_MS = 3_600_000;
 async function clearDataPlane(workspace: Workspace): Promise<void> {
   const { worktreeRoot } = workspace.repository;
   try {
-    await clearUnfinished(workspace.surroundings.platform, worktreeRoot, RECENT_MS);
+    const { platform } = workspace.surroundings;
+    await clearUnfinished(platform, worktreeRoot, RECENT_MS);
+    await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);
     await settleIssues(await issuesIn(workspace), RECENT_MS);
   } catch (error) {
     throw fileFailure(error, "clearing away unfinished files", `${worktreeRoot}/.cotenant`);
