@@ -348,9 +348,9 @@ describe("--settle", () => {
     });
     expect(fs.readFileSync(path.join(repo.root, "src/a.ts"), "utf8")).toBe("src/a.ts\n");
     expect(fs.existsSync(path.join(repo.root, "src/new.ts"))).toBe(false);
+    expect(fs.readFileSync(path.join(repo.root, ".git/index"))).toEqual(index);
     const dirty = repo.git("status", "--porcelain").split("\n");
     expect(dirty.filter((line) => line !== "" && !line.includes(".cotenant"))).toEqual([]);
-    expect(fs.readFileSync(path.join(repo.root, ".git/index"))).toEqual(index);
     expect(show(repo, "work/x:edited.txt")).toBe("first\n");
   });
 
