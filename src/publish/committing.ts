@@ -72,10 +72,19 @@ export class RefCommitter {
     await this.#startGit();
   }
 
-  async attempt(change: RefChange): Promise<Attempt> {
+  /** `ready`: once everything that the commit consists of is on the disk. Until then the intent is as far as it goes. */
+  async attempt(change: RefChange, ready: Promise<void>): Promise<Attempt> {
+    // Whoever fails first is told of; the other must not go unheard.
+    ready.catch(() => {});
     const git = await this.#startGit();
     const begun = await this.#intend(change, git);
     if (begun !== null) return begun;
+    try {
+      await ready;
+    } catch (error) {
+      await this.#giveUp(change, "failed");
+      throw error;
+    }
     try {
       await this.#refs.prepare([{ ref: change.ref, next: change.new, previous: change.old }]);
     } catch (error) {

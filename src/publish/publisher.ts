@@ -7,7 +7,7 @@ import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { RefWriter } from "../objects/refs";
 import { tipOf } from "./base";
-import { Borrowed } from "./borrowing";
+import { Borrowed, KeptBranch } from "./borrowing";
 import { branchName, branchRef, refuseCheckedOut } from "./branch-rules";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { type RefChange, RefCommitter } from "./committing";
@@ -40,6 +40,7 @@ export class Publisher {
   readonly #committer: RefCommitter;
   readonly #pen: Pen;
   readonly #planner: Planner;
+  readonly #branch: KeptBranch;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(workspace: Workspace, session: Session) {
@@ -52,6 +53,7 @@ export class Publisher {
     this.#committer = new RefCommitter(workspace, session, this.#refs);
     this.#pen = new Pen(git, repository.worktreeRoot, env, platform.clock);
     this.#planner = new Planner(workspace, session, this.#pen);
+    this.#branch = new KeptBranch(session, platform.timers);
   }
 
   /** Objects of the repository, for whoever looks at what was published. */
@@ -75,6 +77,8 @@ export class Publisher {
   }
 
   async close(): Promise<void> {
+    await this.#turn;
+    await this.#branch.giveBack();
     await Promise.all([this.#refs.close(), this.#objects.close()]);
   }
 
@@ -164,12 +168,13 @@ export class Publisher {
   async #land(request: PublishRequest, plan: Plan, publishId: Ulid): Promise<Landed> {
     const { values } = this.#workspace.config;
     const keys = [orThrow(refKey(plan.ref)), ...plan.coverage.scopes];
-    const borrowed = new Borrowed(this.#session, keys, values["publish.wait_secs"] * 1000);
+    const kept = await this.#branch.again(keys);
+    const borrowed = kept ?? new Borrowed(this.#session, keys, values["publish.wait_secs"] * 1000);
     const onWait = (message: string) => request.onProgress?.(`waiting: ${message}`);
     const most = values["publish.retries"];
     let casFailures = 0;
     await this.#committer.warmUp();
-    await borrowed.take(onWait);
+    if (kept === null) await borrowed.take(onWait);
     try {
       for (let tries = 0; tries <= most; tries++) {
         const counts = { retries: tries, casFailures };
@@ -178,9 +183,9 @@ export class Publisher {
         const tip = await this.#freeTip(plan.ref);
         const candidate = await this.#planner.candidate(plan, this.#objects, tip);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
-        await this.#objects.flush();
         const change = this.#change(request, plan, { publishId, tip, candidate, borrowed, ...counts });
-        const attempt = await this.#committer.attempt(change);
+        const flushed = this.#objects.flush();
+        const attempt = await this.#committer.attempt(change, flushed).finally(() => flushed.catch(() => {}));
         if (attempt.kind === "committed") return { candidate, tip, ...counts, replayed: null };
         if (attempt.kind === "replayed") return { candidate, tip, ...counts, replayed: fateOf(attempt) };
         if (attempt.kind === "refused") {
@@ -192,7 +197,7 @@ export class Publisher {
         await this.#pause(tries);
       }
     } finally {
-      await borrowed.giveBack();
+      await this.#branch.keep(borrowed);
     }
     throw new CotenantError(
       "E_RETRIES_EXHAUSTED",

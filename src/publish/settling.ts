@@ -31,6 +31,9 @@ export async function settleIntents(
   own: ReadonlySet<Ulid> = new Set(),
 ): Promise<SettledIntent[]> {
   const settled: SettledIntent[] = [];
+  // Mostly there are none, which one look at the index tells.
+  const { files } = workspace.surroundings.platform;
+  if (!(await files.readDirectory(`${workspace.store.layout.index}/facts/${INTENT}`))?.length) return settled;
   for (const intent of await openIntents(workspace)) {
     if (!(await isOver(workspace, intent, own))) continue;
     const fate = await settle(workspace, session, intent);

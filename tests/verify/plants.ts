@@ -2,6 +2,7 @@ import { PLANTS as HOSTILE } from "./hostile/plants";
 import { PLANTS as INJECTION } from "./injection/plants";
 import { PLANTS as LINEARIZABILITY } from "./linearizability/plants";
 import { PLANTS as KERNEL } from "./properties/plants";
+import { PLANTS as PUBLISHING } from "./publishing/plants";
 import { PLANTS as SIMULATION } from "./simulation/plants";
 
 /**
@@ -25,4 +26,5 @@ export const PLANTS: readonly Plant[] = [
   ...INJECTION,
   ...LINEARIZABILITY,
   ...HOSTILE,
+  ...PUBLISHING,
 ];

@@ -27,6 +27,7 @@ export const planted: Layer = {
     "soak",
     "clocks",
     "hostile",
+    "publish crash",
   ].map((layer) => `caught by ${layer}`),
   async prove(task) {
     for (const [index, plant] of PLANTS.entries()) {
