@@ -29,11 +29,28 @@ import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { ROOT, say, seconds, walk } from "./project.mjs";
 
-const BUNDLES = [
+/** A program with the commands that people and hooks wait for all day starts faster than one with all. */
+const PROGRAMS = [
   { entry: "src/cli/main.ts", out: "cli.cjs" },
-  { entry: "src/index.ts", out: "index.cjs" },
+  {
+    entry: "src/cli/main.ts",
+    out: "hot.cjs",
+    only: /^\.\/commands\/(?:lock-|claim-(?!create|next)|status$|version$)/,
+    warmUp: ["lock", "claim status", "status"],
+  },
+  {
+    entry: "src/cli/main.ts",
+    out: "hook.cjs",
+    only: /^\.\/commands\/hook-/,
+    warmUp: ["hook"],
+  },
 ];
 const LIBRARY = "src/index.ts";
+const BUNDLES = [
+  ...PROGRAMS,
+  { entry: "src/cli/quick-hook.ts", out: "quick-hook.cjs" },
+  { entry: LIBRARY, out: "index.cjs" },
+];
 const INPUTS = ["src", "package.json", "package-lock.json", "tsconfig.json"];
 const NATIVE = ["linux", "darwin", "win32"].flatMap((os) => [`${os}-x64`, `${os}-arm64`]);
 const NATIVE_PACKAGE = "fs-native-extensions";
@@ -72,8 +89,8 @@ async function build(root, dist) {
     const [packages] = await Promise.all([bundle(root, made), declareTypes(root, made)]);
     copyNative(made);
     copyLicenses(packages, made);
-    nameBundle(join(made, BUNDLES[0].out));
-    await writeCodeCache(root, made);
+    for (const { out } of PROGRAMS) nameBundle(join(made, out));
+    await writeCodeCaches(root, made);
     install(made, dist, stamp);
   } finally {
     rmSync(made, { recursive: true, force: true });
@@ -87,7 +104,7 @@ async function bundle(root, made) {
   const esbuild = await import("esbuild");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const results = await Promise.all(
-    BUNDLES.map(({ entry, out }) =>
+    BUNDLES.map(({ entry, out, only }) =>
       esbuild.build({
         entryPoints: [join(root, entry)],
         outfile: join(made, out),
@@ -103,6 +120,7 @@ async function bundle(root, made) {
         legalComments: "none",
         external: [NATIVE_PACKAGE],
         define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
+        plugins: only === undefined ? [] : [leavingOut(only)],
         metafile: true,
         logLevel: "warning",
       }),
@@ -115,21 +133,47 @@ async function bundle(root, made) {
   return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
-/** Puts the bundle's own id in front of it: compiled code of another build must never be taken for it. */
-function nameBundle(path) {
-  const text = readFileSync(path, "utf8");
-  const id = createHash("sha256").update(text).digest("hex").slice(0, 16);
-  writeFileSync(path, `/*${id}*/${text}`);
+/** Whoever waits for it to be loaded waits for ever: the whole program reads the command line itself, and ends the process. */
+const HANDED_OVER = `export function then() { require(__dirname + "/cli.cjs"); }`;
+
+/** Leaves out what is loaded only when it is needed, but for some commands: whoever needs more is handed over. */
+function leavingOut(wanted) {
+  return {
+    name: "leaving-out",
+    setup(build) {
+      build.onResolve({ filter: /^\.\/(?:commands\/.+|help)$/ }, ({ path, kind }) =>
+        kind === "dynamic-import" && !wanted.test(path) ? { path, namespace: "handed-over" } : undefined,
+      );
+      build.onLoad({ filter: /.*/, namespace: "handed-over" }, () => ({ contents: HANDED_OVER }));
+    },
+  };
 }
 
-/** Only for this Node; any other compiles the bundle as it always would. */
-async function writeCodeCache(root, made) {
+/**
+ * Puts the bundle's own id in front of it: compiled code of another build must never be taken for it. Node's own modules
+ * are taken as they are: esbuild copies all their names, each time, in case somebody wants a default export.
+ */
+function nameBundle(path) {
+  const text = readFileSync(path, "utf8").replace(/\b[\w$]+\((require\("node:[\w/]+"\))\)/g, "$1");
+  const id = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  // A function for whoever compiles it with a cache, without a copy of the text; plain Node runs it as it is.
+  const parameters = "exports, require, module, __filename, __dirname";
+  const called = `(f) => (typeof module === "object" ? f(${parameters}) : f)`;
+  writeFileSync(path, `/*${id}*/(${called})((function (${parameters}) {${text}\n}));`);
+}
+
+/** Only for this Node; any other compiles the bundles as it always would. */
+async function writeCodeCaches(root, made) {
   // A stand-in project has no commands to warm up with.
   if (root !== ROOT) return;
-  const id = readFileSync(join(made, BUNDLES[0].out), "latin1").slice(2, 18);
-  const target = join(made, "cache", `${id}-${process.version}-${process.arch}`);
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
-  await promisify(execFile)(process.execPath, [join(ROOT, "scripts/code-cache.cjs"), made, target], { env });
+  for (const { out, warmUp } of PROGRAMS) {
+    const bundle = join(made, out);
+    const id = readFileSync(bundle, "latin1").slice(2, 18);
+    const target = join(made, "cache", `${id}-${process.version}-${process.arch}`);
+    const args = [join(ROOT, "scripts/code-cache.cjs"), bundle, target, ...(warmUp ?? [])];
+    await promisify(execFile)(process.execPath, args, { env });
+  }
 }
 
 /** Without checking: a type error is the type check's to report, and must not keep a developer from running. */

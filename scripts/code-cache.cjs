@@ -1,7 +1,7 @@
 /**
  * Writes V8's compiled code for a bundle, so that a command does not start by compiling itself.
  *
- *   node scripts/code-cache.cjs <dist> <file to write>
+ *   node scripts/code-cache.cjs <bundle> <file to write> [<only commands that begin so> ...]
  *
  * Runs a few typical commands in a scratch repository first: what they compiled on the way is kept too.
  */
@@ -12,8 +12,8 @@ const os = require("node:os");
 const path = require("node:path");
 const vm = require("node:vm");
 
-const [dist, target] = process.argv.slice(2);
-const bundle = path.join(dist, "cli.cjs");
+const [bundle, target, ...beginnings] = process.argv.slice(2);
+const dist = path.dirname(bundle);
 const COMMANDS = [
   ["init"],
   ["lock", "acquire", "src/a.ts"],
@@ -27,18 +27,23 @@ const COMMANDS = [
   ["claim", "status"],
   ["status"],
   ["lock", "release", "src/a.ts"],
-];
+  ["hook", "pre-commit"],
+  ["hook", "prepare-commit-msg", "message"],
+  ["hook", "post-commit"],
+].filter((words) => beginnings.length === 0 || beginnings.some((start) => words.join(" ").startsWith(start)));
 
 async function main() {
-  const wrapped = `(function (exports, require, module, __filename, __dirname) {${fs.readFileSync(bundle, "latin1")}\n})`;
-  const script = new vm.Script(wrapped, { filename: bundle });
+  const script = new vm.Script(fs.readFileSync(bundle, "latin1"), { filename: bundle });
   const scratch = fs.mkdtempSync(path.join(os.tmpdir(), "cotenant-cache-"));
   const exit = process.exit;
   try {
-    execFileSync("git", ["init", "-q", scratch]);
-    process.chdir(scratch);
     process.env.HOME = scratch;
     process.env.COTENANT_AGENT_ID = "agent:warm";
+    execFileSync("git", ["init", "-q", scratch]);
+    process.chdir(scratch);
+    fs.mkdirSync(".git/cotenant", { mode: 0o700 });
+    fs.writeFileSync("message", "x\n");
+    execFileSync("git", ["add", "message"]);
     fs.writeSync = muted(fs.writeSync);
     for (const command of COMMANDS) {
       process.argv.splice(1, process.argv.length, bundle, ...command);

@@ -125,10 +125,10 @@ function looksLikeConfiguration(variable: string): boolean {
 }
 
 function wrongSection({ file, text }: TomlDocument, section: string, content: unknown): ConfigProblem | null {
+  if (CONFIG_SECTIONS.includes(section) && isTable(content)) return null;
   const line = lineOf(text, [section]);
   const shown = printable(section, 60);
   if (CONFIG_SECTIONS.includes(section)) {
-    if (isTable(content)) return null;
     return { place: file, line, key: section, nearest: null, message: `[${shown}] must be a table` };
   }
   if (section === "agent" || section === "behavior") {

@@ -12,10 +12,33 @@ export interface PathChange {
 
 type Place = Pick<GitOptions, "cwd" | "env">;
 
-/** What the index would commit. `against` is HEAD, or another parent of a merge; null on an unborn branch. */
-export async function stagedChanges(git: Git, place: Place, against: string | null): Promise<PathChange[]> {
-  const base = against ?? (await emptyTree(git, place));
-  return rawDiff(git, place, ["diff-index", "--cached", "--raw", "-z", "--no-renames", base, "--"]);
+/** How Git is asked for it. */
+export function stagedArguments(against: string): string[] {
+  return ["diff-index", "--cached", "--raw", "-z", "--no-renames", against, "--"];
+}
+
+/** The last word of a comparison that somebody else has asked Git for. */
+export const END = "whole";
+
+/** Null when it is not all there. */
+export function givenChanges(text: string): PathChange[] | null {
+  return text.endsWith(`${END}\0`) ? parseRaw(text.slice(0, -(END.length + 1))) : null;
+}
+
+/** What the index would commit. `against` is HEAD, or another parent of a merge. */
+export async function stagedChanges(git: Git, place: Place, against: string): Promise<PathChange[]> {
+  try {
+    return await rawDiff(git, place, stagedArguments(against));
+  } catch (error) {
+    // Seldom asked, so asked last: a branch without a commit has nothing to compare with.
+    if (await isThere(git, place, against)) throw error;
+    return rawDiff(git, place, stagedArguments(await emptyTree(git, place)));
+  }
+}
+
+async function isThere(git: Git, place: Place, name: string): Promise<boolean> {
+  const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
+  return (await git.run(args, place)).status === 0;
 }
 
 /** What a commit changed, against its first parent. */

@@ -26,10 +26,18 @@ export interface Judgement {
   readonly issues: readonly (IssueEdit & { readonly issue: Issue | null })[];
   readonly objections: readonly Objection[];
   readonly committer: Committer | null;
+  /** The committer holds leases on some of it. */
+  readonly isHeld: boolean;
 }
 
-/** The index, as `git commit` is about to take it. Git names it where it is not the usual one. */
-export async function judgeStaged(workspace: Workspace): Promise<Judgement> {
+/**
+ * The index, as `git commit` is about to take it. Git names it where it is not the usual one. `given` is what Git has been
+ * asked already.
+ */
+export async function judgeStaged(
+  workspace: Workspace,
+  given: readonly PathChange[] | null = null,
+): Promise<Judgement> {
   const { repository, surroundings } = workspace;
   const { git, env, platform } = surroundings;
   const index = env["GIT_INDEX_FILE"];
@@ -37,8 +45,7 @@ export async function judgeStaged(workspace: Workspace): Promise<Judgement> {
     cwd: repository.worktreeRoot,
     ...(index === undefined ? {} : { env: { GIT_INDEX_FILE: index } }),
   };
-  const head = await commitAt(workspace, "HEAD");
-  let changes = await stagedChanges(git, place, head);
+  let changes = given ?? (await stagedChanges(git, place, "HEAD"));
   const isMerge = (await platform.files.stat(`${repository.gitDir}/MERGE_HEAD`)) !== null;
   if (isMerge) changes = await inNoParent(workspace, place, changes);
   return judge(workspace, place, changes, isMerge);
@@ -63,7 +70,7 @@ async function judge(
 ): Promise<Judgement> {
   const worktreeId = (await workspace.worktree("read")).identity.worktreeId;
   const committer = await committerOf(workspace, worktreeId);
-  if (changes.length === 0) return { changes, issues: [], objections: [], committer };
+  if (changes.length === 0) return { changes, issues: [], objections: [], committer, isHeld: false };
   const keyed = changes.map((change) => ({ ...change, key: keyOf(workspace, change.path) }));
   const read = (oids: readonly string[]) => blobs(workspace.surroundings.git, place, oids);
   const issues = await issueEdits(workspace, read, changes, committer, isMerge);
@@ -73,7 +80,8 @@ async function judge(
     .map(({ lease }) => lease);
   const question: CommitQuestion = { changes: keyed, issues, committer, worktreeId, leases };
   const objections = [...judgeCommit(question), ...(await historyObjections(workspace, changes))];
-  return { changes, issues, objections, committer };
+  const isHeld = committer !== null && leases.some(({ agentId }) => agentId === committer.agentId);
+  return { changes, issues, objections, committer, isHeld };
 }
 
 async function committerOf(

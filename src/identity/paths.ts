@@ -19,6 +19,8 @@ export interface CanonicalPath {
 }
 
 const CONTROL = /[\x00-\x1f\x7f-\x9f\u2028\u2029]/;
+/** How an absolute path begins on Windows. */
+const DRIVE = /^[A-Za-z]:[\\/]/;
 /** Longer than any path an operating system takes, short enough to look at. */
 const MAX_TEXT_BYTES = 2 * MAX_PATH_BYTES;
 
@@ -36,6 +38,9 @@ export async function canonicalPath(
   const typed = isAbsolute(text) ? (below(text, repository.worktreeRoot) ?? "") : text;
   const malformed = checkText(text, typed);
   if (malformed !== null) return malformed;
+  // Absolute on another system, and here a name that no other system could check out.
+  if (DRIVE.test(text) && !DRIVE.test(repository.worktreeRoot))
+    return escapes(text, "is outside the repository");
   const { files } = platform;
   let place: Place | Refusal;
   try {

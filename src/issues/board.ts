@@ -61,6 +61,8 @@ export class Board {
   readonly #isOdd: Uint8Array;
   /** Rows with something to show, by state, and those with something that cannot be read: found in one go. */
   readonly #inState: number[][] = ISSUE_STATES.map(() => []);
+  /** Which of those lists a row counts in: a copy in another worktree may say something else than the cached ones. */
+  readonly #countsIn: Int8Array;
   readonly #unreadable: number[] = [];
   readonly #found = new Map<number, FoundIssue | UnreadableIssue>();
   /** Rows whose sets have been looked at, by file. */
@@ -83,6 +85,7 @@ export class Board {
     this.#priority = new Uint8Array(rows);
     this.#isDeleted = new Uint8Array(rows);
     this.#isOdd = new Uint8Array(rows);
+    this.#countsIn = new Int8Array(rows).fill(NOWHERE);
     this.#resolve(scope);
     if (scope === "here") return;
     for (const [id, worktreeId] of holders) {
@@ -113,7 +116,7 @@ export class Board {
     const committed = this.#layers.indexOf("HEAD");
     // In variables of its own: this runs once for each of many thousands of rows, before anything has warmed up.
     const [winners, states, priorities] = [this.#winner, this.#state, this.#priority];
-    const [deleted, odd, inState] = [this.#isDeleted, this.#isOdd, this.#inState];
+    const [deleted, odd, inState, countsIn] = [this.#isDeleted, this.#isOdd, this.#inState, this.#countsIn];
     const hasStamps = scope === "everywhere";
     for (let row = 0; row < rows; row++) {
       let newest = -1;
@@ -138,7 +141,10 @@ export class Board {
         odd[row] = 1;
       } else if (winner === committed) odd[row] = 1;
       if (winner === UNREADABLE) this.#unreadable.push(row);
-      if (winner >= 0 || odd[row] === 1) inState[states[row]!]!.push(row);
+      if (winner >= 0 || odd[row] === 1) {
+        inState[states[row]!]!.push(row);
+        countsIn[row] = states[row]!;
+      }
     }
   }
 
@@ -180,8 +186,11 @@ export class Board {
   /** Rows with something to show in any of these states, as far as can be told; all states: null. */
   shown(states: readonly IssueState[] | null = null): number[] {
     const wanted = states ?? ISSUE_STATES;
-    const rows = ISSUE_STATES.flatMap((state, at) => (wanted.includes(state) ? this.#inState[at]! : []));
-    return rows.filter((row) => this.#isDeleted[row] === 0);
+    return ISSUE_STATES.flatMap((state, at) =>
+      wanted.includes(state)
+        ? this.#inState[at]!.filter((row) => this.#countsIn[row] === at && this.#isDeleted[row] === 0)
+        : [],
+    );
   }
 
   /**
@@ -212,6 +221,9 @@ export class Board {
     this.#state[row] = ISSUE_STATES.indexOf(found.state);
     this.#priority[row] = PRIORITIES.indexOf(found.issue.priority);
     this.#isDeleted[row] = found.isDeleted ? 1 : 0;
+    if (this.#countsIn[row] === this.#state[row]) return;
+    this.#countsIn[row] = this.#state[row]!;
+    this.#inState[this.#state[row]!]!.push(row);
   }
 
   /** Looks again at what these depend on. */

@@ -277,7 +277,7 @@ export class GroundKeeper {
       // Until it is whole again, nobody must take what is there for an index.
       await this.#applied.write({ bootId: "", head: NOWHERE, inode: 0, mtimeMs: 0, census: NO_CENSUS });
       await this.#index.clear(hex(random.bytes(6)), overlay.slots.size, overlay.facts.size);
-      const census = await this.#index.apply(overlay, replay.head.sequence);
+      const census = await this.#index.apply(overlay.withoutAbsent(), replay.head.sequence);
       await this.#moveApplied(replay.head, await files.fstat(fd), census);
       await this.#mark.advance(0);
       return groundOf(fd, replay.head, new Overlay(), census);

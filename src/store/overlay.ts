@@ -26,6 +26,15 @@ export class Overlay {
     return overlay;
   }
 
+  /** For an index that starts from nothing: there is nothing to be taken out of it. */
+  withoutAbsent(): Overlay {
+    const overlay = new Overlay();
+    for (const [slot, lease] of this.slots) if (lease !== null) overlay.slots.set(slot, lease);
+    for (const [name, fact] of this.facts) if (fact !== null) overlay.facts.set(name, fact);
+    for (const [id, ending] of this.endings) overlay.endings.set(id, ending);
+    return overlay;
+  }
+
   add(event: ClaimEvent, atMs: number): void {
     for (const gone of event.ended) this.slots.set(slotOf(gone), null);
     for (const ending of endingsOf(event.ended, atMs)) this.endings.set(ending.ended.leaseId, ending);

@@ -11,9 +11,12 @@ const OPENING = '{"sum":"';
 const MIDDLE = '","value":';
 const BODY_AT = OPENING.length + SUM_LENGTH + MIDDLE.length;
 
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
 export function seal(digest: Digest, value: object, atLeast = 0): Uint8Array {
   const body = JSON.stringify(value);
-  const bytes = new TextEncoder().encode(`${OPENING}${sumOf(digest, body)}${MIDDLE}${body}}`);
+  const bytes = encoder.encode(`${OPENING}${sumOf(digest, body)}${MIDDLE}${body}}`);
   const size = Math.max(Math.ceil((bytes.length + 1) / PAD) * PAD, atLeast);
   const padded = new Uint8Array(size).fill(0x20);
   padded.set(bytes);
@@ -23,7 +26,7 @@ export function seal(digest: Digest, value: object, atLeast = 0): Uint8Array {
 
 /** Null when the seal does not hold. */
 export function unseal(digest: Digest, bytes: Uint8Array): Readonly<Record<string, unknown>> | null {
-  const whole = new TextDecoder().decode(bytes).trimEnd();
+  const whole = decoder.decode(bytes).trimEnd();
   const body = whole.slice(BODY_AT, -1);
   if (
     !whole.startsWith(OPENING) ||

@@ -12,6 +12,7 @@ export class WireError extends Error {}
 
 type Wire = Readonly<Record<string, unknown>>;
 
+/** What is undefined is left out when it is written. All is written out: objects put together from parts are slow. */
 export function leaseToWire(lease: Lease): Record<string, unknown> {
   return {
     lease_id: lease.leaseId,
@@ -22,26 +23,33 @@ export function leaseToWire(lease: Lease): Record<string, unknown> {
     branch: lease.branch,
     holder: holderToWire(lease.holder),
     ttl_secs: lease.ttlSecs,
-    ...instantToWire("acquired_at", lease.acquiredAt),
-    ...instantToWire("renewed_at", lease.renewedAt),
-    ...instantToWire("expires_at", lease.expiresAt),
-    ...instantToWire("last_beat", lease.lastBeat),
+    acquired_at: wallToWire(lease.acquiredAt),
+    acquired_at_clock: clockToWire(lease.acquiredAt),
+    renewed_at: wallToWire(lease.renewedAt),
+    renewed_at_clock: clockToWire(lease.renewedAt),
+    expires_at: wallToWire(lease.expiresAt),
+    expires_at_clock: clockToWire(lease.expiresAt),
+    last_beat: wallToWire(lease.lastBeat),
+    last_beat_clock: clockToWire(lease.lastBeat),
     max_total_secs: lease.maxTotalSecs,
     fencing_token: lease.fencingToken,
     secret_hash: lease.secretHash,
     reason: lease.reason,
     note: lease.note,
-    ...instantToWire("stop_idle_at", lease.stopIdleAt),
+    stop_idle_at: wallToWire(lease.stopIdleAt),
+    stop_idle_at_clock: clockToWire(lease.stopIdleAt),
     bind: lease.bind,
     reach: lease.reach,
-    ...(lease.stoleFrom.length === 0 ? {} : { stole_from: lease.stoleFrom.map(stoleFromToWire) }),
+    stole_from: lease.stoleFrom.length === 0 ? undefined : lease.stoleFrom.map(stoleFromToWire),
   };
 }
 
 export function leaseFromWire(value: unknown): Lease {
   const w = object(value);
   return {
-    ...placeFromWire(w),
+    leaseId: leaseId(w),
+    key: key(w),
+    worktreeId: worktreeId(w),
     agentId: agentId(w),
     sessionId: sessionId(w),
     branch: textOrNull(w, "branch"),
@@ -79,7 +87,9 @@ export function endedToWire(ended: Ended): Record<string, unknown> {
 export function endedFromWire(value: unknown): Ended {
   const w = object(value);
   return {
-    ...placeFromWire(w),
+    leaseId: leaseId(w),
+    key: key(w),
+    worktreeId: worktreeId(w),
     reach: reach(w),
     agentId: agentId(w),
     fencingToken: count(w, "fencing_token") as FencingToken,
@@ -106,15 +116,7 @@ const LEASE_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const WORKTREE_ID = /^wt:[0-9a-f]{8}$/;
 const NAME = /^[\x21-\x7e]{1,200}$/;
 
-/** These become parts of file names: what does not look like one of ours must not get there. */
-function placeFromWire(w: Wire): { leaseId: LeaseId; key: LeaseKey; worktreeId: WorktreeId } {
-  return {
-    leaseId: leaseId(w),
-    key: key(w),
-    worktreeId: worktreeId(w),
-  };
-}
-
+/** Ids and keys become parts of file names: what does not look like one of ours must not get there. */
 export function leaseId(w: Wire): LeaseId {
   return matching(w, "lease_id", LEASE_ID) as LeaseId;
 }
@@ -164,12 +166,27 @@ export function holderFromWire(value: unknown): Holder {
   };
 }
 
+/** A name that is put together anew is looked up anew, character by character. */
+const CLOCKS = new Map<string, string>();
+
+function clockOf(name: string): string {
+  const known = CLOCKS.get(name);
+  if (known !== undefined) return known;
+  CLOCKS.set(name, `${name}_clock`);
+  return `${name}_clock`;
+}
+
 export function instantToWire(name: string, instant: Instant | null): Record<string, unknown> {
   if (instant === null) return { [name]: null };
-  return {
-    [name]: new Date(instant.wallMs).toISOString(),
-    [`${name}_clock`]: { boot_id: instant.clockId, monotonic_ms: instant.monotonicMs },
-  };
+  return { [name]: wallToWire(instant), [clockOf(name)]: clockToWire(instant) };
+}
+
+function wallToWire(instant: Instant | null): string | null {
+  return instant === null ? null : new Date(instant.wallMs).toISOString();
+}
+
+function clockToWire(instant: Instant | null): Wire | undefined {
+  return instant === null ? undefined : { boot_id: instant.clockId, monotonic_ms: instant.monotonicMs };
 }
 
 export function instantOrNull(w: Wire, name: string): Instant | null {
@@ -177,7 +194,7 @@ export function instantOrNull(w: Wire, name: string): Instant | null {
 }
 
 export function instant(w: Wire, name: string): Instant {
-  const clock = object(w[`${name}_clock`]);
+  const clock = object(w[clockOf(name)]);
   const monotonicMs = clock["monotonic_ms"];
   // JSON has numbers that are none: 1e400.
   if (!Number.isFinite(monotonicMs)) throw new WireError(`bad instant ${name}`);

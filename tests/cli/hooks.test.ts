@@ -125,8 +125,8 @@ describe("hooks that are committed", () => {
     const made = await hooked.commit("agent:a", env);
     expect(made.status, `${made}`).toBe(0);
     expect(
-      hooked.journalled().filter((line) => line === "ours hook pre-commit" || line === "theirs"),
-    ).toEqual(["ours hook pre-commit", "theirs"]);
+      hooked.journalled().filter((line) => line === "ours hook pre-commit --staged" || line === "theirs"),
+    ).toEqual(["ours hook pre-commit --staged", "theirs"]);
     expect((await repo.ask("agent:a", "hooks", "uninstall")).data["left"]).toHaveLength(4);
     await repo.ask("agent:a", "hooks", "uninstall", "--shared");
     expect(hooked.hooks()).toEqual(hooks);
@@ -290,7 +290,10 @@ describe("when something is missing", () => {
     );
     // Then whatever is on the PATH.
     hooked.program("cotenant", '#!/bin/sh\necho "no, $*" >&2\nexit 1\n');
-    expect(await hooked.commit("agent:a")).toMatchObject({ status: 1, stderr: "no, hook pre-commit\n" });
+    expect(await hooked.commit("agent:a")).toMatchObject({
+      status: 1,
+      stderr: "no, hook pre-commit --staged\n",
+    });
     // One that does not know the hook, or cannot be run at all, refuses nobody.
     hooked.program("cotenant", "#!/nowhere/node\n");
     expect((await hooked.commit("agent:a")).status).toBe(0);

@@ -1,14 +1,13 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ROOT } from "../house/source";
+import { mentionsIn, type NamedTest, problemWith, testsIn, titlesIn } from "./named-tests";
 
 const GUARANTEES = readFileSync(join(ROOT, "docs/GUARANTEES.md"), "utf8");
-const NAMED = /^- `(tests\/[^`]+\.test\.ts)`: "(.+)"$/gm;
-
 interface Promised {
   readonly heading: string;
-  readonly tests: readonly { readonly file: string; readonly title: string }[];
+  readonly tests: readonly NamedTest[];
 }
 
 /** The numbered sections with the tests they name. */
@@ -18,22 +17,8 @@ function promisesIn(markdown: string): Promised[] {
     .filter((section) => /^\d+\. /.test(section))
     .map((section) => ({
       heading: section.split("\n")[0]!,
-      tests: [...section.matchAll(NAMED)].map(([, file, title]) => ({ file: file!, title: title! })),
+      tests: testsIn(section),
     }));
-}
-
-/** Titles as they stand in a test file, of tests and suites, whatever comes between the name and its title. */
-function titlesIn(source: string): string[] {
-  const calls =
-    /\b(?:it|test|describe)\b[\w.]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?\(\s*(["'`])((?:\\.|(?!\1).)*)\1/gs;
-  return [...source.matchAll(calls)].map(([, , title]) => title!.replace(/\\(.)/g, "$1"));
-}
-
-function problemWith({ file, title }: Promised["tests"][number]): string | null {
-  const path = join(ROOT, file);
-  if (!existsSync(path)) return `${file} does not exist`;
-  const isThere = titlesIn(readFileSync(path, "utf8")).includes(title);
-  return isThere ? null : `${file} has no test "${title}"`;
 }
 
 describe("GUARANTEES", () => {
@@ -56,8 +41,7 @@ describe("GUARANTEES", () => {
   });
 
   it("has no line that only looks like the name of a test", () => {
-    const mentions = [...GUARANTEES.matchAll(/^- .*\btests\/.*$/gm)].length;
-    expect(mentions).toBe(promises.flatMap(({ tests }) => tests).length);
+    expect(mentionsIn(GUARANTEES)).toBe(promises.flatMap(({ tests }) => tests).length);
   });
 });
 

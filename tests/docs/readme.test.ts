@@ -107,7 +107,7 @@ describe("README", () => {
       text: text!,
     }));
     const groups = rows.filter(({ name }) =>
-      /^(claim|lock|worktree|issue|dep|label|query|graph|gate|doc|config|validate)$/.test(name),
+      /^(claim|lock|worktree|issue|dep|label|query|graph|gate|doc|config|validate|hooks)$/.test(name),
     );
     const there = [...README.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell]) =>
       [...cell!.matchAll(/`([^`]+)`/g)].map(([, code]) => code!),

@@ -33,6 +33,7 @@ beforeEach(() => {
     "src/cli/main.ts",
     'console.log(__COTENANT_VERSION__);\nif (process.argv[2]) import("./commands/slow");\n',
   );
+  write("src/cli/quick-hook.ts", "export const isNothingToDo = () => false;\n");
   write(
     "src/cli/commands/slow.ts",
     'import { parse } from "smol-toml";\nconsole.log("loaded", parse("a = 1").a);\n',

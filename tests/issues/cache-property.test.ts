@@ -127,7 +127,7 @@ const DEEDS: Readonly<Record<string, Deed>> = {
     );
   },
   committed: (scene) => {
-    scene.git("add", "--all", ".cotenant/issues");
+    quietly(() => scene.git("add", "--all", ".cotenant/issues"));
     quietly(() => scene.git("commit", "--quiet", "--message", "more"));
   },
   "another branch": (scene, _, n) =>

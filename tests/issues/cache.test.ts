@@ -6,7 +6,7 @@ import { Catalog } from "../../src/issues/cache/catalog";
 import { decodeCatalog, encodeCatalog, type Subject } from "../../src/issues/cache/file";
 import { brokenEntry, entryFrom } from "../../src/issues/cache/table";
 import { encodeIssue } from "../../src/issues/model";
-import { ANYTHING, queryAvailable } from "../../src/issues/query";
+import { ANYTHING, queryAvailable, queryClosed } from "../../src/issues/query";
 import { shortId } from "../../src/issues/short-id";
 import { makeUlid, type Ulid } from "../../src/kernel/ids";
 import { Scene } from "./scene";
@@ -109,6 +109,7 @@ describe("the cache", () => {
     scene.make({ title: "Work" });
     await available(scene);
     const [cache] = scene.cacheFiles();
+    expect(cache).toBeDefined();
     const left = `${cache}.new-0123456789ab`;
     fs.writeFileSync(left, "half");
     fs.utimesSync(left, 1, 1);
@@ -148,5 +149,18 @@ describe("the cache", () => {
     scene.git("reflog", "expire", "--expire=now", "--all");
     scene.git("gc", "--quiet", "--prune=now");
     expect(await available(scene)).toEqual([]);
+  });
+
+  it("gives way to the worktree in which an issue is claimed, also in which state it is listed", async () => {
+    const scene = new Scene();
+    const issue = scene.make({ title: "Work" });
+    const closed = async () =>
+      (await queryClosed(await scene.setting(scene.main), ANYTHING)).issues.map(({ title }) => title);
+    expect(await closed()).toEqual([]);
+    fs.mkdirSync(scene.folder(issue.id, scene.other), { recursive: true });
+    fs.writeFileSync(scene.file(issue.id, scene.other), encodeIssue({ ...issue, state: "archived" }));
+    expect(await closed()).toEqual([]);
+    await scene.claim(issue.id, scene.other, "agent:b");
+    expect(await closed()).toEqual(["Work"]);
   });
 });

@@ -165,6 +165,28 @@ describe("a leased file", () => {
     expect(pushed.stderr).toContain("around the hooks");
   });
 
+  it("is not let through by what an earlier commit, which was given up, was told", async () => {
+    repo.write("b.txt", "later\n");
+    repo.git("add", "--all");
+    const env = { COTENANT_AGENT_ID: "agent:a", GIT_EDITOR: "false" };
+    expect((await run(["git", "commit"], { cwd: repo.root, env })).status).not.toBe(0);
+    await repo.ask("agent:b", "lock", "acquire", "b.txt");
+    expectDone(await git("agent:a", "commit", "--no-verify", "--message", "around"));
+    expect(await violations()).toHaveLength(1);
+  });
+
+  it("that another hook adds after ours has looked is on record", async () => {
+    const hook = path.join(repo.root, ".git/hooks/pre-commit");
+    fs.appendFileSync(hook, "git add b.txt\n");
+    await repo.ask("agent:b", "lock", "acquire", "b.txt");
+    repo.write("a.txt", "mine\n");
+    repo.write("b.txt", "not mine\n");
+    repo.git("add", "a.txt");
+    expectDone(await git("agent:a", "commit", "--message", "mine"));
+    expect(repo.git("show", "--name-only", "--format=", "HEAD").trim()).toBe("a.txt\nb.txt");
+    expect(await violations()).toHaveLength(1);
+  });
+
   it("does not stand in the way of merges, rebases and cherry-picks of what others did", async () => {
     repo.git("switch", "--quiet", "--create", "side");
     repo.write("b.txt", "side\n");

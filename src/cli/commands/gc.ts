@@ -1,4 +1,6 @@
 import type { Workspace } from "../../coordinator/workspace";
+import { clearNotes } from "../../enforce/commit-note";
+import { forgetOldViolations } from "../../enforce/violations";
 import { fileFailure } from "../../errors/cotenant-error";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn } from "../../issues/desk";
@@ -21,6 +23,7 @@ export const command: Command = {
     const { coordinator, store } = workspace;
     const { leases } = await coordinator.gc({ actor: session.actor });
     await session.prune();
+    await forgetOldViolations(session, workspace.surroundings.platform.clock.wallMs());
     const { processes } = workspace.surroundings.platform;
     const actor = { ...session.actor, host: processes.host(), pid: processes.self().pid };
     const { head } = await coordinator.snapshot();
@@ -59,6 +62,7 @@ async function clearDataPlane(workspace: Workspace): Promise<void> {
     await clearUnfinished(platform, worktreeRoot, RECENT_MS);
     await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);
     await settleIssues(await issuesIn(workspace), RECENT_MS);
+    await clearNotes(workspace, workspace.surroundings.platform.clock.wallMs() - RECENT_MS);
   } catch (error) {
     throw fileFailure(error, "clearing away unfinished files", `${worktreeRoot}/.cotenant`);
   }

@@ -1,5 +1,6 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { judgeHead } from "../../enforce/commit";
+import { dropNote, findNote } from "../../enforce/commit-note";
 import { recordViolation } from "../../enforce/violations";
 import type { Command } from "../command";
 import { asHook, PASSED } from "../hooking";
@@ -14,6 +15,9 @@ export const command: Command = {
   run: (context) =>
     asHook(context, "post-commit", async (workspace) => {
       if (workspace.config.values["worktree.enforce_leases"] === "off") return PASSED;
+      const known = await findNote(workspace, "committed");
+      await dropNote(workspace);
+      if (known?.isClean === true) return PASSED;
       // Commits that a rebase or a cherry-pick makes anew were judged when they were made.
       if (await isReplaying(workspace)) return PASSED;
       const judgement = await judgeHead(workspace);

@@ -1,20 +1,27 @@
+import { readFileSync } from "node:fs";
+import { givenChanges, type PathChange } from "../../enforce/changes";
 import { judgeStaged } from "../../enforce/commit";
 import type { Command } from "../command";
+import { noteOf } from "../commit-notes";
 import { asHook, PASSED, refusalLines } from "../hooking";
 
 export const command: Command = {
   usage: "hook pre-commit",
   about:
     "What Git's pre-commit hook calls: refuses what somebody else holds, and issues changed without a claim.",
-  flags: {},
+  flags: {
+    staged: { meaning: "what Git says is staged is on standard input, as the hook's own line puts it there" },
+  },
   examples: ["cotenant hook pre-commit"],
   words: { min: 0, max: 10 },
   remindsOfExpiry: false,
-  run: (context) =>
+  run: (context, parsed) =>
     asHook(context, "pre-commit", async (workspace) => {
       const mode = workspace.config.values["worktree.enforce_leases"];
       if (mode === "off") return PASSED;
-      const { objections, committer, changes } = await judgeStaged(workspace);
+      const judgement = await judgeStaged(workspace, parsed.has("staged") ? staged() : null);
+      await noteOf(workspace, judgement);
+      const { objections, committer, changes } = judgement;
       if (objections.length === 0) return PASSED;
       const refused = new Set(objections.map(({ path }) => path));
       const own = changes.map(({ path }) => path).filter((path) => !refused.has(path));
@@ -24,3 +31,12 @@ export const command: Command = {
         : { isRefused: true, lines };
     }),
 };
+
+/** Null when it cannot be read, or is not all there: then Git is asked again. */
+function staged(): readonly PathChange[] | null {
+  try {
+    return givenChanges(readFileSync(0, "utf8"));
+  } catch {
+    return null;
+  }
+}

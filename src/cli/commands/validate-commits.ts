@@ -10,7 +10,7 @@ export const command: Command = {
   about:
     "Holds commits against the log, as the pre-push and pre-receive hooks do: every change of an issue had its claim\nwhen it was committed. For CI. Exits with 6 when one had none.",
   flags: {},
-  examples: ["cotenant validate commits HEAD~1..HEAD", "cotenant validate commits origin/main..HEAD --json"],
+  examples: ["cotenant validate commits HEAD", "cotenant validate commits main..HEAD --json"],
   words: { min: 1, max: 1 },
   remindsOfExpiry: false,
   async run(context, parsed) {

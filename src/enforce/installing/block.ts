@@ -1,5 +1,6 @@
+import { END, stagedArguments } from "../changes";
 import { binaryOf } from "./bytes";
-import { type InstalledHook, readsInput } from "./hooks";
+import type { InstalledHook } from "./hooks";
 
 /** Where cotenant is installed. Null in files that are committed: other machines have other paths. */
 export type Program = { readonly node: string; readonly program: string } | null;
@@ -65,14 +66,17 @@ function attributes({ place, madeDirectory, skipsWhenSet }: Style): string {
   ].join(", ");
 }
 
+/** Our parent runs all the hooks of one commit: what one of them found out, the next one need not ask again. */
+const FROM_GIT = "COTENANT_GIT_PID=$PPID";
+
 /** The installation first: a program with a window may not have our PATH. */
 function finding(program: Program): string[] {
-  const onPath = "command -v cotenant >/dev/null 2>&1; then cotenant";
+  const onPath = `command -v cotenant >/dev/null 2>&1; then ${FROM_GIT} cotenant`;
   const otherwise = "  else return 127; fi";
   if (program === null) return [`  if ${onPath} "$@"`, otherwise];
   const [node, script] = [shellWord(program.node), shellWord(program.program)];
   return [
-    `  if [ -x ${node} ] && [ -f ${script} ]; then ${node} ${script} "$@"`,
+    `  if [ -x ${node} ] && [ -f ${script} ]; then ${FROM_GIT} ${node} ${script} "$@"`,
     `  elif ${onPath} "$@"`,
     otherwise,
   ];
@@ -87,6 +91,9 @@ function guarded({ skipsWhenSet }: Style, lines: readonly string[]): string[] {
   return [`if [ -z "\${${skipsWhenSet}-}" ]; then`, ...lines, "fi"];
 }
 
+/** Git compares while Node starts. What it says counts only with its last word, so that a failure is none. */
+const STAGED = `{ git -c core.fsmonitor=false ${stagedArguments("HEAD").join(" ")} 2>/dev/null && printf '${END}\\0' || :; }`;
+
 function body(hook: InstalledHook, { place }: Style): string[] {
   const call = `cotenant_run hook ${hook} "$@"`;
   const kept = place === "around" || place === "above" ? `"\${0%/*}/${keptName(hook, place)}"` : null;
@@ -94,7 +101,7 @@ function body(hook: InstalledHook, { place }: Style): string[] {
   if (hook === "prepare-commit-msg") return [...others(hook, place, kept), ...messageLines(call, place)];
   const handOver = kept === null ? [] : [`if [ -x ${kept} ]; then exec ${kept} "$@"; fi`];
   if (hook === "post-commit") return [`${call} || :`, ...handOver];
-  if (!readsInput(hook)) return [`${call} || ${OR_REFUSE}`, ...handOver];
+  if (hook === "pre-commit") return [`${STAGED} | ${call} --staged || ${OR_REFUSE}`, ...handOver];
   return [
     "cotenant_input=$(cat)",
     'if [ -n "$cotenant_input" ]; then',

@@ -15,8 +15,3 @@ export const MEANINGS: Readonly<Record<InstalledHook, string>> = {
   "pre-push": "looks at every commit again before it leaves",
   "pre-receive": "checks what others push here",
 };
-
-/** Git gives these the refs on standard input; every hook in a chain needs them. */
-export function readsInput(hook: InstalledHook): boolean {
-  return hook === "pre-push" || hook === "pre-receive";
-}

@@ -31,9 +31,24 @@ class NodeClock implements Clock {
   }
 }
 
+/** Asked for a few bytes at a time, the system's generator takes as long as for many. */
+const POOL_BYTES = 1_024;
+
 class NodeRandom implements Random {
+  #pool: Buffer = Buffer.alloc(0);
+  #used = 0;
+
   bytes(length: number): Uint8Array {
-    return loadCrypto().randomBytes(length);
+    if (length > POOL_BYTES) return loadCrypto().randomBytes(length);
+    if (this.#used + length > this.#pool.length) {
+      this.#pool = loadCrypto().randomBytes(POOL_BYTES);
+      this.#used = 0;
+    }
+    // A copy: nobody who keeps one keeps the others, or can change them.
+    const bytes = Uint8Array.prototype.slice.call(this.#pool, this.#used, this.#used + length);
+    this.#pool.fill(0, this.#used, this.#used + length);
+    this.#used += length;
+    return bytes;
   }
 }
 

@@ -114,6 +114,12 @@ function disguised(id: string): string {
   return createHash("sha256").update(`cotenant\0${id}`).digest("hex").slice(0, 32);
 }
 
+/** Null when there is no such process. */
+export function startTimeOf(pid: number): string | null {
+  const seen = look(pid);
+  return seen === null || seen.ended ? null : seen.startTime;
+}
+
 function look(pid: number): Sighting | null {
   if (process.platform === "linux") return lookInProc(pid);
   if (process.platform === "darwin") return lookWithPs(pid);

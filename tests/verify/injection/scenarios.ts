@@ -284,7 +284,7 @@ export const SCENARIOS: readonly Scenario[] = [
     isOneStep: false,
     proofs: [[OTHER, "lock acquire a.ts", 0]],
   }),
-  scenario("compact", HELD, A, "gc --compact", null, { proofs: IS_AS }),
+  scenario("compact", HELD, A, "gc --compact", null, { isOneStep: false, proofs: IS_AS }),
   scenario("recover-lost", [...HELD, { spoil: "lose the log" }], A, "recover", null, {
     isOpen: false,
     proofs: IS_AS,

@@ -59,14 +59,16 @@ export function filesBelow(root: string): string[] {
 
 /**
  * What is left, without what differs from run to run. Two states with one shape hold the same files, whole or torn in
- * the same way, and a log of the same events about as many leases.
+ * the same way, and a log of the same events about as many leases. Whether there is a cache depends on how fast it went.
  */
 export function shapeOf(repo: string): string {
   const parts = [".git/cotenant", ".cotenant"].flatMap((place) =>
-    filesBelow(join(repo, place)).map((path) => {
-      const bytes = fs.readFileSync(join(repo, place, path));
-      return `${place}/${masked(path)} ${content(path, bytes)}`;
-    }),
+    filesBelow(join(repo, place))
+      .filter((path) => !path.startsWith("cache/"))
+      .map((path) => {
+        const bytes = fs.readFileSync(join(repo, place, path));
+        return `${place}/${masked(path)} ${content(path, bytes)}`;
+      }),
   );
   return parts.sort().join("\n");
 }
