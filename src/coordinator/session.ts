@@ -174,11 +174,11 @@ export class Session {
    */
   async write<T>(
     refs: readonly LeaseRef[],
-    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "body">,
+    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "body" | "isOnlyLogged">,
   ): Promise<Written<T>> {
-    const { about, facts, body } = options;
+    const { about, facts, body, isOnlyLogged = false } = options;
     return this.#asHolder(refs, options, (holding) =>
-      this.coordinator.write({ ...holding, about, facts, body }),
+      this.coordinator.write({ ...holding, about, facts, isOnlyLogged, body }),
     );
   }
 

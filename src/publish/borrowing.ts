@@ -1,10 +1,16 @@
 import type { Session } from "../coordinator/session";
+import { CotenantError } from "../errors/cotenant-error";
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
-import type { Sleep, Timers } from "../platform/platform";
+import type { Platform, Sleep, Timers } from "../platform/platform";
+import type { Store } from "../store/store";
+import { TreeNames } from "../store/tree-names";
 
 /** Long enough for any publish; a process that dies loses it at once. */
 const TTL_SECS = 120;
+/** A publish takes milliseconds: so long it is worth looking again at once, before standing in line. */
+const SPRINT_MS = 1_000;
+const LOOK_EVERY_MS = 3;
 
 /**
  * Leases that a publish takes for its own duration: of the branch, so that those who publish to it go one after the other,
@@ -13,12 +19,17 @@ const TTL_SECS = 120;
 export class Borrowed {
   readonly keys: readonly LeaseKey[];
   readonly #session: Session;
+  readonly #platform: Platform;
+  /** Of the first of them, in the index. */
+  readonly #file: string;
   readonly #waitMs: number;
   #leases: readonly Lease[] = [];
   #taken = new Set<string>();
 
-  constructor(session: Session, keys: readonly LeaseKey[], waitMs: number) {
+  constructor(store: Store, session: Session, keys: readonly LeaseKey[], waitMs: number) {
     this.#session = session;
+    this.#platform = store.platform;
+    this.#file = new TreeNames(store.layout, store.platform.digest).meta(keys[0]!, null);
     this.keys = keys;
     this.#waitMs = waitMs;
   }
@@ -36,13 +47,46 @@ export class Borrowed {
     const { coordinator } = this.#session;
     const refs = this.keys.map((key) => ({ key, leaseId: null }));
     const before = new Set((await coordinator.find(refs)).map(({ lease }) => lease.leaseId as string));
-    const wait = { timeoutMs: this.#waitMs, onWait: ({ message }: { message: string }) => onWait(message) };
-    const { leases } = await this.#session.acquire(
-      this.keys.map((key) => ({ key, reach: "repository" as const })),
-      { ttlSecs: TTL_SECS, bind: "process", reason: "publishing", wait: this.#waitMs === 0 ? null : wait },
-    );
+    const leases = (await this.#sprint()) ?? (await this.#acquire(onWait));
     this.#leases = leases.filter(({ key }) => this.keys.includes(key));
     for (const { leaseId } of this.#leases) if (!before.has(leaseId)) this.#taken.add(leaseId);
+  }
+
+  /**
+   * Standing in line costs more than a publish takes: whoever has to wait only looks whether the branch is free again, for
+   * a while. Null: it is time to get in line, as those do who would else be passed over for ever.
+   */
+  async #sprint(): Promise<readonly Lease[] | null> {
+    const { clock, timers, random } = this.#platform;
+    const end = clock.monotonicMs() + Math.min(SPRINT_MS, this.#waitMs);
+    while (clock.monotonicMs() < end) {
+      try {
+        return await this.#acquire(null);
+      } catch (error) {
+        if (!(error instanceof CotenantError) || error.code !== "E_LOCK_CONFLICT") return null;
+      }
+      do {
+        const [chance = 0] = random.bytes(1);
+        await timers.sleep(LOOK_EVERY_MS * (0.5 + chance / 256)).done;
+      } while (clock.monotonicMs() < end && (await this.#isHeld()));
+    }
+    return null;
+  }
+
+  /** One look at the index, which may be wrong: the store decides. */
+  async #isHeld(): Promise<boolean> {
+    const { files } = this.#platform;
+    return (await files.stat(this.#file)) !== null;
+  }
+
+  async #acquire(onWait: ((message: string) => void) | null): Promise<readonly Lease[]> {
+    const wait =
+      onWait === null || this.#waitMs === 0
+        ? null
+        : { timeoutMs: this.#waitMs, onWait: ({ message }: { message: string }) => onWait(message) };
+    const keys = this.keys.map((key) => ({ key, reach: "repository" as const }));
+    const options = { ttlSecs: TTL_SECS, bind: "process", reason: "publishing", wait } as const;
+    return (await this.#session.acquire(keys, options)).leases;
   }
 
   /** Whatever comes of it: what is not given back ends with this process. */

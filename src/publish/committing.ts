@@ -33,6 +33,8 @@ export interface RefChange {
   readonly secret: string | null;
   /** Paths that it rests on nobody's holding them. */
   readonly optimistic: readonly string[];
+  /** Told under the mutex, once the branch has moved: whoever waits for it need not wait for the disk as well. */
+  readonly onCommitted: () => void;
 }
 
 /** What came of one try. */
@@ -133,6 +135,7 @@ export class RefCommitter {
     await this.#session.write<true>(refsTo(change.leases), {
       about: `publish ${change.ref}`,
       facts: [],
+      isOnlyLogged: true,
       besides: change.secret,
       body: async (standing) => {
         refusal = standing.refusal;
@@ -217,6 +220,7 @@ export class RefCommitter {
       return null;
     }
     conclude({ kind: "committed" });
+    change.onCommitted();
     return {
       type: "publish.committed",
       payload: { ...line(change), ...change.payload, tokens: tokensOf(leases) },
@@ -247,6 +251,7 @@ export class RefCommitter {
       await this.#session.write<true>([], {
         about: `publish ${change.ref}`,
         facts: [name],
+        isOnlyLogged: true,
         body: async ({ facts }) => (facts.has(name) ? abandoned(change, why) : null),
       });
     } catch (error) {

@@ -169,10 +169,16 @@ export class Publisher {
     const { values } = this.#workspace.config;
     const keys = [orThrow(refKey(plan.ref)), ...plan.coverage.scopes];
     const kept = await this.#branch.again(keys);
-    const borrowed = kept ?? new Borrowed(this.#session, keys, values["publish.wait_secs"] * 1000);
+    const borrowed =
+      kept ?? new Borrowed(this.#workspace.store, this.#session, keys, values["publish.wait_secs"] * 1000);
     const onWait = (message: string) => request.onProgress?.(`waiting: ${message}`);
     const most = values["publish.retries"];
     let casFailures = 0;
+    // The next one's commit stands on ours, and its sync covers ours: it need not wait for our answer.
+    let over: Promise<void> | null = null;
+    const onCommitted = () => {
+      over = this.#branch.keep(borrowed);
+    };
     await this.#committer.warmUp();
     if (kept === null) await borrowed.take(onWait);
     try {
@@ -183,7 +189,14 @@ export class Publisher {
         const tip = await this.#freeTip(plan.ref);
         const candidate = await this.#planner.candidate(plan, this.#objects, tip);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
-        const change = this.#change(request, plan, { publishId, tip, candidate, borrowed, ...counts });
+        const change = this.#change(request, plan, {
+          publishId,
+          tip,
+          candidate,
+          borrowed,
+          onCommitted,
+          ...counts,
+        });
         const flushed = this.#objects.flush();
         const attempt = await this.#committer.attempt(change, flushed).finally(() => flushed.catch(() => {}));
         if (attempt.kind === "committed") return { candidate, tip, ...counts, replayed: null };
@@ -197,7 +210,7 @@ export class Publisher {
         await this.#pause(tries);
       }
     } finally {
-      await this.#branch.keep(borrowed);
+      await (over ?? this.#branch.keep(borrowed));
     }
     throw new CotenantError(
       "E_RETRIES_EXHAUSTED",
@@ -228,6 +241,7 @@ export class Publisher {
       readonly tip: ObjectId | null;
       readonly candidate: Candidate;
       readonly borrowed: Borrowed;
+      readonly onCommitted: () => void;
       readonly retries: number;
       readonly casFailures: number;
     },
@@ -254,6 +268,7 @@ export class Publisher {
       leases: [...coverage.leases, ...at.borrowed.leases],
       secret,
       optimistic: coverage.optimistic,
+      onCommitted: at.onCommitted,
     };
   }
 
@@ -272,6 +287,7 @@ export class Publisher {
     await this.#session.write<true>([], {
       about: `publish ${ref}`,
       facts: [],
+      isOnlyLogged: true,
       body: async () => ({
         type: "publish.pushed",
         payload: { publish_id: publishId, ref, new: commit, remote, push: result.result, ...said },
