@@ -2,7 +2,7 @@ import type { Session } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
-import type { Platform, Sleep, Timers } from "../platform/platform";
+import type { Clock, Platform, Sleep, Timers } from "../platform/platform";
 import type { Store } from "../store/store";
 import { TreeNames } from "../store/tree-names";
 
@@ -22,6 +22,8 @@ export class Borrowed {
   readonly #platform: Platform;
   /** Of the first of them, in the index. */
   readonly #file: string;
+  /** There while somebody who does not stand in line wants them. */
+  readonly #wanted: string;
   readonly #waitMs: number;
   #leases: readonly Lease[] = [];
   #taken = new Set<string>();
@@ -30,6 +32,7 @@ export class Borrowed {
     this.#session = session;
     this.#platform = store.platform;
     this.#file = new TreeNames(store.layout, store.platform.digest).meta(keys[0]!, null);
+    this.#wanted = `${store.layout.agentIndex}/wanted-${store.platform.digest.sha256(keys[0]!).slice(0, 16)}`;
     this.keys = keys;
     this.#waitMs = waitMs;
   }
@@ -65,12 +68,33 @@ export class Borrowed {
       } catch (error) {
         if (!(error instanceof CotenantError) || error.code !== "E_LOCK_CONFLICT") return null;
       }
+      await this.#show();
       do {
         const [chance = 0] = random.bytes(1);
         await timers.sleep(LOOK_EVERY_MS * (0.5 + chance / 256)).done;
       } while (clock.monotonicMs() < end && (await this.#isHeld()));
     }
     return null;
+  }
+
+  /** So that whoever has it does not keep it for its next publish. Nothing depends on it. */
+  async #show(): Promise<void> {
+    const { files } = this.#platform;
+    try {
+      await files.makeDirectory(this.#wanted.slice(0, this.#wanted.lastIndexOf("/")), 0o700);
+      await files.close(await files.open(this.#wanted, "update-or-create"));
+    } catch {
+      // It waits a little longer.
+    }
+  }
+
+  /** Whether anybody has shown that they want it since the last time; and takes notice of it. */
+  async isWanted(): Promise<boolean> {
+    try {
+      return await this.#platform.files.unlink(this.#wanted);
+    } catch {
+      return false;
+    }
   }
 
   /** One look at the index, which may be wrong: the store decides. */
@@ -113,24 +137,31 @@ const IDLE_MS = 100;
 export class KeptBranch {
   readonly #session: Session;
   readonly #timers: Timers;
+  readonly #clock: Clock;
+  #politeUntilMs = 0;
   #kept: Borrowed | null = null;
   #sleep: Sleep | null = null;
 
-  constructor(session: Session, timers: Timers) {
+  constructor(session: Session, { timers, clock }: Pick<Platform, "timers" | "clock">) {
     this.#session = session;
     this.#timers = timers;
+    this.#clock = clock;
   }
 
   /** The one that was kept, if it is for these very keys. */
   async again(keys: readonly LeaseKey[]): Promise<Borrowed | null> {
     const kept = this.#forget();
+    // Others look every few milliseconds: whoever has just had it does not snatch it from under their noses.
+    const politeMs = this.#politeUntilMs - this.#clock.monotonicMs();
+    if (kept === null && politeMs > 0) await this.#timers.sleep(politeMs).done;
     if (kept === null || kept.keys.join("\n") === keys.join("\n")) return kept;
     await kept.giveBack();
     return null;
   }
 
   async keep(borrowed: Borrowed): Promise<void> {
-    const isWanted = (await this.#session.coordinator.waiters()).length > 0;
+    const isWanted = (await borrowed.isWanted()) || (await this.#session.coordinator.waiters()).length > 0;
+    if (isWanted) this.#politeUntilMs = this.#clock.monotonicMs() + 2 * LOOK_EVERY_MS;
     if (isWanted || borrowed.keys.length > 1 || !borrowed.isTaken) return borrowed.giveBack();
     this.#kept = borrowed;
     const sleep = this.#timers.sleep(IDLE_MS);

@@ -53,7 +53,7 @@ export class Publisher {
     this.#committer = new RefCommitter(workspace, session, this.#refs);
     this.#pen = new Pen(git, repository.worktreeRoot, env, platform.clock);
     this.#planner = new Planner(workspace, session, this.#pen);
-    this.#branch = new KeptBranch(session, platform.timers);
+    this.#branch = new KeptBranch(session, platform);
   }
 
   /** Objects of the repository, for whoever looks at what was published. */
