@@ -34,10 +34,9 @@ async function besideWorktrees() {
       samples.own.push(sum(await together(PROCESSES, "publish", { who: `own${round}-` })));
       samples.trees.push(sum(await together(PROCESSES, "addAndCommit")));
       const who = `all${round}-`;
-      const before = commits(root, `work/${who}`);
       const all = await together(PROCESSES, "publish", { shared: true, who });
       samples.shared.push(sum(all));
-      lostNone(root, `work/all-${who}`, before, all);
+      lostNone(root, `work/all-${who}`, all);
       const one = await together(PROCESSES, "addAndCommit", { shared: true });
       samples.checkout.push(sum(one) * (1 - failures(one) / rounds(one)));
       failed += failures(one);
@@ -133,14 +132,9 @@ function git(root, ...args) {
   return execFileSync("git", args, { cwd: root, env: ENV, encoding: "utf8" }).trim();
 }
 
-function commits(root, branch) {
-  const refs = git(root, "for-each-ref", "--format=%(refname)", `refs/heads/${branch}`);
-  return refs === "" ? 1 : Number(git(root, "rev-list", "--count", branch));
-}
-
 /** A figure of commits that are not there would be worth nothing. The first one of each was to get ready. */
-function lostNone(root, branch, before, results) {
-  const found = commits(root, branch) - before;
+function lostNone(root, branch, results) {
+  const found = Number(git(root, "rev-list", "--count", `main..${branch}`));
   const wanted = rounds(results) + results.length;
   if (found !== wanted) throw new Error(`${branch}: ${found} commits of ${wanted}`);
 }

@@ -67,6 +67,7 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
+  if (workspace?.isWriting === true) await settleLeftOpen(workspace);
   const warnings = workspace === undefined ? [] : await remarks(workspace, command);
   print(output, warnings, context);
   return output.exit ?? 0;
@@ -96,6 +97,23 @@ function print(output: Output, warnings: readonly string[], context: Context): v
     terminal.out(`${JSON.stringify(document)}\n`);
   } else if (output.text !== "") {
     terminal.out(output.text.endsWith("\n") ? output.text : `${output.text}\n`);
+  }
+}
+
+/**
+ * PROTOCOL 18: the next writer settles what a killed publish has left open. Mostly nothing is, which one look at a directory
+ * tells; where something is, it never is the reason why another command fails.
+ */
+async function settleLeftOpen(workspace: Workspace): Promise<void> {
+  const { platform, layout } = workspace.store;
+  try {
+    const open = await platform.files.readDirectory(`${layout.index}/facts/publish`);
+    if (open === null || open.length === 0) return;
+    const { settleIntents } = await import("../publish/settling");
+    for (const { intent, fate } of await settleIntents(workspace, await workspace.session("write")))
+      workspace.warnings.push(`a publish of ${intent.agentId} to ${intent.ref} was cut off: ${fate}`);
+  } catch {
+    // It stays open for the next one.
   }
 }
 

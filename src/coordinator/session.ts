@@ -32,6 +32,8 @@ export interface Acquired extends Grant {
 /** What a caller may show instead of what the session has kept: a secret handed to it by file or environment. */
 export interface Proof {
   readonly secret?: string | null;
+  /** One that is shown besides what the session has kept, for leases of others among its own. */
+  readonly besides?: string | null;
   readonly requestId?: Ulid | null;
 }
 
@@ -181,11 +183,11 @@ export class Session {
    */
   async write<T>(
     refs: readonly LeaseRef[],
-    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "body">,
+    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "body" | "isOnlyLogged">,
   ): Promise<Written<T>> {
-    const { about, facts, body } = options;
+    const { about, facts, body, isOnlyLogged = false } = options;
     return this.#asHolder(refs, options, (holding) =>
-      this.coordinator.write({ ...holding, about, facts, body }),
+      this.coordinator.write({ ...holding, about, facts, isOnlyLogged, body }),
     );
   }
 
@@ -268,6 +270,7 @@ export class Session {
     const { actor } = this;
     const { refs: leases, secrets } = await this.#keyring.believed(refs, options.secret == null);
     if (options.secret != null) secrets.push(options.secret);
+    if (options.besides != null) secrets.push(options.besides);
     const made = this.#keyring.make();
     await this.#keyring.prepareAdoption(leases, made);
     const { secretHash } = made;

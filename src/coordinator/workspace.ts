@@ -47,6 +47,8 @@ export class Workspace {
   /** What people should know about how this place was found. */
   readonly warnings: string[] = [];
   readonly #flags: WorkspaceFlags;
+  /** Whether somebody has asked for a session to write with. */
+  isWriting = false;
   #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;
 
   private constructor(
@@ -108,6 +110,7 @@ export class Workspace {
 
   async session(mode: "read" | "write"): Promise<Session> {
     const { platform, git } = this.surroundings;
+    this.isWriting ||= mode === "write";
     const agent = await this.agent();
     const worktree = await this.worktree(mode);
     const actor: Actor = {

@@ -16,6 +16,7 @@ import { locksCheck } from "./checks/locks";
 import { logCheck } from "./checks/log";
 import { mergingCheck } from "./checks/merging";
 import { permissionsCheck } from "./checks/permissions";
+import { publishingCheck } from "./checks/publishing";
 import { queueCheck } from "./checks/queue";
 import { secretsCheck } from "./checks/secrets";
 import { snapshotsCheck } from "./checks/snapshots";
@@ -46,6 +47,7 @@ export const CHECKS: readonly Check[] = [
   secretsCheck,
   snapshotsCheck,
   unfinishedCheck,
+  publishingCheck,
   leftoversCheck,
 ];
 

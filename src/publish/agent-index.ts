@@ -167,6 +167,22 @@ export function quarantine(commonDir: string, own: string): Record<string, strin
   return { GIT_OBJECT_DIRECTORY: own, GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted };
 }
 
+/** What publishes that were killed have left; a younger one may be in use. */
+export async function clearIndexes(
+  platform: Platform,
+  directory: string,
+  olderThanMs: number,
+): Promise<void> {
+  const { files, clock } = platform;
+  for (const name of (await files.readDirectory(directory)) ?? []) {
+    const path = `${directory}/${name}`;
+    const stat = await files.lstat(path);
+    if (stat === null || clock.wallMs() - stat.mtimeMs < olderThanMs) continue;
+    if (stat.kind === "directory") await removeAll(files, path);
+    else await files.unlink(path);
+  }
+}
+
 /** A directory with everything in it. Whatever cannot be removed stays for `gc`. */
 export async function removeAll(files: Files, path: string): Promise<void> {
   for (const name of (await files.readDirectory(path)) ?? []) {

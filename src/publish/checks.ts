@@ -47,7 +47,7 @@ export function refuseFailed(outcomes: readonly CheckOutcome[]): void {
       : `exited with ${failed.exitStatus}`;
   const end = failed.output.trimEnd().split("\n").slice(-20).join("\n");
   throw new CotenantError("E_CHECK_FAILED", `${printable(failed.command, 200)} ${how}`, {
-    hint: "mend what it found, and publish again; what it printed is in the error's data (--json)",
+    hint: "mend what it found, and publish again; --json shows what it printed",
     data: {
       command: failed.command,
       exit_status: failed.exitStatus,

@@ -33,6 +33,8 @@ export interface RefChange {
   readonly secret: string | null;
   /** Paths that it rests on nobody's holding them. */
   readonly optimistic: readonly string[];
+  /** Told under the mutex, once the branch has moved: whoever waits for it need not wait for the disk as well. */
+  readonly onCommitted: () => void;
 }
 
 /** What came of one try. */
@@ -72,10 +74,19 @@ export class RefCommitter {
     await this.#startGit();
   }
 
-  async attempt(change: RefChange): Promise<Attempt> {
+  /** `ready`: once everything that the commit consists of is on the disk. Until then the intent is as far as it goes. */
+  async attempt(change: RefChange, ready: Promise<void>): Promise<Attempt> {
+    // Whoever fails first is told of; the other must not go unheard.
+    ready.catch(() => {});
     const git = await this.#startGit();
     const begun = await this.#intend(change, git);
     if (begun !== null) return begun;
+    try {
+      await ready;
+    } catch (error) {
+      await this.#giveUp(change, "failed");
+      throw error;
+    }
     try {
       await this.#refs.prepare([{ ref: change.ref, next: change.new, previous: change.old }]);
     } catch (error) {
@@ -124,7 +135,8 @@ export class RefCommitter {
     await this.#session.write<true>(refsTo(change.leases), {
       about: `publish ${change.ref}`,
       facts: [],
-      secret: change.secret,
+      isOnlyLogged: true,
+      besides: change.secret,
       body: async (standing) => {
         refusal = standing.refusal;
         if (refusal !== null) return null;
@@ -155,7 +167,7 @@ export class RefCommitter {
       written = await this.#session.write<true>(refsTo(change.leases), {
         about: `publish ${change.ref}`,
         facts: [intentName(change.intentId)],
-        secret: change.secret,
+        besides: change.secret,
         requestId: change.requestId,
         body: (standing) => this.#decide(change, standing, conclude),
       });
@@ -208,6 +220,7 @@ export class RefCommitter {
       return null;
     }
     conclude({ kind: "committed" });
+    change.onCommitted();
     return {
       type: "publish.committed",
       payload: { ...line(change), ...change.payload, tokens: tokensOf(leases) },
@@ -238,6 +251,7 @@ export class RefCommitter {
       await this.#session.write<true>([], {
         about: `publish ${change.ref}`,
         facts: [name],
+        isOnlyLogged: true,
         body: async ({ facts }) => (facts.has(name) ? abandoned(change, why) : null),
       });
     } catch (error) {

@@ -91,22 +91,23 @@ class Previewing {
 
   async run(): Promise<Preview> {
     const publisher = this.#publisher;
+    const { planner } = publisher;
     const request = this.#request;
     const objects = this.#objects;
     const ref = branchRef(request.branch);
-    await this.#check("branch", async () => publisher.refuseBranch(ref));
+    await this.#check("branch", async () => planner.refuseBranch(ref));
     await this.#check("message", async () => cleanMessage(request.message));
-    const drafted = await this.#check("changes", () => publisher.drafted(request, objects));
+    const drafted = await this.#check("changes", () => planner.drafted(request, objects));
     if (drafted === null)
       return this.#report({ ref, base: null, parent: null, paths: [], diff: "", isCut: false });
     const { draft, base } = drafted;
     const before = await lookUp(objects, base.tree, draft.keys());
-    await this.#check("paths", async () => refusePaths(publisher.pathObjections(draft, before)));
+    await this.#check("paths", async () => refusePaths(planner.pathObjections(draft, before)));
     const allowed = this.#workspace.config.values["publish.allow_secrets_in"];
     await this.#check("secrets", async () =>
       refuseSecrets(await findSecrets(objects, draft, before, allowed)),
     );
-    const coverage = (await this.#check("leases", () => publisher.coverage(request, draft, before))) ?? {
+    const coverage = (await this.#check("leases", () => planner.coverage(request, draft, before))) ?? {
       leases: [],
       scopes: [],
       optimistic: [],
@@ -117,7 +118,7 @@ class Previewing {
     const authorship = { ...(await publisher.pen.authorship({ ...request, sign: false })), sign: false };
     const plan = { ref, base, draft, message, authorship, coverage };
     const tip = await tipOf(this.#workspace, ref);
-    const candidate = await this.#check("merge", () => publisher.candidate(plan, objects, tip));
+    const candidate = await this.#check("merge", () => planner.candidate(plan, objects, tip));
     const parent = tip ?? base.commit;
     if (candidate === null)
       return this.#report({ ref, base: base.commit, parent, paths: [], diff: "", isCut: false });

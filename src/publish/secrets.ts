@@ -68,10 +68,13 @@ type Seen = SecretFinding & { readonly text: string };
 
 /** Loaded only when there is something to look at: it takes as long as starting Node does. */
 async function scan(path: string, text: string): Promise<Seen[]> {
-  const [{ lintSource }, { creator }] = await Promise.all([
+  const [{ lintSource }, { creator }, { secretLintProfiler }] = await Promise.all([
     import("@secretlint/core"),
     import("@secretlint/secretlint-rule-preset-recommend"),
+    import("@secretlint/profiler"),
   ]);
+  // It keeps what it measures for ever, and looks through all of it each time.
+  secretLintProfiler.mark = () => {};
   const { messages } = await lintSource({
     source: {
       filePath: path,

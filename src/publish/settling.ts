@@ -5,6 +5,7 @@ import type { FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import { isObjectId } from "../objects/object-name";
 import { type RefValue, readRef } from "../objects/refs";
+import type { Platform } from "../platform/platform";
 import { INTENT, type Intent, intentFromFact, intentName } from "./intents";
 
 export type Fate = "committed" | "abandoned" | "unsettled";
@@ -30,6 +31,9 @@ export async function settleIntents(
   own: ReadonlySet<Ulid> = new Set(),
 ): Promise<SettledIntent[]> {
   const settled: SettledIntent[] = [];
+  // Mostly there are none, which one look at the index tells.
+  const { files } = workspace.surroundings.platform;
+  if (!(await files.readDirectory(`${workspace.store.layout.index}/facts/${INTENT}`))?.length) return settled;
   for (const intent of await openIntents(workspace)) {
     if (!(await isOver(workspace, intent, own))) continue;
     const fate = await settle(workspace, session, intent);
@@ -39,14 +43,14 @@ export async function settleIntents(
 }
 
 /** Those that nobody has written the end of yet, whether or not somebody is still at work on them. */
-export async function openIntents({ coordinator }: Workspace): Promise<Intent[]> {
+export async function openIntents({ coordinator }: Pick<Workspace, "coordinator">): Promise<Intent[]> {
   const facts = await coordinator.facts({ kinds: [INTENT] });
   return [...facts].flatMap(([name, { value }]) => intentFromFact(name, value) ?? []);
 }
 
 /** Whether nobody is at work on it any more: neither who wanted it, nor the Git that may commit it. */
 export async function isOver(
-  { surroundings }: Workspace,
+  { surroundings }: { readonly surroundings: { readonly platform: Platform } },
   { intentId, publisher, git, atMs }: Intent,
   own: ReadonlySet<Ulid> = new Set(),
 ): Promise<boolean> {

@@ -29,6 +29,8 @@ export interface Write<T> {
   readonly operationId: Ulid;
   /** Facts that the body has to see. */
   readonly facts: readonly FactName[];
+  /** The body does nothing outside the log: the sync of its own line covers every line that it rests on. */
+  readonly isOnlyLogged?: boolean;
   /** Under the mutex, once the leases are proved and every line that they rest on is on the disk. It may throw. */
   readonly body: (standing: Standing) => Promise<Intention<T> | null>;
 }
@@ -101,7 +103,7 @@ export async function perform<T>(shop: Workshop, write: Write<T>, ground: Ground
   const decision = write.prove === null ? null : await shop.proof(write.prove, write.policy, ground);
   const proved = decision !== null && !isRefusal(decision) ? decision : null;
   const facts = await shop.facts(write.facts, ground);
-  await shop.makeSure(ground);
+  if (write.isOnlyLogged !== true) await shop.makeSure(ground);
   const adoption = proved?.event ?? null;
   const leases = proved?.leases ?? [];
   const standing: Standing = {

@@ -80,7 +80,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   },
   publish: {
     may: [...BELOW_FEATURES, "enforce"],
-    packages: ["@secretlint/core", "@secretlint/secretlint-rule-preset-recommend"],
+    packages: ["@secretlint/core", "@secretlint/profiler", "@secretlint/secretlint-rule-preset-recommend"],
     because: "a commit is a commit: what it may change is judged by the rules that hooks have",
   },
   exec: { may: [], because: "a table of tools and their variables; whoever runs something looks into it" },

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
+import { type Running, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
@@ -425,4 +426,70 @@ function changes(...list: readonly Record<string, unknown>[]): string {
 
 function count(repo: TestRepo): string {
   return repo.git("count-objects");
+}
+
+describe("S54: killed at any moment of a publish, the Git child too", () => {
+  it("the ref is old or new, never anything else, and the next publish works", async () => {
+    const repo = withFiles();
+    for (const agent of ["agent:a", "agent:b"])
+      await repo.ask(agent, "lock", "acquire", `src/${agent.slice(-1)}.ts`, "--ttl", "3600");
+    for (let round = 0; round < 16; round++) {
+      const before = tip(repo);
+      const content = put("src/a.ts", `round ${round}\n`);
+      const args = ["publish", "--branch", "work/x", ...MESSAGE, "--put", content, "--json"];
+      const running = repo.start("agent:a", args);
+      // Somewhere in the middle: the log tells how far it has got, and chance how much further it gets.
+      const intended = intents(repo);
+      await until("it is under way", () => isOver(running) || intents(repo) > intended);
+      const gits = children(running.pid);
+      const victim = round % 2 === 0 ? running.pid : (gits[round % Math.max(1, gits.length)] ?? running.pid);
+      try {
+        process.kill(victim, "SIGKILL");
+      } catch {
+        // It was faster.
+      }
+      const { status } = await running.done;
+      const after = tip(repo);
+      if (after !== before) {
+        expect(show(repo, "work/x:src/a.ts")).toBe(`round ${round}\n`);
+        expect(repo.git("rev-parse", "work/x^").trim()).toBe(before ?? repo.git("rev-parse", "main").trim());
+      }
+      if (status === 0) expect(after).not.toBe(before);
+      const next = put("src/b.ts", `next ${round}\n`);
+      const other = await repo.ask("agent:b", "publish", "--branch", "work/x", ...MESSAGE, "--put", next);
+      expect(other.data["changed"]).toBe(true);
+      expect(repo.git("fsck", "--strict", "--no-dangling").trim()).toBe("");
+    }
+  }, 240_000);
+});
+
+const ended = new WeakSet<Running>();
+
+function isOver(running: Running): boolean {
+  void running.done.then(() => ended.add(running));
+  return ended.has(running);
+}
+
+function tip(repo: TestRepo): string | null {
+  const { status, stdout } = spawnSync("git", ["rev-parse", "--verify", "--quiet", "work/x"], {
+    cwd: repo.root,
+    encoding: "utf8",
+  });
+  return status === 0 ? stdout.trim() : null;
+}
+
+function intents(repo: TestRepo): number {
+  return repo.logText().split('"publish.intended"').length;
+}
+
+function children(pid: number): number[] {
+  try {
+    const text = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    return text
+      .split(" ")
+      .filter((one) => one !== "")
+      .map(Number);
+  } catch {
+    return [];
+  }
 }

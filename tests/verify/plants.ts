@@ -3,6 +3,7 @@ import { PLANTS as HOSTILE } from "./hostile/plants";
 import { PLANTS as INJECTION } from "./injection/plants";
 import { PLANTS as LINEARIZABILITY } from "./linearizability/plants";
 import { PLANTS as KERNEL } from "./properties/plants";
+import { PLANTS as PUBLISHING } from "./publishing/plants";
 import { PLANTS as SIMULATION } from "./simulation/plants";
 import { PLANTS as SNAPSHOTS } from "./snapshots/plants";
 
@@ -29,4 +30,5 @@ export const PLANTS: readonly Plant[] = [
   ...HOSTILE,
   ...AGENTS,
   ...SNAPSHOTS,
+  ...PUBLISHING,
 ];

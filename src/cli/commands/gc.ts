@@ -7,6 +7,7 @@ import { tidyGuard } from "../../guard/tidy";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
+import { clearIndexes } from "../../publish/agent-index";
 import { nodeTrees } from "../../platform/node/trees";
 import { readingRoomIn } from "../../snapshots/darkroom";
 import { clearUp } from "../../snapshots/repairing";
@@ -66,10 +67,12 @@ async function clearDataPlane(workspace: Workspace): Promise<void> {
   const { worktreeRoot } = workspace.repository;
   const { shelf, grounds } = projectDesk(workspace);
   try {
-    await tidyAgents(workspace.surroundings.platform, shelf, grounds, RECENT_MS);
-    await clearUnfinished(workspace.surroundings.platform, worktreeRoot, RECENT_MS);
+    const { platform } = workspace.surroundings;
+    await tidyAgents(platform, shelf, grounds, RECENT_MS);
+    await clearUnfinished(platform, worktreeRoot, RECENT_MS);
+    await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);
     await settleIssues(await issuesIn(workspace), RECENT_MS);
-    await clearNotes(workspace, workspace.surroundings.platform.clock.wallMs() - RECENT_MS);
+    await clearNotes(workspace, platform.clock.wallMs() - RECENT_MS);
   } catch (error) {
     throw fileFailure(error, "clearing away unfinished files", `${worktreeRoot}/.cotenant`);
   }

@@ -64,7 +64,7 @@ export const command: Command = {
   },
   examples: [
     'cotenant publish --branch work/login --message "Fix the login" --from-worktree src/app.ts',
-    'cotenant publish --branch work/login --message "Fix the login" --patch fix.patch --dry-run',
+    'cotenant publish --branch work/docs --message "Say how" --put docs/login.md=src/app.ts --dry-run',
   ],
   words: { min: 0, max: Number.POSITIVE_INFINITY },
   completes: ["path"],

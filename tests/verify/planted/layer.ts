@@ -29,6 +29,7 @@ export const planted: Layer = {
     "hostile",
     "agents",
     "snapshots",
+    "publish crash",
   ].map((layer) => `caught by ${layer}`),
   async prove(task) {
     for (const [index, plant] of PLANTS.entries()) {

@@ -1,0 +1,175 @@
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import { diverged, mainHistory } from "../enforce/divergence";
+import type { ObjectDatabase } from "../objects/database";
+import type { ObjectId } from "../objects/object-name";
+import { lookUp } from "../objects/tree-editing";
+import { escapeName, modesFor } from "../store/layout";
+import type { IndexPlace } from "./agent-index";
+import { type Point, pointAt, resolveBase, tipOf } from "./base";
+import { branchRef, refuseCheckedOut, refuseProtected } from "./branch-rules";
+import { type Coverage, coverageOf } from "./coverage";
+import type { Draft } from "./draft";
+import { draftOf } from "./drafting";
+import { type MergePlace, ontoTip, treeWith } from "./merging";
+import { cleanMessage, withTrailers } from "./message";
+import { pathObjections, refusePaths } from "./path-rules";
+import type { PublishedPath, PublishRequest } from "./request";
+import { findSecrets, refuseSecrets } from "./secrets";
+import type { Authorship, Pen } from "./signing";
+
+/** What is to be published, looked at from every side; nothing of it is in the repository yet. */
+export interface Plan {
+  readonly ref: string;
+  readonly base: Point;
+  readonly draft: Draft;
+  readonly message: string;
+  readonly authorship: Authorship;
+  readonly coverage: Coverage;
+}
+
+/** A commit on top of the branch as it was a moment ago. */
+export interface Candidate {
+  readonly commit: ObjectId;
+  readonly parent: ObjectId | null;
+  readonly draft: Draft;
+  readonly paths: readonly PublishedPath[];
+  readonly isMerged: boolean;
+}
+
+/** Works out what a publish comes to. Nothing is in the repository, or in the log, before a candidate is flushed. */
+export class Planner {
+  readonly #workspace: Workspace;
+  readonly #session: Session;
+  readonly #pen: Pen;
+
+  constructor(workspace: Workspace, session: Session, pen: Pen) {
+    this.#workspace = workspace;
+    this.#session = session;
+    this.#pen = pen;
+  }
+
+  refuseBranch(ref: string): void {
+    const { values } = this.#workspace.config;
+    const main = values["global_operations.main_branch"];
+    refuseProtected(ref, [...values["publish.protected"], ...(main === null ? [] : [main])]);
+  }
+
+  /** What the inputs come to, or the first refusal. `objects` may be apart from the repository. */
+  async plan(request: PublishRequest, objects: ObjectDatabase): Promise<Plan> {
+    const { draft, base, ref } = await this.drafted(request, objects);
+    const before = await lookUp(objects, base.tree, draft.keys());
+    refusePaths(this.pathObjections(draft, before));
+    const allowed = this.#workspace.config.values["publish.allow_secrets_in"];
+    refuseSecrets(await findSecrets(objects, draft, before, allowed));
+    const message = cleanMessage(request.message);
+    const coverage = await this.coverage(request, draft, before);
+    await this.#refuseDiverged(coverage, base);
+    const authorship = await this.#pen.authorship(request);
+    return { ref, base, draft, message, authorship, coverage };
+  }
+
+  async drafted(
+    request: PublishRequest,
+    objects: ObjectDatabase,
+  ): Promise<{ draft: Draft; base: Point; ref: string }> {
+    const ref = branchRef(request.branch);
+    const { surroundings, repository, config, store } = this.#workspace;
+    if ((await store.platform.files.stat(store.layout.root)) === null) await store.prepare();
+    await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
+    const tip = await tipOf(this.#workspace, ref);
+    const base = await resolveBase(this.#workspace, objects, request.base, tip);
+    const maxPaths = config.values["publish.max_paths"];
+    const desk = { objects, base: base.tree, index: this.indexPlace(), maxPaths };
+    return { draft: await draftOf(desk, request.inputs), base, ref };
+  }
+
+  pathObjections(draft: Draft, before: Parameters<typeof pathObjections>[1]) {
+    const { values } = this.#workspace.config;
+    return pathObjections(draft, before, {
+      forbiddenPaths: values["publish.forbidden_paths"],
+      maxPaths: values["publish.max_paths"],
+      maxFileBytes: values["publish.max_file_bytes"],
+      ignoreCase: this.#workspace.repository.config.ignoreCase,
+    });
+  }
+
+  coverage(
+    { secret }: Pick<PublishRequest, "secret">,
+    draft: Draft,
+    before: Parameters<typeof pathObjections>[1],
+  ): Promise<Coverage> {
+    const { digest } = this.#workspace.surroundings.platform;
+    return coverageOf({
+      workspace: this.#workspace,
+      session: this.#session,
+      draft,
+      before,
+      shown: secret === null ? [] : [digest.sha256(secret)],
+    });
+  }
+
+  /** What concerns everybody is changed on top of the main branch's history. */
+  async #refuseDiverged({ scopes }: Coverage, base: Point): Promise<void> {
+    const { config, surroundings, repository } = this.#workspace;
+    const { values } = config;
+    if (scopes.length === 0 || base.commit === null || !values["global_operations.require_main_history"])
+      return;
+    const configured = values["global_operations.main_branch"];
+    const history = await mainHistory(surroundings.git, repository.worktreeRoot, configured, base.commit);
+    if (history.kind === "lacks") throw diverged(history);
+  }
+
+  /** On top of the tip; null where the branch has it all already. Written to `objects`, and not yet flushed. */
+  async candidate(plan: Plan, objects: ObjectDatabase, tip: ObjectId | null): Promise<Candidate | null> {
+    const { draft, base, coverage, message, authorship } = plan;
+    const parent = tip ?? base.commit;
+    const { tree: parentTree } = tip === null ? base : await pointAt(objects, tip);
+    const onto = await ontoTip(this.#mergePlace(objects), {
+      draft,
+      base,
+      tipTree: parentTree,
+      optimistic: new Set(coverage.optimistic),
+    });
+    if (onto.size === 0) return null;
+    const before = await lookUp(objects, parentTree, onto.keys());
+    const tree = await treeWith(objects, parentTree, onto);
+    const { agentId, worktreeId } = this.#session.actor;
+    const pathLeases = coverage.leases.filter(({ key }) => !key.startsWith("issue:"));
+    const commit = await this.#pen.write(
+      objects,
+      {
+        tree,
+        parents: parent === null ? [] : [parent],
+        author: authorship.author,
+        committer: authorship.committer,
+        message: withTrailers(message, pathLeases, { agentId, worktreeId, issues: coverage.issues }),
+      },
+      authorship.sign,
+    );
+    const paths = [...onto].map(([path, wanted]): PublishedPath => {
+      const change = wanted === null ? "deleted" : before.has(path) ? "changed" : "added";
+      return { path, change, mode: wanted?.mode ?? null };
+    });
+    return { commit, parent, draft: onto, paths, isMerged: parentTree !== base.tree };
+  }
+
+  indexPlace(): IndexPlace {
+    const { surroundings, repository, store } = this.#workspace;
+    const { platform, git } = surroundings;
+    return {
+      platform,
+      git,
+      worktreeRoot: repository.worktreeRoot,
+      commonDir: repository.commonDir,
+      directory: store.layout.agentIndex,
+      directoryMode: modesFor(repository.config.sharedRepository).directory,
+      owner: escapeName(this.#session.actor.agentId, (text) => platform.digest.sha256(text)),
+    };
+  }
+
+  #mergePlace(objects: ObjectDatabase): MergePlace {
+    const { platform, git, directory, directoryMode } = this.indexPlace();
+    return { platform, git, place: this.#workspace.repository, objects, directory, directoryMode };
+  }
+}

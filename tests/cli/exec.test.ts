@@ -1,0 +1,225 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { describe, expect, it } from "vitest";
+import { cacheEnvironment, ownerName, TOOL_CACHES } from "../../src/exec/caches";
+import { needTool } from "../house/need-tool";
+import { until } from "../support/program";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+const A = "agent:ada";
+const cacheOf = (repo: TestRepo, ...below: string[]) =>
+  path.join(repo.root, ".agent-cache/agent-ada", ...below);
+
+/** Everything below a directory that is not there yet counts as nothing. */
+function filesIn(directory: string): string[] {
+  return fs.existsSync(directory) ? (fs.readdirSync(directory, { recursive: true }) as string[]) : [];
+}
+
+function exec(repo: TestRepo, ...command: string[]) {
+  return repo.start(A, ["exec", "--", ...command], { env: { HOME: scratch() }, mostMs: 90_000 }).done;
+}
+
+describe("exec", () => {
+  it("passes the exit status on, and standard output as it is", async () => {
+    const repo = TestRepo.make();
+    const ran = await exec(repo, "sh", "-c", "printf 'a\\tb'; echo no >&2; exit 7");
+    expect([ran.status, ran.stdout, ran.stderr]).toEqual([7, "a\tb", "no\n"]);
+  });
+
+  it("passes signals on, and ends as the command does", async () => {
+    const repo = TestRepo.make();
+    const script = 'trap "echo got it; exit 5" TERM; echo ready; while :; do sleep 0.05; done';
+    const running = repo.start(A, ["exec", "sh", "-c", script]);
+    await until("it runs", () => running.stdout.includes("ready"));
+    running.kill("SIGTERM");
+    const ran = await running.done;
+    expect([ran.status, ran.stdout]).toEqual([5, "ready\ngot it\n"]);
+    expect((await exec(repo, "sh", "-c", "kill -KILL $$")).status).toBe(128 + 9);
+  });
+
+  it("says as a shell does that there is no such command", async () => {
+    const repo = TestRepo.make();
+    expect((await exec(repo, "no-such-command")).status).toBe(127);
+    repo.write("plain", "x");
+    expect((await exec(repo, "./plain")).status).toBe(126);
+    expect((await repo.ask(A, "exec")).error.code).toBe("E_USAGE");
+  });
+
+  it("takes everything after the command for the command's own", async () => {
+    const repo = TestRepo.make();
+    const script = "console.log(JSON.stringify(process.argv.slice(1)))";
+    const ran = await repo.start(A, ["exec", "node", "-e", script, "--", "--json", "--quiet", "--help"]).done;
+    expect(JSON.parse(ran.stdout)).toEqual(["--json", "--quiet", "--help"]);
+  });
+
+  it("with --json has its own answer alone on standard output", async () => {
+    const repo = TestRepo.make();
+    const ran = await repo.start(A, ["exec", "--json", "--", "echo", "hello"]).done;
+    expect(ran.data).toMatchObject({ agent_id: A, command: ["echo", "hello"], exit_status: 0, signal: null });
+    expect(ran.stderr).toBe("hello\n");
+  });
+
+  it("tells the command who it is, and keeps agents apart; Git never sees the caches", async () => {
+    const repo = TestRepo.make();
+    const ask = (agent: string) =>
+      repo.run(agent, "exec", "--", "sh", "-c", 'echo "$COTENANT_AGENT_ID $GOCACHE"');
+    expect((await ask("agent:ada")).stdout).toBe(`agent:ada ${cacheOf(repo, "go-build")}\n`);
+    expect((await ask("ci:build")).stdout).toBe(`ci:build ${repo.root}/.agent-cache/ci-build/go-build\n`);
+    expect(repo.git("status", "--porcelain", "--", ".agent-cache")).toBe("");
+  });
+
+  it("prints the variables for a shell", async () => {
+    const repo = TestRepo.make(path.join(scratch(), "it's a place"));
+    const ran = await repo.run(A, "exec", "--print-env");
+    fs.writeFileSync(path.join(repo.root, "env.sh"), ran.stdout);
+    const echoed = await exec(repo, "sh", "-c", '. ./env.sh; echo "$CCACHE_DIR"');
+    expect(echoed.stdout).toBe(`${cacheOf(repo, "ccache")}\n`);
+    const variables = TOOL_CACHES.flatMap(({ places }) => Object.keys(places));
+    for (const name of variables) expect(ran.stdout).toContain(`export ${name}=`);
+  });
+});
+
+describe("the variables", () => {
+  it("add to options that are there, once", () => {
+    const once = cacheEnvironment("/c", { MAVEN_OPTS: "-Xmx1g" }).variables;
+    expect(once["MAVEN_OPTS"]).toBe("-Xmx1g -Dmaven.repo.local=/c/maven");
+    expect(cacheEnvironment("/c", once).variables["MAVEN_OPTS"]).toBe(once["MAVEN_OPTS"]);
+  });
+
+  it("leave out what cannot be said with a space in the path", () => {
+    const { variables } = cacheEnvironment("/a b", {});
+    expect(variables).not.toHaveProperty("MAVEN_OPTS");
+    expect(variables["PYTEST_ADDOPTS"]).toBe("-o 'cache_dir=/a b/pytest'");
+  });
+
+  it("name each place once", () => {
+    const places = TOOL_CACHES.flatMap(({ places: all }) => Object.values(all));
+    expect(new Set(places).size).toBe(places.length);
+  });
+
+  it("keep agents apart whose names differ in their capitals only", () => {
+    const hash = (text: string) => `${text.length}${text}`.replace(/\W/g, "").padEnd(8, "0");
+    expect(ownerName("agent:ada", hash)).toBe("agent-ada");
+    expect(ownerName("agent:Ada", hash).toLowerCase()).not.toBe("agent-ada");
+  });
+});
+
+/** A tool that can be had here: what to run, where its cache must be then, and what must not be there. */
+interface Probe {
+  readonly tool: string;
+  readonly needs: string;
+  readonly files: Readonly<Record<string, string>>;
+  readonly command: readonly string[];
+  readonly place: string;
+  readonly not: readonly string[];
+}
+
+const PYTHON = {
+  "mod.py": "x: int = 1\n",
+  "main.py": "import mod\nprint(mod.x)\n",
+  "test_it.py": "def test_it():\n    assert True\n",
+};
+
+const PROBES: readonly Probe[] = [
+  {
+    tool: "Python's bytecode",
+    needs: "/usr/bin/pytest-3",
+    files: PYTHON,
+    command: ["/usr/bin/python3", "main.py"],
+    place: "pycache",
+    not: ["__pycache__"],
+  },
+  {
+    tool: "pytest",
+    needs: "/usr/bin/pytest-3",
+    files: PYTHON,
+    command: ["/usr/bin/pytest-3", "-q"],
+    place: "pytest",
+    not: [".pytest_cache"],
+  },
+  {
+    tool: "mypy",
+    needs: "/usr/bin/mypy",
+    files: PYTHON,
+    command: ["/usr/bin/mypy", "main.py"],
+    place: "mypy",
+    not: [".mypy_cache"],
+  },
+  {
+    tool: "Black",
+    needs: "/usr/bin/black",
+    files: PYTHON,
+    command: ["/usr/bin/black", "-q", "main.py"],
+    place: "black",
+    not: [],
+  },
+  {
+    tool: "Pylint",
+    needs: "/usr/bin/pylint",
+    files: PYTHON,
+    command: ["/usr/bin/pylint", "--exit-zero", "main.py"],
+    place: "pylint",
+    not: [],
+  },
+  {
+    tool: "coverage.py",
+    needs: "/usr/bin/python3-coverage",
+    files: PYTHON,
+    command: ["/usr/bin/python3-coverage", "run", "main.py"],
+    place: "coverage",
+    not: [".coverage"],
+  },
+  {
+    tool: "go",
+    needs: "go",
+    files: { "go.mod": "module x\n", "main.go": "package main\nfunc main() {}\n" },
+    command: ["go", "build", "-o", "/dev/null", "."],
+    place: "go-build",
+    not: [],
+  },
+  {
+    tool: "cargo",
+    needs: "/usr/bin/cargo",
+    files: { "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\n', "src/main.rs": "fn main() {}\n" },
+    command: ["env", "RUSTC=/usr/bin/rustc", "/usr/bin/cargo", "build", "--offline", "--quiet"],
+    place: "cargo-target",
+    not: ["target"],
+  },
+  {
+    tool: "ccache",
+    needs: "ccache",
+    files: { "a.c": "int main(void) { return 0; }\n" },
+    command: ["ccache", "gcc", "-c", "a.c"],
+    place: "ccache",
+    not: [],
+  },
+];
+
+describe("tools that can be had here keep their caches with the agent", () => {
+  it.each(PROBES.map((probe) => [probe.tool, probe] as const))(
+    "%s",
+    { timeout: 120_000 },
+    async (tool, probe) => {
+      needTool(probe.needs);
+      expect(TOOL_CACHES.some((row) => row.tool === tool)).toBe(true);
+      const repo = TestRepo.make();
+      for (const [name, content] of Object.entries(probe.files)) repo.write(name, content);
+      const ran = await exec(repo, ...probe.command);
+      expect(ran.status, `${ran}`).toBe(0);
+      expect(filesIn(cacheOf(repo, probe.place)).length).toBeGreaterThan(0);
+      for (const name of probe.not) expect(fs.existsSync(path.join(repo.root, name)), name).toBe(false);
+    },
+  );
+
+  it("npm and pip, by their own word", async () => {
+    needTool("/usr/lib/python3/dist-packages/pip");
+    const repo = TestRepo.make();
+    expect((await exec(repo, "npm", "config", "get", "cache")).stdout.trim()).toBe(cacheOf(repo, "npm"));
+    expect((await exec(repo, "/usr/bin/python3", "-m", "pip", "cache", "dir")).stdout.trim()).toBe(
+      cacheOf(repo, "pip"),
+    );
+    const go = await exec(repo, "go", "env", "GOMODCACHE", "GOTMPDIR");
+    expect(go.stdout.trim().split("\n")).toEqual([cacheOf(repo, "go-mod"), cacheOf(repo, "go-tmp")]);
+  });
+});

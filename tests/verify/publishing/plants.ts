@@ -1,0 +1,19 @@
+import type { Plant } from "../plants";
+
+/** Bugs that only a death at one certain system call of a publish brings to light. */
+export const PLANTS: readonly Plant[] = [
+  {
+    name: "a killed Git's intent is closed while its lock is still there",
+    file: "src/publish/committing.ts",
+    from: "      if (error instanceof RefWriterLost) return this.#letGo(change);\n",
+    to: "",
+    caughtBy: ["publish crash"],
+  },
+  {
+    name: "what a dead publisher has left is never settled",
+    file: "src/publish/settling.ts",
+    from: "    if (!(await isOver(workspace, intent, own))) continue;",
+    to: "    if (own.size >= 0) continue;",
+    caughtBy: ["publish crash", "publishers"],
+  },
+];
