@@ -108,6 +108,7 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
       session: options.sessionId,
       allowNetworkFs: options.allowNetworkFs,
       doing: "library",
+      isLongLived: true,
     },
   );
   return new CotenantRepository(workspace, await workspace.session("write"));

@@ -36,7 +36,12 @@ export interface WorkspaceFlags {
   readonly despiteConfig?: boolean;
   /** What the process is doing, for whoever finds it holding the store's mutex. */
   readonly doing?: string;
+  /** Many operations are to come: the index need not follow each of them. */
+  readonly isLongLived?: boolean;
 }
+
+/** A dozen lines or two, which cost whoever comes next less than the index costs everybody. */
+const INDEX_LAG_BYTES = 16 << 10;
 
 /** One worktree of one repository with its configuration: what a command or a program works in. */
 export class Workspace {
@@ -66,6 +71,7 @@ export class Workspace {
       modes: modesFor(repository.config.sharedRepository),
       busyTimeoutMs: config.values["store.busy_timeout_secs"] * 1000,
       rotateBytes: config.values["store.rotate_bytes"],
+      indexLagBytes: flags.isLongLived === true ? INDEX_LAG_BYTES : 0,
       doing: flags.doing ?? "cotenant",
     });
     this.coordinator = new LocalCoordinator(store, config.policy);

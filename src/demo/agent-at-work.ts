@@ -34,7 +34,7 @@ export class AgentAtWork {
     const { cwd, agentId, sessionId } = briefing;
     const workspace = await Workspace.open(
       { ...thisMachine(), cwd, isTerminal: false },
-      { agentId, session: sessionId, doing: "demo" },
+      { agentId, session: sessionId, doing: "demo", isLongLived: true },
     );
     return new AgentAtWork(workspace, await workspace.session("write"), briefing);
   }

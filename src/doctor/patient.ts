@@ -9,7 +9,7 @@ import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { type Layout, layoutOf, type Modes, modesFor } from "../store/layout";
 import { type LogSurvey, surveyLog } from "../store/log-survey";
-import { Store } from "../store/store";
+import { DEFAULT_STORE_OPTIONS, Store } from "../store/store";
 
 export interface Place {
   readonly platform: Platform;
@@ -91,6 +91,7 @@ function coordinatorOf(
   modes: Modes,
 ): LocalCoordinator {
   const store = new Store(platform, {
+    ...DEFAULT_STORE_OPTIONS,
     controlDirectory,
     modes,
     busyTimeoutMs: values["store.busy_timeout_secs"] * 1000,

@@ -57,6 +57,7 @@ export async function openPlace(world: World, repository: Repository, who: Who):
     modes: modesFor(repository.config.sharedRepository),
     busyTimeoutMs: Math.min(settings.busyTimeoutMs, settings.deadlineMs),
     rotateBytes: settings.rotateBytes,
+    indexLagBytes: 0,
     doing: "guard",
   });
   const coordinator = new LocalCoordinator(store, settings.policy);

@@ -8,13 +8,15 @@ import { seal, unseal } from "./sealed";
 import { count, object, text } from "./wire";
 
 /**
- * How far into the log the index reaches, in which boot, and what the log's file looked like then. As long
- * as nothing but growth has happened to the file since, the chain below need not be read again (PROTOCOL 6).
+ * How far into the log the index reaches, in which boot, and what the log's file looked like when one of us last wrote to
+ * it, which may be further on. As long as nothing but growth has happened to the file since, the chain below need not be
+ * read again (PROTOCOL 6).
  */
 export interface Applied {
   readonly bootId: string;
   readonly head: Head;
   readonly inode: number;
+  readonly size: number;
   readonly mtimeMs: number;
   /** Which build of the index it speaks of. */
   readonly census: CensusName;
@@ -38,6 +40,7 @@ export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied
         checkpointEnd: count(value, "checkpoint_end"),
       },
       inode: count(value, "inode", Number.MAX_SAFE_INTEGER),
+      size: count(value, "size", Number.MAX_SAFE_INTEGER),
       mtimeMs: Number(value["mtime_ms"]),
       census: { build: text(census, "build"), capacity: count(census, "capacity") },
     };
@@ -46,9 +49,12 @@ export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied
   }
 }
 
+/** However long its numbers become: it is overwritten in place, and must not be shorter than it was. */
+const APPLIED_BYTES = 1024;
+
 function encodeApplied(digest: Digest, applied: Applied): Uint8Array {
   const { head } = applied;
-  return seal(digest, {
+  const value = {
     schema_version: SCHEMA_VERSION,
     boot_id: applied.bootId,
     segment: head.segment,
@@ -58,17 +64,17 @@ function encodeApplied(digest: Digest, applied: Applied): Uint8Array {
     next_token: head.nextToken,
     checkpoint_end: head.checkpointEnd,
     inode: applied.inode,
+    size: applied.size,
     mtime_ms: applied.mtimeMs,
     census: applied.census,
-  });
+  };
+  return seal(digest, value, APPLIED_BYTES);
 }
 
 /** Nothing but growth has happened to the file since. */
 export function isContinued(applied: Applied, stat: FileStat, bootId: string): boolean {
   if (applied.bootId !== bootId || applied.inode !== stat.inode) return false;
-  return stat.size === applied.head.offset
-    ? stat.mtimeMs === applied.mtimeMs
-    : stat.size > applied.head.offset;
+  return stat.size === applied.size ? stat.mtimeMs === applied.mtimeMs : stat.size > applied.size;
 }
 
 /** A file of fixed size that is rewritten in place, kept open between writes. */

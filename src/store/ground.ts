@@ -22,14 +22,34 @@ export interface Ground {
   head: Head;
   /** What the log says beyond the index. */
   readonly overlay: Overlay;
-  /** The build of the index that goes with it. Null when there is none to go by: the overlay is the whole view. */
-  readonly index: CensusName | null;
+  /** Null when there is none to go by: the overlay is the whole view. */
+  readonly index: Reach | null;
+}
+
+/** Which build of the index, and up to which line of the log. */
+interface Reach {
+  readonly census: CensusName;
+  readonly head: Head;
+}
+
+/** The ground that this process left last. */
+interface Memory {
+  readonly reach: Reach;
+  readonly head: Head;
+  readonly inode: number;
+  readonly mtimeMs: number;
+  readonly overlay: Overlay;
 }
 
 export interface GroundKeeperOptions {
   readonly modes: Modes;
   /** A segment is closed once it is larger than this, and much larger than what it started from. */
   readonly rotateBytes: number;
+  /**
+   * How much of the log's end the index may lack. What comes and goes within it never touches the index; but everybody
+   * has to read it.
+   */
+  readonly indexLagBytes: number;
 }
 
 const NO_CENSUS: CensusName = { build: "", capacity: 0 };
@@ -45,6 +65,7 @@ export class GroundKeeper {
   readonly #log: LogFile;
   readonly #segments: Segments;
   readonly #applied: AppliedFile;
+  #memory: Memory | null = null;
 
   constructor(
     platform: Platform,
@@ -72,10 +93,7 @@ export class GroundKeeper {
     const applied = await this.#applied.read();
     if (applied === null || !isContinued(applied, log.stat, this.#bootId())) return this.#rebuild(log);
     await this.#index.standOn(applied.census, applied.head.sequence);
-    const ground =
-      applied.head.offset === log.stat.size
-        ? groundOf(log.fd, applied.head, new Overlay(), applied.census)
-        : await this.#catchUp(log, applied);
+    const ground = await this.#catchUp(log, applied);
     // More than there is was known to be durable: of another log that had this place, or of this one.
     const isShort = this.#mark.known > ground.head.sequence;
     return isShort && (await this.#mark.reload()) > ground.head.sequence ? this.#rebuild(log) : ground;
@@ -108,7 +126,7 @@ export class GroundKeeper {
     }
     if (index !== null) {
       try {
-        await this.#apply(ground, await this.#platform.files.fstat(fd));
+        await this.#follow(ground, index);
       } catch {
         this.#index.forget();
       }
@@ -138,13 +156,15 @@ export class GroundKeeper {
     const replay = await replayLog(files, digest, fd, head.offset, new Replay());
     if (replay.damage !== null) throw corrupt(replay.damage, this.#layout.log);
     if (replay.head.sum !== head.sum) throw new Error("the log changed under rotation");
+    if (ground.index !== null) await this.#apply(ground, ground.index);
     const applied = await this.#applied.read();
     const checkpoint = { replay, segment: head.segment + 1, nextToken: head.nextToken, extra: {} };
     await this.#segments.replace(checkpoint, actor, segmentName(head.segment));
     const log = (await this.#log.attach())!;
     const fresh = await replayLog(files, digest, log.fd, log.stat.size, new Replay());
     // The view is the same, so the index stays as it is; unless it was behind, and then the next one rebuilds.
-    if (applied?.head.sum === head.sum) await this.#moveApplied(fresh.head, log.stat, applied.census);
+    if (applied?.head.sum === head.sum)
+      await this.#moveApplied({ census: applied.census, head: fresh.head }, log.stat);
   }
 
   /**
@@ -240,23 +260,35 @@ export class GroundKeeper {
     return archived.length > 0 || (await this.#applied.read()) !== null || (await this.#mark.reload()) > 0;
   }
 
-  /** Lines that their writer appended and did not live to apply. */
-  async #catchUp(log: AttachedLog, applied: Applied): Promise<Ground> {
+  /** What the index lacks: lines whose writers left that for later, or did not live to do it. */
+  async #catchUp(log: AttachedLog, { census, head }: Applied): Promise<Ground> {
     const { files, digest } = this.#platform;
-    const replay = await replayLog(files, digest, log.fd, log.stat.size, new Replay(applied.head));
+    const { size } = log.stat;
+    const reach: Reach = { census, head };
+    if (head.offset === size) return groundOf(log.fd, head, new Overlay(), reach);
+    const known = this.#remembered(log, reach);
+    const replay = await replayLog(files, digest, log.fd, size, new Replay(known?.head ?? head));
     // A torn tail, or bytes put in further up that pushed whole lines past where we look: the chain tells.
     if (replay.damage !== null) return this.#rebuild(log);
-    const ground = groundOf(log.fd, replay.head, Overlay.of(replay), applied.census);
-    // Whoever appended them may have got half way with the index; and the file may be another one by now.
-    this.#index.forget();
+    const news = Overlay.of(replay);
+    const ground = groundOf(log.fd, replay.head, known?.overlay.under(news) ?? news, reach);
+    if (size - head.offset <= this.#options.indexLagBytes) return ground;
     try {
-      await this.#applied.reopen();
-      await this.#apply(ground, await files.fstat(log.fd));
-      return { ...ground, overlay: new Overlay() };
+      const index = await this.#apply(ground, reach);
+      return { ...ground, overlay: new Overlay(), index };
     } catch {
       this.#index.forget();
       return ground;
     }
+  }
+
+  #remembered({ stat }: AttachedLog, { census, head }: Reach): Memory | null {
+    const memory = this.#memory;
+    if (memory === null || memory.inode !== stat.inode || memory.reach.head.sum !== head.sum) return null;
+    if (memory.reach.census.build !== census.build) return null;
+    const isThere =
+      stat.size === memory.head.offset ? stat.mtimeMs === memory.mtimeMs : stat.size > memory.head.offset;
+    return isThere ? memory : null;
   }
 
   /** From nothing: another boot, a changed file, a lost or damaged index. */
@@ -275,21 +307,51 @@ export class GroundKeeper {
       await this.#applied.reopen();
       await this.#mark.reopen();
       // Until it is whole again, nobody must take what is there for an index.
-      await this.#applied.write({ bootId: "", head: NOWHERE, inode: 0, mtimeMs: 0, census: NO_CENSUS });
+      await this.#applied.write({
+        bootId: "",
+        head: NOWHERE,
+        inode: 0,
+        size: 0,
+        mtimeMs: 0,
+        census: NO_CENSUS,
+      });
       await this.#index.clear(hex(random.bytes(6)), overlay.slots.size, overlay.facts.size);
       const census = await this.#index.apply(overlay.withoutAbsent(), replay.head.sequence);
-      await this.#moveApplied(replay.head, await files.fstat(fd), census);
+      const reach: Reach = { census, head: replay.head };
+      await this.#moveApplied(reach, await files.fstat(fd));
       await this.#mark.advance(0);
-      return groundOf(fd, replay.head, new Overlay(), census);
+      return groundOf(fd, replay.head, new Overlay(), reach);
     } catch {
       this.#index.forget();
       return groundOf(fd, replay.head, overlay, null);
     }
   }
 
-  async #apply(ground: Ground, stat: FileStat): Promise<void> {
-    const { overlay, head } = ground;
-    await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));
+  /** After the append: the index at once, or when there is more of it. */
+  async #follow(ground: Ground, index: Reach): Promise<void> {
+    const { fd, head, overlay } = ground;
+    if (head.offset - index.head.offset > this.#options.indexLagBytes) {
+      await this.#apply(ground, index);
+      return;
+    }
+    const stat = await this.#platform.files.fstat(fd);
+    await this.#moveApplied(index, stat);
+    this.#memory = { reach: index, head, inode: stat.inode, mtimeMs: stat.mtimeMs, overlay };
+  }
+
+  /** Brings the index up to where the ground stands. */
+  async #apply({ fd, base, overlay, head }: Ground, index: Reach): Promise<Reach> {
+    if (index.head.offset === head.offset) return index;
+    if (index.head.offset !== base.offset) {
+      // Whoever found lines beyond the index may have got half way with them; and the file may be another one by now.
+      this.#index.forget();
+      await this.#applied.reopen();
+    }
+    const census = await this.#index.apply(overlay, head.sequence);
+    const reach: Reach = { census, head };
+    await this.#moveApplied(reach, await this.#platform.files.fstat(fd));
+    this.#memory = null;
+    return reach;
   }
 
   /** A write that was taken back has changed nothing but the file's time: no reason to rebuild the index. */
@@ -297,16 +359,16 @@ export class GroundKeeper {
     try {
       const stat = await this.#platform.files.fstat(fd);
       const applied = await this.#applied.read();
-      if (index !== null && stat.size === base.offset && applied?.head.sum === base.sum)
-        await this.#moveApplied(base, stat, index);
+      if (index !== null && stat.size === base.offset && applied?.size === base.offset)
+        await this.#moveApplied(index, stat);
     } catch {
       // The disk is full, or worse. The next writer looks for itself.
     }
   }
 
-  async #moveApplied(head: Head, stat: FileStat, census: CensusName): Promise<void> {
-    const { inode, mtimeMs } = stat;
-    await this.#applied.write({ bootId: this.#bootId(), head, inode, mtimeMs, census });
+  async #moveApplied({ census, head }: Reach, stat: FileStat): Promise<void> {
+    const { inode, size, mtimeMs } = stat;
+    await this.#applied.write({ bootId: this.#bootId(), head, inode, size, mtimeMs, census });
   }
 
   /** Reads the whole log. Stops at damage to what was acknowledged; a torn tail is gone afterwards. */
@@ -368,7 +430,7 @@ export class GroundKeeper {
   }
 }
 
-function groundOf(fd: Descriptor, head: Head, overlay: Overlay, index: CensusName | null): Ground {
+function groundOf(fd: Descriptor, head: Head, overlay: Overlay, index: Reach | null): Ground {
   return { fd, base: head, head, overlay, index };
 }
 

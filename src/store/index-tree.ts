@@ -191,7 +191,9 @@ export class IndexTree {
     const gone: LeaseKey[] = [];
     for (const [slot, lease] of changes.slots) {
       const [key, worktreeId] = slot.split("\n") as [LeaseKey, WorktreeId | undefined];
-      if (lease === null && (await this.#drop(key, worktreeId ?? null))) gone.push(key);
+      // Came and went since: a count never lags behind its files.
+      if (lease !== null || (await this.#count(ON + key)) === 0) continue;
+      if (await this.#drop(key, worktreeId ?? null)) gone.push(key);
     }
     await this.#recount(gone, -1);
     for (const ending of changes.endings.values()) await this.#putEnding(ending);

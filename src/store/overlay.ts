@@ -26,6 +26,18 @@ export class Overlay {
     return overlay;
   }
 
+  /** This, and on top of it what came later. */
+  under(later: Overlay): Overlay {
+    const both = new Overlay();
+    for (const { slots, endings, requests, facts } of [this, later]) {
+      for (const [slot, lease] of slots) both.slots.set(slot, lease);
+      for (const [id, ending] of endings) both.endings.set(id, ending);
+      for (const [id, request] of requests) both.requests.set(id, request);
+      for (const [name, fact] of facts) both.facts.set(name, fact);
+    }
+    return both;
+  }
+
   /** For an index that starts from nothing: there is nothing to be taken out of it. */
   withoutAbsent(): Overlay {
     const overlay = new Overlay();

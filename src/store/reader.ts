@@ -89,7 +89,7 @@ export class Reader {
     const fd = await files.open(this.#layout.log, "read");
     try {
       const opened = await files.fstat(fd);
-      if (opened.inode !== applied.inode || opened.size < applied.head.offset) return null;
+      if (opened.inode !== applied.inode || opened.size < applied.size) return null;
       const { sequence, nextToken } = applied.head;
       await this.#index.standOn(applied.census, sequence, nextToken);
       this.#index.forget();
@@ -99,7 +99,7 @@ export class Reader {
       const foundFacts = await gatherFacts(this.#index, needs, nothing);
       const { size } = await files.fstat(fd);
       // Same size, other time: somebody rewrote it in place. The log itself decides then.
-      if (size === applied.head.offset && opened.mtimeMs !== applied.mtimeMs) return null;
+      if (size === applied.size && opened.mtimeMs !== applied.mtimeMs) return null;
       const replay = await replayLog(files, digest, fd, size, new Replay(applied.head));
       // A torn end is a writer at work, or one that died. A line that ends and does not follow is something else.
       if (replay.damage?.isWholeLine === true) return null;
@@ -109,7 +109,7 @@ export class Reader {
       overlay.layOver(found);
       for (const [id, record] of overlay.endings) foundEndings.set(id, record.ended);
       overlay.layFactsOver(foundFacts, (name) => isWanted(name, needs));
-      const isSettled = after.head.offset >= replay.head.offset;
+      const isSettled = after.size >= replay.head.offset;
       const said = { leases: found, endings: foundEndings, facts: foundFacts };
       return { ...said, head: replay.head, isSettled, damage: null };
     } catch (error) {

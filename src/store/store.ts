@@ -31,6 +31,7 @@ export interface StoreOptions {
   readonly modes: Modes;
   readonly busyTimeoutMs: number;
   readonly rotateBytes: number;
+  readonly indexLagBytes: number;
   /** What this process is doing, for whoever finds it holding the mutex. */
   readonly doing: string;
 }
@@ -39,6 +40,7 @@ export const DEFAULT_STORE_OPTIONS: Omit<StoreOptions, "controlDirectory"> = {
   modes: PRIVATE,
   busyTimeoutMs: 10_000,
   rotateBytes: 16 << 20,
+  indexLagBytes: 0,
   doing: "cotenant",
 };
 

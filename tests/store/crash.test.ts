@@ -129,6 +129,22 @@ const STORIES: Story[] = [
     after: (party, round, auditor) => takeAndGive(party, auditor, `resource:r${round}`),
   },
   {
+    name: "an index that lags behind, and then follows",
+    options: { indexLagBytes: 5_000 },
+    act: async (party, round, auditor) => {
+      await take(party, auditor, ...several(round));
+      await takeAndGive(party, auditor, `resource:s${round}`);
+      await give(party, auditor, ...several(round));
+    },
+    after: (party, round, auditor) => takeAndGive(party, auditor, ...several(round)),
+  },
+  {
+    name: "rotation of a log that the index lags behind",
+    options: { indexLagBytes: 1 << 20, rotateBytes: 4_000 },
+    act: (party, round, auditor) => takeAndGive(party, auditor, `resource:r${round}`),
+    after: (party, round, auditor) => takeAndGive(party, auditor, `resource:r${round}`),
+  },
+  {
     name: "rotation and packing",
     act: async (party, round, auditor) => {
       await take(party, auditor, `resource:r${round}`);

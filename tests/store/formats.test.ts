@@ -183,6 +183,7 @@ describe("other files are what they have always been:", () => {
         checkpointEnd: 300,
       },
       inode: 123456,
+      size: 5_822,
       mtimeMs: 1767323045678.123,
       census: { build: "0a1b2c3d4e5f", capacity: 256 },
     };

@@ -41,6 +41,7 @@ export function storyOf(seed: number): Story {
   const random = new Prng(seed, "story");
   const processes: ProcessTraits[] = Array.from({ length: random.between(2, 4) }, () => ({
     space: random.chance(0.6) ? "host" : random.pick(SPACES),
+    indexLagBytes: random.pick([0, 0, 3_000, 12_000]),
   }));
   const lanes = lanesOf(random, processes.length);
   const deeds = deedsFor(random, lanes);

@@ -135,9 +135,13 @@ export class Player {
     if (lanes.every(({ deeds, next }) => next >= deeds.length)) return;
     const name = `p${part}.${++this.#lives[part]!}`;
     const space = this.#story.processes[part]!.space;
-    const process: SimProcess = this.world.spawn(name, (platform) => this.#live(process, platform, lanes), {
-      namespaces: NAMESPACES[space],
-    });
+    const process: SimProcess = this.world.spawn(
+      name,
+      (platform) => this.#live(part, process, platform, lanes),
+      {
+        namespaces: NAMESPACES[space],
+      },
+    );
     this.#parts[part] = process;
     this.auditor.enter(process);
   }
@@ -161,9 +165,19 @@ export class Player {
     progress.wasInterrupted = false;
   }
 
-  async #live(process: SimProcess, platform: Platform, lanes: readonly Progress[]): Promise<void> {
-    const { rotateBytes } = this.#story.machine;
-    const store = new Store(platform, { ...DEFAULT_STORE_OPTIONS, controlDirectory: CONTROL, rotateBytes });
+  async #live(
+    part: number,
+    process: SimProcess,
+    platform: Platform,
+    lanes: readonly Progress[],
+  ): Promise<void> {
+    const { machine, processes } = this.#story;
+    const store = new Store(platform, {
+      ...DEFAULT_STORE_OPTIONS,
+      controlDirectory: CONTROL,
+      rotateBytes: machine.rotateBytes,
+      indexLagBytes: processes[part]?.indexLagBytes ?? 0,
+    });
     const watches: { close(): void }[] = [];
     const isAlone = lanes.length === 1;
     await Promise.all(

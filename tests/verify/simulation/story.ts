@@ -31,6 +31,8 @@ export type Space = "host" | "other-pids" | "other-times";
 
 export interface ProcessTraits {
   readonly space: Space;
+  /** How far the index may lag behind what it writes; not at all where it is not said. */
+  readonly indexLagBytes?: number;
 }
 
 /** One agent, session and worktree in one process, doing one thing after the other. Lanes of a process share its store. */
