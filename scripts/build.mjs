@@ -57,6 +57,7 @@ const LIBRARY = "src/index.ts";
 const BUNDLES = [
   ...PROGRAMS,
   { entry: "src/cli/quick-hook.ts", out: "quick-hook.cjs" },
+  { entry: "src/cli/quick-guard.ts", out: "quick-guard.cjs" },
   { entry: LIBRARY, out: "index.cjs" },
 ];
 const INPUTS = ["src", "package.json", "package-lock.json", "tsconfig.json"];

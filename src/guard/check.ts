@@ -3,6 +3,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
 import type { Alarm } from "./alarm";
 import { ALLOWED, canTell, type Verdict } from "./answers";
+import { writePass } from "./passing";
 import { openPlace, type Place } from "./place";
 import type { Report } from "./report";
 import { DEFAULT_SETTINGS } from "./settings";
@@ -69,7 +70,26 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
     const roots = abroad.map(({ place }) => place.repository.worktreeRoot);
     await rememberPlaces(world, who, roots);
   }
-  return tells.length === 0 ? ALLOWED : { isAllowed: true, tell: tells.join("\n") };
+  if (tells.length > 0) return { isAllowed: true, tell: tells.join("\n") };
+  await givePass(checking, groups, taken);
+  return ALLOWED;
+}
+
+/** Mostly it is one file, and the next edit is of the same one. */
+async function givePass(
+  checking: Checking,
+  groups: readonly Group[],
+  taken: readonly { readonly place: Place; readonly grant: Acquired }[],
+): Promise<void> {
+  const targets = groups.flatMap((group) => group.targets);
+  const [target, first] = [targets[0], taken[0]];
+  const lease = first?.grant.leases[0];
+  if (targets.length !== 1 || target?.mode !== "take" || first === undefined || lease === undefined) return;
+  try {
+    await writePass(checking, first.place, target, lease);
+  } catch {
+    // Then the next one takes as long as this.
+  }
 }
 
 /** The harness tells of its end only where it stands. */

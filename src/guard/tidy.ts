@@ -4,6 +4,7 @@ import { factKind } from "../kernel/facts";
 import type { Platform } from "../platform/platform";
 import { CONTENTION, contentionFromFact } from "./contention";
 import { forgetLeft, LEFT } from "./left";
+import { PASSES } from "./pass";
 import { recordResolved } from "./records";
 import { GUARD_VIOLATION } from "./violations";
 import { SUBAGENT } from "./yielding";
@@ -50,6 +51,7 @@ async function clearNotes({ files }: Platform, directory: string, beforeMs: numb
   for (const [folder, names] of [
     [directory, /^(?:shell|told|stopped|beat)-[0-9a-f]{32}$/],
     [`${directory}/edits`, /^[0-9a-f]{32}$/],
+    [`${directory}/${PASSES}`, /^[0-9a-f]{16}$/],
   ] as const)
     for (const name of (await files.readDirectory(folder)) ?? []) {
       if (!names.test(name)) continue;

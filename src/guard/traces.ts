@@ -1,6 +1,7 @@
 import type { WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Files } from "../platform/platform";
+import { BEAT_EVERY_MS } from "./pass";
 import type { Place } from "./place";
 import type { Target } from "./target";
 
@@ -45,15 +46,13 @@ export async function clearStopMark(place: Place): Promise<void> {
   await place.world.platform.files.unlink(stopMark(place));
 }
 
-const BEAT_EVERY_MS = 60_000;
-
 /**
  * Whether the session's leases need a sign of life: not with every keystroke, but before anybody who cannot see its
  * process may miss it. Then the next one is due a minute later.
  */
 export async function isBeatDue(place: Place): Promise<boolean> {
   const { files, clock } = place.world.platform;
-  const path = `${place.coordinator.store.layout.guard}/beat-${hashOf(place, place.who.agentId + place.who.sessionId)}`;
+  const path = beatFile(place);
   try {
     const stat = await files.stat(path);
     if (stat !== null && Math.abs(clock.wallMs() - stat.mtimeMs) < BEAT_EVERY_MS) return false;
@@ -64,11 +63,16 @@ export async function isBeatDue(place: Place): Promise<boolean> {
   return true;
 }
 
+export function beatFile(place: Place): string {
+  const { agentId, sessionId } = place.who;
+  return `${place.coordinator.store.layout.guard}/beat-${hashOf(place, agentId + sessionId)}`;
+}
+
 function hashOf({ world }: Place, text: string): string {
   return world.platform.digest.sha256(text).slice(0, 32);
 }
 
-function stopMark({ coordinator, world, who }: Place): string {
+export function stopMark({ coordinator, world, who }: Place): string {
   const name = world.platform.digest.sha256(who.sessionId).slice(0, 32);
   return `${coordinator.store.layout.guard}/stopped-${name}`;
 }
@@ -94,7 +98,7 @@ async function touch({ world, coordinator }: Place, path: string, files: Files):
 
 const utf8 = new TextEncoder();
 
-function traceFile({ coordinator, world }: Place, key: LeaseKey, worktreeId: WorktreeId): string {
+export function traceFile({ coordinator, world }: Place, key: LeaseKey, worktreeId: WorktreeId): string {
   const name = world.platform.digest.sha256(`${key}\n${worktreeId}`).slice(0, 32);
   return `${coordinator.store.layout.guard}/edits/${name}`;
 }

@@ -4,6 +4,7 @@ import type { Holder } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import type { Report } from "./report";
 import type { World } from "./world";
+import { behind, MOST_WRAPPERS } from "./wrappers";
 
 /** Who an event is about. */
 export interface Who {
@@ -42,11 +43,6 @@ function givenSession({ env }: World): SessionId | null {
   return parsed === null || isRefusal(parsed) ? null : parsed;
 }
 
-const MOST_WRAPPERS = 8;
-const SHELL = /(?:^|\/)(?:ba|z|da|a|k|fi)?sh$|(?:^|[\\/])(?:cmd|powershell|pwsh)(?:\.exe)?$/i;
-const RUNNER = /(?:^|\/)(?:env|timeout|nice|nohup|setsid|stdbuf|npx|npm|bunx|pnpm)$/;
-const NODE_RUNNER = /(?:^|\/)(?:npx|npm)(?:-cli)?(?:\.js)?$/;
-
 /**
  * The harness's own process: whoever started this one, past the shell and the helpers that stand between. Its death is
  * what frees the files.
@@ -55,17 +51,10 @@ async function harnessProcess({ platform, parentPid, harnessPid }: World): Promi
   const { processes } = platform;
   let pid = harnessPid ?? parentPid;
   for (let i = 0; harnessPid === null && i < MOST_WRAPPERS; i++) {
-    const ancestry = await processes.ancestry(pid);
-    if (ancestry === null || ancestry.parentPid <= 1 || !isWrapper(ancestry.words)) break;
-    pid = ancestry.parentPid;
+    const next = behind(await processes.ancestry(pid));
+    if (next === null) break;
+    pid = next;
   }
   // Gone already: then nothing of it should outlive it.
   return (await processes.identify(pid)) ?? { ...processes.self(), pid, startTime: "" };
-}
-
-/** A shell that runs one command line, not one that reads a script or a terminal. */
-export function isWrapper(words: readonly string[]): boolean {
-  const [first = "", second = ""] = words;
-  if (SHELL.test(first)) return words.slice(1, 4).some((word) => /^(?:-[a-z]*c|\/c|-command)$/i.test(word));
-  return RUNNER.test(first) || (/(?:^|\/)node$/.test(first) && NODE_RUNNER.test(second));
 }

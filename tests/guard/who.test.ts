@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { isWrapper, whoIs } from "../../src/guard/who";
+import { whoIs } from "../../src/guard/who";
+import { isWrapper } from "../../src/guard/wrappers";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
 
