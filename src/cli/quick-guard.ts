@@ -27,7 +27,7 @@ export function isHeldAlready(args: readonly string[]): boolean {
 /** The command lines that `agent install` writes; null for any other. */
 function readCall(args: readonly string[]) {
   if (args.some((word, i) => i % 2 === 0 && !KNOWN.includes(word))) return null;
-  const [harness, event, pid] = ["--harness", "--event", "--pid"].map((name) => valueOf(args, name));
+  const [harness, event, pid] = ["--harness", "--event", "--pid"].map((name) => valueAfter(args, name));
   if (harness == null || event == null || !isHarnessName(harness)) return null;
   if (pid != null && !/^[1-9]\d{0,9}$/.test(pid)) return null;
   return { harness, event, pid: pid == null ? null : Number(pid) };
@@ -35,7 +35,7 @@ function readCall(args: readonly string[]) {
 
 const KNOWN = ["--harness", "--event", "--pid", "--deadline"];
 
-function valueOf(args: readonly string[], name: string): string | null {
+function valueAfter(args: readonly string[], name: string): string | null {
   const at = args.indexOf(name);
   return at === -1 ? null : (args[at + 1] ?? null);
 }
