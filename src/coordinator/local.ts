@@ -1,6 +1,6 @@
 import { CotenantError, errorFrom, fileFailure } from "../errors/cotenant-error";
 import type { Acquire, Actor, Command, LeaseRef } from "../kernel/commands";
-import type { Extent } from "../kernel/conflicts";
+import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
 import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
@@ -219,13 +219,15 @@ export class LocalCoordinator implements Coordinator {
     );
   }
 
-  overlapping(extents: readonly Extent[]): Promise<readonly LeaseStatus[]> {
-    return this.#statuses({ ...NOTHING, extents });
+  async overlapping(extents: readonly Extent[]): Promise<readonly LeaseStatus[]> {
+    const found = await this.#statuses({ ...NOTHING, extents });
+    const wanted = new ExtentIndex(extents);
+    return found.filter(({ lease }) => wanted.conflictsWith(lease));
   }
 
   async endings(refs: readonly LeaseRef[]): Promise<readonly Ended[]> {
-    const snapshot = await this.#reader.snapshot({ ...EVERYTHING, everything: false, refs });
-    return [...snapshot.endings.values()];
+    const { endings } = await this.#reader.snapshot({ ...EVERYTHING, everything: false, refs });
+    return refs.flatMap(({ leaseId }) => (leaseId === null ? [] : (endings.get(leaseId) ?? [])));
   }
 
   async waiters(): Promise<readonly Ticket[]> {

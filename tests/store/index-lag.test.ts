@@ -73,4 +73,25 @@ describe("an index that may lag behind the log", () => {
       expect(await codeOf(a.acquire("resource:three")), where).toBe("E_LOG_CORRUPT");
     }
   });
+
+  it("answers what was asked, and not all that it had to read for it", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a", LAG);
+    await a.acquire("resource:first");
+    const [taken] = (await a.acquire(["file:src/a", "resource:one"], { ttlSecs: 1 })).leases;
+    world.advance(2_000);
+    await enter(world, "agent:b", LAG).acquire(["file:src/a", "resource:one"]);
+    const reader = enter(world, "agent:r").coordinator;
+    const ask = async () => {
+      const extents = [{ key: "dir:src", reach: "repository", worktreeId: a.actor.worktreeId }] as never;
+      const overlapping = await reader.overlapping(extents);
+      const none = await reader.overlapping([]);
+      const endings = await reader.endings([{ key: taken!.key, leaseId: taken!.leaseId }]);
+      return [overlapping.map(({ lease }) => lease.key), none, endings.map(({ key }) => key)];
+    };
+    expect(await ask()).toEqual([["file:src/a"], [], ["file:src/a"]]);
+    // From the log alone.
+    world.disk.install(`${CONTROL}/index/applied`, encode("rubbish"));
+    expect(await ask()).toEqual([["file:src/a"], [], ["file:src/a"]]);
+  });
 });

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { COMMON_FLAGS } from "../../../src/cli/command";
 import { COMMANDS } from "../../../src/cli/commands";
 import type { LastingGit } from "../../../src/platform/git";
@@ -50,7 +51,7 @@ export class CommandLines {
     if (said.code !== null && WRITES_NOTHING.includes(said.code) && !isLater)
       expectThat(changed.length === 0, `${said.code} for ${shown}, and yet written: ${changed.join(", ")}`);
     const outside = changed.filter(
-      (path) => !path.startsWith(`${CONTROL}/`) && !/^\/repo\/\.cotenant\//.test(path),
+      (path) => !path.startsWith(`${CONTROL}/`) && !/^\/repo\/(?:\.cotenant|\.git\/hooks)\//.test(path),
     );
     expectThat(outside.length === 0, `${shown} wrote outside the control plane: ${outside.join(", ")}`);
     this.#room = room;
@@ -94,6 +95,8 @@ export class CommandLines {
 
 /** A finding says which command line it was. */
 async function withWords<T>(args: readonly string[], call: () => Promise<T>): Promise<T> {
+  // Hooks read what Git tells them, and this process may have an input that never ends.
+  Object.defineProperty(process, "stdin", { value: Readable.from([]), configurable: true });
   try {
     return await call();
   } catch (error) {

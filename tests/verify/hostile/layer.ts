@@ -1,3 +1,4 @@
+import { closeSync, openSync } from "node:fs";
 import { Prng } from "../../../src/platform/sim";
 import type { Layer, Task } from "../layer";
 import { CommandLines } from "./command-lines";
@@ -71,6 +72,7 @@ export const hostile: Layer = {
 };
 
 async function prove(task: Task): Promise<void> {
+  emptyInput();
   const { path: program } = await task.bundle("src/cli/main.ts");
   const names = new Names(task.scratch);
   const lines = new LogLines();
@@ -100,6 +102,12 @@ async function prove(task: Task): Promise<void> {
   }
   const { rss } = process.memoryUsage();
   if (rss > MOST_MEMORY) task.broke(`${Math.round(rss / 2 ** 20)} MiB of memory in the end`, replay(task));
+}
+
+/** For commands that read it directly: the lowest free number is the one that was closed. */
+function emptyInput(): void {
+  closeSync(0);
+  if (openSync("/dev/null", "r") !== 0) throw new Error("standard input is still something else");
 }
 
 function turn(name: string, target: Omit<Target, "name">, early: number, late: number): Turn {

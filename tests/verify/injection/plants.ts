@@ -12,8 +12,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "an index that cannot be written fails what is in the log already",
     file: "src/store/ground.ts",
-    from: "        await this.#apply(ground, await this.#platform.files.fstat(fd));\n      } catch {\n        this.#index.forget();\n      }\n    }",
-    to: "        await this.#apply(ground, await this.#platform.files.fstat(fd));\n      } catch (error) {\n        this.#index.forget();\n        throw error;\n      }\n    }",
+    from: "        await this.#follow(ground, index);\n      } catch {\n        this.#index.forget();\n      }\n    }",
+    to: "        await this.#follow(ground, index);\n      } catch (error) {\n        this.#index.forget();\n        throw error;\n      }\n    }",
     caughtBy: ["error"],
   },
   {
@@ -34,8 +34,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "the index says how far it reaches before it does",
     file: "src/store/ground.ts",
-    from: "    await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));",
-    to: "    if (ground.index !== null) await this.#moveApplied(head, stat, ground.index);\n    await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));",
+    from: "    const census = await this.#index.apply(overlay, head.sequence);",
+    to: "    await this.#moveApplied({ census: index.census, head }, await this.#platform.files.fstat(fd));\n    const census = await this.#index.apply(overlay, head.sequence);",
     caughtBy: ["crash"],
   },
   {

@@ -13,8 +13,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "double grant: lines that a killed writer left are not brought into the index",
     file: "src/store/ground.ts",
-    from: "await this.#apply(ground, await files.fstat(log.fd));",
-    to: "await this.#moveApplied(ground.head, await files.fstat(log.fd), applied.census);",
+    from: "const index = await this.#apply(ground, reach);",
+    to: "const index = { census, head: ground.head };\n      await this.#moveApplied(index, await files.fstat(log.fd));",
     caughtBy: ["soak"],
   },
   {

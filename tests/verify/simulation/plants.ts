@@ -36,8 +36,23 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "applied moved before the index",
     file: "src/store/ground.ts",
-    from: "await this.#moveApplied(head, stat, await this.#index.apply(overlay, head.sequence));",
-    to: "await this.#moveApplied(head, stat, ground.index!); await this.#index.apply(overlay, head.sequence);",
+    from: "const census = await this.#index.apply(overlay, head.sequence);\n    const reach: Reach = { census, head };\n    await this.#moveApplied(reach, await this.#platform.files.fstat(fd));",
+    to: "const reach: Reach = { census: index.census, head };\n    await this.#moveApplied(reach, await this.#platform.files.fstat(fd));\n    await this.#index.apply(overlay, head.sequence);",
+    caughtBy,
+  },
+  {
+    name: "what the index lacks is not read",
+    file: "src/store/ground.ts",
+    from: "const news = Overlay.of(replay);",
+    to: "const news = new Overlay();",
+    caughtBy,
+    inTest: true,
+  },
+  {
+    name: "what the index lacks is remembered, and others' lines since are not",
+    file: "src/store/ground.ts",
+    from: "known?.overlay.under(news) ?? news",
+    to: "known?.overlay ?? news",
     caughtBy,
   },
   {
@@ -58,8 +73,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "tokens start over when the index is rebuilt",
     file: "src/store/ground.ts",
-    from: "return groundOf(fd, replay.head, new Overlay(), census);",
-    to: "return groundOf(fd, { ...replay.head, nextToken: 1 as never }, new Overlay(), census);",
+    from: "return groundOf(fd, replay.head, new Overlay(), reach);",
+    to: "return groundOf(fd, { ...replay.head, nextToken: 1 as never }, new Overlay(), reach);",
     caughtBy,
     inTest: true,
   },
