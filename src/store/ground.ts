@@ -156,7 +156,7 @@ export class GroundKeeper {
     const replay = await replayLog(files, digest, fd, head.offset, new Replay());
     if (replay.damage !== null) throw corrupt(replay.damage, this.#layout.log);
     if (replay.head.sum !== head.sum) throw new Error("the log changed under rotation");
-    if (ground.index !== null) await this.#apply(ground, ground.index);
+    await this.#bringUp(ground);
     const applied = await this.#applied.read();
     const checkpoint = { replay, segment: head.segment + 1, nextToken: head.nextToken, extra: {} };
     await this.#segments.replace(checkpoint, actor, segmentName(head.segment));
@@ -337,6 +337,15 @@ export class GroundKeeper {
     const stat = await this.#platform.files.fstat(fd);
     await this.#moveApplied(index, stat);
     this.#memory = { reach: index, head, inode: stat.inode, mtimeMs: stat.mtimeMs, overlay };
+  }
+
+  /** As far as that goes: a damaged index is no reason to stop. */
+  async #bringUp(ground: Ground): Promise<void> {
+    try {
+      if (ground.index !== null) await this.#apply(ground, ground.index);
+    } catch {
+      this.#index.forget();
+    }
   }
 
   /** Brings the index up to where the ground stands. */

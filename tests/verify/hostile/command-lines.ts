@@ -154,9 +154,10 @@ function edit(args: string[], mutator: Mutator): void {
   }
 }
 
-/** No demo is started, and nobody waits for days: those command lines are fine and have nothing to tell here. */
+/** No demo is started, and nobody watches or waits for days: those command lines are fine and have nothing to tell here. */
 function harmless(args: string[]): string[] {
-  if (args.includes("demo") || args.includes("version")) return [...args, "--surplus"];
+  if (args.some((arg) => ["demo", "version", "--watch", "--follow"].includes(arg)))
+    return [...args, "--surplus"];
   const waits = args.indexOf("--wait");
   if (waits !== -1 && !args.some((arg) => arg.startsWith("--timeout")))
     args.splice(waits, 0, "--timeout", "1");
