@@ -64,7 +64,8 @@ export class CliRoom {
       columns: 100,
       out: (text: string) => {
         out += text;
-        return true;
+        // Whoever watches has seen enough, and leaves.
+        return !args.includes("--watch");
       },
       err: (text: string) => {
         err += text;
