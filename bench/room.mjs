@@ -49,14 +49,16 @@ class Worker {
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
     this.child = child;
-    this.isReady = new Promise((resolve) => child.once("message", resolve));
-    this.result = this.isReady.then(
-      () =>
-        new Promise((resolve, reject) => {
-          child.once("message", resolve);
-          child.once("exit", (status) => reject(new Error(`a worker ended with ${status}`)));
-        }),
-    );
+    this.isReady = this.#next();
+    this.result = this.isReady.then(() => this.#next());
+  }
+
+  /** What it says next. Its exit may be noticed before its last words, the end of the channel never. */
+  #next() {
+    return new Promise((resolve, reject) => {
+      this.child.once("message", resolve);
+      this.child.once("disconnect", () => reject(new Error("a worker ended before it had said all")));
+    });
   }
 
   go() {

@@ -84,7 +84,8 @@ function page(lines) {
   return `# Bench results
 
 Written by \`npm run bench\`; do not edit. One run, everything interleaved with its yardstick. Trust ratios of 1.5 and more,
-and measure on your own disk: almost everything here is the time of an \`fdatasync\`.
+and measure on your own disk: almost everything here is the time of an \`fdatasync\`. Rates and waits of programs that go on
+for long are taken after 300 rounds, those of a queue after 30.
 
 ${facts()}
 

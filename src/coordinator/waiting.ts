@@ -7,8 +7,13 @@ import type { Wait } from "./contract";
 
 /** Liveness raises no event, so everybody who waits looks again this often. */
 const LOOK_EVERY_MS = 1_000;
-/** A busy log wakes everybody for everything; nobody needs to look more often than this. */
-const LOOK_AT_MOST_EVERY_MS = 15;
+/**
+ * A busy log wakes everybody for everything. Whoever is next looks soon again, the others the later the more there are
+ * before them: else the whole queue is in the way of the one who is served.
+ */
+const NEXT_RESTS_MS = 2;
+const REST_PER_PLACE_MS = 15;
+const REST_AT_MOST_MS = 250;
 
 /** What a look without the mutex tells a waiter. */
 export interface Look {
@@ -51,6 +56,7 @@ export async function waitForTurn(
         if (wait.signal?.aborted === true || waitedMs() >= wait.timeoutMs)
           throw gaveUp(place, outcome.refusal.message, waitedMs());
         bell.reset();
+        const lookedMs = waitedMs();
         const look = await peek(place);
         if (look.state === "settled") break;
         if (look.ahead !== place.ahead) {
@@ -61,7 +67,8 @@ export async function waitForTurn(
         if (look.state === "queued" && waitedMs() - submittedMs >= LOOK_EVERY_MS) break;
         const untilExpiryMs = look.nextExpiryMs === null ? LOOK_EVERY_MS : look.nextExpiryMs + 1;
         await bell.sleep(Math.min(LOOK_EVERY_MS, untilExpiryMs, Math.max(1, wait.timeoutMs - waitedMs())));
-        await timers.sleep(LOOK_AT_MOST_EVERY_MS).done;
+        const nextLookMs = Math.min(lookedMs + restMs(look.ahead), wait.timeoutMs);
+        if (nextLookMs > waitedMs()) await timers.sleep(nextLookMs - waitedMs()).done;
       }
     }
   } finally {
@@ -70,6 +77,10 @@ export async function waitForTurn(
     // given back, it loses its place by itself.
     if (isQueued) await store.leaveQueue(place, actor).catch(() => {});
   }
+}
+
+function restMs(ahead: number): number {
+  return ahead === 0 ? NEXT_RESTS_MS : Math.min(ahead * REST_PER_PLACE_MS, REST_AT_MOST_MS);
 }
 
 /** Rings when the log or the queue changes, or the caller has had enough; a ring between `reset` and `sleep` is not lost. */

@@ -1,3 +1,4 @@
+import { printable } from "../kernel/ids";
 import { isRefusal, type Refusal } from "../kernel/refusal";
 import { ERRORS, type ErrorCode } from "./registry";
 
@@ -46,28 +47,33 @@ export function fileFailure(error: unknown, doing: string, path: string): Cotena
   if (error instanceof CotenantError) return error;
   const code = (error as { code?: unknown })?.code;
   const data = { path, errno: typeof code === "string" ? code : null };
+  // It may be anybody's: a word of the command line, or where the repository lies.
+  const where = printable(path, 300);
   if (code === "EACCES" || code === "EPERM") {
-    return new CotenantError("E_PERMISSION", `no permission for ${doing}: ${path}`, { data, cause: error });
+    return new CotenantError("E_PERMISSION", `no permission for ${doing}: ${where}`, { data, cause: error });
   }
   if (code === "ENOSPC" || code === "EDQUOT") {
-    return new CotenantError("E_DISK", `the disk is full: ${doing} failed (${path})`, { data, cause: error });
+    return new CotenantError("E_DISK", `the disk is full: ${doing} failed (${where})`, {
+      data,
+      cause: error,
+    });
   }
   if (code === "EROFS") {
-    return new CotenantError("E_DISK", `the file system is read-only: ${doing} failed (${path})`, {
+    return new CotenantError("E_DISK", `the file system is read-only: ${doing} failed (${where})`, {
       data,
       cause: error,
     });
   }
   // Where something is missing, our own functions answer null: here a directory went away under our hands.
   if (code === "ENOENT" || code === "ENOTDIR") {
-    return new CotenantError("E_STORE_BUSY", `${doing} failed: somebody took ${path} away meanwhile`, {
+    return new CotenantError("E_STORE_BUSY", `${doing} failed: somebody took ${where} away meanwhile`, {
       hint: "run it again; 'cotenant init' makes what is missing",
       data,
       cause: error,
     });
   }
   if (typeof code === "string") {
-    return new CotenantError("E_DISK", `${doing} failed with ${code} (${path})`, { data, cause: error });
+    return new CotenantError("E_DISK", `${doing} failed with ${code} (${where})`, { data, cause: error });
   }
   return new CotenantError(
     "E_INTERNAL",

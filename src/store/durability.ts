@@ -1,7 +1,7 @@
 import { fileFailure } from "../errors/cotenant-error";
 import type { Descriptor, Later, Platform } from "../platform/platform";
 import type { LogActor } from "./envelope";
-import type { GroundKeeper } from "./ground";
+import type { GroundKeeper } from "./ground-keeper";
 import type { Layout } from "./layout";
 import type { Head } from "./replay";
 import { failedElsewhere } from "./suspicion";

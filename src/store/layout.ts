@@ -105,3 +105,8 @@ function percent(unit: string): string {
 function hex(code: number, digits: number): string {
   return code.toString(16).padStart(digits, "0");
 }
+
+/** An instant as part of a file name. */
+export function fileTime(wallMs: number): string {
+  return new Date(wallMs).toISOString().replace(/[:.]/g, "-");
+}

@@ -4,7 +4,7 @@ import { type Lease, type Slot, slotOf } from "../kernel/lease";
 import type { Descriptor } from "../platform/platform";
 import { acknowledgedDamage, withoutReplaced } from "./damage";
 import type { LogActor } from "./envelope";
-import { fileTime } from "./ground";
+import { fileTime } from "./layout";
 import { type Damage, Replay, replayLog } from "./replay";
 import { archivedSegments, readSegment, segmentName } from "./segments";
 import type { Store } from "./store";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { Descriptor } from "../../src/platform/platform";
-import type { Happening } from "../../src/platform/sim";
-import { decode, encode, quietWorld } from "../store/stage";
+import { type Happening, SimWorld } from "../../src/platform/sim";
+import { decode, encode, quietWorld, sha256 } from "../store/stage";
 
 it("shows what would be left if the power went now", () => {
   const world = quietWorld();
@@ -41,7 +41,30 @@ it("tells of every operation that ends, and what it failed with", () => {
   expect(() => files.stat("/repo")).toThrow("EIO");
   files.stat("/repo");
   expect(seen).toEqual([
-    { process: "p", kind: "stat", path: "/repo", error: "EIO" },
-    { process: "p", kind: "stat", path: "/repo", error: null },
+    { process: "p", kind: "stat", path: "/repo", error: "EIO", isHalfDone: false },
+    { process: "p", kind: "stat", path: "/repo", error: null, isHalfDone: false },
   ]);
+});
+
+it("tells of a write of which others see the first part, before the rest comes", async () => {
+  const seen: Happening[] = [];
+  const sizes: number[] = [];
+  const world: SimWorld = new SimWorld({
+    seed: 1,
+    sha256,
+    splitWriteProbability: 1,
+    onOperation: (happening) => {
+      if (happening.kind !== "append") return;
+      seen.push(happening);
+      sizes.push(world.disk.peek("/log")!.length);
+    },
+  });
+  world.spawn("p", async ({ files }) => {
+    const fd = await files.open("/log", "append");
+    await files.append(fd, encode("two lines\nof a log\n"));
+  });
+  await world.run();
+  expect(seen.map(({ isHalfDone }) => isHalfDone)).toEqual([true, false]);
+  expect(sizes[0]).toBeLessThan(19);
+  expect(sizes[1]).toBe(19);
 });

@@ -85,6 +85,11 @@ export class Task {
     return performance.now() - this.#startedMs;
   }
 
+  /** Whether it is not a sample that is wanted, but everything that there is. */
+  get triesAll(): boolean {
+    return this.#effort.least === Number.MAX_SAFE_INTEGER;
+  }
+
   /** Whether another unit should be tried. */
   get goesOn(): boolean {
     if (this.broken.length >= (this.#effort.untilBroken === true ? 1 : MOST_BREAKAGES)) return false;

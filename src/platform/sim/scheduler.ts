@@ -15,11 +15,13 @@ export interface Happening {
   readonly path: string;
   /** The code that it failed with. */
   readonly error: string | null;
+  /** A write of which others see the first part by now, and whose rest is still to come. */
+  readonly isHalfDone: boolean;
 }
 
 export interface SchedulerOptions {
   readonly isImmediate: boolean;
-  /** Told of every operation that ends, unless its process died in it. For whoever watches from outside. */
+  /** Told of every operation that shows, unless its process died in it. For whoever watches from outside. */
   readonly onOperation: ((happening: Happening) => void) | null;
   /** How often the next step may go to another process. Low values let one process run far ahead. */
   readonly switchProbability: number;
@@ -175,12 +177,12 @@ export class Scheduler {
       const value = fault === null ? operation.run(prng) : failed(operation, fault, prng);
       const result = value === UNFINISHED ? "half done" : summarize(value);
       trace.record(clock.elapsedMicros, process.name, what, fault === null ? result : `${fault}, ${result}`);
-      if (value !== UNFINISHED) onOperation?.({ process: process.name, kind, path, error: null });
+      onOperation?.({ process: process.name, kind, path, error: null, isHalfDone: value === UNFINISHED });
       return value;
     } catch (error) {
       const code = codeOf(error) || "threw";
       trace.record(clock.elapsedMicros, process.name, what, code);
-      onOperation?.({ process: process.name, kind, path, error: code });
+      onOperation?.({ process: process.name, kind, path, error: code, isHalfDone: false });
       throw error;
     }
   }

@@ -23,7 +23,7 @@ interface Turn {
   readonly late: number;
 }
 
-const EARLY_UNITS = 3_000;
+const EARLY_UNITS = 2_000;
 /** Nothing that is asked here takes longer, on a busy machine either: it is a hang. */
 const MOST_MS = 10_000;
 const MOST_MEMORY = 2 ** 31;
@@ -31,7 +31,7 @@ const MOST_MEMORY = 2 ** 31;
 export const hostile: Layer = {
   name: "hostile",
   unit: "inputs",
-  inTest: 10_000,
+  inTest: 5_000,
   inVerify: 100_000,
   share: 0.05,
   mustMove: [

@@ -8,6 +8,9 @@ import { expectThat } from "./finding";
 import { Mutator } from "./mutator";
 import type { Count } from "./target";
 
+/** Characters of up to four bytes: Linux hands no argument of 128 KiB to a process. */
+const LONGEST_ARGUMENT = 32_000;
+
 /** A sample through a process of its own, where arguments are bytes and the disk is a disk. */
 export class RealProgram {
   readonly #program: string;
@@ -27,13 +30,14 @@ export class RealProgram {
     const mutator = new Mutator(prng);
     const args = [...prng.pick(this.#lines)].filter((arg) => arg !== "ISSUE");
     const at = prng.below(args.length + 1);
-    args.splice(at, 0, prng.chance(0.7) ? mutator.hostileText().replaceAll("\0", "") : "x");
+    const hostile = mutator.hostileText().replaceAll("\0", "").slice(0, LONGEST_ARGUMENT);
+    args.splice(at, 0, prng.chance(0.7) ? hostile : "x");
     // Octal, so that the shell makes bytes of it which are no UTF-8.
     const bytes = [...mutator.prng.bytes(4)]
       .map((byte) => `\\${(byte || 1).toString(8).padStart(3, "0")}`)
       .join("");
     const script = `exec "$0" "$@" "$(printf '${bytes}')"`;
-    const { status, stdout, stderr, signal } = spawnSync(
+    const { status, stdout, stderr, signal, error } = spawnSync(
       "/bin/sh",
       ["-c", script, process.execPath, this.#program, ...harmless(args)],
       {
@@ -48,7 +52,7 @@ export class RealProgram {
       },
     );
     const shown = `${JSON.stringify(args).slice(0, 300)} + ${bytes}`;
-    expectThat(signal === null && status !== null, `${shown}: did not end by itself (${signal})`);
+    expectThat(signal === null && status !== null, `${shown}: did not end by itself (${signal ?? error})`);
     expectThat(!/^\s+at .*:\d+/m.test(stdout + stderr), `${shown}: a stack trace: ${stderr.slice(0, 500)}`);
     const code =
       /\((E_[A-Z_]+)\)\n {2}next: /.exec(stderr)?.[1] ?? /"code":"(E_\w+)"/.exec(stdout)?.[1] ?? null;

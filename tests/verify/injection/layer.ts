@@ -28,7 +28,7 @@ const each = (kind: Kind, calls: string) => calls.split(" ").map((call) => `${ki
 export const crash: Layer = {
   name: "crash",
   unit: "injection points",
-  inTest: 240,
+  inTest: 280,
   inVerify: Number.MAX_SAFE_INTEGER,
   share: 0,
   mustMove: [

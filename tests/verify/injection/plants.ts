@@ -11,9 +11,9 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "an index that cannot be written fails what is in the log already",
-    file: "src/store/ground.ts",
-    from: "        await this.#follow(ground, index);\n      } catch {\n        this.#index.forget();\n      }\n    }",
-    to: "        await this.#follow(ground, index);\n      } catch (error) {\n        this.#index.forget();\n        throw error;\n      }\n    }",
+    file: "src/store/index-follower.ts",
+    from: "      await this.#follow(ground, ground.index);\n    } catch {\n      this.#index.forget();\n    }",
+    to: "      await this.#follow(ground, ground.index);\n    } catch (error) {\n      this.#index.forget();\n      throw error;\n    }",
     caughtBy: ["error"],
   },
   {
@@ -33,9 +33,9 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "the index says how far it reaches before it does",
-    file: "src/store/ground.ts",
+    file: "src/store/index-follower.ts",
     from: "    const census = await this.#index.apply(overlay, head.sequence);",
-    to: "    await this.#moveApplied({ census: index.census, head }, await this.#platform.files.fstat(fd));\n    const census = await this.#index.apply(overlay, head.sequence);",
+    to: "    await this.move({ census: index.census, head }, await this.#platform.files.fstat(fd));\n    const census = await this.#index.apply(overlay, head.sequence);",
     caughtBy: ["crash"],
   },
   {

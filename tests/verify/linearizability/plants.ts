@@ -12,9 +12,9 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "double grant: lines that a killed writer left are not brought into the index",
-    file: "src/store/ground.ts",
+    file: "src/store/index-follower.ts",
     from: "const index = await this.#apply(ground, reach);",
-    to: "const index = { census, head: ground.head };\n      await this.#moveApplied(index, await files.fstat(log.fd));",
+    to: "const index = { census, head: ground.head };\n      await this.move(index, await files.fstat(log.fd));",
     caughtBy: ["soak"],
   },
   {

@@ -106,6 +106,11 @@ export class Auditor implements Bench, Ears {
   /** Everything that happens. Must cost next to nothing. */
   onOperation(happening: Happening): void {
     const { process, kind, path } = happening;
+    // Of several lines the first may be there already, for all to see.
+    if (happening.isHalfDone) {
+      if (path === LOG) this.chronicle.grown(process);
+      return;
+    }
     if (path === LOG) {
       if (kind === "append") this.chronicle.grown(process);
       else if (kind === "rename" || kind === "truncate") {

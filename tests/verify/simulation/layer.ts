@@ -6,6 +6,7 @@ import type { Layer, Task } from "../layer";
 import { DIRECTED, tellDirected } from "./directed";
 import { storyOf } from "./generate";
 import { play } from "./player";
+import { regressions } from "./regressions";
 import { shrink } from "./shrink";
 import type { Story } from "./story";
 import { tell } from "./tell";
@@ -13,6 +14,8 @@ import { tell } from "./tell";
 /** What no store operation can meet, or what only a store that is wrong could make happen. */
 const NEVER: ReadonlySet<string> = new Set(["fault.EIO.other"]);
 
+/** How often each directed story is told. */
+const TELLINGS = 8;
 /** Seeds of one run lie apart from those of the next. */
 const SEEDS_APART = 1_000_003;
 
@@ -45,6 +48,7 @@ export const simulation: Layer = {
     ),
     "answer.done",
     "directed story",
+    "kept story",
     "index.rebuilt",
     "log.recovered",
     "log.rotated",
@@ -61,12 +65,21 @@ export const simulation: Layer = {
     // Thousands of simulated failures, and nobody looks where they came from. A story that fails is told again with it.
     Error.stackTraceLimit = 0;
     try {
-      for (const directed of DIRECTED) {
+      // Who comes first in them is left to chance.
+      for (let again = 0; again < TELLINGS; again++)
+        for (const directed of DIRECTED) {
+          if (!task.goesOn) break;
+          const { broken, counters } = await tellDirected(directed, task.seed + again);
+          for (const [name, count] of Object.entries(counters.toJSON())) task.count(name, count);
+          if (broken !== null) task.broke(broken, `npm run verify -- --layer simulation --seed ${task.seed}`);
+          task.count("directed story");
+        }
+      for (const { name, story } of regressions()) {
         if (!task.goesOn) break;
-        const { broken, counters } = await tellDirected(directed, task.seed);
-        for (const [name, count] of Object.entries(counters.toJSON())) task.count(name, count);
-        if (broken !== null) task.broke(broken, `npm run verify -- --layer simulation --seed ${task.seed}`);
-        task.count("directed story");
+        const { broken } = await play(story);
+        if (broken !== null)
+          task.broke(`${name}: ${broken}`, "npx vitest run tests/verify/simulation.test.ts");
+        task.count("kept story");
       }
       // The first is the one that the seed itself tells, so that it can be asked for.
       for (let index = 0; task.goesOn; index++) {

@@ -35,14 +35,14 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "applied moved before the index",
-    file: "src/store/ground.ts",
-    from: "const census = await this.#index.apply(overlay, head.sequence);\n    const reach: Reach = { census, head };\n    await this.#moveApplied(reach, await this.#platform.files.fstat(fd));",
-    to: "const reach: Reach = { census: index.census, head };\n    await this.#moveApplied(reach, await this.#platform.files.fstat(fd));\n    await this.#index.apply(overlay, head.sequence);",
+    file: "src/store/index-follower.ts",
+    from: "const census = await this.#index.apply(overlay, head.sequence);\n    const reach: Reach = { census, head };\n    await this.move(reach, await this.#platform.files.fstat(fd));",
+    to: "const reach: Reach = { census: index.census, head };\n    await this.move(reach, await this.#platform.files.fstat(fd));\n    await this.#index.apply(overlay, head.sequence);",
     caughtBy,
   },
   {
     name: "what the index lacks is not read",
-    file: "src/store/ground.ts",
+    file: "src/store/index-follower.ts",
     from: "const news = Overlay.of(replay);",
     to: "const news = new Overlay();",
     caughtBy,
@@ -50,7 +50,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "what the index lacks is remembered, and others' lines since are not",
-    file: "src/store/ground.ts",
+    file: "src/store/index-follower.ts",
     from: "known?.overlay.under(news) ?? news",
     to: "known?.overlay ?? news",
     caughtBy,
@@ -72,7 +72,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "tokens start over when the index is rebuilt",
-    file: "src/store/ground.ts",
+    file: "src/store/index-follower.ts",
     from: "return groundOf(fd, replay.head, new Overlay(), reach);",
     to: "return groundOf(fd, { ...replay.head, nextToken: 1 as never }, new Overlay(), reach);",
     caughtBy,
@@ -94,7 +94,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a torn tail not set aside",
-    file: "src/store/ground.ts",
+    file: "src/store/ground-keeper.ts",
     from: "await this.#setAside(log, replay);",
     to: "",
     caughtBy,

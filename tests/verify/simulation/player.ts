@@ -66,6 +66,7 @@ export class Player {
       ...machine,
       onOperation: (happening) => {
         this.auditor.onOperation(happening);
+        if (happening.isHalfDone) return;
         this.#fates.onOperation(happening);
         if (happening.kind === "openForWriting" && happening.path.startsWith(CENSUS))
           this.count("index.rebuilt");
