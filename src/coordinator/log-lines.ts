@@ -103,12 +103,11 @@ export class Segment {
   async *#chunks(): AsyncGenerator<Uint8Array> {
     const { files } = this.#platform;
     const isPacked = this.#path.endsWith(".gz");
-    // It may have been packed since its name was read.
-    if (this.#fd === null && (isPacked || (await files.stat(this.#path)) === null)) {
+    const fd = this.#fd ?? (isPacked ? null : await this.#open());
+    if (fd === null) {
       yield* this.#unpacked(isPacked ? this.#path : `${this.#path}.gz`);
       return;
     }
-    const fd = this.#fd ?? (await files.open(this.#path, "read"));
     try {
       for (let at = 0; ; ) {
         const chunk = await files.read(fd, at, CHUNK);
@@ -118,6 +117,16 @@ export class Segment {
       }
     } finally {
       if (this.#fd === null) await files.close(fd);
+    }
+  }
+
+  /** Null when it has been packed since its name was read. */
+  async #open(): Promise<Descriptor | null> {
+    try {
+      return await this.#platform.files.open(this.#path, "read");
+    } catch (error) {
+      if ((error as { code?: unknown }).code === "ENOENT") return null;
+      throw error;
     }
   }
 
