@@ -19,7 +19,7 @@ const { GIT_AUTHOR_DATE: _one, GIT_COMMITTER_DATE: _two, ...ENV } = environment(
 export const publishers: Layer = {
   name: "publishers",
   unit: "kills",
-  inTest: 16,
+  inTest: 8,
   inVerify: 400,
   share: 0.05,
   mustMove: [
