@@ -23,17 +23,19 @@ const MOST_LOOKS = 5;
 
 /**
  * Finds out what became of publishes whose processes are gone, and writes it down: the ref itself is the witness. `own`
- * names those that this process has given up itself.
+ * names those that this process has given up itself. Mostly there are none, which one look at the index tells; `isSure`
+ * asks the log as well, which may know of one that the index does not know yet.
  */
 export async function settleIntents(
   workspace: Workspace,
   session: Session,
   own: ReadonlySet<Ulid> = new Set(),
+  isSure = false,
 ): Promise<SettledIntent[]> {
   const settled: SettledIntent[] = [];
-  // Mostly there are none, which one look at the index tells.
   const { files } = workspace.surroundings.platform;
-  if (!(await files.readDirectory(`${workspace.store.layout.index}/facts/${INTENT}`))?.length) return settled;
+  const seen = await files.readDirectory(`${workspace.store.layout.index}/facts/${INTENT}`);
+  if (!isSure && (seen === null || seen.length === 0)) return settled;
   for (const intent of await openIntents(workspace)) {
     if (!(await isOver(workspace, intent, own))) continue;
     const fate = await settle(workspace, session, intent);

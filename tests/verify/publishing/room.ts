@@ -88,7 +88,8 @@ export class Room {
   run(agent: string, args: readonly string[]): Said {
     const { status, stdout, stderr, error } = spawnSync(process.execPath, [this.program, ...args], {
       cwd: this.repo,
-      env: environment(agent),
+      // Enough for what a killed Git leaves empty, which is given ten seconds.
+      env: { ...environment(agent), COTENANT_PUBLISH_RETRIES: "12" },
       encoding: "utf8",
       timeout: 60_000,
     });
