@@ -1,6 +1,7 @@
 import { checkRequestId } from "../coordinator/local";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
 import type { FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import { isObjectId } from "../objects/object-name";
@@ -99,10 +100,11 @@ async function writeDown(
 ): Promise<Fate | "moved" | null> {
   const name: FactName = intentName(intent.intentId);
   let answer: Fate | "moved" | null = null;
-  await session.write<true>([], {
+  const requestId = fate === "abandoned" ? null : remembered(workspace, intent.requestId ?? intent.publishId);
+  const written = session.write<true>([], {
     about: `publish ${intent.ref}`,
     facts: [name],
-    requestId: fate === "abandoned" ? null : remembered(workspace, intent.requestId ?? intent.publishId),
+    requestId,
     body: async ({ facts }) => {
       if (!facts.has(name)) return null;
       if (!same(await refValue(workspace, intent.ref), seen)) {
@@ -128,6 +130,14 @@ async function writeDown(
       };
     },
   });
+  try {
+    await written;
+  } catch (error) {
+    // By what somebody else has settled it with meanwhile.
+    const isUsed = error instanceof CotenantError && error.data["request_id"] === requestId;
+    if (requestId === null || !isUsed || error.code !== "E_USAGE") throw error;
+    return null;
+  }
   return answer;
 }
 

@@ -139,6 +139,14 @@ describe("a change that says what it was made against", () => {
   });
 });
 
+it("a publish of nothing new makes no branch, and says so", async () => {
+  await taken;
+  const args = ["publish", "--branch", "work/none", "--message", "m", "--from-worktree", "src/b.ts"];
+  const ran = await common.run(A, ...args);
+  expect(ran.stdout).toBe("nothing to do: the base has it already, and there is no work/none\n");
+  expect(() => common.git("rev-parse", "--verify", "--quiet", "work/none")).toThrow();
+});
+
 describe("resources that stand for paths", () => {
   it("are taken with their paths, in one operation, and given back with them", async () => {
     const repo = withFiles();

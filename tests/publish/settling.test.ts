@@ -5,17 +5,20 @@ import { openRepository } from "../../src/index";
 import { makeUlid } from "../../src/kernel/ids";
 import { nodePlatform } from "../../src/platform/node/node";
 import { thisMachine } from "../../src/platform/node/this-machine";
-import { intentName, intentToFact } from "../../src/publish/intents";
+import { INTENT, intentName, intentToFact } from "../../src/publish/intents";
+import { settleIntents } from "../../src/publish/settling";
 import { Scene } from "../objects/scene";
 
 const REF = "refs/heads/work/x";
 
+async function workspaceOf(cwd: string, agentId: string): Promise<Workspace> {
+  const machine = { ...thisMachine(), cwd, isTerminal: false };
+  return Workspace.open(machine, { agentId, isLongLived: true });
+}
+
 /** Writes down, as a program does that goes on for long, what it is about to do; and then it is gone. */
 async function intendAndDie(cwd: string, old: string | null, next: string): Promise<void> {
-  const workspace = await Workspace.open(
-    { ...thisMachine(), cwd, isTerminal: false },
-    { agentId: "agent:dead", isLongLived: true },
-  );
+  const workspace = await workspaceOf(cwd, "agent:dead");
   const session = await workspace.session("write");
   const { processes, clock, random } = nodePlatform();
   const gone = { ...processes.self(), pid: spawnSync("true").pid, startTime: "1" };
@@ -71,4 +74,23 @@ it("what a dead program was about to do is found in the log where the index does
   } finally {
     await repository.close();
   }
+});
+
+it("what two find at once is settled by one of them, and the other goes on", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.git("branch", "work/x");
+  await intendAndDie(scene.root, null, first);
+  const [fast, slow] = [
+    await workspaceOf(scene.root, "agent:fast"),
+    await workspaceOf(scene.root, "agent:slow"),
+  ];
+  const seen = await slow.coordinator.facts({ kinds: [INTENT] });
+  const settled = await settleIntents(fast, await fast.session("write"), new Set(), true);
+  expect(settled.map(({ fate }) => fate)).toEqual(["committed"]);
+  // It has looked a moment earlier.
+  const coordinator = Object.create(slow.coordinator, { facts: { value: async () => seen } });
+  const late = Object.create(slow, { coordinator: { value: coordinator } }) as Workspace;
+  expect(await settleIntents(late, await slow.session("write"), new Set(), true)).toEqual([]);
 });
