@@ -31,7 +31,9 @@ async function besideWorktrees() {
       // One agent publishes from one process at a time: each crew has names of its own.
       samples.one.push(sum(await together(1, "publish", { who: `one${round}-` })));
       samples.ownTree.push(sum(await together(1, "addAndCommit")));
-      samples.own.push(sum(await together(PROCESSES, "publish", { who: `own${round}-` })));
+      const own = await together(PROCESSES, "publish", { who: `own${round}-` });
+      samples.own.push(sum(own));
+      for (const [n, one] of own.entries()) lostNone(root, `work/own${round}-${n}`, [one]);
       samples.trees.push(sum(await together(PROCESSES, "addAndCommit")));
       const who = `all${round}-`;
       const all = await together(PROCESSES, "publish", { shared: true, who });
@@ -132,10 +134,10 @@ function git(root, ...args) {
   return execFileSync("git", args, { cwd: root, env: ENV, encoding: "utf8" }).trim();
 }
 
-/** A figure of commits that are not there would be worth nothing. The first one of each was to get ready. */
+/** A figure of commits that are not there would be worth nothing. Those that were to get ready count as well. */
 function lostNone(root, branch, results) {
   const found = Number(git(root, "rev-list", "--count", `main..${branch}`));
-  const wanted = rounds(results) + results.length;
+  const wanted = results.reduce((total, { done }) => total + done, 0);
   if (found !== wanted) throw new Error(`${branch}: ${found} commits of ${wanted}`);
 }
 

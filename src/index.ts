@@ -6,10 +6,9 @@ import { orThrow } from "./errors/cotenant-error";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey, resourceKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
-import { nodeCommands } from "./platform/node/commands";
 import { thisMachine } from "./platform/node/this-machine";
 import type { Input } from "./publish/draft";
-import { Publisher } from "./publish/publisher";
+import type { Publisher } from "./publish/publisher";
 import type { Published } from "./publish/request";
 import { type Consistency, checkTags, type Descriptor as Snapshot } from "./snapshots/descriptor";
 
@@ -250,6 +249,8 @@ export class CotenantRepository {
    * Gits that they need are kept for the next one, until `close`.
    */
   async publish(options: PublishOptions): Promise<Published> {
+    const { Publisher } = await import("./publish/publisher");
+    const { nodeCommands } = await import("./platform/node/commands");
     this.#publisher ??= new Publisher(this.#workspace, this.#session);
     const { push } = options;
     return this.#publisher.publish({

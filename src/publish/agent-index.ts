@@ -126,11 +126,11 @@ export class AgentIndex {
     return entries;
   }
 
-  /** Writes entries out to the working tree, where nothing stands in their place. */
+  /** Writes entries out to the working tree, where nothing stands in their place; look whether they are there. */
   async writeOut(paths: readonly ByteText[]): Promise<void> {
     if (paths.length === 0) return;
     const input = bytesOf(paths.map((path) => `${path}\0`).join(""));
-    await this.#run(["checkout-index", "-z", "--stdin"], input);
+    await this.#try(["checkout-index", "--quiet", "-z", "--stdin"], input);
   }
 
   async close(): Promise<void> {

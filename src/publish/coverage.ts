@@ -81,7 +81,12 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
     else optimistic.push(path);
   }
   if (uncovered.length > 0) {
-    await refuseFormer(session, found, uncovered[0]!.key);
+    const extents = uncovered.map(
+      ({ key }) => ({ key, reach: "worktree", worktreeId: actor.worktreeId }) as const,
+    );
+    const concerned = new ExtentIndex(extents);
+    const about = found.filter(({ lease }) => concerned.conflictingWith(lease).length > 0);
+    await refuseFormer(session, about, uncovered[0]!.key);
     refuseUncovered(uncovered);
   }
   const { leases, trailers } = await issueCoverage(question);

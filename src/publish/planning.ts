@@ -94,18 +94,22 @@ export class Planner {
     });
   }
 
+  /** Hashes of secrets that the caller shows besides its own. */
+  shown({ secret }: Pick<PublishRequest, "secret">): string[] {
+    return secret === null ? [] : [this.#workspace.surroundings.platform.digest.sha256(secret)];
+  }
+
   coverage(
-    { secret }: Pick<PublishRequest, "secret">,
+    request: Pick<PublishRequest, "secret">,
     draft: Draft,
     before: Parameters<typeof pathObjections>[1],
   ): Promise<Coverage> {
-    const { digest } = this.#workspace.surroundings.platform;
     return coverageOf({
       workspace: this.#workspace,
       session: this.#session,
       draft,
       before,
-      shown: secret === null ? [] : [digest.sha256(secret)],
+      shown: this.shown(request),
     });
   }
 

@@ -3,6 +3,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { makeUlid, type Ulid } from "../kernel/ids";
 import { refKey } from "../kernel/keys";
+import type { Lease } from "../kernel/lease";
 import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { RefWriter } from "../objects/refs";
@@ -13,6 +14,7 @@ import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { type RefChange, RefCommitter } from "./committing";
 import { type Candidate, type Plan, Planner } from "./planning";
 import { type PushResult, push, remoteFor } from "./pushing";
+import { leasesNamedIn, pathsChangedBy } from "./replaying";
 import type { Published, PublishRequest } from "./request";
 import { type SettledIntent, settleIntents } from "./settling";
 import { Pen } from "./signing";
@@ -102,7 +104,7 @@ export class Publisher {
     const pushed =
       remote === null || commit === null ? null : await this.#push(remote, ref, commit, publishId);
     const tidied = request.settle && commit !== null ? await this.#tidy(commit, [...plan.draft.keys()]) : [];
-    const released = request.release ? await this.#release(request, plan) : [];
+    const released = request.release ? await this.#release(request, plan.coverage.leases) : [];
     return {
       publishId,
       ref,
@@ -173,7 +175,7 @@ export class Publisher {
       kept ?? new Borrowed(this.#workspace.store, this.#session, keys, values["publish.wait_secs"] * 1000);
     const onWait = (message: string) => request.onProgress?.(`waiting: ${message}`);
     const most = values["publish.retries"];
-    let casFailures = 0;
+    let [casFailures, isInTheWay] = [0, false];
     // The next one's commit stands on ours, and its sync covers ours: it need not wait for our answer.
     let over: Promise<void> | null = null;
     const onCommitted = () => {
@@ -185,7 +187,7 @@ export class Publisher {
       for (let tries = 0; tries <= most; tries++) {
         const counts = { retries: tries, casFailures };
         // Whoever had the branch before us may have died with it, and only now it is our turn to look.
-        await settleIntents(this.#workspace, this.#session, this.#committer.left);
+        await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
         const tip = await this.#freeTip(plan.ref);
         const candidate = await this.#planner.candidate(plan, this.#objects, tip);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
@@ -207,6 +209,7 @@ export class Publisher {
           continue;
         }
         casFailures++;
+        isInTheWay = attempt.isBusy;
         await this.#pause(tries);
       }
     } finally {
@@ -302,9 +305,9 @@ export class Publisher {
     return settleWorkingFiles(this.#workspace, this.#objects, this.#planner.indexPlace(), commit, paths);
   }
 
-  async #release({ secret }: PublishRequest, { coverage }: Plan) {
-    if (coverage.leases.length === 0) return [];
-    const refs = coverage.leases.map(({ key, leaseId }) => ({ key, leaseId }));
+  async #release({ secret }: PublishRequest, covering: readonly Lease[]) {
+    if (covering.length === 0) return [];
+    const refs = covering.map(({ key, leaseId }) => ({ key, leaseId }));
     const { leases } = await this.#session.release(refs, { besides: secret, reason: "published" });
     return leases;
   }
@@ -321,8 +324,9 @@ export class Publisher {
     return written.replayed ? fateOf({ result: written.record.result ?? {} }) : null;
   }
 
+  /** It is done; whoever did it may have died before the rest, which has no effect where it is done as well. */
   async #replay(
-    { requestId }: PublishRequest,
+    request: PublishRequest,
     earlier: {
       readonly publishId: Ulid;
       readonly ref: string;
@@ -334,7 +338,16 @@ export class Publisher {
     const { publishId, ref, remote, result, recovered } = earlier;
     const commit = String(result["commit"]);
     const parent = typeof result["parent"] === "string" ? result["parent"] : null;
-    const pushed = remote === null ? null : await this.#push(remote, ref, commit, requestId ?? publishId);
+    const pushed =
+      remote === null ? null : await this.#push(remote, ref, commit, request.requestId ?? publishId);
+    const tidied = request.settle
+      ? await this.#tidy(commit, await pathsChangedBy(this.#workspace, commit))
+      : [];
+    const shown = this.#planner.shown(request);
+    const covering = request.release
+      ? await leasesNamedIn(this.#workspace, this.#session, this.#objects, commit, shown)
+      : [];
+    const released = await this.#release(request, covering);
     return {
       publishId,
       ref,
@@ -349,8 +362,8 @@ export class Publisher {
       casFailures: 0,
       checks: [],
       push: pushed,
-      released: [],
-      tidied: [],
+      released,
+      tidied,
       recovered,
     };
   }

@@ -66,7 +66,7 @@ export async function push(
   // Rejected is a clear answer. Anything else may have happened after the remote had it.
   if (said !== null && /^!\t/m.test(new TextDecoder().decode(said.stdout)))
     return { result: "failed", remote, code: "E_PUSH_REJECTED", why };
-  const there = await lookAtRemote(workspace, remote, ref, commit, env);
+  const there = await lookAtRemote(workspace, remote, ref, commit, env, Math.min(LOOK_MS, timeoutMs));
   if (there === true) return { result: "verified", remote };
   if (there === null) {
     const code = said === null ? null : failureCode(said.stderr);
@@ -83,6 +83,7 @@ async function lookAtRemote(
   ref: string,
   commit: ObjectId,
   env: Record<string, string>,
+  timeoutMs: number,
 ): Promise<boolean | null> {
   const { git } = workspace.surroundings;
   const cwd = workspace.repository.worktreeRoot;
@@ -90,7 +91,7 @@ async function lookAtRemote(
     const seen = await git.run(["ls-remote", "--refs", "--end-of-options", remote, ref], {
       cwd,
       env,
-      timeoutMs: LOOK_MS,
+      timeoutMs,
     });
     if (seen.status !== 0) return null;
     const [at = ""] = new TextDecoder().decode(seen.stdout).split("\t");

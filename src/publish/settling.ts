@@ -1,6 +1,7 @@
 import { checkRequestId } from "../coordinator/local";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
 import type { FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import { isObjectId } from "../objects/object-name";
@@ -23,17 +24,19 @@ const MOST_LOOKS = 5;
 
 /**
  * Finds out what became of publishes whose processes are gone, and writes it down: the ref itself is the witness. `own`
- * names those that this process has given up itself.
+ * names those that this process has given up itself. Mostly there are none, which one look at the index tells; `isSure`
+ * asks the log as well, which may know of one that the index does not know yet.
  */
 export async function settleIntents(
   workspace: Workspace,
   session: Session,
   own: ReadonlySet<Ulid> = new Set(),
+  isSure = false,
 ): Promise<SettledIntent[]> {
   const settled: SettledIntent[] = [];
-  // Mostly there are none, which one look at the index tells.
   const { files } = workspace.surroundings.platform;
-  if (!(await files.readDirectory(`${workspace.store.layout.index}/facts/${INTENT}`))?.length) return settled;
+  const seen = await files.readDirectory(`${workspace.store.layout.index}/facts/${INTENT}`);
+  if (!isSure && (seen === null || seen.length === 0)) return settled;
   for (const intent of await openIntents(workspace)) {
     if (!(await isOver(workspace, intent, own))) continue;
     const fate = await settle(workspace, session, intent);
@@ -97,10 +100,11 @@ async function writeDown(
 ): Promise<Fate | "moved" | null> {
   const name: FactName = intentName(intent.intentId);
   let answer: Fate | "moved" | null = null;
-  await session.write<true>([], {
+  const requestId = fate === "abandoned" ? null : remembered(workspace, intent.requestId ?? intent.publishId);
+  const written = session.write<true>([], {
     about: `publish ${intent.ref}`,
     facts: [name],
-    requestId: fate === "abandoned" ? null : remembered(workspace, intent.requestId ?? intent.publishId),
+    requestId,
     body: async ({ facts }) => {
       if (!facts.has(name)) return null;
       if (!same(await refValue(workspace, intent.ref), seen)) {
@@ -126,6 +130,14 @@ async function writeDown(
       };
     },
   });
+  try {
+    await written;
+  } catch (error) {
+    // By what somebody else has settled it with meanwhile.
+    const isUsed = error instanceof CotenantError && error.data["request_id"] === requestId;
+    if (requestId === null || !isUsed || error.code !== "E_USAGE") throw error;
+    return null;
+  }
   return answer;
 }
 

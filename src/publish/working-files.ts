@@ -4,7 +4,7 @@ import { type ByteText, toByteText } from "../objects/byte-text";
 import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { type Leaf, lookUp } from "../objects/tree-editing";
-import type { FileStat } from "../platform/platform";
+import type { FileStat, Files } from "../platform/platform";
 import { AgentIndex, type IndexPlace } from "./agent-index";
 import { sameLeaf } from "./draft";
 
@@ -31,50 +31,90 @@ export async function settleWorkingFiles(
   const headTree = head === null ? null : (await objects.readCommit(head)).tree;
   const published = await lookUp(objects, (await objects.readCommit(tip)).tree, paths);
   const inHead = await lookUp(objects, headTree, paths);
-  const staged = await stagedPaths(workspace, paths);
+  const nothing = objects.nameOf("tree", new Uint8Array());
+  const staged = await stagedPaths(workspace, headTree ?? nothing, paths);
+  const files = new Map<string, WorkingFile>();
+  for (const path of paths) {
+    const is = { published: published.get(path) ?? null, head: inHead.get(path) ?? null };
+    if (sameLeaf(is.published, is.head)) continue;
+    const at = `${place.worktreeRoot}/${path}`;
+    files.set(path, { ...is, name: toByteText(path), at, before: await place.platform.files.lstat(at) });
+  }
   const index = await AgentIndex.open(place);
   try {
-    const tidied: TidiedFile[] = [];
-    for (const path of paths) {
-      const is = { published: published.get(path) ?? null, head: inHead.get(path) ?? null };
-      const outcome = staged.has(path) ? "staged" : await settleOne(place, index, path, is);
-      if (outcome !== null) tidied.push({ path, outcome });
-    }
-    return tidied;
+    const settled = await settleAll(
+      place,
+      index,
+      [...files].filter(([path]) => !staged.has(path)).map(([, file]) => file),
+    );
+    return [...files].map(([path, file]) => ({
+      path,
+      outcome: staged.has(path) ? "staged" : (settled.get(file) ?? "differs"),
+    }));
   } finally {
     await index.close();
   }
 }
 
-/** Null where there is nothing to do: HEAD has what was published. */
-async function settleOne(
+interface WorkingFile {
+  readonly published: Leaf | null;
+  readonly head: Leaf | null;
+  readonly name: ByteText;
+  /** Where it stands, and what stood there before anybody compared it. */
+  readonly at: string;
+  readonly before: FileStat | null;
+}
+
+/** Those that were settled, and how; all others differ from what was published. A few Gits, however many files. */
+async function settleAll(
   place: IndexPlace,
   index: AgentIndex,
-  path: string,
-  is: { readonly published: Leaf | null; readonly head: Leaf | null },
-): Promise<TidiedFile["outcome"] | null> {
-  if (sameLeaf(is.published, is.head)) return null;
-  const { files } = place.platform;
-  const name = toByteText(path);
-  const at = `${place.worktreeRoot}/${path}`;
-  const before = await files.lstat(at);
-  if (is.published === null ? before !== null : before === null) return "differs";
-  if (is.published !== null && !(await isAs(index, name, is.published))) return "differs";
-  const aside = `${at}.cotenant-${suffixOf(place)}`;
-  if (before !== null) {
-    // Out of the way first: what an editor saves in the meantime then stands under the name, and stays.
-    await files.rename(at, aside);
-    if (!isUntouched(before, await files.lstat(aside))) {
-      if ((await files.lstat(at)) === null) await files.rename(aside, at);
-      return "differs";
+  files: readonly WorkingFile[],
+): Promise<Map<WorkingFile, "restored" | "removed">> {
+  const { files: disk } = place.platform;
+  const settled = new Map<WorkingFile, "restored" | "removed">();
+  const asides: [WorkingFile, string][] = [];
+  const wanting: WorkingFile[] = [];
+  for (const file of await asPublished(index, files)) {
+    const aside = `${file.at}.cotenant-${suffixOf(place)}`;
+    if (file.before !== null) {
+      // Out of the way first: what an editor saves in the meantime then stands under the name, and stays.
+      if (!(await moved(disk, file.at, aside))) continue;
+      if (!isUntouched(file.before, await disk.lstat(aside))) {
+        if ((await disk.lstat(file.at)) === null) await disk.rename(aside, file.at);
+        continue;
+      }
+      asides.push([file, aside]);
     }
+    if (file.head !== null) wanting.push(file);
+    settled.set(file, file.head === null ? "removed" : "restored");
   }
-  if (is.head !== null && (await files.lstat(at)) === null) {
-    await index.seed(new Map([[name, is.head]]));
-    await index.writeOut([name]);
+  await index.seed(new Map(wanting.map(({ name, head }) => [name, head!])));
+  await index.writeOut(wanting.map(({ name }) => name));
+  for (const file of wanting) if ((await disk.lstat(file.at)) === null) settled.delete(file);
+  for (const [file, aside] of asides) {
+    if (settled.has(file)) await disk.unlink(aside);
+    else await disk.rename(aside, file.at);
   }
-  if (before !== null) await files.unlink(aside);
-  return is.head === null ? "removed" : "restored";
+  return settled;
+}
+
+/** Those that are just as they were published, as Git would add them: with the filters and modes that hold for them. */
+async function asPublished(index: AgentIndex, files: readonly WorkingFile[]): Promise<WorkingFile[]> {
+  const there = new Set(
+    files.filter(
+      ({ published, before }) =>
+        published !== null && (before?.kind === "file" || before?.kind === "symlink"),
+    ),
+  );
+  await index.seed(new Map([...there].map(({ name, published }) => [name, published!])));
+  await index.takeFiles([...there].map(({ name }) => name));
+  const now = await index.list();
+  return files.filter((file) =>
+    file.published === null
+      ? file.before === null
+      : there.has(file) && sameLeaf(now.get(file.name), file.published),
+  );
 }
 
 /** The very file that was compared, and not written to since. */
@@ -84,24 +124,27 @@ function isUntouched(before: FileStat, now: FileStat | null): boolean {
   );
 }
 
-/** As Git would add it: with the filters and modes that hold for the path. */
-async function isAs(index: AgentIndex, name: ByteText, wanted: Leaf): Promise<boolean> {
-  await index.seed(new Map([[name, wanted]]));
-  await index.takeFiles([name]);
-  return sameLeaf((await index.list()).get(name), wanted);
+/** Those that the shared index has otherwise than HEAD; where Git does not say, all of them. */
+async function stagedPaths(
+  { surroundings, repository }: Workspace,
+  headTree: ObjectId,
+  paths: readonly string[],
+): Promise<Set<string>> {
+  const { status, stdout } = await surroundings.git.run(
+    ["diff-index", "--cached", "--name-only", "--no-renames", "-z", headTree],
+    { cwd: repository.worktreeRoot },
+  );
+  return new Set(status === 0 ? new TextDecoder().decode(stdout).split("\0") : paths);
 }
 
-async function stagedPaths(workspace: Workspace, paths: readonly string[]): Promise<Set<string>> {
-  const { git } = workspace.surroundings;
-  const cwd = workspace.repository.worktreeRoot;
-  const { stdout } = await git.run(
-    ["diff-index", "--cached", "--name-only", "-z", "HEAD", "--", ...paths.slice(0, 1_000)],
-    {
-      cwd,
-      env: { GIT_LITERAL_PATHSPECS: "1" },
-    },
-  );
-  return new Set(new TextDecoder().decode(stdout).split("\0"));
+/** False where it is gone meanwhile. */
+async function moved(files: Files, from: string, to: string): Promise<boolean> {
+  try {
+    await files.rename(from, to);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function suffixOf({ platform }: IndexPlace): string {

@@ -2,7 +2,6 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { cacheEnvironment, ownerName, TOOL_CACHES } from "../../src/exec/caches";
-import { needTool } from "../house/need-tool";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -10,11 +9,6 @@ import { scratch } from "../support/scratch";
 const A = "agent:ada";
 const cacheOf = (repo: TestRepo, ...below: string[]) =>
   path.join(repo.root, ".agent-cache/agent-ada", ...below);
-
-/** Everything below a directory that is not there yet counts as nothing. */
-function filesIn(directory: string): string[] {
-  return fs.existsSync(directory) ? (fs.readdirSync(directory, { recursive: true }) as string[]) : [];
-}
 
 function exec(repo: TestRepo, ...command: string[]) {
   return repo.start(A, ["exec", "--", ...command], { env: { HOME: scratch() }, mostMs: 90_000 }).done;
@@ -102,124 +96,5 @@ describe("the variables", () => {
     const hash = (text: string) => `${text.length}${text}`.replace(/\W/g, "").padEnd(8, "0");
     expect(ownerName("agent:ada", hash)).toBe("agent-ada");
     expect(ownerName("agent:Ada", hash).toLowerCase()).not.toBe("agent-ada");
-  });
-});
-
-/** A tool that can be had here: what to run, where its cache must be then, and what must not be there. */
-interface Probe {
-  readonly tool: string;
-  readonly needs: string;
-  readonly files: Readonly<Record<string, string>>;
-  readonly command: readonly string[];
-  readonly place: string;
-  readonly not: readonly string[];
-}
-
-const PYTHON = {
-  "mod.py": "x: int = 1\n",
-  "main.py": "import mod\nprint(mod.x)\n",
-  "test_it.py": "def test_it():\n    assert True\n",
-};
-
-const PROBES: readonly Probe[] = [
-  {
-    tool: "Python's bytecode",
-    needs: "/usr/bin/pytest-3",
-    files: PYTHON,
-    command: ["/usr/bin/python3", "main.py"],
-    place: "pycache",
-    not: ["__pycache__"],
-  },
-  {
-    tool: "pytest",
-    needs: "/usr/bin/pytest-3",
-    files: PYTHON,
-    command: ["/usr/bin/pytest-3", "-q"],
-    place: "pytest",
-    not: [".pytest_cache"],
-  },
-  {
-    tool: "mypy",
-    needs: "/usr/bin/mypy",
-    files: PYTHON,
-    command: ["/usr/bin/mypy", "main.py"],
-    place: "mypy",
-    not: [".mypy_cache"],
-  },
-  {
-    tool: "Black",
-    needs: "/usr/bin/black",
-    files: PYTHON,
-    command: ["/usr/bin/black", "-q", "main.py"],
-    place: "black",
-    not: [],
-  },
-  {
-    tool: "Pylint",
-    needs: "/usr/bin/pylint",
-    files: PYTHON,
-    command: ["/usr/bin/pylint", "--exit-zero", "main.py"],
-    place: "pylint",
-    not: [],
-  },
-  {
-    tool: "coverage.py",
-    needs: "/usr/bin/python3-coverage",
-    files: PYTHON,
-    command: ["/usr/bin/python3-coverage", "run", "main.py"],
-    place: "coverage",
-    not: [".coverage"],
-  },
-  {
-    tool: "go",
-    needs: "go",
-    files: { "go.mod": "module x\n", "main.go": "package main\nfunc main() {}\n" },
-    command: ["go", "build", "-o", "/dev/null", "."],
-    place: "go-build",
-    not: [],
-  },
-  {
-    tool: "cargo",
-    needs: "/usr/bin/cargo",
-    files: { "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\n', "src/main.rs": "fn main() {}\n" },
-    command: ["env", "RUSTC=/usr/bin/rustc", "/usr/bin/cargo", "build", "--offline", "--quiet"],
-    place: "cargo-target",
-    not: ["target"],
-  },
-  {
-    tool: "ccache",
-    needs: "ccache",
-    files: { "a.c": "int main(void) { return 0; }\n" },
-    command: ["ccache", "gcc", "-c", "a.c"],
-    place: "ccache",
-    not: [],
-  },
-];
-
-describe("tools that can be had here keep their caches with the agent", () => {
-  it.each(PROBES.map((probe) => [probe.tool, probe] as const))(
-    "%s",
-    { timeout: 120_000 },
-    async (tool, probe) => {
-      needTool(probe.needs);
-      expect(TOOL_CACHES.some((row) => row.tool === tool)).toBe(true);
-      const repo = TestRepo.make();
-      for (const [name, content] of Object.entries(probe.files)) repo.write(name, content);
-      const ran = await exec(repo, ...probe.command);
-      expect(ran.status, `${ran}`).toBe(0);
-      expect(filesIn(cacheOf(repo, probe.place)).length).toBeGreaterThan(0);
-      for (const name of probe.not) expect(fs.existsSync(path.join(repo.root, name)), name).toBe(false);
-    },
-  );
-
-  it("npm and pip, by their own word", async () => {
-    needTool("/usr/lib/python3/dist-packages/pip");
-    const repo = TestRepo.make();
-    expect((await exec(repo, "npm", "config", "get", "cache")).stdout.trim()).toBe(cacheOf(repo, "npm"));
-    expect((await exec(repo, "/usr/bin/python3", "-m", "pip", "cache", "dir")).stdout.trim()).toBe(
-      cacheOf(repo, "pip"),
-    );
-    const go = await exec(repo, "go", "env", "GOMODCACHE", "GOTMPDIR");
-    expect(go.stdout.trim().split("\n")).toEqual([cacheOf(repo, "go-mod"), cacheOf(repo, "go-tmp")]);
   });
 });

@@ -172,16 +172,28 @@ function output(context: Context, published: Published): Output {
 }
 
 function text(published: Published): string {
-  const { ref, commit, paths, changed, replayed, merged, retries, push, released, tidied } = published;
+  const { ref, commit, paths, changed, replayed, merged, retries } = published;
   const branch = printable(branchName(ref), 200);
-  if (replayed) return `already done: ${branch} has ${short(commit)}`;
-  if (!changed) return `nothing to do: ${branch} has it already (${short(commit)})`;
+  if (replayed) return [`already done: ${branch} has ${short(commit)}`, ...afterwards(published)].join("\n");
+  if (!changed) return [idle(branch, commit), ...afterwards(published)].join("\n");
   const lines = [
     `published ${short(commit)} to ${branch}: ${count(paths.length, "path")}`,
     ...pathLines(paths),
   ];
   if (merged) lines.push("  merged onto what others had published there meanwhile");
   if (retries > 0) lines.push(`  after ${count(retries, "try", "tries")} that others were faster at`);
+  return [...lines, ...afterwards(published)].join("\n");
+}
+
+function idle(branch: string, commit: string | null): string {
+  return commit === null
+    ? `nothing to do: the base has it already, and there is no ${branch}`
+    : `nothing to do: ${branch} has it already (${short(commit)})`;
+}
+
+/** What was done besides, also where the branch had it all already. */
+function afterwards({ push, released, tidied }: Published): string[] {
+  const lines: string[] = [];
   if (push !== null) lines.push(`  pushed to ${printable(push.remote, 100)}`);
   for (const { path, outcome } of tidied)
     lines.push(
@@ -190,7 +202,7 @@ function text(published: Published): string {
         : `  left ${printable(path, 200)} in the working tree: ${outcome === "staged" ? "it is staged" : "it is not what was published"}`,
     );
   if (released.length > 0) lines.push(`  released ${count(released.length, "lease")}`);
-  return lines.join("\n");
+  return lines;
 }
 
 const MOST_SHOWN = 20;

@@ -34,9 +34,13 @@ export class Aftermath {
 
   /** Without any repair: somebody else publishes to the same branch, then the first one asks again. */
   checkNext(requestId: string): void {
-    this.#must(B, this.#room.publishArgs(B));
-    this.#must(A, this.#room.publishArgs(A, requestId));
-    if (this.wrong.length > 0) return;
+    for (const [agent, args] of [
+      [B, this.#room.publishArgs(B)],
+      [A, this.#room.publishArgs(A, requestId)],
+    ] as const) {
+      this.#must(agent, args);
+      if (this.wrong.length > 0) return;
+    }
     const range = `${this.#old ?? this.#main}..${REF}`;
     const commits = (path: string) => this.#room.git("rev-list", "--count", range, "--", path);
     for (const path of ["src/a.ts", "src/b.ts"])

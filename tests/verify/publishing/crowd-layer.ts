@@ -9,7 +9,7 @@ import type { Layer, Task } from "../layer";
 import { environment } from "./room";
 
 const PUBLISHERS = 8;
-const KILLS_PER_ROUND = 25;
+const KILLS_PER_ROUND = 12;
 const ACKNOWLEDGED_PER_KILL = 3;
 const SHARED = "work/all";
 /** No fixed dates: equal contents would make equal commits. */
@@ -19,7 +19,7 @@ const { GIT_AUTHOR_DATE: _one, GIT_COMMITTER_DATE: _two, ...ENV } = environment(
 export const publishers: Layer = {
   name: "publishers",
   unit: "kills",
-  inTest: 16,
+  inTest: 8,
   inVerify: 400,
   share: 0.05,
   mustMove: [
@@ -70,7 +70,7 @@ class Crowd {
   async run(): Promise<void> {
     this.#prepare();
     const before = this.#untouched();
-    for (let killed = 0; killed < KILLS_PER_ROUND && this.#task.goesOn; ) {
+    for (let killed = 0; killed < KILLS_PER_ROUND && this.#task.goesOn && this.#complaints.length === 0; ) {
       for (let index = 0; index < PUBLISHERS; index++) if (!this.#alive.has(index)) this.#start(index);
       await nap(this.#chance.below(30));
       // However busy the machine is: something gets done between two kills.

@@ -15,5 +15,14 @@ export const PLANTS: readonly Plant[] = [
     from: "    if (!(await isOver(workspace, intent, own))) continue;",
     to: "    if (own.size >= 0) continue;",
     caughtBy: ["publish crash", "publishers"],
+    inTest: true,
+  },
+  {
+    name: "a branch moves on while nobody has looked what became of the last publish",
+    file: "src/publish/committing.ts",
+    from: "    if (open.some(({ ref, intentId }) => ref === change.ref && intentId !== change.intentId))",
+    to: "    if (open.length < 0)",
+    caughtBy: ["publishers"],
+    inTest: true,
   },
 ];

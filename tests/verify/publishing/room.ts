@@ -54,9 +54,12 @@ export class Room {
   readonly repo: string;
   readonly program: string;
   readonly #room: string;
+  readonly #retries: string;
 
-  constructor(room: string, program: string) {
+  /** `retries`: of a publish that nothing is done to. What a killed Git leaves empty is given ten seconds. */
+  constructor(room: string, program: string, retries = 12) {
     this.#room = room;
+    this.#retries = String(retries);
     this.repo = join(room, "repo");
     this.program = program;
     fs.mkdirSync(room, { recursive: true });
@@ -88,7 +91,7 @@ export class Room {
   run(agent: string, args: readonly string[]): Said {
     const { status, stdout, stderr, error } = spawnSync(process.execPath, [this.program, ...args], {
       cwd: this.repo,
-      env: environment(agent),
+      env: { ...environment(agent), COTENANT_PUBLISH_RETRIES: this.#retries },
       encoding: "utf8",
       timeout: 60_000,
     });

@@ -8,12 +8,18 @@ export interface Spot {
   readonly call: string;
   /** Below the repository; `<…>` where names are made up. */
   readonly where: string;
-  /** Of the calls of this name about this file; of all of the program's own, where the name is made up. */
+  /** Of the calls of this name about this file, by one thread; of all of that thread, where the name is made up. */
   readonly nth: number;
   readonly by: "cotenant" | "git";
+  /** Contents and directories are synced by a thread of ours. */
+  readonly isOffThread: boolean;
 }
 
 export type Kind = "KILL" | "EIO" | "ENOSPC";
+
+function isMadeUp(where: string): boolean {
+  return where.includes("<");
+}
 
 const CHANGES =
   "write pwrite64 writev ftruncate rename renameat2 link linkat unlink unlinkat mkdir mkdirat rmdir chmod fchmod fsync fdatasync openat".split(
@@ -30,47 +36,54 @@ export class PublishTracer {
     this.#notes = join(room.repo, "../strace");
   }
 
-  /** Runs a publish undisturbed, and lists its spots. */
+  /** Runs a publish undisturbed, and lists its spots, in order. */
   record(requestId: string): { spots: Spot[]; status: number | null; stderr: string } {
-    const ended = this.#run(["-f", "-e", `trace=${CHANGES.join(",")}`], requestId);
+    const ended = this.#run(["-f", "-e", `trace=execve,${CHANGES.join(",")}`], requestId);
     const counts = new Map<string, number>();
     const lines = this.#lines();
     const main = lines[0]?.pid;
+    // Whoever became another program is a Git; all others are threads of ours.
+    const gits = new Set(
+      lines.filter(({ pid, call }) => call === "execve" && pid !== main).map(({ pid }) => pid),
+    );
     const seen = new Map<string, Spot>();
     for (const { pid, call, rest } of lines) {
-      const by = pid === main ? "cotenant" : "git";
+      if (call === "execve") continue;
+      const by = gits.has(pid) ? "git" : "cotenant";
       const where = this.#where(rest);
-      const count = (name: string) => {
+      // As strace counts: each thread by itself.
+      const [inAll, there] = [`${pid} ${call}`, `${pid} ${call} ${where}`].map((name) => {
         counts.set(name, (counts.get(name) ?? 0) + 1);
         return counts.get(name)!;
-      };
-      const inAll = by === "cotenant" ? count(`${call} of ours`) : 0;
-      if (where === null) continue;
-      const there = count(`${call} ${where}`);
-      if (call === "openat" && !rest.includes("O_CREAT")) continue;
-      const isMadeUp = where.includes("<");
+      }) as [number, number];
+      if (where === null || (call === "openat" && !rest.includes("O_CREAT"))) continue;
       // What a Git calls its temporary files, nobody can name beforehand.
-      if (isMadeUp && by === "git") continue;
-      const nth = isMadeUp ? inAll : there;
-      seen.set(`${call} ${where} ${nth}`, { call, where, nth, by });
+      if (isMadeUp(where) && by === "git") continue;
+      const nth = isMadeUp(where) ? inAll : there;
+      seen.set(`${call} ${where} ${nth}`, { call, where, nth, by, isOffThread: pid !== main });
     }
     return { spots: [...seen.values()], status: ended.status, stderr: ended.stderr };
   }
 
-  /** Runs a publish in which one call goes wrong. Not hit: it never came to it. */
-  inject({ call, where, nth }: Spot, kind: Kind, requestId: string) {
-    const isMadeUp = where.includes("<");
+  /** Runs a publish in which one call goes wrong. Not hit: it never came to it, or another call was the nth. */
+  inject({ call, where, nth, isOffThread }: Spot, kind: Kind, requestId: string) {
     const what = kind === "KILL" ? "signal=KILL" : `error=${kind}`;
+    const follow = isOffThread || !isMadeUp(where) ? ["-f"] : [];
     // Git names some of its files from where it stands.
-    const path = isMadeUp ? [] : ["-f", "-P", join(this.#room.repo, where), "-P", where];
+    const path = isMadeUp(where) ? [] : ["-P", join(this.#room.repo, where), "-P", where];
     const ended = this.#run(
-      [...path, "-e", `trace=${call}`, "-e", `inject=${call}:${what}:when=${nth}`],
+      [...follow, ...path, "-e", `trace=${call}`, "-e", `inject=${call}:${what}:when=${nth}`],
       requestId,
     );
-    const isHit =
+    const notes = fs.readFileSync(this.#notes, "utf8");
+    const isStruck =
       kind === "KILL"
-        ? /\+\+\+ killed by SIGKILL/.test(fs.readFileSync(this.#notes, "utf8")) || ended.signal === "SIGKILL"
-        : fs.readFileSync(this.#notes, "utf8").includes("(INJECTED)");
+        ? /\+\+\+ killed by SIGKILL/.test(notes) || ended.signal === "SIGKILL"
+        : notes.includes("(INJECTED)");
+    // Where only the number of the call says which it is, it may have been another one this time.
+    const struck =
+      kind === "KILL" ? this.#lines().at(-1) : this.#lines().find(({ rest }) => rest.includes("(INJECTED)"));
+    const isHit = isStruck && (!isMadeUp(where) || this.#where(struck?.rest ?? "") === where);
     return { ...ended, isHit };
   }
 

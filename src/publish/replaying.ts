@@ -1,0 +1,42 @@
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import { parseUlid } from "../kernel/ids";
+import { type Lease, sameParty } from "../kernel/lease";
+import { isRefusal } from "../kernel/refusal";
+import type { ObjectDatabase } from "../objects/database";
+import type { ObjectId } from "../objects/object-name";
+
+/**
+ * The caller's leases that a commit of ours says it rests on, as far as they still stand. By their ids: one that was taken
+ * since, for other work, is not among them.
+ */
+export async function leasesNamedIn(
+  { coordinator }: Pick<Workspace, "coordinator">,
+  { actor }: Session,
+  objects: ObjectDatabase,
+  commit: ObjectId,
+  shown: readonly string[],
+): Promise<Lease[]> {
+  const text = new TextDecoder().decode((await objects.read(commit))?.content);
+  const ids = [...text.matchAll(/^Cotenant-Lease: (\w{26})$/gm)].map(([, id]) => parseUlid(id!));
+  const refs = ids.flatMap((leaseId) => (isRefusal(leaseId) ? [] : [{ key: null, leaseId }]));
+  const found = refs.length === 0 ? [] : await coordinator.find(refs);
+  const isOwn = (lease: Lease) =>
+    sameParty(lease, actor) || (lease.secretHash !== null && shown.includes(lease.secretHash));
+  return found
+    .filter(({ standing, lease }) => standing === "valid" && isOwn(lease))
+    .map(({ lease }) => lease);
+}
+
+/** The paths that a commit changes against its parent. */
+export async function pathsChangedBy(
+  { surroundings, repository }: Workspace,
+  commit: ObjectId,
+): Promise<string[]> {
+  const args = ["diff-tree", "-r", "--root", "--no-commit-id", "--no-renames", "--name-only", "-z", commit];
+  const { stdout } = await surroundings.git.run(args, { cwd: repository.worktreeRoot });
+  return new TextDecoder()
+    .decode(stdout)
+    .split("\0")
+    .filter((path) => path !== "");
+}

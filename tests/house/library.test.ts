@@ -1,0 +1,36 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { expect, it } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What is run as soon as a program of ours is loaded: whatever is imported in so many words, and not when it is needed. */
+async function loadedBy(entry: string): Promise<string[]> {
+  const { metafile } = await build({
+    entryPoints: [join(ROOT, entry)],
+    absWorkingDir: ROOT,
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: "node",
+    mainFields: ["module", "main"],
+    external: ["fs-native-extensions"],
+    logLevel: "error",
+  });
+  const found = new Set([entry]);
+  for (const file of found)
+    for (const { path, kind, external } of metafile.inputs[file]?.imports ?? [])
+      if (kind !== "dynamic-import" && external !== true) found.add(path);
+  return [...found];
+}
+
+it("the library loads publishing and snapshots only when somebody publishes, or takes one", async () => {
+  const loaded = await loadedBy("src/index.ts");
+  expect(loaded).toContain("src/coordinator/workspace.ts");
+  const rooms = new Set(loaded.map((file) => /^src\/([^/]+)\//.exec(file)?.[1] ?? file));
+  for (const room of ["publish", "objects", "enforce", "guard", "issues", "doctor"])
+    expect(rooms, room).not.toContain(room);
+  expect(loaded.filter((file) => file.startsWith("src/snapshots/"))).toEqual(["src/snapshots/descriptor.ts"]);
+  expect(loaded.filter((file) => file.includes("node_modules/@secretlint"))).toEqual([]);
+});

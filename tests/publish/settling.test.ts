@@ -1,0 +1,96 @@
+import { spawnSync } from "node:child_process";
+import { expect, it } from "vitest";
+import { Workspace } from "../../src/coordinator/workspace";
+import { openRepository } from "../../src/index";
+import { makeUlid } from "../../src/kernel/ids";
+import { nodePlatform } from "../../src/platform/node/node";
+import { thisMachine } from "../../src/platform/node/this-machine";
+import { INTENT, intentName, intentToFact } from "../../src/publish/intents";
+import { settleIntents } from "../../src/publish/settling";
+import { Scene } from "../objects/scene";
+
+const REF = "refs/heads/work/x";
+
+async function workspaceOf(cwd: string, agentId: string): Promise<Workspace> {
+  const machine = { ...thisMachine(), cwd, isTerminal: false };
+  return Workspace.open(machine, { agentId, isLongLived: true });
+}
+
+/** Writes down, as a program does that goes on for long, what it is about to do; and then it is gone. */
+async function intendAndDie(cwd: string, old: string | null, next: string): Promise<void> {
+  const workspace = await workspaceOf(cwd, "agent:dead");
+  const session = await workspace.session("write");
+  const { processes, clock, random } = nodePlatform();
+  const gone = { ...processes.self(), pid: spawnSync("true").pid, startTime: "1" };
+  const intentId = makeUlid(clock.wallMs() as number, random.bytes(10) as Uint8Array);
+  const intent = {
+    intentId,
+    publishId: intentId,
+    requestId: null,
+    ref: REF,
+    old,
+    new: next,
+    agentId: "agent:dead",
+    publisher: gone,
+    git: gone,
+    atMs: clock.wallMs() as number,
+  };
+  await session.write<true>([], {
+    about: `publish ${REF}`,
+    facts: [],
+    isOnlyLogged: true,
+    body: async () => ({
+      type: "publish.intended",
+      payload: { publish_id: intentId, ref: REF, old, new: next },
+      facts: new Map([[intentName(intentId), intentToFact(intent)]]),
+      answer: true,
+    }),
+  });
+}
+
+it("what a dead program was about to do is found in the log where the index does not know of it yet", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  const repository = await openRepository({ cwd: scene.root, agentId: "agent:a" });
+  try {
+    await repository.acquire({ file: "a.txt" });
+    const publish = (content: string) =>
+      repository.publish({
+        branch: "work/x",
+        message: "m",
+        changes: [{ op: "put", path: "a.txt", content }],
+      });
+    const { commit } = await publish("two\n");
+    await intendAndDie(scene.root, commit, first);
+    const published = await publish("three\n");
+    // Once it was in the way, and then it was settled.
+    expect(published.retries).toBe(1);
+    expect(published.parent).toBe(commit);
+    const ends: unknown[] = [];
+    for await (const { type, payload } of repository.history())
+      if (type === "publish.abandoned") ends.push([payload["on_behalf_of"], payload["recovered"]]);
+    expect(ends).toContainEqual(["agent:dead", true]);
+  } finally {
+    await repository.close();
+  }
+});
+
+it("what two find at once is settled by one of them, and the other goes on", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.git("branch", "work/x");
+  await intendAndDie(scene.root, null, first);
+  const [fast, slow] = [
+    await workspaceOf(scene.root, "agent:fast"),
+    await workspaceOf(scene.root, "agent:slow"),
+  ];
+  const seen = await slow.coordinator.facts({ kinds: [INTENT] });
+  const settled = await settleIntents(fast, await fast.session("write"), new Set(), true);
+  expect(settled.map(({ fate }) => fate)).toEqual(["committed"]);
+  // It has looked a moment earlier.
+  const coordinator = Object.create(slow.coordinator, { facts: { value: async () => seen } });
+  const late = Object.create(slow, { coordinator: { value: coordinator } }) as Workspace;
+  expect(await settleIntents(late, await slow.session("write"), new Set(), true)).toEqual([]);
+});
