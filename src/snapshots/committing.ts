@@ -43,11 +43,16 @@ export async function commitCaptured(captured: Captured, caption: Caption): Prom
   return commit(picture.tree, parents, `${caption.note ?? `snapshot ${caption.id}`}\n\n${trailers}\n`);
 }
 
-/** The ref that keeps it; on the disk when this returns. */
-export async function makeRef(studio: Studio, place: TreePlace, id: string, commit: ObjectId): Promise<void> {
+/** The Git that will make the ref, started before it is needed: it gets ready while files are looked at. */
+export async function startRef(studio: Studio, place: TreePlace, id: string): Promise<RefWriter> {
   const writer = refWriter(studio, place, `snapshot ${id}`);
+  await writer.start([]);
+  return writer;
+}
+
+/** The ref that keeps it; on the disk when this returns. */
+export async function makeRef(writer: RefWriter, id: string, commit: ObjectId): Promise<void> {
   try {
-    await writer.start([]);
     await writer.prepare([{ ref: refOf(id), next: commit, previous: null }]);
     if (!(await writer.commit())) throw notMade(id, "Git ended without a word");
     await writer.sync([refOf(id)]);

@@ -2,7 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { headCommit } from "../identity/head-commit";
 import { findRepository } from "../identity/repository";
 import { isGitDirectoryName } from "../kernel/keys";
-import { type ByteText, byteTextOf, fromByteText, toByteText } from "../objects/byte-text";
+import { type ByteText, byteTextOf, fromByteText, isText, toByteText } from "../objects/byte-text";
 import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { MODES } from "../objects/tree";
@@ -45,6 +45,9 @@ export interface Seen {
   readonly isSame: boolean;
   readonly few: boolean;
 }
+
+/** Git is told where to look as text. */
+const UNREADABLE = "a repository whose name is no UTF-8";
 
 /** Fewer than this are looked after one by one, without asking Git for all that it has. */
 const FEW = 24;
@@ -143,7 +146,7 @@ export class Look {
         oids[i] = await this.#commitAt(path, submodules.get(path) ?? null);
         if (oids[i] !== "") byCommit.push({ path, commit: oids[i]! });
         else if ((await trees.look(`${this.#root}/${path}/.git`)) !== null)
-          hasher.leftOut.set(path, "a repository without a commit");
+          hasher.leftOut.set(path, isText(path) ? "a repository without a commit" : UNREADABLE);
         continue;
       }
       const before = oldAt[i]!;
@@ -254,7 +257,7 @@ export class Look {
   async #commitAt(path: ByteText, recorded: ObjectId | null): Promise<ObjectId> {
     const { platform, git, trees } = this.#studio;
     const root = `${this.#place.root}/${fromByteText(path)}`;
-    if ((await trees.look(`${this.#root}/${path}/.git`)) === null) return recorded ?? "";
+    if (!isText(path) || (await trees.look(`${this.#root}/${path}/.git`)) === null) return recorded ?? "";
     try {
       const repository = await findRepository(platform, root, {}, git);
       return (await headCommit(platform, git, repository)) ?? recorded ?? "";

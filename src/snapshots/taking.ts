@@ -1,14 +1,14 @@
 import { CotenantError, errorFrom } from "../errors/cotenant-error";
 import { makeUlid, type Ulid } from "../kernel/ids";
 import { fromByteText } from "../objects/byte-text";
-import { readRef } from "../objects/refs";
+import { type RefWriter, readRef } from "../objects/refs";
 import { modesFor } from "../store/layout";
 import { SCHEMA_VERSION } from "../store/schema";
 import { accessOf } from "../worktrees/access";
 import { recordName } from "../worktrees/records";
 import { underWriterLock, writerKey } from "../worktrees/writer-lock";
 import { type Captured, capture, remember } from "./capture";
-import { commitCaptured, dropRef, makeRef } from "./committing";
+import { commitCaptured, dropRef, makeRef, startRef } from "./committing";
 import type { Darkroom } from "./darkroom";
 import type { Consistency, Descriptor, Occasion } from "./descriptor";
 import { intentName, intentToFact, latestName, openIntents } from "./intents";
@@ -127,6 +127,7 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
   const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
   await intend(room, id, wish.requestId ?? null, token);
   let captured: Captured | null = null;
+  const writer = await startRef(studio, place, id);
   try {
     const withIgnored = wish.withIgnored ?? workspace.config.values["snapshot.ignored"];
     captured = await capture(studio, place, {
@@ -137,7 +138,7 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
       nowMs: await fileTimeMs(room),
       pulse: token === null ? async () => {} : pulseOf(room),
     });
-    const descriptor = await develop(room, id, wish, token, captured, withIgnored);
+    const descriptor = await develop(room, { id, wish, token, withIgnored, writer }, captured);
     await publish(room, descriptor, wish, token);
     const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
     const modes = modesFor(workspace.repository.config.sharedRepository);
@@ -148,6 +149,7 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
     if (!(await shelf.look(id)).isReady) await forget(room, id).catch(() => {});
     throw error;
   } finally {
+    await writer.close();
     await captured?.sink.close();
   }
 }
@@ -200,12 +202,16 @@ async function lastTime({ workspace, session, studio, place, shelf }: Darkroom, 
 /** Objects, ref and descriptor, each on the disk before the next. */
 async function develop(
   room: Darkroom,
-  id: Ulid,
-  wish: SnapshotWish,
-  token: number | null,
+  order: {
+    readonly id: Ulid;
+    readonly wish: SnapshotWish;
+    readonly token: number | null;
+    readonly withIgnored: boolean;
+    readonly writer: RefWriter;
+  },
   captured: Captured,
-  withIgnored: boolean,
 ): Promise<Descriptor> {
+  const { id, wish, token, withIgnored, writer } = order;
   const { session, studio, place, shelf } = room;
   const { worktreeId, agentId } = session.actor;
   const { picture, parts, sink } = captured;
@@ -213,7 +219,7 @@ async function develop(
   const atMs = studio.platform.clock.wallMs();
   const commit = await commitCaptured(captured, { id, worktreeId, agentId, note, atMs, tips });
   await sink.flush();
-  await makeRef(studio, place, id, commit);
+  await makeRef(writer, id, commit);
   await sink.settle();
   const parent = await cameBefore(room);
   const { head, branch, index, stages, skipped, files, bytes, digest } = parts;
