@@ -76,7 +76,10 @@ async function reflogOf(yard: Yard, gitDir: string): Promise<string> {
   const bytes = await machineOf(yard).platform.files.readFile(`${gitDir}/logs/HEAD`);
   if (bytes === null) return "";
   const lines = decode(bytes).match(/^[0-9a-f]{40,64} [0-9a-f]{40,64}/gm) ?? [];
-  return lines.flatMap((line) => line.split(" ")).filter((commit) => !/^0+$/.test(commit)).join("\n");
+  return lines
+    .flatMap((line) => line.split(" "))
+    .filter((commit) => !/^0+$/.test(commit))
+    .join("\n");
 }
 
 /** Whether all of its files are in its commit, but for those that Git ignores. */
