@@ -12,6 +12,8 @@ import type { Put } from "./tree-building";
 /** Larger files are Git's to read: it does not need all of one in memory. */
 const LARGE = 8 << 20;
 
+export const ODD = "neither a file nor a link";
+
 /** Reads what is in files, and says which of them would not hold still. */
 export class Hasher {
   readonly #trees: Trees;
@@ -40,7 +42,7 @@ export class Hasher {
       return "";
     }
     if (kind === "file") return this.#file(path, whole, rows, i);
-    if (kind === "other") this.leftOut.set(path, "neither a file nor a link");
+    if (kind === "other") this.leftOut.set(path, ODD);
     return "";
   }
 

@@ -7,6 +7,7 @@ import type { Kept } from "../worktrees/removing";
 import { type AtStake, isAsCommitted } from "../worktrees/stake";
 import { type Captured, isUnchanged } from "./capture";
 import type { Darkroom } from "./darkroom";
+import { removeSnapshot } from "./retention";
 import { takeSnapshot } from "./taking";
 
 /** Keeps what a worktree has and nothing else has, before it is removed. `room` is that worktree's own. */
@@ -25,7 +26,11 @@ export async function keepBeforeRemoval(
         withIgnored: withIgnored || workspace.config.values["snapshot.ignored"],
       })
     : { descriptor: null, captured: null };
-  await refuseNested(room, captured, worktree);
+  await refuseNested(room, captured, worktree).catch(async (error: unknown) => {
+    // Nothing goes, so nothing had to be kept.
+    if (descriptor !== null) await removeSnapshot(room, descriptor, "not needed").catch(() => {});
+    throw error;
+  });
   const { git } = studio;
   return {
     snapshotId: descriptor?.snapshot_id ?? null,

@@ -8,8 +8,8 @@ import type { ObjectId } from "../objects/object-name";
 import { MODES } from "../objects/tree";
 import { ROW } from "../platform/trees";
 import { ask } from "../worktrees/git-calls";
-import { Hasher } from "./hashing";
-import { findHollow } from "./hollow";
+import { Hasher, ODD } from "./hashing";
+import { findUnlisted, type Unlisted } from "./hollow";
 import {
   byBytes,
   isSubmodule,
@@ -162,7 +162,8 @@ export class Look {
     for (const [i, oid] of large) oids[i] = oid;
     await database.flush();
     if (large.size > 0 && !isDry) await this.#syncPacks();
-    const { picture, hollow } = await this.#assemble(put, seen, oids);
+    const { picture, hollow, odd } = await this.#assemble(put, seen, oids);
+    for (const path of odd) hasher.leftOut.set(path, ODD);
     return { picture, hollow, hasher, byCommit };
   }
 
@@ -267,11 +268,7 @@ export class Look {
     }
   }
 
-  async #assemble(
-    put: Put,
-    seen: Seen,
-    oids: readonly ObjectId[],
-  ): Promise<{ picture: Picture; hollow: ByteText[] }> {
+  async #assemble(put: Put, seen: Seen, oids: readonly ObjectId[]): Promise<Unlisted & { picture: Picture }> {
     const { trees, git } = this.#studio;
     const { paths, rows } = seen;
     const old = this.#old;
@@ -282,7 +279,7 @@ export class Look {
     }
     // A directory in a file's place may be as hollow as any other; a repository is not.
     const nested = new Set(paths.filter((_, i) => kindAt(rows, i) === "directory" && oids[i] !== ""));
-    const hollow = await findHollow(
+    const { hollow, odd } = await findUnlisted(
       { git, trees, place: this.#place, root: this.#root },
       ["", ...live],
       (directory) => live.has(directory) || nested.has(directory),
@@ -316,7 +313,7 @@ export class Look {
       directoryTrees: directories.map((directory) => built.trees.get(directory) ?? ""),
       tree: built.root,
     };
-    return { picture, hollow };
+    return { picture, hollow, odd };
   }
 
   /** Git may have put a very large file into a pack of its own. */

@@ -45,10 +45,14 @@ export async function removeWorktree(yard: Yard, worktree: WorktreeEntry, kept: 
   await trees.syncDirectory(toByteText(parentOf(root) ?? "/"));
   if (!(await kept.isSame(`${workshop}/tree`))) {
     await putBack(yard, going);
-    throw new CotenantError("E_CONSISTENCY_UNAVAILABLE", `somebody is writing in ${root}: it was put back`, {
-      hint: "find out who, then run it again",
-      data: { root, worktree_id: worktreeId },
-    });
+    throw new CotenantError(
+      "E_CONSISTENCY_UNAVAILABLE",
+      `somebody is writing in ${printable(root, 500)}: it was put back`,
+      {
+        hint: "find out who, then run it again",
+        data: { root, worktree_id: worktreeId },
+      },
+    );
   }
   await confirm(yard, going);
   await finish(yard, going);

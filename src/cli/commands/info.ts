@@ -90,7 +90,9 @@ function textOf(info: Info): string {
     ["repository", info.repository.common_dir],
     [
       "worktree",
-      worktree === null ? "?" : `${worktree.root} (${worktree.worktree_id}${stored(worktree.standing)})`,
+      worktree === null
+        ? "?"
+        : `${printable(worktree.root, 500)} (${worktree.worktree_id}${stored(worktree.standing)})`,
     ],
     ["branch", worktree === null ? "?" : (worktree.branch ?? "(detached)")],
     [
@@ -217,7 +219,7 @@ async function snapshotInfo(workspace: Workspace, word: string): Promise<Output>
   const snapshot = snapshotJson(descriptor, all);
   const rows: [string, string][] = [
     ["snapshot", `${descriptor.snapshot_id} (${String(snapshot["short_id"])})`],
-    ["worktree", `${descriptor.worktree_id}, ${descriptor.root}`],
+    ["worktree", `${descriptor.worktree_id}, ${printable(descriptor.root, 500)}`],
     ["taken", `${descriptor.created_at} by ${descriptor.agent_id}`],
     ["after", descriptor.parent ?? "nothing"],
     [

@@ -6,7 +6,7 @@ import { type Preview, previewInPlace, restoreInPlace } from "../../snapshots/in
 import { isNothing, type Replacement } from "../../snapshots/replacing";
 import { restoreAnew } from "../../snapshots/restoring";
 import { accessOf, refuseShared } from "../../worktrees/access";
-import { refusePlace } from "../../worktrees/creating";
+import { refuseBranch, refusePlace } from "../../worktrees/creating";
 import { settleMakings } from "../../worktrees/making";
 import { checkBranch, defaultPlace, normal } from "../../worktrees/naming";
 import type { Command, Context, Output, Parsed } from "../command";
@@ -74,12 +74,10 @@ async function anew(
       : normal(path.startsWith("/") ? path : `${surroundings.cwd}/${path}`);
   await settleMakings(room);
   await refusePlace(room, place);
-  const restored = await restoreAnew(room, descriptor, {
-    place,
-    branch: branch === undefined ? null : checkBranch(branch),
-  });
+  if (branch !== undefined) await refuseBranch(room, checkBranch(branch));
+  const restored = await restoreAnew(room, descriptor, { place, branch: branch ?? null });
   const lines = [
-    `restored ${snapshot["short_id"]} to ${restored.root}: ${count(restored.files, "file")}, checked`,
+    `restored ${snapshot["short_id"]} to ${printable(restored.root, 500)}: ${count(restored.files, "file")}, checked`,
     ...warningWords(descriptor).map((words) => `  note: ${words}`),
   ];
   return {
