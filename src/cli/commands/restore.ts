@@ -58,10 +58,11 @@ async function anew(
   all: readonly Descriptor[],
 ): Promise<Output> {
   const workspace = await context.workspace();
-  const room = await darkroom(workspace);
   const { repository, config, surroundings } = workspace;
   const snapshot = snapshotJson(descriptor, all);
   const branch = parsed.text("branch");
+  if (branch !== undefined) checkBranch(branch);
+  const room = await darkroom(workspace);
   const path = parsed.text("path");
   const mainRoot = repository.mainWorktreeRoot ?? repository.worktreeRoot;
   const place =
@@ -74,7 +75,7 @@ async function anew(
       : normal(path.startsWith("/") ? path : `${surroundings.cwd}/${path}`);
   await settleMakings(room);
   await refusePlace(room, place);
-  if (branch !== undefined) await refuseBranch(room, checkBranch(branch));
+  if (branch !== undefined) await refuseBranch(room, branch);
   const restored = await restoreAnew(room, descriptor, { place, branch: branch ?? null });
   const lines = [
     `restored ${snapshot["short_id"]} to ${printable(restored.root, 500)}: ${count(restored.files, "file")}, checked`,

@@ -8,7 +8,7 @@ import { sameParty } from "../../kernel/lease";
 import { nodeCommands } from "../../platform/node/commands";
 import { nodeTrees } from "../../platform/node/trees";
 import { type Created, createWorktree } from "../../worktrees/creating";
-import { branchForIssue, normal } from "../../worktrees/naming";
+import { branchForIssue, checkBranch, normal } from "../../worktrees/naming";
 import { removeWorktree, settleRemovals } from "../../worktrees/removing";
 import { runSetup } from "../../worktrees/setup";
 import { gitState, isDirty } from "../../worktrees/surveying";
@@ -42,6 +42,7 @@ export const command: Command = {
       throw new CotenantError("E_USAGE", "a worktree is made for a branch or for an issue", {
         hint: "cotenant worktree create work/login, or --issue <id>",
       });
+    checkBranch(branch);
     if (parsed.text("ttl") !== undefined && !parsed.has("claim"))
       throw new CotenantError("E_USAGE", "--ttl is about the claim, but --claim is missing", {
         hint: "add --claim",
