@@ -90,9 +90,7 @@ function textOf(info: Info): string {
     ["repository", info.repository.common_dir],
     [
       "worktree",
-      worktree === null
-        ? "?"
-        : `${printable(worktree.root, 500)} (${worktree.worktree_id}${stored(worktree.standing)})`,
+      worktree === null ? "?" : `${worktree.root} (${worktree.worktree_id}${stored(worktree.standing)})`,
     ],
     ["branch", worktree === null ? "?" : (worktree.branch ?? "(detached)")],
     [
@@ -116,7 +114,7 @@ function textOf(info: Info): string {
     ...info.problems.map((problem): [string, string] => ["problem", problem]),
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${printable(value, 1_000)}`).join("\n");
 }
 
 function stored(standing: string): string {
