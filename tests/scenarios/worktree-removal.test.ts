@@ -136,7 +136,9 @@ describe("S61: worktree remove", () => {
     inner.git("commit", "--quiet", "--message", "only here");
     expectJsonRefused(await removed(repo), 9, "E_POLICY");
     expect(fs.existsSync(path.join(inner.root, "x.txt"))).toBe(true);
-    expect((await repo.ask("agent:a", "history", "--all")).data["snapshots"], "nothing was needed").toEqual([]);
+    expect((await repo.ask("agent:a", "history", "--all")).data["snapshots"], "nothing was needed").toEqual(
+      [],
+    );
     const elsewhere = path.join(path.dirname(repo.root), "elsewhere.git");
     inner.git("clone", "--quiet", "--bare", ".", elsewhere);
     inner.git("remote", "add", "origin", elsewhere);
