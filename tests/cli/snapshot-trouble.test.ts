@@ -105,6 +105,36 @@ describe("a snapshot", () => {
 });
 
 describe("a restore in place", () => {
+  it("puts files and directories where something is that Git ignores, and keeps that first", async () => {
+    const repo = repository();
+    repo.write("made/x.txt", "x\n");
+    repo.write("file", "file\n");
+    await taken(repo, "--tag", "kept");
+    const files = treePicture(repo.root);
+    fs.rmSync(path.join(repo.root, "made"), { recursive: true });
+    fs.rmSync(path.join(repo.root, "file"));
+    repo.write(".git/info/exclude", "made\nfile\nsrc/\n");
+    repo.write("made", "in the way\n");
+    fs.mkdirSync(path.join(repo.root, "file/deep/er"), { recursive: true });
+    await repo.ask("agent:a", "worktree", "lock");
+    const { data } = await repo.ask("agent:a", "restore", "kept", "--inplace");
+    expect(data["changes"]).toMatchObject({
+      remove: ["made"],
+      remove_directories: ["file/deep/er", "file/deep", "file"],
+    });
+    const run = ["restore", "kept", "--inplace", "--run", String(data["plan_id"])];
+    const { before } = (await repo.ask("agent:a", ...run)).data as { before?: string };
+    expect(treePicture(repo.root)).toEqual(files);
+    await repo.ask("agent:a", "restore", String(before), "--path", "../before");
+    expect(fs.readFileSync(path.join(repo.root, "../before/made"), "utf8")).toBe("in the way\n");
+
+    fs.rmSync(path.join(repo.root, "file"));
+    repo.write("file/stays", "ignored\n");
+    const blocked = await repo.ask("agent:a", "restore", "kept", "--inplace");
+    expectJsonRefused(blocked, 9, "E_POLICY");
+    expect(blocked.error.data["path"]).toBe("file/stays");
+  });
+
   it("stops before it touches anything, when the lock is lost meanwhile", async () => {
     const repo = repository();
     await taken(repo, "--tag", "kept");
