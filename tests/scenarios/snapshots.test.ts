@@ -137,7 +137,8 @@ describe("S59: a file that changes during a snapshot", () => {
     ["is removed", "rm src/app.ts"],
     ["gets other permissions", "chmod 600 run.sh"],
   ])("quiesced, one that %s: refused, and nothing is visible", async (_what, change) => {
-    const repo = repository();
+    const repo = TestRepo.make();
+    for (const file of ["src/app.ts", "run.sh"]) repo.write(file);
     // After the first look, and before the last.
     const { env } = gitWithDoor("ls-files -z -s", `cd ${JSON.stringify(repo.root)} && ${change}`);
     const ran = await repo.start("agent:a", ["snapshot", "--json"], { env }).done;

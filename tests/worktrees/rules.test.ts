@@ -29,7 +29,7 @@ describe("names of worktrees", () => {
     expect(checkBranch(branchForIssue("7x3k", `${"word ".repeat(30)}`))).toMatch(/^work\/7x3k-word.{0,40}$/);
   });
 
-  it.each(["", "-x", "HEAD", "a..b", "a b", "a~b", "x.lock", "a/.b", "@{u}", "a\\b"])(
+  it.each(["", "-x", "HEAD", "a..b", "a b", "a~b", "x.lock", "a/.b", "@{u}", "a\\b", "/x", "@{-1}"])(
     "are not %j",
     (name) => {
       expect(() => checkBranch(name)).toThrow("cannot be the name of a branch");
