@@ -14,7 +14,6 @@ import type { Darkroom } from "./darkroom";
 import type { Consistency, Descriptor, Occasion } from "./descriptor";
 import { type Ground, groundOf, isKept } from "./ground";
 import { intentName, intentToFact, latestName, openIntents } from "./intents";
-import { refOf } from "./shelf";
 import { cachePath, saveRemembered } from "./stat-cache";
 
 export interface SnapshotWish {
