@@ -171,7 +171,7 @@ function leavingOut(filter, isLeftOut, handedOverTo) {
  * are taken as they are: esbuild copies all their names, each time, in case somebody wants a default export.
  */
 function nameBundle(path) {
-  const text = readFileSync(path, "utf8").replace(/\b[\w$]+\((require\("node:[\w/]+"\))\)/g, "$1");
+  const text = readFileSync(path, "utf8").replace(/(?<![\w$])[\w$]+\((require\("node:[\w/]+"\))\)/g, "$1");
   const id = createHash("sha256").update(text).digest("hex").slice(0, 16);
   // A function for whoever compiles it with a cache, without a copy of the text; plain Node runs it as it is.
   const parameters = "exports, require, module, __filename, __dirname";

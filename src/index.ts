@@ -232,9 +232,14 @@ export class CotenantRepository {
   async restore(snapshotId: string, options: { readonly path: string }): Promise<{ readonly root: string }> {
     const { restoreAnew } = await import("./snapshots/restoring");
     const { meantSnapshot } = await import("./snapshots/shelf");
+    const { refusePlace } = await import("./worktrees/creating");
+    const { normal } = await import("./worktrees/naming");
     const room = await this.#darkroom();
     const descriptor = meantSnapshot(snapshotId, await room.shelf.all(), this.#session.actor.worktreeId);
-    const { root } = await restoreAnew(room, descriptor, { place: options.path, branch: null });
+    const { surroundings } = this.#workspace;
+    const place = normal(options.path.startsWith("/") ? options.path : `${surroundings.cwd}/${options.path}`);
+    await refusePlace(room, place);
+    const { root } = await restoreAnew(room, descriptor, { place, branch: null });
     return { root };
   }
 

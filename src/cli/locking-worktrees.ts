@@ -12,14 +12,14 @@ import { leaseJson } from "./render";
 
 /** What `worktree lock` and `worktree steal` have in common: taking over what has run out is a steal either way. */
 export async function lockWorktree(context: Context, parsed: Parsed, workspace: Workspace): Promise<Output> {
-  const session = await workspace.session("write");
-  const { worktreeId } = session.actor;
+  const { worktreeId } = (await workspace.worktree("read")).identity;
   const access = await accessOf(workspace.coordinator, worktreeId);
   refuseShared(access, worktreeId, "it has no writer lock");
   const key = writerKey(worktreeId);
   const keys = [{ key, reach: "repository" as const }];
   const options = await readOptions(parsed, workspace, { keys });
-  const timeoutMs = parsed.has("wait") ? waitSecs(parsed) * 1000 : 0;
+  const timeoutMs = waitSecs(parsed) * 1000;
+  const session = await workspace.session("write");
   const grant = await session.acquire(keys, {
     ...options,
     wait: parsed.has("wait") ? { timeoutMs } : null,

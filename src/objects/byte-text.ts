@@ -37,6 +37,11 @@ export function fromByteText(text: ByteText): string {
   return isAscii(text) ? text : new TextDecoder().decode(bytesOf(text));
 }
 
+/** Whether it is the same when it is read as text. */
+export function isText(text: ByteText): boolean {
+  return isAscii(text) || toByteText(fromByteText(text)) === text;
+}
+
 function isAscii(text: string): boolean {
   return !BEYOND_ASCII.test(text);
 }

@@ -1,6 +1,6 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { LastingGit } from "../platform/git";
-import type { Platform } from "../platform/platform";
+import type { GitDigest, Platform } from "../platform/platform";
 import { type Commit, encodeCommit, parseCommit } from "./commit";
 import { type GitObject, LooseObjects } from "./loose-objects";
 import type { ObjectFormat, ObjectId, ObjectType } from "./object-name";
@@ -25,6 +25,7 @@ const KEPT_TREES = 2_048;
  */
 export class ObjectDatabase {
   readonly format: ObjectFormat;
+  readonly #digest: GitDigest;
   readonly #loose: LooseObjects;
   readonly #reader: ObjectReader;
   readonly #root: string;
@@ -32,6 +33,7 @@ export class ObjectDatabase {
 
   constructor(platform: Platform, git: LastingGit, place: ObjectPlace) {
     this.format = place.config.objectFormat;
+    this.#digest = platform.digest;
     this.#root = place.apart?.root ?? `${place.commonDir}/objects`;
     this.#loose = new LooseObjects(platform, this.#root, this.format);
     this.#reader = new ObjectReader(git, place.worktreeRoot, place.apart?.env);
@@ -64,6 +66,12 @@ export class ObjectDatabase {
   /** What an object is and how large, without reading it; null where there is none. */
   look(oid: ObjectId): Promise<{ type: ObjectType; size: number } | null> {
     return this.#reader.look(oid);
+  }
+
+  /** What an object is, and whether its content is what its name says; read whole, held never. Null: there is none. */
+  async check(oid: ObjectId): Promise<{ type: ObjectType; isSound: boolean } | null> {
+    const weighed = await this.#reader.weigh(oid, () => this.#digest.begin(this.format));
+    return weighed === null ? null : { type: weighed.type, isSound: weighed.name === oid };
   }
 
   /** The name that it would have. */

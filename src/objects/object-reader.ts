@@ -1,12 +1,14 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { GitProcess, LastingGit } from "../platform/git";
+import type { PiecewiseDigest } from "../platform/platform";
 import type { GitObject } from "./loose-objects";
 import type { ObjectId, ObjectType } from "./object-name";
 
 /** In a partial clone Git may have to fetch what is missing first. */
 const TIMEOUT_MS = 120_000;
 const LARGEST = 1 << 30;
+const PIECE = 1 << 20;
 
 /**
  * One Git that reads objects for as long as it is needed: packs, alternates and partial clones are its business. It is
@@ -33,9 +35,31 @@ export class ObjectReader {
       process.write(`contents ${oid}\n`);
       const head = await this.#head(process, oid);
       if (head === null) return null;
+      if (head.size > LARGEST)
+        throw new CotenantError("E_GIT", `object ${oid} is too large to be held: ${head.size} bytes`);
       const content = await process.read(head.size + 1);
       if (content === null) throw await this.#ended(process);
       return { type: head.type, content: content.subarray(0, head.size) };
+    });
+  }
+
+  /** What it is, and the name that its content has, read in pieces: not held, however large it is. */
+  weigh(oid: ObjectId, begin: () => PiecewiseDigest): Promise<{ type: ObjectType; name: string } | null> {
+    return this.#ask(async (process) => {
+      process.write(`contents ${oid}\n`);
+      const head = await this.#head(process, oid);
+      if (head === null) return null;
+      const digest = begin();
+      digest.add(new TextEncoder().encode(`${head.type} ${head.size}\0`));
+      for (let left = head.size; left > 0; ) {
+        const piece = await process.read(Math.min(left, PIECE));
+        if (piece === null) throw await this.#ended(process);
+        digest.add(piece);
+        left -= piece.length;
+      }
+      // The line's end after each object.
+      await process.read(1);
+      return { type: head.type, name: digest.hex() };
     });
   }
 
@@ -80,10 +104,9 @@ export class ObjectReader {
     if (line === null) throw await this.#ended(process);
     if (line === `${oid} missing`) return null;
     const found = /^[0-9a-f]+ (blob|tree|commit|tag) (\d+)$/.exec(line);
-    const size = Number(found?.[2]);
-    if (found === null || size > LARGEST)
+    if (found === null)
       throw new CotenantError("E_GIT", `Git cannot show object ${oid}: ${printable(line, 200)}`);
-    return { type: found[1] as ObjectType, size };
+    return { type: found[1] as ObjectType, size: Number(found[2]) };
   }
 
   async #ended(process: GitProcess): Promise<CotenantError> {

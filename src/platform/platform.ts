@@ -37,6 +37,14 @@ export interface Digest {
 export interface GitDigest extends Digest {
   /** SHA-1 in lower-case hex: what most Git repositories name their objects by. Nothing of ours rests on it. */
   sha1(data: Uint8Array): string;
+  /** Of something that comes in pieces, and may be too large to be held. */
+  begin(algorithm: "sha1" | "sha256"): PiecewiseDigest;
+}
+
+export interface PiecewiseDigest {
+  add(data: Uint8Array): void;
+  /** In lower-case hex, at the end. */
+  hex(): string;
 }
 
 /** `pack` for archived segments, `deflate` for Git's objects. */

@@ -1,6 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
 import { headCommit } from "../identity/head-commit";
+import { printable } from "../kernel/ids";
 import { type ByteText, fromByteText } from "../objects/byte-text";
 import { nameOf } from "../objects/packing";
 import { readIndex, type TreePlace } from "./listing";
@@ -97,7 +98,7 @@ export async function isUnchanged(
 
 export function notStill(paths: readonly ByteText[]): CotenantError {
   const named = paths.slice(0, 5).map((path) => fromByteText(path));
-  const which = named.length === 0 ? "files" : named.join(", ");
+  const which = named.length === 0 ? "files" : named.map((name) => printable(name, 100)).join(", ");
   return new CotenantError("E_CONSISTENCY_UNAVAILABLE", `${which} changed while the snapshot was taken`, {
     hint: "wait until nobody writes here, or take it with --consistency best_effort",
     data: { paths: named },

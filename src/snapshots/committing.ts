@@ -1,7 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { encodeCommit, type Signature } from "../objects/commit";
 import type { ObjectId } from "../objects/object-name";
-import { RefMoved, RefWriter } from "../objects/refs";
+import { RefMoved, RefWriter, RefWriterLost } from "../objects/refs";
 import type { Captured } from "./capture";
 import type { TreePlace } from "./listing";
 import { encodeRest } from "./parts";
@@ -43,16 +43,23 @@ export async function commitCaptured(captured: Captured, caption: Caption): Prom
   return commit(picture.tree, parents, `${caption.note ?? `snapshot ${caption.id}`}\n\n${trailers}\n`);
 }
 
-/** The ref that keeps it; on the disk when this returns. */
-export async function makeRef(studio: Studio, place: TreePlace, id: string, commit: ObjectId): Promise<void> {
+/** The Git that will make the ref, started before it is needed: it gets ready while files are looked at. */
+export async function startRef(studio: Studio, place: TreePlace, id: string): Promise<RefWriter> {
   const writer = refWriter(studio, place, `snapshot ${id}`);
+  await writer.start([]);
+  return writer;
+}
+
+/** The ref that keeps it; on the disk when this returns. */
+export async function makeRef(writer: RefWriter, id: string, commit: ObjectId): Promise<void> {
   try {
+    // One that was ended meanwhile is replaced.
     await writer.start([]);
     await writer.prepare([{ ref: refOf(id), next: commit, previous: null }]);
     if (!(await writer.commit())) throw notMade(id, "Git ended without a word");
     await writer.sync([refOf(id)]);
   } catch (error) {
-    throw error instanceof RefMoved ? notMade(id, error.message) : error;
+    throw error instanceof RefMoved || error instanceof RefWriterLost ? notMade(id, error.message) : error;
   } finally {
     await writer.close();
   }

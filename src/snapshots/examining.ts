@@ -2,6 +2,7 @@ import type { Coordinator } from "../coordinator/contract";
 import { CotenantError } from "../errors/cotenant-error";
 import { decode } from "../identity/path-text";
 import { ObjectDatabase } from "../objects/database";
+import { isTree, MODES } from "../objects/tree";
 import type { ProcessIdentity } from "../platform/platform";
 import { partial, readContents } from "./contents";
 import type { Descriptor } from "./descriptor";
@@ -108,9 +109,6 @@ async function refsNow({ studio, place }: Examined): Promise<Map<string, string>
   return new Map(lines.map((line) => [line.slice(line.indexOf(" ") + 1), line.slice(0, line.indexOf(" "))]));
 }
 
-/** Larger ones are only looked for: Git checks them when it reads them. */
-const LARGE = 64 << 20;
-
 async function whatIsWrong(
   studio: Studio,
   place: TreePlace,
@@ -118,19 +116,27 @@ async function whatIsWrong(
   checked: Set<string>,
 ): Promise<string | null> {
   const database = new ObjectDatabase(studio.platform, studio.git, objectPlace(studio, place));
+  const check = async (oid: string, type: "blob" | "tree") => {
+    if (checked.has(oid)) return;
+    const seen = await database.check(oid);
+    if (seen?.type !== type) throw partial(descriptor, `object ${oid} is missing`);
+    if (!seen.isSound) throw partial(descriptor, `object ${oid} is not what its name says`);
+    checked.add(oid);
+  };
+  const checkTree = async (tree: string): Promise<void> => {
+    if (checked.has(tree)) return;
+    await check(tree, "tree");
+    for (const entry of await database.readTree(tree)) {
+      if (isTree(entry)) await checkTree(entry.oid);
+      else if (entry.mode !== MODES.submodule) await check(entry.oid, "blob");
+    }
+  };
   try {
     const { files } = await readContents(studio, place, descriptor);
-    for (const { oid, kind } of files) {
-      if (kind === "repository" || checked.has(oid)) continue;
-      const seen = await database.look(oid);
-      if (seen?.type !== "blob") throw partial(descriptor, `object ${oid} is missing`);
-      if (seen.size <= LARGE && database.nameOf("blob", await database.readBlob(oid)) !== oid)
-        throw partial(descriptor, `object ${oid} is not what its name says`);
-      checked.add(oid);
-    }
-    for (const oid of [descriptor.index, descriptor.stages, descriptor.skipped])
-      if (oid !== null && (await database.look(oid)) === null)
-        throw partial(descriptor, `object ${oid} is missing`);
+    for (const { oid, kind } of files) if (kind !== "repository") await check(oid, "blob");
+    const { index, stages, skipped } = descriptor;
+    for (const tree of [index, stages]) if (tree !== null) await checkTree(tree);
+    if (skipped !== null) await check(skipped, "blob");
     return null;
   } catch (error) {
     if (error instanceof CotenantError) return error.message;

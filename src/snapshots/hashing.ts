@@ -5,12 +5,14 @@ import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import type { LastingGit } from "../platform/git";
 import { COLUMN, type Entry, KINDS, ROW, type Trees } from "../platform/trees";
-import { ask, LONG_MS } from "../worktrees/git-calls";
+import { ask, LONG_MS, quotedPath } from "../worktrees/git-calls";
 import { gitPlace, type TreePlace } from "./listing";
 import type { Put } from "./tree-building";
 
 /** Larger files are Git's to read: it does not need all of one in memory. */
 const LARGE = 8 << 20;
+
+export const ODD = "neither a file nor a link";
 
 /** Reads what is in files, and says which of them would not hold still. */
 export class Hasher {
@@ -40,7 +42,7 @@ export class Hasher {
       return "";
     }
     if (kind === "file") return this.#file(path, whole, rows, i);
-    if (kind === "other") this.leftOut.set(path, "neither a file nor a link");
+    if (kind === "other") this.leftOut.set(path, ODD);
     return "";
   }
 
@@ -92,7 +94,7 @@ export class Hasher {
   ): Promise<Map<number, ObjectId>> {
     const oids = new Map<number, ObjectId>();
     if (this.#large.length === 0) return oids;
-    const input = bytesOf(this.#large.map((i) => `${quoted(paths[i]!)}\n`).join(""));
+    const input = bytesOf(this.#large.map((i) => `${quotedPath(paths[i]!)}\n`).join(""));
     const sync = ["-c", "core.fsync=loose-object,pack,pack-metadata", "-c", "core.fsyncMethod=fsync"];
     const answer = await ask(
       git,
@@ -115,14 +117,6 @@ export class Hasher {
     }
     return oids;
   }
-}
-
-/** As Git reads a path that begins with a quotation mark. */
-function quoted(path: ByteText): string {
-  const inside = path.replace(/[\\"]|[^\x20-\x7e]/g, (char) =>
-    char === "\\" || char === '"' ? `\\${char}` : `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`,
-  );
-  return `"${inside}"`;
 }
 
 function isRow(entry: Entry, rows: Float64Array, i: number): boolean {

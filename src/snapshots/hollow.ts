@@ -10,11 +10,16 @@ const OURS_OR_GITS = /(?:^|\/)\.git$|^\.cotenant$/i;
 /** Something is very odd with more of them, one in the other. */
 const MOST_LEVELS = 200;
 
-/**
- * Directories that no listed file is in, and that Git does not ignore: it keeps no trace of them, people miss them.
- * `fresh`: where to look; in the others nothing has changed since the last time.
- */
-export async function findHollow(
+/** What Git does not list, and does not ignore either. */
+export interface Unlisted {
+  /** Directories that no listed file is in: Git keeps no trace of them, people miss them. */
+  readonly hollow: ByteText[];
+  /** Pipes, sockets and devices. */
+  readonly odd: ByteText[];
+}
+
+/** `fresh`: where to look; in the others nothing has changed since the last time. */
+export async function findUnlisted(
   {
     git,
     trees,
@@ -29,8 +34,9 @@ export async function findHollow(
   fresh: readonly ByteText[],
   isKnown: (directory: ByteText) => boolean,
   withIgnored: boolean,
-): Promise<ByteText[]> {
-  const found: ByteText[] = [];
+): Promise<Unlisted> {
+  const hollow: ByteText[] = [];
+  const odd: ByteText[] = [];
   let look = [...fresh];
   for (let level = 0; look.length > 0 && level < MOST_LEVELS; level++) {
     const candidates: ByteText[] = [];
@@ -38,30 +44,33 @@ export async function findHollow(
       const inside = await trees.list(directory === "" ? root : `${root}/${directory}`);
       for (const { name, kind } of inside ?? []) {
         const path = directory === "" ? name : `${directory}/${name}`;
-        if (kind === "directory" && !OURS_OR_GITS.test(path) && !isKnown(path)) candidates.push(path);
+        if (kind === "directory" && !OURS_OR_GITS.test(path) && !isKnown(path)) candidates.push(`${path}/`);
+        else if (kind === "other") candidates.push(path);
       }
     }
     const ours = withIgnored ? candidates : await notIgnored(git, place, candidates);
     look = [];
-    for (const directory of ours) {
+    odd.push(...ours.filter((path) => !path.endsWith("/")));
+    for (const path of ours.filter((one) => one.endsWith("/"))) {
+      const directory = path.slice(0, -1);
       // A repository of its own, which Git lists by itself where it matters.
       if ((await trees.look(`${root}/${directory}/.git`)) !== null) continue;
-      found.push(directory);
+      hollow.push(directory);
       look.push(directory);
     }
   }
-  return found;
+  return { hollow, odd };
 }
 
 async function notIgnored(git: Git, place: TreePlace, paths: readonly ByteText[]): Promise<ByteText[]> {
   if (paths.length === 0) return [];
   const { status, stdout } = await git.run([...gitPlace(place), "check-ignore", "-z", "--stdin"], {
     cwd: place.root,
-    input: bytesOf(paths.map((path) => `${path}/\0`).join("")),
+    input: bytesOf(paths.map((path) => `${path}\0`).join("")),
     timeoutMs: LONG_MS,
   });
   // 1: none of them is.
   if (status !== 0 && status !== 1) return [];
   const ignored = new Set(byteTextOf(stdout).split("\0"));
-  return paths.filter((path) => !ignored.has(`${path}/`));
+  return paths.filter((path) => !ignored.has(path));
 }

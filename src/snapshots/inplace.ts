@@ -10,6 +10,7 @@ import { type Contents, type KeptFile, readContents } from "./contents";
 import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
 import { writeFiles } from "./filling";
+import { clearTheWay } from "./in-the-way";
 import { isUnchangedPath } from "./picture";
 import { isNothing, nowOf, planReplacement, type Replacement } from "./replacing";
 import { pruneAutomatic } from "./retention";
@@ -21,7 +22,7 @@ export interface Preview {
   readonly planId: string;
   readonly contents: Contents;
   readonly captured: Captured;
-  /** Files in the way that Git ignores: the precautionary snapshot has to hold them too. */
+  /** See `clearTheWay`. */
   readonly hidden: readonly ByteText[];
 }
 
@@ -42,56 +43,10 @@ export async function previewInPlace(
     pulse: async () => {},
   });
   await captured.sink.close();
-  const now = nowOf(captured);
-  const plan = planReplacement(now, contents);
-  const hidden = await findHidden(room, plan, captured);
+  const { plan, hidden } = await clearTheWay(room, planReplacement(nowOf(captured), contents), captured);
   const { digest } = studio.platform;
   const planId = digest.sha256(`${descriptor.snapshot_id}\n${captured.parts.digest}`).slice(0, 16);
   return { plan, planId, contents, captured, hidden };
-}
-
-/** What lies where a file is to go, and is not among the files of now. A directory with such things cannot give way. */
-async function findHidden(
-  { studio, place }: Pick<Darkroom, "studio" | "place">,
-  plan: Replacement,
-  { picture }: Captured,
-): Promise<ByteText[]> {
-  const { trees } = studio;
-  const root = toByteText(place.root);
-  const known = new Set(picture.paths);
-  const going = new Set(plan.remove);
-  const hidden: ByteText[] = [];
-  for (const { path } of plan.write) {
-    const entry = await trees.look(`${root}/${path}`);
-    if (entry === null || (known.has(path) && entry.kind !== "directory")) continue;
-    if (entry.kind !== "directory") hidden.push(path);
-    else {
-      const inTheWay = await firstStaying({ trees, root }, path, going);
-      if (inTheWay !== null) throw blocked(inTheWay);
-    }
-  }
-  return hidden;
-}
-
-async function firstStaying(
-  at: { readonly trees: Darkroom["trees"]; readonly root: ByteText },
-  directory: ByteText,
-  going: ReadonlySet<ByteText>,
-): Promise<ByteText | null> {
-  for (const { name, kind } of (await at.trees.list(`${at.root}/${directory}`)) ?? []) {
-    const path = `${directory}/${name}`;
-    const found = kind === "directory" ? await firstStaying(at, path, going) : going.has(path) ? null : path;
-    if (found !== null) return found;
-  }
-  return null;
-}
-
-function blocked(path: ByteText): CotenantError {
-  const name = printable(fromByteText(path), 300);
-  return new CotenantError("E_POLICY", `${name} is in the way, and Git ignores it: it would be lost`, {
-    hint: "move it out of the way, or restore into a new worktree (without --inplace)",
-    data: { path: name },
-  });
 }
 
 export interface RunOptions {

@@ -1,13 +1,13 @@
 import { CotenantError } from "../errors/cotenant-error";
-import { decode } from "../identity/path-text";
 import type { WorktreeEntry } from "../identity/worktree-list";
 import { printable } from "../kernel/ids";
-import { fromByteText } from "../objects/byte-text";
+import { byteTextOf, fromByteText, isText, toByteText } from "../objects/byte-text";
 import { LONG_MS } from "../worktrees/git-calls";
-import type { AtStake, Kept } from "../worktrees/removing";
-import { gitState, isDirty } from "../worktrees/surveying";
+import type { Kept } from "../worktrees/removing";
+import { type AtStake, isAsCommitted } from "../worktrees/stake";
 import { type Captured, isUnchanged } from "./capture";
 import type { Darkroom } from "./darkroom";
+import { removeSnapshot } from "./retention";
 import { takeSnapshot } from "./taking";
 
 /** Keeps what a worktree has and nothing else has, before it is removed. `room` is that worktree's own. */
@@ -26,15 +26,18 @@ export async function keepBeforeRemoval(
         withIgnored: withIgnored || workspace.config.values["snapshot.ignored"],
       })
     : { descriptor: null, captured: null };
-  await refuseNested(room, captured, worktree);
+  await refuseNested(room, captured, worktree).catch(async (error: unknown) => {
+    // Nothing goes, so nothing had to be kept.
+    if (descriptor !== null) await removeSnapshot(room, descriptor, "not needed").catch(() => {});
+    throw error;
+  });
   const { git } = studio;
   return {
     snapshotId: descriptor?.snapshot_id ?? null,
     isSame: async (root) => {
       if (captured !== null && descriptor !== null)
         return isUnchanged(studio, { ...place, root }, captured.picture, descriptor.includes_ignored);
-      const state = await gitState(git, { ...worktree, root }, null);
-      return state !== null && !isDirty(state.dirt);
+      return isAsCommitted({ git, trees: studio.trees }, { ...worktree, root });
     },
   };
 }
@@ -48,14 +51,15 @@ async function refuseNested(
   const { git, trees } = studio;
   const listed =
     captured?.parts.byCommit.map(({ path }) => path) ??
-    decode((await git.run(["ls-files", "-z", "-s"], { cwd: root })).stdout)
+    byteTextOf((await git.run(["ls-files", "-z", "-s"], { cwd: root })).stdout)
       .split("\0")
       .filter((line) => line.startsWith("160000 "))
       .map((line) => line.slice(line.indexOf("\t") + 1));
   const leftOut = captured?.parts.leftOut ?? [];
   for (const path of [...listed, ...leftOut.map((one) => one.path)]) {
-    if ((await trees.look(`${place.root}/${path}/.git`)) === null) continue;
-    const why = await onlyThere(git, `${place.root}/${fromByteText(path)}`);
+    if ((await trees.look(`${toByteText(place.root)}/${path}/.git`)) === null) continue;
+    // Git is told where to look as text.
+    const why = isText(path) ? await onlyThere(git, `${place.root}/${fromByteText(path)}`) : "cannot be read";
     if (why === null) continue;
     const name = printable(fromByteText(path), 300);
     throw new CotenantError(

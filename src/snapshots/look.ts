@@ -2,14 +2,14 @@ import { CotenantError } from "../errors/cotenant-error";
 import { headCommit } from "../identity/head-commit";
 import { findRepository } from "../identity/repository";
 import { isGitDirectoryName } from "../kernel/keys";
-import { type ByteText, byteTextOf, fromByteText, toByteText } from "../objects/byte-text";
+import { type ByteText, byteTextOf, fromByteText, isText, toByteText } from "../objects/byte-text";
 import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { MODES } from "../objects/tree";
 import { ROW } from "../platform/trees";
 import { ask } from "../worktrees/git-calls";
-import { Hasher } from "./hashing";
-import { findHollow } from "./hollow";
+import { Hasher, ODD } from "./hashing";
+import { findUnlisted, type Unlisted } from "./hollow";
 import {
   byBytes,
   isSubmodule,
@@ -45,6 +45,9 @@ export interface Seen {
   readonly isSame: boolean;
   readonly few: boolean;
 }
+
+/** Git is told where to look as text. */
+const UNREADABLE = "a repository whose name is no UTF-8";
 
 /** Fewer than this are looked after one by one, without asking Git for all that it has. */
 const FEW = 24;
@@ -143,7 +146,7 @@ export class Look {
         oids[i] = await this.#commitAt(path, submodules.get(path) ?? null);
         if (oids[i] !== "") byCommit.push({ path, commit: oids[i]! });
         else if ((await trees.look(`${this.#root}/${path}/.git`)) !== null)
-          hasher.leftOut.set(path, "a repository without a commit");
+          hasher.leftOut.set(path, isText(path) ? "a repository without a commit" : UNREADABLE);
         continue;
       }
       const before = oldAt[i]!;
@@ -159,7 +162,8 @@ export class Look {
     for (const [i, oid] of large) oids[i] = oid;
     await database.flush();
     if (large.size > 0 && !isDry) await this.#syncPacks();
-    const { picture, hollow } = await this.#assemble(put, seen, oids);
+    const { picture, hollow, odd } = await this.#assemble(put, seen, oids);
+    for (const path of odd) hasher.leftOut.set(path, ODD);
     return { picture, hollow, hasher, byCommit };
   }
 
@@ -254,7 +258,7 @@ export class Look {
   async #commitAt(path: ByteText, recorded: ObjectId | null): Promise<ObjectId> {
     const { platform, git, trees } = this.#studio;
     const root = `${this.#place.root}/${fromByteText(path)}`;
-    if ((await trees.look(`${this.#root}/${path}/.git`)) === null) return recorded ?? "";
+    if (!isText(path) || (await trees.look(`${this.#root}/${path}/.git`)) === null) return recorded ?? "";
     try {
       const repository = await findRepository(platform, root, {}, git);
       return (await headCommit(platform, git, repository)) ?? recorded ?? "";
@@ -264,11 +268,7 @@ export class Look {
     }
   }
 
-  async #assemble(
-    put: Put,
-    seen: Seen,
-    oids: readonly ObjectId[],
-  ): Promise<{ picture: Picture; hollow: ByteText[] }> {
+  async #assemble(put: Put, seen: Seen, oids: readonly ObjectId[]): Promise<Unlisted & { picture: Picture }> {
     const { trees, git } = this.#studio;
     const { paths, rows } = seen;
     const old = this.#old;
@@ -279,7 +279,7 @@ export class Look {
     }
     // A directory in a file's place may be as hollow as any other; a repository is not.
     const nested = new Set(paths.filter((_, i) => kindAt(rows, i) === "directory" && oids[i] !== ""));
-    const hollow = await findHollow(
+    const { hollow, odd } = await findUnlisted(
       { git, trees, place: this.#place, root: this.#root },
       ["", ...live],
       (directory) => live.has(directory) || nested.has(directory),
@@ -313,7 +313,7 @@ export class Look {
       directoryTrees: directories.map((directory) => built.trees.get(directory) ?? ""),
       tree: built.root,
     };
-    return { picture, hollow };
+    return { picture, hollow, odd };
   }
 
   /** Git may have put a very large file into a pack of its own. */

@@ -3,7 +3,7 @@ import { toByteText } from "../objects/byte-text";
 import { settleMakings } from "../worktrees/making";
 import { settleRemovals } from "../worktrees/removing";
 import { removeTree } from "../worktrees/tree-removal";
-import { dropRef, makeRef } from "./committing";
+import { dropRef, makeRef, startRef } from "./committing";
 import type { Darkroom } from "./darkroom";
 import { type Ailment, examine, examineStrictly, isDead, markedPacks } from "./examining";
 import { RESTORING } from "./inplace";
@@ -45,7 +45,7 @@ export async function repair(room: Darkroom): Promise<string[]> {
       cwd: place.commonDir,
     });
     if (status !== 0 || taken.status === 0) continue;
-    await makeRef(studio, place, ailment.id, ailment.commit);
+    await makeRef(await startRef(studio, place, ailment.id), ailment.id, ailment.commit);
     done.push(`made the ref of snapshot ${ailment.id} again`);
   }
   return done;

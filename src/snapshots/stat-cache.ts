@@ -112,7 +112,20 @@ interface Head {
   readonly rest: Readonly<Record<string, unknown>>;
 }
 
+/** What this process read last, for one that takes snapshots again and again. */
+let atHand: { readonly path: string; readonly mark: string; readonly remembered: Remembered } | null = null;
+
 export async function loadRemembered(platform: Platform, path: string): Promise<Remembered | null> {
+  const stat = await platform.files.stat(path);
+  if (stat === null) return null;
+  const mark = [stat.inode, stat.size, stat.mtimeMs].join(" ");
+  if (atHand?.path === path && atHand.mark === mark) return atHand.remembered;
+  const remembered = await readRemembered(platform, path);
+  atHand = remembered === null ? null : { path, mark, remembered };
+  return remembered;
+}
+
+async function readRemembered(platform: Platform, path: string): Promise<Remembered | null> {
   const bytes = await platform.files.readFile(path);
   if (bytes === null) return null;
   try {

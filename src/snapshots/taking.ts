@@ -1,19 +1,20 @@
+import type { Session } from "../coordinator/session";
 import { CotenantError, errorFrom } from "../errors/cotenant-error";
 import { makeUlid, type Ulid } from "../kernel/ids";
 import { fromByteText } from "../objects/byte-text";
-import { readRef } from "../objects/refs";
+import type { RefWriter } from "../objects/refs";
 import { modesFor } from "../store/layout";
 import { SCHEMA_VERSION } from "../store/schema";
 import { accessOf } from "../worktrees/access";
 import { recordName } from "../worktrees/records";
 import { underWriterLock, writerKey } from "../worktrees/writer-lock";
 import { type Captured, capture, remember } from "./capture";
-import { commitCaptured, dropRef, makeRef } from "./committing";
+import { commitCaptured, dropRef, makeRef, startRef } from "./committing";
 import type { Darkroom } from "./darkroom";
 import type { Consistency, Descriptor, Occasion } from "./descriptor";
+import { type Ground, groundOf, isKept } from "./ground";
 import { intentName, intentToFact, latestName, openIntents } from "./intents";
-import { refOf } from "./shelf";
-import { cachePath, loadRemembered, type Remembered, saveRemembered } from "./stat-cache";
+import { cachePath, saveRemembered } from "./stat-cache";
 
 export interface SnapshotWish {
   readonly note?: string | null;
@@ -58,18 +59,34 @@ export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Pro
         return make(room, { ...wish, consistency: wish.consistency ?? "quiesced" }, fencingToken);
       });
     } catch (error) {
-      if (!isGivenBack(error) || attempt === MOST_ATTEMPTS) throw error;
+      if (!isToBeTriedAgain(error, session) || attempt === MOST_ATTEMPTS) throw error;
     }
   }
 }
 
 const MOST_ATTEMPTS = 10;
 
-/** Another process of this session has given the lock back, and perhaps taken it again: nothing to do but to start over. */
-function isGivenBack(error: unknown): boolean {
+/**
+ * Another process of this session has given the lock back, and perhaps taken it again, or somebody took away the snapshot
+ * that this one was to build on: nothing to do but to start over.
+ */
+function isToBeTriedAgain(error: unknown, { actor }: Session): boolean {
+  if (!(error instanceof CotenantError)) return false;
+  const { code, data } = error;
+  if (code === "E_NOT_FOUND" || data["given_back"] === true || "ground" in data) return true;
+  const [holder] = (data["holders"] ?? []) as readonly Readonly<Record<string, unknown>>[];
   return (
-    error instanceof CotenantError && (error.code === "E_NOT_FOUND" || error.data["given_back"] === true)
+    code === "E_LOCK_NOT_HELD" &&
+    holder?.["agent_id"] === actor.agentId &&
+    holder["worktree_id"] === actor.worktreeId
   );
+}
+
+function withoutGround({ keeper }: Ground): CotenantError {
+  return new CotenantError("E_PARTIAL_SNAPSHOT", `snapshot ${keeper.snapshot_id} was removed meanwhile`, {
+    hint: "take it again",
+    data: { ground: keeper.snapshot_id },
+  });
 }
 
 function givenBack(token: number): CotenantError {
@@ -127,17 +144,20 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
   const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
   await intend(room, id, wish.requestId ?? null, token);
   let captured: Captured | null = null;
+  let writer: RefWriter | null = null;
   try {
+    writer = await startRef(studio, place, id);
     const withIgnored = wish.withIgnored ?? workspace.config.values["snapshot.ignored"];
+    const ground = await groundOf(room, withIgnored);
     captured = await capture(studio, place, {
       id,
       withIgnored,
       isQuiesced: wish.consistency === "quiesced",
-      remembered: await lastTime(room, withIgnored),
+      remembered: ground?.remembered ?? null,
       nowMs: await fileTimeMs(room),
       pulse: token === null ? async () => {} : pulseOf(room),
     });
-    const descriptor = await develop(room, id, wish, token, captured, withIgnored);
+    const descriptor = await develop(room, { id, wish, token, withIgnored, writer, ground }, captured);
     await publish(room, descriptor, wish, token);
     const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
     const modes = modesFor(workspace.repository.config.sharedRepository);
@@ -148,6 +168,7 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
     if (!(await shelf.look(id)).isReady) await forget(room, id).catch(() => {});
     throw error;
   } finally {
+    await writer?.close();
     await captured?.sink.close();
   }
 }
@@ -179,33 +200,20 @@ async function fileTimeMs({ workspace, studio }: Darkroom): Promise<number> {
   return (await studio.platform.files.stat(workspace.store.layout.log))?.mtimeMs ?? 0;
 }
 
-/** What the last snapshot saw, as long as a snapshot keeps its objects alive. */
-async function lastTime({ workspace, session, studio, place, shelf }: Darkroom, withIgnored: boolean) {
-  const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
-  const found: Remembered | null = await loadRemembered(studio.platform, path);
-  if (found === null) return null;
-  const { refFormat, objectFormat } = workspace.repository.config;
-  const refs = { worktreeRoot: place.root, commonDir: place.commonDir, config: { refFormat, objectFormat } };
-  const keeps = async ({ snapshot_id: id, commit }: Descriptor) => {
-    const ref = await readRef(studio.platform, studio.git, refs, refOf(id));
-    return ref !== null && "oid" in ref && ref.oid === commit;
-  };
-  const own = await shelf.look(found.snapshotId);
-  if (own.isReady && own.descriptor !== null && (await keeps(own.descriptor))) return found;
-  const { tree } = found.picture;
-  for (const other of await shelf.all()) if (other.tree === tree && (await keeps(other))) return found;
-  return null;
-}
-
 /** Objects, ref and descriptor, each on the disk before the next. */
 async function develop(
   room: Darkroom,
-  id: Ulid,
-  wish: SnapshotWish,
-  token: number | null,
+  order: {
+    readonly id: Ulid;
+    readonly wish: SnapshotWish;
+    readonly token: number | null;
+    readonly withIgnored: boolean;
+    readonly writer: RefWriter;
+    readonly ground: Ground | null;
+  },
   captured: Captured,
-  withIgnored: boolean,
 ): Promise<Descriptor> {
+  const { id, wish, token, withIgnored, writer, ground } = order;
   const { session, studio, place, shelf } = room;
   const { worktreeId, agentId } = session.actor;
   const { picture, parts, sink } = captured;
@@ -213,8 +221,10 @@ async function develop(
   const atMs = studio.platform.clock.wallMs();
   const commit = await commitCaptured(captured, { id, worktreeId, agentId, note, atMs, tips });
   await sink.flush();
-  await makeRef(studio, place, id, commit);
+  await makeRef(writer, id, commit);
   await sink.settle();
+  // What the other one kept until now, this one keeps from now on; else something may be gone already.
+  if (ground !== null && !(await isKept(room, ground.keeper))) throw withoutGround(ground);
   const parent = await cameBefore(room);
   const { head, branch, index, stages, skipped, files, bytes, digest } = parts;
   const descriptor: Descriptor = {

@@ -48,10 +48,21 @@ async function copyOne(trees: Trees, from: BytePath, to: BytePath, path: BytePat
   const target = `${to}/${path}`;
   if (entry === null || (await trees.look(target)) !== null) return false;
   if (entry.kind !== "file" && entry.kind !== "symlink") return false;
+  if (await leadsAway(trees, to, path)) return false;
   await makeDirectories(trees, target.slice(0, target.lastIndexOf("/")));
   if (entry.kind === "symlink") await trees.makeLink(await trees.readLink(`${from}/${path}`), target);
   else await trees.copy(`${from}/${path}`, target);
   return true;
+}
+
+/** Whether something on the way is no directory: through a link that the branch has, it would go to who knows where. */
+async function leadsAway(trees: Trees, root: BytePath, path: BytePath): Promise<boolean> {
+  for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
+    const above = await trees.look(`${root}/${path.slice(0, end)}`);
+    if (above === null) return false;
+    if (above.kind !== "directory") return true;
+  }
+  return false;
 }
 
 /** A worktree's own identity is nobody else's. */

@@ -42,6 +42,7 @@ export async function createWorktree(yard: Yard, creation: Creation): Promise<Cr
       hint: "leave out --base, or name a new branch",
       data: { branch },
     });
+  if (isNewBranch) await refuseBranch(yard, branch);
   const commit = await startingPoint(yard, branch, isNewBranch, creation.base);
   const configured = config.values["worktree.directory"];
   const mainRoot = repository.mainWorktreeRoot ?? parentOf(repository.commonDir) ?? repository.commonDir;
@@ -71,13 +72,43 @@ async function refuseCheckedOut(yard: Yard, branch: string): Promise<boolean> {
   const { repository } = yard.workspace;
   for (const worktree of await listWorktrees(platform, git, repository)) {
     if (worktree.branch !== branch || !worktree.exists) continue;
-    throw new CotenantError("E_POLICY", `branch ${printable(branch)} is checked out in ${worktree.root}`, {
-      hint: "work there, or name another branch",
-      data: { branch, root: worktree.root, worktree_id: worktree.worktreeId },
-    });
+    throw new CotenantError(
+      "E_POLICY",
+      `branch ${printable(branch)} is checked out in ${printable(worktree.root, 500)}`,
+      {
+        hint: "work there, or name another branch",
+        data: { branch, root: worktree.root, worktree_id: worktree.worktreeId },
+      },
+    );
   }
   const args = ["show-ref", "--verify", "--quiet", `refs/heads/${branch}`];
   return (await git.run(args, { cwd: repository.worktreeRoot })).status === 0;
+}
+
+/** Git keeps names as paths: neither a part of one that exists, nor one that is a part of it. */
+export async function refuseBranch(yard: Yard, branch: string): Promise<void> {
+  const { git } = machineOf(yard);
+  const cwd = yard.workspace.repository.worktreeRoot;
+  const parts = branch.split("/");
+  const above = parts.slice(0, -1).map((_, i) => parts.slice(0, i + 1).join("/"));
+  const args = [
+    "for-each-ref",
+    "--format=%(refname:lstrip=2)",
+    ...[...above, branch].map((name) => `refs/heads/${name}`),
+  ];
+  const listed = (await askMaybe(git, args, { cwd }))?.split("\n") ?? [];
+  const taken = listed.find(
+    (name) => above.includes(name) || name === branch || name.startsWith(`${branch}/`),
+  );
+  if (taken === undefined) return;
+  const words =
+    taken === branch
+      ? `branch ${printable(branch)} exists already`
+      : `branch ${printable(branch)} cannot be made beside ${printable(taken)}`;
+  throw new CotenantError("E_POLICY", words, {
+    hint: "name another branch",
+    data: { branch, taken },
+  });
 }
 
 async function startingPoint(
@@ -123,7 +154,7 @@ export async function refusePlace(yard: Yard, place: string): Promise<void> {
     if (isIgnored) continue;
     throw new CotenantError(
       "E_POLICY",
-      `${place} is inside ${root}, which would take it for its own content`,
+      `${printable(place, 500)} is inside ${printable(root, 500)}, which would take it for its own content`,
       {
         hint: "name a place outside the repository with --path, or leave it out",
         data: { path: place, root },

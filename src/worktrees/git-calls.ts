@@ -1,6 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { decode } from "../identity/path-text";
 import { printable } from "../kernel/ids";
+import type { ByteText } from "../objects/byte-text";
 import type { Git, GitOptions } from "../platform/git";
 
 /** Whole trees take their time. */
@@ -47,6 +48,14 @@ export async function askMaybe(
 ): Promise<string | null> {
   const { status, stdout } = await git.run(args, options);
   return status === 0 ? decode(stdout).replace(/\n$/, "") : null;
+}
+
+/** As Git reads a path that begins with a quotation mark. */
+export function quotedPath(path: ByteText): string {
+  const inside = path.replace(/[\\"]|[^\x20-\x7e]/g, (char) =>
+    char === "\\" || char === '"' ? `\\${char}` : `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`,
+  );
+  return `"${inside}"`;
 }
 
 function lastLine(text: string): string {

@@ -1,8 +1,8 @@
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { parentOf } from "../identity/path-text";
 import { readWorktreeIdentity } from "../identity/worktree";
 import { listWorktrees } from "../identity/worktree-list";
-import { makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
+import { makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import { toByteText } from "../objects/byte-text";
 import type { Descriptor } from "../platform/platform";
 import { LONG_MS } from "./git-calls";
@@ -41,18 +41,21 @@ export type RunThere = (args: readonly string[], doing: string) => Promise<void>
 export async function makeWorktree(yard: Yard, wanted: Wanted): Promise<WorktreeId> {
   await settleMakings(yard);
   const making = await intend(yard, wanted);
-  const bench = await openBench(yard, making);
+  let bench: Descriptor | null = null;
   try {
-    await add(yard, making, wanted, bench);
+    const held = await openBench(yard, making);
+    bench = held;
+    await add(yard, making, wanted, held);
     await wanted.fill(making.made, (args, doing) =>
-      runHolding(yard, args, { cwd: making.made, held: [bench], doing }),
+      runHolding(yard, args, { cwd: making.made, held: [held], doing }),
     );
-    await moveIntoPlace(yard, making, bench);
+    await moveIntoPlace(yard, making, held);
   } catch (error) {
     await abandon(yard, making, error);
     throw error;
   } finally {
-    await quietly(() => machineOf(yard).platform.files.close(bench));
+    const fd = bench;
+    if (fd !== null) await quietly(() => machineOf(yard).platform.files.close(fd));
   }
   return finish(yard, making, { recovered: false });
 }
@@ -96,8 +99,12 @@ async function intend(yard: Yard, { place, branch, isNewBranch, commit, record }
 async function openBench(yard: Yard, { made, place }: Making): Promise<Descriptor> {
   const { files, locks } = machineOf(yard).platform;
   const workshop = parentOf(made)!;
-  await makeDirectories(yard.trees, toByteText(parentOf(place) ?? "/"));
-  await yard.trees.makeDirectory(toByteText(workshop), 0o755);
+  try {
+    await makeDirectories(yard.trees, toByteText(parentOf(place) ?? "/"));
+    await yard.trees.makeDirectory(toByteText(workshop), 0o755);
+  } catch (error) {
+    throw noPlace(error, place);
+  }
   const path = `${workshop}/${BENCH}`;
   const fd = await opened(() => files.open(path, "update-or-create", 0o600), path);
   await opened(() => locks.tryLock(fd), path);
@@ -157,9 +164,20 @@ async function clearWorkshop({ trees }: Yard, { made }: Making): Promise<void> {
 }
 
 export function placeTaken(place: string): CotenantError {
-  return new CotenantError("E_POLICY", `${place} is there already`, {
+  return new CotenantError("E_POLICY", `${printable(place, 500)} is there already`, {
     hint: "name another place with --path, or move what is there",
     data: { path: place },
+  });
+}
+
+function noPlace(error: unknown, place: string): CotenantError {
+  const failure = fileFailure(error, "making a place for a worktree", place);
+  // Nobody took anything away: there are places where no directory can be.
+  if (failure.code !== "E_STORE_BUSY") return failure;
+  return new CotenantError("E_POLICY", `no directory can be made at ${printable(place, 500)}`, {
+    hint: "name another place with --path",
+    data: { path: place },
+    cause: error,
   });
 }
 
@@ -193,8 +211,8 @@ async function finish(
   const real = (await platform.files.realPath(making.place)) ?? making.place;
   const entry = entries.find(({ root }) => root === real);
   if (entry === undefined)
-    throw new CotenantError("E_GIT", `Git does not know the worktree at ${making.place}`, {
-      hint: `run: git worktree repair ${making.place}`,
+    throw new CotenantError("E_GIT", `Git does not know the worktree at ${printable(making.place, 500)}`, {
+      hint: `run: git worktree repair ${printable(making.place, 500)}`,
       data: { path: making.place },
     });
   const { identity } = await readWorktreeIdentity(platform, git, {

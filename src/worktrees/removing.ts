@@ -1,70 +1,15 @@
 import type { Coordinator } from "../coordinator/contract";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { decode, parentOf } from "../identity/path-text";
+import { parentOf } from "../identity/path-text";
 import type { WorktreeEntry } from "../identity/worktree-list";
 import { type FactName, factId, parseFactName } from "../kernel/facts";
 import { makeUlid, printable } from "../kernel/ids";
 import { toByteText } from "../objects/byte-text";
 import type { ProcessIdentity } from "../platform/platform";
 import { accessFact } from "./access";
-import { LONG_MS } from "./git-calls";
 import { machineOf, oneAtATime, type Yard } from "./place";
 import { recordName } from "./records";
-import { gitState, isDirty } from "./surveying";
 import { removeTree } from "./tree-removal";
-
-/** What would be gone with a worktree, besides files. */
-export interface AtStake {
-  readonly isDirty: boolean;
-  /** Commits that only this worktree's HEAD or its history lead to. */
-  readonly tips: readonly string[];
-  /** Something that Git is in the middle of. */
-  readonly underWay: string | null;
-}
-
-const UNDER_WAY: Readonly<Record<string, string>> = {
-  "rebase-merge": "a rebase",
-  "rebase-apply": "a rebase",
-  MERGE_HEAD: "a merge",
-  CHERRY_PICK_HEAD: "a cherry-pick",
-  REVERT_HEAD: "a revert",
-  BISECT_LOG: "a bisection",
-};
-
-const MOST_TIPS = 200;
-
-export async function atStake(yard: Yard, worktree: WorktreeEntry): Promise<AtStake> {
-  const { git, platform } = machineOf(yard);
-  const { root, gitDir } = worktree;
-  const state = await gitState(git, worktree, null);
-  let underWay: string | null = null;
-  for (const [name, what] of Object.entries(UNDER_WAY))
-    if ((await platform.files.lstat(`${gitDir}/${name}`)) !== null) underWay ??= what;
-  return {
-    isDirty: state === null || isDirty(state.dirt),
-    tips: await loneCommits(yard, root, gitDir),
-    underWay,
-  };
-}
-
-/** What HEAD was on, here, and no branch, tag or other ref leads to. */
-async function loneCommits(yard: Yard, root: string, gitDir: string): Promise<string[]> {
-  const { git } = machineOf(yard);
-  const options = { cwd: root, timeoutMs: LONG_MS };
-  const place = ["--git-dir", gitDir, "--work-tree", root];
-  const shown = await git.run([...place, "log", "--walk-reflogs", "--format=%H", "HEAD", "--"], options);
-  const head = await git.run([...place, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"], options);
-  const commits = new Set(
-    `${decode(head.stdout)}\n${shown.status === 0 ? decode(shown.stdout) : ""}`.split("\n").filter(Boolean),
-  );
-  if (commits.size === 0) return [];
-  const input = `${[...commits].join("\n")}\n`;
-  const args = ["rev-list", "--ignore-missing", "--stdin", "--not", "--branches", "--tags", "--remotes"];
-  const lone = await git.run([...place, ...args], { ...options, input });
-  if (lone.status !== 0) return [];
-  const listed = new Set(decode(lone.stdout).split("\n"));
-  return [...commits].filter((commit) => listed.has(commit)).slice(0, MOST_TIPS);
-}
 
 /** What was kept of a worktree before it goes. */
 export interface Kept {
@@ -100,10 +45,14 @@ export async function removeWorktree(yard: Yard, worktree: WorktreeEntry, kept: 
   await trees.syncDirectory(toByteText(parentOf(root) ?? "/"));
   if (!(await kept.isSame(`${workshop}/tree`))) {
     await putBack(yard, going);
-    throw new CotenantError("E_CONSISTENCY_UNAVAILABLE", `somebody is writing in ${root}: it was put back`, {
-      hint: "find out who, then run it again",
-      data: { root, worktree_id: worktreeId },
-    });
+    throw new CotenantError(
+      "E_CONSISTENCY_UNAVAILABLE",
+      `somebody is writing in ${printable(root, 500)}: it was put back`,
+      {
+        hint: "find out who, then run it again",
+        data: { root, worktree_id: worktreeId },
+      },
+    );
   }
   await confirm(yard, going);
   await finish(yard, going);

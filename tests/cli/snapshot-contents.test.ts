@@ -103,15 +103,6 @@ describe("a snapshot of", () => {
     expect(repo.git("branch", "--list")).toBe("");
   });
 
-  it("large files", async () => {
-    const repo = repository();
-    const large = Buffer.alloc(24 << 20, "0123456789abcde\n");
-    fs.writeFileSync(path.join(repo.root, 'odd "large"\n name.bin'), large);
-    const { snapshot, back } = await thereAndBack(repo);
-    expect(snapshot["bytes"]).toBe(large.length + 4);
-    expect(treePicture(back.root)).toEqual(treePicture(repo.root));
-  });
-
   it("a directory that became a link, with tracked files behind it", async () => {
     const repo = repository();
     fs.mkdirSync(path.join(repo.root, "real"));
@@ -245,19 +236,6 @@ describe("snapshot", () => {
     expect((await repo.ask("agent:a", "doctor", "--strict")).status).toBe(0);
   });
 
-  it("refuses what is no tag, no token and no level", async () => {
-    const repo = repository();
-    for (const flags of [
-      ["--tag", "a b"],
-      ["--tag", "latest"],
-      ["--consistency", "perhaps"],
-      ["--fencing-token", "x"],
-      ["-m", "x".repeat(1_001)],
-    ])
-      expect([9, 64]).toContain((await repo.ask("agent:a", "snapshot", ...flags)).status);
-    expect(fs.existsSync(path.join(repo.control, "snapshots"))).toBe(false);
-  });
-
   it("diff names what differs, and history what came after what", async () => {
     const repo = repository();
     await repo.ask("agent:a", "snapshot", "--tag", "one");
@@ -321,7 +299,7 @@ describe("snapshot prune", () => {
     const env = { COTENANT_SNAPSHOT_KEEP_AUTOMATIC: "2" };
     await repo.ask("agent:a", "snapshot", "--tag", "one");
     await repo.ask("agent:a", "worktree", "lock");
-    for (let n = 0; n < 5; n++) {
+    for (let n = 0; n < 4; n++) {
       repo.write("src/a.ts", `spoilt ${n}\n`);
       const { data } = await repo.ask("agent:a", "restore", "one", "--inplace");
       await repo.askWith(env, "agent:a", "restore", "one", "--inplace", "--run", String(data["plan_id"]));

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
 import { gitWithDoor, KILL_CALLER, KILL_ONLY_CALLER } from "../support/slow-git";
 
 function repository(): TestRepo {
@@ -93,6 +94,18 @@ describe("worktree create", () => {
     expect(fs.existsSync(path.join(root, "src/new.ts"))).toBe(false);
     const bare = await repo.askWith(env, "agent:a", "worktree", "create", "without", "--no-copy");
     expect(bare.data["copied"]).toBe(0);
+    // A branch in which a link is where the directory was.
+    const outside = scratch();
+    repo.git("checkout", "--quiet", "-b", "trap");
+    fs.renameSync(path.join(repo.root, "secrets"), path.join(repo.root, "aside.log"));
+    fs.symlinkSync(outside, path.join(repo.root, "secrets"));
+    repo.git("add", "secrets");
+    repo.git("commit", "--quiet", "--message", "a link");
+    repo.git("checkout", "--quiet", "main");
+    fs.renameSync(path.join(repo.root, "aside.log"), path.join(repo.root, "secrets"));
+    const trapped = await repo.askWith(env, "agent:a", "worktree", "create", "into", "--base", "trap");
+    expect(trapped.data["copied"]).toBe(1);
+    expect(fs.readdirSync(outside), "nothing goes through it").toEqual([]);
   });
 
   it("runs worktree.setup only where somebody has trusted it, and says how it ended", async () => {
@@ -157,10 +170,13 @@ describe("worktree create", () => {
     expectJsonRefused(await create(repo, "in", "--path", "src/in"), 9, "E_POLICY");
     expectJsonRefused(await create(repo, "in", "--path", ".git/in"), 9, "E_POLICY");
     expect((await create(repo, "ignored", "--path", "secrets/tree")).status, "Git ignores it there").toBe(0);
-    for (const name of ["-x", "a..b", "HEAD", "a b", "x.lock", "/x", "@{-1}"])
+    // What else cannot be one: tests/worktrees/rules.test.ts.
+    for (const name of ["-x", "@{-1}"])
       expect((await repo.run("agent:a", "worktree", "create", "--", name)).status, name).toBe(64);
     expectJsonRefused(await create(repo, "x", "--base", "--help"), 64, "E_USAGE");
     expectJsonRefused(await create(repo, "x", "--base", "nothing"), 4, "E_NOT_FOUND");
+    expectJsonRefused(await create(repo, "x", "--path", "/proc/none/x"), 9, "E_POLICY");
+    expectJsonRefused(await create(repo, "ignored/below"), 9, "E_POLICY");
     expectJsonRefused(await create(TestRepo.make(), "x"), 9, "E_POLICY");
   });
 

@@ -3,11 +3,12 @@ import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
 import { gitWithDoor, KILL_CALLER } from "../support/slow-git";
 import { treePicture } from "../support/tree-picture";
 
-function repository(): { repo: TestRepo; feature: TestRepo } {
-  const repo = TestRepo.make();
+function repository(where = "repo"): { repo: TestRepo; feature: TestRepo } {
+  const repo = TestRepo.make(path.join(scratch(), where));
   repo.write("a.txt", "a\n");
   repo.write(".gitignore", "*.log\n");
   repo.git("add", "--all");
@@ -82,6 +83,35 @@ describe("S61: worktree remove", () => {
     ).toBe("");
   });
 
+  it("keeps commits that only a ref of its own leads to, or that HEAD was on before a new beginning", async () => {
+    const { repo, feature } = repository();
+    const commit = (message: string) => feature.git("commit-tree", "-m", message, "HEAD^{tree}").trim();
+    const [own, before] = [commit("its own"), commit("before")];
+    feature.git("update-ref", "refs/worktree/mine", own);
+    feature.git("checkout", "--quiet", before);
+    feature.git("checkout", "--quiet", "--orphan", "new");
+    feature.git("rm", "-r", "--quiet", "--force", ".");
+    const { data } = await repo.ask("agent:a", "worktree", "remove", "../feature");
+    const ref = `refs/cotenant/snapshots/${data["snapshot_id"]}`;
+    for (const lone of [own, before])
+      expect(repo.git("merge-base", "--is-ancestor", lone, ref), "not to be thrown").toBe("");
+  });
+
+  it("keeps what Git was told not to look at", async () => {
+    const { repo, feature } = repository();
+    feature.git("update-index", "--assume-unchanged", "a.txt");
+    feature.git("update-index", "--skip-worktree", ".gitignore");
+    feature.write("a.txt", "mine alone\n");
+    expect(feature.git("status", "--porcelain")).toBe("");
+    expectJsonRefused(await removed(repo, "--no-snapshot"), 9, "E_POLICY");
+    const back = await restoredFrom(repo, (await removed(repo)).data["snapshot_id"]);
+    expect(fs.readFileSync(path.join(back.root, "a.txt"), "utf8")).toBe("mine alone\n");
+    const other = repo.addWorktree("other");
+    other.git("update-index", "--assume-unchanged", "a.txt");
+    const same = await repo.ask("agent:a", "worktree", "remove", "other", "--no-snapshot");
+    expect(same.data["snapshot_id"], "it is as it was committed").toBe(null);
+  });
+
   it("is refused while somebody else works there, while a merge is under way, and of the main one", async () => {
     const { repo, feature } = repository();
     await feature.ask("agent:b", "lock", "acquire", "a.txt");
@@ -99,13 +129,16 @@ describe("S61: worktree remove", () => {
   });
 
   it("is refused when a repository inside has something that nobody else has", async () => {
-    const { repo, feature } = repository();
+    const { repo, feature } = repository("d\u00e9j\u00e0/repo");
     const inner = TestRepo.make(path.join(feature.root, "inner"));
     inner.write("x.txt");
     inner.git("add", "--all");
     inner.git("commit", "--quiet", "--message", "only here");
     expectJsonRefused(await removed(repo), 9, "E_POLICY");
     expect(fs.existsSync(path.join(inner.root, "x.txt"))).toBe(true);
+    expect((await repo.ask("agent:a", "history", "--all")).data["snapshots"], "nothing was needed").toEqual(
+      [],
+    );
     const elsewhere = path.join(path.dirname(repo.root), "elsewhere.git");
     inner.git("clone", "--quiet", "--bare", ".", elsewhere);
     inner.git("remote", "add", "origin", elsewhere);

@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { bytesOf, byteTextOf } from "../../src/objects/byte-text";
@@ -7,12 +8,20 @@ import { compareFiles } from "../../src/snapshots/comparing";
 import type { KeptFile } from "../../src/snapshots/contents";
 import { type Descriptor, decodeDescriptor, encodeDescriptor } from "../../src/snapshots/descriptor";
 import { drawGraph } from "../../src/snapshots/graph";
+import { holdsAll } from "../../src/snapshots/ground";
 import { decodeManifest, encodeManifest, makeManifest } from "../../src/snapshots/manifest";
 import { planReplacement } from "../../src/snapshots/replacing";
 import { planRetention, type Rules } from "../../src/snapshots/retention";
 import { meantSnapshot } from "../../src/snapshots/shelf";
-import { decodeRemembered, encodeRemembered } from "../../src/snapshots/stat-cache";
+import {
+  decodeRemembered,
+  encodeRemembered,
+  loadRemembered,
+  type Remembered,
+  saveRemembered,
+} from "../../src/snapshots/stat-cache";
 import { buildTrees } from "../../src/snapshots/tree-building";
+import { scratch } from "../support/scratch";
 
 const platform = nodePlatform();
 const path = fc
@@ -111,6 +120,43 @@ describe("what is remembered of a tree", () => {
       expect(decodeRemembered(platform, flipped), `byte ${at}`).toBeNull();
       expect(decodeRemembered(platform, bytes.subarray(0, at)), `${at} bytes`).toBeNull();
     }
+  });
+});
+
+describe("what a new snapshot builds on", () => {
+  const rest = { digest: "d", index: "i", stages: null, skipped: "s" };
+  const remembered = { snapshotId: "x", rest, picture: { tree: "t" } } as unknown as Remembered;
+
+  it("is kept only by one with the same files, permissions and index", () => {
+    const same = { ...descriptor(), ...rest, tree: "t" } as Descriptor;
+    expect(holdsAll(same, remembered)).toBe(true);
+    for (const [field, other] of Object.entries({
+      tree: "u",
+      digest: "e",
+      index: null,
+      stages: "x",
+      skipped: null,
+    }))
+      expect(holdsAll({ ...same, [field]: other }, remembered), field).toBe(false);
+  });
+
+  it("is read again when another process has written it anew", async () => {
+    const at = `${scratch()}/cache/tree`;
+    const none = { paths: [], rows: new Float64Array(0), oids: [] };
+    const folders = { directories: [], directoryRows: new Float64Array(0), directoryTrees: [] };
+    const picture = { listingMark: "mark", tree: "ef".repeat(20), ...none, ...folders };
+    for (const snapshotId of ["01M7G6KS0JX8JQPG438R8ZVW6J", "01M7G6KS0JX8JQPG438R8ZVW6K"]) {
+      await saveRemembered(
+        platform,
+        at,
+        { snapshotId, rest: {}, picture },
+        { directory: 0o700, file: 0o600 },
+      );
+      expect((await loadRemembered(platform, at))?.snapshotId).toBe(snapshotId);
+      expect((await loadRemembered(platform, at))?.snapshotId, "and from memory").toBe(snapshotId);
+    }
+    rmSync(at);
+    expect(await loadRemembered(platform, at)).toBeNull();
   });
 });
 

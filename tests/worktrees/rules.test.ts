@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { branchForIssue, checkBranch, defaultPlace, directoryName, normal } from "../../src/worktrees/naming";
+import { tipsOf } from "../../src/worktrees/stake";
 import { isDirty, parseStatus } from "../../src/worktrees/surveying";
 
 describe("names of worktrees", () => {
@@ -28,7 +29,7 @@ describe("names of worktrees", () => {
     expect(checkBranch(branchForIssue("7x3k", `${"word ".repeat(30)}`))).toMatch(/^work\/7x3k-word.{0,40}$/);
   });
 
-  it.each(["", "-x", "HEAD", "a..b", "a b", "a~b", "x.lock", "a/.b", "@{u}", "a\\b"])(
+  it.each(["", "-x", "HEAD", "a..b", "a b", "a~b", "x.lock", "a/.b", "@{u}", "a\\b", "/x", "@{-1}"])(
     "are not %j",
     (name) => {
       expect(() => checkBranch(name)).toThrow("cannot be the name of a branch");
@@ -37,6 +38,12 @@ describe("names of worktrees", () => {
 });
 
 describe("what Git says of a worktree", () => {
+  it("leaves of its lone commits those that no other leads to, however many there are", () => {
+    const chains = Array.from({ length: 500 }, (_, n) => `${n}c ${n}b\n${n}b ${n}a base\n${n}a\n`).join("");
+    expect(tipsOf(chains)).toEqual(Array.from({ length: 500 }, (_, n) => `${n}c`));
+    expect(tipsOf("")).toEqual([]);
+  });
+
   it("is counted, renames and odd names included", () => {
     const text = [
       "# branch.oid 1234",

@@ -114,7 +114,7 @@ function textOf(info: Info): string {
     ...info.problems.map((problem): [string, string] => ["problem", problem]),
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${printable(value, 1_000)}`).join("\n");
 }
 
 function stored(standing: string): string {
@@ -217,7 +217,7 @@ async function snapshotInfo(workspace: Workspace, word: string): Promise<Output>
   const snapshot = snapshotJson(descriptor, all);
   const rows: [string, string][] = [
     ["snapshot", `${descriptor.snapshot_id} (${String(snapshot["short_id"])})`],
-    ["worktree", `${descriptor.worktree_id}, ${descriptor.root}`],
+    ["worktree", `${descriptor.worktree_id}, ${printable(descriptor.root, 500)}`],
     ["taken", `${descriptor.created_at} by ${descriptor.agent_id}`],
     ["after", descriptor.parent ?? "nothing"],
     [

@@ -6,7 +6,7 @@ import { type Preview, previewInPlace, restoreInPlace } from "../../snapshots/in
 import { isNothing, type Replacement } from "../../snapshots/replacing";
 import { restoreAnew } from "../../snapshots/restoring";
 import { accessOf, refuseShared } from "../../worktrees/access";
-import { refusePlace } from "../../worktrees/creating";
+import { refuseBranch, refusePlace } from "../../worktrees/creating";
 import { settleMakings } from "../../worktrees/making";
 import { checkBranch, defaultPlace, normal } from "../../worktrees/naming";
 import type { Command, Context, Output, Parsed } from "../command";
@@ -58,10 +58,11 @@ async function anew(
   all: readonly Descriptor[],
 ): Promise<Output> {
   const workspace = await context.workspace();
-  const room = await darkroom(workspace);
   const { repository, config, surroundings } = workspace;
   const snapshot = snapshotJson(descriptor, all);
   const branch = parsed.text("branch");
+  if (branch !== undefined) checkBranch(branch);
+  const room = await darkroom(workspace);
   const path = parsed.text("path");
   const mainRoot = repository.mainWorktreeRoot ?? repository.worktreeRoot;
   const place =
@@ -74,12 +75,10 @@ async function anew(
       : normal(path.startsWith("/") ? path : `${surroundings.cwd}/${path}`);
   await settleMakings(room);
   await refusePlace(room, place);
-  const restored = await restoreAnew(room, descriptor, {
-    place,
-    branch: branch === undefined ? null : checkBranch(branch),
-  });
+  if (branch !== undefined) await refuseBranch(room, branch);
+  const restored = await restoreAnew(room, descriptor, { place, branch: branch ?? null });
   const lines = [
-    `restored ${snapshot["short_id"]} to ${restored.root}: ${count(restored.files, "file")}, checked`,
+    `restored ${snapshot["short_id"]} to ${printable(restored.root, 500)}: ${count(restored.files, "file")}, checked`,
     ...warningWords(descriptor).map((words) => `  note: ${words}`),
   ];
   return {

@@ -8,7 +8,7 @@ import { sameParty } from "../../kernel/lease";
 import { nodeCommands } from "../../platform/node/commands";
 import { nodeTrees } from "../../platform/node/trees";
 import { type Created, createWorktree } from "../../worktrees/creating";
-import { branchForIssue, normal } from "../../worktrees/naming";
+import { branchForIssue, checkBranch, normal } from "../../worktrees/naming";
 import { removeWorktree, settleRemovals } from "../../worktrees/removing";
 import { runSetup } from "../../worktrees/setup";
 import { gitState, isDirty } from "../../worktrees/surveying";
@@ -42,6 +42,7 @@ export const command: Command = {
       throw new CotenantError("E_USAGE", "a worktree is made for a branch or for an issue", {
         hint: "cotenant worktree create work/login, or --issue <id>",
       });
+    checkBranch(branch);
     if (parsed.text("ttl") !== undefined && !parsed.has("claim"))
       throw new CotenantError("E_USAGE", "--ttl is about the claim, but --claim is missing", {
         hint: "add --claim",
@@ -76,7 +77,7 @@ export const command: Command = {
     const setup = parsed.has("no-setup") ? null : await setUp(context, yard, created);
     const { copied } = created;
     const lines = [
-      `made ${created.root} on ${created.isNewBranch ? "new " : ""}branch ${printable(created.branch)}`,
+      `made ${printable(created.root, 500)} on ${created.isNewBranch ? "new " : ""}branch ${printable(created.branch)}`,
       ...(copied.length === 0 ? [] : [`  with ${count(copied.length, "ignored file")} of the main worktree`]),
       ...(grant === null
         ? []
@@ -159,12 +160,12 @@ async function setUp(
 ): Promise<"done" | "failed" | null> {
   const line = yard.workspace.config.values["worktree.setup"];
   if (line === null) return null;
-  if (!context.quiet) context.note(`running ${printable(line, 300)} in ${created.root}`);
+  if (!context.quiet) context.note(`running ${printable(line, 300)} in ${printable(created.root, 500)}`);
   const end = await runSetup(yard, nodeCommands(), created, line);
   if (end.exitStatus === 0 && !end.timedOut) return "done";
   const how = end.timedOut ? "did not end in time" : `ended with ${end.exitStatus ?? end.signal}`;
   yard.workspace.warnings.push(
-    `worktree.setup ${how}: ${printable(end.output.trim().split("\n").at(-1) ?? "", 300)}; run it again in ${created.root}`,
+    `worktree.setup ${how}: ${printable(end.output.trim().split("\n").at(-1) ?? "", 300)}; run it again in ${printable(created.root, 500)}`,
   );
   return "failed";
 }

@@ -7,7 +7,8 @@ import { keepBeforeRemoval } from "../../snapshots/keeping";
 import { cachePath } from "../../snapshots/stat-cache";
 import { accessOf } from "../../worktrees/access";
 import { settleMakings } from "../../worktrees/making";
-import { type AtStake, atStake, removeWorktree, settleRemovals } from "../../worktrees/removing";
+import { removeWorktree, settleRemovals } from "../../worktrees/removing";
+import { type AtStake, atStake } from "../../worktrees/stake";
 import { underWriterLock, writerKey } from "../../worktrees/writer-lock";
 import type { Command } from "../command";
 import { byKey } from "../targets";
@@ -33,9 +34,13 @@ export const command: Command = {
     await settleRemovals(yard);
     const worktree = await meantWorktree(here, parsed.words[0]!);
     if (worktree.isMain)
-      throw new CotenantError("E_POLICY", `${worktree.root} is the main worktree: it is not removed`, {
-        hint: "name a linked one; 'cotenant worktree list' shows them",
-      });
+      throw new CotenantError(
+        "E_POLICY",
+        `${printable(worktree.root, 500)} is the main worktree: it is not removed`,
+        {
+          hint: "name a linked one; 'cotenant worktree list' shows them",
+        },
+      );
     await refuseLockedByGit(here.surroundings.platform.files, worktree);
     const there = await workspaceAt(context, parsed, worktree, "worktree remove");
     const room = await darkroomIn(there, trees);
@@ -57,7 +62,7 @@ export const command: Command = {
     const mine = (await room.session.mine()).map(({ lease }) => byKey(lease.key));
     if (mine.length > 0) await room.session.release(mine).catch(() => {});
     const lines = [
-      `removed ${worktree.root}`,
+      `removed ${printable(worktree.root, 500)}`,
       ...(worktree.branch === null ? [] : [`  its branch ${printable(worktree.branch)} stays`]),
       ...(snapshotId === null
         ? []
@@ -84,8 +89,8 @@ async function refuseLockedByGit(
   const why = new TextDecoder().decode(bytes).trim();
   throw new CotenantError(
     "E_POLICY",
-    `${root} is locked in Git${why === "" ? "" : `: ${printable(why, 200)}`}`,
-    { hint: `whoever locked it unlocks it: git worktree unlock ${root}`, data: { root } },
+    `${printable(root, 500)} is locked in Git${why === "" ? "" : `: ${printable(why, 200)}`}`,
+    { hint: `whoever locked it unlocks it: git worktree unlock ${printable(root, 500)}`, data: { root } },
   );
 }
 
@@ -109,12 +114,12 @@ async function refuseHeld(there: Here, actor: Parameters<typeof sameParty>[0]): 
 
 function refuseStake(stake: AtStake, root: string, refuses: boolean): void {
   if (stake.underWay !== null)
-    throw new CotenantError("E_POLICY", `${stake.underWay} is under way in ${root}`, {
+    throw new CotenantError("E_POLICY", `${stake.underWay} is under way in ${printable(root, 500)}`, {
       hint: "finish it or give it up there first",
       data: { root },
     });
   if (!refuses || (!stake.isDirty && stake.tips.length === 0)) return;
-  throw new CotenantError("E_POLICY", `${root} has work that exists nowhere else`, {
+  throw new CotenantError("E_POLICY", `${printable(root, 500)} has work that exists nowhere else`, {
     hint: "commit it, or leave out --no-snapshot: then it is kept as a snapshot first",
     data: { root, dirty: stake.isDirty, commits: stake.tips.length },
   });

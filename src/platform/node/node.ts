@@ -1,6 +1,15 @@
 import * as fs from "node:fs";
 import { makeClockId } from "../../kernel/time";
-import type { Clock, Compression, GitDigest, Platform, Random, Sleep, Timers } from "../platform";
+import type {
+  Clock,
+  Compression,
+  GitDigest,
+  PiecewiseDigest,
+  Platform,
+  Random,
+  Sleep,
+  Timers,
+} from "../platform";
 import { NodeFiles } from "./files";
 import { NodeLocks } from "./locks";
 import { bootId, NodeProcesses, namespace } from "./processes";
@@ -66,6 +75,11 @@ class NodeDigest implements GitDigest {
     return typeof c.hash === "function"
       ? c.hash("sha1", data, "hex")
       : c.createHash("sha1").update(data).digest("hex");
+  }
+
+  begin(algorithm: "sha1" | "sha256"): PiecewiseDigest {
+    const hash = loadCrypto().createHash(algorithm);
+    return { add: (data) => void hash.update(data), hex: () => hash.digest("hex") };
   }
 }
 

@@ -3,6 +3,7 @@ import type {
   Clock,
   Later,
   Liveness,
+  PiecewiseDigest,
   Platform,
   Processes,
   ProcessIdentity,
@@ -22,6 +23,8 @@ const LONGEST_SLEEP_MS = 2 ** 31 - 1;
 
 /** The machine as one of its processes sees it. */
 export function simPlatform(machine: Machine, process: SimProcess): Platform {
+  const { sha256 } = machine.settings;
+  const sha1 = (data: Uint8Array) => sha256(data).slice(0, 40);
   return {
     clock: new SimProcessClock(machine, process),
     files: new SimFiles(machine, process),
@@ -31,11 +34,13 @@ export function simPlatform(machine: Machine, process: SimProcess): Platform {
     random: { bytes: (length) => machine.entropy.bytes(length) },
     compression: simCompression,
     // Git is not simulated: nobody here compares names of objects with its own.
-    digest: {
-      sha256: machine.settings.sha256,
-      sha1: (data) => machine.settings.sha256(data).slice(0, 40),
-    },
+    digest: { sha256, sha1, begin: (algorithm) => inPieces(algorithm === "sha1" ? sha1 : sha256) },
   };
+}
+
+function inPieces(digest: (data: Uint8Array) => string): PiecewiseDigest {
+  const pieces: Uint8Array[] = [];
+  return { add: (data) => void pieces.push(data.slice()), hex: () => digest(Buffer.concat(pieces)) };
 }
 
 /** Stands still for the dead: JavaScript cannot be stopped between two awaits, but it need not see the future. */

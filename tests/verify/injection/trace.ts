@@ -86,8 +86,9 @@ export class Tracer {
     command: readonly string[],
     env: NodeJS.ProcessEnv,
   ): Ended & { hit: boolean } {
-    // With the seccomp filter strace stops the program at this call only; but signals get lost there.
-    const filter = kind === "KILL" ? [] : ["-f", "--seccomp-bpf"];
+    // With the seccomp filter strace stops the program at this call only; but signals get lost there, and threads and
+    // children are followed, each with a count of its own: one that is counted among all would be somebody else's.
+    const filter = kind === "KILL" || isMasked(where) ? [] : ["-f", "--seccomp-bpf"];
     const what = kind === "KILL" ? "signal=KILL" : `error=${kind}`;
     // How often Node writes to its own pipes depends on the hour; what is asked of a file does not.
     const path = isMasked(where) ? [] : ["-P", this.#path(where)];

@@ -183,7 +183,9 @@ export class Gardener {
     if (path.endsWith(".gitattributes")) return Buffer.from(chance.pick(ATTRIBUTES));
     if (chance.chance(0.2))
       return Buffer.from(chance.pick(["", "x\r\ny\r\n", "$Id$\n", "a\nb\n", "\0\0", "\r"]));
-    return chance.bytes(chance.chance(0.03) ? 9 << 20 : chance.between(0, 200));
+    // Beyond 8 MiB Git reads it.
+    if (chance.chance(0.02)) return Buffer.alloc(9 << 20, chance.bytes(60));
+    return chance.bytes(chance.between(0, 200));
   }
 
   #fresh(): string {
