@@ -29,8 +29,7 @@ export class Furnished {
     this.home = home;
   }
 
-  static async make(): Promise<Furnished> {
-    const room = scratch();
+  static async make(room = scratch()): Promise<Furnished> {
     const repo = TestRepo.make(path.join(room, "it's ré po"));
     const home = path.join(room, "home of 'mine'");
     fs.mkdirSync(home);
