@@ -8,7 +8,7 @@ const LARGEST_INPUT = 64 << 20;
 
 /**
  * All of standard input, at once and without streams, which take longer to load than a check takes. A harness that keeps
- * the pipe open is given so long to say something.
+ * the pipe open is given so long to go on.
  */
 export function readHookInput(): Input {
   const kept = holder[READ];
@@ -24,13 +24,36 @@ const holder = globalThis as { [READ]?: Input };
 
 function readAll(): Input {
   if (isTty(0)) return { text: null, why: "nobody but a person is there to say something" };
+  const fd = withoutBlocking();
+  try {
+    return readFrom(fd);
+  } finally {
+    if (fd !== 0) fs.closeSync(fd);
+  }
+}
+
+/**
+ * Whoever opens a pipe and then says nothing must not keep us for ever. A socket can only be read as it is: there the
+ * harness's own limit counts.
+ */
+function withoutBlocking(): number {
+  try {
+    if (process.platform !== "linux" || !fs.fstatSync(0).isFIFO()) return 0;
+    return fs.openSync("/proc/self/fd/0", fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  } catch {
+    return 0;
+  }
+}
+
+function readFrom(fd: number): Input {
   const chunks: Buffer[] = [];
   let size = 0;
   const chunk = Buffer.allocUnsafe(64 << 10);
   for (let waited = 0; ; ) {
     try {
-      const read = fs.readSync(0, chunk, 0, chunk.length, null);
+      const read = fs.readSync(fd, chunk, 0, chunk.length, null);
       if (read === 0) break;
+      waited = 0;
       size += read;
       if (size > LARGEST_INPUT) return { text: null, why: `it has more than ${LARGEST_INPUT} bytes` };
       chunks.push(Buffer.from(chunk.subarray(0, read)));
@@ -39,10 +62,13 @@ function readAll(): Input {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === "EOF") break;
-      if (code !== "EAGAIN" || waited > MOST_WAIT_MS) return { text: null, why: String(code ?? error) };
-      // A pipe that does not block: its writer is on the way.
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
-      waited += PAUSE_MS;
+      if (code !== "EAGAIN") return { text: null, why: String(code ?? error) };
+      if (waited > MOST_SILENCE_MS)
+        return { text: null, why: `nothing came for ${MOST_SILENCE_MS / 1000} s, and the end neither` };
+      // Its writer is on the way.
+      const pauseMs = waited < 100 ? 1 : 20;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs);
+      waited += pauseMs;
     }
   }
   return { text: Buffer.concat(chunks).toString("utf8") };
@@ -59,8 +85,7 @@ function isWhole(chunks: readonly Buffer[]): boolean {
   }
 }
 
-const MOST_WAIT_MS = 5_000;
-const PAUSE_MS = 2;
+const MOST_SILENCE_MS = 5_000;
 
 type Machine = Pick<World, "platform" | "git" | "env" | "home" | "cwd">;
 

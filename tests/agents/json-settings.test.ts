@@ -225,7 +225,7 @@ describe("any JSON", () => {
           expect(placed(harness as HarnessName, take(text), PROGRAM)).toHaveProperty("text");
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: Number(process.env["TEST_PROPERTY_RUNS"] ?? 300) },
     );
   });
 });

@@ -25,7 +25,7 @@ const LOCAL = ".claude/settings.local.json";
 async function examined(
   ...args: string[]
 ): Promise<{ status: number | null; agents: Examined[]; remarks: string[] }> {
-  const ran = await here.ask("agent", "doctor", ...args);
+  const ran = await here.askProgram("agent", "doctor", ...args);
   expectNoInnards(ran);
   const data = ran.json.data as unknown as { agents: Examined[]; remarks: string[] };
   return { status: ran.status, ...data };

@@ -52,12 +52,12 @@ describe("S43: agent install twice, then uninstall: settings files as they were,
   it("all of them at once, in any order", async () => {
     const here = await Furnished.make();
     const before = here.picture();
-    await here.ask("agent", "install", "--all");
-    await here.ask("agent", "install", "--all", "--user");
+    await here.askProgram("agent", "install", "--all");
+    await here.askProgram("agent", "install", "--all", "--user");
     expect(here.status()).toBe("");
-    await here.ask("agent", "uninstall", "cursor", "claude");
-    await here.ask("agent", "uninstall", "--all", "--user");
-    await here.ask("agent", "uninstall", "--all");
+    await here.askProgram("agent", "uninstall", "cursor", "claude");
+    await here.askProgram("agent", "uninstall", "--all", "--user");
+    await here.askProgram("agent", "uninstall", "--all");
     expect(here.picture()).toEqual(before);
   });
 });

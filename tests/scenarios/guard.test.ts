@@ -3,19 +3,30 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { HARNESSES } from "../../src/guard/harness";
+import { SLACK_MS } from "../../src/guard/shell/compare";
 import { HARNESS_NAMES, type HarnessName } from "../../src/identity/harness";
 import { harnessProcess, reasonOf } from "../support/guard";
-import { PROGRAM, until } from "../support/program";
+import { PROGRAM, runHere, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 
 let repo: TestRepo;
 beforeEach(async () => {
   repo = TestRepo.make();
   for (const file of ["a.txt", "b.txt"]) repo.write(file, "one\n");
-  expect((await repo.ask("human:me", "init")).status).toBe(0);
+  expect((await ask("init")).status).toBe(0);
   repo.git("add", ".");
   repo.git("commit", "--quiet", "--message", "first");
 });
+
+/** What people ask meanwhile. */
+function ask(...args: string[]) {
+  const { root: cwd } = repo;
+  return runHere([...args, "--json"], {
+    cwd,
+    env: { COTENANT_AGENT_ID: "human:me" },
+    home: process.env["HOME"]!,
+  });
+}
 
 interface Ran {
   readonly stdout: string;
@@ -128,7 +139,7 @@ describe("S35: denied", () => {
     for (let i = 0; i < 3; i++)
       expect(reasonOf({ ...(await bob.write("a.txt")), status: 0 })).toContain(`retry_at: ${said.retry_at}`);
     expect(events().filter((type) => type.startsWith("contention."))).toEqual(["contention.heartbeat"]);
-    const { data } = await repo.ask("human:me", "guard", "status");
+    const { data } = await ask("guard", "status");
     expect(data["contentions"]).toEqual([
       expect.objectContaining({ path: "a.txt", state: "waiting", retry_at: said.retry_at }),
     ]);
@@ -166,7 +177,7 @@ describe("S36: at the retry", () => {
     const bob = new Claude("bbbbbbbb", undefined, ONE_SECOND);
     const stopped = await bob.write("a.txt", 60);
     expect(JSON.parse(stopped.stdout)).toMatchObject({ continue: false });
-    const ran = await repo.ask("human:me", "guard", "retry", "a.txt");
+    const ran = await ask("guard", "retry", "a.txt");
     expect([ran.status, ran.error.code]).toEqual([11, "E_BLOCKED"]);
     const report = {
       blocked_file: "a.txt",
@@ -177,8 +188,8 @@ describe("S36: at the retry", () => {
       state: "waiting_for_instruction",
     };
     expect(ran.error.data["reports"]).toEqual([report]);
-    expect((await repo.ask("human:me", "guard", "report")).data["reports"]).toEqual([report]);
-    const found = (await repo.ask("human:me", "status")).data["needs_a_person"];
+    expect((await ask("guard", "report")).data["reports"]).toEqual([report]);
+    const found = (await ask("status")).data["needs_a_person"];
     expect(found).toContainEqual(expect.objectContaining({ code: "agent_blocked" }));
     expect(events().filter((type) => type.startsWith("contention."))).toEqual([
       "contention.heartbeat",
@@ -238,25 +249,25 @@ describe("S38: a pid that was reused by another process", () => {
 });
 
 describe("S39: what releases a file, and what does not", () => {
-  const free = async () => (await repo.ask("human:me", "guard", "status")).data.leases.length === 0;
+  const free = async () => (await ask("guard", "status")).data.leases.length === 0;
 
   it("no clock does: the lease has no expiry", async () => {
     await new Claude("aaaaaaaa").write("a.txt");
-    const { leases } = (await repo.ask("human:me", "guard", "status")).data;
+    const { leases } = (await ask("guard", "status")).data;
     expect(leases).toEqual([
       expect.objectContaining({ bind: "process", reach: "worktree", expires_at: null, indefinite: false }),
     ]);
   });
 
   it("a commit does, through the hook", async () => {
-    expect((await repo.ask("human:me", "hooks", "install")).status).toBe(0);
+    expect((await ask("hooks", "install")).status).toBe(0);
     const ada = new Claude("aaaaaaaa");
     await ada.write("a.txt");
     await ada.write("b.txt");
     repo.write("a.txt", "two\n");
     repo.write("b.txt", "two\n");
     await commit("aaaaaaaa", "a.txt");
-    const { leases } = (await repo.ask("human:me", "guard", "status")).data;
+    const { leases } = (await ask("guard", "status")).data;
     expect(leases.map(({ key }) => key)).toEqual(["file:b.txt"]);
     expect(await new Claude("bbbbbbbb").write("a.txt")).toEqual(SILENT);
   });
@@ -316,10 +327,11 @@ describe("S41: echo x > held-file through the shell tool", () => {
 
 describe("S41: a command that nobody can read beforehand", () => {
   it("is reported after it, with both names: to both, in events and status, and at the commit", async () => {
-    expect((await repo.ask("human:me", "hooks", "install")).status).toBe(0);
+    expect((await ask("hooks", "install")).status).toBe(0);
     const [ada, bob] = [new Claude("aaaaaaaa"), new Claude("bbbbbbbb")];
     await ada.write("a.txt");
     const command = "node build.js";
+    await new Promise((resolve) => setTimeout(resolve, SLACK_MS));
     let round = 0;
     const told = await until("ada has not just been given leave", async () => {
       await bob.shell(command);
@@ -333,10 +345,10 @@ describe("S41: a command that nobody can read beforehand", () => {
     expect(line).toContain(bob.agentId);
     expect(line).toContain(`under the lease of ${ada.agentId}`);
     const names = expect.stringContaining(`by a command of ${bob.agentId} under the lease of ${ada.agentId}`);
-    const found = (await repo.ask("human:me", "status")).data["needs_a_person"];
+    const found = (await ask("status")).data["needs_a_person"];
     expect(found).toContainEqual(expect.objectContaining({ code: "lease_trespassed", message: names }));
     expect(await commit("aaaaaaaa", "a.txt")).toEqual(names);
-    expect((await repo.ask("human:me", "guard", "status")).data["violations"]).toEqual([]);
+    expect((await ask("guard", "status")).data["violations"]).toEqual([]);
   });
 });
 

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { SLACK_MS } from "../../src/guard/shell/compare";
 import { PLAYED, type Played } from "../support/harness/dialect";
 import { readJournal } from "../support/harness/journal";
 import { Rig, type ScriptedAgent } from "../support/harness/rig";
@@ -11,8 +12,6 @@ import { bundle } from "../verify/bundle";
 
 /** Denials are tried again after a second. */
 const SOON = { COTENANT_GUARD_RETRY_SECS: "1" };
-/** Nobody waits: what is denied stays so. */
-const NEVER = { COTENANT_GUARD_RETRY_SECS: "600" };
 
 let folder: string;
 let program: string;
@@ -20,7 +19,6 @@ beforeAll(async () => {
   folder = fs.mkdtempSync(path.join(process.env["TMPDIR"] ?? "/tmp", "cotenant-rig-"));
   program = (await bundle("tests/support/harness/agent-process.ts", folder)).path;
 });
-afterAll(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 let rigs: Rig[] = [];
 afterEach(async () => {
@@ -36,7 +34,17 @@ interface Scene {
 
 /** A repository in which every harness asks, and agents who work in it. */
 async function scene(env: Record<string, string> = SOON, ...install: string[]): Promise<Scene> {
-  const here = await Furnished.make();
+  const made = await sceneIn(undefined, env, ...install);
+  rigs.push(made.rig);
+  return made;
+}
+
+async function sceneIn(
+  room: string | undefined,
+  env: Record<string, string>,
+  ...install: string[]
+): Promise<Scene> {
+  const here = await Furnished.make(room);
   const added = await here.ask("agent", "install", ...(install.length > 0 ? install : ["--all"]));
   expect(added.status, `${added}`).toBe(0);
   // Stopped sessions let go after a second, whoever looks.
@@ -51,9 +59,34 @@ async function scene(env: Record<string, string> = SOON, ...install: string[]): 
     { root: here.repo.root, home: here.home, log: here.repo.logFile, journal },
     env,
   );
-  rigs.push(rig);
   return { here, rig, journal };
 }
+
+/** Of each harness two agents that work all the time, and one of Codex that they meet, in a repository of their own. */
+interface Cast extends Scene {
+  readonly first: ScriptedAgent;
+  readonly second: ScriptedAgent;
+  readonly stranger: ScriptedAgent;
+}
+
+const casts = new Map<Played, Cast>();
+beforeAll(async () => {
+  for (const harness of PLAYED) {
+    const room = path.join(folder, harness);
+    fs.mkdirSync(room);
+    const all = await sceneIn(fs.realpathSync(room), SOON);
+    const [first, second, stranger] = [
+      await all.rig.hire(harness),
+      await all.rig.hire(harness),
+      await all.rig.hire("codex"),
+    ];
+    casts.set(harness, { ...all, first, second, stranger });
+  }
+}, 120_000);
+afterAll(async () => {
+  for (const { rig } of casts.values()) await rig.dismiss();
+  fs.rmSync(folder, { recursive: true, force: true });
+});
 
 const agentOf = ({ harness, session }: ScriptedAgent) => `agent:${harness}-${session.slice(0, 8)}`;
 
@@ -64,9 +97,9 @@ async function holderOf({ here }: Scene, file: string): Promise<string | null> {
 }
 
 /** All harnesses at once, each in a repository of its own: most of the time they wait. */
-function together(act: (harness: Played) => Promise<void>): void {
+function together(act: (harness: Played, cast: Cast) => Promise<void>): void {
   it(PLAYED.join(", "), { timeout: 180_000 }, async () => {
-    const ended = await Promise.allSettled(PLAYED.map(act));
+    const ended = await Promise.allSettled(PLAYED.map((harness) => act(harness, casts.get(harness)!)));
     const failed = ended.flatMap((one, i) =>
       one.status === "rejected" ? [`${PLAYED[i]}: ${one.reason}`] : [],
     );
@@ -97,9 +130,7 @@ describe("S34: two agents write one file: one writes", () => {
   });
 
   describe("each against another of its own kind, in files old and new", () => {
-    together(async (harness) => {
-      const all = await scene();
-      const [first, second] = [await all.rig.hire(harness), await all.rig.hire(harness)];
+    together(async (_, { first, second, ...all }) => {
       for (const file of ["shared.txt", "src/made by one.txt"]) {
         expect(await first.write(file, "mine\n")).toMatchObject({ is: "done", failures: [] });
         expect(await second.act({ do: "edit", file, content: "theirs\n" })).toMatchObject({
@@ -172,22 +203,8 @@ describe("S36: a denied write is tried again", () => {
   });
 });
 
-describe("S37: the owner is killed with SIGKILL: the next contender gets the file at once", () => {
-  together(async (harness) => {
-    const all = await scene(NEVER);
-    const [owner, next] = [await all.rig.hire(harness), await all.rig.hire("claude")];
-    await owner.write("shared.txt", "owner\n");
-    await owner.kill();
-    expect(await next.write("shared.txt", "next\n")).toMatchObject({ is: "done" });
-    const line = all.here.repo.logOf("file:shared.txt").at(-1)!;
-    expect(line.payload.ended).toMatchObject([{ agent_id: agentOf(owner), cause: "dead" }]);
-  });
-});
-
 describe("S39: released by commit, by stop and 30 s, by the session's end", () => {
-  together(async (harness) => {
-    const all = await scene();
-    const agent = await all.rig.hire(harness);
+  together(async (_, { first: agent, ...all }) => {
     const holds = async () => (await holderOf(all, "shared.txt")) === agentOf(agent);
     await agent.prompt();
     await agent.write("shared.txt", "one\n");
@@ -227,17 +244,16 @@ describe("S40: after all of it, git log and the index show nothing that cotenant
 });
 
 describe("S41: echo x > held-file through the shell tool: refused before, or reported after, with both names", () => {
-  together(async (harness) => {
-    const all = await scene();
-    const [owner, other] = [await all.rig.hire("claude"), await all.rig.hire(harness)];
-    await owner.write("shared.txt", "owner\n");
-    const refused = await other.shell("echo x > shared.txt");
+  together(async (harness, { stranger: owner, second: other, ...all }) => {
+    expect(await owner.write("held.txt", "owner\n")).toMatchObject({ is: "done" });
+    const refused = await other.shell("echo x > held.txt");
     expect(refused).toMatchObject({ is: "denied" });
     expect(refused.reason).toContain(agentOf(owner));
-    expect(all.here.read("shared.txt")).toBe("owner\n");
+    expect(all.here.read("held.txt")).toBe("owner\n");
 
-    all.here.write("change.sh", "echo y >> shared.txt\n");
+    all.here.write("change.sh", "echo y >> held.txt\n");
     // What the owner was given leave for a moment ago is its own doing, for all that anybody can tell.
+    await new Promise((resolve) => setTimeout(resolve, SLACK_MS));
     const told = await until("it is on record", async () => {
       const outcome = await other.shell("sh ./change.sh");
       expect(outcome.is).toBe("done");
@@ -245,7 +261,7 @@ describe("S41: echo x > held-file through the shell tool: refused before, or rep
       const text = JSON.stringify(data["violations"]);
       return text === "[]" ? false : { text, outcome };
     });
-    expect(all.here.read("shared.txt")).toMatch(/^owner\n(y\n)+$/);
+    expect(all.here.read("held.txt")).toMatch(/^owner\n(y\n)+$/);
     expect(told.text).toContain(agentOf(owner));
     expect(told.text).toContain(agentOf(other));
     // Copilot takes nothing from a hook but a refusal.
@@ -254,17 +270,15 @@ describe("S41: echo x > held-file through the shell tool: refused before, or rep
 });
 
 describe("S42: each harness's real input: an allowed write is silent, a refused one is understood", () => {
-  together(async (harness) => {
-    const all = await scene();
-    const [owner, other] = [await all.rig.hire("codex"), await all.rig.hire(harness)];
+  together(async (harness, { stranger: owner, second: other }) => {
     await other.prompt();
     const allowed = await other.write("free.txt", "x\n");
     expect(allowed).toMatchObject({ is: "done", told: [], failures: [] });
     expect(allowed.hooks).toBeGreaterThan(0);
-    await owner.write("shared.txt", "owner\n");
-    const refused = await other.write("shared.txt", "other\n");
+    expect(await owner.write("theirs.txt", "owner\n")).toMatchObject({ is: "done" });
+    const refused = await other.write("theirs.txt", "other\n");
     expect(refused).toMatchObject({ is: "denied", failures: [], endsTurn: harness === "claude" });
-    expect(refused.reason).toContain(`shared.txt is still held by ${agentOf(owner)}`);
+    expect(refused.reason).toContain(`theirs.txt is still held by ${agentOf(owner)}`);
     await other.stop();
     await other.end();
   });
@@ -291,13 +305,12 @@ describe("the same edit reported twice has one effect", () => {
   });
 
   describe("installed for the project and for the user", () => {
-    together(async (harness) => {
-      const all = await scene();
+    together(async (harness, { stranger: other, ...all }) => {
       await all.here.ask("agent", "install", harness, "--user");
-      const [agent, other] = [await all.rig.hire(harness), await all.rig.hire("codex")];
-      expect(await agent.write("shared.txt", "mine\n")).toMatchObject({ is: "done", failures: [] });
-      expect(leasesOn(all, "shared.txt")).toHaveLength(1);
-      expect(await other.write("shared.txt", "theirs\n")).toMatchObject({ is: "denied" });
+      const agent = await all.rig.hire(harness);
+      expect(await agent.write("twice.txt", "mine\n")).toMatchObject({ is: "done", failures: [] });
+      expect(leasesOn(all, "twice.txt")).toHaveLength(1);
+      expect(await other.write("twice.txt", "theirs\n")).toMatchObject({ is: "denied" });
     });
   });
 });
@@ -322,5 +335,15 @@ describe("settings that are committed", () => {
     const [first, second] = [await found.hire("copilot"), await found.hire("gemini")];
     expect(await first.write("shared.txt", "first\n")).toMatchObject({ is: "done" });
     expect(await second.write("shared.txt", "second\n")).toMatchObject({ is: "denied" });
+  });
+});
+
+describe("S37: the owner is killed with SIGKILL: the next contender gets the file at once", () => {
+  together(async (_, { second: owner, stranger: next, ...all }) => {
+    expect(await owner.write("owned.txt", "owner\n")).toMatchObject({ is: "done" });
+    await owner.kill();
+    expect(await next.write("owned.txt", "next\n")).toMatchObject({ is: "done" });
+    const line = all.here.repo.logOf("file:owned.txt").at(-1)!;
+    expect(line.payload.ended).toMatchObject([{ agent_id: agentOf(owner), cause: "dead" }]);
   });
 });

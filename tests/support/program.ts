@@ -163,6 +163,40 @@ export class Running {
   }
 }
 
+/**
+ * The whole program but its process, which takes most of the time: for tests of what commands do, not of how they start.
+ * The machine, its disk and Git are the real ones.
+ */
+export async function runHere(
+  args: readonly string[],
+  setting: Setting & { readonly home: string },
+): Promise<Ran> {
+  const { runCommandLine } = await import("../../src/cli/program");
+  const { thisMachine } = await import("../../src/platform/node/this-machine");
+  // What a command takes itself for.
+  process.argv[1] = PROGRAM;
+  let [stdout, stderr] = ["", ""];
+  const terminal = {
+    isTerminal: false,
+    color: false,
+    columns: 100,
+    out: (text: string) => {
+      stdout += text;
+      return true;
+    },
+    err: (text: string) => {
+      stderr += text;
+    },
+  };
+  const { cwd, home } = setting;
+  const env = { ...process.env, ...setting.env };
+  const surroundings = () => ({ ...thisMachine(), env, cwd, home, isTerminal: false });
+  const status = await runCommandLine(args, { terminal, surroundings });
+  const ran = new Ran([PROGRAM, ...args].join(" "), status, stdout, stderr);
+  checkShape([PROGRAM, ...args], ran);
+  return ran;
+}
+
 /** Whatever the program says with --json, in any test, is of the shape that its published schema promises. */
 function checkShape([program, ...all]: readonly string[], { status, stdout }: Ran): void {
   const args = all.includes("--") ? all.slice(0, all.indexOf("--")) : all;

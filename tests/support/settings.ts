@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { PROGRAM, type Ran, start } from "./program";
+import { PROGRAM, type Ran, runHere, start } from "./program";
 import { pictureOf, TestRepo } from "./repo";
 import { scratch } from "./scratch";
 
@@ -29,8 +29,7 @@ export class Furnished {
     this.home = home;
   }
 
-  static async make(): Promise<Furnished> {
-    const room = scratch();
+  static async make(room = scratch()): Promise<Furnished> {
     const repo = TestRepo.make(path.join(room, "it's ré po"));
     const home = path.join(room, "home of 'mine'");
     fs.mkdirSync(home);
@@ -46,20 +45,28 @@ export class Furnished {
 
   /** As a person would, in this worktree. */
   run(...args: string[]): Promise<Ran> {
-    return this.#start(args);
+    return this.#here(args);
   }
 
   ask(...args: string[]): Promise<Ran> {
-    return this.#start([...args, "--json"]);
-  }
-
-  #start(args: readonly string[], cwd = this.repo.root): Promise<Ran> {
-    const env = { COTENANT_AGENT_ID: "agent:a", HOME: this.home, USERPROFILE: this.home };
-    return start([PROGRAM, ...args], { cwd, env }).done;
+    return this.#here([...args, "--json"]);
   }
 
   askIn(cwd: string, ...args: string[]): Promise<Ran> {
-    return this.#start([...args, "--json"], cwd);
+    return this.#here([...args, "--json"], cwd);
+  }
+
+  /** In a process of its own, as everybody does. */
+  askProgram(...args: string[]): Promise<Ran> {
+    return start([PROGRAM, ...args, "--json"], { cwd: this.repo.root, env: this.#env }).done;
+  }
+
+  #here(args: readonly string[], cwd = this.repo.root): Promise<Ran> {
+    return runHere(args, { cwd, env: this.#env, home: this.home });
+  }
+
+  get #env(): Record<string, string> {
+    return { COTENANT_AGENT_ID: "agent:a", HOME: this.home, USERPROFILE: this.home };
   }
 
   path(name: string): string {

@@ -24,7 +24,7 @@ interface Before {
 /** Beyond this many files of others, Git is asked instead. */
 const MOST_FILES = 2_000;
 /** A write that its holder was given leave for may come a little later. */
-const SLACK_MS = 5_000;
+export const SLACK_MS = 5_000;
 
 export async function remember(checking: Checking, cwd: string, command: string): Promise<void> {
   const place = await placeAt(checking, cwd);

@@ -4,19 +4,20 @@ import { networkFileSystemName } from "./network-file-systems";
 import { statNumbers } from "./stat-numbers";
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = fs.constants;
+/** Means nothing to a file. A pipe in the place of one would keep us for ever: like this it fails, or is empty. */
+const O_NONBLOCK = fs.constants.O_NONBLOCK ?? 0;
 const FLAGS: Record<OpenMode, number> = {
-  read: O_RDONLY,
-  update: O_RDWR,
-  "update-or-create": O_RDWR | O_CREAT,
-  append: O_RDWR | O_APPEND | O_CREAT,
+  read: O_RDONLY | O_NONBLOCK,
+  update: O_RDWR | O_NONBLOCK,
+  "update-or-create": O_RDWR | O_CREAT | O_NONBLOCK,
+  append: O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK,
   create: O_RDWR | O_CREAT | O_EXCL,
 };
 /** Bits that the process's umask may have taken away, and that a shared repository needs. */
 const SHARED_BITS = 0o077;
 
-/** A pipe in the place of a file would keep us for ever: like this it is empty. */
 function readWithoutWaiting(path: string): Uint8Array {
-  const fd = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
+  const fd = fs.openSync(path, FLAGS.read);
   try {
     return fs.readFileSync(fd);
   } finally {

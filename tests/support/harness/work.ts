@@ -24,14 +24,20 @@ export async function work(player: Player, { seed, files, deeds }: Job): Promise
   const failures: string[] = [];
   const reasons: string[] = [];
   const touched = new Set<string>();
+  const known: string[] = [];
   let [done, denied, told] = [0, 0, 0];
   for (let at = 0; at < deeds; at++) {
     if (at % DEEDS_PER_TURN === 0) await player.prompt("go on");
-    const deed = deedOf(chance, files, `${seed} ${at}\n`);
+    // Most edits are of a file that the agent has had before, whoever has it now.
+    const wanted = known.length > 0 && chance.chance(0.4) ? known : files;
+    const deed = deedOf(chance, wanted, `${seed} ${at}\n`);
     const outcome = await player.act(deed);
     if (outcome.is === "done") {
       done++;
-      for (const { file } of changesOf(deed)) touched.add(file);
+      for (const { file } of changesOf(deed)) {
+        touched.add(file);
+        known.push(file);
+      }
     } else {
       denied++;
       reasons.push(outcome.reason);

@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { freemem } from "node:os";
+import { join } from "node:path";
 import { Prng } from "../../../src/platform/sim/prng";
 import { PLAYED, type Played } from "../../support/harness/dialect";
-import { readJournal } from "../../support/harness/journal";
+import { type Entry, readJournal } from "../../support/harness/journal";
 import { Rig, type ScriptedAgent } from "../../support/harness/rig";
 import type { Done } from "../../support/harness/work";
 import type { Layer, Task } from "../layer";
@@ -14,11 +15,13 @@ import { clear, makePlace, type Place } from "./place";
 const BYTES_PER_AGENT = 200 << 20;
 const MOST_AGENTS = 16;
 /** Small ones first, for a test that has little time. */
-const SMALL_ROUND = { agents: 6, kills: 4, files: 10, deeds: 6 };
-const SMALL_ROUNDS = 3;
+const SMALL_ROUND = { agents: 6, kills: 3, files: 6, deeds: 6 };
+const SMALL_ROUNDS = 4;
 const LARGE_ROUND = { agents: MOST_AGENTS, kills: 40, files: 50, deeds: 30 };
 /** So many lines of the journal between two kills: a busy machine takes its time for them. */
-const LINES_PER_KILL = 8;
+const LINES_PER_KILL = 6;
+/** Nobody is killed before every harness has written something, or so much was written without one of them. */
+const MOST_LINES_BEFORE = 80;
 
 /**
  * Scripted agents of every harness, in processes of their own, fight over the same files through the command lines that
@@ -32,12 +35,26 @@ export const agents: Layer = {
   share: 0.04,
   mustMove: ["writes", "refusals", "taken from the dead", ...PLAYED.map((harness) => `writes by ${harness}`)],
   async prove(task) {
-    const program = await task.bundle("src/cli/main.ts");
+    const program = await programFrom(task);
     const agent = await task.bundle("tests/support/harness/agent-process.ts");
     for (let round = 0; task.goesOn; round++)
-      await runRound(task, program.path, agent.path, round < SMALL_ROUNDS ? SMALL_ROUND : LARGE_ROUND, round);
+      await runRound(task, program, agent.path, round < SMALL_ROUNDS ? SMALL_ROUND : LARGE_ROUND, round);
   },
 };
+
+/** In three parts, as `bin/cotenant` has them: the quick look at what is held already, the guard, and all the rest. */
+async function programFrom(task: Task): Promise<string> {
+  for (const entry of ["quick-guard", "guard-main", "main"]) await task.bundle(`src/cli/${entry}.ts`);
+  const program = join(task.scratch, "program.cjs");
+  writeFileSync(
+    program,
+    `const [first, verb, ...rest] = process.argv.slice(2);
+    const isGuards = first === "guard" && /^(?:check|stop|end)$/.test(verb);
+    const isHeld = isGuards && verb === "check" && require("./quick-guard.cjs").isHeldAlready(rest);
+    if (!isHeld) require(isGuards ? "./guard-main.cjs" : "./main.cjs");\n`,
+  );
+  return program;
+}
 
 async function runRound(
   task: Task,
@@ -77,21 +94,30 @@ class Fight {
   async run({ agents: wanted, kills, files, deeds }: typeof SMALL_ROUND): Promise<void> {
     const most = Math.max(2, Math.min(wanted, Math.floor(freemem() / BYTES_PER_AGENT)));
     const shared = this.#place.files.slice(0, files);
-    let killed = 0;
-    for (let written = 0; killed < kills; ) {
+    // What the last of them held is wanted by those who are left.
+    for (let [killed, written] = [0, 0]; ; ) {
       while (this.#atWork.size < most) await this.#hire(shared, deeds);
-      const lines = readJournal(this.#place.journal).length;
-      if (lines - written >= LINES_PER_KILL) {
-        written = lines;
+      const journal = readJournal(this.#place.journal);
+      const isUnderWay = killed > 0 || journal.length > MOST_LINES_BEFORE || hasEverybody(journal);
+      if (isUnderWay && journal.length - written >= LINES_PER_KILL) {
+        if (killed === kills) break;
+        written = journal.length;
         killed++;
         this.#task.tried++;
-        // In whatever it is doing: a hook, a write, a line of the journal.
-        await this.#chance.pick([...this.#atWork.keys()]).kill();
+        await this.#victim(journal, killed).kill();
       }
       await nap(this.#chance.below(40));
     }
     for (const agent of this.#atWork.keys()) await agent.kill();
     await Promise.all(this.#atWork.values());
+  }
+
+  /** In whatever it is doing: a hook, a write, a line of the journal. But every other one has just written something. */
+  #victim(journal: readonly Entry[], killed: number): ScriptedAgent {
+    const atWork = [...this.#atWork.keys()];
+    const writers = new Set(journal.slice(-LINES_PER_KILL).map(({ agent }) => agent));
+    const holding = atWork.filter(({ harness, session }) => writers.has(`${harness}:${session}`));
+    return this.#chance.pick(killed % 2 === 1 && holding.length > 0 ? holding : atWork);
   }
 
   async #hire(files: readonly string[], deeds: number): Promise<void> {
@@ -126,6 +152,10 @@ class Fight {
     const begun = entries.filter(({ phase }) => phase === "begin");
     task.count("writes", begun.length);
     for (const { agent } of begun) task.count(`writes by ${agent.split(":")[0]}`);
+    task.count(
+      "leases",
+      [...tenures.byFile.values()].flat().filter(({ leaseId }) => leaseId !== null).length,
+    );
     task.count("taken from the dead", tenures.endings.get("dead") ?? 0);
     task.count("refusals", log.split('"event_type":"contention.').length - 1);
   }
@@ -133,6 +163,10 @@ class Fight {
   #broke(what: string): void {
     this.#task.broke(what, `npm run verify -- --layer agents --seed ${this.#task.seed}`);
   }
+}
+
+function hasEverybody(journal: readonly Entry[]): boolean {
+  return PLAYED.every((harness) => journal.some(({ agent }) => agent.startsWith(`${harness}:`)));
 }
 
 function nap(ms: number): Promise<void> {
