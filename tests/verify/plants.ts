@@ -18,6 +18,8 @@ export interface Plant {
   readonly to: string;
   /** Names of the layers that must break. */
   readonly caughtBy: readonly string[];
+  /** `--case` of the layer, where only one of hundreds shows it. */
+  readonly inCase?: string;
   /** `npm test` plants it too. */
   readonly inTest?: boolean;
 }

@@ -30,6 +30,7 @@ export const PLANTS: readonly Plant[] = [
     from: "job.reject(outcomeUnknown(explained, job.submission));",
     to: "job.reject(explained);",
     caughtBy: ["error"],
+    inCase: "acquire",
   },
   {
     name: "the index says how far it reaches before it does",

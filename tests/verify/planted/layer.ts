@@ -55,6 +55,7 @@ export async function runWith(plant: Plant, layer: string, folder: string, seed 
     seed,
     plant,
     untilBroken: true,
+    only: plant.inCase ?? null,
   };
   const { stdout } = await promisify(execFile)(process.execPath, [path, JSON.stringify(effort)], {
     cwd: ROOT,
