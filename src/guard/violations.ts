@@ -25,35 +25,39 @@ export const GUARD_VIOLATION = "guard-violation";
 
 export function violationFactName(
   digest: Digest,
-  { worktreeId, key, agentId, leaseId }: GuardViolation,
+  { worktreeId, key, agentId, leaseId }: Omit<GuardViolation, "at">,
 ): FactName {
   const id = digest.sha256([worktreeId, key, agentId, leaseId].join("\n")).slice(0, 32);
   return `${GUARD_VIOLATION}:${id}` as FactName;
 }
 
+/** `sinceMs`: when the command began. What was put on record since then, another report of the same command has said. */
 export async function recordViolations(
   session: Session,
   digest: Digest,
   violations: readonly Omit<GuardViolation, "at">[],
+  sinceMs: number,
 ): Promise<void> {
-  const first = violations[0];
-  if (first === undefined) return;
+  if (violations.length === 0) return;
+  const names = violations.map((violation) => violationFactName(digest, violation));
   await session.write([], {
-    about: first.path,
-    facts: [],
-    body: async ({ now }) => {
+    about: violations[0]!.path,
+    facts: names,
+    body: async ({ now, facts: known }) => {
       const at = new Date(now.wallMs).toISOString();
+      const fresh = violations.filter((_, i) => {
+        const fact = known.get(names[i]!);
+        return fact === undefined || !(Date.parse(violationFromFact(fact.value).at) >= sinceMs);
+      });
+      if (fresh.length === 0) return null;
       const facts = new Map<FactName, Fact>(
-        violations.map((violation) => {
-          const whole = { ...violation, at };
-          return [violationFactName(digest, whole), toFact(whole)];
-        }),
+        fresh.map((violation) => [violationFactName(digest, violation), toFact({ ...violation, at })]),
       );
       return {
         type: "guard.violated",
         payload: {
-          command: first.command,
-          files: violations.map(({ path, agentId, owner, leaseId }) => ({
+          command: fresh[0]!.command,
+          files: fresh.map(({ path, agentId, owner, leaseId }) => ({
             path,
             agent_id: agentId,
             owner,

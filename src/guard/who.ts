@@ -2,9 +2,10 @@ import { harnessAgentId, harnessSessionId, subagentId } from "../identity/harnes
 import { type AgentId, agentType, parseAgentId, parseSessionId, type SessionId } from "../kernel/ids";
 import type { Holder } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
+import type { Ancestry, Processes } from "../platform/platform";
 import type { Report } from "./report";
 import type { World } from "./world";
-import { behind, MOST_WRAPPERS } from "./wrappers";
+import { behind, isReaper, MOST_WRAPPERS } from "./wrappers";
 
 /** Who an event is about. */
 export interface Who {
@@ -49,12 +50,26 @@ function givenSession({ env }: World): SessionId | null {
  */
 async function harnessProcess({ platform, parentPid, harnessPid }: World): Promise<Holder> {
   const { processes } = platform;
-  let pid = harnessPid ?? parentPid;
-  for (let i = 0; harnessPid === null && i < MOST_WRAPPERS; i++) {
-    const next = behind(await processes.ancestry(pid));
+  if (harnessPid !== null) return (await processes.identify(harnessPid)) ?? gone(processes, harnessPid);
+  let pid = parentPid;
+  for (let i = 0; ; i++) {
+    const ancestry = await processes.ancestry(pid);
+    // It died before its hook could look: nobody will write, and nothing may stay held.
+    if (isReaper(pid, ancestry, await ownAncestry(processes, pid)))
+      return gone(processes, processes.self().pid);
+    const next = i < MOST_WRAPPERS ? behind(ancestry) : null;
     if (next === null) break;
     pid = next;
   }
-  // Gone already: then nothing of it should outlive it.
-  return (await processes.identify(pid)) ?? { ...processes.self(), pid, startTime: "" };
+  return (await processes.identify(pid)) ?? gone(processes, pid);
+}
+
+/** Looked at only where it matters. */
+async function ownAncestry(processes: Processes, parentPid: number): Promise<Ancestry | null> {
+  return parentPid === 1 ? processes.ancestry(processes.self().pid) : null;
+}
+
+/** A process of that number that started before any other did: it is not there any more. */
+function gone(processes: Processes, pid: number): Holder {
+  return { ...processes.self(), pid, startTime: "0" };
 }

@@ -86,6 +86,8 @@ export interface ProcessIdentity {
 export interface Ancestry {
   readonly parentPid: number;
   readonly words: readonly string[];
+  /** The terminal session that it belongs to; null where that cannot be told. */
+  readonly session: number | null;
 }
 
 export interface Processes {

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { runHook } from "../../src/guard/run";
 import { GuardedAgent, harnessProcess, reasonOf, SILENT, TestClock, toldIn } from "../support/guard";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -309,6 +310,29 @@ describe("shell commands", () => {
       findings: (await repo.ask("human:me", "status")).data["needs_a_person"] as object[],
     };
     expect(findings).toContainEqual(expect.objectContaining({ code: "lease_trespassed" }));
+  });
+
+  it("that are reported twice are on record once, and their agent hears of it whichever report comes first", async () => {
+    await ada().write("a.txt");
+    const { world } = bob();
+    // Cursor runs what was registered for Claude Code as well, and takes no word from there.
+    const said = (moment: "before" | "after", registeredFor: "claude" | "cursor") => {
+      const event = moment === "before" ? "preToolUse" : "postToolUse";
+      const shell = { tool_name: "Shell", tool_input: { command: "node build.js" } };
+      const base = { conversation_id: "c0c0c0c0", generation_id: "g", workspace_roots: [repo.root] };
+      const text = JSON.stringify({ ...base, hook_event_name: event, ...shell });
+      return runHook(world, { harness: registeredFor, event, patienceMs: 5_000 }, { text });
+    };
+    for (const order of [["claude", "cursor"] as const, ["cursor", "claude"] as const]) {
+      clock.aheadMs += 60_000;
+      for (const one of order) expect(await said("before", one)).toEqual(SILENT);
+      repo.write("a.txt", `trespass, ${order[0]} first\n`);
+      const answers = new Map<string, string>();
+      for (const one of order) answers.set(one, (await said("after", one)).stdout);
+      expect(answers.get("cursor"), `${order}`).toContain(`${ada().agentId} holds it`);
+      expect(answers.get("claude")).toBe("");
+    }
+    expect(repo.log().filter(({ event_type: type }) => type === "guard.violated")).toHaveLength(2);
   });
 
   it("are named by their first words only: the rest may hold keys", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { whoIs } from "../../src/guard/who";
-import { isWrapper } from "../../src/guard/wrappers";
+import { isReaper, isWrapper } from "../../src/guard/wrappers";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
 
@@ -29,6 +29,30 @@ describe("who stands between a harness and its hook", () => {
     [],
   ])("%s %s: is not", (...words) => {
     expect(isWrapper(words)).toBe(false);
+  });
+});
+
+describe("whoever takes in orphans", () => {
+  const at = (session: number, ...words: string[]) => ({ parentPid: 0, session, words });
+  const hook = at(77, "node", "cotenant");
+
+  it.each([
+    [1, at(1, "/sbin/init")],
+    [1, at(1, "/usr/lib/systemd/systemd", "--system")],
+    [1422, at(1422, "/usr/lib/systemd/systemd", "--user")],
+    [7, at(1, "/usr/bin/tini", "-s", "--", "claude")],
+    [1, at(0, "/vm-agent", "--listen")],
+  ])("%s %j is no harness", (pid, parent) => {
+    expect(isReaper(pid, parent, hook)).toBe(true);
+  });
+
+  it.each([
+    [1, at(1, "node", "/usr/bin/claude"), hook],
+    [1, at(77, "my-agent"), hook],
+    [4711, at(4711, "my-agent"), hook],
+    [4711, null, hook],
+  ])("%s %j may be one", (pid, parent, self) => {
+    expect(isReaper(pid, parent, self)).toBe(false);
   });
 });
 
@@ -76,6 +100,21 @@ describe("who an event is about", () => {
     expect(nameless.sessionId).toContain(`pid-${process.pid}`);
     const odd = await whoIs(world, { ...claude, sessionId: "a b/c\u{1f600}" });
     expect(odd.agentId).toMatch(/^agent:claude-[0-9a-f]{8}$/);
+  });
+
+  it("is bound to nobody where the harness died before its hook looked", async () => {
+    const { processes } = world.platform;
+    const first = { parentPid: 0, session: 0, words: ["/sbin/init"] };
+    const asOrphan = Object.assign(Object.create(processes) as typeof processes, {
+      ancestry: (pid: number) => (pid === 1 ? first : processes.ancestry(pid)),
+      identify: (pid: number) => processes.identify(pid),
+      self: () => processes.self(),
+    });
+    const who = await whoIs(
+      { ...world, parentPid: 1, platform: { ...world.platform, processes: asOrphan } },
+      claude,
+    );
+    expect(processes.liveness(who.holder)).toBe("dead");
   });
 
   it("is bound to a process that is not there any more only until somebody looks", async () => {

@@ -66,7 +66,8 @@ export async function compare(checking: Checking, cwd: string, command: string):
   const path = noteFile(place, checking, command);
   const before = await readNote(place, path);
   if (before === null) return [];
-  await files.unlink(path);
+  // Whoever cannot tell the agent leaves it to the other report of the same command, which may be a moment behind.
+  if (!checking.report.isBorrowed) await files.unlink(path);
   const held = await heldByOthers(place);
   const after = await marksOf(place, held);
   const violations: Omit<GuardViolation, "at">[] = [];
@@ -76,7 +77,7 @@ export async function compare(checking: Checking, cwd: string, command: string):
     const violation = await violationOf(place, held, file, before);
     if (violation !== null) violations.push(violation);
   }
-  await recordViolations(place.session, digest, violations);
+  await recordViolations(place.session, digest, violations, before.atMs);
   return violations.map((violation) => ({ ...violation, at: new Date(before.atMs).toISOString() }));
 }
 

@@ -153,9 +153,9 @@ function lookWithPs(pid: number): Sighting | null {
 function ancestryInProc(pid: number): Ancestry | null {
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
-    const parentPid = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const words = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
-    return { parentPid, words };
+    return { parentPid: Number(fields[1]), session: Number(fields[3]), words };
   } catch {
     return null;
   }
@@ -165,7 +165,7 @@ function ancestryInProc(pid: number): Ancestry | null {
 function ancestryWithPs(pid: number): Ancestry | null {
   const line = command("/bin/ps", ["-ww", "-o", "ppid=,command=", "-p", String(pid)]).trim();
   const found = /^(\d+)\s+(.*)$/.exec(line);
-  return found === null ? null : { parentPid: Number(found[1]), words: found[2]!.split(" ") };
+  return found === null ? null : { parentPid: Number(found[1]), session: null, words: found[2]!.split(" ") };
 }
 
 /** Empty when it failed: the caller then knows nothing, which is always safe. */

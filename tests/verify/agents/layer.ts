@@ -110,6 +110,16 @@ class Fight {
     }
     for (const agent of this.#atWork.keys()) await agent.kill();
     await Promise.all(this.#atWork.values());
+    await this.#inherit(shared.slice(0, SMALL_ROUND.files));
+  }
+
+  /** Everybody is dead: whatever they held is free at once. */
+  async #inherit(files: readonly string[]): Promise<void> {
+    const heir = await this.#rig.hire("claude");
+    for (const file of files) {
+      const { is, reason } = await heir.write(file, "inherited\n");
+      if (is !== "done") this.#broke(`${file} is not free though everybody is dead: ${reason}`);
+    }
   }
 
   /** In whatever it is doing: a hook, a write, a line of the journal. But every other one has just written something. */
