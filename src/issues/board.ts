@@ -101,7 +101,7 @@ export class Board {
     holders: ReadonlyMap<Ulid, string> = new Map(),
   ): Promise<Board> {
     const live = await reader.live();
-    await live.refreshNames();
+    await live.refreshNames(holders.keys());
     await live.refreshIssues();
     const board = new Board(reader, live, scope, holders);
     const held = [...holders.keys()].map((id) => live.catalog.rowOf(id)).filter((row) => row !== -1);

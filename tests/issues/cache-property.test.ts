@@ -197,6 +197,22 @@ async function play(
 }
 
 describe("answers from the cache", () => {
+  it("know an issue that only its holder's worktree has, with a cache and without", async () => {
+    const scene = new Scene();
+    const issue = scene.make();
+    await scene.claim(issue.id, scene.other, "agent:b");
+    fs.mkdirSync(scene.folder(issue.id, scene.other), { recursive: true });
+    fs.renameSync(scene.file(issue.id), scene.file(issue.id, scene.other));
+    fs.rmSync(scene.folder(issue.id), { recursive: true });
+    for (const cache of ["none yet", "made by the first answer"]) {
+      const { all } = await answers(scene, scene.main);
+      expect(
+        all.map(({ id }) => id),
+        cache,
+      ).toEqual([issue.id]);
+    }
+  });
+
   it.each([
     ["as caches are", false],
     ["with a cache that has settled", true],

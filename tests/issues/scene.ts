@@ -194,7 +194,7 @@ export async function plainly({ reader, claims }: QuerySetting): Promise<Expecte
     ...((await main?.ids()) ?? []),
     ...(await committed.ids()),
   ]);
-  for (const id of stamps.keys()) ids.add(id);
+  for (const id of [...stamps.keys(), ...claims.keys()]) ids.add(id);
   const found = await reader.findAll([...ids].sort());
   const readable = [...found.values()].filter(isFound).filter(({ isDeleted }) => !isDeleted);
   const isOver = (id: string) => isFinished(found.get(id as Ulid) ?? null, stamps.get(id as Ulid));

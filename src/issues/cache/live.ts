@@ -76,8 +76,8 @@ export class LiveCatalog {
     return live;
   }
 
-  /** Every id that is known anywhere gets its row. */
-  async refreshNames(): Promise<void> {
+  /** Every id that is known anywhere gets its row; claimed ones may be in their holders' worktrees only. */
+  async refreshNames(claimed: Iterable<Ulid> = []): Promise<void> {
     const { folders, head, news } = this.#sources;
     const listings = await this.#list(folders);
     const commit = head === null ? null : await head.commit();
@@ -88,6 +88,7 @@ export class LiveCatalog {
         for (const listing of listings) if (listing !== null) yield* listing.ids;
         if (committed !== null) yield* committed.copies.keys();
         for (const [id, stamp] of written.stamps) if (stamp !== null) yield id;
+        yield* claimed;
       })(),
     );
     for (const [at, listing] of listings.entries()) if (listing !== null) this.#takeListing(at, listing);
