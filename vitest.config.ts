@@ -48,7 +48,7 @@ export default defineConfig({
   test: {
     // Processes, not threads: the native lock, signals and working directories belong to a process.
     pool: "forks",
-    maxWorkers: 2,
+    maxWorkers: 3,
     projects: [
       {
         extends: true,

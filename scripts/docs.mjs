@@ -34,6 +34,8 @@ const EXITS = {
   13: "damaged data, recovery needed",
   64: "usage",
   70: "a bug in cotenant",
+  126: "the command may not be run",
+  127: "no such command",
 };
 
 const ERRORS_INTRODUCTION = `# Errors

@@ -327,6 +327,20 @@ const entries = {
     hint: "'cotenant doctor --strict' says what is wrong with which; the others are not touched by it",
     seeds: "002 E_PARTIAL_SNAPSHOT",
   },
+  E_NOT_EXECUTABLE: {
+    exit: 126,
+    http: 422,
+    meaning: "What was to be run is there, but may not be run. The exit status is a shell's.",
+    hint: "make it executable with 'chmod +x', or name the program that runs it, as in cotenant exec -- sh build.sh",
+    seeds: "",
+  },
+  E_NO_COMMAND: {
+    exit: 127,
+    http: 422,
+    meaning: "There is no command of that name to run. The exit status is a shell's.",
+    hint: "check the spelling and PATH; a script of the repository is named with its path, as in ./build.sh",
+    seeds: "",
+  },
   E_USAGE: {
     exit: 64,
     http: 400,

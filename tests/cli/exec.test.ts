@@ -34,9 +34,14 @@ describe("exec", () => {
 
   it("says as a shell does that there is no such command", async () => {
     const repo = TestRepo.make();
-    expect((await exec(repo, "no-such-command")).status).toBe(127);
+    const absent = await exec(repo, "no-such-command");
+    expect([absent.status, absent.stderr]).toEqual([
+      127,
+      expect.stringMatching(/^cotenant: no-such-command: .* \(E_NO_COMMAND\)\n {2}next: .+\n$/),
+    ]);
     repo.write("plain", "x");
-    expect((await exec(repo, "./plain")).status).toBe(126);
+    const plain = await exec(repo, "./plain");
+    expect([plain.status, plain.stderr]).toEqual([126, expect.stringContaining("(E_NOT_EXECUTABLE)")]);
     expect((await repo.ask(A, "exec")).error.code).toBe("E_USAGE");
   });
 

@@ -8,9 +8,6 @@ import { printable } from "../../kernel/ids";
 import type { Command, Context, Output } from "../command";
 
 const DIRECTORY = ".agent-cache";
-/** What a shell says of a command that is not there, or may not be run. */
-const NOT_FOUND = 127;
-const NOT_ALLOWED = 126;
 const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
 
 export const command: Command = {
@@ -110,9 +107,13 @@ function runCommand(
       const { code } = error as NodeJS.ErrnoException;
       if (code !== "ENOENT" && code !== "EACCES")
         return reject(fileFailure(error, "starting a command", file));
-      const why = code === "ENOENT" ? "there is no such command" : "it may not be run";
-      context.note(`cotenant: ${printable(file, 200)}: ${why}`);
-      resolve({ exit_status: code === "ENOENT" ? NOT_FOUND : NOT_ALLOWED, signal: null });
+      const name = printable(file, 200);
+      const data = { command: file };
+      reject(
+        code === "ENOENT"
+          ? new CotenantError("E_NO_COMMAND", `${name}: there is no such command`, { data })
+          : new CotenantError("E_NOT_EXECUTABLE", `${name}: it may not be run`, { data }),
+      );
     });
     child.once("exit", (status, signal) => {
       over();
