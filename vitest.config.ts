@@ -48,6 +48,7 @@ export default defineConfig({
   test: {
     // Processes, not threads: the native lock, signals and working directories belong to a process.
     pool: "forks",
+    // One more than the two cores that this is made for: much of a test is waiting for a process or a disk.
     maxWorkers: 3,
     projects: [
       {

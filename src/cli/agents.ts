@@ -82,6 +82,11 @@ export function harnessesFrom(parsed: Parsed): readonly HarnessName[] {
   return [...new Set(words.map(harnessNamed))];
 }
 
+/** Those that were named, or every one. */
+export function harnessesOrAll({ words }: Parsed): readonly HarnessName[] {
+  return words.length === 0 ? HARNESS_NAMES : [...new Set(words.map(harnessNamed))];
+}
+
 export function harnessNamed(word: string): HarnessName {
   const found = HARNESS_NAMES.find((name) => name === word.toLowerCase());
   if (found !== undefined) return found;
@@ -175,8 +180,8 @@ export interface Seen {
   readonly isProgramThere: boolean;
 }
 
-/** Every file of every harness, of this worktree if there is one, and of the user. */
-export async function lookAround(context: Context) {
+/** Every file of these harnesses, of this worktree if there is one, and of the user. */
+export async function lookAround(context: Context, harnesses: readonly HarnessName[]) {
   const surroundings = context.surroundings();
   const { platform, home, env } = surroundings;
   const workspace = await workspaceOrNull(context);
@@ -184,7 +189,7 @@ export async function lookAround(context: Context) {
   const seen: Seen[] = [];
   for (const desk of desks) {
     if (desk === null) continue;
-    for (const found of await findIn(desk, ...HARNESS_NAMES)) {
+    for (const found of await findIn(desk, ...harnesses)) {
       const state = stateOf(found);
       const named = state.program === null ? [] : [state.program.node, state.program.program];
       const stats = await Promise.all(named.map((path) => platform.files.stat(path)));

@@ -66,6 +66,18 @@ describe("agent doctor", () => {
     expect(here.picture()).toEqual(before);
   });
 
+  it("tries those that are named, and says where one is missing", async () => {
+    await here.ask("agent", "install", "gemini", "cursor");
+    const one = await examined("gemini", "--no-canary");
+    expect([one.status, one.agents.map(({ harness }) => harness), one.remarks]).toEqual([0, ["gemini"], []]);
+    const other = await examined("claude", "--no-canary");
+    expect([other.status, other.agents]).toEqual([10, []]);
+    expect(other.remarks).toEqual(["Claude Code does not ask cotenant: cotenant agent install claude"]);
+    const nobody = await here.askProgram("agent", "doctor", "gemni");
+    expect(nobody.json.error).toMatchObject({ code: "E_USAGE", hint: expect.stringContaining("gemini") });
+    await here.ask("agent", "uninstall", "--all");
+  });
+
   it("shows a table to people", async () => {
     await here.ask("agent", "install", "gemini");
     const { stdout, status } = await here.run("agent", "doctor");

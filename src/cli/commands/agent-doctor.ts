@@ -2,9 +2,10 @@ import { areHooksOn } from "../../agents/codex-toml";
 import { type Coverage, WAY_WORDS, WAYS } from "../../agents/coverage";
 import { sitesOf } from "../../agents/sites";
 import { HARNESSES } from "../../guard/harness";
+import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
 import { type CanaryReport, runCanary } from "../agent-canary";
-import { lookAround, type Seen } from "../agents";
+import { harnessesOrAll, lookAround, type Seen } from "../agents";
 import type { Command, Context } from "../command";
 import { columns } from "../render";
 
@@ -21,16 +22,17 @@ interface Examined {
 }
 
 export const command: Command = {
-  usage: "agent doctor [--no-canary]",
+  usage: "agent doctor [<harness>…] [--no-canary]",
   about:
-    "Tries every harness that is installed here: plays a session of it in a scratch repository, through the very command\nlines in its settings, and shows what is blocked before it is written, what is only seen after, and what is open.\nExits with 0 when every canary lives, else with 10.",
+    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Exits with 0 when every canary lives, else with 10, as where a named one is not installed.",
   flags: { "no-canary": { meaning: "start nothing; only look at the settings" } },
-  examples: ["cotenant agent doctor", "cotenant agent doctor --json"],
-  words: { min: 0, max: 0 },
+  examples: ["cotenant agent doctor", "cotenant agent doctor --no-canary --json"],
+  words: { min: 0, max: HARNESS_NAMES.length },
+  completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed) {
-    const { seen, surroundings, grounds, platform } = await lookAround(context);
+    const { seen, surroundings, grounds, platform } = await lookAround(context, harnessesOrAll(parsed));
     const ours = seen.filter(({ state }) => state.state === "installed" || state.state === "outdated");
     const program = context.program;
     const examined = await Promise.all(
@@ -40,9 +42,20 @@ export const command: Command = {
       }),
     );
     const broken = seen.filter(({ state, found }) => state.state === "unreadable" && found.record !== null);
-    const remarks = [...broken.map(({ found, state }) => `${found.site.shown} cannot be read: ${state.why}`)];
+    const missing = harnessesOrAll(parsed).filter(
+      (harness) => parsed.words.length > 0 && !ours.some(({ found }) => found.site.harness === harness),
+    );
+    const remarks = [
+      ...broken.map(({ found, state }) => `${found.site.shown} cannot be read: ${state.why}`),
+      ...missing.map(
+        (name) => `${HARNESSES[name].title} does not ask cotenant: cotenant agent install ${name}`,
+      ),
+    ];
     remarks.push(...(await codexRemarks(ours, { grounds, platform })), ...twice(ours));
-    const isFine = broken.length === 0 && examined.every(({ seen: one, canary }) => isWell(one, canary));
+    const isFine =
+      broken.length === 0 &&
+      missing.length === 0 &&
+      examined.every(({ seen: one, canary }) => isWell(one, canary));
     return {
       data: { agents: examined.map(agentJson), remarks },
       text: [

@@ -2,23 +2,25 @@ import { homeOf } from "../../agents/sites";
 import { HARNESSES } from "../../guard/harness";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
-import { lookAround, type Seen } from "../agents";
+import { harnessesOrAll, lookAround, type Seen } from "../agents";
 import type { Command } from "../command";
 import { columns } from "../render";
 
 export const command: Command = {
-  usage: "agent list",
+  usage: "agent list [<harness>…]",
   about:
     "Shows for each harness whether it is on this machine, and which settings have it ask cotenant before it writes:\ninstalled, outdated (by an older version, twice, or from a program that is gone), unreadable or missing.",
   flags: {},
   examples: ["cotenant agent list", "cotenant agent list --json"],
-  words: { min: 0, max: 0 },
+  words: { min: 0, max: HARNESS_NAMES.length },
+  completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
   remindsOfExpiry: false,
   mendsConfig: true,
-  async run(context) {
-    const { seen, grounds, platform } = await lookAround(context);
+  async run(context, parsed) {
+    const wanted = harnessesOrAll(parsed);
+    const { seen, grounds, platform } = await lookAround(context, wanted);
     const harnesses = [];
-    for (const harness of HARNESS_NAMES) {
+    for (const harness of wanted) {
       const home = homeOf(harness, grounds);
       const isFound = home !== null && (await platform.files.stat(home)) !== null;
       const files = seen.filter((one) => one.found.site.harness === harness && isWorthShowing(one));

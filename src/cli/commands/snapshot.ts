@@ -11,7 +11,7 @@ import { bytesText, darkroom, snapshotJson, warningWords } from "../snapshots";
 export const command: Command = {
   usage: "snapshot [-m <text>] [--tag <name>]… [--consistency quiesced|best_effort] [--ignored]",
   about:
-    "Keeps this worktree as it is: every file that Git tracks or would add, with --ignored the rest too, with\npermissions, links and empty directories, the index and the commit. It goes to Git's objects under\nrefs/cotenant/snapshots/; your branches, index and stash are not touched. Takes a free writer lock meanwhile.",
+    "Keeps this worktree as it is: every file that Git tracks or would add, with --ignored the rest too, with\npermissions, links and empty directories, the index and the commit. It goes to Git's objects under\nrefs/cotenant/snapshots/; your branches, index and stash are not touched. Takes a free writer lock meanwhile.\n'cotenant history' shows the snapshots that there are, 'cotenant restore' brings one back.",
   flags: {
     ...HOLDER_FLAGS,
     message: { value: "<text>", meaning: "what it is, for whoever looks (also -m)" },
