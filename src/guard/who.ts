@@ -52,15 +52,18 @@ async function harnessProcess({ platform, parentPid, harnessPid }: World): Promi
   const { processes } = platform;
   if (harnessPid !== null) return (await processes.identify(harnessPid)) ?? gone(processes, harnessPid);
   let pid = parentPid;
-  for (let i = 0; ; i++) {
-    const ancestry = await processes.ancestry(pid);
-    // It died before its hook could look: nobody will write, and nothing may stay held.
-    if (isReaper(pid, ancestry, await ownAncestry(processes, pid)))
-      return gone(processes, processes.self().pid);
-    const next = i < MOST_WRAPPERS ? behind(ancestry) : null;
+  for (let i = 0; i < MOST_WRAPPERS; i++) {
+    const next = behind(await processes.ancestry(pid));
     if (next === null) break;
     pid = next;
   }
+  return parentAsHolder(processes, pid);
+}
+
+/** Where it died before we could look, nobody will write any more, and nothing may stay held. */
+export async function parentAsHolder(processes: Processes, pid: number): Promise<Holder> {
+  if (isReaper(pid, await processes.ancestry(pid), await ownAncestry(processes, pid)))
+    return gone(processes, processes.self().pid);
   return (await processes.identify(pid)) ?? gone(processes, pid);
 }
 

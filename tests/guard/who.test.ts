@@ -1,5 +1,6 @@
+import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { whoIs } from "../../src/guard/who";
+import { parentAsHolder, whoIs } from "../../src/guard/who";
 import { isReaper, isWrapper } from "../../src/guard/wrappers";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
@@ -53,6 +54,23 @@ describe("whoever takes in orphans", () => {
     [4711, null, hook],
   ])("%s %j may be one", (pid, parent, self) => {
     expect(isReaper(pid, parent, self)).toBe(false);
+  });
+});
+
+describe("what a script asks for", () => {
+  const { processes } = nodePlatform();
+
+  it("is bound to the script", async () => {
+    expect(await parentAsHolder(processes, process.pid)).toEqual(processes.self());
+  });
+
+  it("is nobody's once the script is dead, whoever has taken its children in", async () => {
+    const init = { parentPid: 0, session: 1, words: ["/sbin/init"] };
+    const orphaned = { ...processes, self: () => processes.self(), identify: () => processes.self() };
+    const holder = await parentAsHolder({ ...orphaned, ancestry: () => init } as typeof processes, 1);
+    expect(processes.liveness(holder)).toBe("dead");
+    const { pid } = spawnSync(process.execPath, ["--version"]);
+    expect(processes.liveness(await parentAsHolder(processes, pid))).toBe("dead");
   });
 });
 
