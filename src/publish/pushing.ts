@@ -5,6 +5,7 @@ import type { ErrorCode } from "../errors/registry";
 import { printable } from "../kernel/ids";
 import type { ObjectId } from "../objects/object-name";
 import type { GitResult } from "../platform/git";
+import { isUnsent } from "../platform/git-answers";
 import { branchName } from "./branch-rules";
 
 export type PushResult =
@@ -64,16 +65,15 @@ export async function push(
     why = error.message;
   }
   // Rejected is a clear answer. Anything else may have happened after the remote had it.
-  if (said !== null && /^!\t/m.test(new TextDecoder().decode(said.stdout)))
+  if (said !== null && /^!\t(?!.*\[remote failure\])/m.test(new TextDecoder().decode(said.stdout)))
     return { result: "failed", remote, code: "E_PUSH_REJECTED", why };
   const there = await lookAtRemote(workspace, remote, ref, commit, env, Math.min(LOOK_MS, timeoutMs));
   if (there === true) return { result: "verified", remote };
   if (there === null) {
-    const code = said === null ? null : failureCode(said.stderr);
-    if (code !== null) return { result: "failed", remote, code, why };
-    return { result: "unknown", remote, why };
+    if (said === null || !isUnsent(said.stderr)) return { result: "unknown", remote, why };
+    return { result: "failed", remote, code: failureCode(said.stderr), why };
   }
-  return { result: "failed", remote, code: failureCode(said?.stderr ?? "") ?? "E_REMOTE_UNREACHABLE", why };
+  return { result: "failed", remote, code: failureCode(said?.stderr ?? ""), why };
 }
 
 /** Whether the remote's branch has the commit; null where it cannot be told. */
@@ -127,16 +127,9 @@ function reasonOf({ stdout, stderr }: GitResult): string {
   return printable(rejected ?? (lines.join("; ") || stderr.trim()), 400);
 }
 
-function failureCode(stderr: string): ErrorCode | null {
-  if (
-    /authentication failed|could not read (?:username|password)|permission denied|terminal prompts disabled|host key verification/i.test(
-      stderr,
-    )
-  )
-    return "E_AUTH";
-  return /could not resolve host|connection (?:refused|timed out|reset)|unable to access|does not appear to be a git repository|could not read from remote|no such remote|repository .* not found/i.test(
-    stderr,
-  )
-    ? "E_REMOTE_UNREACHABLE"
-    : null;
+const UNAUTHORIZED =
+  /authentication failed|could not read (?:username|password)|permission denied|terminal prompts disabled|host key verification/i;
+
+function failureCode(stderr: string): ErrorCode {
+  return UNAUTHORIZED.test(stderr) ? "E_AUTH" : "E_REMOTE_UNREACHABLE";
 }

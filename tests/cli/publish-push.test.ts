@@ -62,6 +62,17 @@ describe("--push", () => {
     expect(data["push"]).toEqual({ remote: "breaking", result: "verified" });
   });
 
+  it("whose connection breaks may have arrived: where the remote cannot be asked either, nobody says that it failed", async () => {
+    const breaking = createServer((socket) => socket.once("data", () => socket.resetAndDestroy()));
+    await new Promise<void>((resolve) => breaking.listen(0, "127.0.0.1", resolve));
+    const { port } = breaking.address() as { port: number };
+    repo.git("remote", "add", "reset", `git://127.0.0.1:${port}/x.git`);
+    const { error } = await push("reset", "--remote", "reset");
+    breaking.close();
+    expect(error.data["push"]).toBe("unknown");
+    expect(error.data["commit"]).toBe(tip(repo.root, "work/reset"));
+  });
+
   it("that takes too long is given up, and never asks anybody anything", async () => {
     const silent = createServer(() => {}).listen(0, "127.0.0.1");
     await new Promise((resolve) => silent.once("listening", resolve));

@@ -1,0 +1,11 @@
+/** Failures before anything is sent. What may also come in the middle, such as a connection that is reset, is none. */
+const UNSENT =
+  /could not resolve host|connection refused|network is unreachable|no route to host|failed to connect|unable to connect|does not appear to be a git repository|repository .* not found|could not read from remote repository|terminal prompts disabled|authentication failed|permission denied|could not read (?:username|password)|host key verification|not a git repository|does not exist|returned error: 40[134]|unable to access|unable to look up|name or service not known|no such remote|bad object|corrupt|loose object/i;
+
+/**
+ * Whether a push that failed has certainly not reached the remote, by what Git said. What the remote itself says comes
+ * after it was reached, whatever words it chooses.
+ */
+export function isUnsent(stderr: string): boolean {
+  return UNSENT.test(stderr.replace(/^remote:.*$/gm, ""));
+}
