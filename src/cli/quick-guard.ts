@@ -51,9 +51,10 @@ function isPassed(report: Report, givenPid: number | null): boolean {
   // A link may lead anywhere by now.
   if (fs.lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true) return false;
   const control = path.join(commonDirAbove(directory), "cotenant");
-  const pass = JSON.parse(
-    fs.readFileSync(path.join(control, "guard", PASSES, passName(caller)), "utf8"),
-  ) as Pass;
+  const place = path.join(control, "guard", PASSES, passName(caller));
+  // Looked for first: a file that is not there costs more as an error.
+  if (!fs.existsSync(place)) return false;
+  const pass = JSON.parse(fs.readFileSync(place, "utf8")) as Pass;
   if (pass.caller !== caller || pass.directory !== directory) return false;
   if (!isSameProcess(pass, givenPid) || !pass.settings.every(isAsItWas)) return false;
   if (pass.absent.some((name) => fs.existsSync(name)) || !pass.empty.every(isEmpty)) return false;

@@ -10,17 +10,10 @@ import type {
   Sleep,
   Timers,
 } from "../platform";
+import { loadCrypto, sha1, sha256 } from "./crypto";
 import { NodeFiles } from "./files";
 import { NodeLocks } from "./locks";
 import { bootId, NodeProcesses, namespace } from "./processes";
-
-type Crypto = typeof import("node:crypto");
-let crypto: Crypto | undefined;
-/** Costs two milliseconds: only for commands that need it. */
-function loadCrypto(): Crypto {
-  crypto ??= require("node:crypto") as Crypto;
-  return crypto;
-}
 
 class NodeClock implements Clock {
   #clockId: string | undefined;
@@ -63,18 +56,11 @@ class NodeRandom implements Random {
 
 class NodeDigest implements GitDigest {
   sha256(data: string | Uint8Array): string {
-    const c = loadCrypto();
-    // `hash` came with Node 20.12 and saves making an object per line.
-    return typeof c.hash === "function"
-      ? c.hash("sha256", data, "hex")
-      : c.createHash("sha256").update(data).digest("hex");
+    return sha256(data);
   }
 
   sha1(data: Uint8Array): string {
-    const c = loadCrypto();
-    return typeof c.hash === "function"
-      ? c.hash("sha1", data, "hex")
-      : c.createHash("sha1").update(data).digest("hex");
+    return sha1(data);
   }
 
   begin(algorithm: "sha1" | "sha256"): PiecewiseDigest {
