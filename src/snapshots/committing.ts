@@ -50,7 +50,7 @@ export async function startRef(studio: Studio, place: TreePlace, id: string): Pr
   return writer;
 }
 
-/** The ref that keeps it; on the disk when this returns. */
+/** The ref that keeps it; on the disk when this returns. Its Git may still be on the way out: the caller closes it. */
 export async function makeRef(writer: RefWriter, id: string, commit: ObjectId): Promise<void> {
   try {
     // One that was ended meanwhile is replaced.
@@ -60,8 +60,6 @@ export async function makeRef(writer: RefWriter, id: string, commit: ObjectId): 
     await writer.sync([refOf(id)]);
   } catch (error) {
     throw error instanceof RefMoved || error instanceof RefWriterLost ? notMade(id, error.message) : error;
-  } finally {
-    await writer.close();
   }
 }
 

@@ -69,22 +69,23 @@ export class Shelf {
     };
   }
 
-  /** Written and synced; nobody sees it yet. */
+  /** Written and synced; nobody sees it yet, so it may lie there by halves under its own name until then. */
   async put(descriptor: Descriptor): Promise<void> {
     const { files } = this.#platform;
     const directory = `${this.root}/${descriptor.snapshot_id}`;
+    const bytes = new TextEncoder().encode(encodeDescriptor(descriptor));
     try {
-      for (const [made, above] of [
-        [this.root, this.#control],
-        [directory, this.root],
-      ] as const)
-        if (await files.makeDirectory(made, this.#modes.directory)) await files.syncDirectory(above);
-      await replaceFile(
-        this.#platform,
-        `${directory}/${DESCRIPTOR}`,
-        encodeDescriptor(descriptor),
-        this.#modes.file,
-      );
+      // Names and content together: a disk takes them as one.
+      const changed = [directory];
+      if (await files.makeDirectory(this.root, this.#modes.directory)) changed.push(this.#control);
+      if (await files.makeDirectory(directory, this.#modes.directory)) changed.push(this.root);
+      const fd = await files.open(`${directory}/${DESCRIPTOR}`, "create", this.#modes.file);
+      try {
+        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+        await files.syncAll([fd], changed);
+      } finally {
+        await files.close(fd);
+      }
     } catch (error) {
       throw fileFailure(error, "writing a snapshot's descriptor", directory);
     }

@@ -222,6 +222,8 @@ async function develop(
   const commit = await commitCaptured(captured, { id, worktreeId, agentId, note, atMs, tips });
   await sink.flush();
   await makeRef(writer, id, commit);
+  // It is on its way out while the rest is written, and nothing that it may still say matters.
+  const gone = writer.close().catch(() => {});
   await sink.settle();
   // What the other one kept until now, this one keeps from now on; else something may be gone already.
   if (ground !== null && !(await isKept(room, ground.keeper))) throw withoutGround(ground);
@@ -249,6 +251,7 @@ async function develop(
     left_out: parts.leftOut.slice(0, MOST_NAMED).map((one) => ({ ...one, path: fromByteText(one.path) })),
   };
   await shelf.put(descriptor);
+  await gone;
   return descriptor;
 }
 
