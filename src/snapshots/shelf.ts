@@ -69,6 +69,22 @@ export class Shelf {
     };
   }
 
+  /** A name for a file that is under way, in a place that is cleared away with the snapshot. */
+  async aside(id: string): Promise<string> {
+    try {
+      return `${await this.#room(id)}/ref`;
+    } catch (error) {
+      throw fileFailure(error, "making room for a snapshot", this.root);
+    }
+  }
+
+  async #room(id: string): Promise<string> {
+    const { files } = this.#platform;
+    await files.makeDirectory(this.root, this.#modes.directory);
+    await files.makeDirectory(`${this.root}/${id}`, this.#modes.directory);
+    return `${this.root}/${id}`;
+  }
+
   /** Written and synced; nobody sees it yet, so it may lie there by halves under its own name until then. */
   async put(descriptor: Descriptor): Promise<void> {
     const { files } = this.#platform;
@@ -76,9 +92,8 @@ export class Shelf {
     const bytes = new TextEncoder().encode(encodeDescriptor(descriptor));
     try {
       // Names and content together: a disk takes them as one.
-      const changed = [directory];
-      if (await files.makeDirectory(this.root, this.#modes.directory)) changed.push(this.#control);
-      if (await files.makeDirectory(directory, this.#modes.directory)) changed.push(this.root);
+      const changed = [directory, this.root, this.#control];
+      await this.#room(descriptor.snapshot_id);
       const fd = await files.open(`${directory}/${DESCRIPTOR}`, "create", this.#modes.file);
       try {
         for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);

@@ -1,37 +1,10 @@
 import * as fs from "node:fs";
-import { makeClockId } from "../../kernel/time";
-import type {
-  Clock,
-  Compression,
-  GitDigest,
-  PiecewiseDigest,
-  Platform,
-  Random,
-  Sleep,
-  Timers,
-} from "../platform";
+import type { Compression, GitDigest, PiecewiseDigest, Platform, Random, Sleep, Timers } from "../platform";
+import { NodeClock } from "./clock";
 import { loadCrypto, sha1, sha256 } from "./crypto";
 import { NodeFiles } from "./files";
 import { NodeLocks } from "./locks";
-import { bootId, NodeProcesses, namespace } from "./processes";
-
-class NodeClock implements Clock {
-  #clockId: string | undefined;
-
-  wallMs(): number {
-    return Date.now();
-  }
-
-  monotonicMs(): number {
-    const [seconds, nanoseconds] = process.hrtime();
-    return seconds * 1000 + Math.floor(nanoseconds / 1e6);
-  }
-
-  clockId(): string {
-    this.#clockId ??= makeClockId(bootId(), namespace("time"));
-    return this.#clockId;
-  }
-}
+import { NodeProcesses } from "./processes";
 
 /** Asked for a few bytes at a time, the system's generator takes as long as for many. */
 const POOL_BYTES = 1_024;
