@@ -44,6 +44,12 @@ const PROGRAMS = [
     only: /^\.\/commands\/hook-/,
     warmUp: ["hook"],
   },
+  {
+    entry: "src/cli/main.ts",
+    out: "snapshot.cjs",
+    only: /^\.\/commands\/snapshot/,
+    warmUp: ["snapshot"],
+  },
   // Harnesses ask before every write. Reading shell commands takes more than all the rest together.
   {
     entry: "src/cli/guard-main.ts",

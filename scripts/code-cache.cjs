@@ -29,6 +29,8 @@ const COMMANDS = [
   ["claim", "status"],
   ["status"],
   ["lock", "release", "src/a.ts"],
+  ["snapshot"],
+  ["snapshot"],
   ["hook", "pre-commit"],
   ["hook", "prepare-commit-msg", "message"],
   ["hook", "post-commit"],
@@ -40,7 +42,12 @@ const COMMANDS = [
   ].map(([session, file]) => guardCheck(session, "Write", { file_path: file })),
   // In another order: a program that cannot read shell commands is not to be warmed up with one.
   guardCheck("3", "Bash", { command: "cd src && echo x > c.ts | tee d.ts" }, true),
-].filter((words) => beginnings.length === 0 || beginnings.some((start) => words.join(" ").startsWith(start)));
+].filter((words) =>
+  // The whole program need not know what has a program of its own by heart: all of it is read at each start.
+  beginnings.length === 0
+    ? words[0] !== "snapshot"
+    : beginnings.some((start) => words.join(" ").startsWith(start)),
+);
 
 /** What a harness would say comes as if it had been read already. */
 function guardCheck(session, tool, input, isShell = false) {
