@@ -57,20 +57,6 @@ export function snapshotScenarios(scenario: Make, does: (agent: string, text: st
       proofs: [...MENDED, ...WHOLE],
       sane: untouched,
     }),
-    // Nothing has changed since the last one, and long enough ago to be sure of it: then no Git makes the ref.
-    scenario(
-      "snapshot-unchanged",
-      [...FILES, { wait: 2.3 }, does(A, "snapshot")],
-      A,
-      "snapshot",
-      "snapshot.ready",
-      {
-        ...rest,
-        isRepeatable: true,
-        proofs: [...MENDED, ...WHOLE],
-        sane: untouched,
-      },
-    ),
     scenario("snapshot-once", FILES, A, "snapshot --request-id $request", "snapshot.ready", {
       ...rest,
       proofs: [...MENDED, ...WHOLE],
