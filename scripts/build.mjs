@@ -44,6 +44,12 @@ const PROGRAMS = [
     only: /^\.\/commands\/hook-/,
     warmUp: ["hook"],
   },
+  {
+    entry: "src/cli/main.ts",
+    out: "snapshot.cjs",
+    only: /^\.\/commands\/snapshot/,
+    warmUp: ["snapshot"],
+  },
   // Harnesses ask before every write. Reading shell commands takes more than all the rest together.
   {
     entry: "src/cli/guard-main.ts",
@@ -52,12 +58,13 @@ const PROGRAMS = [
     warmUp: ["guard check --harness"],
   },
   { entry: "src/cli/guard-main.ts", out: "guard-shell.cjs", warmUp: ["guard"] },
+  // Most of those checks end here. It is so small that all of it is compiled beforehand.
+  { entry: "src/cli/quick-guard.ts", out: "quick-guard.cjs", warmUp: ["--whole"] },
 ];
 const LIBRARY = "src/index.ts";
 const BUNDLES = [
   ...PROGRAMS,
   { entry: "src/cli/quick-hook.ts", out: "quick-hook.cjs" },
-  { entry: "src/cli/quick-guard.ts", out: "quick-guard.cjs" },
   { entry: LIBRARY, out: "index.cjs" },
 ];
 const INPUTS = ["src", "package.json", "package-lock.json", "tsconfig.json"];

@@ -1,4 +1,3 @@
-import * as os from "node:os";
 import { isHarnessName } from "../guard/report";
 import { runHook } from "../guard/run";
 import { nodeGit } from "../platform/git-node";
@@ -34,7 +33,7 @@ export async function throughGuardDoor(args: readonly string[]): Promise<number 
     platform: nodePlatform(),
     git: nodeGit(),
     env: process.env as Readonly<Record<string, string | undefined>>,
-    home: process.env["HOME"] || os.homedir() || null,
+    home: process.env["HOME"] || (require("node:os") as typeof import("node:os")).homedir() || null,
     cwd: currentDirectory(),
   };
   const call = { harness, event, patienceMs: deadline === null ? null : deadline * 1000 };

@@ -17,6 +17,7 @@ import {
 import { fingerprint } from "./fingerprint";
 import type { Place } from "./place";
 import { recordBlocked, recordDenied, recordResolved } from "./records";
+import { writeRefusal } from "./refusing";
 import type { Target } from "./target";
 import { changedMeanwhile, deniedFirst, hardStop, tooEarly, type Words } from "./words";
 import { giveWay, type InTheWay, obstacles } from "./yielding";
@@ -45,8 +46,9 @@ export async function contend(
     const waiting = steps.filter(({ step }) => step === "wait").map(({ contention }) => contention);
     if (waiting.length > 0) {
       const last = waiting.reduce((a, b) => (b.retryAt.wallMs > a.retryAt.wallMs ? b : a));
-      if (!(await waitFor(checking, place, last, targets))) return refused(tooEarly(last, now));
-      continue;
+      if (await waitFor(checking, place, last, targets)) continue;
+      await writeRefusal(checking, place, targets, last);
+      return refused(tooEarly(last, now));
     }
     const outcome = await tryNow(checking, place, targets, open);
     if (outcome !== "again") return outcome;
@@ -70,6 +72,7 @@ async function tryNow(
   const denied = await recordDenied(place, fresh);
   const last = denied.reduce((a, b) => (b.retryAt.wallMs > a.retryAt.wallMs ? b : a));
   if (await waitFor(checking, place, last, targets)) return "again";
+  await writeRefusal(checking, place, targets, last);
   return refused(deniedFirst(denied));
 }
 

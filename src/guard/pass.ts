@@ -1,23 +1,19 @@
+import type { Contention } from "./contention";
 import type { Report } from "./report";
 
 /**
- * What a check has found out about a file that its session holds, so that the next one for the same file need not: most
- * checks are like that, and every edit waits for them. Nobody is let through on the strength of it unless all that
- * it rests on is as it was: the lease to the byte, a log that the index knows to its end, the harness's process, the
- * settings. It proves nothing by itself, and may be deleted at any time.
+ * What a check has found out about a file, so that the next one for the same file need not: most checks are like that,
+ * and every edit waits for them. Nobody is answered on the strength of it unless all that it rests on is as it was: the
+ * lease to the byte, a log that the index knows to its end, the harness's process, the settings. It proves nothing by
+ * itself, and may be deleted at any time.
  */
-export interface Pass {
+export interface Basis {
   readonly caller: string;
   /** Where the file really is. */
   readonly directory: string;
-  readonly holder: {
-    readonly pid: number;
-    readonly startTime: string;
-    readonly bootId: string;
-    readonly pidNamespace: string;
-  };
+  readonly holder: Being;
   /** The lease's file in the index, and what is in it. */
-  readonly lease: { readonly file: string; readonly text: string };
+  readonly lease: Kept;
   readonly settings: readonly Mark[];
   /** A sign of life that must not be older than a minute. */
   readonly beat: string;
@@ -25,8 +21,34 @@ export interface Pass {
   readonly absent: readonly string[];
   /** What must have nothing in it, for the same reason. */
   readonly empty: readonly string[];
+}
+
+/** Of a file that its session holds: it may write. */
+export interface Pass extends Basis {
   /** To be told of every edit. */
   readonly trace: { readonly file: string; readonly mode: number };
+}
+
+/** Of a file that somebody else holds, and that was denied before: it is too early to try again. */
+export interface Refusal extends Basis {
+  readonly contention: Contention;
+  /** The contention's file in the index, and what is in it. */
+  readonly fact: Kept;
+  /** Whoever is in the way, for as long as it lives. */
+  readonly owner: Being;
+}
+
+/** A process, as this machine knows it. */
+export interface Being {
+  readonly pid: number;
+  readonly startTime: string;
+  readonly bootId: string;
+  readonly pidNamespace: string;
+}
+
+export interface Kept {
+  readonly file: string;
+  readonly text: string;
 }
 
 /** What a file looked like; nulls where there was none. */
@@ -38,6 +60,8 @@ export interface Mark {
 
 export const BEAT_EVERY_MS = 60_000;
 export const PASSES = "passes";
+/** Apart: whoever knows only of passes must not take one of these for leave. */
+export const REFUSALS = "refusals";
 /** Settings that changed so lately may change again within the same tick of the file system's clock. */
 export const SETTLED_MS = 1_000;
 

@@ -1,8 +1,18 @@
 import { configFiles } from "../config/places";
-import type { Lease } from "../kernel/lease";
+import type { Holder, Lease } from "../kernel/lease";
 import { TreeNames } from "../store/tree-names";
 import type { Checking } from "./check";
-import { callerOf, type Mark, PASSES, type Pass, passName, SETTLED_MS } from "./pass";
+import {
+  type Basis,
+  type Being,
+  callerOf,
+  type Kept,
+  type Mark,
+  PASSES,
+  type Pass,
+  passName,
+  SETTLED_MS,
+} from "./pass";
 import type { Place } from "./place";
 import type { Target } from "./target";
 import { wishOf } from "./tools";
@@ -13,37 +23,67 @@ const CLOSER = ["contention", "subagent", "guard-violation"];
 
 /** Lets the next check of the same file through quickly. Whatever is unusual gets no pass. */
 export async function writePass(
-  { report, world }: Checking,
+  checking: Checking,
   place: Place,
   target: Target,
   lease: Lease,
 ): Promise<void> {
-  const wish = wishOf(report);
-  if (wish?.kind !== "files" || wish.paths.length !== 1 || lease.bind !== "process") return;
-  const caller = callerOf(report, wish.paths[0]!, world.env);
-  const settings = await marksOf(place);
-  if (caller === null || settings === null) return;
+  if (lease.bind !== "process") return;
+  const basis = await basisOf(checking, place, target, lease);
+  if (basis === null) return;
   const { layout, options } = place.coordinator.store;
-  const { files, digest } = world.platform;
-  const file = new TreeNames(layout, digest).metaOf(lease);
-  const bytes = await files.readFile(file);
-  // Somebody has been faster, or the index is about to be made anew.
-  if (bytes === null || !new TextDecoder().decode(bytes).includes(`"lease_id":"${lease.leaseId}"`)) return;
-  const { pid, startTime, bootId, pidNamespace } = place.who.holder;
   const pass: Pass = {
-    caller,
-    directory: target.absolutePath.slice(0, target.absolutePath.lastIndexOf("/")) || "/",
-    holder: { pid, startTime, bootId, pidNamespace },
-    lease: { file, text: new TextDecoder().decode(bytes) },
-    settings,
-    beat: beatFile(place),
-    absent: [stopMark(place), layout.syncFailed],
+    ...basis,
     empty: CLOSER.map((kind) => `${layout.index}/facts/${kind}`),
     trace: { file: traceFile(place, target.key, place.worktreeId), mode: options.modes.file },
   };
-  await files.makeDirectory(`${layout.guard}/${PASSES}`, options.modes.directory);
-  const path = `${layout.guard}/${PASSES}/${passName(caller)}`;
-  const text = new TextEncoder().encode(`${JSON.stringify(pass)}\n`);
+  await leave(place, PASSES, pass);
+}
+
+/** What every quick answer rests on; null where it is not to be had quickly. */
+export async function basisOf(
+  { report, world }: Checking,
+  place: Place,
+  target: Target,
+  lease: Lease,
+): Promise<Basis | null> {
+  const wish = wishOf(report);
+  if (wish?.kind !== "files" || wish.paths.length !== 1) return null;
+  const caller = callerOf(report, wish.paths[0]!, world.env);
+  const settings = await marksOf(place);
+  if (caller === null || settings === null) return null;
+  const { layout } = place.coordinator.store;
+  const kept = await textOf(place, new TreeNames(layout, world.platform.digest).metaOf(lease));
+  // Somebody has been faster, or the index is about to be made anew.
+  if (kept === null || !kept.text.includes(`"lease_id":"${lease.leaseId}"`)) return null;
+  return {
+    caller,
+    directory: target.absolutePath.slice(0, target.absolutePath.lastIndexOf("/")) || "/",
+    holder: beingOf(place.who.holder),
+    lease: kept,
+    settings,
+    beat: beatFile(place),
+    absent: [stopMark(place), layout.syncFailed],
+    empty: [],
+  };
+}
+
+export function beingOf({ pid, startTime, bootId, pidNamespace }: Holder): Being {
+  return { pid, startTime, bootId, pidNamespace };
+}
+
+export async function textOf({ world }: Place, file: string): Promise<Kept | null> {
+  const bytes = await world.platform.files.readFile(file);
+  return bytes === null ? null : { file, text: new TextDecoder().decode(bytes) };
+}
+
+/** For the next check by the same caller. */
+export async function leave(place: Place, folder: string, basis: Basis): Promise<void> {
+  const { files } = place.world.platform;
+  const { layout, options } = place.coordinator.store;
+  await files.makeDirectory(`${layout.guard}/${folder}`, options.modes.directory);
+  const path = `${layout.guard}/${folder}/${passName(basis.caller)}`;
+  const text = new TextEncoder().encode(`${JSON.stringify(basis)}\n`);
   const fd = await files.open(path, "update-or-create", options.modes.file);
   try {
     await files.writeAt(fd, text, 0);

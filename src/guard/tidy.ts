@@ -4,7 +4,7 @@ import { factKind } from "../kernel/facts";
 import type { Platform } from "../platform/platform";
 import { CONTENTION, contentionFromFact } from "./contention";
 import { forgetLeft, LEFT } from "./left";
-import { PASSES } from "./pass";
+import { PASSES, REFUSALS } from "./pass";
 import { recordResolved } from "./records";
 import { GUARD_VIOLATION } from "./violations";
 import { SUBAGENT } from "./yielding";
@@ -52,6 +52,7 @@ async function clearNotes({ files }: Platform, directory: string, beforeMs: numb
     [directory, /^(?:shell|told|stopped|beat)-[0-9a-f]{32}$/],
     [`${directory}/edits`, /^[0-9a-f]{32}$/],
     [`${directory}/${PASSES}`, /^[0-9a-f]{16}$/],
+    [`${directory}/${REFUSALS}`, /^[0-9a-f]{16}$/],
   ] as const)
     for (const name of (await files.readDirectory(folder)) ?? []) {
       if (!names.test(name)) continue;

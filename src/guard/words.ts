@@ -1,5 +1,5 @@
 import { printable } from "../kernel/ids";
-import type { Now } from "../kernel/time";
+import type { Instant, Now } from "../kernel/time";
 import { remainingMs } from "../kernel/time";
 import { blockerReport, type Contention, isoOf } from "./contention";
 
@@ -27,7 +27,7 @@ export function deniedFirst(denied: readonly Contention[]): Words {
   };
 }
 
-export function tooEarly(contention: Contention, now: Now): Words {
+export function tooEarly(contention: Contention, now: Instant): Words {
   const { path, owner, retryAt } = contention;
   const left = Math.max(1, Math.ceil(remainingMs(retryAt, now) / 1000));
   return {

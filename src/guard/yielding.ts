@@ -13,14 +13,19 @@ export interface InTheWay extends Map<LeaseKey, Owner> {
   readonly lapsed: readonly LeaseStatus[];
 }
 
-export async function obstacles(place: Place, targets: readonly Target[]): Promise<InTheWay> {
+/** What others have on record of these files, whatever it still counts for. */
+export async function othersOn(place: Place, targets: readonly Target[]): Promise<LeaseStatus[]> {
   const { coordinator, session, worktreeId, settings } = place;
   const reach = settings.acrossWorktrees === "enforce" ? "repository" : "worktree";
   const found =
     targets.length === 0
       ? []
       : await coordinator.overlapping(targets.map(({ key }) => ({ key, reach, worktreeId })));
-  const others = found.filter(({ lease }) => !belongsTo(lease, session.actor) && !isTwin(lease, place));
+  return found.filter(({ lease }) => !belongsTo(lease, session.actor) && !isTwin(lease, place));
+}
+
+export async function obstacles(place: Place, targets: readonly Target[]): Promise<InTheWay> {
+  const others = await othersOn(place, targets);
   const map = new Map<LeaseKey, Owner>();
   for (const { key } of targets) {
     const held = others.find(({ lease, standing }) => standing === "valid" && keysConflict(key, lease.key));

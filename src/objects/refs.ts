@@ -141,23 +141,9 @@ export class RefWriter {
     await this.#expect("abort: ok");
   }
 
-  /** On the disk when this returns: the refs' own directories, and those above, which may be new (PROTOCOL 21). */
+  /** On the disk when this returns. */
   async sync(refs: readonly string[]): Promise<void> {
-    const { commonDir, config } = this.#place;
-    const { files } = this.#platform;
-    if (config.refFormat !== "files") return files.syncDirectory(`${commonDir}/reftable`);
-    const directories = new Set<string>();
-    for (const ref of refs) {
-      const own = ref.slice(0, ref.lastIndexOf("/"));
-      directories.add(`${commonDir}/${own}`);
-      // Once they are on the disk they stay there: what is in them is looked after by whoever puts it there.
-      if (this.#known.has(own)) continue;
-      for (let end = own.lastIndexOf("/"); end !== -1; end = own.lastIndexOf("/", end - 1))
-        directories.add(`${commonDir}/${own.slice(0, end)}`);
-    }
-    const there: string[] = [];
-    for (const directory of directories) if ((await files.stat(directory)) !== null) there.push(directory);
-    await files.syncAll([], there);
+    await syncRefs(this.#platform, this.#place, refs, this.#known);
     for (const ref of refs) this.#known.add(ref.slice(0, ref.lastIndexOf("/")));
   }
 
@@ -191,6 +177,28 @@ export class RefWriter {
     const { stderr } = await process.end();
     throw refusal(stderr, line);
   }
+}
+
+/** On the disk when this returns: the refs' own directories, and those above, which may be new (PROTOCOL 21). */
+export async function syncRefs(
+  { files }: Platform,
+  { commonDir, config }: RefPlace,
+  refs: readonly string[],
+  known: ReadonlySet<string> = new Set(),
+): Promise<void> {
+  if (config.refFormat !== "files") return files.syncDirectory(`${commonDir}/reftable`);
+  const directories = new Set<string>();
+  for (const ref of refs) {
+    const own = ref.slice(0, ref.lastIndexOf("/"));
+    directories.add(`${commonDir}/${own}`);
+    // Once they are on the disk they stay there: what is in them is looked after by whoever puts it there.
+    if (known.has(own)) continue;
+    for (let end = own.lastIndexOf("/"); end !== -1; end = own.lastIndexOf("/", end - 1))
+      directories.add(`${commonDir}/${own.slice(0, end)}`);
+  }
+  const there: string[] = [];
+  for (const directory of directories) if ((await files.stat(directory)) !== null) there.push(directory);
+  await files.syncAll([], there);
 }
 
 function refusal(stderr: string, line: string | null): Error {

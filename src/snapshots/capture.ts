@@ -36,6 +36,8 @@ export interface CaptureOptions {
   readonly nowMs: number;
   /** Only to see what it would be: nothing is written. */
   readonly isDry?: boolean;
+  /** Called once there turns out to be something to read. */
+  readonly onChange?: () => Promise<void>;
   /** Called every now and then while there is much to read. It may throw. */
   readonly pulse: () => Promise<void>;
 }
@@ -66,6 +68,7 @@ export async function capture(studio: Studio, place: TreePlace, options: Capture
       atMs: options.nowMs,
     };
   }
+  await options.onChange?.();
   const staged = isIndexSame && seen.few ? null : await readIndex(studio.git, place);
   const known = await look.known(staged, head);
   const sink = sinkFor(known);

@@ -1,5 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { encodeCommit, type Signature } from "../objects/commit";
+import { NewRef } from "../objects/new-ref";
 import type { ObjectId } from "../objects/object-name";
 import { RefMoved, RefWriter, RefWriterLost } from "../objects/refs";
 import type { Captured } from "./capture";
@@ -43,14 +44,14 @@ export async function commitCaptured(captured: Captured, caption: Caption): Prom
   return commit(picture.tree, parents, `${caption.note ?? `snapshot ${caption.id}`}\n\n${trailers}\n`);
 }
 
-/** The Git that will make the ref, started before it is needed: it gets ready while files are looked at. */
+/** The Git that will make the ref, started before it is needed: it gets ready while files are read. */
 export async function startRef(studio: Studio, place: TreePlace, id: string): Promise<RefWriter> {
   const writer = refWriter(studio, place, `snapshot ${id}`);
   await writer.start([]);
   return writer;
 }
 
-/** The ref that keeps it; on the disk when this returns. */
+/** The ref that keeps it; on the disk when this returns. Its Git may still be on the way out: the caller closes it. */
 export async function makeRef(writer: RefWriter, id: string, commit: ObjectId): Promise<void> {
   try {
     // One that was ended meanwhile is replaced.
@@ -60,9 +61,19 @@ export async function makeRef(writer: RefWriter, id: string, commit: ObjectId): 
     await writer.sync([refOf(id)]);
   } catch (error) {
     throw error instanceof RefMoved || error instanceof RefWriterLost ? notMade(id, error.message) : error;
-  } finally {
-    await writer.close();
   }
+}
+
+/** For one that is made without Git; null where only Git can. */
+export function newRef(studio: Studio, place: TreePlace, id: string, aside: string): NewRef | null {
+  const { platform, format: objectFormat, refFormat } = studio;
+  if (refFormat !== "files") return null;
+  const config = { objectFormat, refFormat };
+  return new NewRef(
+    platform,
+    { worktreeRoot: place.root, commonDir: place.commonDir, config, aside },
+    refOf(id),
+  );
 }
 
 /** Whether or not it is there. */

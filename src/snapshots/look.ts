@@ -84,7 +84,8 @@ export class Look {
     if (old !== null && listed.mark === old.listingMark) {
       const directoryRows = new Float64Array(old.directories.length * ROW);
       await trees.lookAll(this.#root, old.directories, directoryRows);
-      const oldAt = Int32Array.from(old.paths, (_, i) => i);
+      const oldAt = new Int32Array(old.paths.length);
+      for (let i = 0; i < oldAt.length; i++) oldAt[i] = i;
       const changes = this.#changes(old, rows, directoryRows);
       return {
         ...{ listed, paths: old.paths, rows, directoryRows, oldAt },

@@ -45,7 +45,12 @@ export async function repair(room: Darkroom): Promise<string[]> {
       cwd: place.commonDir,
     });
     if (status !== 0 || taken.status === 0) continue;
-    await makeRef(await startRef(studio, place, ailment.id), ailment.id, ailment.commit);
+    const writer = await startRef(studio, place, ailment.id);
+    try {
+      await makeRef(writer, ailment.id, ailment.commit);
+    } finally {
+      await writer.close();
+    }
     done.push(`made the ref of snapshot ${ailment.id} again`);
   }
   return done;

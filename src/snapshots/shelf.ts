@@ -69,22 +69,38 @@ export class Shelf {
     };
   }
 
-  /** Written and synced; nobody sees it yet. */
+  /** A name for a file that is under way, in a place that is cleared away with the snapshot. */
+  async aside(id: string): Promise<string> {
+    try {
+      return `${await this.#room(id)}/ref`;
+    } catch (error) {
+      throw fileFailure(error, "making room for a snapshot", this.root);
+    }
+  }
+
+  async #room(id: string): Promise<string> {
+    const { files } = this.#platform;
+    await files.makeDirectory(this.root, this.#modes.directory);
+    await files.makeDirectory(`${this.root}/${id}`, this.#modes.directory);
+    return `${this.root}/${id}`;
+  }
+
+  /** Written and synced; nobody sees it yet, so it may lie there by halves under its own name until then. */
   async put(descriptor: Descriptor): Promise<void> {
     const { files } = this.#platform;
     const directory = `${this.root}/${descriptor.snapshot_id}`;
+    const bytes = new TextEncoder().encode(encodeDescriptor(descriptor));
     try {
-      for (const [made, above] of [
-        [this.root, this.#control],
-        [directory, this.root],
-      ] as const)
-        if (await files.makeDirectory(made, this.#modes.directory)) await files.syncDirectory(above);
-      await replaceFile(
-        this.#platform,
-        `${directory}/${DESCRIPTOR}`,
-        encodeDescriptor(descriptor),
-        this.#modes.file,
-      );
+      // Names and content together: a disk takes them as one.
+      const changed = [directory, this.root, this.#control];
+      await this.#room(descriptor.snapshot_id);
+      const fd = await files.open(`${directory}/${DESCRIPTOR}`, "create", this.#modes.file);
+      try {
+        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+        await files.syncAll([fd], changed);
+      } finally {
+        await files.close(fd);
+      }
     } catch (error) {
       throw fileFailure(error, "writing a snapshot's descriptor", directory);
     }

@@ -9,7 +9,7 @@ import { accessOf } from "../worktrees/access";
 import { recordName } from "../worktrees/records";
 import { underWriterLock, writerKey } from "../worktrees/writer-lock";
 import { type Captured, capture, remember } from "./capture";
-import { commitCaptured, dropRef, makeRef, startRef } from "./committing";
+import { commitCaptured, dropRef, makeRef, newRef, startRef } from "./committing";
 import type { Darkroom } from "./darkroom";
 import type { Consistency, Descriptor, Occasion } from "./descriptor";
 import { type Ground, groundOf, isKept } from "./ground";
@@ -146,7 +146,6 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
   let captured: Captured | null = null;
   let writer: RefWriter | null = null;
   try {
-    writer = await startRef(studio, place, id);
     const withIgnored = wish.withIgnored ?? workspace.config.values["snapshot.ignored"];
     const ground = await groundOf(room, withIgnored);
     captured = await capture(studio, place, {
@@ -155,6 +154,9 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
       isQuiesced: wish.consistency === "quiesced",
       remembered: ground?.remembered ?? null,
       nowMs: await fileTimeMs(room),
+      onChange: async () => {
+        writer = await startRef(studio, place, id);
+      },
       pulse: token === null ? async () => {} : pulseOf(room),
     });
     const descriptor = await develop(room, { id, wish, token, withIgnored, writer, ground }, captured);
@@ -168,7 +170,7 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
     if (!(await shelf.look(id)).isReady) await forget(room, id).catch(() => {});
     throw error;
   } finally {
-    await writer?.close();
+    await (writer as RefWriter | null)?.close();
     await captured?.sink.close();
   }
 }
@@ -208,7 +210,8 @@ async function develop(
     readonly wish: SnapshotWish;
     readonly token: number | null;
     readonly withIgnored: boolean;
-    readonly writer: RefWriter;
+    /** The Git that makes the ref; null where it may be done without. */
+    readonly writer: RefWriter | null;
     readonly ground: Ground | null;
   },
   captured: Captured,
@@ -220,8 +223,7 @@ async function develop(
   const { note = null, tags = [], tips = [], automatic = null } = wish;
   const atMs = studio.platform.clock.wallMs();
   const commit = await commitCaptured(captured, { id, worktreeId, agentId, note, atMs, tips });
-  await sink.flush();
-  await makeRef(writer, id, commit);
+  const gone = await keep(room, { id, writer, commit }, sink);
   await sink.settle();
   // What the other one kept until now, this one keeps from now on; else something may be gone already.
   if (ground !== null && !(await isKept(room, ground.keeper))) throw withoutGround(ground);
@@ -249,7 +251,30 @@ async function develop(
     left_out: parts.leftOut.slice(0, MOST_NAMED).map((one) => ({ ...one, path: fromByteText(one.path) })),
   };
   await shelf.put(descriptor);
+  await gone.git;
   return descriptor;
+}
+
+/** The objects, and then the ref that keeps them. Where nothing has changed, not even that takes the start of a Git. */
+async function keep(
+  { studio, place, shelf }: Darkroom,
+  order: { readonly id: Ulid; readonly writer: RefWriter | null; readonly commit: string },
+  sink: Captured["sink"],
+): Promise<{ readonly git: Promise<void> }> {
+  const { id, commit } = order;
+  const own = order.writer === null ? newRef(studio, place, id, await shelf.aside(id)) : null;
+  // Together: a disk takes them as one. It is no ref before the objects are there.
+  await Promise.all([own?.stage(commit), sink.flush()]);
+  if (own !== null && (await own.appear(studio.git))) return { git: Promise.resolve() };
+  const writer = order.writer ?? (await startRef(studio, place, id));
+  try {
+    await makeRef(writer, id, commit);
+  } catch (error) {
+    await writer.close();
+    throw error;
+  }
+  // It is on its way out while the rest is written, and nothing that it may still say matters.
+  return { git: writer.close().catch(() => {}) };
 }
 
 /** The last one of this worktree, or the one that it was restored from. */

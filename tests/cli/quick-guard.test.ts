@@ -8,7 +8,7 @@ import { PROGRAM } from "../support/program";
 import { TestRepo } from "../support/repo";
 
 const QUICK = path.join(path.dirname(path.dirname(PROGRAM)), "dist/quick-guard.cjs");
-const ASK = `process.exitCode = require(${JSON.stringify(QUICK)}).isHeldAlready(process.argv.slice(1)) ? 0 : 3;`;
+const ASK = `process.exitCode = require(${JSON.stringify(QUICK)}).isAnswered(process.argv.slice(1)) ? 0 : 3;`;
 const SESSION = "aaaaaaaa-0000-4000-8000-000000000000";
 
 let repo: TestRepo;
@@ -169,5 +169,103 @@ describe("a file that its session holds already", () => {
     expect(isQuick()).toBe(false);
     check();
     expect(isQuick()).toBe(true);
+  });
+});
+
+describe("a file that somebody else holds", () => {
+  const OTHER = "bbbbbbbb-0000-4000-8000-000000000000";
+  let owner: ReturnType<typeof harnessProcess>;
+  beforeEach(() => {
+    owner = harnessProcess();
+    check({ pid: owner.pid });
+  });
+
+  /** What the other session is told, by the whole program or by the quick one alone; null where that one knows nothing. */
+  const told = (isQuickly: boolean, deadline = "5", event = {}): string | null => {
+    const command = isQuickly ? ["-e", ASK, "--"] : [PROGRAM, "guard", "check"];
+    const args = ["--harness", "claude", "--event", "PreToolUse", "--deadline", deadline, "--pid", `${pid}`];
+    const ran = spawnSync(process.execPath, [...command, ...args], {
+      cwd: repo.root,
+      encoding: "utf8",
+      input: JSON.stringify({
+        session_id: OTHER,
+        cwd: repo.root,
+        hook_event_name: "PreToolUse",
+        tool_name: "Edit",
+        tool_input: { file_path: path.join(repo.root, "src/a.txt"), old_string: "o", new_string: "p" },
+        ...event,
+      }),
+    });
+    expect(ran.stderr).toBe("");
+    if (ran.status === 3) expect(ran.stdout).toBe("");
+    else expect(ran.status).toBe(0);
+    return ran.status === 3 ? null : ran.stdout;
+  };
+  const withoutSeconds = (text: string | null) => text?.replace(/\(in \d+ s\)/, "(in some s)");
+
+  it("is refused quickly when it is tried again too early, in the same words, and nothing is written", () => {
+    expect(told(true)).toBe(null);
+    expect(told(false)).toContain("Nothing was written");
+    const log = fs.readFileSync(repo.logFile);
+    const quick = told(true);
+    expect(quick).toContain("it is too early to try again");
+    expect(quick).toMatch(/\(in 1(?:[67]\d|80) s\)/);
+    fs.rmSync(path.join(repo.control, "guard/refusals"), { recursive: true });
+    expect(told(true)).toBe(null);
+    expect(withoutSeconds(told(false))).toBe(withoutSeconds(quick));
+    expect(fs.readFileSync(repo.logFile).equals(log)).toBe(true);
+  });
+
+  it("is not refused so to whoever would wait, nor to anybody else", () => {
+    told(false);
+    expect(told(true, "300")).toBe(null);
+    expect(told(true, "5", { session_id: "cccccccc-0000-4000-8000-000000000000" })).toBe(null);
+    expect(told(true, "5", { tool_input: { file_path: path.join(repo.root, "src/b.txt") } })).toBe(null);
+    expect(told(true)).toContain("too early");
+  });
+
+  it("is had at once when its holder dies", async () => {
+    told(false);
+    expect(told(true)).toContain("too early");
+    await owner.kill();
+    expect(told(true)).toBe(null);
+    expect(told(false)).not.toContain('"deny"');
+  });
+
+  it("is looked at closely when anything that the refusal rests on has changed", async () => {
+    const library = await openRepository({ cwd: repo.root, agentId: "human:boss", env: {} });
+    const held = async () =>
+      (await repo.ask("human:boss", "lock", "status")).data.leases[0]!.lease_id as string;
+    const facts = path.join(repo.control, "index/facts/contention");
+    const beats = path.join(repo.control, "guard");
+    const old = new Date(Date.now() - 61_000);
+    const changes: Record<string, () => unknown> = {
+      "the contention": () =>
+        fs.writeFileSync(path.join(facts, fs.readdirSync(facts)[0]!), '{"state":"waiting"}'),
+      "no contention": () => fs.rmSync(facts, { recursive: true }),
+      settings: () => fs.appendFileSync(path.join(repo.root, ".cotenant/config.toml"), "# another line\n"),
+      "the end of the log": () => fs.appendFileSync(repo.logFile, "{"),
+      "an old sign of life": () => {
+        for (const name of fs.readdirSync(beats).filter((name) => name.startsWith("beat-")))
+          fs.utimesSync(path.join(beats, name), old, old);
+      },
+      "the lease is gone": async () =>
+        repo.ask("human:boss", "claim", "force-evict", await held(), "--reason", "r"),
+      "the lease is gone, and the index does not know": async () =>
+        library.evict(await held(), { reason: "r" }),
+    };
+    told(false);
+    const kept = `${repo.root}-kept`;
+    fs.cpSync(repo.root, kept, { recursive: true, preserveTimestamps: true });
+    for (const [what, change] of Object.entries(changes)) {
+      await change();
+      expect(told(true), what).toBe(null);
+      fs.rmSync(repo.root, { recursive: true });
+      fs.cpSync(kept, repo.root, { recursive: true, preserveTimestamps: true });
+      await repo.ask("human:me", "gc");
+      told(false);
+      expect(told(true), `after ${what}`).toContain("too early");
+    }
+    fs.rmSync(kept, { recursive: true });
   });
 });

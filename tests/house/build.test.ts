@@ -34,7 +34,7 @@ beforeEach(() => {
     'console.log(__COTENANT_VERSION__);\nif (process.argv[2]) import("./commands/slow");\n',
   );
   write("src/cli/quick-hook.ts", "export const isNothingToDo = () => false;\n");
-  write("src/cli/quick-guard.ts", "export const isHeldAlready = () => false;\n");
+  write("src/cli/quick-guard.ts", "export const isAnswered = () => false;\n");
   write("src/cli/guard-main.ts", 'console.log("guarded");\n');
   write(
     "src/cli/commands/slow.ts",

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
+import { NewRef } from "../../src/objects/new-ref";
 import { RefMoved, RefWriter, readRef } from "../../src/objects/refs";
 import { until } from "../support/program";
 import { git, platform, Scene } from "./scene";
@@ -147,5 +148,50 @@ describe("changing a ref", () => {
     await until("its Git has gone", () => platform.processes.liveness(identity) === "dead");
     expect(platform.locks.tryLock(other)).toBe(true);
     fs.closeSync(other);
+  });
+});
+
+describe.each(["sha1", "sha256"] as const)("a new ref of a %s repository, without Git", (format) => {
+  const REF = "refs/cotenant/snapshots/01";
+  const at = (scene: Scene, name: string) => path.join(scene.root, ".git", name);
+  const newRef = (scene: Scene) => new NewRef(platform, { ...scene.place, aside: at(scene, "aside") }, REF);
+
+  it("is as Git would have made it, once it appears", async () => {
+    const scene = new Scene(format);
+    const oid = scene.commit("one");
+    const ref = newRef(scene);
+    await ref.stage(oid);
+    expect(await read(scene, REF), "not before it appears").toBe(null);
+    expect(await ref.appear(git)).toBe(true);
+    expect(scene.git("rev-parse", REF).trim()).toBe(oid);
+    scene.git("update-ref", "refs/cotenant/snapshots/02", oid);
+    const [ours, gits] = ["01", "02"].map((name) =>
+      fs.statSync(at(scene, `refs/cotenant/snapshots/${name}`)),
+    );
+    expect([ours!.size, ours!.mode]).toEqual([gits!.size, gits!.mode]);
+    expect(fs.existsSync(at(scene, "aside"))).toBe(false);
+    scene.git("pack-refs", "--all", "--prune");
+    expect(await read(scene, REF)).toEqual({ oid });
+    scene.git("fsck", "--strict");
+  });
+
+  it("is left to Git where the name is taken, loose or packed, or something else is in the way", async () => {
+    const scene = new Scene(format);
+    const [one, two] = [scene.commit("one"), scene.commit("two")];
+    const refused = async () => {
+      const ref = newRef(scene);
+      await ref.stage(two);
+      expect(await ref.appear(git)).toBe(false);
+      expect(fs.existsSync(at(scene, "aside"))).toBe(false);
+    };
+    scene.git("update-ref", REF, one);
+    await refused();
+    scene.git("pack-refs", "--all", "--prune");
+    await refused();
+    expect(await read(scene, REF)).toEqual({ oid: one });
+    scene.git("update-ref", "-d", REF);
+    scene.git("update-ref", "refs/cotenant/snapshots", one);
+    await refused();
+    expect(scene.git("rev-parse", "refs/cotenant/snapshots").trim()).toBe(one);
   });
 });

@@ -1,44 +1,10 @@
 import * as fs from "node:fs";
-import { makeClockId } from "../../kernel/time";
-import type {
-  Clock,
-  Compression,
-  GitDigest,
-  PiecewiseDigest,
-  Platform,
-  Random,
-  Sleep,
-  Timers,
-} from "../platform";
+import type { Compression, GitDigest, PiecewiseDigest, Platform, Random, Sleep, Timers } from "../platform";
+import { NodeClock } from "./clock";
+import { loadCrypto, sha1, sha256 } from "./crypto";
 import { NodeFiles } from "./files";
 import { NodeLocks } from "./locks";
-import { bootId, NodeProcesses, namespace } from "./processes";
-
-type Crypto = typeof import("node:crypto");
-let crypto: Crypto | undefined;
-/** Costs two milliseconds: only for commands that need it. */
-function loadCrypto(): Crypto {
-  crypto ??= require("node:crypto") as Crypto;
-  return crypto;
-}
-
-class NodeClock implements Clock {
-  #clockId: string | undefined;
-
-  wallMs(): number {
-    return Date.now();
-  }
-
-  monotonicMs(): number {
-    const [seconds, nanoseconds] = process.hrtime();
-    return seconds * 1000 + Math.floor(nanoseconds / 1e6);
-  }
-
-  clockId(): string {
-    this.#clockId ??= makeClockId(bootId(), namespace("time"));
-    return this.#clockId;
-  }
-}
+import { NodeProcesses } from "./processes";
 
 /** Asked for a few bytes at a time, the system's generator takes as long as for many. */
 const POOL_BYTES = 1_024;
@@ -63,18 +29,11 @@ class NodeRandom implements Random {
 
 class NodeDigest implements GitDigest {
   sha256(data: string | Uint8Array): string {
-    const c = loadCrypto();
-    // `hash` came with Node 20.12 and saves making an object per line.
-    return typeof c.hash === "function"
-      ? c.hash("sha256", data, "hex")
-      : c.createHash("sha256").update(data).digest("hex");
+    return sha256(data);
   }
 
   sha1(data: Uint8Array): string {
-    const c = loadCrypto();
-    return typeof c.hash === "function"
-      ? c.hash("sha1", data, "hex")
-      : c.createHash("sha1").update(data).digest("hex");
+    return sha1(data);
   }
 
   begin(algorithm: "sha1" | "sha256"): PiecewiseDigest {

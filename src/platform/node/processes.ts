@@ -1,7 +1,12 @@
 import * as fs from "node:fs";
-import * as os from "node:os";
 import { sameProcessSpace } from "../liveness";
 import type { Ancestry, Liveness, Processes, ProcessIdentity } from "../platform";
+import { sha256 } from "./crypto";
+
+/** Loaded where it is needed: the quickest commands do without. */
+function os(): typeof import("node:os") {
+  return require("node:os") as typeof import("node:os");
+}
 
 /** What one look at a process tells. `startTime` is empty when it could not be read. */
 interface Sighting {
@@ -14,7 +19,7 @@ export class NodeProcesses implements Processes {
   #machineId: string | undefined;
 
   host(): string {
-    return os.hostname();
+    return os().hostname();
   }
 
   machineId(): string {
@@ -59,7 +64,7 @@ export class NodeProcesses implements Processes {
       bootId: bootId(),
       pidNamespace: namespace("pid"),
       timeNamespace: namespace("time"),
-      user: process.getuid === undefined ? os.userInfo().username : String(process.getuid()),
+      user: process.getuid === undefined ? os().userInfo().username : String(process.getuid()),
       pid,
       startTime,
     };
@@ -78,7 +83,7 @@ function readBootId(): string {
   if (process.platform === "darwin")
     return command("/usr/sbin/sysctl", ["-n", "kern.bootsessionuuid"]).trim();
   // Seconds of the boot, rounded: equal within a boot, different after the next.
-  return `boot-${Math.round((Date.now() / 1000 - os.uptime()) / 10)}`;
+  return `boot-${Math.round((Date.now() / 1000 - os().uptime()) / 10)}`;
 }
 
 /** Empty where there are no such namespaces; never equal to anything where they cannot be read. */
@@ -115,8 +120,7 @@ function readMachineId(): string {
 /** The machine's own id is confidential, as machine-id(5) says; ours only has to be the same each time. */
 function disguised(id: string): string {
   if (id === "") return "";
-  const { createHash } = require("node:crypto") as typeof import("node:crypto");
-  return createHash("sha256").update(`cotenant\0${id}`).digest("hex").slice(0, 32);
+  return sha256(`cotenant\0${id}`).slice(0, 32);
 }
 
 /** Null when there is no such process. */

@@ -4,6 +4,13 @@ import { ABSENT, type BytePath, COLUMN, type Entry, type EntryKind, KINDS, ROW, 
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY, O_WRONLY } = fs.constants;
 const QUIETLY = { throwIfNoEntry: false } as const;
+const { S_IFMT, S_IFREG, S_IFDIR, S_IFLNK } = fs.constants;
+const OTHER = KINDS.indexOf("other");
+/** By a mode's upper bits. */
+const KIND_OF: number[] = [];
+KIND_OF[S_IFREG >> 12] = KINDS.indexOf("file");
+KIND_OF[S_IFDIR >> 12] = KINDS.indexOf("directory");
+KIND_OF[S_IFLNK >> 12] = KINDS.indexOf("symlink");
 
 export function nodeTrees(): Trees {
   return TREES;
@@ -11,22 +18,26 @@ export function nodeTrees(): Trees {
 
 const TREES: Trees = {
   look(path) {
-    const stat = quietly(() => fs.lstatSync(native(path), QUIETLY));
-    return stat === null || stat === undefined ? null : entryOf(stat);
+    const stat = lookAt(native(path));
+    return stat === null ? null : entryOf(stat);
   },
 
   lookAll(root, paths, into) {
     // From the tree's own root, where the caller stands there: nothing above is looked up again.
     const prefix = isHere(root) ? "" : root.endsWith("/") ? root : `${root}/`;
+    const isPlain = isAscii(prefix);
     for (let i = 0, at = 0; i < paths.length; i++, at += ROW) {
-      const stat = quietly(() => fs.lstatSync(native(prefix + paths[i]!), QUIETLY));
-      if (stat === null || stat === undefined) {
+      const path = paths[i]!;
+      const whole = prefix + path;
+      const stat = lookAt(isPlain && isAscii(path) ? whole : Buffer.from(whole, "latin1"));
+      if (stat === null) {
         into.fill(0, at, at + ROW);
         into[at] = ABSENT;
         continue;
       }
-      into[at + COLUMN.kind] = KINDS.indexOf(kindOf(stat));
-      into[at + COLUMN.mode] = stat.mode & 0o777;
+      const { mode } = stat;
+      into[at + COLUMN.kind] = KIND_OF[(mode & S_IFMT) >> 12] ?? OTHER;
+      into[at + COLUMN.mode] = mode & 0o777;
       into[at + COLUMN.size] = stat.size;
       into[at + COLUMN.inode] = stat.ino;
       into[at + COLUMN.mtimeMs] = stat.mtimeMs;
@@ -145,8 +156,23 @@ function syncBelow(path: BytePath): void {
 
 /** Node takes text for UTF-8; only what is ASCII means the same bytes either way. */
 function native(path: BytePath): string | Buffer {
-  for (let at = 0; at < path.length; at++) if (path.charCodeAt(at) > 0x7f) return Buffer.from(path, "latin1");
-  return path;
+  return isAscii(path) ? path : Buffer.from(path, "latin1");
+}
+
+const NOT_ASCII = /[^\0-\x7f]/;
+
+function isAscii(path: BytePath): boolean {
+  return !NOT_ASCII.test(path);
+}
+
+/** Written out for the sake of whole trees. */
+function lookAt(path: string | Buffer): fs.Stats | null {
+  try {
+    return fs.lstatSync(path, QUIETLY) ?? null;
+  } catch (error) {
+    if (isAbsence(error)) return null;
+    throw error;
+  }
 }
 
 function kindOf(of: fs.Stats | fs.Dirent): EntryKind {
@@ -171,8 +197,12 @@ function quietly<T>(act: () => T): T | null {
   try {
     return act();
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ENOENT" || code === "ENOTDIR") return null;
+    if (isAbsence(error)) return null;
     throw error;
   }
+}
+
+function isAbsence(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" || code === "ENOTDIR";
 }

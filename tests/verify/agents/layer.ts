@@ -50,7 +50,7 @@ async function programFrom(task: Task): Promise<string> {
     program,
     `const [first, verb, ...rest] = process.argv.slice(2);
     const isGuards = first === "guard" && /^(?:check|stop|end)$/.test(verb);
-    const isHeld = isGuards && verb === "check" && require("./quick-guard.cjs").isHeldAlready(rest);
+    const isHeld = isGuards && verb === "check" && require("./quick-guard.cjs").isAnswered(rest);
     if (!isHeld) require(isGuards ? "./guard-main.cjs" : "./main.cjs");\n`,
   );
   return program;

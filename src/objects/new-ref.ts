@@ -1,0 +1,88 @@
+import { fileFailure } from "../errors/cotenant-error";
+import type { Git } from "../platform/git";
+import type { Platform } from "../platform/platform";
+import type { ObjectId } from "./object-name";
+import { type RefPlace, readRef, syncRefs } from "./refs";
+
+/** What it takes to make one. */
+export interface NewRefPlace extends RefPlace {
+  /** A name for its file before it is a ref; on the same file system, and cleared away by whoever finds it there. */
+  readonly aside: string;
+}
+
+/**
+ * A ref that nobody else can be making, because its name was drawn a moment ago: left as Git itself would leave it, without
+ * the start of one. Where Git keeps refs as files, one that appears whole and by rename needs no lock: locks keep writers
+ * of one name apart, and there is only this one.
+ */
+export class NewRef {
+  readonly #platform: Platform;
+  readonly #place: NewRefPlace;
+  readonly ref: string;
+
+  constructor(platform: Platform, place: NewRefPlace, ref: string) {
+    this.#platform = platform;
+    this.#place = place;
+    this.ref = ref;
+  }
+
+  /** Its file, synced, still aside. Its object need not be there yet. */
+  async stage(oid: ObjectId): Promise<void> {
+    const { files } = this.#platform;
+    const { aside } = this.#place;
+    const bytes = new TextEncoder().encode(`${oid}\n`);
+    try {
+      const fd = await files.open(aside, "create", (await this.#modes()).file);
+      try {
+        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+        await files.syncAll([fd], []);
+      } finally {
+        await files.close(fd);
+      }
+    } catch (error) {
+      throw fileFailure(error, "writing a ref", aside);
+    }
+  }
+
+  /** Once its object is on the disk. False where Git has to do it: the name is taken, or something odd is in the way. */
+  async appear(git: Git): Promise<boolean> {
+    const { files } = this.#platform;
+    const isTaken = (await readRef(this.#platform, git, this.#place, this.ref)) !== null;
+    if (isTaken || !(await this.#rename())) {
+      await files.unlink(this.#place.aside);
+      return false;
+    }
+    try {
+      await syncRefs(this.#platform, this.#place, [this.ref]);
+    } catch (error) {
+      throw fileFailure(error, "writing a ref", this.#place.commonDir);
+    }
+    return true;
+  }
+
+  async #rename(): Promise<boolean> {
+    const { files } = this.#platform;
+    const { commonDir, aside } = this.#place;
+    const { directory } = await this.#modes();
+    // `git pack-refs` takes away directories that it has emptied.
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      try {
+        for (let end = this.ref.indexOf("/", 5); end !== -1; end = this.ref.indexOf("/", end + 1))
+          await files.makeDirectory(`${commonDir}/${this.ref.slice(0, end)}`, directory);
+        await files.rename(aside, `${commonDir}/${this.ref}`);
+        return true;
+      } catch {
+        // Git says better what is in the way.
+      }
+    }
+    return false;
+  }
+
+  /** As open as the refs that are there already. */
+  async #modes(): Promise<{ readonly file: number; readonly directory: number }> {
+    const mode = (await this.#platform.files.stat(`${this.#place.commonDir}/refs`))?.mode ?? 0o700;
+    return { file: (mode & 0o666) | 0o600, directory: mode };
+  }
+}
+
+const MOST_ATTEMPTS = 3;
