@@ -117,9 +117,7 @@ export function provenAndValid(
   if (isRefusal(lease)) return lease;
   const state = standingOf(lease, at);
   if (state === "valid") return lease;
-  return state === "dead"
-    ? mismatch(lease.key, lease.leaseId, "its process has died")
-    : expired(lease.key, lease.leaseId);
+  return state === "dead" ? mismatch(lease.key, lease.leaseId, "dead") : expired(lease.key, lease.leaseId);
 }
 
 /** SPEC §3: what is said of a lease that is no more, by how it ended. */
@@ -130,8 +128,8 @@ export function gone(view: Pick<View, "endings">, ref: LeaseRef): Refusal {
     return refuse("E_NOT_FOUND", `no lease ${what}`, { data: { lease_id: ref.leaseId, key: ref.key } });
   }
   const { key, leaseId, how } = ending;
-  if (how === "transferred") return mismatch(key, leaseId, "it was handed over");
-  if (ending.successor !== null) return mismatch(key, leaseId, "it was taken over");
+  if (how === "transferred") return mismatch(key, leaseId, "handed_over");
+  if (ending.successor !== null) return mismatch(key, leaseId, "taken_over");
   if (how === "expired" || how === "stop_idle") return expired(key, leaseId);
-  return mismatch(key, leaseId, how === "forced" ? "it was evicted" : "its process has died");
+  return mismatch(key, leaseId, how === "forced" ? "evicted" : "dead");
 }

@@ -69,8 +69,15 @@ export function expired(key: Lease["key"], leaseId: LeaseId): Refusal {
   });
 }
 
-export function mismatch(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
-  return refuse("E_FENCING_MISMATCH", `that lease on ${printable(key)} is no more: ${why}`, {
-    data: { lease_id: leaseId, key },
+const ENDS = {
+  handed_over: "it was handed over",
+  taken_over: "it was taken over",
+  evicted: "it was evicted",
+  dead: "its process has died",
+} as const;
+
+export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof ENDS): Refusal {
+  return refuse("E_FENCING_MISMATCH", `that lease on ${printable(key)} is no more: ${ENDS[end]}`, {
+    data: { lease_id: leaseId, key, end },
   });
 }

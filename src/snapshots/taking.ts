@@ -53,18 +53,30 @@ export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Pro
     return make(room, { ...wish, consistency: "best_effort" }, null);
   }
   for (let attempt = 1; ; attempt++) {
+    let isOfProcess = false;
     try {
-      return await underWriterLock(session, ({ fencingToken }) => {
+      return await underWriterLock(session, ({ fencingToken, bind }) => {
+        isOfProcess = bind === "process";
         refuseToken(wish.fencingToken ?? null, fencingToken);
         return make(room, { ...wish, consistency: wish.consistency ?? "quiesced" }, fencingToken);
       });
     } catch (error) {
-      if (!isToBeTriedAgain(error, session) || attempt === MOST_ATTEMPTS) throw error;
+      const isOver = isOfProcess && hasDied(error);
+      if ((!isOver && !isToBeTriedAgain(error, session)) || attempt === MOST_ATTEMPTS) throw error;
     }
   }
 }
 
 const MOST_ATTEMPTS = 10;
+
+/**
+ * A lock that lasts as long as a process is that of the last of this session's processes that asked for it, and is over
+ * when that one ends, although we are alive. Nobody has made us stop.
+ */
+function hasDied(error: unknown): boolean {
+  if (!(error instanceof CotenantError) || error.code !== "E_FENCING_MISMATCH") return false;
+  return error.data["end"] === "dead" || error.data["end"] === "taken_over";
+}
 
 /**
  * Another process of this session has given the lock back, and perhaps taken it again, or somebody took away the snapshot
