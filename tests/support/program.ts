@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { afterEach } from "vitest";
 import { checkPrinted } from "./schemas";
@@ -171,8 +172,7 @@ export async function runHere(
   args: readonly string[],
   setting: Setting & { readonly home: string },
 ): Promise<Ran> {
-  const { runCommandLine } = await import("../../src/cli/program");
-  const { thisMachine } = await import("../../src/platform/node/this-machine");
+  const { runCommandLine, thisMachine } = wholeProgram();
   // What a command takes itself for.
   process.argv[1] = PROGRAM;
   let [stdout, stderr] = ["", ""];
@@ -195,6 +195,10 @@ export async function runHere(
   const ran = new Ran([PROGRAM, ...args].join(" "), status, stdout, stderr);
   checkShape([PROGRAM, ...args], ran);
   return ran;
+}
+
+function wholeProgram(): typeof import("./whole-program") {
+  return createRequire(import.meta.url)(process.env["TEST_WHOLE_PROGRAM"]!);
 }
 
 /** Whatever the program says with --json, in any test, is of the shape that its published schema promises. */

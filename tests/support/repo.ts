@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { PROGRAM, type Ran, type Running, run, start } from "./program";
+import { PROGRAM, type Ran, type Running, run, runHere, start } from "./program";
 import { scratch } from "./scratch";
 
 /** A line of the log, as far as tests look at it. */
@@ -93,9 +93,15 @@ export class TestRepo {
     return this.start(agent, [...args, "--json"], env === undefined ? {} : { env }).done;
   }
 
+  /** What must have happened before: as `ask`, and it succeeds; without a process, which is not what is tested then. */
+  async prepare(agent: string, ...args: string[]): Promise<Ran["data"]> {
+    const setting = { cwd: this.root, home: process.env["HOME"]!, env: { COTENANT_AGENT_ID: agent } };
+    return (await runHere([...args, "--json"], setting)).data;
+  }
+
   /** A new issue's id. */
   async issue(title = "Some work"): Promise<string> {
-    return (await this.ask("agent:planner", "issue", "create", "--title", title)).data.issue.id;
+    return (await this.prepare("agent:planner", "issue", "create", "--title", title)).issue.id;
   }
 
   get logFile(): string {
