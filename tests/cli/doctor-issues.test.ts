@@ -16,7 +16,7 @@ interface Finding {
 let repo: TestRepo;
 beforeEach(async () => {
   repo = TestRepo.make();
-  await repo.ask("agent:a", "init");
+  await repo.prepare("agent:a", "init");
 });
 
 const folder = (id: string) => path.join(repo.root, ".cotenant/issues", id);
@@ -171,7 +171,7 @@ describe("doctor and validate on issues", () => {
     const found = await findings();
     expect(found.map(({ message }) => message).join("\n")).toMatch(new RegExp(`${id}.*was not finished`));
     expect((await repo.run("agent:a", "query", "available")).stdout).toContain("Half-written work");
-    await repo.ask("agent:a", "gc");
+    await repo.prepare("agent:a", "gc");
     expect(fs.existsSync(file(id))).toBe(true);
   });
 });
