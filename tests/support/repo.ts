@@ -95,8 +95,13 @@ export class TestRepo {
 
   /** What must have happened before: as `ask`, and it succeeds; without a process, which is not what is tested then. */
   async prepare(agent: string, ...args: string[]): Promise<Ran["data"]> {
+    return (await this.askHere(agent, ...args)).data;
+  }
+
+  /** As `ask`, without a process: beside somebody who asks the same with one. */
+  askHere(agent: string, ...args: string[]): Promise<Ran> {
     const setting = { cwd: this.root, home: process.env["HOME"]!, env: { COTENANT_AGENT_ID: agent } };
-    return (await runHere([...args, "--json"], setting)).data;
+    return runHere([...args, "--json"], setting);
   }
 
   /** A new issue's id. */
