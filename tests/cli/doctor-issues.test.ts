@@ -29,7 +29,7 @@ async function findings(): Promise<Finding[]> {
   expect(repo.picture()).toEqual(before);
   const found = (doctor.json.data!["findings"] as Finding[]).filter(({ check }) => check === "issues");
   const isWrong = found.some(({ level }) => level === "warning" || level === "error");
-  expect((await repo.ask("agent:a", "validate", "all")).status).toBe(isWrong ? 1 : 0);
+  expect((await repo.askHere("agent:a", "validate", "all")).status).toBe(isWrong ? 1 : 0);
   for (const command of [
     "query available",
     "query blocked",
@@ -38,7 +38,7 @@ async function findings(): Promise<Finding[]> {
     "graph export",
     "search work",
   ]) {
-    const ran = await repo.run("agent:a", ...command.split(" "));
+    const ran = await repo.runHere("agent:a", ...command.split(" "));
     expect(ran.status, `${ran}`).toBe(0);
     expectNoInnards(ran);
   }

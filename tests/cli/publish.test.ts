@@ -89,7 +89,7 @@ describe("a lease that is over", () => {
     expect((data["released"] as { key: string }[]).map(({ key }) => key)).toEqual(["file:src/a.ts"]);
     const left = (await repo.ask(A, "lock", "status")).data.leases.map(({ key }) => key);
     expect(left).toEqual(["file:other.txt"]);
-    const { secret } = (await repo.ask("agent:b", "lock", "acquire", "src/b.ts", "--print-secret")).data;
+    const { secret } = await repo.prepare("agent:b", "lock", "acquire", "src/b.ts", "--print-secret");
     expect((await publish(repo, ...put("src/b.ts", "x"))).error.code).toBe("E_PATH_NOT_LEASED");
     const args = ["publish", "--branch", "work/x", "--message", "m", ...put("src/b.ts", "x")];
     expect((await repo.askWith({ COTENANT_SECRET: secret }, A, ...args)).status).toBe(0);
@@ -150,7 +150,7 @@ it("a publish of nothing new makes no branch, and says so", async () => {
 describe("resources that stand for paths", () => {
   it("are taken with their paths, in one operation, and given back with them", async () => {
     const repo = withFiles();
-    const { leases } = (await repo.ask(A, "lock", "acquire", "--resource", "workflows")).data;
+    const { leases } = await repo.prepare(A, "lock", "acquire", "--resource", "workflows");
     expect(leases.map(({ key }) => key)).toEqual(["resource:workflows", "dir:.github/workflows"]);
     expect((await repo.ask("agent:b", "lock", "acquire", ".github/workflows/ci.yml")).status).toBe(1);
     expect((await publish(repo, ...put(".github/workflows/ci.yml", "on: push\n"))).status).toBe(0);

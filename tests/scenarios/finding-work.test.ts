@@ -23,13 +23,13 @@ const listed = (ran: Ran) => ran.data["issues"] as readonly Listed[];
 const titles = (ran: Ran) => listed(ran).map(({ title }) => title);
 
 async function made(repo: TestRepo, title: string, ...flags: string[]): Promise<string> {
-  return (await repo.ask("agent:planner", "issue", "create", "--title", title, ...flags)).data.issue.id;
+  return (await repo.prepare("agent:planner", "issue", "create", "--title", title, ...flags)).issue.id;
 }
 
 async function finish(repo: TestRepo, agent: string, id: string, state = "done"): Promise<void> {
-  expect((await repo.ask(agent, "claim", "acquire", id)).status).toBe(0);
-  expect((await repo.ask(agent, "issue", "update", id, "--state", state)).status).toBe(0);
-  expect((await repo.ask(agent, "claim", "release", id)).status).toBe(0);
+  await repo.prepare(agent, "claim", "acquire", id);
+  await repo.prepare(agent, "issue", "update", id, "--state", state);
+  await repo.prepare(agent, "claim", "release", id);
 }
 
 describe("S21: claim next", () => {

@@ -98,10 +98,17 @@ export class TestRepo {
     return (await this.askHere(agent, ...args)).data;
   }
 
-  /** As `ask`, without a process: beside somebody who asks the same with one. */
+  /** As `run`, without a process: where there are many to ask, and others start it as people do. */
+  runHere(agent: string, ...args: string[]): Promise<Ran> {
+    return runHere(args, {
+      cwd: this.root,
+      home: process.env["HOME"]!,
+      env: { COTENANT_AGENT_ID: agent },
+    });
+  }
+
   askHere(agent: string, ...args: string[]): Promise<Ran> {
-    const setting = { cwd: this.root, home: process.env["HOME"]!, env: { COTENANT_AGENT_ID: agent } };
-    return runHere([...args, "--json"], setting);
+    return this.runHere(agent, ...args, "--json");
   }
 
   /** A new issue's id. */
