@@ -67,6 +67,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: END_TO_END,
+          globalSetup: "tests/support/bundle-program.ts",
           testTimeout: 60_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },

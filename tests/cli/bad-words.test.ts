@@ -180,8 +180,8 @@ describe("malformed input gets its code, exit status and hint, and nothing is wr
     used = TestRepo.make(path.join(room, "used"));
     for (const repo of [fresh, used]) repo.write("a-file");
     issue = await used.issue();
-    await used.ask("agent:a", "claim", "acquire", issue);
-    await used.ask("agent:a", "lock", "acquire", "a.ts");
+    await used.prepare("agent:a", "claim", "acquire", issue);
+    await used.prepare("agent:a", "lock", "acquire", "a.ts");
   });
   afterAll(() => fs.rmSync(room, { recursive: true, force: true }));
 
@@ -190,7 +190,8 @@ describe("malformed input gets its code, exit status and hint, and nothing is wr
     const args = words.map((word) => (word === "ISSUE" ? issue : word));
     const before = repo.picture();
     expectRefused(await repo.run("agent:a", ...args), status, code);
-    expectJsonRefused(await repo.ask("agent:a", ...args), status, code);
+    // The same words once more: a second process would say nothing that the first has not.
+    expectJsonRefused(await repo.askHere("agent:a", ...args), status, code);
     expect(repo.picture()).toEqual(before);
   }
 

@@ -61,7 +61,7 @@ describe("claims on issues", () => {
   });
 
   it("that are gone can still be given back", async () => {
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     fs.rmSync(path.join(repo.root, ".cotenant/issues"), { recursive: true });
     expect((await repo.ask("agent:a", "claim", "release", id)).lease.issue_id).toBe(id);
   });
@@ -139,7 +139,7 @@ describe("secrets on the command line", () => {
   });
 
   it("--secret-file must be a file that can be read", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts");
     const release = (file: string) => repo.run("agent:a", "lock", "release", "a.ts", "--secret-file", file);
     for (const file of ["no-such-file", ".", ""]) expectRefused(await release(file), 64, "E_USAGE");
     repo.write("empty", "");
@@ -147,7 +147,7 @@ describe("secrets on the command line", () => {
   });
 
   it("lost secrets are made again by the same agent's acquire", async () => {
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     fs.rmSync(path.join(repo.control, "secrets"), { recursive: true });
     const ran = await repo.ask("agent:a", "claim", "renew", id);
     expectJsonRefused(ran, 6, "E_LOCK_NOT_HELD");
@@ -165,7 +165,7 @@ describe("an empty directory of the control plane that a clean-up took away", ()
     ["locks", "lock acquire b.ts"],
     ["index", "lock acquire b.ts"],
   ])("%s is made again: %s", async (directory, command) => {
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     fs.rmSync(path.join(repo.control, directory), { recursive: true });
     const ran = await repo.ask("agent:a", ...command.replace("ISSUE", id).split(" "));
     expect(ran.status, `${ran}`).toBe(0);
@@ -173,7 +173,7 @@ describe("an empty directory of the control plane that a clean-up took away", ()
   });
 
   it("queue is made again by a waiter", async () => {
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     fs.rmSync(path.join(repo.control, "queue"), { recursive: true });
     const ran = await repo.ask("agent:b", "claim", "acquire", id, "--wait", "--timeout", "0");
     expectJsonRefused(ran, 12, "E_WAIT_TIMEOUT");

@@ -90,7 +90,7 @@ describe("completion", () => {
 
   it("knows this repository's ids, keys, agents and worktrees, and writes nothing", async () => {
     const id = await repo.issue("Some title");
-    await repo.run("agent:bob", "lock", "acquire", "src/a.ts", "--resource", "db");
+    await repo.prepare("agent:bob", "lock", "acquire", "src/a.ts", "--resource", "db");
     const before = pictureOf(repo.root);
     const short = id.slice(10, 14).toLowerCase();
     expect(await asked("claim", "acquire", "")).toEqual([short]);
@@ -122,7 +122,7 @@ describe("completion", () => {
 describe("in a real shell", () => {
   beforeEach(async () => {
     repo.write("src/real.ts");
-    await repo.run("agent:bob", "lock", "acquire", "src/a.ts", "my file.ts");
+    await repo.prepare("agent:bob", "lock", "acquire", "src/a.ts", "my file.ts");
   });
 
   it("bash, which cuts words at colons", async () => {

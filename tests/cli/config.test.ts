@@ -147,7 +147,7 @@ describe("trust", () => {
   it("is a person's to give: until then what loosens does not count, and every command says so", async () => {
     await cotenant("human:me", "init");
     fs.writeFileSync(file(), HOSTILE);
-    await repo.ask("agent:a", "lock", "acquire", "x");
+    await repo.prepare("agent:a", "lock", "acquire", "x");
     const refused = await cotenant("agent:b", "lock", "steal", "x", "--reason", "mine");
     expect(refused.status).toBe(9);
     expect((await cotenant("agent:b", "status")).stderr).toContain("loosens policy.evict, worktree.setup");

@@ -24,16 +24,16 @@ const inData = () => fs.readdirSync(path.join(repo.root, ".cotenant")).sort();
 
 /** Everything a session leaves: leases, an issue, settings, trust, a heartbeat, segments, a waiter that gave up. */
 async function use(): Promise<string> {
-  await repo.ask("agent:a", "init");
+  await repo.prepare("agent:a", "init");
   const issue = await repo.issue();
-  await repo.ask("agent:a", "claim", "acquire", issue);
-  await repo.ask("agent:a", "claim", "heartbeat", issue);
-  await repo.ask("human:h", "config", "set", "coordination.default_ttl_secs", "700");
-  await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
+  await repo.prepare("agent:a", "claim", "acquire", issue);
+  await repo.prepare("agent:a", "claim", "heartbeat", issue);
+  await repo.prepare("human:h", "config", "set", "coordination.default_ttl_secs", "700");
+  await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
   await repo.ask("agent:b", "lock", "acquire", "src/app.ts", "--wait", "--timeout", "1");
-  await repo.ask("agent:b", "lock", "acquire", "b.ts");
-  await repo.ask("agent:b", "lock", "release", "b.ts");
-  await repo.ask("agent:a", "gc", "--compact");
+  await repo.prepare("agent:b", "lock", "acquire", "b.ts");
+  await repo.prepare("agent:b", "lock", "release", "b.ts");
+  await repo.prepare("agent:a", "gc", "--compact");
   return issue;
 }
 
@@ -53,9 +53,9 @@ describe("deinit", () => {
 
   it("--purge after trying it out leaves no trace at all", async () => {
     const before = repo.picture();
-    await repo.ask("agent:a", "init", "--enforce", "warn");
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
-    await repo.ask("agent:a", "gc");
+    await repo.prepare("agent:a", "init", "--enforce", "warn");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "gc");
     expect((await repo.ask("agent:a", "deinit", "--purge")).data["kept"]).toEqual([]);
     expect(repo.picture()).toEqual(before);
   });
@@ -76,7 +76,7 @@ describe("deinit", () => {
     const config = path.join(repo.root, ".git/config");
     fs.appendFileSync(config, '; mine\n[merge "other"]\n\tdriver = true\n[alias]\n\tst = status\n');
     const before = fs.readFileSync(config, "utf8");
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     expect(fs.readFileSync(config, "utf8")).not.toBe(before);
     const settings = ["merge.cotenant-issue.name", "merge.cotenant-issue.driver"];
     expect((await repo.ask("agent:a", "deinit", "--dry-run")).data["settings"]).toEqual(settings);
@@ -88,8 +88,8 @@ describe("deinit", () => {
 
   it("refused, it leaves the merge driver; interrupted after the store is gone, the next one takes it", async () => {
     const before = repo.picture();
-    await repo.ask("agent:a", "init");
-    await repo.ask("agent:b", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "init");
+    await repo.prepare("agent:b", "lock", "acquire", "src/app.ts");
     expectJsonRefused(await repo.ask("agent:a", "deinit"), 1, "E_LOCK_CONFLICT");
     expect(repo.git("config", "merge.cotenant-issue.driver")).toContain("merge-issue");
     fs.rmSync(repo.control, { recursive: true });
@@ -99,7 +99,7 @@ describe("deinit", () => {
 
   it("undoes a first command without init, too", async () => {
     const before = repo.picture();
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     await repo.ask("agent:a", "deinit");
     expect(repo.picture()).toEqual(before);
   });
@@ -107,8 +107,8 @@ describe("deinit", () => {
   it("covers all worktrees of the clone, and works from any of them", async () => {
     const other = repo.addWorktree("other");
     const before = [repo, other].map((one) => one.picture());
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
-    await other.ask("agent:a", "lock", "acquire", "b.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
+    await other.prepare("agent:a", "lock", "acquire", "b.ts");
     const { data } = await other.ask("agent:a", "deinit");
     expect(data["own_leases"]).toBe(2);
     expect([repo, other].map((one) => one.picture())).toEqual(before);
@@ -147,7 +147,7 @@ describe("deinit", () => {
 
 describe("deinit is refused", () => {
   it("while somebody else holds a lease, whom it names; also without a name, and with --purge", async () => {
-    await repo.ask("agent:b", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:b", "lock", "acquire", "src/app.ts");
     const before = repo.picture();
     for (const flags of [[], ["--purge"]]) {
       const ran = await repo.run("agent:a", "deinit", ...flags);
@@ -158,18 +158,18 @@ describe("deinit is refused", () => {
     const other = await repo.askWith({ COTENANT_SESSION_ID: "other" }, "agent:b", "deinit");
     expectJsonRefused(other, 1, "E_LOCK_CONFLICT");
     expect(repo.picture()).toEqual(before);
-    await repo.ask("agent:b", "lock", "release", "src/app.ts");
+    await repo.prepare("agent:b", "lock", "release", "src/app.ts");
     expect((await repo.ask("agent:a", "deinit")).status).toBe(0);
   });
 
   it("not for what has run out", async () => {
-    await repo.ask("agent:b", "lock", "acquire", "src/app.ts", "--ttl", "1");
+    await repo.prepare("agent:b", "lock", "acquire", "src/app.ts", "--ttl", "1");
     await until("it has run out", async () => (await repo.ask("agent:a", "status")).data.leases.length === 0);
     expect((await repo.ask("agent:a", "deinit")).status).toBe(0);
   });
 
   it("while somebody else waits for a lease of ours", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     const waiter = repo.start("agent:b", ["lock", "acquire", "src/app.ts", "--wait", "--timeout", "25"]);
     const queue = path.join(repo.control, "queue");
     await until("it waits", () => fs.readdirSync(queue).some((name) => name.endsWith(".json")));
@@ -182,8 +182,8 @@ describe("deinit is refused", () => {
   });
 
   it("by a store of a newer version", async () => {
-    await repo.ask("agent:a", "init");
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "init");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     fs.appendFileSync(repo.logFile, '{"schema_version":99}\n');
     const before = repo.picture();
     expectRefused(await repo.run("agent:a", "deinit"), 10, "E_SCHEMA_NEWER");
@@ -193,7 +193,7 @@ describe("deinit is refused", () => {
 
 describe("deinit works where other commands do not", () => {
   it("with a broken configuration", async () => {
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     repo.write(".cotenant/config.toml", "[broken");
     const ran = await repo.run("agent:a", "deinit");
     expect(ran).toMatchObject({ status: 0, stderr: "" });
@@ -203,7 +203,7 @@ describe("deinit works where other commands do not", () => {
 
   it("with a damaged log, as long as nobody is seen to hold anything", async () => {
     await use();
-    await repo.ask("agent:b", "lock", "acquire", "b.ts");
+    await repo.prepare("agent:b", "lock", "acquire", "b.ts");
     fs.writeFileSync(
       repo.logFile,
       repo.logText().replace("agent:planner", "agent:planned").replace("agent:a", "agent:z"),
@@ -216,7 +216,7 @@ describe("deinit works where other commands do not", () => {
   });
 
   it("with a control plane on another disk, whose directory stays", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     const elsewhere = path.join(path.dirname(repo.root), "elsewhere");
     fs.renameSync(repo.control, elsewhere);
     fs.symlinkSync(elsewhere, repo.control);
@@ -226,7 +226,7 @@ describe("deinit works where other commands do not", () => {
   });
 
   it("with a data plane that is a link, which it does not follow", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     const elsewhere = path.join(path.dirname(repo.root), "elsewhere");
     fs.renameSync(path.join(repo.root, ".cotenant"), elsewhere);
     fs.symlinkSync(elsewhere, path.join(repo.root, ".cotenant"));
@@ -246,7 +246,7 @@ describe("deinit, interrupted or raced", () => {
     const seen = { whole: 0, none: 0 };
     for (const call of calls) {
       for (let nth = 1; nth <= (call === "unlink" ? 9 : 1); nth += 4) {
-        await repo.ask("agent:a", "lock", "acquire", "src/app.ts", "b.ts");
+        await repo.prepare("agent:a", "lock", "acquire", "src/app.ts", "b.ts");
         const inject = ["-e", `inject=${call}:signal=KILL:when=${nth}`];
         const strace = [
           "strace",
@@ -278,7 +278,7 @@ describe("deinit, interrupted or raced", () => {
   });
 
   it("what one left half done is nobody's store: another command starts anew beside it", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     fs.renameSync(repo.control, `${repo.control}.gone-0123456789ab`);
     expect((await repo.ask("agent:b", "lock", "acquire", "src/app.ts")).lease.fencing_token).toBe(1);
     expectJsonRefused(await repo.ask("agent:a", "deinit"), 1, "E_LOCK_CONFLICT");
@@ -288,8 +288,8 @@ describe("deinit, interrupted or raced", () => {
   });
 
   it("whoever waits for the mutex meanwhile is told, and has written nothing", async () => {
-    await repo.ask("agent:a", "init");
-    await repo.ask("agent:a", "lock", "acquire", "src/app.ts");
+    await repo.prepare("agent:a", "init");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     const before = fs.readFileSync(repo.logFile);
     const fd = fs.openSync(path.join(repo.control, "locks/claims.lock"), "r+");
     expect(new NodeLocks().tryLock(fd)).toBe(true);
@@ -307,7 +307,7 @@ describe("deinit, interrupted or raced", () => {
   });
 
   it("several at once and writers beside them: each ends cleanly, and no lease is lost that stands", async () => {
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     for (let round = 0; round < 4; round++) {
       const leavers = ["a", "b", "c"].map((name) => repo.ask(`agent:${name}`, "deinit"));
       const writers = ["d", "e"].map((name) => repo.ask(`agent:${name}`, "lock", "acquire", `${name}.ts`));
@@ -321,7 +321,7 @@ describe("deinit, interrupted or raced", () => {
       const held = (await repo.ask("agent:x", "status")).data.leases.map(({ lease_id }) => lease_id);
       // Whoever was told that it holds a lease still does: leaving is refused while it stands.
       for (const { lease } of granted) expect(held).toContain(lease.lease_id);
-      for (const name of ["d", "e"]) await repo.ask(`agent:${name}`, "lock", "release", `${name}.ts`);
+      for (const name of ["d", "e"]) await repo.prepare(`agent:${name}`, "lock", "release", `${name}.ts`);
     }
   });
 });
@@ -329,7 +329,7 @@ describe("deinit, interrupted or raced", () => {
 describe("deinit with snapshots", () => {
   it("is refused until somebody says that they may go, and then takes them away", async () => {
     await use();
-    await repo.ask("agent:a", "snapshot", "--tag", "kept");
+    await repo.prepare("agent:a", "snapshot", "--tag", "kept");
     const refused = await repo.ask("agent:a", "deinit");
     expectJsonRefused(refused, 9, "E_POLICY");
     expect((await repo.ask("agent:a", "history")).data["snapshots"]).toHaveLength(1);

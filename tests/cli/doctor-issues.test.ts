@@ -16,7 +16,7 @@ interface Finding {
 let repo: TestRepo;
 beforeEach(async () => {
   repo = TestRepo.make();
-  await repo.ask("agent:a", "init");
+  await repo.prepare("agent:a", "init");
 });
 
 const folder = (id: string) => path.join(repo.root, ".cotenant/issues", id);
@@ -29,7 +29,7 @@ async function findings(): Promise<Finding[]> {
   expect(repo.picture()).toEqual(before);
   const found = (doctor.json.data!["findings"] as Finding[]).filter(({ check }) => check === "issues");
   const isWrong = found.some(({ level }) => level === "warning" || level === "error");
-  expect((await repo.ask("agent:a", "validate", "all")).status).toBe(isWrong ? 1 : 0);
+  expect((await repo.askHere("agent:a", "validate", "all")).status).toBe(isWrong ? 1 : 0);
   for (const command of [
     "query available",
     "query blocked",
@@ -38,7 +38,7 @@ async function findings(): Promise<Finding[]> {
     "graph export",
     "search work",
   ]) {
-    const ran = await repo.run("agent:a", ...command.split(" "));
+    const ran = await repo.runHere("agent:a", ...command.split(" "));
     expect(ran.status, `${ran}`).toBe(0);
     expectNoInnards(ran);
   }
@@ -171,7 +171,7 @@ describe("doctor and validate on issues", () => {
     const found = await findings();
     expect(found.map(({ message }) => message).join("\n")).toMatch(new RegExp(`${id}.*was not finished`));
     expect((await repo.run("agent:a", "query", "available")).stdout).toContain("Half-written work");
-    await repo.ask("agent:a", "gc");
+    await repo.prepare("agent:a", "gc");
     expect(fs.existsSync(file(id))).toBe(true);
   });
 });

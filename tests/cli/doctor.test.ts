@@ -50,11 +50,11 @@ const wrong = (found: readonly Finding[]) =>
 const of = (found: readonly Finding[], check: string) => found.filter((finding) => finding.check === check);
 
 async function use(): Promise<void> {
-  await repo.ask("agent:a", "init");
-  await repo.ask("agent:a", "lock", "acquire", "a.ts", "b.ts");
-  await repo.ask("agent:a", "gc", "--compact");
-  await repo.ask("agent:b", "lock", "acquire", "c.ts", "--ttl", "900");
-  await repo.ask("agent:a", "lock", "release", "a.ts");
+  await repo.prepare("agent:a", "init");
+  await repo.prepare("agent:a", "lock", "acquire", "a.ts", "b.ts");
+  await repo.prepare("agent:a", "gc", "--compact");
+  await repo.prepare("agent:b", "lock", "acquire", "c.ts", "--ttl", "900");
+  await repo.prepare("agent:a", "lock", "release", "a.ts");
 }
 
 describe("doctor: nothing is wrong", () => {
@@ -201,7 +201,7 @@ describe("doctor: the index", () => {
     const { ran, found } = await doctor();
     expect(ran.status).toBe(0);
     expect(of(found, "index")[0]).toMatchObject({ level: "note", data: { state: "absent" } });
-    await repo.ask("agent:e", "lock", "acquire", "e.ts");
+    await repo.prepare("agent:e", "lock", "acquire", "e.ts");
     expect(of((await doctor()).found, "index")[0]!.level).toBe("ok");
   });
 
@@ -228,7 +228,7 @@ describe("doctor: the index", () => {
     expect(ran.status).toBe(13);
     // The advice works.
     fs.renameSync(path.join(repo.control, "index"), path.join(scratch(), "index"));
-    await repo.ask("agent:e", "lock", "acquire", "e.ts");
+    await repo.prepare("agent:e", "lock", "acquire", "e.ts");
     expect(of((await doctor()).found, "index")[0]!.level).toBe("ok");
   });
 });
@@ -366,7 +366,7 @@ describe("doctor: permissions", () => {
   });
 
   it("what 'init --allow-network-fs' leaves is private, too", async () => {
-    await repo.ask("agent:a", "init", "--allow-network-fs");
+    await repo.prepare("agent:a", "init", "--allow-network-fs");
     expect(of((await doctor()).found, "permissions")[0]!.level).toBe("ok");
   });
 
@@ -428,7 +428,7 @@ describe("doctor: permissions", () => {
 
     it("a disk that cannot be written", async () => {
       await use();
-      await repo.ask("agent:b", "lock", "release", "c.ts");
+      await repo.prepare("agent:b", "lock", "release", "c.ts");
       needTool("setpriv");
       needTool("mount");
       const script =
@@ -488,6 +488,8 @@ describe("doctor: what is left behind", () => {
 
   it("metadata of the mutex that is older than locks.max_age_secs is reported, and the file stays", async () => {
     await use();
+    // By a process that has ended.
+    await repo.ask("agent:e", "lock", "acquire", "e.ts");
     const lock = path.join(repo.control, "locks/claims.lock");
     const metadata = JSON.parse(fs.readFileSync(lock, "utf8"));
     expect(of((await doctor()).found, "locks")[0]).toMatchObject({ level: "ok", data: { running: false } });
@@ -519,7 +521,7 @@ describe("doctor: what is left behind", () => {
   });
 
   it("a ticket of a waiter that was killed, and one that still waits", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts");
     const wait = ["lock", "acquire", "a.ts", "--wait", "--timeout", "25"];
     const [killed, waits] = [repo.start("agent:b", wait), repo.start("agent:c", wait)];
     const queue = path.join(repo.control, "queue");
@@ -540,7 +542,7 @@ describe("doctor: what is left behind", () => {
   it("secrets of leases that have ended are counted, and never shown", async () => {
     const made = await repo.ask("agent:a", "lock", "acquire", "a.ts", "--print-secret");
     const { secret } = made.data;
-    await repo.ask("agent:a", "lock", "release", "a.ts");
+    await repo.prepare("agent:a", "lock", "release", "a.ts");
     const folder = path.join(repo.control, "secrets");
     const file = fs
       .readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -552,7 +554,7 @@ describe("doctor: what is left behind", () => {
     const { ran, found } = await doctor();
     expect(of(found, "secrets")[0]).toMatchObject({ level: "note", data: { secrets: 1, useless: 1 } });
     expect(ran.stdout).not.toContain(secret);
-    await repo.ask("agent:a", "gc");
+    await repo.prepare("agent:a", "gc");
     expect(of((await doctor()).found, "secrets")[0]!.level).toBe("ok");
   });
 });
@@ -572,7 +574,7 @@ describe("doctor: who and where", () => {
       level: "warning",
       data: { standing: "damaged" },
     });
-    await other.ask("agent:d", "worktree", "init");
+    await other.prepare("agent:d", "worktree", "init");
     expect(of(findingsOf(await other.ask("agent:d", "doctor")), "worktree")[0]!.level).toBe("ok");
   });
 
@@ -582,7 +584,7 @@ describe("doctor: who and where", () => {
     fs.rmSync(path.join(repo.root, ".cotenant/.gitattributes"));
     const { found } = await doctor();
     expect(of(found, "data-plane").map(({ level }) => level)).toEqual(["warning", "warning"]);
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     expect(of((await doctor()).found, "data-plane")[0]!.level).toBe("ok");
     fs.rmSync(path.join(repo.root, ".cotenant"), { recursive: true });
     fs.symlinkSync(scratch(), path.join(repo.root, ".cotenant"));
@@ -591,7 +593,7 @@ describe("doctor: who and where", () => {
   });
 
   it("issues that a merge has left unreadable", async () => {
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     const good = await repo.issue();
     const bad = await repo.issue();
     const file = path.join(repo.root, `.cotenant/issues/${bad}/issue.json`);
@@ -608,8 +610,8 @@ describe("doctor: who and where", () => {
 
   it("leases that lapsed, and indefinite ones that nobody has heard of", async () => {
     const issue = await repo.issue();
-    await repo.ask("agent:a", "lock", "acquire", "a.ts", "--ttl", "1");
-    await repo.ask("agent:a", "claim", "acquire", issue, "--ttl", "0", "--reason", "long work");
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts", "--ttl", "1");
+    await repo.prepare("agent:a", "claim", "acquire", issue, "--ttl", "0", "--reason", "long work");
     const env = { COTENANT_COORDINATION_STALE_THRESHOLD_SECS: "1" };
     await until("both are old", async () => {
       const found = findingsOf(await repo.askWith(env, "agent:d", "doctor"));

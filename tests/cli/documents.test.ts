@@ -9,9 +9,9 @@ let repo: TestRepo;
 let id: string;
 beforeEach(async () => {
   repo = TestRepo.make();
-  await repo.run(ADA, "init");
+  await repo.prepare(ADA, "init");
   id = await repo.issue();
-  await repo.ask(ADA, "claim", "acquire", id);
+  await repo.prepare(ADA, "claim", "acquire", id);
   repo.write("docs/plan.md", "# Plan\n\tfirst\n");
 });
 

@@ -29,12 +29,12 @@ const sequences = async (...args: string[]) =>
 /** Two agents, two files, an issue and a resource; sequence 1 is the checkpoint. */
 async function story(): Promise<{ issue: string }> {
   repo.write("src/a.ts");
-  await repo.run("agent:a", "lock", "acquire", "src/a.ts", "--reason", "the login");
-  await repo.run("agent:b", "lock", "acquire", "docs/b.md");
-  await repo.run("human:eve", "lock", "steal", "src/a.ts", "--reason", "it hangs");
+  await repo.prepare("agent:a", "lock", "acquire", "src/a.ts", "--reason", "the login");
+  await repo.prepare("agent:b", "lock", "acquire", "docs/b.md");
+  await repo.prepare("human:eve", "lock", "steal", "src/a.ts", "--reason", "it hangs");
   const issue = await repo.issue();
-  await repo.run("agent:b", "claim", "acquire", issue);
-  await repo.run("agent:b", "lock", "release", "docs/b.md");
+  await repo.prepare("agent:b", "claim", "acquire", issue);
+  await repo.prepare("agent:b", "lock", "release", "docs/b.md");
   return { issue };
 }
 
@@ -82,10 +82,10 @@ describe("events", () => {
 
   it("reach back through archived segments, packed and not, and write nothing", async () => {
     for (const name of ["a", "b", "c"]) {
-      await repo.run("agent:a", "lock", "acquire", name);
-      await repo.run("agent:a", "gc", "--compact");
+      await repo.prepare("agent:a", "lock", "acquire", name);
+      await repo.prepare("agent:a", "gc", "--compact");
     }
-    await repo.run("agent:a", "lock", "acquire", "d");
+    await repo.prepare("agent:a", "lock", "acquire", "d");
     const before = pictureOf(repo.root);
     const all = linesOf(await repo.ask("agent:a", "events"));
     expect(all.map(({ payload }) => payload.leases[0]!.key)).toEqual(
@@ -100,9 +100,9 @@ describe("events", () => {
   });
 
   it("say what cannot be read, and show the rest", async () => {
-    await repo.run("agent:a", "lock", "acquire", "a");
-    await repo.run("agent:a", "gc", "--compact");
-    await repo.run("agent:a", "lock", "acquire", "b");
+    await repo.prepare("agent:a", "lock", "acquire", "a");
+    await repo.prepare("agent:a", "gc", "--compact");
+    await repo.prepare("agent:a", "lock", "acquire", "b");
     const archived = `${repo.control}/archive/claims-000001.jsonl.gz`;
     fs.writeFileSync(archived, "no segment");
     for (const args of [["events"], ["events", "--limit", "5"], ["stats"]]) {
@@ -120,8 +120,8 @@ describe("events", () => {
   });
 
   it("say how long a grant had waited", async () => {
-    await repo.run("agent:a", "lock", "acquire", "x", "--ttl", "1");
-    await repo.run("agent:b", "lock", "acquire", "x", "--wait", "--timeout", "20");
+    await repo.prepare("agent:a", "lock", "acquire", "x", "--ttl", "1");
+    await repo.ask("agent:b", "lock", "acquire", "x", "--wait", "--timeout", "20");
     const [first, second] = linesOf(await repo.ask("agent:a", "events"));
     expect(first!.payload.waited_ms).toBeUndefined();
     expect(second!.payload.waited_ms).toBeGreaterThan(0);
@@ -137,7 +137,7 @@ describe("events", () => {
     [["--key", "thing:x"], "thing:x"],
     [["--path", "../.."], "outside the worktree"],
   ])("refuse %j", async (args, words) => {
-    await repo.run("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     const ran = await repo.run("agent:a", "events", ...args);
     // A word that is no key is a path, and a path may not exist.
     if (args[1] === "thing:x") expect(ran).toMatchObject({ status: 0, stdout: "" });
@@ -150,16 +150,16 @@ describe("events", () => {
 
 describe("events --follow", () => {
   it("goes on with new ones through a rotation, and ends well on a signal", async () => {
-    await repo.run("agent:a", "lock", "acquire", "before");
+    await repo.prepare("agent:a", "lock", "acquire", "before");
     const following = repo.start("agent:a", ["events", "--follow", "--json"]);
     const keys = () => linesOf(following).map(({ payload }) => payload.leases[0]!.key);
     await until("the past is shown", () => keys().length === 1);
-    await repo.run("agent:b", "lock", "acquire", "one");
+    await repo.prepare("agent:b", "lock", "acquire", "one");
     await until("the first is shown", () => keys().length === 2);
-    await repo.run("agent:b", "gc", "--compact");
-    await repo.run("agent:b", "lock", "acquire", "two");
-    await repo.run("agent:b", "gc", "--compact");
-    await repo.run("agent:b", "lock", "acquire", "three");
+    await repo.prepare("agent:b", "gc", "--compact");
+    await repo.prepare("agent:b", "lock", "acquire", "two");
+    await repo.prepare("agent:b", "gc", "--compact");
+    await repo.prepare("agent:b", "lock", "acquire", "three");
     await until("all are shown", () => keys().length === 4);
     following.kill("SIGINT");
     const ran: Ran = await following.done;
@@ -169,8 +169,8 @@ describe("events --follow", () => {
 
   it("waits for a log that is not there yet, and shows only what fits", async () => {
     const following = repo.start("agent:a", ["events", "--follow", "--agent", "agent:b"]);
-    await repo.run("agent:a", "lock", "acquire", "a");
-    await repo.run("agent:b", "lock", "acquire", "b");
+    await repo.prepare("agent:a", "lock", "acquire", "a");
+    await repo.prepare("agent:b", "lock", "acquire", "b");
     await until("it is shown", () => following.stdout.includes("file:b"));
     following.kill("SIGTERM");
     const { status, stdout } = await following.done;
@@ -179,13 +179,13 @@ describe("events --follow", () => {
   });
 
   it("ends when nobody reads any more", async () => {
-    await repo.run("agent:a", "lock", "acquire", "a");
+    await repo.prepare("agent:a", "lock", "acquire", "a");
     const script = `("$PROGRAM" events --follow; echo "$?" >ended) | head -n 1`;
     const env = { PROGRAM, COTENANT_AGENT_ID: "agent:a" };
     const piped = run(["/bin/sh", "-c", script], { cwd: repo.root, env });
     const ended = `${repo.root}/ended`;
     for (let i = 0; i < 40 && !fs.existsSync(ended); i++) {
-      await repo.run("agent:a", "lock", "acquire", `more-${i}`);
+      await repo.prepare("agent:a", "lock", "acquire", `more-${i}`);
     }
     expect((await piped).status).toBe(0);
     expect(await until("it has ended", () => fs.existsSync(ended) && fs.readFileSync(ended, "utf8"))).toBe(

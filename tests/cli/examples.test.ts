@@ -1,7 +1,7 @@
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { COMMANDS, findCommand, LISTED } from "../../src/cli/commands";
-import { PROGRAM, type Ran, start, until } from "../support/program";
+import { PROGRAM, type Ran, runHere, start, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
@@ -63,7 +63,7 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   stats: ["init", "lock acquire src/app.ts"],
 };
 
-function place(): { repo: TestRepo; env: Record<string, string | undefined> } {
+function place() {
   const repo = TestRepo.make();
   for (const file of ["src/app.ts", "src/app.test.ts", "src/api/index.ts", "docs/login.md"]) repo.write(file);
   repo.write("event.json", '{"hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{}}');
@@ -87,11 +87,7 @@ function place(): { repo: TestRepo; env: Record<string, string | undefined> } {
 }
 
 /** As somebody would who copies it from the help into a shell; what runs on is ended as they would end it. */
-async function perform(
-  example: string,
-  repo: TestRepo,
-  env: Record<string, string | undefined>,
-): Promise<Ran> {
+async function perform(example: string, repo: TestRepo, env: Readonly<Record<string, string>>): Promise<Ran> {
   const runsOn = / --(?:follow|watch)\b/.test(example);
   const running = start(["/bin/sh", "-c", runsOn ? `exec ${example}` : example], { cwd: repo.root, env });
   if (runsOn) {
@@ -107,7 +103,7 @@ describe("every example of every command's --help", () => {
     expect(command.examples.length).toBeGreaterThan(0);
     const { repo, env } = place();
     for (const line of BEFORE[name] ?? ["init"]) {
-      const ran = await perform(`cotenant ${line} --quiet`, repo, env);
+      const ran = await runHere([...line.split(" "), "--quiet"], { cwd: repo.root, env, home: env.HOME });
       expect(ran.status, `${ran}`).toBe(0);
     }
     for (const example of command.examples) {

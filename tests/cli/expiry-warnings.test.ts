@@ -32,7 +32,7 @@ describe("a lease with less than 10 % of its time left", () => {
     expect((await repo.askWith(env, "agent:a", "status")).json.warnings).toHaveLength(1);
     const half = Date.parse(lease.acquired_at) + 2_100;
     await until("half of it has passed", () => Date.now() > half);
-    await repo.ask("agent:a", "lock", "acquire", "b.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "b.ts");
     const renewed = (await repo.ask("agent:a", "lock", "status")).data.leases.find(
       ({ key }) => key === "file:a.ts",
     );

@@ -9,7 +9,7 @@ const ADA = "agent:ada";
 let repo: TestRepo;
 beforeEach(async () => {
   repo = TestRepo.make();
-  await repo.run(ADA, "init");
+  await repo.prepare(ADA, "init");
 });
 
 const registry = () => path.join(repo.root, ".cotenant/gates/registry.json");
@@ -20,8 +20,8 @@ async function gated(line: string, ...flags: string[]): Promise<string> {
   const defined = await repo.ask("human:me", "gate", "define", "check", "--command", line, ...flags);
   expect(defined.data["gate"]).toMatchObject({ kind: "automated", trusted: true });
   const id = await repo.issue();
-  await repo.ask(ADA, "claim", "acquire", id);
-  await repo.ask(ADA, "gate", "add", id, "check");
+  await repo.prepare(ADA, "claim", "acquire", id);
+  await repo.prepare(ADA, "gate", "add", id, "check");
   return id;
 }
 
@@ -36,7 +36,7 @@ describe("gate define", () => {
   });
 
   it("changes an existing one only when told to, and says when nothing changes", async () => {
-    await repo.ask(ADA, "gate", "define", "tests", "--command", "true");
+    await repo.prepare(ADA, "gate", "define", "tests", "--command", "true");
     expect((await repo.ask(ADA, "gate", "define", "tests", "--command", "true")).data.changed).toBe(false);
     const refused = await repo.ask(ADA, "gate", "define", "tests", "--command", "false");
     expectJsonRefused(refused, 64, "E_USAGE");
@@ -70,13 +70,13 @@ describe("gate define", () => {
   });
 
   it("leaves nothing for ever when it is killed half-way", async () => {
-    await repo.ask(ADA, "gate", "define", "x");
+    await repo.prepare(ADA, "gate", "define", "x");
     const [old, young] = ["0123456789ab", "ba9876543210"].map((end) => `${registry()}.new-${end}`);
     for (const file of [old!, young!]) fs.writeFileSync(file, "{");
     const hoursAgo = new Date(Date.now() - 2 * 3_600_000);
     fs.utimesSync(old!, hoursAgo, hoursAgo);
     expect(repo.git("status", "--porcelain", "--untracked-files=all")).not.toContain(".new-");
-    await repo.ask(ADA, "gc");
+    await repo.prepare(ADA, "gc");
     expect([old!, young!].map((file) => fs.existsSync(file))).toEqual([false, true]);
   });
 
@@ -103,8 +103,8 @@ describe("a committed registry that names a command", () => {
   it("runs nothing until a person has trusted that very command", async () => {
     hostile("touch ran-1");
     const id = await repo.issue();
-    await repo.ask(ADA, "claim", "acquire", id);
-    await repo.ask(ADA, "gate", "add", id, "check");
+    await repo.prepare(ADA, "claim", "acquire", id);
+    await repo.prepare(ADA, "gate", "add", id, "check");
     expectRefused(await repo.run(ADA, "gate", "run", id), 9, "E_UNTRUSTED");
     expectRefused(await repo.run("human:me", "gate", "run", id), 9, "E_UNTRUSTED");
     expect(fs.existsSync(inRoot("ran-1"))).toBe(false);
@@ -113,14 +113,14 @@ describe("a committed registry that names a command", () => {
     expect(list.data["waiting_gates"]).toEqual([{ key: "check", command: "touch ran-1", cwd: "." }]);
     expect((await repo.run(ADA, "trust", "--list")).stdout).toContain("touch ran-1");
     expectRefused(await repo.run(ADA, "trust"), 9, "E_POLICY");
-    await repo.ask("human:me", "trust");
+    await repo.prepare("human:me", "trust");
     expect((await repo.ask(ADA, "gate", "run", id)).data["pending"]).toEqual([]);
     expect(fs.existsSync(inRoot("ran-1"))).toBe(true);
 
     hostile("touch ran-2");
     expectRefused(await repo.run(ADA, "gate", "run", id, "--all"), 9, "E_UNTRUSTED");
     expect(fs.existsSync(inRoot("ran-2"))).toBe(false);
-    await repo.ask("human:me", "trust", "--revoke");
+    await repo.prepare("human:me", "trust", "--revoke");
     hostile("touch ran-1");
     expectRefused(await repo.run(ADA, "gate", "run", id, "--all"), 9, "E_UNTRUSTED");
   });
@@ -135,9 +135,9 @@ describe("a committed registry that names a command", () => {
   });
 
   it("is trusted when a person defines it, and not when an agent does", async () => {
-    await repo.ask(ADA, "gate", "define", "mine", "--command", "true");
+    await repo.prepare(ADA, "gate", "define", "mine", "--command", "true");
     expect((await repo.ask(ADA, "gate", "show", "mine")).data["gate"]).toMatchObject({ trusted: false });
-    await repo.ask("human:me", "gate", "define", "theirs", "--command", "true");
+    await repo.prepare("human:me", "gate", "define", "theirs", "--command", "true");
     expect((await repo.ask(ADA, "gate", "show", "theirs")).data["gate"]).toMatchObject({ trusted: true });
   });
 });
@@ -207,15 +207,15 @@ describe("gate run", () => {
     expectJsonRefused(await repo.ask("agent:bob", "gate", "run", id), 6, "E_LOCK_NOT_HELD");
     expect(fs.existsSync(inRoot("ran"))).toBe(false);
     expectJsonRefused(await repo.ask("agent:bob", "gate", "pass", id, "check"), 6, "E_LOCK_NOT_HELD");
-    await repo.ask(ADA, "claim", "release", id);
+    await repo.prepare(ADA, "claim", "release", id);
     expectJsonRefused(await repo.ask("agent:bob", "gate", "pass", id, "check"), 6, "E_LEASE_REQUIRED");
     expect((await repo.ask("ci:build", "gate", "run", id)).data["pending"]).toEqual([]);
   });
 
   it("says when there is nothing to run", async () => {
     const id = await gated("true");
-    await repo.ask("human:me", "gate", "define", "review");
-    await repo.ask(ADA, "gate", "add", id, "review");
+    await repo.prepare("human:me", "gate", "define", "review");
+    await repo.prepare(ADA, "gate", "add", id, "review");
     expectJsonRefused(await repo.ask(ADA, "gate", "run", id, "review"), 64, "E_USAGE");
     expectJsonRefused(await repo.ask(ADA, "gate", "run", id, "nothing"), 4, "E_NOT_FOUND");
     await repo.ask(ADA, "gate", "run", id);
@@ -232,7 +232,7 @@ describe("a new issue", () => {
       "E_NOT_FOUND",
     );
     repo.write("many.jsonl", '{"title":"A","gates":["review"]}\n{"title":"B","gates":["no"]}\n');
-    await repo.ask(ADA, "gate", "define", "review");
+    await repo.prepare(ADA, "gate", "define", "review");
     expectJsonRefused(await repo.ask(ADA, "issue", "create", "--from", "many.jsonl"), 4, "E_NOT_FOUND");
     expect((await repo.ask(ADA, "issue", "list")).data["issues"]).toEqual([]);
     const made = await repo.ask(ADA, "issue", "create", "--title", "T", "--gate", "review");
@@ -254,7 +254,7 @@ describe("gate pass", () => {
   it("is refused for a gate that the issue has not, and for an issue that has ended", async () => {
     const id = await gated("true");
     expectJsonRefused(await repo.ask("human:me", "gate", "pass", id, "other"), 4, "E_NOT_FOUND");
-    await repo.ask(ADA, "issue", "reject", id, "--reason", "no");
+    await repo.prepare(ADA, "issue", "reject", id, "--reason", "no");
     expectJsonRefused(await repo.ask("human:me", "gate", "pass", id, "check"), 5, "E_TERMINAL_STATE");
     expectJsonRefused(await repo.ask(ADA, "gate", "add", id, "check"), 5, "E_TERMINAL_STATE");
   });
@@ -263,7 +263,7 @@ describe("gate pass", () => {
     const id = await gated("true");
     await repo.ask("human:me", "gate", "pass", id, "check");
     await repo.ask(ADA, "gate", "remove", id, "check");
-    await repo.ask(ADA, "gate", "add", id, "check");
+    await repo.prepare(ADA, "gate", "add", id, "check");
     expect((await repo.ask(ADA, "gate", "list", id)).data["pending"]).toEqual(["check"]);
   });
 
@@ -309,7 +309,7 @@ describe("what is broken", () => {
     const id = await gated("true");
     const gone = await gatedAgain("check");
     await repo.ask("human:me", "gate", "pass", gone, "check");
-    await repo.ask(ADA, "issue", "delete", gone);
+    await repo.prepare(ADA, "issue", "delete", gone);
     fs.appendFileSync(inRoot(`.cotenant/gates/results/${gone}.jsonl`), "{half\n");
     repo.write(".cotenant/gates/results/notes.txt", "x");
     const known = JSON.parse(fs.readFileSync(registry(), "utf8"));
@@ -336,8 +336,8 @@ describe("what is broken", () => {
 
   async function gatedAgain(gate: string): Promise<string> {
     const id = await repo.issue("Another");
-    await repo.ask(ADA, "claim", "acquire", id);
-    await repo.ask(ADA, "gate", "add", id, gate);
+    await repo.prepare(ADA, "claim", "acquire", id);
+    await repo.prepare(ADA, "gate", "add", id, gate);
     return id;
   }
 });

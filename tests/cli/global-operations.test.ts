@@ -10,7 +10,7 @@ const ADA = "agent:ada";
 let repo: TestRepo;
 beforeEach(async () => {
   repo = TestRepo.make();
-  await repo.run(ADA, "init");
+  await repo.prepare(ADA, "init");
 });
 
 const empty = (where: TestRepo, message: string) =>
@@ -47,8 +47,8 @@ describe("what concerns everybody", () => {
   });
 
   it("is in the log, with who did it", async () => {
-    await repo.ask(ADA, "config", "set", "guard.retry_secs", "9");
-    await repo.ask(ADA, "gate", "define", "review");
+    await repo.prepare(ADA, "config", "set", "guard.retry_secs", "9");
+    await repo.prepare(ADA, "gate", "define", "review");
     const lines = repo.log().filter((line) => line.event_type === "policy.changed");
     expect(lines).toMatchObject([
       { actor: { agent_id: ADA }, payload: { scope: "config", key: "guard.retry_secs", value: "9" } },
@@ -142,7 +142,7 @@ describe("common history with the main branch", () => {
 
 describe("config show-hierarchy", () => {
   it("shows the levels, as a tree and as data", async () => {
-    await repo.ask(ADA, "config", "set", "types.hierarchy", "epic,story,task bug");
+    await repo.prepare(ADA, "config", "set", "types.hierarchy", "epic,story,task bug");
     const { data } = await repo.ask(ADA, "config", "show-hierarchy");
     expect(data).toMatchObject({
       levels: [

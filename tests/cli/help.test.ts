@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PROGRAM, run } from "../support/program";
+import { run, runHere } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { cotenant } from "../support/repo";
 
@@ -59,10 +59,11 @@ describe("help", () => {
       expect(examples.length, name).toBeGreaterThan(0);
       for (const example of examples) {
         // As a shell reads it; with --help it is parsed and goes no further.
+        const script = `cotenant() { printf '%s\\n' "$@"; }; ${example}`;
+        const words = (await run(["/bin/sh", "-c", script], { cwd: room })).stdout.trimEnd().split("\n");
         // What follows the command that `exec` runs belongs to that.
-        const all = name === "exec" ? 'exec --help "$@"' : '"$@" --help';
-        const script = `cotenant() { '${PROGRAM}' ${all}; }; ${example}`;
-        const parsed = await run(["/bin/sh", "-c", script], { cwd: room });
+        const args = name === "exec" ? ["exec", "--help", ...words] : [...words, "--help"];
+        const parsed = await runHere(args, { cwd: room, home: room });
         expect(parsed.stdout, `${parsed}`).toContain(`usage: cotenant ${name}`);
         expect(parsed.status).toBe(0);
       }
@@ -97,7 +98,7 @@ describe("help", () => {
 
   it("answers an unknown flag of any command with 64 and a pointer to its help", async () => {
     for (const name of all) {
-      const ran = await cotenant(room, [...name.split(" "), "--no-such-flag"]);
+      const ran = await runHere([...name.split(" "), "--no-such-flag"], { cwd: room, home: room });
       expectRefused(ran, 64, "E_USAGE");
       expect(ran.stderr).toContain(`cotenant ${name} --help`);
     }

@@ -23,7 +23,7 @@ async function expectGuarded(): Promise<void> {
   const refused = await hooked.commit("agent:a");
   expect(refused.status, `${refused}`).toBe(1);
   expect(refused.stderr).toContain("a.txt is held by agent:b");
-  await repo.ask("agent:b", "lock", "release", "a.txt");
+  await repo.prepare("agent:b", "lock", "release", "a.txt");
   hooked.journalled();
   const made = await hooked.commit("agent:a");
   expect(made.status, `${made}`).toBe(0);
@@ -97,8 +97,8 @@ describe("hooks install beside", () => {
     hooked.hook(".git/hooks/prepare-commit-msg", '#!/bin/sh\necho "template for $2" > "$1"\nexit 0\n');
     await repo.ask("agent:a", "hooks", "install");
     const issue = await repo.issue();
-    await repo.ask("agent:a", "claim", "acquire", issue);
-    await repo.ask("agent:a", "issue", "update", issue, "--priority", "high");
+    await repo.prepare("agent:a", "claim", "acquire", issue);
+    await repo.prepare("agent:a", "issue", "update", issue, "--priority", "high");
     await hooked.git("agent:a", ["add", "--all"]);
     const made = await hooked.git("agent:a", ["commit", "--message", "mine"]);
     expect(made.status, `${made}`).toBe(0);
@@ -276,7 +276,7 @@ describe("where Git looks", () => {
 describe("when something is missing", () => {
   it("the program is gone: commits go through, and status and doctor say so", async () => {
     await repo.ask("agent:a", "hooks", "install");
-    await repo.ask("agent:b", "lock", "acquire", "a.txt");
+    await repo.prepare("agent:b", "lock", "acquire", "a.txt");
     for (const hook of HOOKS) {
       const file = path.join(repo.root, ".git/hooks", hook);
       fs.writeFileSync(file, fs.readFileSync(file, "utf8").replaceAll("/bin/cotenant'", "/bin/gone'"));
@@ -400,14 +400,14 @@ describe("init and deinit", () => {
   });
 
   it("init --enforce sets it in a configuration that is there already", async () => {
-    await repo.ask("human:h", "init", "--enforce", "warn");
+    await repo.prepare("human:h", "init", "--enforce", "warn");
     expect(
       (await repo.ask("human:h", "config", "get", "worktree.enforce_leases")).data["setting"],
     ).toMatchObject({
       value: "warn",
     });
     const before = repo.picture();
-    await repo.ask("human:h", "init", "--enforce", "warn");
+    await repo.prepare("human:h", "init", "--enforce", "warn");
     expect(repo.picture()).toEqual(before);
   });
 });

@@ -87,7 +87,7 @@ describe.runIf(process.getuid?.() === 0)("directories of others", () => {
   ];
 
   it("a repository of somebody else is Git's to allow", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts");
     const before = repo.picture();
     for (const command of ["status", "lock acquire b.ts", "init", "issue list"]) {
       const ran = await as(NOBODY, ...command.split(" "));
@@ -100,7 +100,7 @@ describe.runIf(process.getuid?.() === 0)("directories of others", () => {
   it.each([...WRITERS, ...READERS])("a private control plane of somebody else: %s", async (command) => {
     trustEverywhere();
     const issue = await repo.issue();
-    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts");
     const before = repo.picture();
     const args = command.replace("ISSUE", issue).split(" ");
     const ran = await as(NOBODY, ...args);

@@ -14,7 +14,7 @@ const taken = common.ask(A, "lock", "acquire", "--dir", ".", "--ttl", "7200");
 
 async function leased(): Promise<TestRepo> {
   const repo = withFiles();
-  await repo.ask(A, "lock", "acquire", "--dir", ".");
+  await repo.prepare(A, "lock", "acquire", "--dir", ".");
   return repo;
 }
 
@@ -44,7 +44,7 @@ describe("publish, asked once more with the same id,", () => {
 
   it("does what the first one did not come to: gives back its leases, and no newer ones", async () => {
     const repo = withFiles();
-    await repo.ask(A, "lock", "acquire", "src/a.ts", "src/b.ts");
+    await repo.prepare(A, "lock", "acquire", "src/a.ts", "src/b.ts");
     repo.write("src/a.ts", "mine\n");
     const args = ["--from-worktree", "src/a.ts", "--request-id", newRequestId()];
     // As if it had been killed once the branch had moved.
@@ -52,7 +52,7 @@ describe("publish, asked once more with the same id,", () => {
     const { data } = await publish(repo, ...args, "--release", "--settle");
     expect((data["released"] as { key: string }[]).map(({ key }) => key)).toEqual(["file:src/a.ts"]);
     expect(data["settled"]).toEqual([{ path: "src/a.ts", outcome: "restored" }]);
-    await repo.ask(A, "lock", "acquire", "src/a.ts");
+    await repo.prepare(A, "lock", "acquire", "src/a.ts");
     const third = await publish(repo, ...args, "--release", "--settle");
     expect(third.data).toMatchObject({ replayed: true, released: [] });
     expect((await repo.ask(A, "lock", "status")).data.leases).toHaveLength(2);
@@ -62,34 +62,34 @@ describe("publish, asked once more with the same id,", () => {
 describe("a lease that is over", () => {
   it("expired, evicted or handed on covers nothing any more, and says so", async () => {
     const repo = withFiles();
-    await repo.ask(A, "lock", "acquire", "src/a.ts", "--ttl", "1");
+    await repo.prepare(A, "lock", "acquire", "src/a.ts", "--ttl", "1");
     await until(
       "it has expired",
       async () => (await repo.ask("agent:x", "lock", "status")).data.leases.length === 0,
     );
     expect((await publish(repo, ...put("src/a.ts", "x"))).error.code).toBe("E_LOCK_EXPIRED");
     // What is over for one path is not said of another.
-    await repo.ask(A, "lock", "acquire", "--dir", "src");
+    await repo.prepare(A, "lock", "acquire", "--dir", "src");
     const other = await publish(repo, ...put("src/a.ts", "x"), ...put("other.txt", "x"));
     expect(other.error).toMatchObject({
       code: "E_PATH_NOT_LEASED",
       data: { paths: [{ path: "other.txt" }] },
     });
-    await repo.ask(A, "lock", "release", "--dir", "src");
-    await repo.ask(A, "lock", "acquire", "src/a.ts");
-    await repo.ask("human:h", "lock", "steal", "src/a.ts", "--reason", "urgent");
+    await repo.prepare(A, "lock", "release", "--dir", "src");
+    await repo.prepare(A, "lock", "acquire", "src/a.ts");
+    await repo.prepare("human:h", "lock", "steal", "src/a.ts", "--reason", "urgent");
     const { error, status } = await publish(repo, ...put("src/a.ts", "x"));
     expect([error.code, status]).toEqual(["E_FENCING_MISMATCH", 8]);
   });
 
   it("is given back with --release, and only what covered it; somebody else's is used with its secret", async () => {
     const repo = withFiles();
-    await repo.ask(A, "lock", "acquire", "src/a.ts", "other.txt");
+    await repo.prepare(A, "lock", "acquire", "src/a.ts", "other.txt");
     const { data } = await publish(repo, ...put("src/a.ts", "x"), "--release");
     expect((data["released"] as { key: string }[]).map(({ key }) => key)).toEqual(["file:src/a.ts"]);
     const left = (await repo.ask(A, "lock", "status")).data.leases.map(({ key }) => key);
     expect(left).toEqual(["file:other.txt"]);
-    const { secret } = (await repo.ask("agent:b", "lock", "acquire", "src/b.ts", "--print-secret")).data;
+    const { secret } = await repo.prepare("agent:b", "lock", "acquire", "src/b.ts", "--print-secret");
     expect((await publish(repo, ...put("src/b.ts", "x"))).error.code).toBe("E_PATH_NOT_LEASED");
     const args = ["publish", "--branch", "work/x", "--message", "m", ...put("src/b.ts", "x")];
     expect((await repo.askWith({ COTENANT_SECRET: secret }, A, ...args)).status).toBe(0);
@@ -111,7 +111,7 @@ describe("without leases (publish.require_leases = false)", () => {
     expect(error.code).toBe("E_PUBLISH_CONFLICT");
     expect(error.data["paths"]).toEqual(["src/a.ts"]);
     expect(commits(repo)).toBe(2);
-    await repo.ask("agent:b", "lock", "acquire", "src/a.ts");
+    await repo.prepare("agent:b", "lock", "acquire", "src/a.ts");
     expect((await publishOff(repo, ...put("src/a.ts", "x"))).error.message).toContain("held by agent:b");
     // A committed configuration alone does not switch them off.
     repo.write(".cotenant/config.toml", "[publish]\nrequire_leases = false\n");
@@ -150,11 +150,11 @@ it("a publish of nothing new makes no branch, and says so", async () => {
 describe("resources that stand for paths", () => {
   it("are taken with their paths, in one operation, and given back with them", async () => {
     const repo = withFiles();
-    const { leases } = (await repo.ask(A, "lock", "acquire", "--resource", "workflows")).data;
+    const { leases } = await repo.prepare(A, "lock", "acquire", "--resource", "workflows");
     expect(leases.map(({ key }) => key)).toEqual(["resource:workflows", "dir:.github/workflows"]);
     expect((await repo.ask("agent:b", "lock", "acquire", ".github/workflows/ci.yml")).status).toBe(1);
     expect((await publish(repo, ...put(".github/workflows/ci.yml", "on: push\n"))).status).toBe(0);
-    await repo.ask(A, "lock", "release", "--resource", "workflows");
+    await repo.prepare(A, "lock", "release", "--resource", "workflows");
     expect((await repo.ask("agent:b", "lock", "acquire", ".github/workflows/ci.yml")).status).toBe(0);
     // All or none: the name cannot be had while somebody has one of its paths.
     expect((await repo.ask(A, "lock", "acquire", "--resource", "workflows")).error.code).toBe(
@@ -167,13 +167,13 @@ describe("resources that stand for paths", () => {
 describe("issues and what concerns everybody", () => {
   it("are covered by the claim, and by the scope, which is taken for it", async () => {
     const repo = withFiles();
-    await repo.run(A, "init");
+    await repo.prepare(A, "init");
     const id = await repo.issue();
     const base = [`.cotenant/issues/${id}`, ".cotenant/events"].flatMap((name) => ["--from-worktree", name]);
     // New, and made by `issue create`: nobody's claim is needed.
     expect((await publish(repo, ...base)).status).toBe(0);
-    await repo.ask("agent:b", "claim", "acquire", id);
-    await repo.ask("agent:b", "issue", "update", id, "--state", "in_progress");
+    await repo.prepare("agent:b", "claim", "acquire", id);
+    await repo.prepare("agent:b", "issue", "update", id, "--state", "in_progress");
     expect((await publish(repo, ...base)).error.code).toBe("E_LOCK_NOT_HELD");
     const theirs = await repo.ask("agent:b", "publish", "--branch", "work/x", "--message", "m", ...base);
     expect(theirs.status).toBe(0);
@@ -193,7 +193,7 @@ describe("publish.checks", () => {
     const line = 'git show "$COTENANT_PUBLISH_COMMIT:src/a.ts" | grep -q fine';
     repo.write(".cotenant/config.toml", `[publish]\nchecks = [${JSON.stringify(line)}]\n`);
     expect((await publish(repo, ...put("src/a.ts", "anything\n"))).status).toBe(0);
-    await repo.run("human:h", "trust");
+    await repo.prepare("human:h", "trust");
     const { error, status } = await publish(repo, ...put("src/a.ts", "something else\n"));
     expect([error.code, status]).toEqual(["E_CHECK_FAILED", 9]);
     expect(commits(repo)).toBe(1);
@@ -272,7 +272,7 @@ describe("--settle", () => {
 
   it("sees what is staged also among a thousand paths, and where nothing was ever committed", async () => {
     const repo = TestRepo.make();
-    await repo.ask(A, "lock", "acquire", "--dir", ".");
+    await repo.prepare(A, "lock", "acquire", "--dir", ".");
     for (let n = 1; n <= 1_001; n++) repo.write(`many/${String(n).padStart(4, "0")}`, "same\n");
     repo.git("add", "many/0003", "many/1001");
     const args = ["publish", "--branch", "work/x", "--message", "m", "--from-worktree", "many", "--settle"];
@@ -319,7 +319,7 @@ describe("repositories of other kinds", () => {
       execFileSync("git", ["clone", "--quiet", "--no-checkout", ...options, url, where], { stdio: "pipe" });
       const clone = TestRepo.make(where);
       clone.git("pack-refs", "--all");
-      await clone.ask(A, "lock", "acquire", "src/a.ts");
+      await clone.prepare(A, "lock", "acquire", "src/a.ts");
       const ran = await publish(clone, ...put("src/a.ts", `by ${options[0]}\n`));
       expect(ran.data["parent"], options[0]).toBe(origin.git("rev-parse", "main").trim());
       clone.git("pack-refs", "--all", "--prune");
@@ -334,13 +334,13 @@ describe("repositories of other kinds", () => {
 
   it("one without a commit: the first is a root; a linked worktree publishes like the main one", async () => {
     const repo = TestRepo.make();
-    await repo.ask(A, "lock", "acquire", "a.txt");
+    await repo.prepare(A, "lock", "acquire", "a.txt");
     const { data } = await publish(repo, ...put("a.txt", "first\n"));
     expect(data["parent"]).toBe(null);
     expect(show(repo, "work/x:a.txt")).toBe("first\n");
-    await repo.ask(A, "lock", "release", "a.txt");
+    await repo.prepare(A, "lock", "release", "a.txt");
     const other = repo.addWorktree("side");
-    await other.ask(A, "lock", "acquire", "a.txt");
+    await other.prepare(A, "lock", "acquire", "a.txt");
     expect((await publish(other, ...put("a.txt", "x\n"))).status).toBe(0);
   });
 });

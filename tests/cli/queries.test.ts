@@ -13,7 +13,7 @@ const titles = (ran: Ran) => listed(ran).map((issue) => issue["title"]);
 let repo: TestRepo;
 beforeEach(async () => {
   repo = TestRepo.make();
-  await repo.ask("agent:a", "init");
+  await repo.prepare("agent:a", "init");
 });
 
 describe("queries", () => {
@@ -47,7 +47,7 @@ describe("queries", () => {
     writeIssue(repo.root, { title: "Directory held", files: ["lib/deep/x.ts"] });
     writeIssue(repo.root, { title: "Holds something inside", files: ["docs"] });
     for (const file of ["src/held.ts", "lib/deep/x.ts", "docs/a.md"]) repo.write(file);
-    await repo.ask("agent:b", "lock", "acquire", "src/held.ts", "docs/a.md", "--dir", "lib");
+    await repo.prepare("agent:b", "lock", "acquire", "src/held.ts", "docs/a.md", "--dir", "lib");
     const free = async (agent: string) => titles(await repo.ask(agent, "query", "available", "--free-files"));
     expect(await free("agent:a")).toEqual(["Free"]);
     // Its own leases are in nobody's way.
@@ -59,7 +59,7 @@ describe("queries", () => {
 
   it("have the seeds' short names", async () => {
     const id = await repo.issue("Named shortly");
-    await repo.ask("agent:a", "claim", id);
+    await repo.prepare("agent:a", "claim", id);
     expect((await repo.ask("agent:a", "in-progress", id)).data.issue).toMatchObject({ state: "in_progress" });
     expect((await repo.ask("agent:a", "close", id)).data.issue).toMatchObject({ state: "done" });
     expectRefused(await repo.run("agent:a", "close"), 64, "E_USAGE");
@@ -101,7 +101,7 @@ describe("search", () => {
         { path: "../../etc/passwd", title: null },
       ],
     });
-    await repo.ask("agent:b", "issue", "comment", commented, "--text", "the CACHE is cold");
+    await repo.prepare("agent:b", "issue", "comment", commented, "--text", "the CACHE is cold");
     const found = await repo.ask("agent:a", "search", "cache");
     expect(titles(found)).toEqual([
       "The cache itself",

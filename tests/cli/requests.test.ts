@@ -35,12 +35,12 @@ describe("--request-id", () => {
   });
 
   it("does a renew, a heartbeat, a transfer, an eviction and a release once", async () => {
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     await twice("agent:a", "claim", "renew", id);
     await twice("agent:a", "claim", "heartbeat", id);
     await twice("agent:a", "claim", "transfer", id, "--to-agent", "agent:b", "--reason", "r");
     await twice("agent:b", "claim", "release", id);
-    await repo.ask("agent:c", "claim", "acquire", id);
+    await repo.prepare("agent:c", "claim", "acquire", id);
     await twice("human:ada", "claim", "force-evict", id, "--reason", "r");
     await twice("agent:a", "lock", "acquire", "a.ts", "b.ts");
     await twice("human:ada", "lock", "steal", "a.ts", "--reason", "r");
@@ -49,7 +49,7 @@ describe("--request-id", () => {
   it("does not acquire again what was released meanwhile", async () => {
     const request = ["--request-id", ulid()];
     const { lease } = await repo.ask("agent:a", "claim", "acquire", id, ...request);
-    await repo.ask("agent:a", "claim", "release", id);
+    await repo.prepare("agent:a", "claim", "release", id);
     const again = await repo.ask("agent:a", "claim", "acquire", id, ...request);
     expect(again.data).toMatchObject({ replayed: true, lease: { lease_id: lease.lease_id } });
     expect((await repo.ask("agent:b", "claim", "acquire", id)).status).toBe(0);
@@ -58,8 +58,8 @@ describe("--request-id", () => {
   it("is remembered through compaction", async () => {
     const request = ["--request-id", ulid()];
     const { lease } = await repo.ask("agent:a", "claim", "acquire", id, ...request);
-    await repo.ask("agent:a", "claim", "release", id);
-    await repo.ask("agent:a", "gc", "--compact");
+    await repo.prepare("agent:a", "claim", "release", id);
+    await repo.prepare("agent:a", "gc", "--compact");
     expect(lines()).toEqual([]);
     const again = await repo.ask("agent:a", "claim", "acquire", id, ...request);
     expect(again.data).toMatchObject({ replayed: true, lease: { lease_id: lease.lease_id } });
@@ -68,7 +68,7 @@ describe("--request-id", () => {
 
   it("is refused for another operation", async () => {
     const request = ["--request-id", ulid()];
-    await repo.ask("agent:a", "claim", "acquire", id, ...request);
+    await repo.prepare("agent:a", "claim", "acquire", id, ...request);
     const before = repo.logText();
     expectJsonRefused(await repo.ask("agent:a", "claim", "release", id, ...request), 64, "E_USAGE");
     expectJsonRefused(await repo.ask("agent:a", "claim", "renew", id, ...request), 64, "E_USAGE");
@@ -77,13 +77,13 @@ describe("--request-id", () => {
 
   it("is refused for another key: it must not look as if that one were held", async () => {
     const request = ["--request-id", ulid()];
-    await repo.ask("agent:a", "lock", "acquire", "a.ts", ...request);
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts", ...request);
     expectJsonRefused(await repo.ask("agent:a", "lock", "acquire", "b.ts", ...request), 64, "E_USAGE");
   });
 
   it("is refused to another agent: it must not look as if it held the lease", async () => {
     const request = ["--request-id", ulid()];
-    await repo.ask("agent:a", "lock", "acquire", "a.ts", ...request);
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts", ...request);
     expectJsonRefused(await repo.ask("agent:b", "lock", "acquire", "a.ts", ...request), 64, "E_USAGE");
   });
 

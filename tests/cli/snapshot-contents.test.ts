@@ -298,7 +298,7 @@ describe("snapshot prune", () => {
     const repo = repository();
     const env = { COTENANT_SNAPSHOT_KEEP_AUTOMATIC: "2" };
     await repo.ask("agent:a", "snapshot", "--tag", "one");
-    await repo.ask("agent:a", "worktree", "lock");
+    await repo.prepare("agent:a", "worktree", "lock");
     for (let n = 0; n < 4; n++) {
       repo.write("src/a.ts", `spoilt ${n}\n`);
       const { data } = await repo.ask("agent:a", "restore", "one", "--inplace");

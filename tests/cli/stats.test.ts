@@ -25,20 +25,20 @@ const stats = async (...args: string[]) =>
 
 /** Held twice, waited for once, stolen once; one file is only ever held by one. */
 async function story(): Promise<void> {
-  await repo.run("agent:a", "lock", "acquire", "busy", "quiet");
+  await repo.prepare("agent:a", "lock", "acquire", "busy", "quiet");
   const waiter = repo.start("agent:b", ["lock", "acquire", "busy", "--wait", "--timeout", "20"]);
   while (!waiter.stderr.includes("waiting as number 1"))
     await new Promise((resolve) => setTimeout(resolve, 20));
-  await repo.run("agent:a", "lock", "release", "busy");
+  await repo.prepare("agent:a", "lock", "release", "busy");
   await waiter.done;
-  await repo.run("human:eve", "lock", "steal", "busy", "--reason", "it hangs");
+  await repo.prepare("human:eve", "lock", "steal", "busy", "--reason", "it hangs");
 }
 
 describe("stats", () => {
   it("add up what happened, across segments, and write nothing", async () => {
     await story();
-    await repo.run("agent:a", "gc", "--compact");
-    await repo.run("agent:a", "lock", "release", "quiet");
+    await repo.prepare("agent:a", "gc", "--compact");
+    await repo.prepare("agent:a", "lock", "release", "quiet");
     const before = pictureOf(repo.root);
     const found = await stats();
     expect(found).toMatchObject({
@@ -55,8 +55,8 @@ describe("stats", () => {
   });
 
   it("of a stretch know what was held before it", async () => {
-    await repo.run("agent:a", "lock", "acquire", "a");
-    await repo.run("agent:a", "lock", "release", "a");
+    await repo.prepare("agent:a", "lock", "acquire", "a");
+    await repo.prepare("agent:a", "lock", "release", "a");
     expect(await stats("--since", "3")).toMatchObject({
       totals: { acquired: 0, released: 1 },
       hold_ms: { count: 1 },
@@ -65,7 +65,7 @@ describe("stats", () => {
   });
 
   it("list no more than asked for", async () => {
-    await repo.run("agent:a", "lock", "acquire", "a", "b", "c");
+    await repo.prepare("agent:a", "lock", "acquire", "a", "b", "c");
     const { keys, known } = await stats("--top", "2");
     expect([keys.length, known.keys]).toEqual([2, 3]);
     const { stdout } = await repo.run("agent:a", "stats", "--top", "2");
@@ -73,7 +73,7 @@ describe("stats", () => {
   });
 
   it("are a plain table where there is no terminal, and say what cannot be known", async () => {
-    await repo.run("agent:a", "lock", "acquire", "a");
+    await repo.prepare("agent:a", "lock", "acquire", "a");
     const { stdout } = await repo.run("agent:a", "stats");
     expect(stdout).toMatch(/^KEY +ACQUIRED +CONTENTION +AGENTS +HELD/m);
     expect(stdout).toContain("refusals are not logged");
@@ -83,7 +83,7 @@ describe("stats", () => {
 
   it("have charts on a terminal, in plain characters where the locale knows no others", async () => {
     needTool("script");
-    await repo.run("agent:a", "lock", "acquire", "a", "b");
+    await repo.prepare("agent:a", "lock", "acquire", "a", "b");
     const shown = async (locale: string) => {
       const script = `stty cols 100; "$PROGRAM" stats`;
       const env = { PROGRAM, COTENANT_AGENT_ID: "agent:a", LC_ALL: locale, NO_COLOR: "1" };

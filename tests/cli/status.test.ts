@@ -28,14 +28,14 @@ const codes = async (env: Record<string, string> = {}) => (await findings(env)).
 
 describe("status ends with what needs a person", () => {
   it("and with nothing when there is nothing", async () => {
-    await repo.run("agent:a", "lock", "acquire", "a");
+    await repo.prepare("agent:a", "lock", "acquire", "a");
     expect(await codes()).toEqual([]);
     expect((await repo.run("agent:a", "status")).stdout).toMatch(/\nnothing needs a person\n$/);
   });
 
   it("a lease without expiry whose holder has not been heard of", async () => {
     const id = await repo.issue();
-    await repo.run("agent:b", "claim", "acquire", id, "--ttl", "0", "--reason", "a long story");
+    await repo.prepare("agent:b", "claim", "acquire", id, "--ttl", "0", "--reason", "a long story");
     await new Promise((resolve) => setTimeout(resolve, 1_200));
     const env = { COTENANT_COORDINATION_STALE_THRESHOLD_SECS: "1" };
     const [found] = await findings(env);
@@ -44,8 +44,8 @@ describe("status ends with what needs a person", () => {
   });
 
   it("damage of the log", async () => {
-    await repo.run("agent:a", "lock", "acquire", "a");
-    await repo.run("agent:a", "lock", "acquire", "b");
+    await repo.prepare("agent:a", "lock", "acquire", "a");
+    await repo.prepare("agent:a", "lock", "acquire", "b");
     const text = repo.logText();
     fs.writeFileSync(repo.logFile, text.replace('"claim.acquired"', '"claim.acquirex"'));
     const found = await findings();
@@ -68,7 +68,7 @@ describe("status ends with what needs a person", () => {
     const first = await openRepository({ cwd: repo.root, agentId: "agent:twin", sessionId: "one" });
     await first.acquire({ file: "a" }, { bind: "process" });
     expect(await codes()).toEqual([]);
-    await repo.run("agent:b", "lock", "acquire", "held");
+    await repo.prepare("agent:b", "lock", "acquire", "held");
     const waiter = repo.start("agent:twin", ["lock", "acquire", "held", "--wait", "--timeout", "30"]);
     await until("it waits", () => waiter.stderr.includes("waiting as number 1"));
     const [found] = await findings();
@@ -82,7 +82,7 @@ describe("status ends with what needs a person", () => {
   });
 
   it("a wait that lasts, and an end that nobody has logged for a day", async () => {
-    await repo.run("agent:b", "lock", "acquire", "held");
+    await repo.prepare("agent:b", "lock", "acquire", "held");
     const waiter = repo.start("agent:c", ["lock", "acquire", "held", "--wait", "--timeout", "30"]);
     await until("it waits", () => waiter.stderr.includes("waiting as number 1"));
     const workspace = await Workspace.open({ ...thisMachine(), cwd: repo.root, isTerminal: false });
@@ -120,7 +120,7 @@ it("explains everything that may need a person in docs/WATCHING.md", () => {
 
 describe("status --watch", () => {
   it("prints again only when something changed, and ends well on Ctrl-C", async () => {
-    await repo.run("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     const before = pictureOf(repo.root);
     const watching = repo.start("agent:a", ["status", "--watch", "--interval", "1"]);
     const snapshots = () => watching.stdout.split("\n\n").length;
@@ -128,7 +128,7 @@ describe("status --watch", () => {
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     expect(snapshots()).toBe(1);
     expect(pictureOf(repo.root)).toEqual(before);
-    await repo.run("agent:b", "lock", "acquire", "x");
+    await repo.prepare("agent:b", "lock", "acquire", "x");
     await until("the lease is shown", () => watching.stdout.includes("file:x"));
     watching.kill("SIGINT");
     const ran = await watching.done;
@@ -140,7 +140,7 @@ describe("status --watch", () => {
     const watching = repo.start("agent:a", ["status", "--watch", "--json"]);
     const last = () => JSON.parse(watching.stdout.trimEnd().split("\n").at(-1) || "{}");
     await until("it has begun", () => watching.stdout.endsWith("\n"));
-    await repo.run("agent:b", "lock", "acquire", "x");
+    await repo.prepare("agent:b", "lock", "acquire", "x");
     await until("the lease is shown", () => last().data.leases.length === 1);
     watching.kill("SIGTERM");
     expect((await watching.done).status).toBe(0);
@@ -148,7 +148,7 @@ describe("status --watch", () => {
 
   it("draws in place on a terminal, however narrow, and gives the terminal back", async () => {
     needTool("script");
-    await repo.run("agent:a", "lock", "acquire", "a-file-with-quite-a-long-name.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "a-file-with-quite-a-long-name.ts");
     const script = `stty cols 40 rows 4; echo $$ >pid; exec "$PROGRAM" status --watch`;
     const env = { PROGRAM, COTENANT_AGENT_ID: "agent:a", NO_COLOR: "1", TERM: "xterm" };
     const watching = start(["script", "-qec", script, "/dev/null"], { cwd: repo.root, env });

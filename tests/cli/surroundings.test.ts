@@ -194,7 +194,7 @@ describe("configuration", () => {
 
 describe("files of a newer cotenant", () => {
   it("worktree.json is refused and left as it is", async () => {
-    await repo.ask("agent:a", "worktree", "init");
+    await repo.prepare("agent:a", "worktree", "init");
     const file = path.join(repo.root, ".cotenant/worktree.json");
     const newer = fs.readFileSync(file, "utf8").replace('"schema_version": 1', '"schema_version": 2');
     fs.writeFileSync(file, newer);
@@ -204,7 +204,7 @@ describe("files of a newer cotenant", () => {
   });
 
   it("the log is refused and left as it is", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts");
     const { sum: prev, ...last } = JSON.parse(repo.logText().trimEnd().split("\n").at(-1)!);
     const body = JSON.stringify({ ...last, schema_version: 2, sequence: 3, prev });
     const sum = createHash("sha256").update(body).digest("hex").slice(0, 32);

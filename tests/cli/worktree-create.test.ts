@@ -210,7 +210,7 @@ describe("worktree create", () => {
     expect((await repo.start("agent:a", ["worktree", "create", "work/x"], { env }).done).status).toBe(null);
     await until("Git is done", () => fs.existsSync(rootOf(repo, "work-x")));
     await until("somebody has settled it", async () => {
-      await repo.ask("agent:b", "gc");
+      await repo.prepare("agent:b", "gc");
       return !(await repo.ask("agent:b", "doctor")).stdout.includes("is being made");
     });
     expect(repo.at(rootOf(repo, "work-x")).git("status", "--porcelain", "--branch")).toBe("## work/x\n");

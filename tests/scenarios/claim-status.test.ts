@@ -23,10 +23,10 @@ describe("S13: claim status and claim list", () => {
   beforeEach(async () => {
     repo = TestRepo.make();
     ids = [await repo.issue("1"), await repo.issue("2"), await repo.issue("3")];
-    await repo.ask("agent:a", "claim", "acquire", ids[0]!);
-    await repo.ask("agent:b", "claim", "acquire", ids[1]!);
-    await repo.ask("agent:a", "claim", "acquire", ids[2]!, "--session", "other");
-    await repo.ask("agent:c", "lock", "acquire", "a.txt");
+    await repo.prepare("agent:a", "claim", "acquire", ids[0]!);
+    await repo.prepare("agent:b", "claim", "acquire", ids[1]!);
+    await repo.prepare("agent:a", "claim", "acquire", ids[2]!, "--session", "other");
+    await repo.prepare("agent:c", "lock", "acquire", "a.txt");
   });
 
   const keysFor = async (agent: string, ...args: string[]) =>

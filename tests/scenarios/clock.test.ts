@@ -53,7 +53,7 @@ describe("S18: the clock goes back two hours, then forward three days", () => {
   );
 
   it("a lapsed lease does not come back with the clock", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "a.txt", "--ttl", "1");
+    await repo.prepare("agent:a", "lock", "acquire", "a.txt", "--ttl", "1");
     await until(
       "it has run out",
       async () => (await repo.ask("agent:b", "lock", "status")).data.leases.length === 0,
@@ -68,7 +68,7 @@ describe("S18: the clock goes back two hours, then forward three days", () => {
 
   it("an indefinite lease is not stale because of the jump", async () => {
     const id = await repo.issue();
-    await repo.ask("agent:a", "claim", "acquire", id, "--ttl", "0", "--reason", "r");
+    await repo.prepare("agent:a", "claim", "acquire", id, "--ttl", "0", "--reason", "r");
     const [lease] = (await shifted("+3d", "agent:b", "claim", "status")).data.leases;
     expect(lease).toMatchObject({ stale: false, expires_at: null });
   });

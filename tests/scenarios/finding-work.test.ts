@@ -23,13 +23,13 @@ const listed = (ran: Ran) => ran.data["issues"] as readonly Listed[];
 const titles = (ran: Ran) => listed(ran).map(({ title }) => title);
 
 async function made(repo: TestRepo, title: string, ...flags: string[]): Promise<string> {
-  return (await repo.ask("agent:planner", "issue", "create", "--title", title, ...flags)).data.issue.id;
+  return (await repo.prepare("agent:planner", "issue", "create", "--title", title, ...flags)).issue.id;
 }
 
 async function finish(repo: TestRepo, agent: string, id: string, state = "done"): Promise<void> {
-  expect((await repo.ask(agent, "claim", "acquire", id)).status).toBe(0);
-  expect((await repo.ask(agent, "issue", "update", id, "--state", state)).status).toBe(0);
-  expect((await repo.ask(agent, "claim", "release", id)).status).toBe(0);
+  await repo.prepare(agent, "claim", "acquire", id);
+  await repo.prepare(agent, "issue", "update", id, "--state", state);
+  await repo.prepare(agent, "claim", "release", id);
 }
 
 describe("S21: claim next", () => {
@@ -40,7 +40,7 @@ describe("S21: claim next", () => {
     await made(repo, "Blocked", "--priority", "critical", "--depends-on", needed);
     const urgent = await made(repo, "Taken", "--priority", "critical");
     await made(repo, "Parked", "--priority", "critical", "--state", "backlog");
-    await repo.ask("agent:b", "claim", "acquire", urgent);
+    await repo.prepare("agent:b", "claim", "acquire", urgent);
 
     const first = await repo.ask("agent:a", "claim", "next", "--ttl", "120");
     expect(first.data.issue).toMatchObject({ id: needed, title: "Needed", claimed_by: "agent:a" });
@@ -60,7 +60,7 @@ describe("S21: claim next", () => {
 
   it("waits until something is available", async () => {
     const repo = TestRepo.make();
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     const waiting = repo.start("agent:a", ["claim", "next", "--wait", "--timeout", "20", "--json"]);
     const id = await made(repo, "At last");
     expect((await waiting.done).data.issue.id).toBe(id);
@@ -68,7 +68,7 @@ describe("S21: claim next", () => {
 
   it("gives 16 processes 16 different ones, of whatever names they go by", async () => {
     const repo = TestRepo.make();
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     const ids = Array.from({ length: 20 }, (_, n) => writeIssue(repo.root, { title: `Work ${n}` })).sort();
     const crew = Array.from({ length: 16 }, (_, n) =>
       // Half of them are one and the same agent, in one and the same session.
@@ -109,7 +109,7 @@ describe("S22: an issue from every worktree", () => {
     const [row] = listed(await feature.ask("agent:a", "query", "available", "--priority", "normal"));
     expect(row).toMatchObject({ id: committed, layer: "HEAD" });
 
-    await repo.ask("agent:b", "claim", "acquire", uncommitted);
+    await repo.prepare("agent:b", "claim", "acquire", uncommitted);
     await repo.ask("agent:b", "issue", "update", uncommitted, "--title", "Written by its holder");
     const seen = await feature.ask("agent:a", "issue", "show", uncommitted);
     expect(seen.data).toMatchObject({ issue: { title: "Written by its holder" }, layer: "holder" });
@@ -137,7 +137,7 @@ describe("S24: a circle, and what waits for what", () => {
     const repo = TestRepo.make();
     const first = await made(repo, "First");
     const second = await made(repo, "Second", "--depends-on", first);
-    await repo.ask("agent:a", "claim", "acquire", first);
+    await repo.prepare("agent:a", "claim", "acquire", first);
     const refused = await repo.ask("agent:a", "dep", "add", first, second);
     expectJsonRefused(refused, 9, "E_CYCLE");
     expect(refused.error.data["cycle"]).toEqual([first, second, first]);
@@ -161,7 +161,7 @@ describe("S24: a circle, and what waits for what", () => {
     const [a, b] = [writeIssue(repo.root, { title: "A" }), writeIssue(repo.root, { title: "B" })];
     writeIssue(repo.root, { id: a, title: "A", dependencies: [b] });
     writeIssue(repo.root, { id: b, title: "B", dependencies: [a, "01HZZZZZZZZZZZZZZZZZZZZZZZ"] });
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     const shown = await repo.ask("agent:a", "graph", "show", a, "--show-claims");
     expect(shown.data["cycle"]).toHaveLength(3);
     expect(shown.data["unknown"]).toEqual(["01HZZZZZZZZZZZZZZZZZZZZZZZ"]);
@@ -182,7 +182,7 @@ describe("S29: finished in one worktree, not merged", () => {
     repo.git("commit", "--quiet", "--message", "issues");
     const feature = repo.addWorktree("feature");
     await finish(feature, "agent:a", ids[0]!);
-    await repo.ask("agent:b", "claim", "acquire", ids[1]!);
+    await repo.prepare("agent:b", "claim", "acquire", ids[1]!);
     expect((await repo.ask("agent:b", "issue", "delete", ids[1]!, "--reason", "not wanted")).status).toBe(0);
     await repo.ask("agent:b", "claim", "release", ids[1]!);
     const third = repo.addWorktree("third");
@@ -205,7 +205,7 @@ describe("S29: finished in one worktree, not merged", () => {
 describe("S29a: 10,000 issues", () => {
   it("query available, search and graph roots answer, and right", { timeout: 180_000 }, async () => {
     const repo = TestRepo.make();
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     const ids: string[] = [];
     for (let n = 0; n < 10_000; n++) {
       const state = n % 10 < 6 ? "done" : n % 10 < 9 ? "ready" : "in_progress";

@@ -11,11 +11,11 @@ interface Issue {
 const ADA = "agent:ada";
 
 async function claimed(repo: TestRepo): Promise<string> {
-  await repo.run(ADA, "init");
-  await repo.run("human:me", "gate", "define", "tests", "--command", "test -f passing");
-  await repo.run("human:me", "gate", "define", "review");
+  await repo.prepare(ADA, "init");
+  await repo.prepare("human:me", "gate", "define", "tests", "--command", "test -f passing");
+  await repo.prepare("human:me", "gate", "define", "review");
   const id = await repo.issue();
-  await repo.ask(ADA, "claim", "acquire", id);
+  await repo.prepare(ADA, "claim", "acquire", id);
   return id;
 }
 const stateOf = async (repo: TestRepo, id: string) =>
@@ -55,7 +55,7 @@ describe("S25: done with a gate pending", () => {
   it("is done at once when all gates were passed before", async () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
-    await repo.ask(ADA, "gate", "add", id, "review");
+    await repo.prepare(ADA, "gate", "add", id, "review");
     await repo.ask("ci:build", "gate", "pass", id, "review");
     expect(await stateOf(repo, id)).toMatchObject({ state: "ready" });
     await repo.ask(ADA, "issue", "update", id, "--state", "done");
@@ -65,7 +65,7 @@ describe("S25: done with a gate pending", () => {
   it("stays gated for a gate whose definition is gone, until that is passed or taken off", async () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
-    await repo.ask(ADA, "gate", "add", id, "review");
+    await repo.prepare(ADA, "gate", "add", id, "review");
     await repo.ask(ADA, "issue", "update", id, "--state", "done");
     const removed = await repo.ask("human:me", "gate", "remove", "review");
     expect(removed.data).toMatchObject({ gate_key: "review", issues: 1 });
@@ -81,7 +81,7 @@ describe("S25: done with a gate pending", () => {
   it("is asked again after the issue was reopened", async () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
-    await repo.ask(ADA, "gate", "add", id, "review");
+    await repo.prepare(ADA, "gate", "add", id, "review");
     await repo.ask(ADA, "issue", "update", id, "--state", "done");
     await repo.ask("human:me", "gate", "pass", id, "review");
     expect(await stateOf(repo, id)).toMatchObject({ state: "done" });
@@ -93,7 +93,7 @@ describe("S25: done with a gate pending", () => {
   it("is seen from every worktree, wherever the last gate was passed", async () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
-    await repo.ask(ADA, "gate", "add", id, "review", "tests");
+    await repo.prepare(ADA, "gate", "add", id, "review", "tests");
     await repo.ask(ADA, "gate", "pass", id, "tests");
     await repo.ask(ADA, "issue", "update", id, "--state", "done");
     const side = repo.addWorktree("side");
@@ -108,7 +108,7 @@ describe("S25: done with a gate pending", () => {
   it("knows what was passed also where issue and results stand in HEAD alone", async () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
-    await repo.ask(ADA, "gate", "add", id, "review", "tests");
+    await repo.prepare(ADA, "gate", "add", id, "review", "tests");
     for (const gate of ["review", "tests"]) await repo.ask("human:me", "gate", "pass", id, gate);
     repo.git("add", "--all");
     repo.git("commit", "--quiet", "--message", "passed");
@@ -125,7 +125,7 @@ describe("S25: done with a gate pending", () => {
   it("passed in two clones, a different one in each, is passed once they are merged", async () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
-    await repo.ask(ADA, "gate", "add", id, "review", "tests");
+    await repo.prepare(ADA, "gate", "add", id, "review", "tests");
     repo.git("add", "--all");
     repo.git("commit", "--quiet", "--message", "an issue");
     repo.git("clone", "--quiet", ".", "../clone");

@@ -75,7 +75,7 @@ describe("S30: a structural edit of an issue, committed without a lease", () => 
     );
     expect(repo.git("log", "-1", "--format=%s").trim()).toBe("an issue");
 
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     expectDone(await git("agent:a", "commit", "--all", "--message", "by hand"));
   });
 
@@ -100,7 +100,7 @@ describe("S30: a structural edit of an issue, committed without a lease", () => 
 
   it("is refused while somebody else has claimed the issue, and a new issue never is", async () => {
     const id = await issue();
-    await repo.ask("agent:b", "claim", "acquire", id);
+    await repo.prepare("agent:b", "claim", "acquire", id);
     editIssue(id, { title: "By hand" });
     expectRefused(
       await git("agent:a", "commit", "--all", "--message", "x"),
@@ -108,7 +108,7 @@ describe("S30: a structural edit of an issue, committed without a lease", () => 
       "E_LOCK_NOT_HELD",
     );
     repo.git("checkout", "--quiet", "--", ".cotenant");
-    await repo.ask("agent:a", "issue", "create", "--title", "New");
+    await repo.prepare("agent:a", "issue", "create", "--title", "New");
     await repo.ask("agent:a", "issue", "comment", id, "--text", "a word");
     repo.git("add", ".cotenant");
     expectDone(await git("agent:a", "commit", "--message", "a new one, and a comment"));
@@ -117,7 +117,7 @@ describe("S30: a structural edit of an issue, committed without a lease", () => 
   it("warns or says nothing where that is configured", async () => {
     const id = await issue();
     editIssue(id, { title: "By hand" });
-    await repo.ask("human:ada", "config", "set", "worktree.enforce_leases", "warn");
+    await repo.prepare("human:ada", "config", "set", "worktree.enforce_leases", "warn");
     const warned = await git("agent:a", "commit", "--message", "x", "--", ".cotenant/issues");
     expectDone(warned);
     expect(warned.stderr).toContain("let through");
@@ -126,7 +126,7 @@ describe("S30: a structural edit of an issue, committed without a lease", () => 
 
 describe("a leased file", () => {
   it("of somebody else is refused with the owner and the exact way to go on", async () => {
-    await repo.ask("agent:b", "lock", "acquire", "b.txt");
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt");
     repo.write("a.txt", "mine\n");
     repo.write("b.txt", "not mine\n");
     repo.git("add", "--all");
@@ -138,7 +138,7 @@ describe("a leased file", () => {
   });
 
   it("is refused to somebody who does not say who they are, and a lapsed lease stops nobody", async () => {
-    await repo.ask("agent:b", "lock", "acquire", "b.txt", "--ttl", "1");
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt", "--ttl", "1");
     repo.write("b.txt", "x\n");
     repo.git("add", "--all");
     expectRefused(
@@ -151,7 +151,7 @@ describe("a leased file", () => {
   });
 
   it("committed with --no-verify is on record: in status, in events, and at the next push", async () => {
-    await repo.ask("agent:b", "lock", "acquire", "b.txt");
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt");
     repo.write("b.txt", "forced\n");
     const forced = await git("agent:a", "commit", "--all", "--no-verify", "--message", "forced");
     expectDone(forced);
@@ -170,7 +170,7 @@ describe("a leased file", () => {
     repo.git("add", "--all");
     const env = { COTENANT_AGENT_ID: "agent:a", GIT_EDITOR: "false" };
     expect((await run(["git", "commit"], { cwd: repo.root, env })).status).not.toBe(0);
-    await repo.ask("agent:b", "lock", "acquire", "b.txt");
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt");
     expectDone(await git("agent:a", "commit", "--no-verify", "--message", "around"));
     expect(await violations()).toHaveLength(1);
   });
@@ -178,7 +178,7 @@ describe("a leased file", () => {
   it("that another hook adds after ours has looked is on record", async () => {
     const hook = path.join(repo.root, ".git/hooks/pre-commit");
     fs.appendFileSync(hook, "git add b.txt\n");
-    await repo.ask("agent:b", "lock", "acquire", "b.txt");
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt");
     repo.write("a.txt", "mine\n");
     repo.write("b.txt", "not mine\n");
     repo.git("add", "a.txt");
@@ -195,7 +195,7 @@ describe("a leased file", () => {
     repo.write("c.txt");
     repo.git("add", "--all");
     commitQuietly("main");
-    await repo.ask("agent:b", "lock", "acquire", "b.txt");
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt");
     expectDone(await git("agent:a", "merge", "--no-edit", "side"));
     repo.git("reset", "--quiet", "--hard", "HEAD~1");
     expectDone(await git("agent:a", "cherry-pick", "side"));

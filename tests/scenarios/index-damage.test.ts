@@ -93,7 +93,7 @@ describe("S16: every lease is still there when", () => {
   beforeAll(async () => {
     repo = TestRepo.make(path.join(room, "repo"));
     index = path.join(repo.control, "index");
-    await repo.ask("agent:a", "lock", "acquire", ...HELD.flatMap(({ take }) => take));
+    await repo.prepare("agent:a", "lock", "acquire", ...HELD.flatMap(({ take }) => take));
     ({ leases } = (await repo.ask("agent:b", "lock", "status")).data);
     fs.cpSync(index, pristine, { recursive: true });
     log = repo.logText();

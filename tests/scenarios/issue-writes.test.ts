@@ -17,7 +17,7 @@ interface Shown {
 let repo: TestRepo;
 beforeEach(async () => {
   repo = TestRepo.make();
-  await repo.ask("human:ada", "init");
+  await repo.prepare("human:ada", "init");
 });
 
 async function make(title: string, ...more: string[]): Promise<Shown> {
@@ -40,13 +40,13 @@ describe("S23: a change without a claim", () => {
     expect(refused.error.hint).toContain(`cotenant claim acquire ${id}`);
     expect((await shown(id)).issue.stamp.version).toBe(1);
 
-    await repo.ask("human:ada", "config", "set", "worktree.enforce_leases", "warn");
+    await repo.prepare("human:ada", "config", "set", "worktree.enforce_leases", "warn");
     const warned = await update();
     expect(warned.status, `${warned}`).toBe(0);
     expect(warned.json.warnings?.join(" ")).toContain("without a claim");
     expect((await shown(id)).issue.stamp).toMatchObject({ version: 2, lease_id: null });
 
-    await repo.ask("human:ada", "config", "set", "worktree.enforce_leases", "off");
+    await repo.prepare("human:ada", "config", "set", "worktree.enforce_leases", "off");
     const silent = await repo.ask("agent:a", "issue", "update", id, "--priority", "low");
     expect(silent.status).toBe(0);
     expect(silent.json.warnings ?? []).toEqual([]);
@@ -55,7 +55,7 @@ describe("S23: a change without a claim", () => {
   it("with somebody else's claim is refused whatever the change is", async () => {
     const { id } = await make("Work");
     const other = await make("Other");
-    await repo.ask("agent:b", "claim", "acquire", id);
+    await repo.prepare("agent:b", "claim", "acquire", id);
     for (const args of [
       ["issue", "update", id, "--state", "done"],
       ["issue", "assign", id, "agent:a"],
@@ -76,7 +76,7 @@ describe("S23: a change without a claim", () => {
 
   it("after the claim was evicted is refused as stale", async () => {
     const { id } = await make("Work");
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     await repo.ask("human:ada", "claim", "force-evict", id, "--reason", "gone");
     expectRefused(
       await repo.run("agent:a", "issue", "update", id, "--state", "done"),
@@ -89,7 +89,7 @@ describe("S23: a change without a claim", () => {
 describe("S24: a dependency that would close a circle", () => {
   it("is refused with the circle", async () => {
     const [a, b, c] = [await make("A"), await make("B"), await make("C")];
-    for (const { id } of [a, b, c]) await repo.ask("agent:a", "claim", "acquire", id);
+    for (const { id } of [a, b, c]) await repo.prepare("agent:a", "claim", "acquire", id);
     await repo.ask("agent:a", "dep", "add", a.id, b.id);
     await repo.ask("agent:a", "dep", "add", b.id, c.id);
     const refused = await repo.ask("agent:a", "dep", "add", c.id, a.id);
@@ -108,13 +108,13 @@ describe("S28: deleting", () => {
     repo.git("add", ".cotenant");
     repo.git("commit", "--quiet", "--message", "issues");
     const second = repo.addWorktree("second");
-    await second.ask("agent:a", "claim", "acquire", id);
+    await second.prepare("agent:a", "claim", "acquire", id);
     const refused = await second.run("agent:a", "issue", "delete", id);
     expectRefused(refused, 9, "E_POLICY");
     expect(refused.stderr).toContain(repo.root);
     await second.ask("agent:a", "claim", "release", id);
 
-    await repo.ask("human:ada", "claim", "acquire", id);
+    await repo.prepare("human:ada", "claim", "acquire", id);
     expect((await repo.run("human:ada", "issue", "delete", id, "--reason", "a duplicate")).status).toBe(0);
     // The second worktree still has the old copy in its files and in HEAD.
     expect(fs.existsSync(path.join(second.root, ".cotenant/issues", id, "issue.json"))).toBe(true);
@@ -138,7 +138,7 @@ describe("an issue that is only in HEAD", () => {
       fs.rmSync(path.join(repo.root, ".cotenant/issues", id), { recursive: true });
       if (change === "comment") await repo.ask("agent:a", "issue", "comment", id, "--text", "second");
       else {
-        await repo.ask("agent:a", "claim", "acquire", id);
+        await repo.prepare("agent:a", "claim", "acquire", id);
         await repo.ask("agent:a", "issue", "update", id, "--priority", "high");
       }
       const found = await shown(id);
@@ -208,7 +208,7 @@ describe("changing issues", () => {
 
   it("an issue that has ended can be claimed to bring it back, and only then", async () => {
     const { id } = await make("Work");
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     await repo.ask("agent:a", "issue", "update", id, "--state", "done");
     await repo.ask("agent:a", "claim", "release", id);
     expectRefused(await repo.run("agent:b", "claim", "acquire", id), 5, "E_TERMINAL_STATE");

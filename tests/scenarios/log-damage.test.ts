@@ -13,11 +13,11 @@ const CUTTER = fileURLToPath(new URL("../support/cut-log.mjs", import.meta.url))
 /** A log whose last line, a release, its writer did not live to acknowledge: the index has not heard of it yet. */
 async function unacknowledged() {
   const repo = TestRepo.make(path.join(scratchInMemory(), "repo"));
-  await repo.ask("agent:a", "lock", "acquire", "a.ts", "b.ts", "c.ts");
+  await repo.prepare("agent:a", "lock", "acquire", "a.ts", "b.ts", "c.ts");
   const index = `${repo.control}.index`;
   fs.cpSync(path.join(repo.control, "index"), index, { recursive: true });
   const before = fs.statSync(repo.logFile).size;
-  await repo.ask("agent:a", "lock", "release", "c.ts");
+  await repo.prepare("agent:a", "lock", "release", "c.ts");
   const log = `${repo.control}.log`;
   fs.copyFileSync(repo.logFile, log);
   return { repo, index, log, before, size: fs.statSync(log).size };
@@ -87,7 +87,7 @@ describe("S17: what was acknowledged is damaged", () => {
     "line $line, $what: writers refuse, readers answer, recover salvages",
     async ({ harm, line }) => {
       const repo = TestRepo.make();
-      for (const file of FILES) await repo.ask("agent:a", "lock", "acquire", file);
+      for (const file of FILES) await repo.prepare("agent:a", "lock", "acquire", file);
       const lines = repo.logText().trimEnd().split("\n");
       expect(lines).toHaveLength(4);
       const damaged = `${harm(lines, line).join("\n")}\n`;
@@ -128,8 +128,8 @@ describe("S17: what was acknowledged is damaged", () => {
     async (verb) => {
       const repo = TestRepo.make();
       const id = await repo.issue();
-      await repo.ask("agent:a", "claim", "acquire", id);
-      await repo.ask("agent:a", "lock", "acquire", "a.ts");
+      await repo.prepare("agent:a", "claim", "acquire", id);
+      await repo.prepare("agent:a", "lock", "acquire", "a.ts");
       fs.writeFileSync(repo.logFile, repo.logText().replace("agent:a", "agent:x"));
       const commands: Record<string, string[]> = {
         release: ["lock", "release", "a.ts"],
@@ -146,7 +146,7 @@ describe("S17: what was acknowledged is damaged", () => {
 
   it("a log that is gone is damage, too: old tokens never come again", async () => {
     const repo = TestRepo.make();
-    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts");
     fs.rmSync(repo.logFile);
     expectRefused(await repo.run("agent:b", "lock", "acquire", "b.ts"), 13, "E_LOG_CORRUPT");
     expect((await repo.run("agent:b", "status")).status).toBe(0);
@@ -158,9 +158,9 @@ describe("S17: what was acknowledged is damaged", () => {
   it("recover does not bring back a lease that was handed on, when the index still knows its successor", async () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
-    await repo.ask("agent:a", "claim", "acquire", id);
-    await repo.ask("agent:a", "claim", "transfer", id, "--to-agent", "agent:b", "--reason", "r");
-    await repo.ask("agent:c", "lock", "acquire", "c.ts");
+    await repo.prepare("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "transfer", id, "--to-agent", "agent:b", "--reason", "r");
+    await repo.prepare("agent:c", "lock", "acquire", "c.ts");
     fs.writeFileSync(repo.logFile, repo.logText().replace('"claim.transferred"', '"claim.transformed"'));
     expect((await repo.ask("human:ada", "recover")).data["recovered"]).toBe(true);
     const { leases } = (await repo.ask("agent:c", "claim", "status")).data;
@@ -170,7 +170,7 @@ describe("S17: what was acknowledged is damaged", () => {
 
   it("recover does nothing when nothing is wrong", async () => {
     const repo = TestRepo.make();
-    await repo.ask("agent:a", "lock", "acquire", "a.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts");
     const before = repo.logText();
     expect((await repo.ask("agent:a", "recover")).data).toMatchObject({
       recovered: false,

@@ -36,7 +36,7 @@ let repo: TestRepo;
 beforeEach(async () => {
   // A path that a shell would take apart.
   repo = TestRepo.make(path.join(scratch(), "my répo's $HOME %A"));
-  await repo.ask("agent:a", "init");
+  await repo.prepare("agent:a", "init");
   repo.write(FILE, encodeIssue(BASE));
   commit(repo, "base");
 });

@@ -49,8 +49,8 @@ describe("S49: two agents, two branches, one checkout", () => {
     repo.write("src/b.ts", "staged by somebody\n");
     repo.git("add", "src/b.ts");
     repo.write("src/b.ts", "and edited since\n");
-    await repo.ask("agent:a", "lock", "acquire", "src/a.ts");
-    await repo.ask("agent:b", "lock", "acquire", "src/new.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/a.ts");
+    await repo.prepare("agent:b", "lock", "acquire", "src/new.ts");
     const before = shared(repo);
     const [one, two] = await Promise.all([
       repo.ask("agent:a", "publish", "--branch", "work/a", ...MESSAGE, "--put", put("src/a.ts", "by a\n")),
@@ -76,7 +76,7 @@ describe("S50: twenty agents, one branch, disjoint files", () => {
   it("makes twenty commits, linear, none lost", async () => {
     const repo = withFiles();
     const agents = Array.from({ length: 20 }, (_, n) => `agent:n${n}`);
-    for (const [n, agent] of agents.entries()) await repo.ask(agent, "lock", "acquire", `src/${n}.ts`);
+    for (const [n, agent] of agents.entries()) await repo.prepare(agent, "lock", "acquire", `src/${n}.ts`);
     const ran = await Promise.all(
       agents.map((agent, n) => {
         const content = put(`src/${n}.ts`, `${n}\n`);
@@ -100,7 +100,7 @@ describe("S51: the ref moved", () => {
   it("under a conflicting change: clean failure naming the paths, nothing moved", async () => {
     const repo = withFiles();
     const base = repo.git("rev-parse", "main").trim();
-    await repo.ask("agent:a", "lock", "acquire", "--dir", "src");
+    await repo.prepare("agent:a", "lock", "acquire", "--dir", "src");
     const publish = (content: string) => {
       const args = ["--branch", "work/x", "--base", base, ...MESSAGE, "--put", put("src/a.ts", content)];
       return repo.ask("agent:a", "publish", ...args);
@@ -126,7 +126,7 @@ describe("S51: the ref moved", () => {
     const repo = withFiles();
     repo.git("branch", "work/x");
     const theirs = repo.git("commit-tree", "main^{tree}", "-p", "work/x", "-m", "theirs").trim();
-    await repo.ask("agent:a", "lock", "acquire", "src/a.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/a.ts");
     const base = repo.git("rev-parse", "work/x").trim();
     repo.git("update-ref", "refs/heads/work/x", theirs);
     const args = ["--branch", "work/x", "--base", base, ...MESSAGE, "--put", put("src/a.ts", "mine\n")];
@@ -248,7 +248,7 @@ describe("S53: the tree is exactly right", () => {
       const diff = spawnSync("git", ["diff", "--cached", "--binary", "-M"], { cwd: repo.root }).stdout;
       const file = path.join(scratch(), "all.patch");
       fs.writeFileSync(file, diff);
-      await repo.ask("agent:a", "lock", "acquire", "--dir", ".");
+      await repo.prepare("agent:a", "lock", "acquire", "--dir", ".");
       const treeOf = (branch: string) => repo.git("rev-parse", `${branch}^{tree}`).trim();
       await repo.ask("agent:a", "publish", "--branch", "by/patch", ...MESSAGE, "--patch", file);
       expect(treeOf("by/patch")).toBe(wanted);
@@ -289,7 +289,7 @@ describe("S53: the tree is exactly right", () => {
       .readdirSync(directory)
       .sort()
       .map((name) => path.join(directory, name));
-    await repo.ask("agent:a", "lock", "acquire", "--dir", "src");
+    await repo.prepare("agent:a", "lock", "acquire", "--dir", "src");
     const patches = ["-", ...others].flatMap((name) => ["--patch", name]);
     feed(repo, one!, "--branch", "work/x", "--base", first, ...MESSAGE, ...patches);
     expect(repo.git("rev-parse", "work/x^{tree}")).toBe(repo.git("rev-parse", "main^{tree}"));
@@ -320,7 +320,7 @@ describe("S53a: a branch that is checked out anywhere", () => {
     repo.git("worktree", "add", "--quiet", "../bisected", "work/bisected");
     repo.at("../bisected").git("bisect", "start");
     repo.at("../bisected").git("checkout", "--quiet", "--detach");
-    await repo.ask("agent:a", "lock", "acquire", "src/b.ts");
+    await repo.prepare("agent:a", "lock", "acquire", "src/b.ts");
     const before = refs(repo);
     for (const [name, why] of [
       ["there", "is checked out"],
@@ -371,7 +371,7 @@ describe("S54: killed at any moment of a publish, the Git child too", () => {
   it("the ref is old or new, never anything else, and the next publish works", async () => {
     const repo = withFiles();
     for (const agent of ["agent:a", "agent:b"])
-      await repo.ask(agent, "lock", "acquire", `src/${agent.slice(-1)}.ts`, "--ttl", "3600");
+      await repo.prepare(agent, "lock", "acquire", `src/${agent.slice(-1)}.ts`, "--ttl", "3600");
     for (let round = 0; round < ROUNDS; round++) {
       const before = tip(repo);
       const content = put("src/a.ts", `round ${round}\n`);

@@ -49,7 +49,7 @@ function repository(): TestRepo {
 describe("S57: a stale token at a snapshot", () => {
   it("is refused at the end, when the lock was lost meanwhile, and nothing is visible", async () => {
     const repo = repository();
-    await repo.ask("agent:a", "worktree", "lock", "--ttl", "4");
+    await repo.prepare("agent:a", "worktree", "lock", "--ttl", "4");
     const { env, room } = gitWithDoor("ls-files", UNTIL_GO);
     const taking = repo.start("agent:a", ["snapshot", "--json"], { env });
     await until("the snapshot is under way", () => fs.existsSync(path.join(room, "waiting")));
@@ -81,7 +81,7 @@ describe("S57: a stale token at a snapshot", () => {
 
   it("and somebody else's lock is a conflict", async () => {
     const repo = repository();
-    await repo.ask("agent:a", "worktree", "lock");
+    await repo.prepare("agent:a", "worktree", "lock");
     expectJsonRefused(await repo.ask("agent:b", "snapshot"), 1, "E_LOCK_CONFLICT");
     expect(await history(repo)).toEqual([]);
   });
@@ -230,9 +230,9 @@ describe("S60: restore", () => {
     const plan = String(preview.data["plan_id"]);
     const run = ["restore", "kept", "--inplace", "--run", plan];
     expectJsonRefused(await repo.ask("agent:a", ...run), 6, "E_LEASE_REQUIRED");
-    await repo.ask("agent:b", "worktree", "lock");
+    await repo.prepare("agent:b", "worktree", "lock");
     expectJsonRefused(await repo.ask("agent:a", ...run), 6, "E_LOCK_NOT_HELD");
-    await repo.ask("agent:b", "worktree", "unlock");
+    await repo.prepare("agent:b", "worktree", "unlock");
     const { lease } = await repo.ask("agent:a", "worktree", "lock");
     const stale = ["--fencing-token", String(lease.fencing_token - 1)];
     expectJsonRefused(await repo.ask("agent:a", ...run, ...stale), 8, "E_FENCING_MISMATCH");

@@ -106,7 +106,7 @@ describe("S47: waiting", () => {
     expect((await first.done).lease.stole_from).toEqual([expect.objectContaining({ why: "expired" })]);
 
     const id = await repo.issue();
-    await repo.ask("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     const second = repo.start("agent:w2", ["claim", "acquire", id, "--wait", "--timeout", "25", "--json"]);
     await until("it waits", async () => (await waiting()).includes("agent:w2"));
     await repo.ask("human:ada", "claim", "force-evict", id, "--reason", "r");

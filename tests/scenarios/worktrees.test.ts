@@ -93,7 +93,7 @@ describe("S20: the worktree's id", () => {
     const repo = TestRepo.make();
     const before = await idOf(repo);
     expect(fs.existsSync(path.join(repo.root, ".cotenant"))).toBe(false);
-    await repo.ask("agent:a", "lock", "acquire", "a.txt");
+    await repo.prepare("agent:a", "lock", "acquire", "a.txt");
     expect(storedIn(repo).worktree_id).toBe(before);
     expect(repo.git("status", "--porcelain")).toBe("");
   });

@@ -44,7 +44,7 @@ describe("S55: a worktree's writer lock", () => {
 
   it("is renewed and given back by its holder alone, and not renewed once it has run out", async () => {
     const repo = repository();
-    await repo.ask("agent:a", "worktree", "lock", "--ttl", "60");
+    await repo.prepare("agent:a", "worktree", "lock", "--ttl", "60");
     expectJsonRefused(await repo.ask("agent:b", "worktree", "renew"), 6, "E_LOCK_NOT_HELD");
     expectJsonRefused(await repo.ask("agent:b", "worktree", "unlock"), 6, "E_LOCK_NOT_HELD");
     const renewed = await repo.ask("agent:a", "worktree", "renew", "--ttl", "600");
@@ -56,7 +56,7 @@ describe("S55: a worktree's writer lock", () => {
 
   it("has none to give in a shared worktree", async () => {
     const repo = repository();
-    await repo.ask("agent:a", "worktree", "lock");
+    await repo.prepare("agent:a", "worktree", "lock");
     expectJsonRefused(await repo.ask("agent:b", "worktree", "access", "shared"), 1, "E_LOCK_CONFLICT");
     expect((await repo.ask("agent:a", "worktree", "access", "shared")).data["changed"]).toBe(true);
     expectJsonRefused(await repo.ask("agent:b", "worktree", "lock"), 9, "E_POLICY");
@@ -70,7 +70,7 @@ describe("S55: a worktree's writer lock", () => {
 describe("S56: stealing a writer lock", () => {
   it("is refused while it is live, whoever asks and for whatever reason", async () => {
     const repo = repository();
-    await repo.ask("agent:a", "worktree", "lock");
+    await repo.prepare("agent:a", "worktree", "lock");
     expectJsonRefused(await repo.ask("agent:b", "worktree", "steal"), 1, "E_LOCK_CONFLICT");
     const human = await repo.ask("human:ada", "worktree", "steal", "--reason", "I want it");
     expectJsonRefused(human, 1, "E_LOCK_CONFLICT");

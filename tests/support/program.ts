@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { afterEach } from "vitest";
 import { checkPrinted } from "./schemas";
@@ -163,16 +164,24 @@ export class Running {
   }
 }
 
+interface SettingHere extends Setting {
+  readonly home: string;
+}
+
+let lastHere: Promise<unknown> = Promise.resolve();
+
 /**
  * The whole program but its process, which takes most of the time: for tests of what commands do, not of how they start.
- * The machine, its disk and Git are the real ones.
+ * The machine, its disk and Git are the real ones. One after the other, for this process is in one directory at a time.
  */
-export async function runHere(
-  args: readonly string[],
-  setting: Setting & { readonly home: string },
-): Promise<Ran> {
-  const { runCommandLine } = await import("../../src/cli/program");
-  const { thisMachine } = await import("../../src/platform/node/this-machine");
+export function runHere(args: readonly string[], setting: SettingHere): Promise<Ran> {
+  const ran = lastHere.then(() => runNow(args, setting));
+  lastHere = ran.catch(() => {});
+  return ran;
+}
+
+async function runNow(args: readonly string[], setting: SettingHere): Promise<Ran> {
+  const { runCommandLine, thisMachine } = wholeProgram();
   // What a command takes itself for.
   process.argv[1] = PROGRAM;
   let [stdout, stderr] = ["", ""];
@@ -191,10 +200,16 @@ export async function runHere(
   const { cwd, home } = setting;
   const env = { ...process.env, ...setting.env };
   const surroundings = () => ({ ...thisMachine(), env, cwd, home, isTerminal: false });
-  const status = await runCommandLine(args, { terminal, surroundings });
+  const usual = process.cwd();
+  process.chdir(cwd);
+  const status = await runCommandLine(args, { terminal, surroundings }).finally(() => process.chdir(usual));
   const ran = new Ran([PROGRAM, ...args].join(" "), status, stdout, stderr);
   checkShape([PROGRAM, ...args], ran);
   return ran;
+}
+
+function wholeProgram(): typeof import("./whole-program") {
+  return createRequire(import.meta.url)(process.env["TEST_WHOLE_PROGRAM"]!);
 }
 
 /** Whatever the program says with --json, in any test, is of the shape that its published schema promises. */

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { PROGRAM, type Ran, type Running, run, start } from "./program";
+import { PROGRAM, type Ran, type Running, run, runHere, start } from "./program";
 import { scratch } from "./scratch";
 
 /** A line of the log, as far as tests look at it. */
@@ -93,9 +93,27 @@ export class TestRepo {
     return this.start(agent, [...args, "--json"], env === undefined ? {} : { env }).done;
   }
 
+  /** What must have happened before: as `ask`, and it succeeds; without a process, which is not what is tested then. */
+  async prepare(agent: string, ...args: string[]): Promise<Ran["data"]> {
+    return (await this.askHere(agent, ...args)).data;
+  }
+
+  /** As `run`, without a process: where there are many to ask, and others start it as people do. */
+  runHere(agent: string, ...args: string[]): Promise<Ran> {
+    return runHere(args, {
+      cwd: this.root,
+      home: process.env["HOME"]!,
+      env: { COTENANT_AGENT_ID: agent },
+    });
+  }
+
+  askHere(agent: string, ...args: string[]): Promise<Ran> {
+    return this.runHere(agent, ...args, "--json");
+  }
+
   /** A new issue's id. */
   async issue(title = "Some work"): Promise<string> {
-    return (await this.ask("agent:planner", "issue", "create", "--title", title)).data.issue.id;
+    return (await this.prepare("agent:planner", "issue", "create", "--title", title)).issue.id;
   }
 
   get logFile(): string {

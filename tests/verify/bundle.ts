@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { Plugin } from "esbuild";
+import type { BuildOptions, Plugin } from "esbuild";
 import type { Plant } from "./plants";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -17,14 +17,55 @@ export interface Bundled {
  * sources on the way; the sources themselves stay as they are.
  */
 export async function bundle(entry: string, folder: string, plant: Plant | null = null): Promise<Bundled> {
-  const { build } = await import("esbuild");
-  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
   const path = join(folder, `${basename(entry, ".ts")}.cjs`);
   mkdirSync(folder, { recursive: true });
-  const gardener = new Gardener(plant);
-  await build({
+  return grow(plant, path, { entryPoints: [join(ROOT, entry)] });
+}
+
+/** The same for a program of a few lines, as if they were in a file of that name. */
+export async function bundleText(
+  text: string,
+  name: string,
+  folder: string,
+  plant: Plant | null,
+): Promise<Bundled> {
+  const path = join(folder, `${basename(name, ".ts")}.cjs`);
+  mkdirSync(folder, { recursive: true });
+  const resolveDir = join(ROOT, dirname(name));
+  const stdin = { contents: text, sourcefile: name, resolveDir, loader: "ts" } as const;
+  return grow(plant, path, { stdin });
+}
+
+let programSources: Promise<ReadonlySet<string>> | undefined;
+
+/** Whether `cotenant` is made of this source, among others. */
+export async function isInProgram(file: string): Promise<boolean> {
+  programSources ??= sourcesOf("src/cli/main.ts");
+  return (await programSources).has(file);
+}
+
+async function sourcesOf(entry: string): Promise<ReadonlySet<string>> {
+  const { build } = await import("esbuild");
+  const { metafile } = await build({
+    ...options(new Gardener(null)),
     entryPoints: [join(ROOT, entry)],
-    outfile: path,
+    outdir: ROOT,
+    write: false,
+    metafile: true,
+  });
+  return new Set(Object.keys(metafile.inputs));
+}
+
+async function grow(plant: Plant | null, path: string, entry: BuildOptions): Promise<Bundled> {
+  const { build } = await import("esbuild");
+  const gardener = new Gardener(plant);
+  await build({ ...options(gardener), ...entry, outfile: path });
+  return { path, isPlanted: gardener.hasPlanted };
+}
+
+function options({ plugin }: Gardener): BuildOptions {
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+  return {
     absWorkingDir: ROOT,
     bundle: true,
     platform: "node",
@@ -35,10 +76,9 @@ export async function bundle(entry: string, folder: string, plant: Plant | null 
     alias: { esbuild: join(ROOT, "node_modules/esbuild/lib/main.js") },
     external: [join(ROOT, "node_modules/esbuild/lib/main.js"), "vitest"],
     define: { __COTENANT_VERSION__: JSON.stringify(version) },
-    plugins: [gardener.plugin],
+    plugins: [plugin],
     logLevel: "warning",
-  });
-  return { path, isPlanted: gardener.hasPlanted };
+  };
 }
 
 class Gardener {

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Bundled, bundle } from "./bundle";
+import { type Bundled, bundle, ROOT } from "./bundle";
 import type { Plant } from "./plants";
 
 /**
@@ -110,6 +110,16 @@ export class Task {
   /** A program of the tests as one file that Node runs, with the planted bug if there is one. */
   bundle(entry: string): Promise<Bundled> {
     return bundle(entry, this.scratch, this.plant);
+  }
+
+  /** The program under test: what was built, or, in the place of `bin/cotenant`, one with the planted bug. */
+  async program(): Promise<string> {
+    if (this.plant === null) return join(ROOT, "bin/cotenant");
+    const { path, isPlanted } = await this.bundle("src/cli/main.ts");
+    if (!isPlanted) throw new Error(`plant "${this.plant.name}" is not in the program`);
+    const binary = join(this.scratch, "cotenant.cjs");
+    writeFileSync(binary, `require(${JSON.stringify(path)});\n`);
+    return binary;
   }
 }
 

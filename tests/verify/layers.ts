@@ -32,10 +32,3 @@ export const LAYERS: readonly Layer[] = [
   snapshots,
   planted,
 ];
-
-export function layerOf(name: string): Layer {
-  const layer = LAYERS.find((candidate) => candidate.name === name);
-  if (layer === undefined)
-    throw new Error(`no layer "${name}"; there are ${LAYERS.map((candidate) => candidate.name).join(", ")}`);
-  return layer;
-}

@@ -4,7 +4,11 @@ export class PosixError extends Error {
   readonly path: string;
 
   constructor(code: string, path: string, why = "") {
+    // Like Node's own without a stack, which would be the simulator's, and costs more than the call that failed.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(`${code}: ${path}${why === "" ? "" : ` (${why})`}`);
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = "PosixError";
     this.code = code;
     this.path = path;

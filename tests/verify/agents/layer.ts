@@ -42,8 +42,9 @@ export const agents: Layer = {
   },
 };
 
-/** In three parts, as `bin/cotenant` has them: the quick look at what is held already, the guard, and all the rest. */
+/** With a bug in it, in three parts as `bin/cotenant` has them: a quick look at what is held, the guard, all the rest. */
 async function programFrom(task: Task): Promise<string> {
+  if (task.plant === null) return task.program();
   for (const entry of ["quick-guard", "guard-main", "main"]) await task.bundle(`src/cli/${entry}.ts`);
   const program = join(task.scratch, "program.cjs");
   writeFileSync(

@@ -35,10 +35,9 @@ export const disks: Layer = {
 };
 
 async function prove(task: Task): Promise<void> {
-  const { path } = await task.bundle("src/cli/main.ts");
   // A user without rights has to get at the program and at the disk.
   chmodSync(task.scratch, 0o755);
-  const program = programForAll(path, join(task.scratch, "program"));
+  const program = programForAll(join(task.scratch, "program"));
   const states = (all: readonly number[], index: number) =>
     task.triesAll || index % SAMPLE === 0 ? all : all.slice(0, 1);
   const full = new DiskRoom(join(task.scratch, "full"), "size=8m", program);

@@ -8,7 +8,6 @@ import {
   openSync,
   readFileSync,
   rmSync,
-  writeFileSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -193,12 +192,9 @@ export function misbehaviour({ status, code, words: said }: Said): string | null
   return said.includes('"hint":""') ? `no next step: ${said}` : null;
 }
 
-/** A copy of the program that every user may run, wherever the sources are. */
-export function programForAll(bundled: string, folder: string): string {
-  const native = "node_modules/fs-native-extensions/prebuilds";
-  const program = join(folder, "cli.cjs");
-  cpSync(join(ROOT, native), join(folder, native), { recursive: true, dereference: true });
-  writeFileSync(program, readFileSync(bundled, "utf8").replaceAll(ROOT, `${folder}/`));
+/** A copy of what was built that every user may run, wherever the sources are. */
+export function programForAll(folder: string): string {
+  for (const part of ["bin", "dist"]) cpSync(join(ROOT, part), join(folder, part), { recursive: true });
   execFileSync("chmod", ["-R", "a+rX", folder]);
-  return program;
+  return join(folder, "bin/cotenant");
 }

@@ -73,7 +73,7 @@ export const hostile: Layer = {
 
 async function prove(task: Task): Promise<void> {
   emptyInput();
-  const { path: program } = await task.bundle("src/cli/main.ts");
+  const program = await task.program();
   const names = new Names(task.scratch);
   const lines = new LogLines();
   const files = new SmallFiles(task.scratch);

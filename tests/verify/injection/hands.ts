@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bundle, ROOT } from "../bundle";
@@ -98,10 +98,5 @@ async function programs(task: Task): Promise<Omit<HandSettings, "room">> {
     library: join(ROOT, "dist/index.cjs"),
   };
   if (task.plant === null) return built;
-  const { path, isPlanted } = await task.bundle("src/cli/main.ts");
-  if (!isPlanted) throw new Error(`plant "${task.plant.name}" is not in the program`);
-  // Stands in for bin/cotenant, which loads what was built.
-  const binary = join(task.scratch, "cotenant.cjs");
-  writeFileSync(binary, `require(${JSON.stringify(path)});\n`);
-  return { ...built, binary, bundle: path };
+  return { ...built, binary: await task.program(), bundle: join(task.scratch, "main.cjs") };
 }

@@ -1,12 +1,28 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { bundle, ROOT } from "../bundle";
+import { bundleText, isInProgram, ROOT } from "../bundle";
 import type { Effort, Layer, Result } from "../layer";
 import { PLANTS, type Plant } from "../plants";
 
 /** No plant hides longer from a layer that can see it. */
 const MOST_MS = 120_000;
+
+/** Where a layer is: bundled alone, in a moment; what all the others need would take most of the time. */
+const HOMES: Readonly<Record<string, string>> = {
+  properties: "properties/layer",
+  simulation: "simulation/layer",
+  crash: "injection/layer",
+  error: "injection/layer",
+  linearizability: "linearizability/layer",
+  soak: "soak/layer",
+  clocks: "soak/clocks-layer",
+  hostile: "hostile/layer",
+  agents: "agents/layer",
+  snapshots: "snapshots/layer",
+  "publish crash": "publishing/crash-layer",
+  publishers: "publishing/crowd-layer",
+};
 
 /**
  * The programme against itself: with a bug put in, every layer that says it would notice does. `npm test` tries some of
@@ -46,9 +62,9 @@ export const planted: Layer = {
 
 /** The layer with the bug in it, in a process of its own, until it breaks or has had its time. */
 export async function runWith(plant: Plant, layer: string, folder: string, seed = 1): Promise<Result> {
-  const { path, isPlanted } = await bundle("tests/verify/one-layer.ts", folder, plant);
+  const { path, isPlanted } = await bundleText(alone(layer), "tests/verify/alone.ts", folder, plant);
   // Some layers run the program itself, with the bug in it.
-  if (!isPlanted && !(await bundle("src/cli/main.ts", folder, plant)).isPlanted)
+  if (!isPlanted && !(await isInProgram(plant.file)))
     throw new Error(`"${plant.name}": neither a layer nor the program has ${plant.file} in it`);
   const effort: Effort & { layer: string } = {
     layer,
@@ -65,4 +81,13 @@ export async function runWith(plant: Plant, layer: string, folder: string, seed 
     timeout: 3 * MOST_MS,
   });
   return JSON.parse(stdout.trim().split("\n").at(-1)!) as Result;
+}
+
+/** A program that is this layer and nothing else. */
+function alone(layer: string): string {
+  const home = HOMES[layer];
+  if (home === undefined) throw new Error(`nobody has said where the layer "${layer}" is`);
+  return `import { serveLayers } from "./serve-layers";
+    import * as found from "./${home}";
+    serveLayers(Object.values(found));`;
 }

@@ -5,7 +5,7 @@ import { Prng } from "../../../src/platform/sim/prng";
 import { checkAnswer } from "../injection/check";
 import type { Layer, Task } from "../layer";
 import { Aftermath } from "./aftermath";
-import { programOf, Room } from "./room";
+import { Room } from "./room";
 import { type Kind, PublishTracer, type Spot } from "./trace";
 
 const CASES = [
@@ -44,7 +44,7 @@ export const publishCrash: Layer = {
     const place = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "cotenant-publish-"));
     try {
       // A bug of ours shows at the first point, where nothing has to be waited for.
-      const room = new Room(place, await programOf(task), task.plant === null ? 12 : 3);
+      const room = new Room(place, await task.program(), task.plant === null ? 12 : 3);
       await new Programme(task, room).run();
     } finally {
       rmSync(place, { recursive: true, force: true, maxRetries: 5 });

@@ -3,9 +3,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { makeUlid } from "../../../src/kernel/ids";
 import { nodePlatform } from "../../../src/platform/node/node";
-import { ROOT } from "../bundle";
 import { copyRepo } from "../injection/tree";
-import type { Task } from "../layer";
 
 export const A = "agent:a";
 export const B = "agent:b";
@@ -37,16 +35,6 @@ export interface Said {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
-}
-
-/** The program under test: what was built, or one with a planted bug. */
-export async function programOf(task: Task): Promise<string> {
-  if (task.plant === null) return join(ROOT, "bin/cotenant");
-  const { path, isPlanted } = await task.bundle("src/cli/main.ts");
-  if (!isPlanted) throw new Error(`plant "${task.plant.name}" is not in the program`);
-  const binary = join(task.scratch, "cotenant.cjs");
-  fs.writeFileSync(binary, `require(${JSON.stringify(path)});\n`);
-  return binary;
 }
 
 /** One place for repositories: a worktree knows its own path. */
