@@ -183,11 +183,11 @@ export class Session {
    */
   async write<T>(
     refs: readonly LeaseRef[],
-    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "body" | "isOnlyLogged">,
+    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "factKinds" | "body" | "isOnlyLogged">,
   ): Promise<Written<T>> {
-    const { about, facts, body, isOnlyLogged = false } = options;
+    const { about, facts, factKinds = [], body, isOnlyLogged = false } = options;
     return this.#asHolder(refs, options, (holding) =>
-      this.coordinator.write({ ...holding, about, facts, isOnlyLogged, body }),
+      this.coordinator.write({ ...holding, about, facts, factKinds, isOnlyLogged, body }),
     );
   }
 

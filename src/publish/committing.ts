@@ -12,8 +12,8 @@ import type { LockHandle } from "../store/mutex";
 import type { Intention, Standing } from "../store/writing";
 import { refuseCheckedOut } from "./branch-rules";
 import { othersOn } from "./coverage";
-import { type Intent, intentName, intentToFact } from "./intents";
-import { openIntents } from "./settling";
+import { INTENT, type Intent, intentName, intentToFact } from "./intents";
+import { intentsIn } from "./settling";
 
 /** One commit that a branch is to point to. */
 export interface RefChange {
@@ -166,7 +166,8 @@ export class RefCommitter {
     try {
       written = await this.#session.write<true>(refsTo(change.leases), {
         about: `publish ${change.ref}`,
-        facts: [intentName(change.intentId)],
+        facts: [],
+        factKinds: [INTENT],
         besides: change.secret,
         requestId: change.requestId,
         body: (standing) => this.#decide(change, standing, conclude),
@@ -208,9 +209,10 @@ export class RefCommitter {
     if (other !== null) return refuse(taken(other));
     // While another publish to this branch has no end, only the branch itself can tell what became of it: it must not
     // move on before somebody has looked.
-    const open = await openIntents(this.#workspace);
-    if (open.some(({ ref, intentId }) => ref === change.ref && intentId !== change.intentId))
-      return abandon({ kind: "moved", isBusy: true }, "unsettled");
+    const isBusy = intentsIn(facts).some(
+      ({ ref, intentId }) => ref === change.ref && intentId !== change.intentId,
+    );
+    if (isBusy) return abandon({ kind: "moved", isBusy: true }, "unsettled");
     const moved: Attempt = { kind: "moved", isBusy: false };
     if (this.#lock === null || !store.mutex.isSame(this.#lock)) return abandon(moved, "lock");
     if (!(await this.#refs.commit()) && !(await this.#isThere(change))) {
