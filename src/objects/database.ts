@@ -113,12 +113,13 @@ export class ObjectDatabase {
   }
 
   /** Everything written so far is on the disk when this returns. */
-  async flush(): Promise<void> {
-    try {
-      await this.#loose.flush();
-    } catch (error) {
-      throw fileFailure(error, "syncing Git's objects", this.#root);
-    }
+  flush(): Promise<void> {
+    return this.#syncing(() => this.#loose.flush());
+  }
+
+  /** Every Git finds what was written so far when this returns; a power cut may still take it away again. */
+  reveal(): Promise<void> {
+    return this.#syncing(() => this.#loose.reveal());
   }
 
   /** Ends the Git that reads for it, if there is one, and forgets what was not flushed. It may be used again. */
@@ -131,6 +132,14 @@ export class ObjectDatabase {
     const found = await this.read(oid);
     if (found?.type === type) return found.content;
     throw found === null ? missing(oid, type) : damaged(oid, type);
+  }
+
+  async #syncing(act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      throw fileFailure(error, "syncing Git's objects", this.#root);
+    }
   }
 
   async #write(type: ObjectType, content: Uint8Array): Promise<ObjectId> {

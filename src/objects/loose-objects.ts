@@ -97,6 +97,11 @@ export class LooseObjects {
     this.#unsynced.add(`${this.#root}/${oid.slice(0, 2)}`);
   }
 
+  /** Everything written so far is there for everybody when this returns, with its content on the disk. */
+  reveal(): Promise<void> {
+    return this.#unstage();
+  }
+
   /** Everything written so far is on the disk when this returns (PROTOCOL 21). */
   async flush(): Promise<void> {
     await this.#unstage();

@@ -201,8 +201,11 @@ export class Publisher {
           onCommitted,
           ...counts,
         });
-        const flushed = this.#objects.flush();
-        const attempt = await this.#committer.attempt(change, flushed).finally(() => flushed.catch(() => {}));
+        const shown = this.#objects.reveal();
+        const flushed = shown.then(() => this.#objects.flush());
+        const attempt = await this.#committer
+          .attempt(change, { shown, flushed })
+          .finally(() => flushed.catch(() => {}));
         if (attempt.kind === "committed") return { candidate, tip, ...counts, replayed: null };
         if (attempt.kind === "replayed") return { candidate, tip, ...counts, replayed: fateOf(attempt) };
         if (attempt.kind === "refused") {
@@ -216,6 +219,7 @@ export class Publisher {
       }
     } finally {
       await (over ?? this.#branch.keep(borrowed));
+      this.#branch.ended();
     }
     throw new CotenantError(
       "E_RETRIES_EXHAUSTED",
