@@ -188,9 +188,9 @@ export class Publisher {
         const counts = { retries: tries, casFailures };
         // Whoever had the branch before us may have died with it, and only now it is our turn to look. Where it has been
         // ours all along, nobody else had it; and should there be one all the same, the commit does not go past it.
-        if (kept === null || tries > 0)
-          await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
-        const tip = await this.#freeTip(plan.ref);
+        const hasWaited = kept === null || tries > 0;
+        if (hasWaited) await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
+        const tip = await (hasWaited ? this.#freeTip(plan.ref) : tipOf(this.#workspace, plan.ref));
         const candidate = await this.#planner.candidate(plan, this.#objects, tip);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
         const change = this.#change(request, plan, {
