@@ -123,6 +123,7 @@ export interface WriteRequest<T> extends Operation {
   readonly secretHash: string;
   readonly about: string;
   readonly facts: readonly FactName[];
+  readonly factKinds?: readonly string[];
   readonly isOnlyLogged?: boolean;
   readonly body: Write<T>["body"];
 }

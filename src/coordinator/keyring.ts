@@ -60,6 +60,11 @@ export class Keyring {
     return this.#secrets.add(this.#entry(made, leases));
   }
 
+  /** Asked for, and refused for certain. */
+  overlook(refused: readonly Named[]): void {
+    for (const lease of refused) this.#secrets.overlook(lease);
+  }
+
   forget(leases: readonly Lease[]): void {
     for (const lease of leases) {
       this.#granted.delete(lease.leaseId);

@@ -148,7 +148,17 @@ export class LocalCoordinator implements Coordinator {
   }
 
   write<T>(request: WriteRequest<T>): Promise<Written<T>> {
-    const { actor, leases, secretHash, requestId, about, facts, body, isOnlyLogged = false } = request;
+    const {
+      actor,
+      leases,
+      secretHash,
+      requestId,
+      about,
+      facts,
+      factKinds,
+      body,
+      isOnlyLogged = false,
+    } = request;
     const { clock, random } = this.store.platform;
     if (requestId !== null) checkRequestId(requestId, clock.wallMs());
     const proofs = this.#proofs(request.secrets);
@@ -160,6 +170,7 @@ export class LocalCoordinator implements Coordinator {
       requestId,
       operationId: makeUlid(clock.wallMs(), random.bytes(10)),
       facts,
+      factKinds: factKinds ?? [],
       isOnlyLogged,
       body,
     });

@@ -1,3 +1,4 @@
+import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
 import { type AgentId, makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
@@ -102,6 +103,11 @@ export class Session {
       const ids = new Set(proposed.map(({ leaseId }) => leaseId));
       const fresh = grant.leases.filter(({ leaseId }) => ids.has(leaseId));
       return { ...grant, isNew: fresh.length > 0, fresh };
+    } catch (error) {
+      // Refused, and for certain: what was never granted needs no proof, and must not be shown with all that follows.
+      const isRefused = error instanceof CotenantError && error.code === "E_LOCK_CONFLICT";
+      if (isRefused && request.wait === null && request.requestId === null) this.#keyring.overlook(proposed);
+      throw error;
     } finally {
       // Also a session that is only ever refused must not keep every secret it has made.
       await this.#keyring.pruneIfLarge();
@@ -183,11 +189,11 @@ export class Session {
    */
   async write<T>(
     refs: readonly LeaseRef[],
-    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "body" | "isOnlyLogged">,
+    options: Proof & Pick<WriteRequest<T>, "about" | "facts" | "factKinds" | "body" | "isOnlyLogged">,
   ): Promise<Written<T>> {
-    const { about, facts, body, isOnlyLogged = false } = options;
+    const { about, facts, factKinds = [], body, isOnlyLogged = false } = options;
     return this.#asHolder(refs, options, (holding) =>
-      this.coordinator.write({ ...holding, about, facts, isOnlyLogged, body }),
+      this.coordinator.write({ ...holding, about, facts, factKinds, isOnlyLogged, body }),
     );
   }
 

@@ -18,6 +18,9 @@ export interface Commit {
   readonly message: string;
 }
 
+/** What of a commit others go by. */
+export type ParsedCommit = Pick<Commit, "tree" | "parents">;
+
 export function encodeCommit({ tree, parents, author, committer, message }: Commit): Uint8Array {
   const head = [
     `tree ${tree}`,
@@ -29,7 +32,7 @@ export function encodeCommit({ tree, parents, author, committer, message }: Comm
 }
 
 /** Of any commit, also one with headers that we know nothing of; null where there is no tree. */
-export function parseCommit(content: Uint8Array): { tree: ObjectId; parents: ObjectId[] } | null {
+export function parseCommit(content: Uint8Array): ParsedCommit | null {
   const text = new TextDecoder().decode(content);
   const end = text.indexOf("\n\n");
   const head = (end === -1 ? text : text.slice(0, end)).split("\n");

@@ -1,7 +1,7 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { LastingGit } from "../platform/git";
 import type { GitDigest, Platform } from "../platform/platform";
-import { type Commit, encodeCommit, parseCommit } from "./commit";
+import { type Commit, encodeCommit, type ParsedCommit, parseCommit } from "./commit";
 import { type GitObject, LooseObjects } from "./loose-objects";
 import type { ObjectFormat, ObjectId, ObjectType } from "./object-name";
 import { ObjectReader } from "./object-reader";
@@ -18,6 +18,8 @@ export interface ObjectPlace {
 
 /** Trees near the root come again with every commit. */
 const KEPT_TREES = 2_048;
+/** The branch's tip comes again with every look at it. */
+const KEPT_COMMITS = 64;
 
 /**
  * A repository's objects, read and written in this process. What was written is on the disk after `flush`, and not
@@ -30,6 +32,7 @@ export class ObjectDatabase {
   readonly #reader: ObjectReader;
   readonly #root: string;
   readonly #trees = new Map<ObjectId, readonly TreeEntry[]>();
+  readonly #commits = new Map<ObjectId, ParsedCommit>();
 
   constructor(platform: Platform, git: LastingGit, place: ObjectPlace) {
     this.format = place.config.objectFormat;
@@ -53,13 +56,16 @@ export class ObjectDatabase {
     if (kept !== undefined) return kept;
     const entries = parseTree(this.format, await this.#demand(oid, "tree"));
     if (entries === null) throw damaged(oid, "tree");
-    this.#keep(oid, entries);
+    keep(this.#trees, KEPT_TREES, oid, entries);
     return entries;
   }
 
-  async readCommit(oid: ObjectId): Promise<{ tree: ObjectId; parents: ObjectId[] }> {
+  async readCommit(oid: ObjectId): Promise<ParsedCommit> {
+    const kept = this.#commits.get(oid);
+    if (kept !== undefined) return kept;
     const commit = parseCommit(await this.#demand(oid, "commit"));
     if (commit === null) throw damaged(oid, "commit");
+    keep(this.#commits, KEPT_COMMITS, oid, commit);
     return commit;
   }
 
@@ -86,12 +92,14 @@ export class ObjectDatabase {
   async writeTree(entries: Iterable<TreeEntry>): Promise<ObjectId> {
     const all = [...entries];
     const oid = await this.#write("tree", encodeTree(all));
-    this.#keep(oid, all);
+    keep(this.#trees, KEPT_TREES, oid, all);
     return oid;
   }
 
-  writeCommit(commit: Commit): Promise<ObjectId> {
-    return this.#write("commit", encodeCommit(commit));
+  async writeCommit(commit: Commit): Promise<ObjectId> {
+    const oid = await this.#write("commit", encodeCommit(commit));
+    keep(this.#commits, KEPT_COMMITS, oid, { tree: commit.tree, parents: commit.parents });
+    return oid;
   }
 
   /** Content that its caller has put in the right form. */
@@ -105,12 +113,13 @@ export class ObjectDatabase {
   }
 
   /** Everything written so far is on the disk when this returns. */
-  async flush(): Promise<void> {
-    try {
-      await this.#loose.flush();
-    } catch (error) {
-      throw fileFailure(error, "syncing Git's objects", this.#root);
-    }
+  flush(): Promise<void> {
+    return this.#syncing(() => this.#loose.flush());
+  }
+
+  /** Every Git finds what was written so far when this returns; a power cut may still take it away again. */
+  reveal(): Promise<void> {
+    return this.#syncing(() => this.#loose.reveal());
   }
 
   /** Ends the Git that reads for it, if there is one, and forgets what was not flushed. It may be used again. */
@@ -125,6 +134,14 @@ export class ObjectDatabase {
     throw found === null ? missing(oid, type) : damaged(oid, type);
   }
 
+  async #syncing(act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      throw fileFailure(error, "syncing Git's objects", this.#root);
+    }
+  }
+
   async #write(type: ObjectType, content: Uint8Array): Promise<ObjectId> {
     try {
       return await this.#loose.write(type, content);
@@ -132,11 +149,12 @@ export class ObjectDatabase {
       throw fileFailure(error, "writing one of Git's objects", this.#root);
     }
   }
+}
 
-  #keep(oid: ObjectId, entries: readonly TreeEntry[]): void {
-    if (this.#trees.size >= KEPT_TREES) this.#trees.delete(this.#trees.keys().next().value!);
-    this.#trees.set(oid, entries);
-  }
+/** An object is what its name says for ever; only of how many it is worth while to know that. */
+function keep<T>(kept: Map<ObjectId, T>, most: number, oid: ObjectId, value: T): void {
+  if (kept.size >= most) kept.delete(kept.keys().next().value!);
+  kept.set(oid, value);
 }
 
 function missing(oid: ObjectId, type: ObjectType): CotenantError {

@@ -14,6 +14,9 @@ interface Staged extends GitObject {
 /** So many files are open at once, at most. */
 const MOST_STAGED = 64;
 
+/** So often somebody may take a directory away between our making it and our putting something in it. */
+const MOST_REMOVALS = 5;
+
 /** Larger ones are for Git, which can read them in pieces. */
 const MOST_READ = 64 << 20;
 
@@ -73,13 +76,11 @@ export class LooseObjects {
     if (this.#staged.size >= MOST_STAGED) await this.#unstage();
     const modes = await this.#openness();
     const directory = `${this.#root}/${oid.slice(0, 2)}`;
-    if (await files.makeDirectory(directory, modes.directory)) this.#unsynced.add(this.#root);
-    this.#unsynced.add(directory);
     const suffix = Array.from(random.bytes(8), (byte) => byte.toString(16).padStart(2, "0")).join("");
     // Git's own name for it: its `prune` clears away what a killed process left.
     const temporary = `${directory}/tmp_obj_${suffix}`;
     const bytes = await compression.deflate(whole);
-    const fd = await files.open(temporary, "create", modes.file);
+    const fd = await this.#createIn(directory, temporary, modes);
     this.#staged.set(oid, { fd, temporary, type, content });
     try {
       for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
@@ -96,6 +97,11 @@ export class LooseObjects {
     this.#unsynced.add(`${this.#root}/${oid.slice(0, 2)}`);
   }
 
+  /** Everything written so far is there for everybody when this returns, with its content on the disk. */
+  reveal(): Promise<void> {
+    return this.#unstage();
+  }
+
   /** Everything written so far is on the disk when this returns (PROTOCOL 21). */
   async flush(): Promise<void> {
     await this.#unstage();
@@ -110,6 +116,25 @@ export class LooseObjects {
   /** Lets go of what was not flushed. */
   discard(): Promise<void> {
     return this.#discard();
+  }
+
+  /** Mostly the directory is there. A `git gc` removes it while it is empty, also again and again: bounded, as in Git. */
+  async #createIn(
+    directory: string,
+    temporary: string,
+    modes: { readonly file: number; readonly directory: number },
+  ): Promise<Descriptor> {
+    const { files } = this.#platform;
+    // Also the one above: whoever made the directory may have synced nothing.
+    this.#unsynced.add(directory).add(this.#root);
+    for (let tries = 1; ; tries++) {
+      try {
+        return await files.open(temporary, "create", modes.file);
+      } catch (error) {
+        if ((error as { code?: unknown }).code !== "ENOENT" || tries > MOST_REMOVALS) throw error;
+      }
+      await files.makeDirectory(directory, modes.directory);
+    }
   }
 
   /** The content first, then the name. */

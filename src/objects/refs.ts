@@ -75,6 +75,8 @@ export class RefWriter {
   readonly #place: RefPlace;
   readonly #reason: string;
   #process: GitProcess | null = null;
+  /** Who it is, as long as it has not ended: nobody else gets its number before we have heard of its end. */
+  #identity: { readonly of: GitProcess; readonly identity: ProcessIdentity } | null = null;
   #isPrepared = false;
   /** Directories of refs whose own names are on the disk. */
   readonly #known = new Set<string>();
@@ -102,8 +104,11 @@ export class RefWriter {
       inherit,
       timeoutMs: 30_000,
     });
-    const { pid } = this.#process;
-    return pid === null ? null : this.#platform.processes.identify(pid);
+    const process = this.#process;
+    if (this.#identity?.of === process) return this.#identity.identity;
+    const identity = process.pid === null ? null : await this.#platform.processes.identify(process.pid);
+    if (identity !== null) this.#identity = { of: process, identity };
+    return identity;
   }
 
   /** Throws `RefMoved` where a ref has another value, or is being changed, and `RefWriterLost` where Git was killed. */

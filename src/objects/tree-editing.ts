@@ -100,7 +100,7 @@ function plant(root: Branch, path: string, leaf: Leaf | null): void {
 /** Null for a tree in which nothing is left. */
 async function edited(trees: Trees, base: ObjectId | null, branch: Branch): Promise<ObjectId | null> {
   const before = base === null ? [] : await trees.readTree(base);
-  const entries = byName(before);
+  const entries = new Map(byName(before));
   let isChanged = false;
   for (const [name, next] of branch.below) {
     const old = entries.get(name);
@@ -135,6 +135,13 @@ function adds({ below }: Branch): boolean {
   return [...below.values()].some((next) => next.leaf != null || adds(next));
 }
 
-function byName(entries: readonly TreeEntry[]): Map<ByteText, TreeEntry> {
-  return new Map(entries.map((entry) => [entry.name, entry]));
+/** The same trees are looked into several times per publish, and kept between them. */
+const named = new WeakMap<readonly TreeEntry[], ReadonlyMap<ByteText, TreeEntry>>();
+
+function byName(entries: readonly TreeEntry[]): ReadonlyMap<ByteText, TreeEntry> {
+  const known = named.get(entries);
+  if (known !== undefined) return known;
+  const made = new Map(entries.map((entry) => [entry.name, entry]));
+  named.set(entries, made);
+  return made;
 }

@@ -1,16 +1,20 @@
+import type { LeaseStatus } from "../coordinator/contract";
 import type { Session } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
 import type { LeaseKey } from "../kernel/keys";
-import type { Lease } from "../kernel/lease";
+import { type Lease, sameParty } from "../kernel/lease";
 import type { Clock, Platform, Sleep, Timers } from "../platform/platform";
 import type { Store } from "../store/store";
-import { TreeNames } from "../store/tree-names";
 
 /** Long enough for any publish; a process that dies loses it at once. */
 const TTL_SECS = 120;
 /** A publish takes milliseconds: so long it is worth looking again at once, before standing in line. */
 const SPRINT_MS = 1_000;
 const LOOK_EVERY_MS = 3;
+/** Somebody has it, or somebody who stands in line is to get it. */
+const PATIENT = ["E_LOCK_CONFLICT", "E_QUEUED"];
+/** A holder that has died takes notice of nobody: so often it is asked for all the same. */
+const LOOK_CLOSELY_EVERY_MS = 50;
 
 /**
  * Leases that a publish takes for its own duration: of the branch, so that those who publish to it go one after the other,
@@ -20,18 +24,17 @@ export class Borrowed {
   readonly keys: readonly LeaseKey[];
   readonly #session: Session;
   readonly #platform: Platform;
-  /** Of the first of them, in the index. */
-  readonly #file: string;
   /** There while somebody who does not stand in line wants them. */
   readonly #wanted: string;
   readonly #waitMs: number;
   #leases: readonly Lease[] = [];
   #taken = new Set<string>();
+  /** Since when they have been ours. */
+  takenAtMs = 0;
 
   constructor(store: Store, session: Session, keys: readonly LeaseKey[], waitMs: number) {
     this.#session = session;
     this.#platform = store.platform;
-    this.#file = new TreeNames(store.layout, store.platform.digest).meta(keys[0]!, null);
     this.#wanted = `${store.layout.agentIndex}/wanted-${store.platform.digest.sha256(keys[0]!).slice(0, 16)}`;
     this.keys = keys;
     this.#waitMs = waitMs;
@@ -47,42 +50,72 @@ export class Borrowed {
 
   /** Also when another process of this session has given them back under our hands. */
   async take(onWait: (message: string) => void): Promise<void> {
-    const { coordinator } = this.#session;
-    const refs = this.keys.map((key) => ({ key, leaseId: null }));
-    const before = new Set((await coordinator.find(refs)).map(({ lease }) => lease.leaseId as string));
-    const leases = (await this.#sprint()) ?? (await this.#acquire(onWait));
+    const found = await this.#find();
+    const before = new Set(found.map(({ lease }) => lease.leaseId as string));
+    const leases = (await this.#sprint(this.#isOthers(found))) ?? (await this.#acquire(onWait));
     this.#leases = leases.filter(({ key }) => this.keys.includes(key));
     for (const { leaseId } of this.#leases) if (!before.has(leaseId)) this.#taken.add(leaseId);
+    this.takenAtMs = this.#platform.clock.monotonicMs();
   }
 
   /**
    * Standing in line costs more than a publish takes: whoever has to wait only looks whether the branch is free again, for
    * a while. Null: it is time to get in line, as those do who would else be passed over for ever.
    */
-  async #sprint(): Promise<readonly Lease[] | null> {
-    const { clock, timers, random } = this.#platform;
+  async #sprint(isHeld: boolean): Promise<readonly Lease[] | null> {
+    const { clock } = this.#platform;
     const end = clock.monotonicMs() + Math.min(SPRINT_MS, this.#waitMs);
-    while (clock.monotonicMs() < end) {
+    for (let isFirst = true; clock.monotonicMs() < end; isFirst = false) {
       try {
-        return await this.#acquire(null);
+        // Asking in vain costs those who have something to do more than it costs us.
+        if (!isFirst || !isHeld) return await this.#acquire(null);
       } catch (error) {
-        if (!(error instanceof CotenantError) || error.code !== "E_LOCK_CONFLICT") return null;
+        // Those who stand in line come first; and the more get in line, the slower it goes for all.
+        const isTaken = error instanceof CotenantError && PATIENT.includes(error.code);
+        if (!isTaken) return null;
       }
-      await this.#show();
-      do {
-        const [chance = 0] = random.bytes(1);
-        await timers.sleep(LOOK_EVERY_MS * (0.5 + chance / 256)).done;
-      } while (clock.monotonicMs() < end && (await this.#isHeld()));
+      await this.#watch(end);
     }
     return null;
+  }
+
+  /** Until it seems to be free, or so late. Nothing depends on it: the store decides. */
+  async #watch(endMs: number): Promise<void> {
+    const { clock, timers, random, files } = this.#platform;
+    await this.#show();
+    let lookedAtMs = clock.monotonicMs();
+    while (clock.monotonicMs() < endMs) {
+      const [chance = 0] = random.bytes(1);
+      await timers.sleep(LOOK_EVERY_MS * (0.5 + chance / 256)).done;
+      // Whoever has it takes notice of us just before giving it back.
+      const isNoticed = (await files.stat(this.#wanted)) === null;
+      if (!isNoticed && clock.monotonicMs() - lookedAtMs < LOOK_CLOSELY_EVERY_MS) continue;
+      if (!this.#isOthers(await this.#find())) return;
+      lookedAtMs = clock.monotonicMs();
+      // By somebody else now, most likely.
+      if (isNoticed) await this.#show();
+    }
+  }
+
+  #find(): Promise<readonly LeaseStatus[]> {
+    return this.#session.coordinator.find(this.keys.map((key) => ({ key, leaseId: null })));
+  }
+
+  #isOthers(found: readonly LeaseStatus[]): boolean {
+    return found.some(
+      ({ lease, standing }) => standing === "valid" && !sameParty(lease, this.#session.actor),
+    );
   }
 
   /** So that whoever has it does not keep it for its next publish. Nothing depends on it. */
   async #show(): Promise<void> {
     const { files } = this.#platform;
+    const show = async () => files.close(await files.open(this.#wanted, "update-or-create"));
     try {
-      await files.makeDirectory(this.#wanted.slice(0, this.#wanted.lastIndexOf("/")), 0o700);
-      await files.close(await files.open(this.#wanted, "update-or-create"));
+      await show().catch(async () => {
+        await files.makeDirectory(this.#wanted.slice(0, this.#wanted.lastIndexOf("/")), 0o700);
+        await show();
+      });
     } catch {
       // It waits a little longer.
     }
@@ -95,12 +128,6 @@ export class Borrowed {
     } catch {
       return false;
     }
-  }
-
-  /** One look at the index, which may be wrong: the store decides. */
-  async #isHeld(): Promise<boolean> {
-    const { files } = this.#platform;
-    return (await files.stat(this.#file)) !== null;
   }
 
   async #acquire(onWait: ((message: string) => void) | null): Promise<readonly Lease[]> {
@@ -119,6 +146,7 @@ export class Borrowed {
     this.#leases = [];
     this.#taken = new Set();
     if (own.length === 0) return;
+    await this.isWanted();
     try {
       await this.#session.release(own.map(({ key, leaseId }) => ({ key, leaseId })));
     } catch {
@@ -130,15 +158,22 @@ export class Borrowed {
 /** As long as a program that publishes one thing after the other may take in between. */
 const IDLE_MS = 100;
 
+/** Who came back so soon the last time is likely to do so again. */
+const AT_ONCE_MS = 10;
+/** So long others wait for one who comes back each time: passing it on takes as long as publishing does. */
+const BURST_MS = 40;
+
 /**
  * The branch's lease, kept for a moment after a publish: who publishes again at once neither gives it back nor takes it
- * anew. Not while anybody waits, and never for longer than a moment.
+ * anew. While somebody waits, only by who does so time after time, and only a few times; and never for longer than a moment.
  */
 export class KeptBranch {
   readonly #session: Session;
   readonly #timers: Timers;
   readonly #clock: Clock;
   #politeUntilMs = 0;
+  #endedAtMs = 0;
+  #comesBack = false;
   #kept: Borrowed | null = null;
   #sleep: Sleep | null = null;
 
@@ -151,6 +186,7 @@ export class KeptBranch {
   /** The one that was kept, if it is for these very keys. */
   async again(keys: readonly LeaseKey[]): Promise<Borrowed | null> {
     const kept = this.#forget();
+    this.#comesBack = this.#clock.monotonicMs() - this.#endedAtMs <= AT_ONCE_MS;
     // Others look every few milliseconds: whoever has just had it does not snatch it from under their noses.
     const politeMs = this.#politeUntilMs - this.#clock.monotonicMs();
     if (kept === null && politeMs > 0) await this.#timers.sleep(politeMs).done;
@@ -159,18 +195,28 @@ export class KeptBranch {
     return null;
   }
 
+  /** A publish is over. */
+  ended(): void {
+    this.#endedAtMs = this.#clock.monotonicMs();
+  }
+
   async keep(borrowed: Borrowed): Promise<void> {
-    const isWanted = (await borrowed.isWanted()) || (await this.#session.coordinator.waiters()).length > 0;
-    if (isWanted) this.#politeUntilMs = this.#clock.monotonicMs() + 2 * LOOK_EVERY_MS;
+    const isInBurst = this.#comesBack && this.#clock.monotonicMs() - borrowed.takenAtMs < BURST_MS;
+    const isWanted = !isInBurst && (await this.#isWanted(borrowed));
+    if (isWanted) this.#politeUntilMs = this.#clock.monotonicMs() + 5 * LOOK_EVERY_MS;
     if (isWanted || borrowed.keys.length > 1 || !borrowed.isTaken) return borrowed.giveBack();
     this.#kept = borrowed;
-    const sleep = this.#timers.sleep(IDLE_MS);
+    const sleep = this.#timers.sleep(isInBurst ? 2 * AT_ONCE_MS : IDLE_MS);
     this.#sleep = sleep;
     void sleep.done.then(() => (this.#kept === borrowed ? this.giveBack() : undefined));
   }
 
   async giveBack(): Promise<void> {
     await this.#forget()?.giveBack();
+  }
+
+  async #isWanted(borrowed: Borrowed): Promise<boolean> {
+    return (await borrowed.isWanted()) || (await this.#session.coordinator.waiters()).length > 0;
   }
 
   #forget(): Borrowed | null {

@@ -12,8 +12,8 @@ import type { LockHandle } from "../store/mutex";
 import type { Intention, Standing } from "../store/writing";
 import { refuseCheckedOut } from "./branch-rules";
 import { othersOn } from "./coverage";
-import { type Intent, intentName, intentToFact } from "./intents";
-import { openIntents } from "./settling";
+import { INTENT, type Intent, intentName, intentToFact } from "./intents";
+import { intentsIn } from "./settling";
 
 /** One commit that a branch is to point to. */
 export interface RefChange {
@@ -35,6 +35,14 @@ export interface RefChange {
   readonly optimistic: readonly string[];
   /** Told under the mutex, once the branch has moved: whoever waits for it need not wait for the disk as well. */
   readonly onCommitted: () => void;
+}
+
+/** Everything that the commit consists of. */
+export interface Objects {
+  /** Git finds it. Until then the intent is as far as it goes. */
+  readonly shown: Promise<void>;
+  /** It is on the disk. Until then the branch may be prepared, which refers to nothing yet, and not changed. */
+  readonly flushed: Promise<void>;
 }
 
 /** What came of one try. */
@@ -74,15 +82,15 @@ export class RefCommitter {
     await this.#startGit();
   }
 
-  /** `ready`: once everything that the commit consists of is on the disk. Until then the intent is as far as it goes. */
-  async attempt(change: RefChange, ready: Promise<void>): Promise<Attempt> {
-    // Whoever fails first is told of; the other must not go unheard.
-    ready.catch(() => {});
+  async attempt(change: RefChange, objects: Objects): Promise<Attempt> {
+    // Whoever fails first is told of; the others must not go unheard.
+    objects.shown.catch(() => {});
+    objects.flushed.catch(() => {});
     const git = await this.#startGit();
     const begun = await this.#intend(change, git);
     if (begun !== null) return begun;
     try {
-      await ready;
+      await objects.shown;
     } catch (error) {
       await this.#giveUp(change, "failed");
       throw error;
@@ -96,6 +104,12 @@ export class RefCommitter {
       if (!(error instanceof RefMoved) && (await this.#isLocked(change))) await this.#letGo(change);
       else await this.#giveUp(change, error instanceof RefMoved ? "moved" : "failed");
       if (error instanceof RefMoved) return { kind: "moved", isBusy: error.isBusy };
+      throw error;
+    }
+    try {
+      await objects.flushed;
+    } catch (error) {
+      await this.#takeBack(change);
       throw error;
     }
     return this.#commit(change);
@@ -166,7 +180,8 @@ export class RefCommitter {
     try {
       written = await this.#session.write<true>(refsTo(change.leases), {
         about: `publish ${change.ref}`,
-        facts: [intentName(change.intentId)],
+        facts: [],
+        factKinds: [INTENT],
         besides: change.secret,
         requestId: change.requestId,
         body: (standing) => this.#decide(change, standing, conclude),
@@ -208,9 +223,10 @@ export class RefCommitter {
     if (other !== null) return refuse(taken(other));
     // While another publish to this branch has no end, only the branch itself can tell what became of it: it must not
     // move on before somebody has looked.
-    const open = await openIntents(this.#workspace);
-    if (open.some(({ ref, intentId }) => ref === change.ref && intentId !== change.intentId))
-      return abandon({ kind: "moved", isBusy: true }, "unsettled");
+    const isBusy = intentsIn(facts).some(
+      ({ ref, intentId }) => ref === change.ref && intentId !== change.intentId,
+    );
+    if (isBusy) return abandon({ kind: "moved", isBusy: true }, "unsettled");
     const moved: Attempt = { kind: "moved", isBusy: false };
     if (this.#lock === null || !store.mutex.isSame(this.#lock)) return abandon(moved, "lock");
     if (!(await this.#refs.commit()) && !(await this.#isThere(change))) {
@@ -221,11 +237,14 @@ export class RefCommitter {
     }
     conclude({ kind: "committed" });
     change.onCommitted();
+    // While the line is written and synced, so is the branch.
+    const synced = this.#refs.sync([change.ref]);
+    synced.catch(() => {});
     return {
       type: "publish.committed",
       payload: { ...line(change), ...change.payload, tokens: tokensOf(leases) },
       facts: new Map([[intentName(change.intentId), null]]),
-      settle: () => this.#refs.sync([change.ref]),
+      settle: () => synced,
       answer: true,
       result: change.result,
     };
@@ -242,6 +261,17 @@ export class RefCommitter {
   async #isLocked({ ref }: RefChange): Promise<boolean> {
     const { surroundings, repository } = this.#workspace;
     return (await surroundings.platform.files.lstat(`${repository.commonDir}/${ref}.lock`)) !== null;
+  }
+
+  /** Prepared, and not to be committed. A Git that does not say that it has let go may have left its lock behind. */
+  async #takeBack(change: RefChange): Promise<void> {
+    try {
+      await this.#refs.abort();
+    } catch {
+      await this.#letGo(change);
+      return;
+    }
+    await this.#giveUp(change, "failed");
   }
 
   async #giveUp(change: RefChange, why: string): Promise<void> {

@@ -220,6 +220,7 @@ export async function othersOn(
   actor: Actor,
   paths: readonly string[],
 ): Promise<Lease | null> {
+  if (paths.length === 0) return null;
   const { worktreeId } = actor;
   const keys = paths.flatMap((path) => keyOf(workspace, path) ?? []).filter(isPathKey);
   const extents = keys.map(

@@ -186,9 +186,11 @@ export class Publisher {
     try {
       for (let tries = 0; tries <= most; tries++) {
         const counts = { retries: tries, casFailures };
-        // Whoever had the branch before us may have died with it, and only now it is our turn to look.
-        await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
-        const tip = await this.#freeTip(plan.ref);
+        // Whoever had the branch before us may have died with it, and only now it is our turn to look. Where it has been
+        // ours all along, nobody else had it; and should there be one all the same, the commit does not go past it.
+        const hasWaited = kept === null || tries > 0;
+        if (hasWaited) await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
+        const tip = await (hasWaited ? this.#freeTip(plan.ref) : tipOf(this.#workspace, plan.ref));
         const candidate = await this.#planner.candidate(plan, this.#objects, tip);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
         const change = this.#change(request, plan, {
@@ -199,8 +201,11 @@ export class Publisher {
           onCommitted,
           ...counts,
         });
-        const flushed = this.#objects.flush();
-        const attempt = await this.#committer.attempt(change, flushed).finally(() => flushed.catch(() => {}));
+        const shown = this.#objects.reveal();
+        const flushed = shown.then(() => this.#objects.flush());
+        const attempt = await this.#committer
+          .attempt(change, { shown, flushed })
+          .finally(() => flushed.catch(() => {}));
         if (attempt.kind === "committed") return { candidate, tip, ...counts, replayed: null };
         if (attempt.kind === "replayed") return { candidate, tip, ...counts, replayed: fateOf(attempt) };
         if (attempt.kind === "refused") {
@@ -214,6 +219,7 @@ export class Publisher {
       }
     } finally {
       await (over ?? this.#branch.keep(borrowed));
+      this.#branch.ended();
     }
     throw new CotenantError(
       "E_RETRIES_EXHAUSTED",

@@ -2,7 +2,7 @@ import { checkRequestId } from "../coordinator/local";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import type { FactName } from "../kernel/facts";
+import type { FactName, FactRecord } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import { isObjectId } from "../objects/object-name";
 import { type RefValue, readRef } from "../objects/refs";
@@ -47,7 +47,10 @@ export async function settleIntents(
 
 /** Those that nobody has written the end of yet, whether or not somebody is still at work on them. */
 export async function openIntents({ coordinator }: Pick<Workspace, "coordinator">): Promise<Intent[]> {
-  const facts = await coordinator.facts({ kinds: [INTENT] });
+  return intentsIn(await coordinator.facts({ kinds: [INTENT] }));
+}
+
+export function intentsIn(facts: ReadonlyMap<FactName, FactRecord>): Intent[] {
   return [...facts].flatMap(([name, { value }]) => intentFromFact(name, value) ?? []);
 }
 

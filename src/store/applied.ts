@@ -120,7 +120,11 @@ export class AppliedFile {
 
   async read(): Promise<Applied | null> {
     const bytes = await this.#files.readFile(this.#path);
-    if (bytes === null) return null;
+    return bytes === null ? null : this.decode(bytes);
+  }
+
+  /** What these bytes of it say. */
+  decode(bytes: Uint8Array): Applied | null {
     if (this.#last !== null && sameBytes(bytes, this.#last.bytes)) return this.#last.applied;
     const applied = decodeApplied(this.#digest, bytes);
     this.#last = applied === null ? null : { bytes, applied };
@@ -140,5 +144,7 @@ export class AppliedFile {
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }

@@ -79,7 +79,11 @@ export class IndexFollower {
     // A torn tail, or bytes put in further up that pushed whole lines past where we look: the chain tells.
     if (replay.damage !== null) return null;
     const news = Overlay.of(replay);
-    const ground = groundOf(log.fd, replay.head, known?.overlay.under(news) ?? news, reach);
+    const overlay = known?.overlay.under(news) ?? news;
+    // Also for whoever comes and writes nothing; what comes on top of it is not for remembering before it is written.
+    const { inode, mtimeMs } = log.stat;
+    this.#memory = { reach, head: replay.head, inode, mtimeMs, overlay };
+    const ground = groundOf(log.fd, replay.head, overlay.under(new Overlay()), reach);
     if (size - head.offset <= this.#options.indexLagBytes) return ground;
     try {
       const index = await this.#apply(ground, reach);

@@ -89,6 +89,9 @@ export class IndexTree {
   async onKey(key: LeaseKey): Promise<Lease[]> {
     const expected = await this.#count(ON + key);
     if (expected === 0) return [];
+    // Mostly it is one, for everybody: where that is whole, there is no need to look for more.
+    const only = expected === 1 ? await this.#readLease(this.#names.meta(key, null)) : null;
+    if (only !== null && this.#isCounted(only)) return [only];
     const directory = this.#names.directory(key);
     const found: Lease[] = [];
     for (const name of await this.#tree.list(directory)) {

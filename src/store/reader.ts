@@ -3,8 +3,8 @@ import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId } from "../kernel/ids";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import { bootOf } from "../kernel/time";
-import type { Platform } from "../platform/platform";
-import { type Applied, decodeApplied } from "./applied";
+import type { Descriptor, Platform } from "../platform/platform";
+import { type Applied, AppliedFile } from "./applied";
 import { acknowledgedDamage, withoutReplaced } from "./damage";
 import { gather, gatherEndings, gatherFacts, isWanted, type Needs } from "./gather";
 import { IndexTree } from "./index-tree";
@@ -29,6 +29,16 @@ export interface Snapshot {
   readonly damage: Damage | null;
 }
 
+/** What lies beyond the index, up to a line that no writer takes back any more. */
+interface Tail {
+  readonly inode: number;
+  /** Which state of the index it lies over. */
+  readonly build: string;
+  readonly appliedSum: string;
+  readonly head: Head;
+  readonly overlay: Overlay;
+}
+
 const ATTEMPTS = 8;
 const GONE: Damage = {
   offset: 0,
@@ -47,11 +57,15 @@ export class Reader {
   readonly #layout: Layout;
   /** Not the writer's: what that one remembers of the disk is none of ours, nor the other way round. */
   readonly #index: IndexTree;
+  readonly #appliedFile: AppliedFile;
+  /** Read once: whoever asks often need not read the same lines each time. */
+  #tail: Tail | null = null;
 
   constructor(platform: Platform, layout: Layout) {
     this.#platform = platform;
     this.#layout = layout;
     this.#index = new IndexTree(platform.files, platform.digest, layout, PRIVATE);
+    this.#appliedFile = new AppliedFile(platform.files, platform.digest, layout, PRIVATE);
   }
 
   async snapshot(needs: Needs): Promise<Snapshot> {
@@ -61,6 +75,7 @@ export class Reader {
         if (applied === "none") break;
         const snapshot = applied === null ? null : await this.#throughIndex(applied, needs);
         if (snapshot !== null) return snapshot;
+        this.#tail = null;
       }
       return await this.#fromLogAlone(needs);
     } catch (error) {
@@ -70,11 +85,11 @@ export class Reader {
 
   /** Null when it is being written at this moment; "none" when there is no index to go by. */
   async #applied(): Promise<Applied | null | "none"> {
-    const { files, digest, clock } = this.#platform;
+    const { files, clock } = this.#platform;
     const bytes = await files.readFile(this.#layout.applied);
     if (bytes === null) return "none";
     try {
-      const applied = decodeApplied(digest, bytes);
+      const applied = this.#appliedFile.decode(bytes);
       return applied === null || applied.bootId === bootOf(clock.clockId()) ? applied : "none";
     } catch {
       // Of a newer version. The log may still be one that we can read.
@@ -84,9 +99,9 @@ export class Reader {
 
   /** Null when the ground moved meanwhile: start over. */
   async #throughIndex(applied: Applied, needs: Needs): Promise<Snapshot | null> {
-    const { files, digest } = this.#platform;
-    if ((await files.stat(this.#layout.log)) === null) return null;
-    const fd = await files.open(this.#layout.log, "read");
+    const { files } = this.#platform;
+    const fd = await this.#openLog();
+    if (fd === null) return null;
     try {
       const opened = await files.fstat(fd);
       if (opened.inode !== applied.inode || opened.size < applied.size) return null;
@@ -100,24 +115,53 @@ export class Reader {
       const { size } = await files.fstat(fd);
       // Same size, other time: somebody rewrote it in place. The log itself decides then.
       if (size === applied.size && opened.mtimeMs !== applied.mtimeMs) return null;
-      const replay = await replayLog(files, digest, fd, size, new Replay(applied.head));
-      // A torn end is a writer at work, or one that died. A line that ends and does not follow is something else.
-      if (replay.damage?.isWholeLine === true) return null;
+      const tail = await this.#readTail(fd, size, applied);
+      if (tail === null) return null;
       const after = await this.#applied();
       if (after === null || after === "none" || !isSameIndex(after, applied)) return null;
-      const overlay = Overlay.of(replay);
+      const { overlay, head } = tail;
+      const isSettled = after.size >= head.offset;
+      if (isSettled) this.#tail = tail;
       overlay.layOver(found);
       for (const [id, record] of overlay.endings) foundEndings.set(id, record.ended);
       overlay.layFactsOver(foundFacts, (name) => isWanted(name, needs));
-      const isSettled = after.size >= replay.head.offset;
       const said = { leases: found, endings: foundEndings, facts: foundFacts };
-      return { ...said, head: replay.head, isSettled, damage: null };
+      return { ...said, head, isSettled, damage: null };
     } catch (error) {
       if (error instanceof DamagedIndex) return null;
       throw error;
     } finally {
       await files.close(fd);
     }
+  }
+
+  async #openLog(): Promise<Descriptor | null> {
+    try {
+      return await this.#platform.files.open(this.#layout.log, "read");
+    } catch (error) {
+      if ((error as { code?: unknown }).code === "ENOENT") return null;
+      throw error;
+    }
+  }
+
+  /** What the log says beyond the index: only what was added since the last time is read. Null: it is not what it was. */
+  async #readTail(fd: Descriptor, size: number, { inode, head, census }: Applied): Promise<Tail | null> {
+    const { files, digest } = this.#platform;
+    const known = this.#tail;
+    const isKnown =
+      known !== null &&
+      known.inode === inode &&
+      known.build === census.build &&
+      known.appliedSum === head.sum &&
+      known.head.offset <= size;
+    const from = isKnown ? known.head : head;
+    if (isKnown && from.offset === size) return known;
+    const replay = await replayLog(files, digest, fd, size, new Replay(from));
+    // A torn end is a writer at work, or one that died. A line that ends and does not follow is something else.
+    if (replay.damage?.isWholeLine === true) return null;
+    const news = Overlay.of(replay);
+    const overlay = isKnown ? known.overlay.under(news) : news;
+    return { inode, build: census.build, appliedSum: head.sum, head: replay.head, overlay };
   }
 
   async #fromLogAlone(needs: Needs): Promise<Snapshot> {

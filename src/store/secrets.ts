@@ -98,6 +98,11 @@ export class SessionSecrets {
     if (this.#loaded !== null) drop(this.#loaded, lease);
   }
 
+  /** One that was refused: it is not shown with what is asked for next. The file is left as it is, until `prune`. */
+  overlook(lease: { readonly key: LeaseKey; readonly leaseId: LeaseId }): void {
+    if (this.#loaded !== null) drop(this.#loaded, lease);
+  }
+
   /**
    * Keeps only what `judge` finds useful. It is asked once nobody can add to the file any more: whoever is
    * granted something later makes sure of its secret afterwards (`ensure`), and waits for us there.

@@ -11,7 +11,7 @@ import { type ClaimEvent, tokenAfter, type View } from "../kernel/view";
 import type { Platform } from "../platform/platform";
 import { Durability } from "./durability";
 import { claimPayload, type Entry, encodeLine, type LogActor } from "./envelope";
-import { gather, gatherEndings, gatherFacts, livenessOf, needsOf } from "./gather";
+import { gather, gatherEndings, gatherFacts, isWanted, livenessOf, needsOf } from "./gather";
 import type { Ground } from "./ground";
 import { GroundKeeper } from "./ground-keeper";
 import { IndexTree } from "./index-tree";
@@ -286,10 +286,10 @@ export class Store {
           const liveness = await livenessOf(this.platform, view.leases.values());
           return decide(view, prove, { now, policy, liveness, tickets: [] });
         },
-        facts: async (names, { index, overlay }) => {
-          if (index !== null) return gatherFacts(this.index, { facts: names, factKinds: [] }, overlay);
+        facts: async (wanted, { index, overlay }) => {
+          if (index !== null) return gatherFacts(this.index, wanted, overlay);
           const all = new Map<FactName, FactRecord>();
-          overlay.layFactsOver(all, (name) => names.includes(name));
+          overlay.layFactsOver(all, (name) => isWanted(name, wanted));
           return all;
         },
         makeSure: ({ fd, head }) => this.#durability.ensureHere(fd, head),

@@ -9,6 +9,7 @@ import { isRefusal, type Refusal } from "../kernel/refusal";
 import type { Now } from "../kernel/time";
 import { claimPayload, type LogActor } from "./envelope";
 import { factsToWire } from "./facts";
+import type { Needs } from "./gather";
 import type { Ground } from "./ground";
 import type { Pin } from "./log-file";
 import type { Head, RequestRecord } from "./replay";
@@ -29,6 +30,8 @@ export interface Write<T> {
   readonly operationId: Ulid;
   /** Facts that the body has to see. */
   readonly facts: readonly FactName[];
+  /** All facts of these kinds as well. */
+  readonly factKinds?: readonly string[];
   /** The body does nothing outside the log: the sync of its own line covers every line that it rests on. */
   readonly isOnlyLogged?: boolean;
   /** Under the mutex, once the leases are proved and every line that they rest on is on the disk. It may throw. */
@@ -79,12 +82,15 @@ export interface Performed<T> {
   readonly written: Written<T>;
 }
 
+/** By name, and by kind. */
+export type WantedFacts = Pick<Needs, "facts" | "factKinds">;
+
 /** What of the store a write needs. */
 export interface Workshop {
   readonly now: () => Now;
   readonly repeated: (write: Write<unknown>, ground: Ground) => Promise<RequestRecord | null>;
   readonly proof: (prove: Prove, policy: Policy, ground: Ground) => Promise<ReturnType<typeof decide>>;
-  readonly facts: (names: readonly FactName[], ground: Ground) => Promise<ReadonlyMap<FactName, FactRecord>>;
+  readonly facts: (wanted: WantedFacts, ground: Ground) => Promise<ReadonlyMap<FactName, FactRecord>>;
   /** Everything up to the ground's end is on the disk when this returns. */
   readonly makeSure: (ground: Ground) => Promise<void>;
   readonly addLine: (
@@ -102,7 +108,7 @@ export async function perform<T>(shop: Workshop, write: Write<T>, ground: Ground
     return untouched<T>(shop, ground, { replayed: true, record: sameAsBefore(record, write) });
   const decision = write.prove === null ? null : await shop.proof(write.prove, write.policy, ground);
   const proved = decision !== null && !isRefusal(decision) ? decision : null;
-  const facts = await shop.facts(write.facts, ground);
+  const facts = await shop.facts({ facts: write.facts, factKinds: write.factKinds ?? [] }, ground);
   if (write.isOnlyLogged !== true) await shop.makeSure(ground);
   const adoption = proved?.event ?? null;
   const leases = proved?.leases ?? [];

@@ -2,9 +2,30 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { parseSignature, signatureText } from "../../src/objects/commit";
+import { ObjectDatabase } from "../../src/objects/database";
 import { isObjectId } from "../../src/objects/object-name";
 import { encodeTree, MODES, parseTree } from "../../src/objects/tree";
-import { Scene } from "./scene";
+import type { Files } from "../../src/platform/platform";
+import { git, platform, Scene } from "./scene";
+
+/** A disk on which somebody else does something to a directory just before a file is made in it. */
+class Interrupted {
+  /** So many times yet. */
+  left = 0;
+  readonly files: Files;
+
+  constructor(act: (directory: string) => void) {
+    const open: Files["open"] = (file, mode, permissions) => {
+      const directory = path.dirname(file);
+      if (mode === "create" && this.left > 0 && fs.existsSync(directory)) {
+        this.left--;
+        act(directory);
+      }
+      return platform.files.open(file, mode, permissions);
+    };
+    this.files = Object.assign(Object.create(platform.files) as Files, { open });
+  }
+}
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const FORMATS = ["sha1", "sha256"] as const;
@@ -127,6 +148,22 @@ describe("objects", () => {
       expect(fs.statSync(path.join(at, oid.slice(2))).mode & 0o7777).toBe(file);
       expect(fs.statSync(at).mode & 0o7777).toBe(mode);
     }
+  });
+
+  it("are written also where a clearing up takes away their directory while it is empty", async () => {
+    const scene = new Scene();
+    const between = new Interrupted(() => scene.git("prune-packed"));
+    const objects = new ObjectDatabase({ ...platform, files: between.files }, git, scene.place);
+    between.left = 2;
+    const oid = await objects.writeBlob(bytes("x"));
+    await objects.flush();
+    expect(scene.git("cat-file", "-p", oid)).toBe("x");
+    expect(between.left).toBe(0);
+    // Not for ever: something else is wrong then.
+    between.left = 1_000;
+    await expect(objects.writeBlob(bytes("y"))).rejects.toThrow(/writing one of Git's objects failed/);
+    expect(between.left).toBeGreaterThan(980);
+    await objects.close();
   });
 
   it("leave nothing behind when they cannot be written", async () => {

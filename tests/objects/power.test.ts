@@ -52,3 +52,26 @@ it("leaves no object under its name whose content is not its own, and after a fl
   expect(counts.whole).toBeGreaterThan(counts.flushed);
   expect(counts.flushed).toBe(15);
 });
+
+it.each([1, 2, 3, 4, 5, 6, 7, 8])(
+  "keeps what was flushed into a directory that somebody else had just made (%i)",
+  async (seed) => {
+    const world = busyWorld(seed, { writebackProbability: 0 });
+    world.disk.makePath(ROOT);
+    const content = new TextEncoder().encode("one");
+    let path = "";
+    world.spawn("writer", async (platform) => {
+      const objects = new LooseObjects(platform, ROOT, "sha256");
+      const oid = objects.nameOf("blob", content);
+      path = `${ROOT}/${oid.slice(0, 2)}/${oid.slice(2)}`;
+      // A Git that was faster, and syncs nothing.
+      await platform.files.makeDirectory(`${ROOT}/${oid.slice(0, 2)}`, 0o755);
+      await objects.write("blob", content);
+      await objects.flush();
+    });
+    await world.run();
+    world.powerCut();
+    const { platform } = world.attach("whoever comes next");
+    expect(await world.drive(platform.files.readFile(path))).not.toBe(null);
+  },
+);

@@ -16,12 +16,31 @@ const FLAGS: Record<OpenMode, number> = {
 /** Bits that the process's umask may have taken away, and that a shared repository needs. */
 const SHARED_BITS = 0o077;
 
-function readWithoutWaiting(path: string): Uint8Array {
+/** Larger ones are read as Node reads files, in parts that grow. */
+const MOST_AT_ONCE = 1 << 20;
+
+/** `size` is what it was a moment ago: as long as it is no larger, one read takes it all. */
+function readWithoutWaiting(path: string, size: number): Uint8Array {
   const fd = fs.openSync(path, FLAGS.read);
   try {
-    return fs.readFileSync(fd);
+    if (size === 0 || size > MOST_AT_ONCE) return fs.readFileSync(fd);
+    const buffer = Buffer.allocUnsafeSlow(size + 1);
+    const got = fs.readSync(fd, buffer, 0, size + 1, 0);
+    return got === size ? buffer.subarray(0, size) : readOn(fd, buffer.subarray(0, got));
   } finally {
     fs.closeSync(fd);
+  }
+}
+
+/** It has changed meanwhile, or the system gave less than there is. */
+function readOn(fd: number, begin: Uint8Array): Uint8Array {
+  const parts = [begin];
+  for (let at = begin.length; ; ) {
+    const part = Buffer.allocUnsafe(1 << 16);
+    const got = fs.readSync(fd, part, 0, part.length, at);
+    if (got === 0) return Buffer.concat(parts);
+    parts.push(part.subarray(0, got));
+    at += got;
   }
 }
 
@@ -129,11 +148,12 @@ export class NodeFiles implements Files {
   }
 
   readFile(path: string): Uint8Array | null {
-    return isThere(path) ? absentAsNull(() => readWithoutWaiting(path)) : null;
+    const seen = look(path);
+    return seen === null ? null : absentAsNull(() => readWithoutWaiting(path, seen.size));
   }
 
   readDirectory(path: string): string[] | null {
-    return isThere(path) ? absentAsNull(() => fs.readdirSync(path)) : null;
+    return look(path) !== null ? absentAsNull(() => fs.readdirSync(path)) : null;
   }
 
   realPath(path: string): string | null {
@@ -229,13 +249,13 @@ function currentDirectory(): string {
  * Most names asked for are not there, and an exception costs ten times as much as the question. Not `existsSync`: it
  * takes a disk that fails, or a directory that may not be searched, for a name that is not there.
  */
-function isThere(path: string): boolean {
+function look(path: string): fs.Stats | null {
   try {
-    return fs.statSync(path, { throwIfNoEntry: false }) !== undefined;
+    return fs.statSync(path, { throwIfNoEntry: false }) ?? null;
   } catch (error) {
     // Names that nothing can have.
     if (["ELOOP", "ENAMETOOLONG", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? ""))
-      return false;
+      return null;
     throw error;
   }
 }

@@ -17,6 +17,8 @@ interface Sighting {
 export class NodeProcesses implements Processes {
   #self: ProcessIdentity | undefined;
   #machineId: string | undefined;
+  /** Nothing that runs here moves itself into another one. */
+  #namespaces: Pick<ProcessIdentity, "pidNamespace" | "timeNamespace"> | undefined;
 
   host(): string {
     return os().hostname();
@@ -43,8 +45,12 @@ export class NodeProcesses implements Processes {
   }
 
   liveness(holder: ProcessIdentity): Liveness {
-    const space = sameProcessSpace(holder, this.self());
+    const self = this.self();
+    const space = sameProcessSpace(holder, self);
     if (space !== "same") return space;
+    // Whoever asks is alive.
+    if (holder.pid === self.pid && self.startTime !== "" && holder.startTime === self.startTime)
+      return "alive";
     try {
       process.kill(holder.pid, 0);
     } catch (error) {
@@ -58,12 +64,16 @@ export class NodeProcesses implements Processes {
     return reused ? "dead" : "alive";
   }
 
+  #ownNamespaces(): Pick<ProcessIdentity, "pidNamespace" | "timeNamespace"> {
+    this.#namespaces ??= { pidNamespace: namespace("pid"), timeNamespace: namespace("time") };
+    return this.#namespaces;
+  }
+
   #identity(pid: number, startTime: string): ProcessIdentity {
     return {
       machineId: this.machineId(),
       bootId: bootId(),
-      pidNamespace: namespace("pid"),
-      timeNamespace: namespace("time"),
+      ...this.#ownNamespaces(),
       user: process.getuid === undefined ? os().userInfo().username : String(process.getuid()),
       pid,
       startTime,
