@@ -77,6 +77,8 @@ interface Change {
   readonly how: "mutated" | "rewritten" | "exchanged" | "deleted" | "forged";
 }
 
+const TOO_DEEP = "[".repeat(5_000);
+
 async function spoil(world: SimWorld, mutator: Mutator): Promise<Change> {
   const { prng } = mutator;
   const photo = [...photograph(world)].filter(([path]) => path.startsWith(`${CONTROL}/index/`));
@@ -93,7 +95,8 @@ async function spoil(world: SimWorld, mutator: Mutator): Promise<Change> {
     world.disk.install(path, prng.pick(photo)[1]);
     return { kind, how: "exchanged" };
   }
-  const sealed = lot < 6 ? sealedIn(text) : null;
+  // What an earlier one has nested too deep to be copied is only spoilt further as bytes.
+  const sealed = lot < 6 && !text.includes(TOO_DEEP) ? sealedIn(text) : null;
   if (sealed !== null) {
     const { sum, value } = sealed;
     const body = mutator.json(value);
