@@ -3,7 +3,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Alarm } from "../guard/alarm";
 import { checkTargets } from "../guard/check";
 import { locate } from "../guard/target";
-import { parentAsHolder, type Who } from "../guard/who";
+import { namedAsHolder, parentAsHolder, type Who } from "../guard/who";
 import type { Context, Output, Parsed } from "./command";
 import { harnessPid } from "./guard-flags";
 import { worldOf } from "./guarding";
@@ -23,7 +23,7 @@ export async function checkForScript(
   const world = { ...worldOf(workspace.surroundings, pid), isAsked: true };
   const { processes } = world.platform;
   const parent = pid ?? world.parentPid;
-  const holder = await parentAsHolder(processes, parent);
+  const holder = await (pid === null ? parentAsHolder : namedAsHolder)(processes, parent);
   const who: Who = { agentId, sessionId, mainAgentId: agentId, holder };
   // A name that Git would refuse is an error here, not something to be passed over.
   for (const path of paths) await workspace.path(path);

@@ -50,7 +50,7 @@ function givenSession({ env }: World): SessionId | null {
  */
 async function harnessProcess({ platform, parentPid, harnessPid }: World): Promise<Holder> {
   const { processes } = platform;
-  if (harnessPid !== null) return (await processes.identify(harnessPid)) ?? gone(processes, harnessPid);
+  if (harnessPid !== null) return namedAsHolder(processes, harnessPid);
   let pid = parentPid;
   for (let i = 0; i < MOST_WRAPPERS; i++) {
     const next = behind(await processes.ancestry(pid));
@@ -64,6 +64,11 @@ async function harnessProcess({ platform, parentPid, harnessPid }: World): Promi
 export async function parentAsHolder(processes: Processes, pid: number): Promise<Holder> {
   if (isReaper(pid, await processes.ancestry(pid), await ownAncestry(processes, pid)))
     return gone(processes, processes.self().pid);
+  return namedAsHolder(processes, pid);
+}
+
+/** One that the caller has named is taken as it is, also the first of all, which takes in orphans. */
+export async function namedAsHolder(processes: Processes, pid: number): Promise<Holder> {
   return (await processes.identify(pid)) ?? gone(processes, pid);
 }
 

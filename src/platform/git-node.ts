@@ -61,6 +61,7 @@ function run(args: readonly string[], options: GitOptions, env: Record<string, s
         if (timedOut) return reject(tooSlow(args, timeoutMs));
         const code = (error as { code?: unknown } | null)?.code;
         if (typeof code === "string") return reject(notRun(code, args, options.cwd, error));
+        if (child.signalCode !== null) return reject(killed(args, child.signalCode));
         resolve({ status: error === null ? 0 : (child.exitCode ?? -1), stdout, stderr: stderr.toString() });
       },
     );
@@ -85,6 +86,14 @@ function run(args: readonly string[], options: GitOptions, env: Record<string, s
 function tooSlow(args: readonly string[], timeoutMs: number): CotenantError {
   return new CotenantError("E_GIT_TIMEOUT", `git ${args[0] ?? ""} did not end within ${timeoutMs} ms`, {
     data: { command: ["git", ...args.slice(0, 8)], timeout_ms: timeoutMs },
+  });
+}
+
+/** Half an answer is none: what it has not said must not be taken for "no" or for "nothing". */
+function killed(args: readonly string[], signal: string): CotenantError {
+  return new CotenantError("E_GIT", `git ${args[0] ?? ""} was ended by ${signal}`, {
+    hint: "run it again; if it stays so, the machine may be short of memory",
+    data: { command: ["git", ...args.slice(0, 8)], signal },
   });
 }
 

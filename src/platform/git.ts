@@ -18,7 +18,7 @@ export interface GitResult {
 
 /**
  * A Git child process. A non-zero status is an answer, not a failure. What throws is Git that cannot be run
- * (`E_GIT_TOO_OLD`), that does not end (`E_GIT_TIMEOUT`), or that says more than can be held (`E_GIT`).
+ * (`E_GIT_TOO_OLD`), that does not end (`E_GIT_TIMEOUT`), that is killed, or that says more than can be held (`E_GIT`).
  */
 export interface Git {
   run(args: readonly string[], options: GitOptions): Later<GitResult>;
@@ -54,6 +54,12 @@ export interface GitProcess {
   end(): Promise<Omit<GitResult, "stdout">>;
   /** At once. */
   kill(): void;
+}
+
+/** Whether Git was ended before it could answer: what it was to do may be done or not. */
+export function isCutOff(error: unknown): error is CotenantError {
+  if (!(error instanceof CotenantError)) return false;
+  return error.code === "E_GIT_TIMEOUT" || (error.code === "E_GIT" && "signal" in error.data);
 }
 
 export const DEFAULT_GIT_TIMEOUT_MS = 10_000;

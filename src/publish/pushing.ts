@@ -4,7 +4,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { ErrorCode } from "../errors/registry";
 import { printable } from "../kernel/ids";
 import type { ObjectId } from "../objects/object-name";
-import type { GitResult } from "../platform/git";
+import { type GitResult, isCutOff } from "../platform/git";
 import { isUnsent } from "../platform/git-answers";
 import { branchName } from "./branch-rules";
 
@@ -61,7 +61,7 @@ export async function push(
     if (said.status === 0) return { result: "pushed", remote };
     why = reasonOf(said);
   } catch (error) {
-    if (!(error instanceof CotenantError) || error.code !== "E_GIT_TIMEOUT") throw error;
+    if (!isCutOff(error)) throw error;
     why = error.message;
   }
   // Rejected is a clear answer. Anything else may have happened after the remote had it.
@@ -100,7 +100,7 @@ async function lookAtRemote(
     // 128: what the remote has is not here, so nobody can tell what is in it.
     return status === 0 ? true : status === 1 ? false : null;
   } catch (error) {
-    if (error instanceof CotenantError && error.code === "E_GIT_TIMEOUT") return null;
+    if (isCutOff(error)) return null;
     throw error;
   }
 }

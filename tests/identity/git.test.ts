@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { CotenantError } from "../../src/errors/cotenant-error";
-import { type Git, parseGitVersion, requireRecentGit } from "../../src/platform/git";
+import { type Git, isCutOff, parseGitVersion, requireRecentGit } from "../../src/platform/git";
 import { nodeGit } from "../../src/platform/git-node";
 import { makeRepository, temporaryDirectory, write } from "./temporary";
 
@@ -40,6 +40,12 @@ describe("Git as a child process", () => {
     ]);
     expect(lines).toContain("GIT_TERMINAL_PROMPT=0");
     expect(lines).toContain("LC_ALL=C");
+  });
+
+  it("that is killed has not answered: neither with no nor with nothing", async () => {
+    const failure = await failureOf(nodeGit().run(["-c", "alias.x=!kill -9 $PPID", "x"], { cwd: home }));
+    expect(failure).toMatchObject({ code: "E_GIT", data: { signal: "SIGKILL" } });
+    expect(isCutOff(failure)).toBe(true);
   });
 
   it("sees no GIT_* but those it is given", async () => {

@@ -4,6 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import { openRepository } from "../../../src/index";
+import { isCutOff } from "../../../src/platform/git";
 
 interface Job {
   readonly root: string;
@@ -20,12 +21,14 @@ async function main({ root, index, life, branches }: Job): Promise<void> {
   for (let round = 0; ; round++) {
     const content = `${index}.${life}.${round}\n`;
     const branch = branches[round % branches.length]!;
-    const { commit } = await repository.publish({
-      branch,
-      message: content.trim(),
-      changes: [{ op: "put", path, content }],
-    });
-    writeSync(1, `${branch} ${commit} ${content}`);
+    const changes = [{ op: "put", path, content }] as const;
+    try {
+      const { commit } = await repository.publish({ branch, message: content.trim(), changes });
+      writeSync(1, `${branch} ${commit} ${content}`);
+    } catch (error) {
+      // A Git that was asked something was killed: it is told so, and goes on.
+      if (!isCutOff(error)) throw error;
+    }
   }
 }
 
