@@ -52,17 +52,24 @@ async function harnessProcess({ platform, parentPid, harnessPid }: World): Promi
   const { processes } = platform;
   if (harnessPid !== null) return namedAsHolder(processes, harnessPid);
   let pid = parentPid;
+  let ancestry = await processes.ancestry(pid);
   for (let i = 0; i < MOST_WRAPPERS; i++) {
-    const next = behind(await processes.ancestry(pid));
+    const next = behind(ancestry);
     if (next === null) break;
     pid = next;
+    ancestry = await processes.ancestry(pid);
   }
-  return parentAsHolder(processes, pid);
+  return liveHolder(processes, pid, ancestry);
+}
+
+/** Whoever started this process, for one that is no harness's. */
+export async function parentAsHolder(processes: Processes, pid: number): Promise<Holder> {
+  return liveHolder(processes, pid, await processes.ancestry(pid));
 }
 
 /** Where it died before we could look, nobody will write any more, and nothing may stay held. */
-export async function parentAsHolder(processes: Processes, pid: number): Promise<Holder> {
-  if (isReaper(pid, await processes.ancestry(pid), await ownAncestry(processes, pid)))
+async function liveHolder(processes: Processes, pid: number, ancestry: Ancestry | null): Promise<Holder> {
+  if (isReaper(pid, ancestry, await ownAncestry(processes, pid)))
     return gone(processes, processes.self().pid);
   return namedAsHolder(processes, pid);
 }

@@ -7,8 +7,8 @@ import { dropRef, makeRef, startRef } from "./committing";
 import type { Darkroom } from "./darkroom";
 import { type Ailment, examine, examineStrictly, isDead, markedPacks } from "./examining";
 import { RESTORING } from "./inplace";
+import { forget, logReady } from "./milestones";
 import { refOf } from "./shelf";
-import { forget, logReady } from "./taking";
 
 /**
  * Clears up after those who died: what nobody ever saw goes, what everybody sees is logged, what is half made or half

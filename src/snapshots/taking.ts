@@ -1,5 +1,5 @@
 import type { Session } from "../coordinator/session";
-import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { CotenantError } from "../errors/cotenant-error";
 import { makeUlid, type Ulid } from "../kernel/ids";
 import { fromByteText } from "../objects/byte-text";
 import type { RefWriter } from "../objects/refs";
@@ -9,11 +9,12 @@ import { accessOf } from "../worktrees/access";
 import { recordName } from "../worktrees/records";
 import { underWriterLock, writerKey } from "../worktrees/writer-lock";
 import { type Captured, capture, remember } from "./capture";
-import { commitCaptured, dropRef, makeRef, newRef, startRef } from "./committing";
+import { commitCaptured, makeRef, newRef, startRef } from "./committing";
 import type { Darkroom } from "./darkroom";
 import type { Consistency, Descriptor, Occasion } from "./descriptor";
 import { type Ground, groundOf, isKept } from "./ground";
-import { intentName, intentToFact, latestName, openIntents } from "./intents";
+import { latestName, openIntents } from "./intents";
+import { aboutOf, forget, intend, logReady, makeReady } from "./milestones";
 import { cachePath, saveRemembered } from "./stat-cache";
 
 export interface SnapshotWish {
@@ -61,8 +62,7 @@ export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Pro
         return make(room, { ...wish, consistency: wish.consistency ?? "quiesced" }, fencingToken);
       });
     } catch (error) {
-      const isOver = isOfProcess && hasDied(error);
-      if ((!isOver && !isToBeTriedAgain(error, session)) || attempt === MOST_ATTEMPTS) throw error;
+      if (!isToBeTriedAgain(error, session, isOfProcess) || attempt === MOST_ATTEMPTS) throw error;
     }
   }
 }
@@ -70,22 +70,15 @@ export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Pro
 const MOST_ATTEMPTS = 10;
 
 /**
- * A lock that lasts as long as a process is that of the last of this session's processes that asked for it, and is over
- * when that one ends, although we are alive. Nobody has made us stop.
- */
-function hasDied(error: unknown): boolean {
-  if (!(error instanceof CotenantError) || error.code !== "E_FENCING_MISMATCH") return false;
-  return error.data["end"] === "dead" || error.data["end"] === "taken_over";
-}
-
-/**
  * Another process of this session has given the lock back, and perhaps taken it again, or somebody took away the snapshot
- * that this one was to build on: nothing to do but to start over.
+ * that this one was to build on: nothing to do but to start over. A lock that lasts as long as a process is that of the
+ * last of this session's processes that asked for it, and is over when that one ends, although we are alive.
  */
-function isToBeTriedAgain(error: unknown, { actor }: Session): boolean {
+function isToBeTriedAgain(error: unknown, { actor }: Session, isOfProcess: boolean): boolean {
   if (!(error instanceof CotenantError)) return false;
   const { code, data } = error;
-  if (code === "E_NOT_FOUND" || data["given_back"] === true || "ground" in data) return true;
+  if (code === "E_NOT_FOUND" || data["end"] === "given_back" || "ground" in data) return true;
+  if (isOfProcess && (data["end"] === "dead" || data["end"] === "taken_over")) return true;
   const [holder] = (data["holders"] ?? []) as readonly Readonly<Record<string, unknown>>[];
   return (
     code === "E_LOCK_NOT_HELD" &&
@@ -99,16 +92,6 @@ function withoutGround({ keeper }: Ground): CotenantError {
     hint: "take it again",
     data: { ground: keeper.snapshot_id },
   });
-}
-
-function givenBack(token: number): CotenantError {
-  return new CotenantError(
-    "E_FENCING_MISMATCH",
-    `the writer lock with token ${token} was given back meanwhile`,
-    {
-      data: { fencing_token: token, given_back: true },
-    },
-  );
 }
 
 function refuseQuiesced({ consistency }: SnapshotWish, worktreeId: string): void {
@@ -172,7 +155,7 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
       pulse: token === null ? async () => {} : pulseOf(room),
     });
     const descriptor = await develop(room, { id, wish, token, withIgnored, writer, ground }, captured);
-    await publish(room, descriptor, wish, token);
+    await makeReady(room, descriptor, wish, token);
     const path = cachePath(workspace.repository.controlDir, session.actor.worktreeId, withIgnored);
     const modes = modesFor(workspace.repository.config.sharedRepository);
     if (!captured.isSame) await saveRemembered(platform, path, remember(studio, id, captured), modes);
@@ -185,28 +168,6 @@ async function make(room: Darkroom, wish: SnapshotWish, token: number | null): P
     await (writer as RefWriter | null)?.close();
     await captured?.sink.close();
   }
-}
-
-async function intend(room: Darkroom, id: Ulid, requestId: Ulid | null, token: number | null): Promise<void> {
-  const { session, studio } = room;
-  const { worktreeId, agentId } = session.actor;
-  const { clock, processes } = studio.platform;
-  const startedAt = new Date(clock.wallMs()).toISOString();
-  const maker = processes.self();
-  const intent = { snapshotId: id, worktreeId, agentId, startedAt, requestId, maker };
-  await session.write(lockOf(room, token), {
-    about: aboutOf(worktreeId),
-    facts: [],
-    body: async ({ refusal }) => {
-      if (refusal !== null) throw errorFrom(refusal);
-      return {
-        type: "snapshot.intended",
-        payload: { snapshot_id: id, worktree_id: worktreeId, fencing_token: token },
-        facts: new Map([[intentName(id), intentToFact(intent)]]),
-        answer: null,
-      };
-    },
-  });
 }
 
 /** The log was written just now: its time is the present, as files are stamped. */
@@ -302,97 +263,6 @@ async function cameBefore({ session }: Darkroom): Promise<string | null> {
 }
 
 const MOST_NAMED = 1_000;
-
-/** The critical section: what the lock's holder may still do is checked where it is done. */
-async function publish(
-  room: Darkroom,
-  descriptor: Descriptor,
-  wish: SnapshotWish,
-  token: number | null,
-): Promise<void> {
-  const { session, shelf } = room;
-  const { snapshot_id: id, worktree_id: worktreeId } = descriptor;
-  await session.write(lockOf(room, token), {
-    about: aboutOf(worktreeId),
-    facts: [intentName(id)],
-    requestId: wish.requestId ?? null,
-    secret: wish.secret ?? null,
-    body: async ({ refusal, leases, facts }) => {
-      if (refusal !== null) throw errorFrom(refusal);
-      if (token !== null && leases[0]?.fencingToken !== token) throw givenBack(token);
-      if (!facts.has(intentName(id)))
-        throw new CotenantError("E_PARTIAL_SNAPSHOT", `snapshot ${id} was cleared away while it was taken`, {
-          hint: "take it again",
-        });
-      await shelf.makeReady(descriptor);
-      return readyLine(descriptor);
-    },
-  });
-}
-
-function readyLine(descriptor: Descriptor, recovered = false) {
-  const { snapshot_id: id, worktree_id: worktreeId } = descriptor;
-  const { tree, digest, parent, consistency_level, fencing_token, automatic, tags } = descriptor;
-  return {
-    type: "snapshot.ready",
-    payload: {
-      ...{ snapshot_id: id, worktree_id: worktreeId, tree, digest, parent },
-      ...{ consistency_level, fencing_token, automatic, tags },
-      ...(recovered ? { recovered } : {}),
-    },
-    facts: new Map([
-      [intentName(id), null],
-      [latestName(worktreeId), { snapshot_id: id }],
-    ]),
-    answer: null,
-    result: { snapshot_id: id },
-  };
-}
-
-/** One that had become visible when its maker died: the log learns of it. */
-export async function logReady(
-  { session }: Pick<Darkroom, "session">,
-  descriptor: Descriptor,
-  requestId: Ulid | null = null,
-): Promise<void> {
-  const name = intentName(descriptor.snapshot_id);
-  await session.write([], {
-    about: aboutOf(descriptor.worktree_id),
-    facts: [name],
-    requestId,
-    body: async ({ facts }) => (facts.has(name) ? readyLine(descriptor, true) : null),
-  });
-}
-
-/** Takes back what nobody has seen. */
-export async function forget(
-  { session, studio, place, shelf }: Pick<Darkroom, "session" | "studio" | "place" | "shelf">,
-  id: string,
-): Promise<void> {
-  await dropRef(studio, place, id);
-  await shelf.clear(id);
-  await session.write([], {
-    about: `snapshot ${id}`,
-    facts: [intentName(id)],
-    body: async ({ facts }) =>
-      facts.has(intentName(id))
-        ? {
-            type: "snapshot.abandoned",
-            payload: { snapshot_id: id },
-            facts: new Map([[intentName(id), null]]),
-            answer: null,
-          }
-        : null,
-  });
-}
-
-function aboutOf(worktreeId: string): string {
-  return `snapshot of ${worktreeId}`;
-}
-
-function lockOf({ session }: Darkroom, token: number | null) {
-  return token === null ? [] : [{ key: writerKey(session.actor.worktreeId), leaseId: null }];
-}
 
 const PULSE_MS = 20_000;
 

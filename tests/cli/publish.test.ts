@@ -433,7 +433,7 @@ describe("a publish that was cut off", () => {
   it("is settled by the next command that writes, whatever it is", async () => {
     const repo = await leased();
     repo.git("branch", "work/x");
-    const lock = path.join(repo.root, ".git/refs/heads/work/x.lock");
+    const lock = path.join(repo.root, ".git/refs/heads", "work/x.lock");
     // Its Git, once it has locked the branch and is about to move it.
     const kill = ["-P", lock, "-e", "trace=rename", "-e", "inject=rename:signal=KILL:when=1"];
     const program = [process.execPath, path.join(import.meta.dirname, "../../bin/cotenant")];

@@ -13,14 +13,14 @@ describe("reading a ref", () => {
   it("finds it loose, packed, symbolic, or not at all", async () => {
     const scene = new Scene();
     const oid = scene.commit();
-    scene.git("branch", "work/a");
-    scene.git("symbolic-ref", "refs/heads/alias", "refs/heads/work/a");
-    expect(await read(scene, "refs/heads/work/a")).toEqual({ oid });
-    expect(await read(scene, "refs/heads/alias")).toEqual({ target: "refs/heads/work/a" });
+    scene.git("branch", "topic/a");
+    scene.git("symbolic-ref", "refs/heads/alias", "refs/heads/topic/a");
+    expect(await read(scene, "refs/heads/topic/a")).toEqual({ oid });
+    expect(await read(scene, "refs/heads/alias")).toEqual({ target: "refs/heads/topic/a" });
     scene.git("pack-refs", "--all", "--prune");
-    expect(fs.existsSync(path.join(scene.root, ".git/refs/heads/work/a"))).toBe(false);
-    expect(await read(scene, "refs/heads/work/a")).toEqual({ oid });
-    expect(await read(scene, "refs/heads/work")).toBe(null);
+    expect(fs.existsSync(path.join(scene.root, ".git/refs/heads/topic/a"))).toBe(false);
+    expect(await read(scene, "refs/heads/topic/a")).toEqual({ oid });
+    expect(await read(scene, "refs/heads/topic")).toBe(null);
     expect(await read(scene, "refs/heads/none")).toBe(null);
   });
 
@@ -34,11 +34,11 @@ describe("reading a ref", () => {
   it("asks Git where refs are no files", async () => {
     const scene = new Scene();
     const oid = scene.commit();
-    scene.git("branch", "work/a");
-    scene.git("symbolic-ref", "refs/heads/alias", "refs/heads/work/a");
+    scene.git("branch", "topic/a");
+    scene.git("symbolic-ref", "refs/heads/alias", "refs/heads/topic/a");
     const place = { ...scene.place, config: { objectFormat: "sha1", refFormat: "reftable" } } as const;
-    expect(await readRef(platform, git, place, "refs/heads/work/a")).toEqual({ oid });
-    expect(await readRef(platform, git, place, "refs/heads/alias")).toEqual({ target: "refs/heads/work/a" });
+    expect(await readRef(platform, git, place, "refs/heads/topic/a")).toEqual({ oid });
+    expect(await readRef(platform, git, place, "refs/heads/alias")).toEqual({ target: "refs/heads/topic/a" });
     expect(await readRef(platform, git, place, "refs/heads/none")).toBe(null);
   });
 });
@@ -50,18 +50,18 @@ describe.each(["sha1", "sha256"] as const)("changing a ref of a %s repository", 
     const writer = writerFor(scene);
     const identity = await writer.start([]);
     expect(platform.processes.liveness(identity!)).toBe("alive");
-    await writer.prepare([{ ref: "refs/heads/work/new", next: one, previous: null }]);
-    expect(fs.readFileSync(path.join(scene.root, ".git/refs/heads/work/new.lock"), "utf8").trim()).toBe(one);
+    await writer.prepare([{ ref: "refs/heads/topic/new", next: one, previous: null }]);
+    expect(fs.readFileSync(path.join(scene.root, ".git/refs/heads/topic/new.lock"), "utf8").trim()).toBe(one);
     expect(await writer.commit()).toBe(true);
-    await writer.sync(["refs/heads/work/new"]);
-    await writer.prepare([{ ref: "refs/heads/work/new", next: two, previous: one }]);
+    await writer.sync(["refs/heads/topic/new"]);
+    await writer.prepare([{ ref: "refs/heads/topic/new", next: two, previous: one }]);
     await writer.abort();
-    expect(await read(scene, "refs/heads/work/new")).toEqual({ oid: one });
-    await writer.prepare([{ ref: "refs/heads/work/new", next: two, previous: one }]);
+    expect(await read(scene, "refs/heads/topic/new")).toEqual({ oid: one });
+    await writer.prepare([{ ref: "refs/heads/topic/new", next: two, previous: one }]);
     await writer.close();
-    expect(await read(scene, "refs/heads/work/new")).toEqual({ oid: one });
-    expect(fs.existsSync(path.join(scene.root, ".git/refs/heads/work/new.lock"))).toBe(false);
-    expect(scene.git("reflog", "work/new", "--format=%gs")).toBe("test: move");
+    expect(await read(scene, "refs/heads/topic/new")).toEqual({ oid: one });
+    expect(fs.existsSync(path.join(scene.root, ".git/refs/heads/topic/new.lock"))).toBe(false);
+    expect(scene.git("reflog", "topic/new", "--format=%gs")).toBe("test: move");
   });
 });
 
