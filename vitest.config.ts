@@ -2,11 +2,17 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Folders whose tests start real processes and wait for them. Everything else is a unit test. */
-const END_TO_END = ["tests/scenarios", "tests/cli", "tests/demo", "tests/docs", "tests/verify"].map(
-  (folder) => `${folder}/**/*.test.ts`,
-);
+const END_TO_END = [
+  "tests/scenarios",
+  "tests/ledger",
+  "tests/cli",
+  "tests/demo",
+  "tests/docs",
+  "tests/verify",
+].map((folder) => `${folder}/**/*.test.ts`);
 
 /**
  * What a test may see of the machine it runs on. Anything else could change a result: a GIT_DIR when a hook
@@ -40,6 +46,18 @@ function makeHermetic() {
 // Here and not in a setup file, because workers copy this process's environment when they start.
 makeHermetic();
 
+/**
+ * Vitest starts with the largest files. Those of tests/verify are small and take longest, for the work is in their
+ * layers: started last, one of them would run on alone.
+ */
+class LayersFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLayer = ({ moduleId }: TestSpecification) => moduleId.includes("/tests/verify/");
+    return [...sorted.filter(isLayer), ...sorted.filter((file) => !isLayer(file))];
+  }
+}
+
 const { version } = JSON.parse(readFileSync(new URL("package.json", import.meta.url), "utf8"));
 
 export default defineConfig({
@@ -50,6 +68,7 @@ export default defineConfig({
     pool: "forks",
     // One more than the two cores that this is made for: much of a test is waiting for a process or a disk.
     maxWorkers: 3,
+    sequence: { sequencer: LayersFirst },
     projects: [
       {
         extends: true,

@@ -185,11 +185,17 @@ describe("malformed input gets its code, exit status and hint, and nothing is wr
   });
   afterAll(() => fs.rmSync(room, { recursive: true, force: true }));
 
-  async function check([words, status, code]: Case): Promise<void> {
+  /** Commands whose bad words of a kind a process of its own has refused; more of them need none. */
+  const started = new Set<string>();
+
+  async function check(what: string, [words, status, code]: Case): Promise<void> {
     const repo = words.includes("ISSUE") ? used : fresh;
     const args = words.map((word) => (word === "ISSUE" ? issue : word));
     const before = repo.picture();
-    expectRefused(await repo.run("agent:a", ...args), status, code);
+    const kind = [what, code, ...words.slice(0, 2)].join(" ");
+    const ran = await (started.has(kind) ? repo.runHere("agent:a", ...args) : repo.run("agent:a", ...args));
+    started.add(kind);
+    expectRefused(ran, status, code);
     // The same words once more: a second process would say nothing that the first has not.
     expectJsonRefused(await repo.askHere("agent:a", ...args), status, code);
     expect(repo.picture()).toEqual(before);
@@ -197,7 +203,7 @@ describe("malformed input gets its code, exit status and hint, and nothing is wr
 
   for (const [what, cases] of Object.entries(CASES)) {
     describe(what, () => {
-      it.each(cases.map((one) => [shown(one), one] as const))("%s", (_, one) => check(one));
+      it.each(cases.map((one) => [shown(one), one] as const))("%s", (_, one) => check(what, one));
     });
   }
 

@@ -30,7 +30,7 @@ async function use(): Promise<string> {
   await repo.prepare("agent:a", "claim", "heartbeat", issue);
   await repo.prepare("human:h", "config", "set", "coordination.default_ttl_secs", "700");
   await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
-  await repo.ask("agent:b", "lock", "acquire", "src/app.ts", "--wait", "--timeout", "1");
+  await repo.askHere("agent:b", "lock", "acquire", "src/app.ts", "--wait", "--timeout", "1");
   await repo.prepare("agent:b", "lock", "acquire", "b.ts");
   await repo.prepare("agent:b", "lock", "release", "b.ts");
   await repo.prepare("agent:a", "gc", "--compact");
@@ -80,7 +80,7 @@ describe("deinit", () => {
     expect(fs.readFileSync(config, "utf8")).not.toBe(before);
     const settings = ["merge.cotenant-issue.name", "merge.cotenant-issue.driver"];
     expect((await repo.ask("agent:a", "deinit", "--dry-run")).data["settings"]).toEqual(settings);
-    expect((await repo.run("agent:a", "deinit", "--purge")).stdout).toContain(
+    expect((await repo.runHere("agent:a", "deinit", "--purge")).stdout).toContain(
       "merge.cotenant-issue.driver in ",
     );
     expect(fs.readFileSync(config, "utf8")).toBe(before);
@@ -93,7 +93,7 @@ describe("deinit", () => {
     expectJsonRefused(await repo.ask("agent:a", "deinit"), 1, "E_LOCK_CONFLICT");
     expect(repo.git("config", "merge.cotenant-issue.driver")).toContain("merge-issue");
     fs.rmSync(repo.control, { recursive: true });
-    await repo.ask("agent:a", "deinit", "--purge");
+    await repo.askHere("agent:a", "deinit", "--purge");
     expect(repo.picture()).toEqual(before);
   });
 
@@ -118,7 +118,7 @@ describe("deinit", () => {
     await use();
     await repo.ask("agent:a", "deinit");
     const before = repo.picture();
-    const again = await repo.run("agent:a", "deinit");
+    const again = await repo.runHere("agent:a", "deinit");
     expect(again).toMatchObject({ status: 0, stdout: "nothing to undo\n", stderr: "" });
     expect((await repo.ask("", "deinit")).data["removed"]).toEqual([]);
     expect(repo.picture()).toEqual(before);
@@ -129,19 +129,19 @@ describe("deinit", () => {
     const before = repo.picture();
     const shown = (await repo.ask("agent:a", "deinit", "--dry-run", "--purge")).data;
     expect(shown).toMatchObject({ dry_run: true, own_leases: 2 });
-    expect((await repo.run("agent:a", "deinit", "--dry-run")).stdout).toMatch(/^would remove:\n/);
-    expectJsonRefused(await repo.ask("agent:b", "deinit", "--dry-run"), 1, "E_LOCK_CONFLICT");
+    expect((await repo.runHere("agent:a", "deinit", "--dry-run")).stdout).toMatch(/^would remove:\n/);
+    expectJsonRefused(await repo.askHere("agent:b", "deinit", "--dry-run"), 1, "E_LOCK_CONFLICT");
     expect(repo.picture()).toEqual(before);
-    const done = (await repo.ask("agent:a", "deinit", "--purge")).data;
+    const done = (await repo.askHere("agent:a", "deinit", "--purge")).data;
     expect(done).toEqual({ ...shown, dry_run: false });
   });
 
   it("afterwards the repository can be used anew", async () => {
     await use();
     await repo.ask("agent:a", "deinit");
-    expect((await repo.ask("agent:b", "status")).data.leases).toEqual([]);
-    expect((await repo.ask("agent:b", "init")).status).toBe(0);
-    expect((await repo.ask("agent:b", "lock", "acquire", "src/app.ts")).lease.fencing_token).toBe(1);
+    expect((await repo.askHere("agent:b", "status")).data.leases).toEqual([]);
+    expect((await repo.askHere("agent:b", "init")).status).toBe(0);
+    expect((await repo.askHere("agent:b", "lock", "acquire", "src/app.ts")).lease.fencing_token).toBe(1);
   });
 });
 
@@ -159,12 +159,15 @@ describe("deinit is refused", () => {
     expectJsonRefused(other, 1, "E_LOCK_CONFLICT");
     expect(repo.picture()).toEqual(before);
     await repo.prepare("agent:b", "lock", "release", "src/app.ts");
-    expect((await repo.ask("agent:a", "deinit")).status).toBe(0);
+    expect((await repo.askHere("agent:a", "deinit")).status).toBe(0);
   });
 
   it("not for what has run out", async () => {
     await repo.prepare("agent:b", "lock", "acquire", "src/app.ts", "--ttl", "1");
-    await until("it has run out", async () => (await repo.ask("agent:a", "status")).data.leases.length === 0);
+    await until(
+      "it has run out",
+      async () => (await repo.askHere("agent:a", "status")).data.leases.length === 0,
+    );
     expect((await repo.ask("agent:a", "deinit")).status).toBe(0);
   });
 
@@ -178,7 +181,7 @@ describe("deinit is refused", () => {
     expect(ran.stderr).toContain("agent:b waits for file:src/app.ts");
     waiter.kill("SIGKILL");
     await waiter.done;
-    expect((await repo.ask("agent:a", "deinit")).status).toBe(0);
+    expect((await repo.askHere("agent:a", "deinit")).status).toBe(0);
   });
 
   it("by a store of a newer version", async () => {
@@ -211,7 +214,7 @@ describe("deinit works where other commands do not", () => {
     expectRefused(await repo.run("agent:a", "deinit"), 1, "E_LOCK_CONFLICT");
     fs.writeFileSync(repo.logFile, "garbage\n");
     fs.rmSync(path.join(repo.control, "index"), { recursive: true });
-    expect((await repo.run("agent:a", "deinit")).status).toBe(0);
+    expect((await repo.runHere("agent:a", "deinit")).status).toBe(0);
     expect(fs.existsSync(repo.control)).toBe(false);
   });
 
@@ -262,14 +265,14 @@ describe("deinit, interrupted or raced", () => {
         const env = { COTENANT_AGENT_ID: "agent:a" };
         const ran = await run([...strace, "deinit"], { cwd: repo.root, env });
         expect(ran.status, `${call} ${nth}: ${ran}`).not.toBe(0);
-        const leases = (await repo.ask("agent:b", "status")).data.leases.length;
+        const leases = (await repo.askHere("agent:b", "status")).data.leases.length;
         expect([0, 2]).toContain(leases);
         seen[leases === 2 ? "whole" : "none"]++;
         if (leases === 2) expect(gone()).toEqual(["cotenant"]);
         // Or it got as far as the worktree's own files.
         else expect(gone().filter((name) => !/^cotenant\.gone-[0-9a-f]{12}$/.test(name))).toEqual([]);
         expect(repo.picture()).not.toEqual(before);
-        expect((await repo.ask("agent:a", "deinit")).status).toBe(0);
+        expect((await repo.askHere("agent:a", "deinit")).status).toBe(0);
         expect(repo.picture()).toEqual(before);
       }
     }
@@ -281,7 +284,7 @@ describe("deinit, interrupted or raced", () => {
     await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     fs.renameSync(repo.control, `${repo.control}.gone-0123456789ab`);
     expect((await repo.ask("agent:b", "lock", "acquire", "src/app.ts")).lease.fencing_token).toBe(1);
-    expectJsonRefused(await repo.ask("agent:a", "deinit"), 1, "E_LOCK_CONFLICT");
+    expectJsonRefused(await repo.askHere("agent:a", "deinit"), 1, "E_LOCK_CONFLICT");
     const { data } = await repo.ask("agent:b", "deinit");
     expect(data["removed"]).toContain(`${repo.control}.gone-0123456789ab`);
     expect(gone()).toEqual([]);
@@ -332,7 +335,7 @@ describe("deinit with snapshots", () => {
     await repo.prepare("agent:a", "snapshot", "--tag", "kept");
     const refused = await repo.ask("agent:a", "deinit");
     expectJsonRefused(refused, 9, "E_POLICY");
-    expect((await repo.ask("agent:a", "history")).data["snapshots"]).toHaveLength(1);
+    expect((await repo.askHere("agent:a", "history")).data["snapshots"]).toHaveLength(1);
     expect((await repo.ask("agent:a", "deinit", "--snapshots")).status).toBe(0);
     expect(repo.git("for-each-ref", "refs/cotenant")).toBe("");
     expect(fs.existsSync(repo.control)).toBe(false);

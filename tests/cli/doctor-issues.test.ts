@@ -25,7 +25,7 @@ const file = (id: string) => path.join(folder(id), "issue.json");
 /** What doctor says of issues, after it was seen that it wrote nothing and that lists and validate survive it too. */
 async function findings(): Promise<Finding[]> {
   const before = repo.picture();
-  const doctor = await repo.ask("agent:a", "doctor");
+  const doctor = await repo.askHere("agent:a", "doctor");
   expect(repo.picture()).toEqual(before);
   const found = (doctor.json.data!["findings"] as Finding[]).filter(({ check }) => check === "issues");
   const isWrong = found.some(({ level }) => level === "warning" || level === "error");
@@ -54,6 +54,7 @@ describe("doctor and validate on issues", () => {
   it("says how many there are where nothing is wrong", async () => {
     writeIssue(repo.root);
     expect(await findings()).toMatchObject([{ level: "ok", message: "1 issue" }]);
+    expect((await repo.run("agent:a", "doctor")).stdout).toMatch(/^ok +issues +1 issue$/m);
   });
 
   it.each([
@@ -103,7 +104,7 @@ describe("doctor and validate on issues", () => {
     expect(await brokenIds()).toEqual([bad]);
     const { data } = await repo.ask("agent:a", "query", "available");
     expect((data["issues"] as { id: string }[]).map(({ id }) => id)).toContain(good);
-    expect((await repo.run("agent:a", "query", "available")).stdout).toContain(`cannot read ${bad}`);
+    expect((await repo.runHere("agent:a", "query", "available")).stdout).toContain(`cannot read ${bad}`);
   });
 
   it.each([

@@ -6,7 +6,7 @@ import { NodeLocks } from "../../src/platform/node/locks";
 import { needTool } from "../house/need-tool";
 import { PROGRAM, type Ran, run, start, until } from "../support/program";
 import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
-import { cotenant, TestRepo } from "../support/repo";
+import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
 interface Finding {
@@ -37,10 +37,12 @@ function findingsOf(ran: Ran): Finding[] {
   return findings;
 }
 
-/** Runs doctor and sees that it has not touched anything. */
-async function doctor(env: Record<string, string | undefined> = {}): Promise<{ ran: Ran; found: Finding[] }> {
+/** Runs doctor and sees that it has not touched anything: as a program with an environment, else without a process. */
+async function doctor(env?: Record<string, string | undefined>): Promise<{ ran: Ran; found: Finding[] }> {
   const before = repo.picture();
-  const ran = await repo.askWith(env, "agent:d", "doctor");
+  const ran = await (env === undefined
+    ? repo.askHere("agent:d", "doctor")
+    : repo.askWith(env, "agent:d", "doctor"));
   expect(repo.picture()).toEqual(before);
   return { ran, found: findingsOf(ran) };
 }
@@ -59,7 +61,7 @@ async function use(): Promise<void> {
 
 describe("doctor: nothing is wrong", () => {
   it("in a repository that nobody has prepared, and says how to begin", async () => {
-    const { ran, found } = await doctor();
+    const { ran, found } = await doctor({});
     expect(ran.status).toBe(0);
     expect(wrong(found)).toEqual([]);
     expect(of(found, "data-plane")[0]).toMatchObject({ level: "note", next: "run: cotenant init" });
@@ -68,7 +70,7 @@ describe("doctor: nothing is wrong", () => {
 
   it("in a repository in use, after rotation and packing", async () => {
     await use();
-    const { ran, found } = await doctor();
+    const { ran, found } = await doctor({});
     expect(ran.status).toBe(0);
     expect(wrong(found)).toEqual([]);
     expect(of(found, "log")[0]).toMatchObject({ level: "ok", data: { segments: 2 } });
@@ -76,7 +78,7 @@ describe("doctor: nothing is wrong", () => {
     const { stdout, status } = await repo.run("agent:d", "doctor");
     expect(status).toBe(0);
     expect(stdout.trimEnd().split("\n").at(-1)).toBe("everything is fine");
-    expect((await repo.run("agent:d", "doctor", "--quiet")).stdout).toBe("");
+    expect((await repo.runHere("agent:d", "doctor", "--quiet")).stdout).toBe("");
   });
 
   it("for somebody who gave no name", async () => {
@@ -98,8 +100,9 @@ describe("doctor: nothing is wrong", () => {
 
   it("outside a repository there is nothing to look at", async () => {
     for (const command of ["doctor", "info", "validate leases", "validate all", "deinit"]) {
-      expectRefused(await cotenant(scratch(), command.split(" ")), 10, "E_NOT_A_REPO");
-      expectJsonRefused(await cotenant(scratch(), [...command.split(" "), "--json"]), 10, "E_NOT_A_REPO");
+      const outside = TestRepo.of(scratch());
+      expectRefused(await outside.run("agent:a", ...command.split(" ")), 10, "E_NOT_A_REPO");
+      expectJsonRefused(await outside.askHere("agent:a", ...command.split(" ")), 10, "E_NOT_A_REPO");
     }
   });
 });
@@ -122,8 +125,8 @@ describe("doctor: the log", () => {
     expect(finding).toMatchObject({ level: "error", data: { code: "E_LOG_CORRUPT" } });
     expect(finding!.next).toContain("cotenant recover");
     expect((await repo.run("agent:d", "doctor")).status).toBe(13);
-    expect((await repo.ask("agent:d", "validate", "leases")).status).toBe(13);
-    expect((await repo.ask("agent:a", "recover")).status).toBe(0);
+    expect((await repo.askHere("agent:d", "validate", "leases")).status).toBe(13);
+    expect((await repo.askHere("agent:a", "recover")).status).toBe(0);
     const after = await doctor();
     expect(after.ran.status, `${after.ran}`).toBe(0);
     expect(
@@ -222,7 +225,7 @@ describe("doctor: the index", () => {
     await use();
     fs.mkdirSync(path.dirname(meta("a.ts")), { recursive: true });
     harm();
-    const { ran, found } = await doctor();
+    const { ran, found } = await doctor({});
     const [finding] = of(found, "index");
     expect(finding, `${ran}`).toMatchObject({ level: "error", data: { state: "wrong" } });
     expect(ran.status).toBe(13);
@@ -275,8 +278,8 @@ describe("doctor: surroundings", () => {
     const validated = await repo.ask("agent:d", "validate", "config");
     expect(validated.status).toBe(10);
     expect(findingsOf(validated)).toHaveLength(2);
-    expect((await repo.ask("agent:d", "validate", "all")).status).toBe(10);
-    expect((await repo.ask("agent:d", "validate", "leases")).status).toBe(0);
+    expect((await repo.askHere("agent:d", "validate", "all")).status).toBe(10);
+    expect((await repo.askHere("agent:d", "validate", "leases")).status).toBe(0);
   });
 
   it("the configuration is not even TOML, or not text, or from the future", async () => {
@@ -291,7 +294,7 @@ describe("doctor: surroundings", () => {
       expect(ran.status).toBe(10);
       expect(of(found, "config")[0]).toMatchObject({ level: "error", data: { code: "E_CONFIG" } });
       for (const command of ["info", "validate all", "deinit --dry-run"])
-        expectNoInnards(await repo.run("agent:a", ...command.split(" ")));
+        expectNoInnards(await repo.runHere("agent:a", ...command.split(" ")));
     }
   });
 
@@ -338,7 +341,7 @@ describe("doctor: permissions", () => {
     const [agent] = fs.readdirSync(secrets);
     const file = path.join(secrets, agent!, fs.readdirSync(path.join(secrets, agent!))[0]!);
     fs.chmodSync(file, 0o644);
-    const { ran, found } = await doctor();
+    const { ran, found } = await doctor({});
     expect(ran.status).toBe(10);
     const [finding] = of(found, "permissions");
     expect(finding).toMatchObject({
@@ -570,12 +573,12 @@ describe("doctor: who and where", () => {
     expect(copied).toMatchObject({ level: "warning", data: { standing: "copied" } });
     expect(copied!.next).toContain("cotenant worktree init");
     fs.writeFileSync(to!, "{");
-    expect(of(findingsOf(await other.ask("agent:d", "doctor")), "worktree")[0]).toMatchObject({
+    expect(of(findingsOf(await other.askHere("agent:d", "doctor")), "worktree")[0]).toMatchObject({
       level: "warning",
       data: { standing: "damaged" },
     });
     await other.prepare("agent:d", "worktree", "init");
-    expect(of(findingsOf(await other.ask("agent:d", "doctor")), "worktree")[0]!.level).toBe("ok");
+    expect(of(findingsOf(await other.askHere("agent:d", "doctor")), "worktree")[0]!.level).toBe("ok");
   });
 
   it("a data plane without its lines, and one that is no directory", async () => {
@@ -640,10 +643,10 @@ describe("doctor, validate and info for people", () => {
       ["--all"],
       ["--leases", "--config"],
     ])
-      expect((await repo.ask("agent:d", "validate", ...args)).data["valid"]).toBe(true);
-    expect((await repo.run("agent:d", "validate", "--json", "--leases")).json.data!["valid"]).toBe(true);
-    expect((await repo.run("agent:d", "validate")).status).toBe(64);
-    expectRefused(await repo.run("agent:d", "validate", "lease"), 64, "E_USAGE");
+      expect((await repo.askHere("agent:d", "validate", ...args)).data["valid"]).toBe(true);
+    expect((await repo.runHere("agent:d", "validate", "--json", "--leases")).json.data!["valid"]).toBe(true);
+    expect((await repo.runHere("agent:d", "validate")).status).toBe(64);
+    expectRefused(await repo.runHere("agent:d", "validate", "lease"), 64, "E_USAGE");
     expect((await repo.run("agent:d", "validate", "all")).stdout).toMatch(/\nvalid\n$/);
   });
 
@@ -665,7 +668,7 @@ describe("doctor, validate and info for people", () => {
       file_system: { network: false },
       problems: [],
     });
-    const { stdout } = await repo.run("agent:a", "info");
+    const { stdout } = await repo.runHere("agent:a", "info");
     expect(stdout).toContain(`control     ${repo.control}\n`);
     expect(stdout).toContain("agent       agent:a (from environment)\n");
   });

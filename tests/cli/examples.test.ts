@@ -1,6 +1,7 @@
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { COMMANDS, findCommand, LISTED } from "../../src/cli/commands";
+import { keptScratch } from "../docs/kept-scratch";
 import { PROGRAM, type Ran, runHere, start, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -37,6 +38,7 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "dep rm": [...CLAIMED, "dep add 7x3k 9k2m"],
   "label add": CLAIMED,
   "label rm": [...CLAIMED, "label add 7x3k area:login"],
+  sync: ["init", "config set sync.ledger_branch cotenant-sync", "trust --agent-id human:me"],
   "lock renew": ["init", "lock acquire src/app.ts --dir src/api"],
   "lock release": ["init", "lock acquire src/app.ts --dir src/api"],
   "lock steal": ["init", "lock acquire src/app.ts --agent-id agent:bob"],
@@ -63,8 +65,9 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   stats: ["init", "lock acquire src/app.ts"],
 };
 
-function place() {
-  const repo = TestRepo.make();
+/** Made once, and copied for each command. */
+const made = (() => {
+  const repo = TestRepo.make(path.join(keptScratch("cotenant-examples"), "repo"));
   for (const file of ["src/app.ts", "src/app.test.ts", "src/api/index.ts", "docs/login.md"]) repo.write(file);
   repo.write("event.json", '{"hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{}}');
   repo.git("add", "docs");
@@ -78,6 +81,11 @@ function place() {
       `.cotenant/issues/${id}/issue.json`,
       JSON.stringify({ ...issue, id, priority: "normal", assignee: null, ...times, stamp }),
     );
+  return repo;
+})();
+
+function place() {
+  const repo = made.copy();
   const env = {
     PATH: `${path.dirname(PROGRAM)}:${process.env["PATH"]}`,
     HOME: scratch(),
@@ -86,8 +94,27 @@ function place() {
   return { repo, env };
 }
 
+type Place = ReturnType<typeof place>;
+
+function withRemote(repo: TestRepo): void {
+  repo.git("init", "--quiet", "--bare", "../hub.git");
+  repo.git("remote", "add", "origin", "../hub.git");
+}
+
+/** Nothing in it that a shell reads otherwise than as words. */
+const IS_PLAIN = /^cotenant [\w .,:/@=-]+$/;
+/** These run on, or are about the process that they are in. */
+const OWN_PROCESS = / --(?:follow|watch)\b|^cotenant (?:exec|demo|hook|guard)\b/;
+
+/** In one process for all: what its first example has shown to start. */
+function performHere(example: string, repo: TestRepo, env: Place["env"]): Promise<Ran> {
+  return runHere(example.split(" ").slice(1), { cwd: repo.root, env, home: env.HOME });
+}
+
 /** As somebody would who copies it from the help into a shell; what runs on is ended as they would end it. */
-async function perform(example: string, repo: TestRepo, env: Readonly<Record<string, string>>): Promise<Ran> {
+async function performInShell(shown: string, repo: TestRepo, env: Place["env"]): Promise<Ran> {
+  // Agents need no longer than this to begin, and all that they do has tests of its own.
+  const example = shown.replace(/^(cotenant demo --seconds) \d+/, "$1 1");
   const runsOn = / --(?:follow|watch)\b/.test(example);
   const running = start(["/bin/sh", "-c", runsOn ? `exec ${example}` : example], { cwd: repo.root, env });
   if (runsOn) {
@@ -102,13 +129,15 @@ describe("every example of every command's --help", () => {
     const { command } = await COMMANDS[name]!.load();
     expect(command.examples.length).toBeGreaterThan(0);
     const { repo, env } = place();
+    if (name === "sync") withRemote(repo);
     for (const line of BEFORE[name] ?? ["init"]) {
       const ran = await runHere([...line.split(" "), "--quiet"], { cwd: repo.root, env, home: env.HOME });
       expect(ran.status, `${ran}`).toBe(0);
     }
-    for (const example of command.examples) {
+    for (const [nth, example] of command.examples.entries()) {
       expect(findCommand(example.split(" ").slice(1))?.name, example).toBe(name);
-      const ran = await perform(example, repo, env);
+      const isHere = nth > 0 && IS_PLAIN.test(example) && !OWN_PROCESS.test(example);
+      const ran = await (isHere ? performHere : performInShell)(example, repo, env);
       // One that is meant to be refused says so at its end.
       const exit = Number(/# exits (\d+)$/.exec(example)?.[1] ?? 0);
       expect(ran.status, `${ran}`).toBe(exit);

@@ -6,12 +6,12 @@ describe("a lease with less than 10 % of its time left", () => {
   it("is warned of on any command of its holder, and of nobody else", async () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", id, "--ttl", "10");
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", id, "--ttl", "10");
     expect((await repo.ask("agent:a", "status")).json.warnings).toBeUndefined();
     const almost = Date.parse(lease.expires_at!) - 1_500;
     await until("little of it is left", () => Date.now() > almost);
     const warned = await until("it is warned of", async () => {
-      const ran = await repo.ask("agent:a", "status");
+      const ran = await repo.askHere("agent:a", "status");
       return ran.json.warnings !== undefined && ran;
     });
     expect(Date.parse(lease.expires_at!) - Date.now()).toBeLessThan(1_000);
@@ -27,7 +27,7 @@ describe("a lease with less than 10 % of its time left", () => {
 
   it("can be told sooner by configuration, and is renewed by writing commands before that", async () => {
     const repo = TestRepo.make();
-    const { lease } = await repo.ask("agent:a", "lock", "acquire", "a.ts", "--ttl", "4");
+    const { lease } = await repo.prepare("agent:a", "lock", "acquire", "a.ts", "--ttl", "4");
     const env = { COTENANT_COORDINATION_LEASE_RENEWAL_THRESHOLD_PCT: "100" };
     expect((await repo.askWith(env, "agent:a", "status")).json.warnings).toHaveLength(1);
     const half = Date.parse(lease.acquired_at) + 2_100;

@@ -17,7 +17,7 @@ const inRoot = (name: string) => path.join(repo.root, name);
 
 /** A claimed issue with one gate that runs this. */
 async function gated(line: string, ...flags: string[]): Promise<string> {
-  const defined = await repo.ask("human:me", "gate", "define", "check", "--command", line, ...flags);
+  const defined = await repo.askHere("human:me", "gate", "define", "check", "--command", line, ...flags);
   expect(defined.data["gate"]).toMatchObject({ kind: "automated", trusted: true });
   const id = await repo.issue();
   await repo.prepare(ADA, "claim", "acquire", id);
@@ -32,15 +32,15 @@ describe("gate define", () => {
     expect(ran.stdout).toContain('runs "npm test"');
     expect(ran.stdout).toContain('because package.json has a script "test"');
     expect(ran.stdout).toContain("until a person runs 'cotenant trust'");
-    expectJsonRefused(await repo.ask(ADA, "gate", "define", "--preset", "lint"), 4, "E_NOT_FOUND");
+    expectJsonRefused(await repo.askHere(ADA, "gate", "define", "--preset", "lint"), 4, "E_NOT_FOUND");
   });
 
   it("changes an existing one only when told to, and says when nothing changes", async () => {
     await repo.prepare(ADA, "gate", "define", "tests", "--command", "true");
     expect((await repo.ask(ADA, "gate", "define", "tests", "--command", "true")).data.changed).toBe(false);
-    const refused = await repo.ask(ADA, "gate", "define", "tests", "--command", "false");
+    const refused = await repo.askHere(ADA, "gate", "define", "tests", "--command", "false");
     expectJsonRefused(refused, 64, "E_USAGE");
-    const replaced = await repo.ask(ADA, "gate", "define", "tests", "--command", "false", "--replace");
+    const replaced = await repo.askHere(ADA, "gate", "define", "tests", "--command", "false", "--replace");
     expect(replaced.data).toMatchObject({ changed: true, gate: { command: "false", trusted: false } });
   });
 
@@ -106,23 +106,23 @@ describe("a committed registry that names a command", () => {
     await repo.prepare(ADA, "claim", "acquire", id);
     await repo.prepare(ADA, "gate", "add", id, "check");
     expectRefused(await repo.run(ADA, "gate", "run", id), 9, "E_UNTRUSTED");
-    expectRefused(await repo.run("human:me", "gate", "run", id), 9, "E_UNTRUSTED");
+    expectRefused(await repo.runHere("human:me", "gate", "run", id), 9, "E_UNTRUSTED");
     expect(fs.existsSync(inRoot("ran-1"))).toBe(false);
 
-    const list = await repo.ask(ADA, "trust", "--list");
+    const list = await repo.askHere(ADA, "trust", "--list");
     expect(list.data["waiting_gates"]).toEqual([{ key: "check", command: "touch ran-1", cwd: "." }]);
-    expect((await repo.run(ADA, "trust", "--list")).stdout).toContain("touch ran-1");
-    expectRefused(await repo.run(ADA, "trust"), 9, "E_POLICY");
+    expect((await repo.runHere(ADA, "trust", "--list")).stdout).toContain("touch ran-1");
+    expectRefused(await repo.runHere(ADA, "trust"), 9, "E_POLICY");
     await repo.prepare("human:me", "trust");
-    expect((await repo.ask(ADA, "gate", "run", id)).data["pending"]).toEqual([]);
+    expect((await repo.askHere(ADA, "gate", "run", id)).data["pending"]).toEqual([]);
     expect(fs.existsSync(inRoot("ran-1"))).toBe(true);
 
     hostile("touch ran-2");
-    expectRefused(await repo.run(ADA, "gate", "run", id, "--all"), 9, "E_UNTRUSTED");
+    expectRefused(await repo.runHere(ADA, "gate", "run", id, "--all"), 9, "E_UNTRUSTED");
     expect(fs.existsSync(inRoot("ran-2"))).toBe(false);
     await repo.prepare("human:me", "trust", "--revoke");
     hostile("touch ran-1");
-    expectRefused(await repo.run(ADA, "gate", "run", id, "--all"), 9, "E_UNTRUSTED");
+    expectRefused(await repo.runHere(ADA, "gate", "run", id, "--all"), 9, "E_UNTRUSTED");
   });
 
   it("cannot reach a terminal unescaped", async () => {
@@ -138,7 +138,7 @@ describe("a committed registry that names a command", () => {
     await repo.prepare(ADA, "gate", "define", "mine", "--command", "true");
     expect((await repo.ask(ADA, "gate", "show", "mine")).data["gate"]).toMatchObject({ trusted: false });
     await repo.prepare("human:me", "gate", "define", "theirs", "--command", "true");
-    expect((await repo.ask(ADA, "gate", "show", "theirs")).data["gate"]).toMatchObject({ trusted: true });
+    expect((await repo.askHere(ADA, "gate", "show", "theirs")).data["gate"]).toMatchObject({ trusted: true });
   });
 });
 
@@ -161,7 +161,7 @@ describe("gate run", () => {
     const ran = await repo.ask(ADA, "gate", "run", id);
     expect(ran.status).toBe(9);
     expect(ran.json.data!["runs"]).toMatchObject([{ status: "failed", timed_out: true, output: "begun\n" }]);
-    const shown = await repo.run(ADA, "gate", "show", id, "check");
+    const shown = await repo.runHere(ADA, "gate", "show", id, "check");
     expect(shown.stdout).toContain("stopped at its timeout");
     expect(shown.stdout).toContain("| begun");
   });
@@ -206,10 +206,10 @@ describe("gate run", () => {
     const id = await gated("touch ran");
     expectJsonRefused(await repo.ask("agent:bob", "gate", "run", id), 6, "E_LOCK_NOT_HELD");
     expect(fs.existsSync(inRoot("ran"))).toBe(false);
-    expectJsonRefused(await repo.ask("agent:bob", "gate", "pass", id, "check"), 6, "E_LOCK_NOT_HELD");
+    expectJsonRefused(await repo.askHere("agent:bob", "gate", "pass", id, "check"), 6, "E_LOCK_NOT_HELD");
     await repo.prepare(ADA, "claim", "release", id);
-    expectJsonRefused(await repo.ask("agent:bob", "gate", "pass", id, "check"), 6, "E_LEASE_REQUIRED");
-    expect((await repo.ask("ci:build", "gate", "run", id)).data["pending"]).toEqual([]);
+    expectJsonRefused(await repo.askHere("agent:bob", "gate", "pass", id, "check"), 6, "E_LEASE_REQUIRED");
+    expect((await repo.askHere("ci:build", "gate", "run", id)).data["pending"]).toEqual([]);
   });
 
   it("says when there is nothing to run", async () => {
@@ -217,10 +217,10 @@ describe("gate run", () => {
     await repo.prepare("human:me", "gate", "define", "review");
     await repo.prepare(ADA, "gate", "add", id, "review");
     expectJsonRefused(await repo.ask(ADA, "gate", "run", id, "review"), 64, "E_USAGE");
-    expectJsonRefused(await repo.ask(ADA, "gate", "run", id, "nothing"), 4, "E_NOT_FOUND");
-    await repo.ask(ADA, "gate", "run", id);
-    expect((await repo.ask(ADA, "gate", "run", id)).data["runs"]).toEqual([]);
-    expectJsonRefused(await repo.ask(ADA, "gate", "run", await repo.issue()), 4, "E_NOT_FOUND");
+    expectJsonRefused(await repo.askHere(ADA, "gate", "run", id, "nothing"), 4, "E_NOT_FOUND");
+    await repo.askHere(ADA, "gate", "run", id);
+    expect((await repo.askHere(ADA, "gate", "run", id)).data["runs"]).toEqual([]);
+    expectJsonRefused(await repo.askHere(ADA, "gate", "run", await repo.issue()), 4, "E_NOT_FOUND");
   });
 });
 
@@ -233,9 +233,9 @@ describe("a new issue", () => {
     );
     repo.write("many.jsonl", '{"title":"A","gates":["review"]}\n{"title":"B","gates":["no"]}\n');
     await repo.prepare(ADA, "gate", "define", "review");
-    expectJsonRefused(await repo.ask(ADA, "issue", "create", "--from", "many.jsonl"), 4, "E_NOT_FOUND");
-    expect((await repo.ask(ADA, "issue", "list")).data["issues"]).toEqual([]);
-    const made = await repo.ask(ADA, "issue", "create", "--title", "T", "--gate", "review");
+    expectJsonRefused(await repo.askHere(ADA, "issue", "create", "--from", "many.jsonl"), 4, "E_NOT_FOUND");
+    expect((await repo.askHere(ADA, "issue", "list")).data["issues"]).toEqual([]);
+    const made = await repo.askHere(ADA, "issue", "create", "--title", "T", "--gate", "review");
     expect(made.data.issue).toMatchObject({ gates: ["review"] });
   });
 });
@@ -255,16 +255,16 @@ describe("gate pass", () => {
     const id = await gated("true");
     expectJsonRefused(await repo.ask("human:me", "gate", "pass", id, "other"), 4, "E_NOT_FOUND");
     await repo.prepare(ADA, "issue", "reject", id, "--reason", "no");
-    expectJsonRefused(await repo.ask("human:me", "gate", "pass", id, "check"), 5, "E_TERMINAL_STATE");
-    expectJsonRefused(await repo.ask(ADA, "gate", "add", id, "check"), 5, "E_TERMINAL_STATE");
+    expectJsonRefused(await repo.askHere("human:me", "gate", "pass", id, "check"), 5, "E_TERMINAL_STATE");
+    expectJsonRefused(await repo.askHere(ADA, "gate", "add", id, "check"), 5, "E_TERMINAL_STATE");
   });
 
   it("starts anew for a gate that was taken off and added again", async () => {
     const id = await gated("true");
     await repo.ask("human:me", "gate", "pass", id, "check");
-    await repo.ask(ADA, "gate", "remove", id, "check");
+    await repo.askHere(ADA, "gate", "remove", id, "check");
     await repo.prepare(ADA, "gate", "add", id, "check");
-    expect((await repo.ask(ADA, "gate", "list", id)).data["pending"]).toEqual(["check"]);
+    expect((await repo.askHere(ADA, "gate", "list", id)).data["pending"]).toEqual(["check"]);
   });
 
   it("works outside Git too", async () => {
@@ -278,10 +278,10 @@ describe("gate pass", () => {
     const outside = repo.at("../plain");
     const id = await outside.issue();
     await outside.ask(ADA, "gate", "add", id, "review");
-    await outside.ask(ADA, "issue", "update", id, "--state", "done");
-    const passed = await outside.ask(ADA, "gate", "pass", id, "review");
+    await outside.askHere(ADA, "issue", "update", id, "--state", "done");
+    const passed = await outside.askHere(ADA, "gate", "pass", id, "review");
     expect(passed.data).toMatchObject({ issue: { state: "done" } });
-    expectJsonRefused(await outside.ask(ADA, "gate", "run", id), 10, "E_NOT_A_REPO");
+    expectJsonRefused(await outside.askHere(ADA, "gate", "run", id), 10, "E_NOT_A_REPO");
   });
 });
 
@@ -298,10 +298,10 @@ describe("what is broken", () => {
       const id = await gated("true");
       repo.write(".cotenant/gates/registry.json", text);
       for (const args of [["list"], ["show", "x"], ["add", id, "x"], ["define", "y"], ["run", id]])
-        expectJsonRefused(await repo.ask(ADA, "gate", ...args), 10, "E_CONFIG");
-      expect((await repo.ask(ADA, "issue", "show", id)).status).toBe(0);
+        expectJsonRefused(await repo.askHere(ADA, "gate", ...args), 10, "E_CONFIG");
+      expect((await repo.askHere(ADA, "issue", "show", id)).status).toBe(0);
       expect(await findings()).toEqual([expect.stringMatching(/^error: .*registry\.json cannot be used/)]);
-      expect((await repo.ask(ADA, "validate", "all")).status).toBe(10);
+      expect((await repo.askHere(ADA, "validate", "all")).status).toBe(10);
     },
   );
 
@@ -331,7 +331,7 @@ describe("what is broken", () => {
       /^note: .*notes\.txt is no issue's results/,
     ])
       expect(found).toContainEqual(expect.stringMatching(words));
-    expect((await repo.ask(ADA, "validate", "all")).status).toBe(1);
+    expect((await repo.askHere(ADA, "validate", "all")).status).toBe(1);
   });
 
   async function gatedAgain(gate: string): Promise<string> {

@@ -33,17 +33,17 @@ describe("what concerns everybody", () => {
       Object.entries(picture).filter(([name]) => name.startsWith(".cotenant"));
     expect(inData(repo.picture())).toEqual(inData(before));
     await holder.release(`scope:${scope}`);
-    expect((await repo.ask(ADA, ...args)).status).toBe(0);
-    expect((await repo.ask(ADA, "status")).data.leases).toEqual([]);
+    expect((await repo.askHere(ADA, ...args)).status).toBe(0);
+    expect((await repo.askHere(ADA, "status")).data.leases).toEqual([]);
   });
 
   it("keeps the lease of whoever held it before, also when it had to be renewed", async () => {
     const env = { COTENANT_SESSION_ID: "s" };
     const mine = await openRepository({ cwd: repo.root, agentId: ADA, env });
-    await mine.acquire("scope:config", { ttlSecs: 2 });
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    await mine.acquire("scope:config", { ttlSecs: 6 });
+    await new Promise((resolve) => setTimeout(resolve, 3_200));
     expect((await repo.askWith(env, ADA, "config", "set", "guard.retry_secs", "9")).status).toBe(0);
-    expect((await repo.ask(ADA, "status")).data.leases).toMatchObject([{ key: "scope:config" }]);
+    expect((await repo.askHere(ADA, "status")).data.leases).toMatchObject([{ key: "scope:config" }]);
   });
 
   it("is in the log, with who did it", async () => {
@@ -58,7 +58,7 @@ describe("what concerns everybody", () => {
 });
 
 describe("common history with the main branch", () => {
-  const set = (where: TestRepo) => where.ask(ADA, "config", "set", "guard.retry_secs", "9");
+  const set = (where: TestRepo) => where.askHere(ADA, "config", "set", "guard.retry_secs", "9");
 
   it("is asked for, and says what to do", async () => {
     const side = repo.addWorktree("side");
@@ -67,18 +67,18 @@ describe("common history with the main branch", () => {
     const refused = await side.ask(ADA, "gate", "define", "review");
     expectJsonRefused(refused, 9, "E_DIVERGED");
     expect(refused.error.hint).toContain("git rebase main");
-    expectJsonRefused(await side.ask(ADA, "config", "reset", "guard.retry_secs"), 9, "E_DIVERGED");
-    expect((await side.ask(ADA, "validate", "divergence")).status).toBe(9);
+    expectJsonRefused(await side.askHere(ADA, "config", "reset", "guard.retry_secs"), 9, "E_DIVERGED");
+    expect((await side.askHere(ADA, "validate", "divergence")).status).toBe(9);
     // One's own configuration is nobody else's business.
     const home = { HOME: scratch() };
     expect((await side.askWith(home, ADA, "config", "set", "--global", "guard.retry_secs", "8")).status).toBe(
       0,
     );
     side.git("merge", "--quiet", "main");
-    expect((await side.ask(ADA, "gate", "define", "review")).status).toBe(0);
-    expect((await side.ask(ADA, "validate", "divergence")).status).toBe(0);
+    expect((await side.askHere(ADA, "gate", "define", "review")).status).toBe(0);
+    expect((await side.askHere(ADA, "validate", "divergence")).status).toBe(0);
     side.git("checkout", "--quiet", "--detach");
-    expect((await side.ask(ADA, "gate", "define", "other")).status).toBe(0);
+    expect((await side.askHere(ADA, "gate", "define", "other")).status).toBe(0);
   });
 
   it("is not asked for when the repository does not want it", async () => {
@@ -93,7 +93,7 @@ describe("common history with the main branch", () => {
     repo.git("checkout", "--quiet", "-b", "trunk");
     empty(repo, "first");
     expect((await repo.ask(ADA, "config", "reset", "guard.retry_secs")).status).toBe(0);
-    expect((await repo.ask(ADA, "validate", "divergence")).status).toBe(0);
+    expect((await repo.askHere(ADA, "validate", "divergence")).status).toBe(0);
   });
 
   it("is that of the remote's HEAD, also when it is called otherwise", async () => {
@@ -105,7 +105,7 @@ describe("common history with the main branch", () => {
     empty(repo, "trunk goes on");
     expect((await clone.ask(ADA, "gate", "define", "a")).status).toBe(0);
     clone.git("fetch", "--quiet");
-    const refused = await clone.ask(ADA, "gate", "define", "b");
+    const refused = await clone.askHere(ADA, "gate", "define", "b");
     expectJsonRefused(refused, 9, "E_DIVERGED");
     expect(refused.error.data["main_branch"]).toBe("origin/trunk");
   });
@@ -136,7 +136,7 @@ describe("common history with the main branch", () => {
   it("is lacking on a branch that begins from nothing", async () => {
     empty(repo, "first");
     repo.git("checkout", "--quiet", "--orphan", "fresh");
-    expectJsonRefused(await set(repo), 9, "E_DIVERGED");
+    expectJsonRefused(await repo.ask(ADA, "config", "set", "guard.retry_secs", "9"), 9, "E_DIVERGED");
   });
 });
 
@@ -153,7 +153,7 @@ describe("config show-hierarchy", () => {
       strategic: ["milestone", "epic"],
       place: fs.realpathSync(path.join(repo.root, ".cotenant/config.toml")),
     });
-    const ran = await repo.run(ADA, "config", "show-hierarchy");
+    const ran = await repo.runHere(ADA, "config", "show-hierarchy");
     expect(ran.stdout).toBe(
       "epic (strategic)\n└─ story\n   └─ task, bug\nstrategic, and on no level: milestone (strategic)\n",
     );

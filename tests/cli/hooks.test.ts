@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 /** Ours refuses what another agent holds, and nobody else would. */
 async function expectGuarded(): Promise<void> {
-  expect((await repo.ask("agent:b", "lock", "acquire", "a.txt")).status).toBe(0);
+  await repo.prepare("agent:b", "lock", "acquire", "a.txt");
   const refused = await hooked.commit("agent:a");
   expect(refused.status, `${refused}`).toBe(1);
   expect(refused.stderr).toContain("a.txt is held by agent:b");
@@ -36,15 +36,15 @@ describe("hooks install beside", () => {
       OTHERS[kind]!(hooked);
       const before = hooked.hooks();
       const config = fs.readFileSync(path.join(repo.root, ".git/config"), "utf8");
-      const shown = await repo.run("agent:a", "hooks", "install", "--print");
+      const shown = await repo.runHere("agent:a", "hooks", "install", "--print");
       expect(shown.stdout, `${shown}`).toContain("cotenant_run hook pre-commit");
       expect(hooked.hooks()).toEqual(before);
 
       expect((await repo.ask("agent:a", "hooks", "install")).data.changed).toBe(true);
       const installed = repo.picture();
-      expect((await repo.ask("agent:a", "hooks", "install")).data.changed).toBe(false);
+      expect((await repo.askHere("agent:a", "hooks", "install")).data.changed).toBe(false);
       expect(repo.picture()).toEqual(installed);
-      expect(hooked.states(await repo.ask("agent:a", "hooks", "status"))).toEqual(FINE);
+      expect(hooked.states(await repo.askHere("agent:a", "hooks", "status"))).toEqual(FINE);
 
       await expectGuarded();
       expect(hooked.journalled()).toEqual(["theirs"]);
@@ -55,7 +55,7 @@ describe("hooks install beside", () => {
       expect((await repo.ask("agent:a", "hooks", "uninstall")).data.changed).toBe(true);
       expect(hooked.hooks()).toEqual(before);
       expect(fs.readFileSync(path.join(repo.root, ".git/config"), "utf8")).toBe(config);
-      expect((await repo.ask("agent:a", "hooks", "uninstall")).data.changed).toBe(false);
+      expect((await repo.askHere("agent:a", "hooks", "uninstall")).data.changed).toBe(false);
       const alone = await hooked.commit("agent:a");
       expect([alone.status, hooked.journalled()]).toEqual([0, ["theirs"]]);
     },
@@ -67,7 +67,7 @@ describe("hooks install beside", () => {
     await repo.ask("agent:a", "hooks", "install");
     await expectGuarded();
     expect(hooked.journalled()).toEqual([]);
-    await repo.ask("agent:a", "hooks", "uninstall");
+    await repo.askHere("agent:a", "hooks", "uninstall");
     expect(hooked.hooks()).toEqual(before);
   });
 
@@ -76,7 +76,7 @@ describe("hooks install beside", () => {
     await repo.ask("agent:a", "hooks", "install");
     for (const name of ["pre-commit", "post-commit"])
       fs.appendFileSync(path.join(repo.root, ".git/hooks", name), "\necho two\n");
-    await repo.ask("agent:a", "hooks", "uninstall");
+    await repo.askHere("agent:a", "hooks", "uninstall");
     const read = (name: string) => fs.readFileSync(path.join(repo.root, ".git/hooks", name), "utf8");
     expect(read("pre-commit")).toBe("#!/bin/sh\necho one\necho two\n");
     expect(read("post-commit")).toBe("#!/bin/sh\n\necho two\n");
@@ -117,7 +117,7 @@ describe("hooks that are committed", () => {
     expect(refused.stderr).toContain("--shared");
     expect(repo.picture()).toEqual(before);
     const hooks = hooked.hooks();
-    await repo.ask("agent:a", "hooks", "install", "--shared");
+    await repo.askHere("agent:a", "hooks", "install", "--shared");
     const file = fs.readFileSync(path.join(repo.root, ".husky/pre-commit"), "utf8");
     expect(file).not.toContain(process.execPath);
     hooked.program("cotenant", `#!/bin/sh\necho "ours $*" >> "$JOURNAL"\nexec "$REAL" "$@"\n`);
@@ -127,8 +127,8 @@ describe("hooks that are committed", () => {
     expect(
       hooked.journalled().filter((line) => line === "ours hook pre-commit --staged" || line === "theirs"),
     ).toEqual(["ours hook pre-commit --staged", "theirs"]);
-    expect((await repo.ask("agent:a", "hooks", "uninstall")).data["left"]).toHaveLength(4);
-    await repo.ask("agent:a", "hooks", "uninstall", "--shared");
+    expect((await repo.askHere("agent:a", "hooks", "uninstall")).data["left"]).toHaveLength(4);
+    await repo.askHere("agent:a", "hooks", "uninstall", "--shared");
     expect(hooked.hooks()).toEqual(hooks);
   });
 
@@ -139,8 +139,8 @@ describe("hooks that are committed", () => {
     await repo.ask("agent:a", "hooks", "install", "--shared");
     expect(fs.readFileSync(path.join(repo.root, ".husky/_/pre-commit"), "utf8")).toBe(own);
     expect(fs.readFileSync(path.join(repo.root, ".husky/pre-commit"), "utf8")).toContain("hook pre-commit");
-    expect((await repo.ask("agent:a", "hooks", "install")).data.changed).toBe(false);
-    await repo.ask("agent:a", "hooks", "uninstall", "--shared");
+    expect((await repo.askHere("agent:a", "hooks", "install")).data.changed).toBe(false);
+    await repo.askHere("agent:a", "hooks", "uninstall", "--shared");
     expect(hooked.hooks()).toEqual(hooks);
   });
 
@@ -148,14 +148,14 @@ describe("hooks that are committed", () => {
     OTHERS["husky 9"]!(hooked);
     await repo.ask("agent:a", "hooks", "install");
     hooked.hook(".husky/_/pre-commit", '#!/usr/bin/env sh\n. "$(dirname "$0")/h"');
-    const status = await repo.ask("agent:a", "hooks", "status");
+    const status = await repo.askHere("agent:a", "hooks", "status");
     expect(hooked.states(status)).toEqual({ ...FINE, "pre-commit": "foreign null" });
-    const { stdout } = await repo.run("agent:a", "doctor");
+    const { stdout } = await repo.runHere("agent:a", "doctor");
     expect(stdout).toMatch(
       /warning +hooks +Git does not call cotenant in pre-commit\n +next: run: cotenant hooks install/,
     );
-    await repo.ask("agent:a", "hooks", "install");
-    expect(hooked.states(await repo.ask("agent:a", "hooks", "status"))).toEqual(FINE);
+    await repo.askHere("agent:a", "hooks", "install");
+    expect(hooked.states(await repo.askHere("agent:a", "hooks", "status"))).toEqual(FINE);
   });
 
   it("a call that somebody wrote by hand counts", async () => {
@@ -167,7 +167,7 @@ describe("hooks that are committed", () => {
     const before = fs.readFileSync(path.join(repo.root, ".git/hooks/pre-commit"), "utf8");
     await repo.ask("agent:a", "hooks", "install");
     expect(fs.readFileSync(path.join(repo.root, ".git/hooks/pre-commit"), "utf8")).toBe(before);
-    const { hooks } = (await repo.ask("agent:a", "hooks", "status")).data;
+    const { hooks } = (await repo.askHere("agent:a", "hooks", "status")).data;
     expect((hooks as object[])[0]).toMatchObject({ state: "installed", by_hand: true, manager: "lefthook" });
   });
 });
@@ -209,7 +209,7 @@ describe("where Git looks", () => {
     ]);
     repo.git("config", "core.hooksPath", "odd\u001b[2J\ndirectory");
     for (const args of [["install"], ["status"], ["install", "--shared", "--print"]]) {
-      const ran = await repo.run("agent:a", "hooks", ...args);
+      const ran = await repo.runHere("agent:a", "hooks", ...args);
       expect(ran.stdout + ran.stderr, `${ran}`).toContain("odd\ufffd[2J\ufffddirectory");
       expect(ran.stdout + ran.stderr).not.toContain("\u001b");
     }
@@ -230,9 +230,11 @@ describe("where Git looks", () => {
     repo.git("commit", "--quiet", "--message", "husky", "--no-verify");
     const other = repo.addWorktree("other");
     expectJsonRefused(await other.ask("agent:a", "hooks", "install"), 9, "E_HOOKS");
-    const { remarks } = (await repo.ask("agent:a", "hooks", "install")).data;
+    const { remarks } = (await repo.askHere("agent:a", "hooks", "install")).data;
     expect(remarks).toContainEqual(expect.stringContaining("each worktree"));
-    expect((await other.run("agent:a", "doctor")).stdout).toMatch(/warning +hooks +hooks were installed in/);
+    expect((await other.runHere("agent:a", "doctor")).stdout).toMatch(
+      /warning +hooks +hooks were installed in/,
+    );
   });
 
   it("one worktree with a configuration of its own", async () => {
@@ -241,13 +243,13 @@ describe("where Git looks", () => {
     other.git("config", "--worktree", "core.hooksPath", path.join(repo.root, ".git/other hooks"));
     await repo.ask("agent:a", "hooks", "install");
     expect(fs.existsSync(path.join(repo.root, ".git/other hooks"))).toBe(false);
-    const { data } = await other.ask("agent:a", "hooks", "install");
+    const { data } = await other.askHere("agent:a", "hooks", "install");
     expect(data["directory"]).toBe(path.join(repo.root, ".git/other hooks"));
-    expect((await other.ask("agent:a", "hooks", "status")).data["hooks_path"]).toMatchObject({
+    expect((await other.askHere("agent:a", "hooks", "status")).data["hooks_path"]).toMatchObject({
       scope: "worktree",
     });
     // From anywhere, everything; and the directory that was not there before.
-    await repo.ask("agent:a", "hooks", "uninstall");
+    await repo.askHere("agent:a", "hooks", "uninstall");
     expect(fs.existsSync(path.join(repo.root, ".git/other hooks"))).toBe(false);
     expect(Object.keys(hooked.hooks()).filter((name) => HOOKS.includes(path.basename(name)))).toEqual([]);
   });
@@ -255,9 +257,9 @@ describe("where Git looks", () => {
   it("somebody points Git elsewhere afterwards: status and doctor say that ours are hidden", async () => {
     await repo.ask("agent:a", "hooks", "install");
     repo.git("config", "core.hooksPath", ".githooks");
-    const { data } = await repo.ask("agent:a", "hooks", "status");
+    const { data } = await repo.askHere("agent:a", "hooks", "status");
     expect(data["hidden"]).toEqual(HOOKS.map((hook) => path.join(repo.root, ".git/hooks", hook)));
-    expect((await repo.run("agent:a", "doctor")).stdout).toMatch(
+    expect((await repo.runHere("agent:a", "doctor")).stdout).toMatch(
       /warning +hooks +.*but Git looks in "\.githooks" \(core\.hooksPath, local\)/,
     );
   });
@@ -267,8 +269,8 @@ describe("where Git looks", () => {
     repo.git("config", "core.hooksPath", ".githooks");
     const before = hooked.hooks();
     expectJsonRefused(await repo.ask("agent:a", "hooks", "install"), 9, "E_HOOKS");
-    await repo.ask("agent:a", "hooks", "install", "--shared");
-    await repo.ask("agent:a", "hooks", "uninstall", "--shared");
+    await repo.askHere("agent:a", "hooks", "install", "--shared");
+    await repo.askHere("agent:a", "hooks", "uninstall", "--shared");
     expect(hooked.hooks()).toEqual(before);
   });
 });
@@ -283,9 +285,9 @@ describe("when something is missing", () => {
     }
     const made = await hooked.commit("agent:a");
     expect({ status: made.status, stderr: made.stderr }).toEqual({ status: 0, stderr: "" });
-    const states = hooked.states(await repo.ask("agent:a", "hooks", "status"));
+    const states = hooked.states(await repo.askHere("agent:a", "hooks", "status"));
     expect(states).toEqual(Object.fromEntries(HOOKS.map((hook) => [hook, "outdated failed"])));
-    expect((await repo.run("agent:a", "doctor")).stdout).toMatch(
+    expect((await repo.runHere("agent:a", "doctor")).stdout).toMatch(
       /warning +hooks +.*bin\/gone, which is gone/,
     );
     // Then whatever is on the PATH.
@@ -297,15 +299,15 @@ describe("when something is missing", () => {
     // One that does not know the hook, or cannot be run at all, refuses nobody.
     hooked.program("cotenant", "#!/nowhere/node\n");
     expect((await hooked.commit("agent:a")).status).toBe(0);
-    await repo.ask("agent:a", "hooks", "install");
-    expect(hooked.states(await repo.ask("agent:a", "hooks", "status"))).toEqual(FINE);
+    await repo.askHere("agent:a", "hooks", "install");
+    expect(hooked.states(await repo.askHere("agent:a", "hooks", "status"))).toEqual(FINE);
   });
 
   it("no directory of hooks at all: made, and gone again", async () => {
     fs.rmSync(path.join(repo.root, ".git/hooks"), { recursive: true });
     await repo.ask("agent:a", "hooks", "install");
     await expectGuarded();
-    await repo.ask("agent:a", "hooks", "uninstall");
+    await repo.askHere("agent:a", "hooks", "uninstall");
     expect(fs.existsSync(path.join(repo.root, ".git/hooks"))).toBe(false);
   });
 
@@ -313,7 +315,7 @@ describe("when something is missing", () => {
     fs.rmSync(path.join(repo.root, ".git/hooks"), { recursive: true });
     fs.mkdirSync(path.join(repo.root, ".git/hooks"));
     await repo.ask("agent:a", "hooks", "install");
-    await repo.ask("agent:a", "hooks", "uninstall");
+    await repo.askHere("agent:a", "hooks", "uninstall");
     expect(fs.readdirSync(path.join(repo.root, ".git/hooks"))).toEqual([]);
   });
 
@@ -326,7 +328,7 @@ describe("when something is missing", () => {
     fs.writeFileSync(at("pre-commit.new-0123456789ab"), "half");
     fs.utimesSync(at("pre-commit.new-0123456789ab"), 1, 1);
     await repo.ask("agent:a", "hooks", "install");
-    await repo.ask("agent:a", "hooks", "uninstall");
+    await repo.askHere("agent:a", "hooks", "uninstall");
     expect(hooked.hooks()).toEqual(before);
   });
 
@@ -334,7 +336,7 @@ describe("when something is missing", () => {
     hooked.hook(".git/hooks/pre-commit", "#!/bin/sh\n# >>> cotenant hook pre-commit (guest) >>> \necho\n");
     const before = hooked.hooks();
     expectJsonRefused(await repo.ask("agent:a", "hooks", "install"), 9, "E_HOOKS");
-    expect((await repo.ask("agent:a", "hooks", "uninstall")).data["left"]).toHaveLength(1);
+    expect((await repo.askHere("agent:a", "hooks", "uninstall")).data["left"]).toHaveLength(1);
     expect(hooked.hooks()).toEqual(before);
   });
 });
@@ -372,16 +374,18 @@ describe("a server", () => {
 
 describe("init and deinit", () => {
   it("init --hooks installs, deinit takes it all away", async () => {
-    await repo.ask("agent:a", "deinit", "--purge");
+    await repo.prepare("agent:a", "deinit", "--purge");
     hooked.hook(".git/hooks/pre-commit", "#!/bin/sh\necho theirs");
     const before = repo.picture();
     const { data } = await repo.ask("agent:a", "init", "--hooks", "--enforce", "strict");
     expect(data["hooks"]).toEqual({ directory: path.join(repo.root, ".git/hooks"), changed: true });
-    expect((await repo.ask("agent:a", "init", "--hooks")).data["hooks"]).toMatchObject({ changed: false });
-    expect((await repo.run("agent:a", "doctor")).stdout).toMatch(/ok +hooks +installed in /);
+    expect((await repo.askHere("agent:a", "init", "--hooks")).data["hooks"]).toMatchObject({
+      changed: false,
+    });
+    expect((await repo.runHere("agent:a", "doctor")).stdout).toMatch(/ok +hooks +installed in /);
     await expectGuarded();
     const paths = HOOKS.map((hook) => path.join(repo.root, ".git/hooks", hook));
-    expect((await repo.ask("agent:a", "deinit", "--dry-run")).data["hooks"]).toEqual(paths);
+    expect((await repo.askHere("agent:a", "deinit", "--dry-run")).data["hooks"]).toEqual(paths);
     expect((await repo.ask("agent:a", "deinit", "--purge")).data["hooks"]).toEqual(paths);
     const hooksNow = Object.entries(repo.picture()).filter(([file]) =>
       /^\.git\/(?:hooks|cotenant)/.test(file),
@@ -392,7 +396,7 @@ describe("init and deinit", () => {
   });
 
   it("init --hooks that is refused leaves no trace", async () => {
-    await repo.ask("agent:a", "deinit", "--purge");
+    await repo.prepare("agent:a", "deinit", "--purge");
     repo.git("config", "core.hooksPath", "/dev/null");
     const before = repo.picture();
     expectJsonRefused(await repo.ask("agent:a", "init", "--hooks"), 9, "E_HOOKS");

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { PROGRAM, run } from "../support/program";
+import { PROGRAM } from "../support/program";
 import { expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 
@@ -29,17 +29,17 @@ describe("init", () => {
   });
 
   it("twice changes nothing", async () => {
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     const before = repo.picture();
     const again = await repo.ask("agent:b", "init");
     expect(again.data["created"]).toEqual([]);
-    expect((await repo.run("agent:a", "init")).stdout).toContain("nothing changed");
+    expect((await repo.runHere("agent:a", "init")).stdout).toContain("nothing changed");
     expect(repo.picture()).toEqual(before);
   });
 
   it("keeps what a person wrote, and completes what a first command left", async () => {
-    await repo.ask("agent:a", "lock", "acquire", "a.ts");
-    const worktree = (await repo.ask("agent:a", "worktree", "info")).data.worktree.worktree_id;
+    await repo.prepare("agent:a", "lock", "acquire", "a.ts");
+    const worktree = (await repo.askHere("agent:a", "worktree", "info")).data.worktree.worktree_id;
     repo.write(".cotenant/config.toml", "[coordination]\ndefault_ttl_secs = 120\n");
     repo.write(".cotenant/.gitattributes", "*.png binary");
     const { data } = await repo.ask("agent:a", "init");
@@ -48,8 +48,8 @@ describe("init", () => {
     expect(fs.readFileSync(path.join(repo.root, ".cotenant/.gitattributes"), "utf8")).toMatch(
       /^\*\.png binary\n\*\.jsonl merge=union\nissues\/\*\/issue\.json merge=cotenant-issue\n$/,
     );
-    expect((await repo.ask("agent:a", "lock", "acquire", "b.ts")).lease.ttl_secs).toBe(120);
-    expect((await repo.ask("agent:a", "lock", "status")).data.leases).toHaveLength(2);
+    expect((await repo.askHere("agent:a", "lock", "acquire", "b.ts")).lease.ttl_secs).toBe(120);
+    expect((await repo.askHere("agent:a", "lock", "status")).data.leases).toHaveLength(2);
   });
 
   it("adds to somebody's .gitattributes, and changes no byte, line end or mode of it", async () => {
@@ -70,18 +70,18 @@ describe("init", () => {
     );
     expect(asked.match(/merge: .*/g)).toEqual(["merge: cotenant-issue", "merge: union"]);
     const before = repo.picture();
-    expect((await repo.ask("agent:a", "init")).data["created"]).toEqual([]);
+    expect((await repo.askHere("agent:a", "init")).data["created"]).toEqual([]);
     expect(repo.picture()).toEqual(before);
   });
 
   it("registers the merge driver once for all worktrees, and anew when the program has moved", async () => {
     const other = repo.addWorktree("other");
     expect((await other.ask("agent:a", "init")).data["merge_driver"]).toBe(true);
-    expect((await repo.ask("agent:a", "init")).data["merge_driver"]).toBe(false);
+    expect((await repo.askHere("agent:a", "init")).data["merge_driver"]).toBe(false);
     const command = repo.git("config", "--local", "merge.cotenant-issue.driver");
     expect(command).toContain(PROGRAM);
     repo.git("config", "merge.cotenant-issue.driver", command.trimEnd().replaceAll(PROGRAM, "/elsewhere"));
-    expect((await repo.ask("agent:a", "init")).data["merge_driver"]).toBe(true);
+    expect((await repo.askHere("agent:a", "init")).data["merge_driver"]).toBe(true);
     expect(repo.git("config", "--get-all", "merge.cotenant-issue.driver")).toBe(command);
   });
 
@@ -106,7 +106,7 @@ describe("init", () => {
     expect(fs.readFileSync(path.join(repo.root, ".cotenant/config.toml"), "utf8")).toMatch(
       /^enforce_leases = "warn"$/m,
     );
-    expect((await repo.ask("agent:a", "status")).status).toBe(0);
+    expect((await repo.askHere("agent:a", "status")).status).toBe(0);
   });
 
   it("needs nobody's name", async () => {
@@ -126,25 +126,22 @@ function modes(control: string): Map<string, string> {
 
 /** Everything that makes files: claims, locks, a waiter, a heartbeat, compaction, the flat index. */
 async function use(umask: string): Promise<void> {
-  const script = [
-    `umask ${umask}`,
-    "set -e",
-    'cotenant() { "$PROGRAM" "$@" --quiet; }',
-    "cotenant init",
-    'id=$(cotenant issue create --title "t")',
-    'cotenant claim acquire "$id"',
-    'cotenant claim heartbeat "$id"',
-    "cotenant lock acquire src/a.ts --dir lib --resource db",
-    'COTENANT_AGENT_ID=agent:b cotenant lock acquire lib/b.ts --wait --timeout 0 || [ "$?" = 12 ]',
-    "cotenant gc --compact",
-    "cotenant gc",
-    "cotenant lock acquire src/c.ts",
-  ].join("\n");
-  const ran = await run(["/bin/sh", "-c", script], {
-    cwd: repo.root,
-    env: { PROGRAM, COTENANT_AGENT_ID: "agent:a" },
-  });
-  expect(ran.status, `${ran}`).toBe(0);
+  const usual = process.umask(Number.parseInt(umask, 8));
+  try {
+    expect((await repo.ask("agent:a", "init")).status).toBe(0);
+    const id = await repo.issue("t");
+    await repo.prepare("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "claim", "heartbeat", id);
+    const keys = ["src/a.ts", "--dir", "lib", "--resource", "db"];
+    expect((await repo.ask("agent:a", "lock", "acquire", ...keys)).status).toBe(0);
+    const waiter = await repo.ask("agent:b", "lock", "acquire", "lib/b.ts", "--wait", "--timeout", "0");
+    expect(waiter.status, `${waiter}`).toBe(12);
+    await repo.prepare("agent:a", "gc", "--compact");
+    expect((await repo.ask("agent:a", "gc")).status).toBe(0);
+    await repo.prepare("agent:a", "lock", "acquire", "src/c.ts");
+  } finally {
+    process.umask(usual);
+  }
 }
 
 describe("the control plane", () => {

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { keptScratch } from "../docs/kept-scratch";
 import { needTool } from "../house/need-tool";
 import { PROGRAM, type Ran, run } from "../support/program";
 import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
@@ -14,14 +15,18 @@ const SOMEBODY = 65533;
 describe.runIf(process.getuid?.() === 0)("directories of others", () => {
   let room: string;
   let repo: TestRepo;
-  beforeEach(() => {
+  const program = keptScratch("cotenant-open-program");
+  beforeAll(() => {
     needTool("setpriv");
-    room = scratch();
-    fs.chmodSync(room, 0o755);
     // The checkout itself may be closed to others.
     const root = path.dirname(path.dirname(PROGRAM));
+    fs.chmodSync(program, 0o755);
     for (const part of ["bin", "dist"])
-      fs.cpSync(path.join(root, part), path.join(room, "program", part), { recursive: true });
+      fs.cpSync(path.join(root, part), path.join(program, part), { recursive: true });
+  });
+  beforeEach(() => {
+    room = scratch();
+    fs.chmodSync(room, 0o755);
     fs.mkdirSync(path.join(room, "home"));
     repo = TestRepo.make(path.join(room, "repo"));
   });
@@ -33,7 +38,7 @@ describe.runIf(process.getuid?.() === 0)("directories of others", () => {
   function inDirectory(cwd: string, uid: number, ...args: string[]): Promise<Ran> {
     const become = ["setpriv", `--reuid=${uid}`, `--regid=${NOBODY}`, "--clear-groups"];
     const env = { HOME: path.join(room, "home"), GIT_CONFIG_GLOBAL: undefined, COTENANT_AGENT_ID: "agent:b" };
-    return run([...become, process.execPath, path.join(room, "program/bin/cotenant"), ...args], { cwd, env });
+    return run([...become, process.execPath, path.join(program, "bin/cotenant"), ...args], { cwd, env });
   }
 
   /** As `git config --global --add safe.directory` would. */
@@ -148,14 +153,14 @@ describe.runIf(process.getuid?.() === 0)("directories of others", () => {
     repo.write("closed/a.ts");
     fs.chmodSync(path.join(repo.root, "closed"), 0);
     const script = `cd ${repo.root}/closed && exec setpriv --reuid=${NOBODY} --regid=${NOBODY} --clear-groups "$@"`;
-    const program = [process.execPath, path.join(room, "program/bin/cotenant"), "status"];
+    const status = [process.execPath, path.join(program, "bin/cotenant"), "status"];
     const env = { HOME: path.join(room, "home"), GIT_CONFIG_GLOBAL: undefined };
-    const closed = await run(["/bin/sh", "-c", script, "sh", ...program], { cwd: repo.root, env });
+    const closed = await run(["/bin/sh", "-c", script, "sh", ...status], { cwd: repo.root, env });
     expect(closed.status).toBe(10);
     expectNoInnards(closed);
 
     const leave = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"';
-    const gone = await run(["/bin/sh", "-c", leave, "sh", ...program], { cwd: repo.root, env });
+    const gone = await run(["/bin/sh", "-c", leave, "sh", ...status], { cwd: repo.root, env });
     expectRefused(gone, 10, "E_NOT_A_REPO");
   });
 

@@ -30,8 +30,17 @@ export function put(name: string, content: string): string[] {
 
 /** By agent:a, to work/x unless the arguments say otherwise. */
 export function publish(repo: TestRepo, ...args: string[]): Promise<Ran> {
+  return repo.ask(A, ...wordsToPublish(args));
+}
+
+/** The same without a process: for what comes before, and for more of it. */
+export function publishHere(repo: TestRepo, ...args: string[]): Promise<Ran> {
+  return repo.askHere(A, ...wordsToPublish(args));
+}
+
+function wordsToPublish(args: readonly string[]): string[] {
   const branch = args.includes("--branch") ? [] : ["--branch", "work/x"];
-  return repo.ask(A, "publish", ...branch, "--message", "Do it", ...args);
+  return ["publish", ...branch, "--message", "Do it", ...args];
 }
 
 export function newRequestId(): string {

@@ -6,11 +6,11 @@ import { keptScratch } from "../docs/kept-scratch";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
-import { A, file, newRequestId, publish, put, withFiles } from "./publish-stage";
+import { A, file, newRequestId, publish, publishHere, put, withFiles } from "./publish-stage";
 
 /** For tests that leave nothing behind but branches of their own: agent:a has a lease on everything. */
 const common = withFiles(path.join(keptScratch("cotenant-publish"), "repo"));
-const taken = common.ask(A, "lock", "acquire", "--dir", ".", "--ttl", "7200");
+const taken = common.prepare(A, "lock", "acquire", "--dir", ".", "--ttl", "7200");
 
 async function leased(): Promise<TestRepo> {
   const repo = withFiles();
@@ -49,11 +49,11 @@ describe("publish, asked once more with the same id,", () => {
     const args = ["--from-worktree", "src/a.ts", "--request-id", newRequestId()];
     // As if it had been killed once the branch had moved.
     await publish(repo, ...args);
-    const { data } = await publish(repo, ...args, "--release", "--settle");
+    const { data } = await publishHere(repo, ...args, "--release", "--settle");
     expect((data["released"] as { key: string }[]).map(({ key }) => key)).toEqual(["file:src/a.ts"]);
     expect(data["settled"]).toEqual([{ path: "src/a.ts", outcome: "restored" }]);
     await repo.prepare(A, "lock", "acquire", "src/a.ts");
-    const third = await publish(repo, ...args, "--release", "--settle");
+    const third = await publishHere(repo, ...args, "--release", "--settle");
     expect(third.data).toMatchObject({ replayed: true, released: [] });
     expect((await repo.ask(A, "lock", "status")).data.leases).toHaveLength(2);
   });
@@ -65,12 +65,12 @@ describe("a lease that is over", () => {
     await repo.prepare(A, "lock", "acquire", "src/a.ts", "--ttl", "1");
     await until(
       "it has expired",
-      async () => (await repo.ask("agent:x", "lock", "status")).data.leases.length === 0,
+      async () => (await repo.askHere("agent:x", "lock", "status")).data.leases.length === 0,
     );
     expect((await publish(repo, ...put("src/a.ts", "x"))).error.code).toBe("E_LOCK_EXPIRED");
     // What is over for one path is not said of another.
     await repo.prepare(A, "lock", "acquire", "--dir", "src");
-    const other = await publish(repo, ...put("src/a.ts", "x"), ...put("other.txt", "x"));
+    const other = await publishHere(repo, ...put("src/a.ts", "x"), ...put("other.txt", "x"));
     expect(other.error).toMatchObject({
       code: "E_PATH_NOT_LEASED",
       data: { paths: [{ path: "other.txt" }] },
@@ -78,7 +78,7 @@ describe("a lease that is over", () => {
     await repo.prepare(A, "lock", "release", "--dir", "src");
     await repo.prepare(A, "lock", "acquire", "src/a.ts");
     await repo.prepare("human:h", "lock", "steal", "src/a.ts", "--reason", "urgent");
-    const { error, status } = await publish(repo, ...put("src/a.ts", "x"));
+    const { error, status } = await publishHere(repo, ...put("src/a.ts", "x"));
     expect([error.code, status]).toEqual(["E_FENCING_MISMATCH", 8]);
   });
 
@@ -90,7 +90,7 @@ describe("a lease that is over", () => {
     const left = (await repo.ask(A, "lock", "status")).data.leases.map(({ key }) => key);
     expect(left).toEqual(["file:other.txt"]);
     const { secret } = await repo.prepare("agent:b", "lock", "acquire", "src/b.ts", "--print-secret");
-    expect((await publish(repo, ...put("src/b.ts", "x"))).error.code).toBe("E_PATH_NOT_LEASED");
+    expect((await publishHere(repo, ...put("src/b.ts", "x"))).error.code).toBe("E_PATH_NOT_LEASED");
     const args = ["publish", "--branch", "work/x", "--message", "m", ...put("src/b.ts", "x")];
     expect((await repo.askWith({ COTENANT_SECRET: secret }, A, ...args)).status).toBe(0);
   });
@@ -155,9 +155,9 @@ describe("resources that stand for paths", () => {
     expect((await repo.ask("agent:b", "lock", "acquire", ".github/workflows/ci.yml")).status).toBe(1);
     expect((await publish(repo, ...put(".github/workflows/ci.yml", "on: push\n"))).status).toBe(0);
     await repo.prepare(A, "lock", "release", "--resource", "workflows");
-    expect((await repo.ask("agent:b", "lock", "acquire", ".github/workflows/ci.yml")).status).toBe(0);
+    expect((await repo.askHere("agent:b", "lock", "acquire", ".github/workflows/ci.yml")).status).toBe(0);
     // All or none: the name cannot be had while somebody has one of its paths.
-    expect((await repo.ask(A, "lock", "acquire", "--resource", "workflows")).error.code).toBe(
+    expect((await repo.askHere(A, "lock", "acquire", "--resource", "workflows")).error.code).toBe(
       "E_LOCK_CONFLICT",
     );
     expect(repo.logOf("resource:workflows")).toHaveLength(2);
@@ -174,13 +174,13 @@ describe("issues and what concerns everybody", () => {
     expect((await publish(repo, ...base)).status).toBe(0);
     await repo.prepare("agent:b", "claim", "acquire", id);
     await repo.prepare("agent:b", "issue", "update", id, "--state", "in_progress");
-    expect((await publish(repo, ...base)).error.code).toBe("E_LOCK_NOT_HELD");
+    expect((await publishHere(repo, ...base)).error.code).toBe("E_LOCK_NOT_HELD");
     const theirs = await repo.ask("agent:b", "publish", "--branch", "work/x", "--message", "m", ...base);
     expect(theirs.status).toBe(0);
     expect(repo.git("log", "-1", "--format=%(trailers:key=Cotenant-Issue,valueonly)", "work/x").trim()).toBe(
       id,
     );
-    const config = await publish(repo, "--from-worktree", ".cotenant/config.toml");
+    const config = await publishHere(repo, "--from-worktree", ".cotenant/config.toml");
     expect(config.status).toBe(0);
     const scope = repo.logOf("scope:config");
     expect(scope.map((line) => line.event_type)).toEqual(["claim.acquired", "claim.released"]);
@@ -194,10 +194,10 @@ describe("publish.checks", () => {
     repo.write(".cotenant/config.toml", `[publish]\nchecks = [${JSON.stringify(line)}]\n`);
     expect((await publish(repo, ...put("src/a.ts", "anything\n"))).status).toBe(0);
     await repo.prepare("human:h", "trust");
-    const { error, status } = await publish(repo, ...put("src/a.ts", "something else\n"));
+    const { error, status } = await publishHere(repo, ...put("src/a.ts", "something else\n"));
     expect([error.code, status]).toEqual(["E_CHECK_FAILED", 9]);
     expect(commits(repo)).toBe(1);
-    const { data } = await publish(repo, ...put("src/a.ts", "fine\n"));
+    const { data } = await publishHere(repo, ...put("src/a.ts", "fine\n"));
     expect(data["checks"]).toMatchObject([{ exit_status: 0 }]);
     expect(commits(repo)).toBe(2);
   });
@@ -264,7 +264,7 @@ describe("--settle", () => {
     repo.git("add", "src/b.ts");
     repo.write("src/a.ts", "mine\n");
     const both = [...put("src/a.ts", "other\n"), ...put("src/b.ts", "staged\n")];
-    const next = await publish(repo, ...both, "--settle");
+    const next = await publishHere(repo, ...both, "--settle");
     expect(outcomes(next.data)).toEqual({ "src/a.ts": "differs", "src/b.ts": "staged" });
     expect(fs.readFileSync(path.join(repo.root, "src/a.ts"), "utf8")).toBe("mine\n");
     expect(fs.readFileSync(path.join(repo.root, "src/b.ts"), "utf8")).toBe("staged\n");
@@ -323,7 +323,7 @@ describe("repositories of other kinds", () => {
       const ran = await publish(clone, ...put("src/a.ts", `by ${options[0]}\n`));
       expect(ran.data["parent"], options[0]).toBe(origin.git("rev-parse", "main").trim());
       clone.git("pack-refs", "--all", "--prune");
-      await publish(clone, ...put("src/a.ts", `again by ${options[0]}\n`));
+      await publishHere(clone, ...put("src/a.ts", `again by ${options[0]}\n`));
       expect(clone.git("rev-list", "--count", "origin/main..work/x").trim()).toBe("2");
       expect(clone.git("ls-tree", "-r", "--name-only", "work/x").trim().split("\n")).toEqual([
         "src/a.ts",
@@ -341,7 +341,7 @@ describe("repositories of other kinds", () => {
     await repo.prepare(A, "lock", "release", "a.txt");
     const other = repo.addWorktree("side");
     await other.prepare(A, "lock", "acquire", "a.txt");
-    expect((await publish(other, ...put("a.txt", "x\n"))).status).toBe(0);
+    expect((await publishHere(other, ...put("a.txt", "x\n"))).status).toBe(0);
   });
 });
 
@@ -362,7 +362,7 @@ describe("who it is by", () => {
     );
     repo.git("config", "commit.gpgSign", "true");
     repo.git("config", "user.signingKey", "/nonexistent");
-    const { error } = await publish(repo, ...put("src/a.ts", "y\n"));
+    const { error } = await publishHere(repo, ...put("src/a.ts", "y\n"));
     expect(error.message).toContain("could not be signed");
     const args = ["publish", "--branch", "work/x", "--message", "m", ...put("src/a.ts", "z\n")];
     const names = ["AUTHOR", "COMMITTER"].flatMap((role) => [`GIT_${role}_NAME`, `GIT_${role}_EMAIL`]);
@@ -376,6 +376,8 @@ describe("who it is by", () => {
 describe("what cannot be meant", () => {
   const TO = ["--branch", "work/bad", "--message", "m"];
   const GONE = ["--delete", "src/a.ts"];
+  /** Codes whose refusal a process of its own has told; the others need none. */
+  const seen = new Set<string>();
 
   it.each<[string, string, string[]]>([
     ["no branch", "E_USAGE", ["--message", "m", ...GONE]],
@@ -414,7 +416,11 @@ describe("what cannot be meant", () => {
     ["a secret that is not there", "E_USAGE", [...TO, ...GONE, "--secret-file", "nowhere"]],
   ])("%s", async (_, code, args) => {
     await taken;
-    const { error } = await common.ask(A, "publish", ...args);
+    const isFirst = !seen.has(code);
+    seen.add(code);
+    const { error } = await (isFirst
+      ? common.ask(A, "publish", ...args)
+      : common.askHere(A, "publish", ...args));
     expect(error.code).toBe(code);
     expect(error.hint).not.toBe("");
     expect(() => common.git("rev-parse", "--verify", "--quiet", "work/bad")).toThrow();
@@ -452,7 +458,7 @@ describe("a publish that was cut off", () => {
     expect(found.map(({ message }) => message).join("\n")).toContain(
       "was cut off, and Git's lock is still there",
     );
-    const next = await repo.ask("agent:b", "lock", "acquire", "--resource", "anything");
+    const next = await repo.askHere("agent:b", "lock", "acquire", "--resource", "anything");
     expect(next.json.warnings?.join()).toContain("was cut off: abandoned");
     expect(fs.existsSync(lock)).toBe(false);
     expect((await publish(repo, ...put("src/a.ts", "y\n"))).status).toBe(0);

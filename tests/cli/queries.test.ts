@@ -25,8 +25,9 @@ describe("queries", () => {
     writeIssue(repo.root, { id: at(4), title: "No type" });
     writeIssue(repo.root, { id: at(5), title: "Urgent", priority: "critical" });
     writeIssue(repo.root, { id: at(6), title: "Done", state: "done", labels: ["type:epic"] });
-    const ask = async (...args: string[]) => titles(await repo.ask("agent:a", ...args));
-    expect(await ask("query", "available")).toEqual(["Urgent", "Epic", "Chore", "Bug", "No type"]);
+    const all = titles(await repo.ask("agent:a", "query", "available"));
+    expect(all).toEqual(["Urgent", "Epic", "Chore", "Bug", "No type"]);
+    const ask = async (...args: string[]) => titles(await repo.askHere("agent:a", ...args));
     expect(await ask("ready", "--limit", "2")).toEqual(["Urgent", "Epic"]);
     expect(await ask("query", "available", "--type", "bug", "--type", "chore")).toEqual(["Chore", "Bug"]);
     expect(await ask("query", "available", "--label", "area:login", "--label", "type:bug")).toEqual(["Bug"]);
@@ -38,7 +39,7 @@ describe("queries", () => {
     expect(await ask("query", "closed", "--state", "ready")).toEqual([]);
     expect(await ask("issue", "list", "--type", "epic", "--state", "done")).toEqual(["Done"]);
     for (const bad of ["--priority urgent", "--label what", "--assignee bob", "--limit -3"])
-      expectRefused(await repo.run("agent:a", "query", "available", ...bad.split(" ")), 64, "E_USAGE");
+      expectRefused(await repo.runHere("agent:a", "query", "available", ...bad.split(" ")), 64, "E_USAGE");
   });
 
   it("leave out issues whose files somebody else holds, with --free-files", async () => {
@@ -52,18 +53,18 @@ describe("queries", () => {
     expect(await free("agent:a")).toEqual(["Free"]);
     // Its own leases are in nobody's way.
     expect(await free("agent:b")).toHaveLength(4);
-    expect(titles(await repo.ask("agent:a", "query", "available"))).toHaveLength(4);
-    expect((await repo.ask("agent:a", "claim", "next", "--free-files")).data.issue.title).toBe("Free");
-    expectJsonRefused(await repo.ask("agent:a", "claim", "next", "--free-files"), 4, "E_NOT_FOUND");
+    expect(titles(await repo.askHere("agent:a", "query", "available"))).toHaveLength(4);
+    expect((await repo.askHere("agent:a", "claim", "next", "--free-files")).data.issue.title).toBe("Free");
+    expectJsonRefused(await repo.askHere("agent:a", "claim", "next", "--free-files"), 4, "E_NOT_FOUND");
   });
 
   it("have the seeds' short names", async () => {
     const id = await repo.issue("Named shortly");
     await repo.prepare("agent:a", "claim", id);
     expect((await repo.ask("agent:a", "in-progress", id)).data.issue).toMatchObject({ state: "in_progress" });
-    expect((await repo.ask("agent:a", "close", id)).data.issue).toMatchObject({ state: "done" });
-    expectRefused(await repo.run("agent:a", "close"), 64, "E_USAGE");
-    expect((await repo.run("agent:a", "help", "ready")).stdout).toContain("query available");
+    expect((await repo.askHere("agent:a", "close", id)).data.issue).toMatchObject({ state: "done" });
+    expectRefused(await repo.runHere("agent:a", "close"), 64, "E_USAGE");
+    expect((await repo.runHere("agent:a", "help", "ready")).stdout).toContain("query available");
   });
 
   it("write nothing but their cache, and work outside Git", async () => {
@@ -112,20 +113,24 @@ describe("search", () => {
       "In a document",
     ]);
     expect(listed(found)[5]!["matches"]).toEqual([{ field: "document", snippet: "# About the cache" }]);
-    expect(titles(await repo.ask("agent:a", "search", "cache", "somewhere"))).toEqual(["In a description"]);
-    expect((await repo.ask("agent:a", "search", "cache", "--limit", "1")).data["found"]).toBe(6);
-    expect(titles(await repo.ask("agent:a", "search", "--regex", "^c.ches\\b"))).toEqual(["Caches begin so"]);
-    expect((await repo.run("agent:a", "search", "nowhere")).stdout).toBe("nothing found\n");
+    expect(titles(await repo.askHere("agent:a", "search", "cache", "somewhere"))).toEqual([
+      "In a description",
+    ]);
+    expect((await repo.askHere("agent:a", "search", "cache", "--limit", "1")).data["found"]).toBe(6);
+    expect(titles(await repo.askHere("agent:a", "search", "--regex", "^c.ches\\b"))).toEqual([
+      "Caches begin so",
+    ]);
+    expect((await repo.runHere("agent:a", "search", "nowhere")).stdout).toBe("nothing found\n");
   });
 
   it("does not hang on a hostile pattern, and says what is wrong with a bad one", async () => {
     writeIssue(repo.root, { title: "Bait", description: `${"a".repeat(40)}!` });
     const hostile = await repo.ask("agent:a", "search", "--regex", "^(a+)+$");
     expectJsonRefused(hostile, 9, "E_LIMIT");
-    expectRefused(await repo.run("agent:a", "search", "--regex", "("), 64, "E_USAGE");
-    expectRefused(await repo.run("agent:a", "search", "--regex", "a", "b"), 64, "E_USAGE");
-    expectRefused(await repo.run("agent:a", "search", ""), 64, "E_USAGE");
-    expectRefused(await repo.run("agent:a", "search", "x".repeat(2_000)), 9, "E_LIMIT");
+    expectRefused(await repo.runHere("agent:a", "search", "--regex", "("), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "search", "--regex", "a", "b"), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "search", ""), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "search", "x".repeat(2_000)), 9, "E_LIMIT");
   });
 });
 
@@ -145,25 +150,27 @@ describe("graph", () => {
       expect.stringMatching(/^ {3}└─ Say/),
       "",
     ]);
-    const down = await repo.ask("agent:a", "graph", "downstream", base);
+    const down = await repo.askHere("agent:a", "graph", "downstream", base);
     expect((down.data["nodes"] as { id: string }[]).map(({ id }) => id).sort()).toEqual(
       [base, left, right, top].sort(),
     );
     expect(down.data["edges"]).toContainEqual({ from: left, to: base });
-    expect(titles(await repo.ask("agent:a", "graph", "roots"))).toHaveLength(1);
+    expect(titles(await repo.askHere("agent:a", "graph", "roots"))).toHaveLength(1);
 
-    const dot = (await repo.run("agent:a", "graph", "export", "--format", "dot")).stdout;
+    const dot = (await repo.runHere("agent:a", "graph", "export", "--format", "dot")).stdout;
     expect(dot).toContain('\\"]; \\\\ <b>');
     expect(dot).toContain(`"${left}" -> "${base}";`);
-    const mermaid = (await repo.run("agent:a", "graph", "export", "--format", "mermaid")).stdout;
+    const mermaid = (await repo.runHere("agent:a", "graph", "export", "--format", "mermaid")).stdout;
     expect(mermaid).toContain(`i${left} --> i${base}`);
     const label = mermaid.split("\n").find((line) => line.includes(`i${base}[`))!;
     expect(label).toMatch(/^ {2}i\w+\["[^"<>`{}|]*"\]:::open$/);
-    const json = JSON.parse((await repo.run("agent:a", "graph", "export", top, "--format", "json")).stdout);
+    const json = JSON.parse(
+      (await repo.runHere("agent:a", "graph", "export", top, "--format", "json")).stdout,
+    );
     expect(json.nodes).toHaveLength(4);
     for (const text of [tree, dot, mermaid]) expect(text).not.toContain("\u001b");
-    expectRefused(await repo.run("agent:a", "graph", "export", "--format", "png"), 64, "E_USAGE");
-    expectRefused(await repo.run("agent:a", "graph", "show", "zzzz"), 4, "E_NOT_FOUND");
+    expectRefused(await repo.runHere("agent:a", "graph", "export", "--format", "png"), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "graph", "show", "zzzz"), 4, "E_NOT_FOUND");
   });
 
   it("draws a chain of thousands in no time", async () => {
@@ -174,6 +181,6 @@ describe("graph", () => {
     expect(stdout.split("\n")).toHaveLength(3_001);
     expect(stdout.length).toBeLessThan(1 << 20);
     fs.appendFileSync(path.join(repo.root, ".cotenant/issues", last, "deps.or-set.jsonl"), "\n");
-    expect((await repo.run("agent:a", "graph", "show", last)).stdout).toBe(stdout);
+    expect((await repo.runHere("agent:a", "graph", "show", last)).stdout).toBe(stdout);
   });
 });

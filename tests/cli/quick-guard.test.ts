@@ -16,7 +16,7 @@ let pid: number;
 beforeEach(async () => {
   repo = TestRepo.make();
   for (const file of ["src/a.txt", "src/b.txt"]) repo.write(file, "one\n");
-  expect((await repo.ask("human:me", "init")).status).toBe(0);
+  await repo.prepare("human:me", "init");
   // Settings that were changed just now get no pass.
   const long = new Date(Date.now() - 60_000);
   fs.utimesSync(path.join(repo.root, ".cotenant/config.toml"), long, long);
@@ -128,7 +128,7 @@ describe("a file that its session holds already", () => {
       expect(isQuick(), what).toBe(false);
       fs.rmSync(repo.root, { recursive: true });
       fs.cpSync(kept, repo.root, { recursive: true, preserveTimestamps: true });
-      await repo.ask("human:me", "gc");
+      await repo.prepare("human:me", "gc");
       check();
       expect(isQuick(), `after ${what}`).toBe(true);
     }
@@ -142,7 +142,7 @@ describe("a file that its session holds already", () => {
       return data.leases[0]!.lease_id as string;
     };
     const gone: Record<string, () => Promise<unknown>> = {
-      evicted: async () => repo.ask("human:boss", "claim", "force-evict", await held(), "--reason", "r"),
+      evicted: async () => repo.askHere("human:boss", "claim", "force-evict", await held(), "--reason", "r"),
       // By a program that leaves the index to others.
       "evicted, and the index does not know": async () => library.evict(await held(), { reason: "r" }),
     };
@@ -151,7 +151,7 @@ describe("a file that its session holds already", () => {
       expect(isQuick()).toBe(true);
       await end();
       expect(isQuick(), what).toBe(false);
-      expect((await repo.ask("human:boss", "lock", "status")).data.leases).toEqual([]);
+      expect((await repo.askHere("human:boss", "lock", "status")).data.leases).toEqual([]);
     }
   });
 
@@ -250,7 +250,7 @@ describe("a file that somebody else holds", () => {
           fs.utimesSync(path.join(beats, name), old, old);
       },
       "the lease is gone": async () =>
-        repo.ask("human:boss", "claim", "force-evict", await held(), "--reason", "r"),
+        repo.askHere("human:boss", "claim", "force-evict", await held(), "--reason", "r"),
       "the lease is gone, and the index does not know": async () =>
         library.evict(await held(), { reason: "r" }),
     };
@@ -262,7 +262,7 @@ describe("a file that somebody else holds", () => {
       expect(told(true), what).toBe(null);
       fs.rmSync(repo.root, { recursive: true });
       fs.cpSync(kept, repo.root, { recursive: true, preserveTimestamps: true });
-      await repo.ask("human:me", "gc");
+      await repo.prepare("human:me", "gc");
       told(false);
       expect(told(true), `after ${what}`).toContain("too early");
     }

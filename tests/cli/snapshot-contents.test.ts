@@ -7,8 +7,7 @@ import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { gitPicture, treePicture } from "../support/tree-picture";
 
-function repository(where?: string): TestRepo {
-  const repo = where === undefined ? TestRepo.make() : TestRepo.make(where);
+function repository(repo: TestRepo = TestRepo.make()): TestRepo {
   repo.write("src/a.ts", "a\n");
   repo.write("src/b.ts", "b\n");
   repo.git("add", "--all");
@@ -30,10 +29,10 @@ async function thereAndBack(repo: TestRepo, ...flags: string[]) {
 describe("a snapshot of", () => {
   it("a repository with submodules and others inside keeps their commits, and says so", async () => {
     const repo = repository();
-    const inner = repository(path.join(scratch(), "inner"));
+    const inner = repository(TestRepo.make(path.join(scratch(), "inner")));
     repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner.root, "mod");
     repo.git("commit", "--quiet", "--message", "with a submodule");
-    const nested = repository(path.join(repo.root, "nested"));
+    const nested = repository(TestRepo.make(path.join(repo.root, "nested")));
     TestRepo.make(path.join(repo.root, "unborn")).write("work.txt");
     const { snapshot, back } = await thereAndBack(repo);
     expect(snapshot["by_commit"]).toEqual([
@@ -82,9 +81,7 @@ describe("a snapshot of", () => {
   });
 
   it("a repository whose objects have other names (SHA-256)", async () => {
-    const root = path.join(scratch(), "repo");
-    execFileSync("git", ["init", "--quiet", "--object-format=sha256", root]);
-    const repo = repository(root);
+    const repo = repository(TestRepo.make(path.join(scratch(), "repo"), "sha256"));
     for (let n = 0; n < 60; n++) repo.write(`many/${n}.txt`, `${n}\n`);
     const { snapshot, back } = await thereAndBack(repo);
     expect(snapshot["tree"]).toMatch(/^[0-9a-f]{64}$/);

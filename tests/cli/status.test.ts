@@ -98,6 +98,7 @@ describe("status ends with what needs a person", () => {
         violations: [],
         contentions: [],
         trespasses: [],
+        provisional: [],
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);

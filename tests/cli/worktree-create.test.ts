@@ -17,6 +17,9 @@ function repository(): TestRepo {
 }
 
 const create = (repo: TestRepo, ...args: string[]) => repo.ask("agent:a", "worktree", "create", ...args);
+/** The same without a process: for what comes before, and for more of it. */
+const createHere = (repo: TestRepo, ...args: string[]) =>
+  repo.askHere("agent:a", "worktree", "create", ...args);
 const rootOf = (repo: TestRepo, name: string) => `${repo.root}.worktrees/${name}`;
 
 describe("worktree create", () => {
@@ -49,12 +52,12 @@ describe("worktree create", () => {
     const repo = repository();
     repo.git("branch", "topic");
     expect((await create(repo, "topic")).data.worktree).toMatchObject({ new_branch: false, branch: "topic" });
-    const twice = await create(repo, "topic");
+    const twice = await createHere(repo, "topic");
     expectJsonRefused(twice, 9, "E_POLICY");
     expect(twice.error.data["root"]).toBe(rootOf(repo, "topic"));
-    expectJsonRefused(await create(repo, "main"), 9, "E_POLICY");
+    expectJsonRefused(await createHere(repo, "main"), 9, "E_POLICY");
     repo.git("branch", "other");
-    expectJsonRefused(await create(repo, "other", "--base", "HEAD"), 64, "E_USAGE");
+    expectJsonRefused(await createHere(repo, "other", "--base", "HEAD"), 64, "E_USAGE");
   });
 
   it("claims the issue that it is for, from there, or leaves nothing behind", async () => {
@@ -72,8 +75,8 @@ describe("worktree create", () => {
     const second = await repo.ask("agent:b", "worktree", "create", "mine", "--issue", issue, "--claim");
     expectJsonRefused(second, 1, "E_LOCK_CONFLICT");
     expect(fs.existsSync(rootOf(repo, "mine"))).toBe(false);
-    expectJsonRefused(await create(repo, "x", "--issue", "zzzz"), 4, "E_NOT_FOUND");
-    expectJsonRefused(await create(repo, "x", "--claim"), 64, "E_USAGE");
+    expectJsonRefused(await createHere(repo, "x", "--issue", "zzzz"), 4, "E_NOT_FOUND");
+    expectJsonRefused(await createHere(repo, "x", "--claim"), 64, "E_USAGE");
   });
 
   it("gets what worktree.copy names, and only what Git ignores", async () => {
@@ -116,7 +119,7 @@ describe("worktree create", () => {
     expect(untrusted.json.warnings?.join()).toContain("cotenant trust");
     expect(fs.existsSync(path.join(rootOf(repo, "one"), "made.log"))).toBe(false);
     expect((await repo.ask("human:ada", "trust")).status).toBe(0);
-    expect((await create(repo, "two")).data["setup"]).toBe("done");
+    expect((await createHere(repo, "two")).data["setup"]).toBe("done");
     expect(fs.readFileSync(path.join(rootOf(repo, "two"), "where.log"), "utf8")).toBe(
       `${rootOf(repo, "two")}\n`,
     );
@@ -125,7 +128,7 @@ describe("worktree create", () => {
     expect(failed.status).toBe(9);
     expect(failed.json).toMatchObject({ ok: true, data: { setup: "failed" } });
     expect(failed.stderr).toContain("no such thing");
-    const { worktrees } = (await repo.ask("agent:a", "worktree", "list", "--quick")).data;
+    const { worktrees } = (await repo.askHere("agent:a", "worktree", "list", "--quick")).data;
     const setups = Object.fromEntries(
       worktrees.map((one) => [path.basename(one.root), (one as unknown as { setup: string }).setup]),
     );
@@ -157,7 +160,7 @@ describe("worktree create", () => {
     fs.writeFileSync(path.join(half, "gitdir"), `${repo.root}-half/.git\n`);
     expect((await repo.ask("agent:a", "worktree", "list")).data.worktrees).toHaveLength(1);
     fs.writeFileSync(path.join(half, "HEAD"), `${"0".repeat(40)}\n`);
-    expect((await repo.ask("agent:a", "worktree", "list")).data.worktrees).toHaveLength(1);
+    expect((await repo.askHere("agent:a", "worktree", "list")).data.worktrees).toHaveLength(1);
     expect((await create(repo, "work/x")).status).toBe(0);
   });
 
@@ -167,17 +170,19 @@ describe("worktree create", () => {
     fs.writeFileSync(path.join(rootOf(repo, "full"), "mine"), "");
     expectJsonRefused(await create(repo, "full"), 9, "E_POLICY");
     expect(repo.git("branch", "--list", "full"), "not even the branch").toBe("");
-    expectJsonRefused(await create(repo, "in", "--path", "src/in"), 9, "E_POLICY");
-    expectJsonRefused(await create(repo, "in", "--path", ".git/in"), 9, "E_POLICY");
-    expect((await create(repo, "ignored", "--path", "secrets/tree")).status, "Git ignores it there").toBe(0);
+    expectJsonRefused(await createHere(repo, "in", "--path", "src/in"), 9, "E_POLICY");
+    expectJsonRefused(await createHere(repo, "in", "--path", ".git/in"), 9, "E_POLICY");
+    expect((await createHere(repo, "ignored", "--path", "secrets/tree")).status, "Git ignores it there").toBe(
+      0,
+    );
     // What else cannot be one: tests/worktrees/rules.test.ts.
     for (const name of ["-x", "@{-1}"])
       expect((await repo.run("agent:a", "worktree", "create", "--", name)).status, name).toBe(64);
-    expectJsonRefused(await create(repo, "x", "--base", "--help"), 64, "E_USAGE");
-    expectJsonRefused(await create(repo, "x", "--base", "nothing"), 4, "E_NOT_FOUND");
-    expectJsonRefused(await create(repo, "x", "--path", "/proc/none/x"), 9, "E_POLICY");
-    expectJsonRefused(await create(repo, "ignored/below"), 9, "E_POLICY");
-    expectJsonRefused(await create(TestRepo.make(), "x"), 9, "E_POLICY");
+    expectJsonRefused(await createHere(repo, "x", "--base", "--help"), 64, "E_USAGE");
+    expectJsonRefused(await createHere(repo, "x", "--base", "nothing"), 4, "E_NOT_FOUND");
+    expectJsonRefused(await createHere(repo, "x", "--path", "/proc/none/x"), 9, "E_POLICY");
+    expectJsonRefused(await createHere(repo, "ignored/below"), 9, "E_POLICY");
+    expectJsonRefused(await createHere(TestRepo.make(), "x"), 9, "E_POLICY");
   });
 
   it.each([
@@ -194,14 +199,14 @@ describe("worktree create", () => {
     expect(fs.existsSync(rootOf(repo, "work-x"))).toBe(false);
     expect((await repo.ask("agent:b", "doctor")).stdout).toContain("is being made");
     const ran = await until("Git has let go of it", async () => {
-      const tried = await repo.ask("agent:b", "worktree", "create", "work/x");
+      const tried = await repo.askHere("agent:b", "worktree", "create", "work/x");
       return tried.status === 0 && tried;
     });
     expect(ran.data.worktree.root).toBe(rootOf(repo, "work-x"));
     expect(repo.at(rootOf(repo, "work-x")).git("status", "--porcelain")).toBe("");
     expect(fs.readdirSync(`${repo.root}.worktrees`)).toEqual(["work-x"]);
     expect(repo.git("worktree", "list", "--porcelain").match(/^worktree /gm)).toHaveLength(2);
-    expect((await repo.ask("agent:b", "doctor")).stdout).not.toContain("is being made");
+    expect((await repo.askHere("agent:b", "doctor")).stdout).not.toContain("is being made");
   });
 
   it("killed while Git puts it in its place: it is there, and whole", async () => {

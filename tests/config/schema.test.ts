@@ -44,6 +44,33 @@ describe("the schema", () => {
   });
 });
 
+describe("a branch in a setting", () => {
+  const setting = settingOf("sync.ledger_branch");
+
+  it.each(["main", "a/b", "é", "x@y", "a.b", "locks/lock"])("may be called %s", (name) => {
+    expect(valueFromToml(setting, name)).toBe(name);
+  });
+
+  it.each([
+    "",
+    "-x",
+    ".x",
+    "/x",
+    "x/",
+    "x.",
+    "a..b",
+    "a//b",
+    "a/.b",
+    "x.lock",
+    "x.lock/y",
+    "@",
+    "a@{b",
+    "a b",
+  ])('is not called "%s": Git would refuse it later', (name) => {
+    expect(isWrong(valueFromToml(setting, name))).toBe(true);
+  });
+});
+
 function tomlOf(value: unknown): string {
   if (typeof value !== "object" || Array.isArray(value)) return JSON.stringify(value);
   return `{ ${Object.entries(value as object).map(([name, entry]) => `${name} = ${JSON.stringify(entry)}`)} }`;

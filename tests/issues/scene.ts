@@ -67,7 +67,7 @@ export class Scene {
   async setting(root = this.main): Promise<QuerySetting> {
     const { workspace, reader } = await this.open(root);
     const claims = claimsAmong(await workspace.coordinator.list({ kinds: ["issue"] }));
-    return { reader, claims, hierarchy: HIERARCHY };
+    return { reader, claims, hierarchy: HIERARCHY, elsewhere: new Map() };
   }
 
   async claim(id: Ulid, root: string, agentId: string): Promise<void> {

@@ -57,6 +57,7 @@ export function runHistory([steps, policy, cut]: History, count: Count): void {
     if (view.nextToken < before) fail("the next token fell");
     checkExclusion(view, world);
     note(command, outcome, count);
+    if (!isRefusal(outcome)) checkFromElsewhere(command, outcome, before, count);
   }
   checkReplay(view, events, cut);
 }
@@ -92,6 +93,21 @@ function checkTokens(event: ClaimEvent, view: View, highest: number): number {
     highest = lease.fencingToken;
   }
   return highest;
+}
+
+/** PROTOCOL 23: also higher than what another machine has given out. */
+function checkFromElsewhere(command: Command, { event }: Decision, next: number, count: Count): void {
+  if (command.kind === "evict" && command.isOverruled === true && event !== null) count("evict: overruled");
+  if (command.kind !== "acquire" && command.kind !== "transfer") return;
+  const { kind, aboveToken = 0 } = command;
+  const isNew = event?.type === "claim.acquired" || event?.type === "claim.transferred";
+  if (!isNew || aboveToken < next) return;
+  const asked =
+    kind === "acquire" ? new Set<string>(command.leaseIds) : new Set<string>([command.newLeaseId]);
+  for (const { leaseId, fencingToken } of event.leases)
+    if (asked.has(leaseId) && fencingToken <= aboveToken)
+      fail(`token ${fencingToken}, not above ${aboveToken}`);
+  count(`${kind}: above a token from elsewhere`);
 }
 
 /** Promise 6: whoever is refused for a holder's sake is refused for a valid one's that is not itself. */
@@ -254,7 +270,7 @@ function samePast(lease: Lease, fact: Fact): boolean {
 
 /** Everything that enough random histories come to; one that none did means that something was never tried. */
 export const OCCURRENCES = [
-  "acquire: granted", "acquire: renewed", "acquire: as it was", "acquire: ended expired", "acquire: ended dead", "acquire: ended stop_idle", "acquire: ended forced", "acquire: adopted", "acquire: several at once", "acquire: own beside own", "acquire: E_LOCK_CONFLICT", "acquire: E_QUEUED", "acquire: E_POLICY", "acquire: E_LIMIT", "acquire: E_USAGE", "renew: done", "renew: E_LOCK_EXPIRED", "renew: E_FENCING_MISMATCH", "renew: E_NOT_FOUND", "renew: E_LOCK_NOT_HELD", "renew: E_LIMIT", "renew: E_USAGE", "heartbeat: done", "prove: done", "prove: as it was", "prove: E_LOCK_EXPIRED", "prove: E_LOCK_NOT_HELD", "release: done", "release: E_FENCING_MISMATCH", "release: E_LOCK_EXPIRED", "transfer: done", "transfer: ended expired", "transfer: E_LOCK_CONFLICT", "transfer: E_LIMIT", "transfer: E_LOCK_EXPIRED", "evict: done", "evict: E_POLICY", "evict: E_USAGE", "evict: E_NOT_FOUND", "stop: done", "stop: as it was", "upkeep: done", "upkeep: as it was", "gc: done", "gc: as it was",
+  "acquire: granted", "acquire: above a token from elsewhere", "acquire: renewed", "acquire: as it was", "acquire: ended expired", "acquire: ended dead", "acquire: ended stop_idle", "acquire: ended forced", "acquire: adopted", "acquire: several at once", "acquire: own beside own", "acquire: E_LOCK_CONFLICT", "acquire: E_QUEUED", "acquire: E_POLICY", "acquire: E_LIMIT", "acquire: E_USAGE", "renew: done", "renew: E_LOCK_EXPIRED", "renew: E_FENCING_MISMATCH", "renew: E_NOT_FOUND", "renew: E_LOCK_NOT_HELD", "renew: E_LIMIT", "renew: E_USAGE", "heartbeat: done", "prove: done", "prove: as it was", "prove: E_LOCK_EXPIRED", "prove: E_LOCK_NOT_HELD", "release: done", "release: E_FENCING_MISMATCH", "release: E_LOCK_EXPIRED", "transfer: done", "transfer: above a token from elsewhere", "transfer: ended expired", "transfer: E_LOCK_CONFLICT", "transfer: E_LIMIT", "transfer: E_LOCK_EXPIRED", "evict: done", "evict: overruled", "evict: E_POLICY", "evict: E_USAGE", "evict: E_NOT_FOUND", "stop: done", "stop: as it was", "upkeep: done", "upkeep: as it was", "gc: done", "gc: as it was",
 ]; // biome-ignore format: a list
 
 function note(command: Command, outcome: Decision | Refusal, count: Count): void {

@@ -187,12 +187,13 @@ export class World {
           toBranch: "refs/heads/to",
           reason: c % 8 === 0 ? reason : "because",
           newLeaseId: this.#leaseId(leases[0]!.key ?? KEYS[0]!),
+          aboveToken: this.#tokenFromElsewhere(b),
           proofs,
           secretHash: this.#secret(actor),
         };
       }
       case "evict":
-        return { kind, actor, leases, reason };
+        return { kind, actor, leases, reason, isOverruled: c % 9 === 0 };
       case "stop":
         return { kind, actor, leases, proofs };
       case "upkeep": {
@@ -228,7 +229,13 @@ export class World {
       leaseIds: keys.map(({ key }) => this.#leaseId(key)),
       steal: c % 6 === 0,
       ticket: b % 3 === 0 ? (own?.number ?? null) : b % 11 === 1 ? 1 : null,
+      aboveToken: this.#tokenFromElsewhere(b),
     };
+  }
+
+  /** What another machine may have given out: mostly nothing, sometimes less than here, sometimes more. */
+  #tokenFromElsewhere(b: number): number {
+    return b % 7 === 3 ? b % 50 : b % 7 === 5 ? this.#made + (b % 20) : 0;
   }
 
   /** The target, or a lease that may be long gone; by key, by id, by both; sometimes with another one. */

@@ -85,7 +85,7 @@ describe("rules about paths", () => {
 });
 
 describe("the name of a branch", () => {
-  it.each(["work/x", "refs/heads/work/x", "a"])("%s", (typed) => {
+  it.each(["topic/x", "refs/heads/topic/x", "a"])("%s", (typed) => {
     expect(branchRef(typed)).toBe(`refs/heads/${typed.replace("refs/heads/", "")}`);
   });
 

@@ -9,7 +9,7 @@ import { INTENT, intentName, intentToFact } from "../../src/publish/intents";
 import { settleIntents } from "../../src/publish/settling";
 import { Scene } from "../objects/scene";
 
-const REF = "refs/heads/work/x";
+const REF = "refs/heads/topic/x";
 
 async function workspaceOf(cwd: string, agentId: string): Promise<Workspace> {
   const machine = { ...thisMachine(), cwd, isTerminal: false };
@@ -34,6 +34,7 @@ async function intendAndDie(cwd: string, old: string | null, next: string): Prom
     publisher: gone,
     git: gone,
     atMs: clock.wallMs() as number,
+    claims: [],
   };
   await session.write<true>([], {
     about: `publish ${REF}`,
@@ -57,7 +58,7 @@ it("what a dead program was about to do is found in the log where the index does
     await repository.acquire({ file: "a.txt" });
     const publish = (content: string) =>
       repository.publish({
-        branch: "work/x",
+        branch: "topic/x",
         message: "m",
         changes: [{ op: "put", path: "a.txt", content }],
       });
@@ -80,7 +81,7 @@ it("what two find at once is settled by one of them, and the other goes on", asy
   const scene = new Scene();
   scene.write("a.txt", "one\n");
   const first = scene.commit();
-  scene.git("branch", "work/x");
+  scene.git("branch", "topic/x");
   await intendAndDie(scene.root, null, first);
   const [fast, slow] = [
     await workspaceOf(scene.root, "agent:fast"),

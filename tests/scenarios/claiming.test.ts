@@ -40,7 +40,7 @@ describe("S2: a second agent", () => {
   it("is refused with holder, expiry and the next safe command", async () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", id);
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", id);
 
     const asked = await repo.ask("agent:b", "claim", "acquire", id);
     expectJsonRefused(asked, 1, "E_LOCK_CONFLICT");
@@ -95,10 +95,10 @@ describe("S4: an unknown issue", () => {
   ])("claim %s exits with 4", async (verb, rest) => {
     const repo = TestRepo.make();
     await repo.issue();
-    for (const id of [NOBODY, "zzzz"]) {
-      expectRefused(await repo.run("human:ada", "claim", verb, id, ...rest), 4, "E_NOT_FOUND");
-      expectJsonRefused(await repo.ask("human:ada", "claim", verb, id, ...rest), 4, "E_NOT_FOUND");
-    }
+    expectRefused(await repo.run("human:ada", "claim", verb, NOBODY, ...rest), 4, "E_NOT_FOUND");
+    expectRefused(await repo.runHere("human:ada", "claim", verb, "zzzz", ...rest), 4, "E_NOT_FOUND");
+    for (const id of [NOBODY, "zzzz"])
+      expectJsonRefused(await repo.askHere("human:ada", "claim", verb, id, ...rest), 4, "E_NOT_FOUND");
     expect(repo.log().filter((line) => line.event_type.startsWith("claim."))).toEqual([]);
   });
 });
@@ -110,10 +110,10 @@ describe("S5: short id and full id", () => {
     ["short, then full in lower case", 0, 2],
   ])("are one key: %s", async (_, first, second) => {
     const repo = TestRepo.make();
-    const { issue } = (await repo.ask("agent:a", "issue", "create", "--title", "t")).data;
+    const { issue } = await repo.prepare("agent:a", "issue", "create", "--title", "t");
     await repo.issue("another one");
     const names = [issue.short_id, issue.id, issue.id.toLowerCase()];
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", names[first]!);
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", names[first]!);
     expect(lease.key).toBe(`issue:${issue.id}`);
     const other = await repo.ask("agent:b", "claim", "acquire", names[second]!);
     expectJsonRefused(other, 1, "E_LOCK_CONFLICT");
@@ -125,7 +125,7 @@ describe("S6: a TTL of one second", () => {
   it("passes to the next agent; ten looks in between add nothing to the log", async () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", id, "--ttl", "1");
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", id, "--ttl", "1");
     const before = repo.logText();
     const looks = [
       ["status"],
@@ -134,9 +134,9 @@ describe("S6: a TTL of one second", () => {
       ["lock", "status", "--all"],
       ["issue", "list"],
     ];
-    for (const look of looks) expect((await repo.ask("agent:a", ...look)).status).toBe(0);
+    for (const look of looks) expect((await repo.askHere("agent:a", ...look)).status).toBe(0);
     await until("it has run out", async () => {
-      const { leases } = (await repo.ask("agent:b", "claim", "status")).data;
+      const { leases } = await repo.prepare("agent:b", "claim", "status");
       return leases.length === 0;
     });
     for (const look of looks) expect((await repo.ask("agent:b", ...look)).status).toBe(0);
@@ -156,18 +156,18 @@ describe("S15: the same agent and worktree acquires twice", () => {
   it("gets the same lease, and nothing is written", async () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", id);
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", id);
     const before = repo.logText();
     const again = await repo.ask("agent:a", "claim", "acquire", id);
     expect(again.data).toMatchObject({ changed: false, lease });
-    expect((await repo.run("agent:a", "claim", "acquire", id)).stdout).toContain("already yours");
+    expect((await repo.runHere("agent:a", "claim", "acquire", id)).stdout).toContain("already yours");
     expect(repo.logText()).toBe(before);
   });
 
   it("renews it once less than half of its time is left", async () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", id, "--ttl", "4");
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", id, "--ttl", "4");
     const half = Date.parse(lease.acquired_at) + 2_100;
     await until("half of it has passed", () => Date.now() > half);
     const again = (await repo.ask("agent:a", "claim", "acquire", id, "--ttl", "4")).lease;
@@ -179,7 +179,7 @@ describe("S15: the same agent and worktree acquires twice", () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
     const other = repo.addWorktree("feature");
-    expect((await repo.ask("agent:a", "claim", "acquire", id)).status).toBe(0);
+    await repo.prepare("agent:a", "claim", "acquire", id);
     const session = await repo.ask("agent:a", "claim", "acquire", id, "--session", "another");
     expectJsonRefused(session, 1, "E_LOCK_CONFLICT");
     expectJsonRefused(await other.ask("agent:a", "claim", "acquire", id), 1, "E_LOCK_CONFLICT");

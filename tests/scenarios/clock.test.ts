@@ -20,16 +20,16 @@ describe("S18: the clock goes back two hours, then forward three days", () => {
   const JUMPS = ["-2h", "+3d"];
 
   it("no lease expires early, and nothing is granted twice", async () => {
-    const { lease } = await repo.ask("agent:a", "lock", "acquire", "a.txt");
+    const { lease } = await repo.prepare("agent:a", "lock", "acquire", "a.txt");
     for (const by of JUMPS) {
       expect((await shifted(by, "agent:b", "lock", "status")).data.leases).toHaveLength(1);
       expectJsonRefused(await shifted(by, "agent:b", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
       expectJsonRefused(await shifted(by, "agent:b", "lock", "acquire", "--dir", "."), 1, "E_LOCK_CONFLICT");
       expect((await shifted(by, "agent:a", "lock", "renew", "a.txt")).lease.lease_id).toBe(lease.lease_id);
     }
-    expectJsonRefused(await repo.ask("agent:b", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
+    expectJsonRefused(await repo.askHere("agent:b", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
     expect((await shifted("+3d", "agent:b", "gc")).data.leases).toEqual([]);
-    expect((await repo.ask("agent:a", "lock", "release", "a.txt")).lease.lease_id).toBe(lease.lease_id);
+    expect((await repo.askHere("agent:a", "lock", "release", "a.txt")).lease.lease_id).toBe(lease.lease_id);
   });
 
   it.each(JUMPS)(
@@ -38,9 +38,9 @@ describe("S18: the clock goes back two hours, then forward three days", () => {
       const { lease } = await shifted(by, "agent:a", "lock", "acquire", "a.txt", "--ttl", "3");
       const taken = performance.now();
       expect(Math.abs(Date.parse(lease.acquired_at) - Date.now())).toBeGreaterThan(3_600_000);
-      expectJsonRefused(await repo.ask("agent:b", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
+      expectJsonRefused(await repo.askHere("agent:b", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
       const next = await until("it has run out", async () => {
-        const ran = await repo.ask("agent:b", "lock", "acquire", "a.txt");
+        const ran = await repo.askHere("agent:b", "lock", "acquire", "a.txt");
         return ran.status === 0 && ran;
       });
       // Counted from the answer, not from the grant itself: a little less than the TTL.
@@ -56,14 +56,14 @@ describe("S18: the clock goes back two hours, then forward three days", () => {
     await repo.prepare("agent:a", "lock", "acquire", "a.txt", "--ttl", "1");
     await until(
       "it has run out",
-      async () => (await repo.ask("agent:b", "lock", "status")).data.leases.length === 0,
+      async () => (await repo.prepare("agent:b", "lock", "status")).leases.length === 0,
     );
     for (const by of JUMPS) {
       expect((await shifted(by, "agent:b", "lock", "status")).data.leases).toEqual([]);
       expectJsonRefused(await shifted(by, "agent:a", "lock", "renew", "a.txt"), 7, "E_LOCK_EXPIRED");
     }
     expect((await shifted("-2h", "agent:b", "lock", "acquire", "a.txt")).status).toBe(0);
-    expectJsonRefused(await repo.ask("agent:a", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
+    expectJsonRefused(await repo.askHere("agent:a", "lock", "acquire", "a.txt"), 1, "E_LOCK_CONFLICT");
   });
 
   it("an indefinite lease is not stale because of the jump", async () => {

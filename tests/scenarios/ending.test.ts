@@ -9,15 +9,25 @@ let lease: LeaseJson;
 beforeEach(async () => {
   repo = TestRepo.make();
   id = await repo.issue();
-  lease = (await repo.ask("agent:a", "claim", "acquire", id)).lease;
+  lease = (await repo.prepare("agent:a", "claim", "acquire", id)).lease;
 });
 
 async function expectFencedOff(agent: string): Promise<void> {
+  expectRefused(await repo.run(agent, "claim", "renew", id), 8, "E_FENCING_MISMATCH");
   for (const verb of ["renew", "heartbeat", "release"]) {
     for (const name of [id, lease.lease_id])
-      expectRefused(await repo.run(agent, "claim", verb, name), 8, "E_FENCING_MISMATCH");
+      expectRefused(await repo.runHere(agent, "claim", verb, name), 8, "E_FENCING_MISMATCH");
   }
-  const handOver = await repo.run(agent, "claim", "transfer", id, "--to-agent", "agent:c", "--reason", "r");
+  const handOver = await repo.runHere(
+    agent,
+    "claim",
+    "transfer",
+    id,
+    "--to-agent",
+    "agent:c",
+    "--reason",
+    "r",
+  );
   expectRefused(handOver, 8, "E_FENCING_MISMATCH");
 }
 
@@ -26,8 +36,12 @@ describe("S12: force-evict", () => {
 
   it("without a reason exits with 64", async () => {
     expectRefused(await evict("human:ada", id), 64, "E_USAGE");
-    expectRefused(await evict("human:ada", id, "--reason", " "), 64, "E_USAGE");
-    expect((await repo.ask("agent:a", "claim", "renew", id)).status).toBe(0);
+    expectRefused(
+      await repo.runHere("human:ada", "claim", "force-evict", id, "--reason", " "),
+      64,
+      "E_USAGE",
+    );
+    expect((await repo.askHere("agent:a", "claim", "renew", id)).status).toBe(0);
   });
 
   it("by an agent exits with 9, as it does for a person's id inside a harness", async () => {
@@ -42,14 +56,14 @@ describe("S12: force-evict", () => {
       "r",
     );
     expectJsonRefused(inHarness, 9, "E_POLICY");
-    expect((await repo.ask("agent:a", "claim", "renew", id)).status).toBe(0);
+    expect((await repo.askHere("agent:a", "claim", "renew", id)).status).toBe(0);
   });
 
   it("by a human with a reason ends it, logged with actor and reason, and fences off the old holder", async () => {
     const ran = await evict("human:ada", id, "--reason", "its machine is gone");
     expect(ran.status).toBe(0);
     expect(ran.stdout).toContain("agent:a");
-    expect((await repo.ask("agent:b", "claim", "status")).data.leases).toEqual([]);
+    expect((await repo.askHere("agent:b", "claim", "status")).data.leases).toEqual([]);
     expect(repo.log().at(-1)).toMatchObject({
       event_type: "claim.evicted",
       actor: { agent_id: "human:ada" },
@@ -62,8 +76,8 @@ describe("S12: force-evict", () => {
   });
 
   it("still fences off the old holder when somebody else has the issue", async () => {
-    await evict("human:ada", id, "--reason", "r");
-    const next = (await repo.ask("agent:b", "claim", "acquire", id)).lease;
+    await repo.prepare("human:ada", "claim", "force-evict", id, "--reason", "r");
+    const next = (await repo.prepare("agent:b", "claim", "acquire", id)).lease;
     expect(next.fencing_token).toBeGreaterThan(lease.fencing_token);
     await expectFencedOff("agent:a");
     expect((await repo.ask("agent:b", "claim", "renew", id)).lease.lease_id).toBe(next.lease_id);
@@ -90,21 +104,21 @@ describe("S14: transfer", () => {
     });
     await expectFencedOff("agent:a");
     expect((await repo.ask("agent:b", "claim", "renew", id)).lease.lease_id).toBe(moved.lease_id);
-    expect((await repo.ask("agent:b", "claim", "status", "--mine")).data.leases).toHaveLength(1);
+    expect((await repo.askHere("agent:b", "claim", "status", "--mine")).data.leases).toHaveLength(1);
   });
 
   it("is adopted by the new holder's acquire, too", async () => {
     const moved = (await transfer("agent:a", "agent:b")).lease;
     expect((await repo.ask("agent:b", "claim", "acquire", id)).lease.lease_id).toBe(moved.lease_id);
-    expect((await repo.ask("agent:b", "claim", "release", id)).status).toBe(0);
+    expect((await repo.askHere("agent:b", "claim", "release", id)).status).toBe(0);
   });
 
   it("goes to the worktree it names, and is adopted only there", async () => {
     const feature = repo.addWorktree("feature");
-    const { worktree_id } = (await feature.ask("agent:b", "worktree", "init")).data.worktree;
+    const { worktree_id } = (await feature.prepare("agent:b", "worktree", "init")).worktree;
     await transfer("agent:a", "agent:b", "--to-worktree", worktree_id);
     expectJsonRefused(await repo.ask("agent:b", "claim", "renew", id), 6, "E_LOCK_NOT_HELD");
-    expectJsonRefused(await repo.ask("agent:b", "claim", "acquire", id), 1, "E_LOCK_CONFLICT");
+    expectJsonRefused(await repo.askHere("agent:b", "claim", "acquire", id), 1, "E_LOCK_CONFLICT");
     expect((await feature.ask("agent:b", "claim", "renew", id)).lease).toMatchObject({ worktree_id });
   });
 
@@ -136,12 +150,12 @@ describe("S14: transfer", () => {
     await transfer("agent:a", "agent:b");
     const back = (await transfer("agent:b", "agent:a")).lease;
     expect((await repo.ask("agent:a", "claim", "renew", id)).lease.lease_id).toBe(back.lease_id);
-    expect((await repo.ask("agent:a", "claim", "release", id)).status).toBe(0);
+    expect((await repo.askHere("agent:a", "claim", "release", id)).status).toBe(0);
   });
 
   it("needs a reason and a target", async () => {
     expectRefused(await repo.run("agent:a", "claim", "transfer", id, "--to-agent", "agent:b"), 64, "E_USAGE");
-    expectRefused(await repo.run("agent:a", "claim", "transfer", id, "--reason", "r"), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "claim", "transfer", id, "--reason", "r"), 64, "E_USAGE");
     expectJsonRefused(await transfer("agent:a", "agent:b", "--to-worktree", "wt:00000000"), 4, "E_NOT_FOUND");
     expectJsonRefused(await transfer("agent:c", "agent:b"), 6, "E_LOCK_NOT_HELD");
   });

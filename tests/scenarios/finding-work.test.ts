@@ -45,12 +45,12 @@ describe("S21: claim next", () => {
     const first = await repo.ask("agent:a", "claim", "next", "--ttl", "120");
     expect(first.data.issue).toMatchObject({ id: needed, title: "Needed", claimed_by: "agent:a" });
     expect(first.lease).toMatchObject({ key: `issue:${needed}`, agent_id: "agent:a", ttl_secs: 120 });
-    expect((await repo.ask("agent:c", "claim", "next")).data.issue.title).toBe("Low");
+    expect((await repo.askHere("agent:c", "claim", "next")).data.issue.title).toBe("Low");
 
     const none = await repo.ask("agent:d", "claim", "next");
     expectJsonRefused(none, 4, "E_NOT_FOUND");
     expect(none.error.hint).toContain("query blocked");
-    expectRefused(await repo.run("agent:d", "claim", "next", "--type", "bug"), 4, "E_NOT_FOUND");
+    expectRefused(await repo.runHere("agent:d", "claim", "next", "--type", "bug"), 4, "E_NOT_FOUND");
     expectJsonRefused(
       await repo.ask("agent:d", "claim", "next", "--wait", "--timeout", "1"),
       12,
@@ -78,7 +78,7 @@ describe("S21: claim next", () => {
     const taken = (await Promise.all(crew.map(({ done }) => done))).map((ran) => ran.data.issue.id);
     expect(new Set(taken).size).toBe(16);
     expect([...taken].sort()).toEqual(ids.slice(0, 16));
-    expect(titles(await repo.ask("agent:a", "query", "available"))).toHaveLength(4);
+    expect(titles(await repo.askHere("agent:a", "query", "available"))).toHaveLength(4);
   });
 
   it("leaves out what somebody finished between the look and the claim, and takes none twice", async () => {
@@ -98,7 +98,7 @@ describe("S22: an issue from every worktree", () => {
     const feature = repo.addWorktree("feature");
     const uncommitted = await made(repo, "Uncommitted in main");
     for (const id of [committed, uncommitted])
-      expect((await feature.ask("agent:a", "issue", "show", id)).data.issue.id).toBe(id);
+      expect((await feature.askHere("agent:a", "issue", "show", id)).data.issue.id).toBe(id);
     expect(titles(await feature.ask("agent:a", "issue", "list")).sort()).toEqual([
       "Committed",
       "Uncommitted in main",
@@ -110,10 +110,10 @@ describe("S22: an issue from every worktree", () => {
     expect(row).toMatchObject({ id: committed, layer: "HEAD" });
 
     await repo.prepare("agent:b", "claim", "acquire", uncommitted);
-    await repo.ask("agent:b", "issue", "update", uncommitted, "--title", "Written by its holder");
+    await repo.prepare("agent:b", "issue", "update", uncommitted, "--title", "Written by its holder");
     const seen = await feature.ask("agent:a", "issue", "show", uncommitted);
     expect(seen.data).toMatchObject({ issue: { title: "Written by its holder" }, layer: "holder" });
-    expect(titles(await feature.ask("agent:a", "query", "all", "--state", "ready"))).toContain(
+    expect(titles(await feature.askHere("agent:a", "query", "all", "--state", "ready"))).toContain(
       "Written by its holder",
     );
   });
@@ -124,11 +124,11 @@ describe("S22: an issue from every worktree", () => {
     const feature = repo.addWorktree("feature");
     await made(feature, "In feature");
     expect(titles(await feature.ask("agent:a", "query", "all"))).toEqual(["In feature"]);
-    expect(titles(await feature.ask("agent:a", "query", "all", "--limit", "9"))).toEqual(["In feature"]);
+    expect(titles(await feature.askHere("agent:a", "query", "all", "--limit", "9"))).toEqual(["In feature"]);
     expect(titles(await feature.ask("agent:a", "query", "all", "--state", "ready"))).toHaveLength(2);
-    expect(titles(await repo.ask("agent:a", "query", "all"))).toEqual(["In main"]);
-    expectRefused(await repo.run("agent:a", "query", "all", "--state", "lost"), 64, "E_USAGE");
-    expectRefused(await repo.run("agent:a", "query", "all", "--limit", "0"), 64, "E_USAGE");
+    expect(titles(await repo.askHere("agent:a", "query", "all"))).toEqual(["In main"]);
+    expectRefused(await repo.runHere("agent:a", "query", "all", "--state", "lost"), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "query", "all", "--limit", "0"), 64, "E_USAGE");
   });
 });
 
@@ -148,11 +148,11 @@ describe("S24: a circle, and what waits for what", () => {
       id: second,
       blocked_by: [{ id: first, state: "ready", title: "First", claimed_by: "agent:a" }],
     });
-    const said = await repo.run("agent:b", "query", "blocked");
+    const said = await repo.runHere("agent:b", "query", "blocked");
     expect(said.stdout).toMatch(/waits for \w+, ready, claimed by agent:a {2}First/);
 
-    await repo.ask("agent:a", "issue", "update", first, "--state", "done");
-    expect(listed(await repo.ask("agent:b", "query", "blocked"))).toEqual([]);
+    await repo.prepare("agent:a", "issue", "update", first, "--state", "done");
+    expect(listed(await repo.askHere("agent:b", "query", "blocked"))).toEqual([]);
     expect(titles(await repo.ask("agent:b", "ready"))).toEqual(["Second"]);
   });
 
@@ -165,12 +165,12 @@ describe("S24: a circle, and what waits for what", () => {
     const shown = await repo.ask("agent:a", "graph", "show", a, "--show-claims");
     expect(shown.data["cycle"]).toHaveLength(3);
     expect(shown.data["unknown"]).toEqual(["01HZZZZZZZZZZZZZZZZZZZZZZZ"]);
-    const said = (await repo.run("agent:a", "graph", "show", a, "--show-claims")).stdout;
+    const said = (await repo.runHere("agent:a", "graph", "show", a, "--show-claims")).stdout;
     expect(said).toContain("a circle");
     expect(said).toContain("nobody has it");
     expect(said).toContain("unclaimed");
-    expect(listed(await repo.ask("agent:a", "query", "blocked"))).toHaveLength(2);
-    expectJsonRefused(await repo.ask("agent:a", "claim", "next"), 4, "E_NOT_FOUND");
+    expect(listed(await repo.askHere("agent:a", "query", "blocked"))).toHaveLength(2);
+    expectJsonRefused(await repo.askHere("agent:a", "claim", "next"), 4, "E_NOT_FOUND");
   });
 });
 
@@ -183,12 +183,12 @@ describe("S29: finished in one worktree, not merged", () => {
     const feature = repo.addWorktree("feature");
     await finish(feature, "agent:a", ids[0]!);
     await repo.prepare("agent:b", "claim", "acquire", ids[1]!);
-    expect((await repo.ask("agent:b", "issue", "delete", ids[1]!, "--reason", "not wanted")).status).toBe(0);
-    await repo.ask("agent:b", "claim", "release", ids[1]!);
+    await repo.prepare("agent:b", "issue", "delete", ids[1]!, "--reason", "not wanted");
+    await repo.prepare("agent:b", "claim", "release", ids[1]!);
     const third = repo.addWorktree("third");
     for (const worktree of [repo, third]) {
-      expect(titles(await worktree.ask("agent:c", "query", "available"))).toEqual(["Left"]);
-      expect(titles(await worktree.ask("agent:c", "query", "closed"))).toEqual(["Done there"]);
+      expect(titles(await worktree.askHere("agent:c", "query", "available"))).toEqual(["Left"]);
+      expect(titles(await worktree.askHere("agent:c", "query", "closed"))).toEqual(["Done there"]);
     }
     // Old copies stand in the third worktree, and count for nothing.
     expect(
@@ -198,7 +198,7 @@ describe("S29: finished in one worktree, not merged", () => {
     expectJsonRefused(await third.ask("agent:d", "claim", "next"), 4, "E_NOT_FOUND");
     // The worktree in which it was finished is gone, and what is known of it is not.
     repo.git("worktree", "remove", "--force", "../feature");
-    expectJsonRefused(await third.ask("agent:d", "claim", "next"), 4, "E_NOT_FOUND");
+    expectJsonRefused(await third.askHere("agent:d", "claim", "next"), 4, "E_NOT_FOUND");
   });
 });
 

@@ -19,7 +19,7 @@ async function claimed(repo: TestRepo): Promise<string> {
   return id;
 }
 const stateOf = async (repo: TestRepo, id: string) =>
-  (await repo.ask(ADA, "issue", "show", id)).data.issue as unknown as Issue;
+  (await repo.prepare(ADA, "issue", "show", id)).issue as unknown as Issue;
 
 describe("S25: done with a gate pending", () => {
   it("is gated, and the last gate's pass makes it done", async () => {
@@ -56,7 +56,7 @@ describe("S25: done with a gate pending", () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
     await repo.prepare(ADA, "gate", "add", id, "review");
-    await repo.ask("ci:build", "gate", "pass", id, "review");
+    await repo.prepare("ci:build", "gate", "pass", id, "review");
     expect(await stateOf(repo, id)).toMatchObject({ state: "ready" });
     await repo.ask(ADA, "issue", "update", id, "--state", "done");
     expect(await stateOf(repo, id)).toMatchObject({ state: "done" });
@@ -66,7 +66,7 @@ describe("S25: done with a gate pending", () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
     await repo.prepare(ADA, "gate", "add", id, "review");
-    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    await repo.prepare(ADA, "issue", "update", id, "--state", "done");
     const removed = await repo.ask("human:me", "gate", "remove", "review");
     expect(removed.data).toMatchObject({ gate_key: "review", issues: 1 });
     expect(await stateOf(repo, id)).toMatchObject({ state: "gated" });
@@ -82,11 +82,11 @@ describe("S25: done with a gate pending", () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
     await repo.prepare(ADA, "gate", "add", id, "review");
-    await repo.ask(ADA, "issue", "update", id, "--state", "done");
-    await repo.ask("human:me", "gate", "pass", id, "review");
+    await repo.prepare(ADA, "issue", "update", id, "--state", "done");
+    await repo.prepare("human:me", "gate", "pass", id, "review");
     expect(await stateOf(repo, id)).toMatchObject({ state: "done" });
     await repo.ask(ADA, "issue", "reopen", id);
-    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    await repo.prepare(ADA, "issue", "update", id, "--state", "done");
     expect(await stateOf(repo, id)).toMatchObject({ state: "gated" });
   });
 
@@ -94,13 +94,13 @@ describe("S25: done with a gate pending", () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
     await repo.prepare(ADA, "gate", "add", id, "review", "tests");
-    await repo.ask(ADA, "gate", "pass", id, "tests");
-    await repo.ask(ADA, "issue", "update", id, "--state", "done");
+    await repo.prepare(ADA, "gate", "pass", id, "tests");
+    await repo.prepare(ADA, "issue", "update", id, "--state", "done");
     const side = repo.addWorktree("side");
     const reviewed = await side.ask("human:eve", "gate", "pass", id, "review");
     expect(reviewed.data).toMatchObject({ issue: { state: "done" } });
     for (const place of [repo, side]) expect(await stateOf(place, id)).toMatchObject({ state: "done" });
-    expect((await side.ask(ADA, "gate", "list", id)).data).toMatchObject({
+    expect((await side.askHere(ADA, "gate", "list", id)).data).toMatchObject({
       results: [{ status: "passed" }, { status: "passed" }],
     });
   });
@@ -109,12 +109,12 @@ describe("S25: done with a gate pending", () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
     await repo.prepare(ADA, "gate", "add", id, "review", "tests");
-    for (const gate of ["review", "tests"]) await repo.ask("human:me", "gate", "pass", id, gate);
+    for (const gate of ["review", "tests"]) await repo.prepare("human:me", "gate", "pass", id, gate);
     repo.git("add", "--all");
     repo.git("commit", "--quiet", "--message", "passed");
     for (const folder of ["issues", "gates/results"])
       fs.rmSync(path.join(repo.root, ".cotenant", folder), { recursive: true });
-    expect((await repo.ask(ADA, "gate", "list", id)).data["pending"]).toEqual([]);
+    expect((await repo.askHere(ADA, "gate", "list", id)).data["pending"]).toEqual([]);
     await repo.ask(ADA, "issue", "update", id, "--state", "done");
     expect(await stateOf(repo, id)).toMatchObject({ state: "done" });
     // Nothing of what HEAD has is lost with the next commit.
@@ -130,7 +130,7 @@ describe("S25: done with a gate pending", () => {
     repo.git("commit", "--quiet", "--message", "an issue");
     repo.git("clone", "--quiet", ".", "../clone");
     const clone = repo.at("../clone");
-    await repo.ask("human:me", "gate", "pass", id, "review");
+    await repo.prepare("human:me", "gate", "pass", id, "review");
     await clone.ask("human:eve", "gate", "pass", id, "tests");
     for (const place of [repo, clone]) {
       place.git("add", "--all");
@@ -138,7 +138,7 @@ describe("S25: done with a gate pending", () => {
     }
     // Only the results are at stake here: of the issue's own file either side's will do.
     repo.git("pull", "--quiet", "--no-rebase", "--no-edit", "-X", "theirs", "../clone", "main");
-    const { data } = await repo.ask(ADA, "gate", "list", id);
+    const { data } = await repo.askHere(ADA, "gate", "list", id);
     expect(data).toMatchObject({ pending: [], results: [{ status: "passed" }, { status: "passed" }] });
   });
 });

@@ -164,6 +164,7 @@ describe("S36: at the retry", () => {
     await bob.write("a.txt");
     repo.write("a.txt", "two\n");
     await ada.end();
+    await new Promise((resolve) => setTimeout(resolve, 900));
     const refused = await until("the retry is due", async () => {
       const ran = await bob.write("a.txt");
       return !ran.stdout.includes("too early") && ran;
@@ -278,6 +279,7 @@ describe("S39: what releases a file, and what does not", () => {
     await ada.write("a.txt");
     expect(await ada.stop()).toEqual(SILENT);
     const bob = new Claude("bbbbbbbb", undefined, { ...env, COTENANT_GUARD_RETRY: "on_release" });
+    await new Promise((resolve) => setTimeout(resolve, 900));
     await until("it has been idle", async () => (await bob.write("a.txt")).stdout === "");
     expect(repo.logOf("file:a.txt").at(-1)!.payload.ended).toEqual([
       expect.objectContaining({ cause: "stop_idle" }),
@@ -341,7 +343,8 @@ describe("S41: a command that nobody can read beforehand", () => {
     });
     expect(told).toContain(`${ada.agentId} holds it`);
     expect((await ada.write("a.txt")).stdout).toContain(`changed by a shell command of ${bob.agentId}`);
-    const line = (await repo.run("human:me", "events", "--type", "guard.violated", "--path", "a.txt")).stdout;
+    const line = (await repo.runHere("human:me", "events", "--type", "guard.violated", "--path", "a.txt"))
+      .stdout;
     expect(line).toContain(bob.agentId);
     expect(line).toContain(`under the lease of ${ada.agentId}`);
     const names = expect.stringContaining(`by a command of ${bob.agentId} under the lease of ${ada.agentId}`);

@@ -74,7 +74,8 @@ beforeAll(async () => {
   for (const harness of PLAYED) {
     const room = path.join(folder, harness);
     fs.mkdirSync(room);
-    const all = await sceneIn(fs.realpathSync(room), SOON);
+    // Only theirs: Cursor and Copilot would ask twice with Claude Code's, which is a test of its own.
+    const all = await sceneIn(fs.realpathSync(room), SOON, ...new Set([harness, "codex"]));
     const [first, second, stranger] = [
       await all.rig.hire(harness),
       await all.rig.hire(harness),

@@ -14,27 +14,35 @@ beforeEach(async () => {
 
 /** Agent a's claim on the one issue. */
 async function claimed(...args: string[]): Promise<LeaseJson> {
-  return (await repo.ask("agent:a", "claim", "acquire", id, ...args)).lease;
+  return (await repo.prepare("agent:a", "claim", "acquire", id, ...args)).lease;
 }
 
 async function expired(): Promise<LeaseJson> {
   const lease = await claimed("--ttl", "1");
-  await until("it has run out", async () => (await repo.ask("", "claim", "status")).data.leases.length === 0);
+  await until(
+    "it has run out",
+    async () => (await repo.prepare("agent:b", "claim", "status")).leases.length === 0,
+  );
   return lease;
 }
 
 describe("S7: TTL 0", () => {
   it("is refused without a reason", async () => {
-    for (const reason of [[], ["--reason", ""], ["--reason", "  "]]) {
-      const ran = await repo.run("agent:a", "claim", "acquire", id, "--ttl", "0", ...reason);
+    const acquire = ["claim", "acquire", id, "--ttl", "0"];
+    for (const ran of [
+      await repo.run("agent:a", ...acquire),
+      await repo.runHere("agent:a", ...acquire, "--reason", ""),
+      await repo.runHere("agent:a", ...acquire, "--reason", "  "),
+    ]) {
       expectRefused(ran, 9, "E_POLICY");
       expect(ran.stderr).toContain("--reason");
     }
-    expect((await repo.ask("agent:a", "claim", "status")).data.leases).toEqual([]);
+    expect((await repo.askHere("agent:a", "claim", "status")).data.leases).toEqual([]);
   });
 
   it("has no expiry with one, and is shown as indefinite", async () => {
-    const lease = await claimed("--ttl", "0", "--reason", "a long migration");
+    const args = ["claim", "acquire", id, "--ttl", "0", "--reason", "a long migration"];
+    const { lease } = await repo.ask("agent:a", ...args);
     expect(lease).toMatchObject({
       expires_at: null,
       ttl_secs: 0,
@@ -42,9 +50,9 @@ describe("S7: TTL 0", () => {
       reason: "a long migration",
     });
     for (const look of [["claim", "status"], ["status"], ["issue", "show", id]]) {
-      expect((await repo.run("agent:a", ...look)).stdout).toContain("indefinite");
+      expect((await repo.runHere("agent:a", ...look)).stdout).toContain("indefinite");
     }
-    const refused = await repo.run("agent:b", "claim", "acquire", id);
+    const refused = await repo.runHere("agent:b", "claim", "acquire", id);
     expectRefused(refused, 1, "E_LOCK_CONFLICT");
     expect(refused.stderr).toContain("without expiry");
   });
@@ -60,13 +68,14 @@ describe("S8: a third indefinite lease for one agent", () => {
     const ids = [id, await repo.issue("2"), await repo.issue("3")];
     const acquire = (agent: string, issue: string) =>
       repo.ask(agent, "claim", "acquire", issue, "--ttl", "0", "--reason", "r");
-    for (const issue of ids.slice(0, 2)) expect((await acquire("agent:a", issue)).status).toBe(0);
+    for (const issue of ids.slice(0, 2))
+      await repo.prepare("agent:a", "claim", "acquire", issue, "--ttl", "0", "--reason", "r");
     const third = await acquire("agent:a", ids[2]!);
     expectJsonRefused(third, 9, "E_LIMIT");
     expect(third.error.message).toContain("the limit is 2");
     expect((await acquire("agent:b", ids[2]!)).status).toBe(0);
-    expect((await repo.ask("agent:b", "claim", "release", ids[2]!)).status).toBe(0);
-    expect((await repo.ask("agent:a", "claim", "release", ids[0]!)).status).toBe(0);
+    await repo.prepare("agent:b", "claim", "release", ids[2]!);
+    await repo.prepare("agent:a", "claim", "release", ids[0]!);
     expect((await acquire("agent:a", ids[2]!)).status).toBe(0);
   });
 });
@@ -78,16 +87,16 @@ describe("S9: heartbeat", () => {
     const { last_beat: after, ...others } = ran.lease;
     expect(Date.parse(after)).toBeGreaterThan(Date.parse(before));
     expect(others).toEqual(rest);
-    const { leases } = (await repo.ask("agent:b", "claim", "status")).data;
+    const { leases } = await repo.prepare("agent:b", "claim", "status");
     expect(leases).toEqual([expect.objectContaining({ last_beat: after, expires_at: rest.expires_at })]);
   });
 
   it("exits with 4 on an unknown lease", async () => {
     expectRefused(await repo.run("agent:a", "claim", "heartbeat", NOBODY), 4, "E_NOT_FOUND");
-    expectRefused(await repo.run("agent:a", "claim", "heartbeat", id), 4, "E_NOT_FOUND");
+    expectRefused(await repo.runHere("agent:a", "claim", "heartbeat", id), 4, "E_NOT_FOUND");
     await claimed();
-    await repo.run("agent:a", "claim", "release", id);
-    expectRefused(await repo.run("agent:a", "claim", "heartbeat", id), 4, "E_NOT_FOUND");
+    await repo.prepare("agent:a", "claim", "release", id);
+    expectRefused(await repo.runHere("agent:a", "claim", "heartbeat", id), 4, "E_NOT_FOUND");
   });
 
   it("is the holder's alone", async () => {
@@ -99,7 +108,7 @@ describe("S9: heartbeat", () => {
 describe("S10: renew", () => {
   it("by another exits with 6, also when it was refused the claim before", async () => {
     await claimed();
-    expectRefused(await repo.run("agent:b", "claim", "acquire", id), 1, "E_LOCK_CONFLICT");
+    expectRefused(await repo.runHere("agent:b", "claim", "acquire", id), 1, "E_LOCK_CONFLICT");
     expectRefused(await repo.run("agent:b", "claim", "renew", id), 6, "E_LOCK_NOT_HELD");
   });
 
@@ -132,8 +141,8 @@ describe("S10: renew", () => {
     const lease = await expired();
     for (const name of [id, lease.lease_id])
       expectRefused(await repo.run("agent:a", "claim", "renew", name), 7, "E_LOCK_EXPIRED");
-    await repo.run("agent:b", "lock", "gc");
-    expectRefused(await repo.run("agent:a", "claim", "renew", id), 7, "E_LOCK_EXPIRED");
+    await repo.prepare("agent:b", "lock", "gc");
+    expectRefused(await repo.runHere("agent:a", "claim", "renew", id), 7, "E_LOCK_EXPIRED");
   });
 
   it("past max_total_secs exits with 9, unless it is overridden with a reason", async () => {
@@ -143,7 +152,7 @@ describe("S10: renew", () => {
     expectRefused(ran, 9, "E_LIMIT");
     expect(ran.stderr).toMatch(/86400 s in all; 863\d\d s of that are left/);
     const override = ["claim", "renew", id, "--ttl", "86400", "--override-max"];
-    expectRefused(await repo.run("agent:a", ...override), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", ...override), 64, "E_USAGE");
     const renewed = (await repo.ask("agent:a", ...override, "--reason", "a long build")).lease;
     expect(Date.parse(renewed.expires_at!)).toBeGreaterThan(Date.parse(lease.acquired_at) + 86_400_000);
     expect(repo.log().at(-1)).toMatchObject({
@@ -157,8 +166,8 @@ describe("S11: release", () => {
   it("frees the key at once, and the next token is higher", async () => {
     const lease = await claimed();
     expect((await repo.ask("agent:a", "claim", "release", id)).lease.lease_id).toBe(lease.lease_id);
-    expect((await repo.ask("agent:a", "claim", "status")).data.leases).toEqual([]);
-    const next = (await repo.ask("agent:b", "claim", "acquire", id)).lease;
+    expect((await repo.askHere("agent:a", "claim", "status")).data.leases).toEqual([]);
+    const next = (await repo.prepare("agent:b", "claim", "acquire", id)).lease;
     expect(next.fencing_token).toBeGreaterThan(lease.fencing_token);
     expect(next.stole_from).toEqual([]);
   });
@@ -170,9 +179,9 @@ describe("S11: release", () => {
 
   it("cannot release the successor's lease", async () => {
     await expired();
-    const next = (await repo.ask("agent:b", "claim", "acquire", id)).lease;
+    const next = (await repo.prepare("agent:b", "claim", "acquire", id)).lease;
     expectRefused(await repo.run("agent:a", "claim", "release", id), 8, "E_FENCING_MISMATCH");
-    expectRefused(await repo.run("agent:a", "claim", "release", next.lease_id), 6, "E_LOCK_NOT_HELD");
-    expect((await repo.ask("agent:b", "claim", "renew", id)).lease.lease_id).toBe(next.lease_id);
+    expectRefused(await repo.runHere("agent:a", "claim", "release", next.lease_id), 6, "E_LOCK_NOT_HELD");
+    expect((await repo.askHere("agent:b", "claim", "renew", id)).lease.lease_id).toBe(next.lease_id);
   });
 });

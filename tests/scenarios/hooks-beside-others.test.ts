@@ -19,12 +19,12 @@ describe("S31: the hook works in a worktree, with spaces and non-ASCII in paths,
     // Both worktrees, from a directory below, with a name that a shell would take apart.
     const file = "src/ein $(Fall) für 'uns'.txt";
     for (const place of [worktree, main]) {
-      await place.repo.ask("agent:b", "lock", "acquire", file, "--ttl", "600");
+      await place.repo.prepare("agent:b", "lock", "acquire", file, "--ttl", "600");
       const refused = await place.commit("agent:a", {}, file);
       expect(refused.status, `${refused}`).toBe(1);
       expect(refused.stderr).toContain("cotenant pre-commit (layer 2)");
       expect(refused.stderr).toContain(`${file} is held by agent:b`);
-      await place.repo.ask("agent:b", "lock", "release", file);
+      await place.repo.prepare("agent:b", "lock", "release", file);
       place.journalled();
       const below = place.at(place.repo.at("src"));
       const made = await below.git("agent:a", ["commit", "--message", "below"]);

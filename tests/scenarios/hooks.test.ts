@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { type Ran, run } from "../support/program";
+import { PROGRAM, type Ran, run } from "../support/program";
 import { TestRepo } from "../support/repo";
 
 let repo: TestRepo;
@@ -13,7 +13,7 @@ beforeEach(async () => {
   repo.git("init", "--quiet", "--bare", "--initial-branch=main", hub);
   repo.git("remote", "add", "origin", hub);
   for (const file of ["a.txt", "b.txt"]) repo.write(file);
-  await repo.ask("human:ada", "init", "--hooks");
+  await repo.prepare("human:ada", "init", "--hooks");
   repo.git("add", "--all");
   commitQuietly("first");
   repo.git("push", "--quiet", "--no-verify", "origin", "main");
@@ -34,8 +34,7 @@ function gitAt(place: TestRepo, agent: string, ...args: string[]): Promise<Ran> 
 }
 
 async function issue(): Promise<string> {
-  const { data } = await repo.ask("human:ada", "issue", "create", "--title", "Some work");
-  const { id } = data["issue"] as { id: string };
+  const id = await repo.issue();
   repo.git("add", ".cotenant");
   commitQuietly("an issue");
   return id;
@@ -58,7 +57,7 @@ const expectRefused = (ran: Ran, ...words: string[]) => {
 const expectDone = (ran: Ran) => expect(ran.status, `${ran}`).toBe(0);
 const violations = async () =>
   (
-    (await repo.ask("agent:x", "status")).data["needs_a_person"] as { code: string; message: string }[]
+    (await repo.askHere("agent:x", "status")).data["needs_a_person"] as { code: string; message: string }[]
   ).filter(({ code }) => code === "commit_violation");
 
 describe("S30: a structural edit of an issue, committed without a lease", () => {
@@ -81,9 +80,9 @@ describe("S30: a structural edit of an issue, committed without a lease", () => 
 
   it("is let through when it was written under a claim that was given back since", async () => {
     const id = await issue();
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", id);
-    await repo.ask("agent:a", "issue", "update", id, "--state", "done");
-    await repo.ask("agent:a", "claim", "release", id);
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", id);
+    await repo.prepare("agent:a", "issue", "update", id, "--state", "done");
+    await repo.prepare("agent:a", "claim", "release", id);
     // Not by somebody else, who did not write it.
     expectRefused(await git("agent:b", "commit", "--all", "--message", "theirs"), "E_LEASE_REQUIRED");
     expectDone(await git("agent:a", "commit", "--all", "--message", "done"));
@@ -109,7 +108,7 @@ describe("S30: a structural edit of an issue, committed without a lease", () => 
     );
     repo.git("checkout", "--quiet", "--", ".cotenant");
     await repo.prepare("agent:a", "issue", "create", "--title", "New");
-    await repo.ask("agent:a", "issue", "comment", id, "--text", "a word");
+    await repo.prepare("agent:a", "issue", "comment", id, "--text", "a word");
     repo.git("add", ".cotenant");
     expectDone(await git("agent:a", "commit", "--message", "a new one, and a comment"));
   });
@@ -158,8 +157,10 @@ describe("a leased file", () => {
     expect(forced.stderr).toContain("goes against a lease");
     const [violation] = await violations();
     expect(violation!.message).toContain("committed by agent:a around the hooks: b.txt is held by agent:b");
-    expect((await repo.run("agent:x", "events", "--type", "policy.violated")).stdout).toContain("agent:a");
-    expect((await repo.ask("agent:x", "stats")).data["violations"]).toBe(1);
+    expect((await repo.runHere("agent:x", "events", "--type", "policy.violated")).stdout).toContain(
+      "agent:a",
+    );
+    expect((await repo.askHere("agent:x", "stats")).data["violations"]).toBe(1);
     const pushed = await git("agent:a", "push", "origin", "main");
     expectDone(pushed);
     expect(pushed.stderr).toContain("around the hooks");
@@ -231,7 +232,7 @@ describe("S33: a pushed change of an issue", () => {
     const trailers = (lease: string, token: string) =>
       `x\n\nCotenant-Issue: ${id}\nCotenant-Lease: ${lease}\nCotenant-Token: ${token}\nCotenant-Agent: agent:a\n`;
     const around = ["-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--all", "--message"];
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", id);
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", id);
     const right = trailers(lease.lease_id, String(lease.fencing_token));
     for (const [message, code] of [
       ["nothing said", "E_LEASE_REQUIRED"],
@@ -241,7 +242,7 @@ describe("S33: a pushed change of an issue", () => {
       editIssue(id, { title: `By hand: ${code}` });
       repo.git(...around, message);
       expectRefused(await git("agent:a", "push", "origin", "main"), "cotenant pre-push (layer 3)", code);
-      const checked = await repo.ask("agent:x", "validate", "commits", "origin/main..HEAD");
+      const checked = await repo.askHere("agent:x", "validate", "commits", "origin/main..HEAD");
       expect(checked.status).toBe(6);
       expect(checked.json.data?.["objections"]).toMatchObject([{ code }]);
       repo.git("reset", "--quiet", "--hard", "origin/main");
@@ -251,7 +252,7 @@ describe("S33: a pushed change of an issue", () => {
     expect((await repo.run("agent:x", "validate", "commits", "origin/main..HEAD")).status).toBe(0);
     expectDone(await git("agent:a", "push", "origin", "main"));
     // Long after it was given back.
-    await repo.ask("agent:a", "claim", "release", id);
+    await repo.prepare("agent:a", "claim", "release", id);
     editIssue(id, { title: "Too late" });
     const later = String(Math.floor(Date.now() / 1000) + 3600);
     const env = { GIT_AUTHOR_DATE: `${later} +0000`, GIT_COMMITTER_DATE: `${later} +0000` };
@@ -264,11 +265,10 @@ describe("S33: a pushed change of an issue", () => {
     const desk = path.join(path.dirname(repo.root), "desk");
     repo.git("--git-dir", hub, "worktree", "add", "--quiet", "-b", "desk", desk, "main");
     const server = repo.at("../desk");
-    const made = await server.ask("human:ada", "issue", "create", "--title", "Server's");
-    const { id } = made.data["issue"] as { id: string };
+    const id = await server.issue("Server's");
     server.git("add", ".cotenant");
     server.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "an issue");
-    const installed = await run([path.join(process.cwd(), "bin/cotenant"), "hooks", "install", "--server"], {
+    const installed = await run([PROGRAM, "hooks", "install", "--server"], {
       cwd: hub,
     });
     expectDone(installed);
@@ -280,7 +280,7 @@ describe("S33: a pushed change of an issue", () => {
     expectRefused(refused, "cotenant pre-receive (layer 4)", id);
     expect(repo.git("ls-remote", "origin", "refs/heads/topic")).toBe("");
 
-    const { lease } = await server.ask("agent:a", "claim", "acquire", id);
+    const { lease } = await server.prepare("agent:a", "claim", "acquire", id);
     repo.git("reset", "--quiet", "--hard", "HEAD~1");
     editIssue(id, { title: "With the claim" });
     const message = `x\n\nCotenant-Issue: ${id}\nCotenant-Lease: ${lease.lease_id}\nCotenant-Token: ${lease.fencing_token}\n`;

@@ -21,11 +21,11 @@ beforeEach(async () => {
 });
 
 async function make(title: string, ...more: string[]): Promise<Shown> {
-  return (await repo.ask("human:ada", "issue", "create", "--title", title, ...more)).data["issue"] as Shown;
+  return (await repo.prepare("human:ada", "issue", "create", "--title", title, ...more))["issue"] as Shown;
 }
 
 const shown = async (id: string, from = repo) =>
-  (await from.ask("agent:x", "issue", "show", id)).data as unknown as {
+  (await from.prepare("agent:x", "issue", "show", id)) as unknown as {
     readonly issue: Shown;
     readonly layer: string;
     readonly comments: readonly { readonly text: string; readonly by: string }[];
@@ -56,8 +56,9 @@ describe("S23: a change without a claim", () => {
     const { id } = await make("Work");
     const other = await make("Other");
     await repo.prepare("agent:b", "claim", "acquire", id);
+    const update = ["issue", "update", id, "--state", "done"];
+    expectRefused(await repo.run("agent:a", ...update), 6, "E_LOCK_NOT_HELD");
     for (const args of [
-      ["issue", "update", id, "--state", "done"],
       ["issue", "assign", id, "agent:a"],
       ["issue", "unassign", id],
       ["issue", "reject", id, "--reason", "no"],
@@ -65,7 +66,7 @@ describe("S23: a change without a claim", () => {
       ["dep", "add", id, other.id],
       ["label", "add", id, "type:bug"],
     ])
-      expectRefused(await repo.run("agent:a", ...args), 6, "E_LOCK_NOT_HELD");
+      expectRefused(await repo.runHere("agent:a", ...args), 6, "E_LOCK_NOT_HELD");
     // But everybody may say something.
     expect((await repo.run("agent:a", "issue", "comment", id, "--text", "look here")).status).toBe(0);
     expect(await shown(id)).toMatchObject({
@@ -77,7 +78,7 @@ describe("S23: a change without a claim", () => {
   it("after the claim was evicted is refused as stale", async () => {
     const { id } = await make("Work");
     await repo.prepare("agent:a", "claim", "acquire", id);
-    await repo.ask("human:ada", "claim", "force-evict", id, "--reason", "gone");
+    await repo.prepare("human:ada", "claim", "force-evict", id, "--reason", "gone");
     expectRefused(
       await repo.run("agent:a", "issue", "update", id, "--state", "done"),
       8,
@@ -90,14 +91,14 @@ describe("S24: a dependency that would close a circle", () => {
   it("is refused with the circle", async () => {
     const [a, b, c] = [await make("A"), await make("B"), await make("C")];
     for (const { id } of [a, b, c]) await repo.prepare("agent:a", "claim", "acquire", id);
-    await repo.ask("agent:a", "dep", "add", a.id, b.id);
-    await repo.ask("agent:a", "dep", "add", b.id, c.id);
+    await repo.prepare("agent:a", "dep", "add", a.id, b.id);
+    await repo.prepare("agent:a", "dep", "add", b.id, c.id);
     const refused = await repo.ask("agent:a", "dep", "add", c.id, a.id);
     expectJsonRefused(refused, 9, "E_CYCLE");
     expect(refused.error.data?.["cycle"]).toEqual([c.id, a.id, b.id, c.id]);
-    expectRefused(await repo.run("agent:a", "dep", "add", a.id, a.id), 9, "E_CYCLE");
+    expectRefused(await repo.runHere("agent:a", "dep", "add", a.id, a.id), 9, "E_CYCLE");
     expect((await shown(c.id)).issue.dependencies).toEqual([]);
-    await repo.ask("agent:a", "dep", "rm", b.id, c.id);
+    await repo.prepare("agent:a", "dep", "rm", b.id, c.id);
     expect((await repo.run("agent:a", "dep", "add", c.id, a.id)).status).toBe(0);
   });
 });
@@ -112,17 +113,17 @@ describe("S28: deleting", () => {
     const refused = await second.run("agent:a", "issue", "delete", id);
     expectRefused(refused, 9, "E_POLICY");
     expect(refused.stderr).toContain(repo.root);
-    await second.ask("agent:a", "claim", "release", id);
+    await second.prepare("agent:a", "claim", "release", id);
 
     await repo.prepare("human:ada", "claim", "acquire", id);
     expect((await repo.run("human:ada", "issue", "delete", id, "--reason", "a duplicate")).status).toBe(0);
     // The second worktree still has the old copy in its files and in HEAD.
     expect(fs.existsSync(path.join(second.root, ".cotenant/issues", id, "issue.json"))).toBe(true);
     for (const from of [repo, second]) {
-      const gone = await from.run("agent:a", "issue", "show", short_id);
+      const gone = await from.runHere("agent:a", "issue", "show", short_id);
       expectRefused(gone, 4, "E_NOT_FOUND");
       expect(gone.stderr).toContain("deleted by human:ada");
-      expect((await from.ask("agent:a", "issue", "list")).data["issues"]).toEqual([]);
+      expect((await from.askHere("agent:a", "issue", "list")).data["issues"]).toEqual([]);
       expect((await from.run("agent:a", "claim", "acquire", id)).status).toBe(4);
     }
   });
@@ -131,7 +132,7 @@ describe("S28: deleting", () => {
 describe("an issue that is only in HEAD", () => {
   it("is brought back whole by whoever changes it: fields, labels and comments", async () => {
     const { id } = await make("Work", "--label", "area:x");
-    await repo.ask("agent:b", "issue", "comment", id, "--text", "first");
+    await repo.prepare("agent:b", "issue", "comment", id, "--text", "first");
     repo.git("add", ".cotenant");
     repo.git("commit", "--quiet", "--message", "issues");
     for (const change of ["comment", "update"]) {
@@ -176,24 +177,24 @@ describe("changing issues", () => {
       ["", "E_USAGE"],
     ] as const) {
       fs.writeFileSync(file, text);
-      const refused = await repo.ask("agent:a", "issue", "create", "--from", file);
+      const refused = await repo.askHere("agent:a", "issue", "create", "--from", file);
       expect(refused.error.code, `${refused}`).toBe(code);
     }
-    expect((await repo.ask("agent:a", "issue", "list")).data["issues"]).toHaveLength(2);
+    expect((await repo.askHere("agent:a", "issue", "list")).data["issues"]).toHaveLength(2);
   });
 
   it("follows the states: what has ended comes back only by being reopened", async () => {
     const { id } = await make("Work");
-    const { lease } = await repo.ask("agent:a", "claim", "acquire", id);
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", id);
     const started = await repo.ask("agent:a", "issue", "update", id, "--state", "in-progress");
     expect(started.data["issue"]).toMatchObject({
       state: "in_progress",
       stamp: { lease_id: lease.lease_id },
     });
-    expect((await repo.ask("agent:a", "issue", "update", id, "--state", "in_progress")).data["changed"]).toBe(
-      false,
-    );
-    await repo.ask("agent:a", "issue", "update", id, "--state", "done");
+    expect(
+      (await repo.askHere("agent:a", "issue", "update", id, "--state", "in_progress")).data["changed"],
+    ).toBe(false);
+    await repo.prepare("agent:a", "issue", "update", id, "--state", "done");
     expectRefused(
       await repo.run("agent:a", "issue", "update", id, "--state", "ready"),
       5,
@@ -201,19 +202,19 @@ describe("changing issues", () => {
     );
     expect((await repo.run("agent:a", "issue", "reopen", id)).status).toBe(0);
     expect((await shown(id)).issue.state).toBe("ready");
-    expectRefused(await repo.run("agent:a", "issue", "update", id, "--state", "asleep"), 64, "E_USAGE");
-    expectRefused(await repo.run("agent:a", "issue", "update", id), 64, "E_USAGE");
-    expectRefused(await repo.run("agent:a", "issue", "reject", id), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "issue", "update", id, "--state", "asleep"), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "issue", "update", id), 64, "E_USAGE");
+    expectRefused(await repo.runHere("agent:a", "issue", "reject", id), 64, "E_USAGE");
   });
 
   it("an issue that has ended can be claimed to bring it back, and only then", async () => {
     const { id } = await make("Work");
     await repo.prepare("agent:a", "claim", "acquire", id);
-    await repo.ask("agent:a", "issue", "update", id, "--state", "done");
-    await repo.ask("agent:a", "claim", "release", id);
+    await repo.prepare("agent:a", "issue", "update", id, "--state", "done");
+    await repo.prepare("agent:a", "claim", "release", id);
     expectRefused(await repo.run("agent:b", "claim", "acquire", id), 5, "E_TERMINAL_STATE");
     expect((await repo.run("agent:b", "claim", "acquire", id, "--reopen")).status).toBe(0);
-    expect((await repo.run("agent:b", "issue", "reopen", id)).status).toBe(0);
+    expect((await repo.runHere("agent:b", "issue", "reopen", id)).status).toBe(0);
   });
 
   it("keeps one label in a namespace that has one at most", async () => {
@@ -221,8 +222,8 @@ describe("changing issues", () => {
     expect([...(await shown(id)).issue.labels].sort()).toEqual(["area:login", "type:bug"]);
     await repo.ask("human:ada", "label", "add", id, "type:story");
     expect([...(await shown(id)).issue.labels].sort()).toEqual(["area:login", "type:story"]);
-    expectRefused(await repo.run("human:ada", "label", "add", id, "no label"), 64, "E_USAGE");
-    expectRefused(await repo.run("human:ada", "label", "add", id, "type:a", "type:b"), 64, "E_USAGE");
+    expectRefused(await repo.runHere("human:ada", "label", "add", id, "no label"), 64, "E_USAGE");
+    expectRefused(await repo.runHere("human:ada", "label", "add", id, "type:a", "type:b"), 64, "E_USAGE");
   });
 
   it("with one request id is done once, and says so", async () => {

@@ -11,6 +11,9 @@ beforeEach(() => {
 });
 
 const lock = (agent: string, ...what: readonly string[]) => repo.ask(agent, "lock", "acquire", ...what);
+/** The same without a process, for the many. */
+const lockHere = (agent: string, ...what: readonly string[]) =>
+  repo.askHere(agent, "lock", "acquire", ...what);
 
 describe("S44: directories against files and directories", () => {
   it.each([
@@ -38,11 +41,11 @@ describe("S44: directories against files and directories", () => {
     ],
     [["--dir", "src/"], ["./src//a.ts"]],
   ])("%j and then %j conflict", async (first, second) => {
-    expect((await lock("agent:a", ...first)).status).toBe(0);
-    const refused = await lock("agent:b", ...second);
+    expect((await lockHere("agent:a", ...first)).status).toBe(0);
+    const refused = await lockHere("agent:b", ...second);
     expectJsonRefused(refused, 1, "E_LOCK_CONFLICT");
     expect(refused.error.message).toContain("agent:a");
-    expect((await lock("agent:a", ...second)).status, "one's own never conflict").toBe(0);
+    expect((await lockHere("agent:a", ...second)).status, "one's own never conflict").toBe(0);
   });
 
   it.each([
@@ -70,8 +73,8 @@ describe("S44: directories against files and directories", () => {
       ["--ref", "refs/heads/main"],
     ],
   ])("%j and then %j do not", async (first, second) => {
-    expect((await lock("agent:a", ...first)).status).toBe(0);
-    expect((await lock("agent:b", ...second)).status).toBe(0);
+    expect((await lockHere("agent:a", ...first)).status).toBe(0);
+    expect((await lockHere("agent:b", ...second)).status).toBe(0);
   });
 
   it("names are resolved from where the caller stands", async () => {
@@ -99,13 +102,13 @@ describe("S44: directories against files and directories", () => {
 describe("S45: three paths, one busy", () => {
   it.each([0, 1, 2])("takes none of them (busy: %i)", async (busy) => {
     const files = ["a.ts", "b.ts", "c.ts"];
-    await lock("agent:a", files[busy]!);
+    await lockHere("agent:a", files[busy]!);
     const before = repo.logText();
     const refused = await lock("agent:b", ...files);
     expectJsonRefused(refused, 1, "E_LOCK_CONFLICT");
     expect(refused.error.message).toContain(files[busy]);
     expect(repo.logText()).toBe(before);
-    expect((await lock("agent:c", ...files.toSpliced(busy, 1))).data.leases).toHaveLength(2);
+    expect((await lockHere("agent:c", ...files.toSpliced(busy, 1))).data.leases).toHaveLength(2);
   });
 
   it("takes all of them in one line when none is", async () => {
@@ -116,9 +119,9 @@ describe("S45: three paths, one busy", () => {
 });
 
 describe("S46: paths that lead out", () => {
-  const refusedPath = async (...args: string[]) => {
+  const refusedPath = async (args: readonly string[], how: "run" | "runHere" = "runHere") => {
     const before = repo.picture();
-    expectRefused(await repo.run("agent:a", "lock", ...args), 9, "E_PATH_ESCAPE");
+    expectRefused(await repo[how]("agent:a", "lock", ...args), 9, "E_PATH_ESCAPE");
     expect(repo.picture()).toEqual(before);
   };
 
@@ -149,9 +152,9 @@ describe("S46: paths that lead out", () => {
     "a\u0007b",
     "a\u0085b",
   ])("%j exits with 9", async (typed) => {
-    await refusedPath("acquire", typed);
-    await refusedPath("acquire", "--dir", typed);
-    await refusedPath("acquire", "fine.ts", typed);
+    await refusedPath(["acquire", typed], "run");
+    await refusedPath(["acquire", "--dir", typed]);
+    await refusedPath(["acquire", "fine.ts", typed]);
   });
 
   it("and so does every other command that takes a path or a key", async () => {
@@ -164,7 +167,7 @@ describe("S46: paths that lead out", () => {
       ["release", "dir:.git"],
       ["renew", "file:/etc/x"],
     ])
-      await refusedPath(...args);
+      await refusedPath(args);
   });
 
   it("symbolic links out of the tree, into Git's directory, or to nowhere", async () => {
@@ -192,16 +195,17 @@ describe("S46: paths that lead out", () => {
       "circle",
       "sub/../to-file",
     ];
-    for (const name of typed) await refusedPath("acquire", name);
+    await refusedPath(["acquire", ...typed], "run");
+    for (const name of typed) await refusedPath(["acquire", name]);
     for (const name of ["to-directory", "to-parent", "to-git", "to-link"])
-      await refusedPath("acquire", "--dir", name);
+      await refusedPath(["acquire", "--dir", name]);
   });
 
   it("a link that stays inside is the file it leads to", async () => {
     repo.write("src/a.ts");
     fs.symlinkSync("src", path.join(repo.root, "alias"));
     fs.symlinkSync("../src/a.ts", path.join(repo.root, "src/b.ts"));
-    expect((await lock("agent:a", "src/a.ts")).status).toBe(0);
+    expect((await lockHere("agent:a", "src/a.ts")).status).toBe(0);
     for (const name of ["alias/a.ts", "src/b.ts"]) {
       const refused = await lock("agent:b", name);
       expectJsonRefused(refused, 1, "E_LOCK_CONFLICT");
@@ -210,17 +214,17 @@ describe("S46: paths that lead out", () => {
   });
 
   it("two spellings of one name are one key", async () => {
-    expect((await lock("agent:a", "caf\u00e9.ts")).status).toBe(0);
+    expect((await lockHere("agent:a", "caf\u00e9.ts")).status).toBe(0);
     expectJsonRefused(await lock("agent:b", "cafe\u0301.ts"), 1, "E_LOCK_CONFLICT");
-    expect((await lock("agent:a", "src/A.ts")).status).toBe(0);
-    expect((await lock("agent:b", "SRC/a.ts")).status, "where case counts").toBe(0);
+    expect((await lockHere("agent:a", "src/A.ts")).status).toBe(0);
+    expect((await lockHere("agent:b", "SRC/a.ts")).status, "where case counts").toBe(0);
     repo.git("config", "core.ignoreCase", "true");
-    expect((await lock("agent:a", "lib/B.ts")).status).toBe(0);
+    expect((await lockHere("agent:a", "lib/B.ts")).status).toBe(0);
     expectJsonRefused(await lock("agent:b", "LIB/b.ts"), 1, "E_LOCK_CONFLICT");
   });
 
   it("another repository inside the tree", async () => {
     TestRepo.make(path.join(repo.root, "vendor/lib"));
-    await refusedPath("acquire", "vendor/lib/a.c");
+    await refusedPath(["acquire", "vendor/lib/a.c"], "run");
   });
 });

@@ -23,6 +23,12 @@ async function unacknowledged() {
   return { repo, index, log, before, size: fs.statSync(log).size };
 }
 
+/** What is to be seen is seen by processes in one place of many; in the others by the same program in this process. */
+function asking(repo: TestRepo, isStarted: boolean) {
+  return (agent: string, ...args: string[]) =>
+    isStarted ? repo.ask(agent, ...args) : repo.askHere(agent, ...args);
+}
+
 describe("S17: the log's last line is cut", () => {
   const WITH = ["file:a.ts", "file:b.ts"];
   const WITHOUT = [...WITH, "file:c.ts"];
@@ -54,12 +60,13 @@ describe("S17: the log's last line is cut", () => {
     fs.cpSync(index, path.join(repo.control, "index"), { recursive: true });
     fs.truncateSync(repo.logFile, at < 0 ? size + at : before + at);
     const torn = fs.readFileSync(repo.logFile, "utf8").slice(before);
+    const ask = asking(repo, at === 10);
 
-    const status = await repo.ask("agent:d", "status");
+    const status = await ask("agent:d", "status");
     expect(status.data.leases.map(({ key }) => key).sort()).toEqual(WITHOUT);
     expect(status.data["needs_a_person"]).toEqual([]);
-    expect((await repo.ask("agent:d", "lock", "acquire", "d.ts")).lease.fencing_token).toBe(4);
-    expectJsonRefused(await repo.ask("agent:d", "lock", "acquire", "c.ts"), 1, "E_LOCK_CONFLICT");
+    expect((await ask("agent:d", "lock", "acquire", "d.ts")).lease.fencing_token).toBe(4);
+    expectJsonRefused(await repo.askHere("agent:d", "lock", "acquire", "c.ts"), 1, "E_LOCK_CONFLICT");
     const aside = fs
       .readdirSync(path.join(repo.control, "archive"))
       .filter((name) => name.startsWith("torn-"));
@@ -93,12 +100,15 @@ describe("S17: what was acknowledged is damaged", () => {
       const damaged = `${harm(lines, line).join("\n")}\n`;
       fs.writeFileSync(repo.logFile, damaged);
 
-      const refused = await repo.run("agent:b", "lock", "acquire", "d.ts");
+      const isStarted = line === 1;
+      const ask = asking(repo, isStarted);
+      const taking = ["lock", "acquire", "d.ts"];
+      const refused = await (isStarted ? repo.run("agent:b", ...taking) : repo.runHere("agent:b", ...taking));
       expectRefused(refused, 13, "E_LOG_CORRUPT");
       expect(refused.stderr).toContain("cotenant recover");
-      expectJsonRefused(await repo.ask("agent:a", "lock", "renew", "a.ts"), 13, "E_LOG_CORRUPT");
+      expectJsonRefused(await ask("agent:a", "lock", "renew", "a.ts"), 13, "E_LOG_CORRUPT");
 
-      const { data } = await repo.ask("agent:b", "status");
+      const { data } = await ask("agent:b", "status");
       const whole = lines.filter((text) => damaged.split("\n").includes(text));
       for (const file of FILES) {
         const isWhole = whole.some((text) => text.includes(`"key":"file:${file}"`));
@@ -112,14 +122,14 @@ describe("S17: what was acknowledged is damaged", () => {
       ]);
       expect(fs.readFileSync(repo.logFile, "utf8")).toBe(damaged);
 
-      const mended = (await repo.ask("human:ada", "recover")).data;
+      const mended = (await ask("human:ada", "recover")).data;
       expect(mended).toMatchObject({ recovered: true, salvaged_lines: whole.length });
       expect(fs.readFileSync(mended["kept_as"] as string, "utf8")).toBe(damaged);
       for (const file of FILES)
-        expectJsonRefused(await repo.ask("agent:b", "lock", "acquire", file), 1, "E_LOCK_CONFLICT");
-      const next = (await repo.ask("agent:b", "lock", "acquire", "d.ts")).lease;
+        expectJsonRefused(await repo.askHere("agent:b", "lock", "acquire", file), 1, "E_LOCK_CONFLICT");
+      const next = (await ask("agent:b", ...taking)).lease;
       expect(next.fencing_token).toBeGreaterThan(3);
-      expect((await repo.ask("agent:a", "lock", "renew", ...FILES)).data.leases).toHaveLength(3);
+      expect((await ask("agent:a", "lock", "renew", ...FILES)).data.leases).toHaveLength(3);
     },
   );
 

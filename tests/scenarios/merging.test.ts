@@ -153,7 +153,7 @@ describe("S26: two branches change one issue", () => {
     expect(read()).toMatch(marks);
     expect(read().match(/^[<=>]{7}/gm)).toHaveLength(3);
 
-    const { findings } = (await repo.ask("agent:a", "doctor")).data as unknown as {
+    const { findings } = (await repo.prepare("agent:a", "doctor")) as unknown as {
       findings: { check: string; level: string; message: string }[];
     };
     expect(findings.filter(({ check }) => check === "issues")).toMatchObject([
@@ -162,7 +162,7 @@ describe("S26: two branches change one issue", () => {
     repo.write(FILE, read().replace(marks, '  "title": "Log on or sign in",\n'));
     commit(repo, "resolved");
     expect(issueIn()).toMatchObject({ title: "Log on or sign in", assignee: "agent:b", priority: "low" });
-    expect((await repo.run("", "issue", "show", ID)).stdout).toContain("Log on or sign in");
+    expect((await repo.runHere("agent:a", "issue", "show", ID)).stdout).toContain("Log on or sign in");
   });
 
   it.each([
@@ -310,7 +310,7 @@ describe("a clone that was never initialised", () => {
     branch("right", { gates: ["tests"] });
     repo.git("config", "--remove-section", "merge.cotenant-issue");
     const merging = async () => {
-      const { data } = await repo.ask("agent:a", "doctor");
+      const { data } = await repo.askHere("agent:a", "doctor");
       return (data["findings"] as { check: string }[]).filter(({ check }) => check === "merging");
     };
     expect(await merging()).toMatchObject([
@@ -350,7 +350,7 @@ describe("a clone that was never initialised", () => {
     expect(read()).toMatch(/^<{7} ours\n[\s\S]*Log on[\s\S]*^={7}$[\s\S]*Sign in[\s\S]*^>{7} theirs\n/m);
     if (program === "broken.js") return;
     repo.git("merge", "--abort");
-    const findings = (await repo.ask("agent:a", "doctor")).data["findings"] as { check: string }[];
+    const findings = (await repo.prepare("agent:a", "doctor"))["findings"] as { check: string }[];
     expect(findings.filter(({ check }) => check === "merging")).toMatchObject([
       { level: "warning", message: expect.stringMatching(/no-such-program, which is gone$/) },
     ]);

@@ -53,15 +53,15 @@ describe("S49: two agents, two branches, one checkout", () => {
     await repo.prepare("agent:b", "lock", "acquire", "src/new.ts");
     const before = shared(repo);
     const [one, two] = await Promise.all([
-      repo.ask("agent:a", "publish", "--branch", "work/a", ...MESSAGE, "--put", put("src/a.ts", "by a\n")),
-      repo.ask("agent:b", "publish", "--branch", "work/b", ...MESSAGE, "--put", put("src/new.ts", "by b\n")),
+      repo.ask("agent:a", "publish", "--branch", "topic/a", ...MESSAGE, "--put", put("src/a.ts", "by a\n")),
+      repo.ask("agent:b", "publish", "--branch", "topic/b", ...MESSAGE, "--put", put("src/new.ts", "by b\n")),
     ]);
     expect(shared(repo)).toEqual(before);
-    expect(show(repo, "work/a:src/a.ts")).toBe("by a\n");
-    expect(show(repo, "work/b:src/new.ts")).toBe("by b\n");
-    expect(repo.git("rev-parse", "work/a").trim()).toBe(one.data["commit"]);
-    expect(repo.git("rev-parse", "work/b^").trim()).toBe(repo.git("rev-parse", "main").trim());
-    expect(repo.git("log", "-1", "--format=%(trailers:key=Cotenant-Agent,valueonly)", "work/b").trim()).toBe(
+    expect(show(repo, "topic/a:src/a.ts")).toBe("by a\n");
+    expect(show(repo, "topic/b:src/new.ts")).toBe("by b\n");
+    expect(repo.git("rev-parse", "topic/a").trim()).toBe(one.data["commit"]);
+    expect(repo.git("rev-parse", "topic/b^").trim()).toBe(repo.git("rev-parse", "main").trim());
+    expect(repo.git("log", "-1", "--format=%(trailers:key=Cotenant-Agent,valueonly)", "topic/b").trim()).toBe(
       "agent:b",
     );
     expect(two.data["paths"]).toEqual([{ path: "src/new.ts", change: "added", mode: "100644" }]);
@@ -80,18 +80,18 @@ describe("S50: twenty agents, one branch, disjoint files", () => {
     const ran = await Promise.all(
       agents.map((agent, n) => {
         const content = put(`src/${n}.ts`, `${n}\n`);
-        const args = ["publish", "--branch", "work/all", ...MESSAGE, "--put", content, "--json"];
+        const args = ["publish", "--branch", "topic/all", ...MESSAGE, "--put", content, "--json"];
         return repo.start(agent, args, { mostMs: 110_000, env: { COTENANT_PUBLISH_WAIT_SECS: "100" } }).done;
       }),
     );
     const commits = ran.map(({ data }) => data["commit"] as string);
-    const line = repo.git("rev-list", "--first-parent", "main..work/all").trim().split("\n");
+    const line = repo.git("rev-list", "--first-parent", "main..topic/all").trim().split("\n");
     expect([...line].sort()).toEqual([...commits].sort());
-    expect(repo.git("rev-list", "--merges", "work/all").trim()).toBe("");
-    for (const n of agents.keys()) expect(show(repo, `work/all:src/${n}.ts`)).toBe(`${n}\n`);
+    expect(repo.git("rev-list", "--merges", "topic/all").trim()).toBe("");
+    for (const n of agents.keys()) expect(show(repo, `topic/all:src/${n}.ts`)).toBe(`${n}\n`);
     expect(repo.git("fsck", "--strict", "--no-dangling").trim()).toBe("");
-    expect((await repo.ask("agent:x", "status")).data.leases.map(({ key }) => key)).not.toContain(
-      "ref:refs/heads/work/all",
+    expect((await repo.prepare("agent:x", "status")).leases.map(({ key }) => key)).not.toContain(
+      "ref:refs/heads/topic/all",
     );
   }, 120_000);
 });
@@ -102,7 +102,7 @@ describe("S51: the ref moved", () => {
     const base = repo.git("rev-parse", "main").trim();
     await repo.prepare("agent:a", "lock", "acquire", "--dir", "src");
     const publish = (content: string) => {
-      const args = ["--branch", "work/x", "--base", base, ...MESSAGE, "--put", put("src/a.ts", content)];
+      const args = ["--branch", "topic/x", "--base", base, ...MESSAGE, "--put", put("src/a.ts", content)];
       return repo.ask("agent:a", "publish", ...args);
     };
     expect((await publish("src/a.ts: ONE\ntwo\nthree\nfour\n")).status).toBe(0);
@@ -117,19 +117,19 @@ describe("S51: the ref moved", () => {
     // Elsewhere in the same file: merged without a checkout.
     const { data } = await publish("src/a.ts: one\ntwo\nthree\nFOUR\n");
     expect(data["merged"]).toBe(true);
-    expect(show(repo, "work/x:src/a.ts")).toBe("src/a.ts: ONE\ntwo\nthree\nFOUR\n");
-    expect(repo.git("rev-list", "--count", "main..work/x").trim()).toBe("2");
+    expect(show(repo, "topic/x:src/a.ts")).toBe("src/a.ts: ONE\ntwo\nthree\nFOUR\n");
+    expect(repo.git("rev-list", "--count", "main..topic/x").trim()).toBe("2");
     expect(shared(repo)).toEqual(files);
   });
 
   it("by somebody's plain Git, while we publish: the commit goes on top of theirs", async () => {
     const repo = withFiles();
-    repo.git("branch", "work/x");
-    const theirs = repo.git("commit-tree", "main^{tree}", "-p", "work/x", "-m", "theirs").trim();
+    repo.git("branch", "topic/x");
+    const theirs = repo.git("commit-tree", "main^{tree}", "-p", "topic/x", "-m", "theirs").trim();
     await repo.prepare("agent:a", "lock", "acquire", "src/a.ts");
-    const base = repo.git("rev-parse", "work/x").trim();
-    repo.git("update-ref", "refs/heads/work/x", theirs);
-    const args = ["--branch", "work/x", "--base", base, ...MESSAGE, "--put", put("src/a.ts", "mine\n")];
+    const base = repo.git("rev-parse", "topic/x").trim();
+    repo.git("update-ref", "refs/heads/topic/x", theirs);
+    const args = ["--branch", "topic/x", "--base", base, ...MESSAGE, "--put", put("src/a.ts", "mine\n")];
     const { data } = await repo.ask("agent:a", "publish", ...args);
     expect(data["parent"]).toBe(theirs);
   });
@@ -141,8 +141,8 @@ describe("S52: refused, and nothing moved:", () => {
   // One for all: nothing moves.
   const repo = withFiles(path.join(keptScratch("cotenant-refused"), "repo"));
   const taken = Promise.all([
-    repo.ask("agent:a", "lock", "acquire", ...MINE, "--ttl", "7200"),
-    repo.ask("agent:b", "lock", "acquire", "src/theirs.ts", "--ttl", "7200"),
+    repo.prepare("agent:a", "lock", "acquire", ...MINE, "--ttl", "7200"),
+    repo.prepare("agent:b", "lock", "acquire", "src/theirs.ts", "--ttl", "7200"),
   ]);
 
   it.each<[string, string, number, () => string[]]>([
@@ -188,8 +188,8 @@ describe("S52: refused, and nothing moved:", () => {
     await taken;
     const [before, files, objects] = [refs(repo), shared(repo), count(repo)];
     const given = args();
-    const branch = given.includes("--branch") ? [] : ["--branch", "work/x"];
-    const { error, status } = await repo.ask("agent:a", "publish", ...branch, ...MESSAGE, ...given);
+    const branch = given.includes("--branch") ? [] : ["--branch", "topic/x"];
+    const { error, status } = await repo.askHere("agent:a", "publish", ...branch, ...MESSAGE, ...given);
     expect([error.code, status]).toEqual([code, exit]);
     expect(refs(repo)).toBe(before);
     expect(shared(repo)).toEqual(files);
@@ -199,7 +199,7 @@ describe("S52: refused, and nothing moved:", () => {
 
   it("says who holds what somebody else has leased", async () => {
     await taken;
-    const args = ["--branch", "work/x", ...MESSAGE, "--put", put("src/theirs.ts", "x")];
+    const args = ["--branch", "topic/x", ...MESSAGE, "--put", put("src/theirs.ts", "x")];
     const { error } = await repo.ask("agent:a", "publish", ...args);
     expect(error.message).toContain("held by agent:b");
     expect(error.data["paths"]).toMatchObject([{ path: "src/theirs.ts", holder: "agent:b" }]);
@@ -210,10 +210,7 @@ describe("S53: the tree is exactly right", () => {
   it.each(["sha1", "sha256"])(
     "with deletes, renames, modes, links, binary and empty files, CRLF, odd names (%s)",
     async (format) => {
-      const where = path.join(scratch(), "repo");
-      fs.mkdirSync(where);
-      execFileSync("git", ["init", "--quiet", `--object-format=${format}`], { cwd: where });
-      const repo = TestRepo.make(where);
+      const repo = TestRepo.make(path.join(scratch(), "repo"), format);
       const files: Record<string, string | Buffer> = {
         "gone.txt": "gone\n",
         "old/name.txt": "content that is long enough to be a rename\n".repeat(5),
@@ -252,7 +249,7 @@ describe("S53: the tree is exactly right", () => {
       const treeOf = (branch: string) => repo.git("rev-parse", `${branch}^{tree}`).trim();
       await repo.ask("agent:a", "publish", "--branch", "by/patch", ...MESSAGE, "--patch", file);
       expect(treeOf("by/patch")).toBe(wanted);
-      await repo.ask("agent:a", "publish", "--branch", "by/worktree", ...MESSAGE, "--from-worktree", ".");
+      await repo.prepare("agent:a", "publish", "--branch", "by/worktree", ...MESSAGE, "--from-worktree", ".");
       expect(treeOf("by/worktree")).toBe(wanted);
       const base64 = (name: string) => fs.readFileSync(path.join(repo.root, name)).toString("base64");
       const same = (name: string) => ({ op: "put", path: name, content: base64(name), encoding: "base64" });
@@ -291,25 +288,25 @@ describe("S53: the tree is exactly right", () => {
       .map((name) => path.join(directory, name));
     await repo.prepare("agent:a", "lock", "acquire", "--dir", "src");
     const patches = ["-", ...others].flatMap((name) => ["--patch", name]);
-    feed(repo, one!, "--branch", "work/x", "--base", first, ...MESSAGE, ...patches);
-    expect(repo.git("rev-parse", "work/x^{tree}")).toBe(repo.git("rev-parse", "main^{tree}"));
+    feed(repo, one!, "--branch", "topic/x", "--base", first, ...MESSAGE, ...patches);
+    expect(repo.git("rev-parse", "topic/x^{tree}")).toBe(repo.git("rev-parse", "main^{tree}"));
   });
 });
 
 describe("S53a: a branch that is checked out anywhere", () => {
   it("is refused: here, in another worktree, in one that is gone, while it is rebased or bisected, by another name", async () => {
     const repo = withFiles();
-    for (const name of ["there", "gone", "here", "rebased", "bisected"]) repo.git("branch", `work/${name}`);
-    repo.git("worktree", "add", "--quiet", "../there", "work/there");
-    repo.git("worktree", "add", "--quiet", "../gone", "work/gone");
+    for (const name of ["there", "gone", "here", "rebased", "bisected"]) repo.git("branch", `topic/${name}`);
+    repo.git("worktree", "add", "--quiet", "../there", "topic/there");
+    repo.git("worktree", "add", "--quiet", "../gone", "topic/gone");
     fs.rmSync(path.join(repo.root, "../gone"), { recursive: true });
-    repo.git("switch", "--quiet", "work/here");
-    repo.git("symbolic-ref", "refs/heads/work/alias", "refs/heads/main");
-    repo.git("worktree", "add", "--quiet", "../rebased", "work/rebased");
+    repo.git("switch", "--quiet", "topic/here");
+    repo.git("symbolic-ref", "refs/heads/topic/alias", "refs/heads/main");
+    repo.git("worktree", "add", "--quiet", "../rebased", "topic/rebased");
     const rebased = repo.at("../rebased");
     for (const [content, where] of [
       ["mine", ["switch", "--quiet", "--detach", "main"]],
-      ["theirs", ["rebase", "HEAD", "work/rebased"]],
+      ["theirs", ["rebase", "HEAD", "topic/rebased"]],
     ] as const) {
       rebased.write("src/a.ts", `${content}\n`);
       rebased.git("commit", "--quiet", "--all", "--message", content);
@@ -317,7 +314,7 @@ describe("S53a: a branch that is checked out anywhere", () => {
       spawnSync("git", [...where], { cwd: rebased.root });
     }
     expect(rebased.git("branch", "--show-current").trim()).toBe("");
-    repo.git("worktree", "add", "--quiet", "../bisected", "work/bisected");
+    repo.git("worktree", "add", "--quiet", "../bisected", "topic/bisected");
     repo.at("../bisected").git("bisect", "start");
     repo.at("../bisected").git("checkout", "--quiet", "--detach");
     await repo.prepare("agent:a", "lock", "acquire", "src/b.ts");
@@ -330,10 +327,11 @@ describe("S53a: a branch that is checked out anywhere", () => {
       ["bisected", "is being bisected"],
       ["alias", "only stands for refs/heads/main"],
     ]) {
-      const args = ["--branch", `work/${name}`, ...MESSAGE, "--put", put("src/b.ts", "x")];
-      const { error, status } = await repo.ask("agent:a", "publish", ...args);
+      const args = ["--branch", `topic/${name}`, ...MESSAGE, "--put", put("src/b.ts", "x")];
+      const how = name === "there" ? "ask" : "askHere";
+      const { error, status } = await repo[how]("agent:a", "publish", ...args);
       expect([error.code, status], name).toEqual(["E_PROTECTED_REF", 9]);
-      expect(error.message).toContain(`work/${name} ${why}`);
+      expect(error.message).toContain(`topic/${name} ${why}`);
     }
     expect(refs(repo)).toBe(before);
   });
@@ -375,7 +373,7 @@ describe("S54: killed at any moment of a publish, the Git child too", () => {
     for (let round = 0; round < ROUNDS; round++) {
       const before = tip(repo);
       const content = put("src/a.ts", `round ${round}\n`);
-      const args = ["publish", "--branch", "work/x", ...MESSAGE, "--put", content, "--json"];
+      const args = ["publish", "--branch", "topic/x", ...MESSAGE, "--put", content, "--json"];
       const running = repo.start("agent:a", args);
       // Somewhere in the middle: the log tells how far it has got, and chance how much further it gets.
       const intended = intents(repo);
@@ -390,12 +388,12 @@ describe("S54: killed at any moment of a publish, the Git child too", () => {
       const { status } = await running.done;
       const after = tip(repo);
       if (after !== before) {
-        expect(show(repo, "work/x:src/a.ts")).toBe(`round ${round}\n`);
-        expect(repo.git("rev-parse", "work/x^").trim()).toBe(before ?? repo.git("rev-parse", "main").trim());
+        expect(show(repo, "topic/x:src/a.ts")).toBe(`round ${round}\n`);
+        expect(repo.git("rev-parse", "topic/x^").trim()).toBe(before ?? repo.git("rev-parse", "main").trim());
       }
       if (status === 0) expect(after).not.toBe(before);
       const next = put("src/b.ts", `next ${round}\n`);
-      const other = await repo.ask("agent:b", "publish", "--branch", "work/x", ...MESSAGE, "--put", next);
+      const other = await repo.ask("agent:b", "publish", "--branch", "topic/x", ...MESSAGE, "--put", next);
       expect(other.data["changed"]).toBe(true);
       expect(repo.git("fsck", "--strict", "--no-dangling").trim()).toBe("");
     }
@@ -410,7 +408,7 @@ function isOver(running: Running): boolean {
 }
 
 function tip(repo: TestRepo): string | null {
-  const { status, stdout } = spawnSync("git", ["rev-parse", "--verify", "--quiet", "work/x"], {
+  const { status, stdout } = spawnSync("git", ["rev-parse", "--verify", "--quiet", "topic/x"], {
     cwd: repo.root,
     encoding: "utf8",
   });

@@ -42,11 +42,11 @@ describe("S48: a wrong token", () => {
 
   it("is what a former holder has: it cannot release the successor's lease", async () => {
     const old = await claimedSecret();
-    await repo.ask("human:ada", "claim", "force-evict", id, "--reason", "r");
-    const { lease } = await repo.ask("agent:b", "claim", "acquire", id);
+    await repo.prepare("human:ada", "claim", "force-evict", id, "--reason", "r");
+    const { lease } = await repo.prepare("agent:b", "claim", "acquire", id);
     const ran = await repo.ask("agent:b", "claim", "release", lease.lease_id, "--secret-file", kept(old));
     expectJsonRefused(ran, 6, "E_LOCK_NOT_HELD");
-    expect((await repo.ask("agent:b", "claim", "renew", id)).status).toBe(0);
+    expect((await repo.askHere("agent:b", "claim", "renew", id)).status).toBe(0);
   });
 
   it("the right one works for whoever was given it, from a file or from the environment", async () => {
@@ -82,7 +82,7 @@ describe("S48: no token appears", () => {
       ["claim", "release", id],
     ];
     for (const look of looks) {
-      for (const ran of [await repo.run("agent:a", ...look), await repo.ask("agent:a", ...look)])
+      for (const ran of [await repo.runHere("agent:a", ...look), await repo.ask("agent:a", ...look)])
         expect(ran.stdout + ran.stderr, look.join(" ")).not.toContain(secret);
     }
   });
@@ -90,9 +90,9 @@ describe("S48: no token appears", () => {
   it("in the log, nor in any file but the private one", async () => {
     const secret = await claimedSecret();
     await repo.ask("agent:a", "claim", "renew", id);
-    await repo.ask("agent:a", "claim", "heartbeat", id);
-    await repo.ask("agent:a", "gc", "--compact");
-    await repo.ask("agent:a", "claim", "release", id);
+    await repo.prepare("agent:a", "claim", "heartbeat", id);
+    await repo.prepare("agent:a", "gc", "--compact");
+    await repo.prepare("agent:a", "claim", "release", id);
     expect(repo.logText()).not.toContain(secret);
     const places = Object.entries(pictureOf(repo.root))
       .filter(([, content]) => Buffer.from(content.split(" ")[1] ?? "", "base64").includes(secret))
@@ -114,7 +114,7 @@ describe("S48: no token appears", () => {
     const env = { PATH: `${shim}:${process.env["PATH"]}`, COTENANT_SECRET: secret };
     const asHolder = (...args: string[]) => repo.askWith(env, "agent:a", ...args);
     expect((await asHolder("claim", "heartbeat", id)).status).toBe(0);
-    const short = (await repo.ask("agent:a", "issue", "show", id)).data.issue.short_id;
+    const short = (await repo.prepare("agent:a", "issue", "show", id)).issue.short_id;
     expect((await asHolder("claim", "renew", short)).status).toBe(0);
 
     const waiter = repo.start("agent:b", ["claim", "acquire", id, "--wait", "--print-secret", "--json"], {

@@ -15,7 +15,7 @@ interface Snapshot {
 }
 
 async function history(repo: TestRepo): Promise<Snapshot[]> {
-  return (await repo.ask("agent:z", "history", "--all")).data["snapshots"] as Snapshot[];
+  return (await repo.prepare("agent:z", "history", "--all"))["snapshots"] as Snapshot[];
 }
 
 /** A worktree with a bit of everything. */
@@ -54,7 +54,7 @@ describe("S57: a stale token at a snapshot", () => {
     const taking = repo.start("agent:a", ["snapshot", "--json"], { env });
     await until("the snapshot is under way", () => fs.existsSync(path.join(room, "waiting")));
     await until("the lock has run out and is taken over", async () => {
-      const stolen = await repo.ask("agent:b", "worktree", "lock");
+      const stolen = await repo.askHere("agent:b", "worktree", "lock");
       return stolen.status === 0;
     });
     const before = await history(repo);
@@ -62,12 +62,12 @@ describe("S57: a stale token at a snapshot", () => {
     expectJsonRefused(await taking.done, 8, "E_FENCING_MISMATCH");
     expect(await history(repo), "only what the thief kept").toEqual(before);
     expect(repo.git("for-each-ref", "refs/cotenant").trim().split("\n")).toHaveLength(before.length);
-    expect((await repo.ask("agent:b", "doctor", "--strict")).status).toBe(0);
+    expect((await repo.askHere("agent:b", "doctor", "--strict")).status).toBe(0);
   });
 
   it("is refused at once, where the caller names it", async () => {
     const repo = repository();
-    const { lease } = await repo.ask("agent:a", "worktree", "lock");
+    const { lease } = await repo.prepare("agent:a", "worktree", "lock");
     const stale = String(lease.fencing_token + 1);
     expectJsonRefused(
       await repo.ask("agent:a", "snapshot", "--fencing-token", stale),
@@ -109,7 +109,7 @@ describe("S58: killed before READY", () => {
       expect(reported.stdout).toContain('"E_PARTIAL_SNAPSHOT"');
       const repaired = await repo.ask("agent:b", "doctor", "--strict", "--repair");
       expect(repaired.data["repaired"]).toHaveLength(1);
-      expect((await repo.ask("agent:b", "doctor", "--strict")).status).toBe(0);
+      expect((await repo.askHere("agent:b", "doctor", "--strict")).status).toBe(0);
       expect(fs.existsSync(path.join(repo.control, "snapshots"))).toBe(false);
       const kept = fs
         .readdirSync(path.join(repo.root, ".git/objects/pack"))
@@ -125,7 +125,7 @@ describe("S58: killed before READY", () => {
     const next = await repo.ask("agent:b", "snapshot");
     expect(next.status, `${next}`).toBe(0);
     expect(await history(repo)).toHaveLength(1);
-    expect((await repo.ask("agent:a", "worktree", "lock")).status).toBe(0);
+    expect((await repo.askHere("agent:a", "worktree", "lock")).status).toBe(0);
   });
 });
 
@@ -143,7 +143,7 @@ describe("S59: a file that changes during a snapshot", () => {
     const { env } = gitWithDoor("ls-files -z -s", `cd ${JSON.stringify(repo.root)} && ${change}`);
     const ran = await repo.start("agent:a", ["snapshot", "--json"], { env }).done;
     expectJsonRefused(ran, 9, "E_CONSISTENCY_UNAVAILABLE");
-    expect((await repo.ask("agent:a", "snapshot")).status, "the next one holds still").toBe(0);
+    expect((await repo.askHere("agent:a", "snapshot")).status, "the next one holds still").toBe(0);
     expect(await history(repo), "only that one").toHaveLength(1);
   });
 
@@ -160,23 +160,23 @@ describe("S59: a file that changes during a snapshot", () => {
     expect(await history(repo)).toEqual([
       expect.objectContaining({ snapshot_id: id, consistency_level: "best_effort", warning: true }),
     ]);
-    const { snapshots } = (await repo.ask("agent:a", "info")).data as unknown as {
+    const { snapshots } = (await repo.prepare("agent:a", "info")) as unknown as {
       snapshots: { warning: boolean; latest: Snapshot };
     };
     expect(snapshots).toMatchObject({
       warning: true,
       latest: { snapshot_id: id, warnings: ["best_effort"] },
     });
-    expect((await repo.ask("agent:a", "info", id)).data["snapshot"]).toMatchObject({ warning: true });
-    expect((await repo.run("agent:a", "history")).stdout).toMatch(/^\* ! .*\n.*best effort/);
+    expect((await repo.askHere("agent:a", "info", id)).data["snapshot"]).toMatchObject({ warning: true });
+    expect((await repo.runHere("agent:a", "history")).stdout).toMatch(/^\* ! .*\n.*best effort/);
   });
 
   it("in a shared worktree there is nothing but best effort", async () => {
     const repo = repository();
-    await repo.ask("agent:a", "worktree", "access", "shared");
+    await repo.prepare("agent:a", "worktree", "access", "shared");
     const quiesced = await repo.ask("agent:a", "snapshot", "--consistency", "quiesced");
     expectJsonRefused(quiesced, 9, "E_CONSISTENCY_UNAVAILABLE");
-    const taken = (await repo.ask("agent:a", "snapshot")).data["snapshot"];
+    const taken = (await repo.prepare("agent:a", "snapshot"))["snapshot"];
     expect(taken).toMatchObject({ consistency_level: "best_effort", fencing_token: null, warning: true });
   });
 });
@@ -185,7 +185,7 @@ describe("S60: restore", () => {
   it("makes a new worktree that is equal file by file, and touches nothing else", async () => {
     const repo = repository();
     const [files, git] = [treePicture(repo.root), gitPicture(repo.root)];
-    await repo.ask("agent:a", "snapshot", "--tag", "kept");
+    await repo.prepare("agent:a", "snapshot", "--tag", "kept");
     expect(gitPicture(repo.root), "index, stash, branches and HEAD").toEqual(git);
     expect(treePicture(repo.root)).toEqual(files);
     const { worktree } = (await repo.ask("agent:b", "restore", "kept", "--path", "../back")).data;
@@ -202,7 +202,7 @@ describe("S60: restore", () => {
   it("brings ignored files back, too, where they were asked for", async () => {
     const repo = repository();
     const files = treePicture(repo.root);
-    await repo.ask("agent:a", "snapshot", "--tag", "all", "--ignored");
+    await repo.prepare("agent:a", "snapshot", "--tag", "all", "--ignored");
     const { worktree } = (await repo.ask("agent:b", "restore", "all", "--path", "../back")).data;
     expect(treePicture(worktree.root)).toEqual(files);
   });
@@ -211,7 +211,7 @@ describe("S60: restore", () => {
     const repo = repository();
     const files = treePicture(repo.root);
     const git = gitPicture(repo.root);
-    await repo.ask("agent:a", "snapshot", "--tag", "kept");
+    await repo.prepare("agent:a", "snapshot", "--tag", "kept");
     repo.write("src/app.ts", "spoilt\n");
     repo.write("extra.txt", "work that exists nowhere else\n");
     fs.rmSync(path.join(repo.root, "new"), { recursive: true });
@@ -231,11 +231,11 @@ describe("S60: restore", () => {
     const run = ["restore", "kept", "--inplace", "--run", plan];
     expectJsonRefused(await repo.ask("agent:a", ...run), 6, "E_LEASE_REQUIRED");
     await repo.prepare("agent:b", "worktree", "lock");
-    expectJsonRefused(await repo.ask("agent:a", ...run), 6, "E_LOCK_NOT_HELD");
+    expectJsonRefused(await repo.askHere("agent:a", ...run), 6, "E_LOCK_NOT_HELD");
     await repo.prepare("agent:b", "worktree", "unlock");
-    const { lease } = await repo.ask("agent:a", "worktree", "lock");
+    const { lease } = await repo.prepare("agent:a", "worktree", "lock");
     const stale = ["--fencing-token", String(lease.fencing_token - 1)];
-    expectJsonRefused(await repo.ask("agent:a", ...run, ...stale), 8, "E_FENCING_MISMATCH");
+    expectJsonRefused(await repo.askHere("agent:a", ...run, ...stale), 8, "E_FENCING_MISMATCH");
     repo.write("extra.txt", "changed since\n");
     expectJsonRefused(await repo.ask("agent:a", ...run), 9, "E_CONSISTENCY_UNAVAILABLE");
     repo.write("extra.txt", "work that exists nowhere else\n");
@@ -245,16 +245,20 @@ describe("S60: restore", () => {
     expect(treePicture(repo.root)).toEqual(files);
     expect(gitPicture(repo.root)).toEqual(git);
     const before = String(done.data["before"]);
-    await repo.ask("agent:b", "restore", before, "--path", "../before");
+    await repo.prepare("agent:b", "restore", before, "--path", "../before");
     expect(treePicture(repo.at("../before").root)["extra.txt"]).toBe(spoilt["extra.txt"]);
   });
 
   it("in place is off in a shared worktree", async () => {
     const repo = repository();
-    await repo.ask("agent:a", "snapshot", "--tag", "kept");
-    await repo.ask("agent:a", "worktree", "access", "shared");
+    await repo.prepare("agent:a", "snapshot", "--tag", "kept");
+    await repo.prepare("agent:a", "worktree", "access", "shared");
     expectJsonRefused(await repo.ask("agent:a", "restore", "kept", "--inplace"), 9, "E_POLICY");
-    expectJsonRefused(await repo.ask("agent:a", "restore", "kept", "--inplace", "--run", "0"), 9, "E_POLICY");
+    expectJsonRefused(
+      await repo.askHere("agent:a", "restore", "kept", "--inplace", "--run", "0"),
+      9,
+      "E_POLICY",
+    );
     expect(
       (await repo.ask("agent:a", "restore", "kept", "--path", "../back")).status,
       "a new one is not",
@@ -264,12 +268,12 @@ describe("S60: restore", () => {
   it("of what is not there: exit 4; to where something is: exit 9", async () => {
     const repo = repository();
     expectJsonRefused(await repo.ask("agent:a", "restore", "nothing"), 4, "E_NOT_FOUND");
-    await repo.ask("agent:a", "snapshot", "--tag", "kept");
+    await repo.prepare("agent:a", "snapshot", "--tag", "kept");
     expectJsonRefused(await repo.ask("agent:a", "restore", "kept", "--path", ".."), 9, "E_POLICY");
-    expectJsonRefused(await repo.ask("agent:a", "restore", "kept", "--path", "src/here"), 9, "E_POLICY");
-    expectJsonRefused(await repo.ask("agent:a", "restore", "kept", "--run", "x"), 64, "E_USAGE");
+    expectJsonRefused(await repo.askHere("agent:a", "restore", "kept", "--path", "src/here"), 9, "E_POLICY");
+    expectJsonRefused(await repo.askHere("agent:a", "restore", "kept", "--run", "x"), 64, "E_USAGE");
     expectJsonRefused(
-      await repo.ask("agent:a", "restore", "kept", "--inplace", "--path", "x"),
+      await repo.askHere("agent:a", "restore", "kept", "--inplace", "--path", "x"),
       64,
       "E_USAGE",
     );

@@ -14,9 +14,11 @@ interface Waiter {
 }
 
 const lock = (agent: string, ...args: string[]) => repo.ask(agent, "lock", "acquire", ...args);
-const release = (agent: string, ...args: string[]) => repo.ask(agent, "lock", "release", ...args);
+/** Who holds it first: without a process, as what is done around those that wait. */
+const hold = (agent: string, ...args: string[]) => repo.prepare(agent, "lock", "acquire", ...args);
+const release = (agent: string, ...args: string[]) => repo.prepare(agent, "lock", "release", ...args);
 const waiting = async () => {
-  const { waiters } = (await repo.ask("", "lock", "status")).data;
+  const { waiters } = await repo.prepare("agent:looks", "lock", "status");
   return (waiters as Waiter[]).map(({ agent_id }) => agent_id);
 };
 
@@ -29,7 +31,7 @@ async function waiter(agent: string, ...what: string[]): Promise<Running> {
 
 describe("S47: waiting", () => {
   it("serves waiters in order, and shows each its position", async () => {
-    await lock("agent:a", "a.ts");
+    await hold("agent:a", "a.ts");
     const names = ["agent:w1", "agent:w2", "agent:w3"];
     const waiters: Running[] = [];
     for (const name of names) waiters.push(await waiter(name, "a.ts"));
@@ -51,7 +53,7 @@ describe("S47: waiting", () => {
   });
 
   it("passes a killed waiter's turn on", async () => {
-    await lock("agent:a", "a.ts");
+    await hold("agent:a", "a.ts");
     const first = await waiter("agent:w1", "a.ts");
     const second = await waiter("agent:w2", "a.ts");
     first.kill("SIGKILL");
@@ -62,7 +64,7 @@ describe("S47: waiting", () => {
   });
 
   it("passes a stopped waiter's turn on, which then waits again", async () => {
-    await lock("agent:a", "a.ts");
+    await hold("agent:a", "a.ts");
     const first = await waiter("agent:w1", "a.ts");
     const second = await waiter("agent:w2", "a.ts");
     first.kill("SIGSTOP");
@@ -79,7 +81,7 @@ describe("S47: waiting", () => {
   });
 
   it("ends with 12 and the position when the time is up", async () => {
-    await lock("agent:a", "a.ts");
+    await hold("agent:a", "a.ts");
     await waiter("agent:w1", "a.ts");
     const timedOut = await lock("agent:b", "a.ts", "--wait", "--timeout", "1");
     expectJsonRefused(timedOut, 12, "E_WAIT_TIMEOUT");
@@ -101,7 +103,7 @@ describe("S47: waiting", () => {
   });
 
   it("ends the wait at the holder's expiry and at its eviction", async () => {
-    await lock("agent:a", "a.ts", "--ttl", "4");
+    await hold("agent:a", "a.ts", "--ttl", "4");
     const first = await waiter("agent:w1", "a.ts");
     expect((await first.done).lease.stole_from).toEqual([expect.objectContaining({ why: "expired" })]);
 
@@ -109,22 +111,22 @@ describe("S47: waiting", () => {
     await repo.prepare("agent:a", "claim", "acquire", id);
     const second = repo.start("agent:w2", ["claim", "acquire", id, "--wait", "--timeout", "25", "--json"]);
     await until("it waits", async () => (await waiting()).includes("agent:w2"));
-    await repo.ask("human:ada", "claim", "force-evict", id, "--reason", "r");
+    await repo.prepare("human:ada", "claim", "force-evict", id, "--reason", "r");
     expect((await second.done).lease.agent_id).toBe("agent:w2");
   });
 
   it("queues per conflicting key set: a directory waits for its files, others pass by", async () => {
-    await lock("agent:a", "src/a.ts");
+    await hold("agent:a", "src/a.ts");
     const directory = await waiter("agent:w1", "--dir", "src");
     expectJsonRefused(await lock("agent:b", "src/b.ts"), 1, "E_QUEUED");
-    expect((await lock("agent:b", "lib/b.ts")).status).toBe(0);
+    await hold("agent:b", "lib/b.ts");
     expect((await lock("agent:a", "src/c.ts")).status, "a ticket does not bind whom it waits for").toBe(0);
     await release("agent:a", "src/a.ts", "src/c.ts");
     expect((await directory.done).lease.key).toBe("dir:src");
   });
 
   it("leaves the queue when it is interrupted", async () => {
-    await lock("agent:a", "a.ts");
+    await hold("agent:a", "a.ts");
     const first = await waiter("agent:w1", "a.ts");
     first.kill("SIGINT");
     expectJsonRefused(await first.done, 12, "E_WAIT_TIMEOUT");

@@ -20,7 +20,7 @@ const removed = (repo: TestRepo, ...flags: string[]) =>
   repo.ask("agent:a", "worktree", "remove", "feature", ...flags);
 
 async function restoredFrom(repo: TestRepo, id: unknown): Promise<TestRepo> {
-  await repo.ask("agent:b", "restore", String(id), "--path", "../back");
+  await repo.prepare("agent:b", "restore", String(id), "--path", "../back");
   return repo.at("../back");
 }
 
@@ -114,9 +114,9 @@ describe("S61: worktree remove", () => {
 
   it("is refused while somebody else works there, while a merge is under way, and of the main one", async () => {
     const { repo, feature } = repository();
-    await feature.ask("agent:b", "lock", "acquire", "a.txt");
+    await feature.prepare("agent:b", "lock", "acquire", "a.txt");
     expectJsonRefused(await removed(repo), 1, "E_LOCK_CONFLICT");
-    await feature.ask("agent:b", "lock", "release", "a.txt");
+    await feature.prepare("agent:b", "lock", "release", "a.txt");
     fs.writeFileSync(path.join(repo.root, ".git/worktrees/feature/MERGE_HEAD"), "");
     expectJsonRefused(await removed(repo), 9, "E_POLICY");
     fs.rmSync(path.join(repo.root, ".git/worktrees/feature/MERGE_HEAD"));
@@ -136,7 +136,7 @@ describe("S61: worktree remove", () => {
     inner.git("commit", "--quiet", "--message", "only here");
     expectJsonRefused(await removed(repo), 9, "E_POLICY");
     expect(fs.existsSync(path.join(inner.root, "x.txt"))).toBe(true);
-    expect((await repo.ask("agent:a", "history", "--all")).data["snapshots"], "nothing was needed").toEqual(
+    expect((await repo.prepare("agent:a", "history", "--all"))["snapshots"], "nothing was needed").toEqual(
       [],
     );
     const elsewhere = path.join(path.dirname(repo.root), "elsewhere.git");
@@ -167,7 +167,7 @@ describe("S61: worktree remove", () => {
     const { env } = gitWithDoor(".cotenant-gone-", KILL_CALLER);
     expect((await repo.start("agent:a", ["worktree", "remove", "feature"], { env }).done).status).toBe(null);
     expect(fs.existsSync(feature.root)).toBe(false);
-    expect((await repo.ask("agent:b", "doctor")).stdout).toContain("is being removed");
+    expect((await repo.askHere("agent:b", "doctor")).stdout).toContain("is being removed");
     await repo.ask("agent:b", "doctor", "--strict", "--repair");
     expect(treePicture(feature.root)).toEqual(files);
     expect(feature.git("status", "--porcelain")).toBe("?? new.txt\n");
@@ -181,7 +181,7 @@ describe("S61: worktree remove", () => {
     await repo.ask("agent:b", "gc");
     expect(repo.git("worktree", "list", "--porcelain")).not.toContain("feature");
     expect(fs.readdirSync(path.dirname(feature.root)).sort()).toEqual(["repo"]);
-    const { snapshots } = (await repo.ask("agent:b", "history", "--all")).data as unknown as {
+    const { snapshots } = (await repo.prepare("agent:b", "history", "--all")) as unknown as {
       snapshots: { snapshot_id: string }[];
     };
     const back = await restoredFrom(repo, snapshots[0]!.snapshot_id);
@@ -191,7 +191,7 @@ describe("S61: worktree remove", () => {
   it("keeps what is in a shared worktree, too", async () => {
     const { repo, feature } = repository();
     feature.write("new.txt", "new\n");
-    await feature.ask("agent:a", "worktree", "access", "shared");
+    await feature.prepare("agent:a", "worktree", "access", "shared");
     const back = await restoredFrom(repo, (await removed(repo)).data["snapshot_id"]);
     expect(fs.readFileSync(path.join(back.root, "new.txt"), "utf8")).toBe("new\n");
   });

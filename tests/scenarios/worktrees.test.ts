@@ -6,7 +6,7 @@ import { cotenant, pictureOf, TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
 const idOf = async (worktree: TestRepo) =>
-  (await worktree.ask("agent:a", "worktree", "info")).data.worktree.worktree_id;
+  (await worktree.prepare("agent:a", "worktree", "info")).worktree.worktree_id;
 
 const storedIn = (worktree: TestRepo) =>
   JSON.parse(fs.readFileSync(path.join(worktree.root, ".cotenant/worktree.json"), "utf8"));
@@ -51,9 +51,9 @@ describe("S20: the worktree's id", () => {
   it("stays through git worktree move, with the leases taken there", async () => {
     const repo = TestRepo.make();
     const feature = repo.addWorktree("feature");
-    const id = (await feature.ask("agent:a", "worktree", "init")).data.worktree.worktree_id;
+    const id = (await feature.prepare("agent:a", "worktree", "init")).worktree.worktree_id;
     expect(id).toMatch(/^wt:[0-9a-f]{8}$/);
-    const { lease } = await feature.ask("agent:a", "lock", "acquire", "a.txt");
+    const { lease } = await feature.prepare("agent:a", "lock", "acquire", "a.txt");
     expect(lease.worktree_id).toBe(id);
 
     repo.git("worktree", "move", "../feature", "../elsewhere");
@@ -76,7 +76,7 @@ describe("S20: the worktree's id", () => {
   it("is a new one where worktree.json was copied", async () => {
     const repo = TestRepo.make();
     const [first, second] = [repo.addWorktree("first"), repo.addWorktree("second")];
-    const id = (await first.ask("agent:a", "worktree", "init")).data.worktree.worktree_id;
+    const id = (await first.prepare("agent:a", "worktree", "init")).worktree.worktree_id;
     fs.cpSync(path.join(first.root, ".cotenant"), path.join(second.root, ".cotenant"), { recursive: true });
 
     const fresh = await idOf(second);

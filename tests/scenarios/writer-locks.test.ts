@@ -11,7 +11,7 @@ function repository(): TestRepo {
 }
 
 async function expired(repo: TestRepo, agent: string): Promise<number> {
-  const { lease } = await repo.ask(agent, "worktree", "lock", "--ttl", "1");
+  const { lease } = await repo.prepare(agent, "worktree", "lock", "--ttl", "1");
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   return lease.fencing_token;
 }
@@ -36,7 +36,7 @@ describe("S55: a worktree's writer lock", () => {
     const again = await repo.ask("agent:a", "worktree", "lock");
     expect(again.lease.lease_id).toBe(leaseId);
     expect(again.data.changed).toBe(false);
-    expect((await repo.ask("agent:a", "worktree", "list")).data.worktrees[0]).toMatchObject({
+    expect((await repo.prepare("agent:a", "worktree", "list")).worktrees[0]).toMatchObject({
       locked_by: "agent:a",
       leases: 1,
     });
@@ -60,10 +60,10 @@ describe("S55: a worktree's writer lock", () => {
     expectJsonRefused(await repo.ask("agent:b", "worktree", "access", "shared"), 1, "E_LOCK_CONFLICT");
     expect((await repo.ask("agent:a", "worktree", "access", "shared")).data["changed"]).toBe(true);
     expectJsonRefused(await repo.ask("agent:b", "worktree", "lock"), 9, "E_POLICY");
-    expect((await repo.ask("agent:b", "worktree", "access")).data["access"]).toBe("shared");
+    expect((await repo.askHere("agent:b", "worktree", "access")).data["access"]).toBe("shared");
     expect((await repo.ask("agent:b", "worktree", "access", "exclusive")).data["changed"]).toBe(true);
-    expect((await repo.ask("agent:b", "worktree", "lock")).status).toBe(0);
-    expectJsonRefused(await repo.ask("agent:b", "worktree", "access", "open"), 64, "E_USAGE");
+    expect((await repo.askHere("agent:b", "worktree", "lock")).status).toBe(0);
+    expectJsonRefused(await repo.askHere("agent:b", "worktree", "access", "open"), 64, "E_USAGE");
   });
 });
 
@@ -85,7 +85,7 @@ describe("S56: stealing a writer lock", () => {
     expect(stolen.lease.stole_from).toEqual([
       expect.objectContaining({ agent_id: "agent:a", why: "expired" }),
     ]);
-    const { snapshots } = (await repo.ask("agent:b", "history")).data as unknown as {
+    const { snapshots } = (await repo.prepare("agent:b", "history")) as unknown as {
       snapshots: Record<string, unknown>[];
     };
     expect(snapshots).toEqual([

@@ -25,7 +25,7 @@ export class HookedRepo {
     repo.write("a.txt");
     repo.git("add", "--all");
     repo.git("commit", "--quiet", "--message", "first");
-    await repo.ask("agent:a", "init");
+    await repo.prepare("agent:a", "init");
     return new HookedRepo(repo, journal, bin);
   }
 

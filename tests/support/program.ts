@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { afterEach } from "vitest";
+import { listeningTerminal } from "./listening-terminal";
 import { checkPrinted } from "./schemas";
 // Its clean-up must be registered before ours: the last registered runs first, and processes end before their files.
 import "./scratch";
@@ -184,26 +185,14 @@ async function runNow(args: readonly string[], setting: SettingHere): Promise<Ra
   const { runCommandLine, thisMachine } = wholeProgram();
   // What a command takes itself for.
   process.argv[1] = PROGRAM;
-  let [stdout, stderr] = ["", ""];
-  const terminal = {
-    isTerminal: false,
-    color: false,
-    columns: 100,
-    out: (text: string) => {
-      stdout += text;
-      return true;
-    },
-    err: (text: string) => {
-      stderr += text;
-    },
-  };
+  const { terminal, heard } = listeningTerminal();
   const { cwd, home } = setting;
   const env = { ...process.env, ...setting.env };
   const surroundings = () => ({ ...thisMachine(), env, cwd, home, isTerminal: false });
   const usual = process.cwd();
   process.chdir(cwd);
   const status = await runCommandLine(args, { terminal, surroundings }).finally(() => process.chdir(usual));
-  const ran = new Ran([PROGRAM, ...args].join(" "), status, stdout, stderr);
+  const ran = new Ran([PROGRAM, ...args].join(" "), status, heard.stdout, heard.stderr);
   checkShape([PROGRAM, ...args], ran);
   return ran;
 }

@@ -38,11 +38,22 @@ export class TestRepo {
     this.control = control;
   }
 
-  static make(where: string = path.join(scratch(), "repo")): TestRepo {
+  /** One that is there already. */
+  static of(where: string): TestRepo {
+    return new TestRepo(where, path.join(where, ".git/cotenant"));
+  }
+
+  static make(where: string = path.join(scratch(), "repo"), objectFormat = "sha1"): TestRepo {
     fs.mkdirSync(where, { recursive: true });
     const repo = new TestRepo(where, path.join(where, ".git/cotenant"));
-    repo.git("init", "--quiet");
+    repo.git("init", "--quiet", `--object-format=${objectFormat}`);
     return repo;
+  }
+
+  /** The same again, before anybody has used cotenant in it: cheaper than to make it anew. */
+  copy(where: string = path.join(scratch(), "repo")): TestRepo {
+    fs.cpSync(this.root, where, { recursive: true, verbatimSymlinks: true });
+    return TestRepo.of(where);
   }
 
   git(...args: string[]): string {
