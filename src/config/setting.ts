@@ -93,6 +93,8 @@ export type Setting =
 export type Settings = Readonly<Record<string, Setting>>;
 
 export const DAY_SECS = 86_400;
-export const BRANCH = /^(?!-)[^\x00-\x20\x7f~^:?*[\\]{1,250}$/;
+/** As Git wants branches to be called. */
+export const BRANCH =
+  /^(?![-./]|@$)(?!.*(?:\.\.|@\{|\/[./]|\.lock(?:\/|$)|[./]$))[^\x00-\x20\x7f~^:?*[\\]{1,250}$/;
 /** One line of printable text, for commands, paths and patterns of paths. */
 export const LINE = /^[^\x00-\x1f\x7f]{1,4096}$/;

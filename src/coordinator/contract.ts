@@ -69,6 +69,10 @@ export interface AcquireRequest extends Operation, HeldRequest {
   readonly leaseIds: readonly LeaseId[];
   readonly steal: boolean;
   readonly wait: Wait | null;
+  /** For claims that are shared between machines: do not ask the others. */
+  readonly isOffline?: boolean;
+  /** PROTOCOL 23: a grant's token is above this. */
+  readonly aboveToken?: number;
 }
 
 export interface Wait {
@@ -103,11 +107,14 @@ export interface TransferRequest extends Operation {
   readonly toWorktree: WorktreeId;
   readonly toBranch: string | null;
   readonly reason: string | null;
+  readonly aboveToken?: number;
 }
 
 export interface EvictRequest extends Operation {
   readonly leases: readonly LeaseRef[];
   readonly reason: string | null;
+  /** The ledger has decided: no policy is asked. */
+  readonly isOverruled?: boolean;
 }
 
 export interface StopRequest {
@@ -150,6 +157,22 @@ export interface Change {
   readonly changed: boolean;
   /** True when the answer is the remembered one of an earlier call with the same request id. */
   readonly replayed: boolean;
+  /** What the ledger had to say, where claims are shared between machines. */
+  readonly ledger?: LedgerSay;
+}
+
+/** How a change of claims went beyond this clone. */
+export interface LedgerSay {
+  /** Who holds it now, as far as the ledger knows. */
+  readonly claimedBy: string | null;
+  /** How often somebody else was faster. */
+  readonly retries: number;
+  /** The remote was not asked, or did not answer: what was done is known to this clone only. */
+  readonly isOffline: boolean;
+  /** The remote should have been asked, and could not be. */
+  readonly isDegraded: boolean;
+  /** Words for people. */
+  readonly warnings: readonly string[];
 }
 
 export interface Grant extends Change {

@@ -133,8 +133,8 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async evict(request: EvictRequest): Promise<Change> {
-    const { actor, leases, reason } = request;
-    return this.#change({ kind: "evict", actor, leases, reason }, request.requestId);
+    const { actor, leases, reason, isOverruled = false } = request;
+    return this.#change({ kind: "evict", actor, leases, reason, isOverruled }, request.requestId);
   }
 
   async stop(request: StopRequest): Promise<Change> {
@@ -256,7 +256,7 @@ export class LocalCoordinator implements Coordinator {
   // --- inside ---------------------------------------------------------------------------------------------
 
   #acquireCommand(request: AcquireRequest): Acquire {
-    const { actor, keys, ttlSecs, bind, reason, note, secretHash, leaseIds, steal } = request;
+    const { actor, keys, ttlSecs, bind, reason, note, secretHash, leaseIds, steal, aboveToken = 0 } = request;
     const proofs = this.#proofs(request.secrets);
     return {
       kind: "acquire",
@@ -271,6 +271,7 @@ export class LocalCoordinator implements Coordinator {
       leaseIds,
       steal,
       ticket: null,
+      aboveToken,
     };
   }
 

@@ -21,6 +21,8 @@ export interface AcquireOptions {
   readonly requestId?: Ulid | null;
   /** False for a caller that sees to the session's signs of life itself, less often than it asks. */
   readonly upkeep?: boolean;
+  /** Claims that are shared between machines: without asking the others. */
+  readonly isOffline?: boolean;
 }
 
 export interface Acquired extends Grant {
@@ -91,6 +93,7 @@ export class Session {
       steal: options.steal ?? false,
       wait: options.wait ?? null,
       requestId: options.requestId ?? null,
+      isOffline: options.isOffline ?? false,
     };
     try {
       const ask = () => coordinator.acquire(request);

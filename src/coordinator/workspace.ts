@@ -13,6 +13,7 @@ import type { Platform } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
 import { Store } from "../store/store";
+import type { Coordinator } from "./contract";
 import { LocalCoordinator } from "./local";
 import { Session } from "./session";
 
@@ -36,6 +37,8 @@ export interface WorkspaceFlags {
   readonly despiteConfig?: boolean;
   /** What the process is doing, for whoever finds it holding the store's mutex. */
   readonly doing?: string;
+  /** What stands in front of the local engine for sessions that write, such as the ledger; null: nothing does. */
+  readonly engine?: (workspace: Workspace) => Promise<Coordinator | null>;
   /** Many operations are to come: the index need not follow each of them. */
   readonly isLongLived?: boolean;
 }
@@ -55,6 +58,7 @@ export class Workspace {
   /** Whether somebody has asked for a session to write with. */
   isWriting = false;
   #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;
+  #engine: Promise<Coordinator> | null = null;
 
   private constructor(
     surroundings: Surroundings,
@@ -127,7 +131,15 @@ export class Workspace {
       holder: platform.processes.self(),
     };
     const secrets = new SessionSecrets(platform, this.store.layout, actor, () => this.store.prepare());
-    return new Session(platform, this.coordinator, actor, secrets);
+    const engine = mode === "read" ? this.coordinator : await this.engine();
+    return new Session(platform, engine, actor, secrets);
+  }
+
+  /** What changes of leases go through. */
+  engine(): Promise<Coordinator> {
+    const { engine } = this.#flags;
+    this.#engine ??= Promise.resolve(engine?.(this) ?? null).then((inFront) => inFront ?? this.coordinator);
+    return this.#engine;
   }
 
   /** A path as the caller typed it. */

@@ -148,7 +148,7 @@ export class LogCheck {
         known.bind === "process" && [...known.pids].every(this.#isDead),
         () => `${what} (${known.bind}-bound) of process ${[...known.pids].join(", ")}`,
       );
-    if (gone.cause === "forced")
+    if (gone.cause === "forced" && line.payload.overruled !== true)
       v.expect(
         "only people end live leases",
         /^(human|admin):/.test(line.actor.agent_id),
@@ -277,6 +277,7 @@ interface WireLine {
   readonly payload: {
     readonly leases: readonly WireLease[];
     readonly ended: readonly WireEnded[];
+    readonly overruled?: boolean;
     readonly part?: number;
     readonly parts?: number;
     readonly next_token?: number;

@@ -45,8 +45,15 @@ const entries = {
     exit: 2,
     http: 503,
     meaning: "Somebody else was faster each time, and the tries are used up.",
-    hint: "run it again in a moment",
-    seeds: "004 RetriesExhausted",
+    hint: "run it again in a moment; sync.claim_retries says how often a shared claim is tried",
+    seeds: "004 RetriesExhausted, MaxRetriesExceeded",
+  },
+  E_LEDGER_NOT_CONFIGURED: {
+    exit: 3,
+    http: 409,
+    meaning: "Claims are not shared between machines here: no ledger is configured, or it was not set up.",
+    hint: "set sync.ledger_branch ('cotenant config set sync.ledger_branch cotenant-sync'), then run 'cotenant sync --setup-ledger'",
+    seeds: "004 LEDGER_NOT_CONFIGURED",
   },
   E_NOT_FOUND: {
     exit: 4,
@@ -117,6 +124,13 @@ const entries = {
     meaning: "It would go over a limit.",
     hint: "ask for less; the message names the limit",
     seeds: "",
+  },
+  E_PROVISIONAL: {
+    exit: 9,
+    http: 409,
+    meaning: "The claim is known to this clone only: the ledger has not confirmed it.",
+    hint: "confirm it when the remote can be reached: cotenant sync --reconcile",
+    seeds: "004 offline_claim",
   },
   E_UNTRUSTED: {
     exit: 9,
@@ -250,16 +264,24 @@ const entries = {
   E_AUTH: {
     exit: 10,
     http: 502,
-    meaning: "The remote wants to know who is asking, and nobody was there to answer.",
-    hint: "give Git a way to sign in that asks nobody (a credential helper, an SSH agent), and try again",
+    meaning: "The remote wants credentials, and there are none that work without asking.",
+    hint: "set up a credential helper, or load the key into ssh-agent; 'git ls-remote' by hand shows what is asked",
     seeds: "004 AuthenticationFailed",
   },
   E_REMOTE_UNREACHABLE: {
     exit: 10,
     http: 502,
-    meaning: "The remote does not answer.",
-    hint: "look at the network and the remote's address ('git remote -v'), and try again",
-    seeds: "004 NetworkError",
+    meaning: "The remote could not be reached, or did not answer in full.",
+    hint: "look at the network and the remote's address ('git ls-remote'), then run it again",
+    seeds: "004 LedgerSyncError, NetworkError",
+  },
+  E_LEDGER_REWRITTEN: {
+    exit: 10,
+    http: 409,
+    meaning:
+      "The remote's ledger is not a continuation of what was seen of it: it was rewritten, deleted or hidden.",
+    hint: "find out who changed it; 'cotenant sync --force-resync' says what accepting it would mean",
+    seeds: "004 force-pushed",
   },
   E_DISK: {
     exit: 10,

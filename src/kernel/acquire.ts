@@ -18,12 +18,12 @@ import {
   sameProcess,
   slotOf,
 } from "./lease";
-import { checkIndefinite, checkText, checkTtl, isGiven, LIMITS, mayEvict } from "./policy";
+import { checkIndefinite, checkText, checkToken, checkTtl, isGiven, LIMITS, mayEvict } from "./policy";
 import { shows } from "./proof";
 import { type Refusal, refuse } from "./refusal";
 import { ticketsAhead } from "./tickets";
 import { instantOf, later } from "./time";
-import type { View } from "./view";
+import { nextTokenAbove, type View } from "./view";
 import { heldBy, leaseSummary, nameOfHolder, needsReason, notAllowedToEvict, queued } from "./words";
 
 /** A key that the caller does not hold yet. */
@@ -78,7 +78,8 @@ function checkAcquire(command: Acquire, at: Circumstances): Refusal | null {
   }
   if (command.leaseIds.length < command.keys.length)
     return refuse("E_USAGE", "an acquire brings a fresh lease id for each of its keys");
-  const unfit = checkText(command.reason, "reason") ?? checkText(command.note, "note");
+  const unfit =
+    checkText(command.reason, "reason") ?? checkText(command.note, "note") ?? checkToken(command.aboveToken);
   if (unfit !== null) return unfit;
   return command.bind === "process" ? null : checkTtl(command.ttlSecs, command.actor.agentId, at.policy);
 }
@@ -200,8 +201,9 @@ function grant(
       if (named.length < LIMITS.stoleFrom) named.push(record);
     }
   }
+  const first = nextTokenAbove(view, command);
   const granted = wants.map((want, i) =>
-    newLease(command, want, (view.nextToken + i) as FencingToken, stoleFrom.get(want.leaseId)!, at),
+    newLease(command, want, (first + i) as FencingToken, stoleFrom.get(want.leaseId)!, at),
   );
   return { granted, ended };
 }

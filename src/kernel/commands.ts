@@ -33,6 +33,8 @@ export interface Acquire {
   readonly steal: boolean;
   /** The caller's place in the queue, if it waits. */
   readonly ticket: number | null;
+  /** PROTOCOL 23: the highest token of these keys that is known from elsewhere; a grant's is above it. */
+  readonly aboveToken?: number;
 }
 
 export interface Renew {
@@ -72,6 +74,8 @@ export interface Transfer {
   readonly toBranch: string | null;
   readonly reason: string | null;
   readonly newLeaseId: LeaseId;
+  /** As with `Acquire`. */
+  readonly aboveToken?: number;
   readonly proofs: readonly string[];
   readonly secretHash: string;
 }
@@ -81,6 +85,8 @@ export interface Evict {
   readonly actor: Actor;
   readonly leases: readonly LeaseRef[];
   readonly reason: string | null;
+  /** Who holds it was decided elsewhere, by the ledger: there is nothing left for this repository's policy to allow. */
+  readonly isOverruled?: boolean;
 }
 
 /** Marks leases of a session that has stopped: they end by themselves unless the session comes back. */

@@ -10,6 +10,8 @@ export const LIMITS = {
   waiters: 1_000,
   ttlSecs: 30 * 86_400,
   textLength: 1_000,
+  /** The highest token that is taken over from elsewhere: 2^51. */
+  token: 2_251_799_813_685_248,
   /** How many of the leases that it replaced a lease names. The line that granted it names them all as ended. */
   stoleFrom: 64,
 } as const;
@@ -83,6 +85,14 @@ export function checkText(text: string | null, what: string): Refusal | null {
     return refuse("E_LIMIT", `the ${what} is longer than ${LIMITS.textLength} characters`);
   }
   return null;
+}
+
+/** Tokens from elsewhere must leave room for all that are still to come. */
+export function checkToken(aboveToken = 0): Refusal | null {
+  if (Number.isSafeInteger(aboveToken) && aboveToken >= 0 && aboveToken <= LIMITS.token) return null;
+  return refuse("E_LIMIT", `${aboveToken} cannot be a fencing token`, {
+    data: { limit: LIMITS.token },
+  });
 }
 
 export function checkIndefinite(

@@ -2,11 +2,11 @@ import { type Circumstances, type Decision, standingOf } from "./circumstances";
 import type { Transfer } from "./commands";
 import { conflict } from "./conflicts";
 import { type EndCause, endedRecord, isIndefinite, type Lease } from "./lease";
-import { checkIndefinite, checkText, isGiven, LIMITS, ttlCapSecs } from "./policy";
+import { checkIndefinite, checkText, checkToken, isGiven, LIMITS, ttlCapSecs } from "./policy";
 import { NamedLeases, provenAndValid } from "./proof";
 import { isRefusal, type Refusal } from "./refusal";
 import { instantOf, later } from "./time";
-import type { View } from "./view";
+import { nextTokenAbove, type View } from "./view";
 import { heldBy, needsReason } from "./words";
 
 /**
@@ -16,7 +16,7 @@ import { heldBy, needsReason } from "./words";
 export function decideTransfer(view: View, command: Transfer, at: Circumstances): Decision | Refusal {
   const { reason } = command;
   if (!isGiven(reason)) return needsReason("a transfer");
-  const unfit = checkText(reason, "reason");
+  const unfit = checkText(reason, "reason") ?? checkToken(command.aboveToken);
   if (unfit !== null) return unfit;
   const lease = provenAndValid(view, new NamedLeases(view, [command.lease]), command.lease, command, at);
   if (isRefusal(lease)) return lease;
@@ -66,7 +66,7 @@ function handedOver(lease: Lease, command: Transfer, view: View, at: Circumstanc
     agentId: command.toAgent,
     worktreeId: command.toWorktree,
     branch: command.toBranch,
-    fencingToken: view.nextToken,
+    fencingToken: nextTokenAbove(view, command),
     secretHash: null,
     acquiredAt: now,
     renewedAt: now,

@@ -46,6 +46,8 @@ export interface ClaimEvent {
   readonly leases: readonly Lease[];
   readonly ended: readonly Ended[];
   readonly reason: string | null;
+  /** Not by anybody's decision here: the ledger gave it to somebody else, or never confirmed it. */
+  readonly isOverruled?: boolean;
 }
 
 export function evolve(view: View, event: ClaimEvent): View {
@@ -73,6 +75,14 @@ export function tokenAfter(next: FencingToken, event: ClaimEvent): FencingToken 
   for (const lease of event.leases) token = Math.max(token, lease.fencingToken + 1);
   for (const gone of event.ended) token = Math.max(token, gone.fencingToken + 1);
   return token as FencingToken;
+}
+
+/** PROTOCOL 23: 1 + the highest of our own counter and of what is known from elsewhere; the counter follows. */
+export function nextTokenAbove(
+  view: View,
+  { aboveToken = 0 }: { readonly aboveToken?: number },
+): FencingToken {
+  return Math.max(view.nextToken, aboveToken + 1) as FencingToken;
 }
 
 export function leasesWithKey(view: View, key: LeaseKey): Lease[] {

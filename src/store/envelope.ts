@@ -116,6 +116,7 @@ export function claimPayload(
     ...(ids.requestId === null ? { operation_id: ids.operationId } : { request_id: ids.requestId }),
     ...(event.reason === null ? {} : { reason: event.reason }),
     ...(waitedMs === null ? {} : { waited_ms: waitedMs }),
+    ...(event.isOverruled === true ? { overruled: true } : {}),
     leases: event.leases.map(leaseToWire),
     ended: event.ended.map(endedToWire),
   };
@@ -129,5 +130,6 @@ export function claimEventOf(line: Line): ClaimEvent | null {
     leases: list(line.payload, "leases").map(leaseFromWire),
     ended: list(line.payload, "ended").map(endedFromWire),
     reason: textOrNull(line.payload, "reason"),
+    ...(line.payload["overruled"] === true ? { isOverruled: true } : {}),
   };
 }

@@ -273,6 +273,24 @@ describe("taking over", () => {
     expect(tokens).toEqual([1, 2, 3, 4]);
   });
 
+  test("a token from another machine lifts the counter for good, and a lower one changes nothing", () => {
+    const scene = new Scene();
+    const ann = scene.actor("agent:ann");
+    expect(one(scene.acquire(ann, ISSUE, { aboveToken: 41 })).fencingToken).toBe(42);
+    expect(one(scene.acquire(ann, "file:a", { aboveToken: 7 })).fencingToken).toBe(43);
+    expect(one(scene.acquire(ann, "file:b")).fencingToken).toBe(44);
+  });
+
+  test.each([-1, 0.5, Number.NaN, 2 ** 52, Number.MAX_SAFE_INTEGER])(
+    "%d is no token that could come from elsewhere",
+    (aboveToken) => {
+      const scene = new Scene();
+      const ann = scene.actor("agent:ann");
+      expect(scene.acquire(ann, ISSUE, { aboveToken })).toMatchObject({ refused: true, code: "E_LIMIT" });
+      expect(scene.view.nextToken).toBe(1);
+    },
+  );
+
   test("the old lease's wall clock cannot bring it back", () => {
     const scene = new Scene();
     const ann = scene.actor("agent:ann");

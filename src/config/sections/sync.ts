@@ -11,6 +11,14 @@ export const SYNC = {
     tighten: "trusted",
     meaning: "The branch that carries claims between machines. Not set: claims are of this clone only.",
   },
+  "sync.remote": {
+    type: "string",
+    pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/,
+    default: "origin",
+    example: "origin",
+    tighten: "trusted",
+    meaning: "The Git remote that has the ledger.",
+  },
   "sync.claims_prefix": {
     type: "string",
     pattern: /^refs\/[^\x00-\x20\x7f~^:?*[\\]{1,200}\/$/,
