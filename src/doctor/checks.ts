@@ -11,6 +11,7 @@ import { hooksCheck } from "./checks/hooks";
 import { indexCheck } from "./checks/index";
 import { issuesCheck } from "./checks/issues";
 import { leasesCheck } from "./checks/leases";
+import { ledgerCheck } from "./checks/ledger";
 import { leftoversCheck } from "./checks/leftovers";
 import { locksCheck } from "./checks/locks";
 import { logCheck } from "./checks/log";
@@ -41,6 +42,7 @@ export const CHECKS: readonly Check[] = [
   logCheck,
   indexCheck,
   leasesCheck,
+  ledgerCheck,
   agentsCheck,
   queueCheck,
   locksCheck,

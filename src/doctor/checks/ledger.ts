@@ -1,0 +1,113 @@
+import { isConfirmed, issueOfLease, readCloneId, readConfirmations } from "../../ledger/confirmations";
+import { LedgerCopy } from "../../ledger/copy";
+import { SEEN_BRANCH } from "../../ledger/git-remote";
+import { ledgerPlace, networkWarning } from "../../ledger/place";
+import { StateFile } from "../../ledger/state";
+import { transportOf } from "../../ledger/transport";
+import { type Check, fromError, note, ok, type Reported, warning } from "../finding";
+import type { Patient } from "../patient";
+import { many, some } from "../words";
+
+/** This machine's copy of the ledger, and claims that wait to be confirmed. The remote is not asked. */
+export const ledgerCheck: Check = {
+  name: "ledger",
+  async look(patient) {
+    const { values } = patient.config;
+    if (values["sync.ledger_branch"] === null)
+      return [ok("claims are of this clone only: no ledger is configured")];
+    try {
+      const found = [...(await lookAtCopy(patient)), ...(await lookAtClaims(patient))];
+      return found.length > 0 ? found : [ok(`the ledger's copy is whole, and every claim is confirmed`)];
+    } catch (error) {
+      return [fromError(error, "looking at the ledger", patient.repository.controlDir)];
+    }
+  },
+};
+
+async function lookAtCopy({ place, platform, repository, config }: Patient): Promise<Reported[]> {
+  const { values } = config;
+  const root = repository.worktreeRoot;
+  const transport = await transportOf(place.git, {
+    root,
+    env: place.env,
+    remote: values["sync.remote"] ?? "origin",
+  });
+  const override = values["sync.global_path_override"];
+  const where = await ledgerPlace({
+    platform,
+    env: place.env,
+    home: place.home,
+    override,
+    url: transport.url,
+    root,
+  });
+  const copy = new LedgerCopy(platform, place.git, where, transport, {
+    objectFormat: repository.config.objectFormat,
+    timeoutMs: values["sync.network_timeout"] * 1000,
+  });
+  if (!(await copy.exists()))
+    return [
+      warning(
+        `this machine has no copy of the ledger yet (${where.directory})`,
+        "run: cotenant sync --setup-ledger",
+      ),
+    ];
+  const found: Reported[] = [];
+  const { status } = await copy.run(["cat-file", "-e", `${SEEN_BRANCH}^{commit}`]);
+  if (status !== 0)
+    found.push(
+      warning(
+        `the ledger's copy is damaged, or was never filled (${where.copy})`,
+        "run: cotenant sync (it makes a new one, and keeps the old)",
+      ),
+    );
+  const reading = await new StateFile(copy).read();
+  if (reading.warning !== null) found.push(warning(reading.warning, "run: cotenant sync"));
+  const slow = await networkWarning(platform, where);
+  if (slow !== null)
+    found.push(warning(slow, "choose a local directory, then run: cotenant sync --setup-ledger"));
+  const aside = ((await platform.files.readDirectory(where.directory)) ?? []).filter((name) =>
+    /\.(?:broken|old)-/.test(name),
+  );
+  if (aside.length > 0)
+    found.push(
+      note(
+        `${many(aside.length, "file")} put aside in ${where.directory}: ${some(aside)}`,
+        "look at them, and delete them when nobody wants them",
+      ),
+    );
+  return found;
+}
+
+async function lookAtClaims(patient: Patient): Promise<Reported[]> {
+  const { coordinator, platform, repository, hasStore } = patient;
+  if (!hasStore) return [];
+  const known = await readConfirmations(coordinator, "all");
+  const cloneId = await readCloneId(platform, coordinator, repository.controlDir);
+  const provisional = (await patient.leases()).flatMap(({ lease, standing }) => {
+    const issueId = standing === "valid" ? issueOfLease(lease) : null;
+    return issueId === null || isConfirmed(lease, known.get(issueId), cloneId, platform.clock.wallMs())
+      ? []
+      : [issueId];
+  });
+  const open = [...known.values()].filter(({ state }) => state !== "confirmed");
+  return [
+    ...(provisional.length === 0
+      ? []
+      : [
+          warning(
+            `${many(provisional.length, "claim")} not confirmed by the ledger: other machines do not know of ${provisional.length === 1 ? "it" : "them"}`,
+            "run: cotenant sync --reconcile",
+            { issue_ids: provisional.slice(0, 100) },
+          ),
+        ]),
+    ...(open.length === 0
+      ? []
+      : [
+          note(
+            `${many(open.length, "push", "pushes")} to the ledger without an answer; the next contact settles them`,
+            "run: cotenant sync --reconcile",
+          ),
+        ]),
+  ];
+}

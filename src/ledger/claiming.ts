@@ -1,0 +1,339 @@
+import type { AcquireRequest, Grant, LedgerSay } from "../coordinator/contract";
+import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import type { Ulid } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
+import { isGiven, mayEvict } from "../kernel/policy";
+import { needsReason, notAllowedToEvict } from "../kernel/words";
+import { issueOfLease } from "./confirmations";
+import type { Claim, Ledger } from "./ledger";
+import { noteOffline, refuseForOtherClones } from "./offline-claims";
+import { type ClaimRecord, unreadableClaim } from "./record";
+import { type ClaimRef, isUnreachable, type Look, tokenOf, updateTo } from "./remote";
+import { backoffMs, freeAtMs, isBeatDue, isOver, judge } from "./rules";
+import { exhausted, finishedElsewhere, heldElsewhere, heldWhenLastSeen } from "./words";
+
+/** How often somebody who waits looks again; each time is an exchange with the remote. */
+const LOOK_AGAIN_MS = 3_000;
+
+/** What reached the remote, or may have. */
+interface Sent {
+  readonly record: ClaimRecord;
+  readonly oid: string;
+}
+
+/**
+ * One acquire of claims: look, decide, grant here, push. The grant here comes first, because what is in the log can be
+ * found again after a crash; it counts for nothing between machines until the push is confirmed.
+ */
+export class Claiming {
+  readonly #ledger: Ledger;
+  readonly #request: AcquireRequest;
+  readonly #ids: readonly Ulid[];
+  #grant: Grant | null = null;
+  #retries = 0;
+  #unclear: readonly Sent[] = [];
+
+  constructor(ledger: Ledger, request: AcquireRequest) {
+    this.#ledger = ledger;
+    this.#request = request;
+    this.#ids = issuesIn(request.keys);
+  }
+
+  async run(): Promise<Grant> {
+    try {
+      return await this.#run();
+    } finally {
+      // Also what only led to a refusal was heard.
+      await this.#ledger.parts.remote.settle();
+    }
+  }
+
+  async #run(): Promise<Grant> {
+    const { isPushedAtOnce, platform } = this.#ledger.parts;
+    if (this.#request.isOffline === true || !isPushedAtOnce) return this.#offline(null);
+    const tried = await this.#tryFromMemory();
+    if (tried !== null) return tried;
+    const startedMs = platform.clock.monotonicMs();
+    for (;;) {
+      let look: Look;
+      try {
+        look = await this.#ledger.parts.remote.look(this.#ids);
+      } catch (error) {
+        return this.#withoutRemote(error);
+      }
+      const obstacle = await this.#obstacle(look);
+      if (obstacle !== null) {
+        await this.#undo(obstacle.message, obstacle.code === "E_LOCK_CONFLICT");
+        await this.#waitFor(obstacle, look, startedMs);
+        continue;
+      }
+      const why = await this.#attempt(look);
+      if (typeof why !== "string") return why;
+      if (++this.#retries > this.#ledger.parts.retries) {
+        await this.#undo("the remote rejected it too often");
+        throw exhausted(this.#ids, this.#retries - 1, why);
+      }
+      await this.#ledger.pause(backoffMs(this.#retries - 1, this.#ledger.chance()));
+    }
+  }
+
+  /**
+   * What was last heard may do: if all of it was free then, the push itself shows whether it still is, in one exchange
+   * instead of two. Null when the remote has to be looked at.
+   */
+  async #tryFromMemory(): Promise<Grant | null> {
+    const { remote } = this.#ledger.parts;
+    const memory = this.#request.steal ? null : await remote.recall(this.#ids);
+    const isFree = memory !== null && [...memory.claims.values()].every((ref) => isGivenBack(recordAt(ref)));
+    if (!isFree) return null;
+    const why = await this.#attempt(memory);
+    return typeof why === "string" ? null : why;
+  }
+
+  /** The grant, once the remote has it; else why it has not. */
+  async #attempt(look: Look): Promise<Grant | string> {
+    const claims = await this.#take(look);
+    try {
+      const why = await this.#push(claims, look);
+      return why ?? this.#say({ isOffline: false, isDegraded: false, warnings: [] });
+    } catch (error) {
+      return this.#withoutRemote(error);
+    }
+  }
+
+  async #withoutRemote(error: unknown): Promise<Grant> {
+    if (isUnreachable(error)) return this.#offline(error as CotenantError);
+    await this.#undo("the ledger could not be used");
+    throw error;
+  }
+
+  // --- deciding -------------------------------------------------------------------------------------------
+
+  async #obstacle(look: Look): Promise<CotenantError | null> {
+    const { parts } = this.#ledger;
+    const cloneId = await this.#ledger.cloneId(this.#request.actor);
+    for (const id of this.#ids) {
+      const reading = look.claims.get(id)?.reading;
+      if (reading === undefined) continue;
+      if (!("record" in reading)) return unreadableClaim(id, reading);
+      const { record } = reading;
+      const verdict = judge(record, cloneId, this.#ledger.nowMs, parts.rules);
+      if (verdict.kind === "held") {
+        const refused = this.#request.steal ? this.#maySteal() : heldElsewhere(record, parts.rules);
+        if (refused !== null) return refused;
+      }
+      if (verdict.kind === "free" && isOver(record.issue)) {
+        const here = (await parts.known([id])).get(id)?.mark?.version ?? 0;
+        if (record.issue!.version > here) return finishedElsewhere(id, record);
+      }
+    }
+    return null;
+  }
+
+  #maySteal(): CotenantError | null {
+    const { actor, reason } = this.#request;
+    const { policy } = this.#ledger.parts;
+    if (!isGiven(reason)) return errorFrom(needsReason("ending somebody's live lease"));
+    return mayEvict(actor.agentId, policy) ? null : errorFrom(notAllowedToEvict(actor.agentId, policy));
+  }
+
+  /** For as long as the caller is willing to; what does not end by waiting is thrown at once. */
+  async #waitFor(obstacle: CotenantError, look: Look, startedMs: number): Promise<void> {
+    const { wait } = this.#request;
+    if (wait === null || obstacle.code !== "E_LOCK_CONFLICT") throw obstacle;
+    const { clock } = this.#ledger.parts.platform;
+    const leftMs = wait.timeoutMs - (clock.monotonicMs() - startedMs);
+    if (leftMs <= 0 || wait.signal?.aborted === true)
+      throw new CotenantError(
+        "E_WAIT_TIMEOUT",
+        `waited ${Math.round(wait.timeoutMs / 1000)} s: ${obstacle.message}`,
+        {
+          data: { ...obstacle.data },
+        },
+      );
+    wait.onWait?.({ ahead: 0, message: obstacle.message });
+    const freeMs = this.#ids.flatMap((id) => {
+      const reading = look.claims.get(id)?.reading;
+      const at =
+        reading !== undefined && "record" in reading
+          ? freeAtMs(reading.record, this.#ledger.parts.rules)
+          : null;
+      return at === null || at <= this.#ledger.nowMs ? [] : [at - this.#ledger.nowMs + 1];
+    });
+    await this.#ledger.pause(Math.min(leftMs, LOOK_AGAIN_MS, ...freeMs));
+  }
+
+  // --- granting here --------------------------------------------------------------------------------------
+
+  /** The leases of this clone, each with a token above what the remote has of its issue (PROTOCOL 23). */
+  async #take(look: Look): Promise<Claim[]> {
+    const grant = await this.#acquire(look.claims, look.highestToken);
+    const claims = claimsOf(grant);
+    const low = claims.filter(({ issueId, lease }) => {
+      const ref = look.claims.get(issueId);
+      return !isOf(ref, lease.leaseId) && lease.fencingToken <= tokenOf(ref);
+    });
+    if (low.length === 0) return claims;
+    // Held from before others had it: a claim of now needs a token of now.
+    await this.#ledger.overrule(
+      this.#request.actor,
+      low.map(({ lease }) => lease),
+      "others have held it since: its token is too low",
+    );
+    return claimsOf(await this.#acquire(look.claims, look.highestToken, true));
+  }
+
+  async #acquire(claims: ReadonlyMap<Ulid, ClaimRef>, highest: number, isAgain = false): Promise<Grant> {
+    const { local, known } = this.#ledger.parts;
+    const stamps = [...(await known(this.#ids)).values()].map(({ token }) => token);
+    const refs = [...claims.values()].map(tokenOf);
+    const aboveToken = Math.max(
+      0,
+      this.#request.aboveToken ?? 0,
+      ...refs,
+      ...stamps,
+      claims.size < this.#ids.length ? highest : 0,
+    );
+    const floor = await this.#ledger.tokenFloor();
+    const requestId = isAgain ? null : this.#request.requestId;
+    const grant = await local.acquire({
+      ...this.#request,
+      requestId,
+      aboveToken: Math.max(aboveToken, floor),
+    });
+    // Who retries finds its own lease; that it was given to us is news all the same.
+    this.#grant =
+      this.#grant === null
+        ? grant
+        : {
+            ...grant,
+            changed: grant.changed || this.#grant.changed,
+            ended: [...this.#grant.ended, ...grant.ended],
+          };
+    return this.#grant;
+  }
+
+  /**
+   * What was granted here for this call ends: nobody was told of it. `isLost`: also what was held from before, for
+   * somebody else has it.
+   */
+  async #undo(reason: string, isLost = false): Promise<void> {
+    if (this.#grant === null) return;
+    const { actor, leaseIds } = this.#request;
+    const ended = this.#grant.leases.filter(
+      (lease) => leaseIds.includes(lease.leaseId) || (isLost && issueOfLease(lease) !== null),
+    );
+    this.#grant = null;
+    await this.#ledger.overrule(actor, ended, reason);
+    await this.#ledger.remember(actor, "withdraw", this.#unclear);
+  }
+
+  // --- telling the remote ---------------------------------------------------------------------------------
+
+  /** Null when the remote has them all; else why not. */
+  async #push(claims: readonly Claim[], look: Look): Promise<string | null> {
+    const { remote, rules } = this.#ledger.parts;
+    const { actor } = this.#request;
+    const pushedAtMs = this.#ledger.nowMs;
+    const known = await this.#ledger.confirmations(this.#ids);
+    const there: (Sent & { pushedAtMs: number })[] = [];
+    const todo: { readonly record: ClaimRecord; readonly expected: string | null }[] = [];
+    for (const claim of claims) {
+      const ref = look.claims.get(claim.issueId);
+      const record = await this.#ledger.record(claim, actor);
+      const confirmation = known.get(claim.issueId);
+      const isSame = ref !== undefined && isOf(ref, claim.lease.leaseId);
+      if (!isSame) todo.push({ record, expected: ref?.oid ?? null });
+      else if (
+        confirmation?.oid === ref.oid &&
+        isBeatDue(confirmation.pushedAtMs, confirmation.expiresAtMs, pushedAtMs, rules)
+      )
+        todo.push({ record, expected: ref.oid });
+      else if (confirmation?.oid !== ref.oid || confirmation.state !== "confirmed")
+        there.push({ record: recordAt(ref)!, oid: ref.oid, pushedAtMs });
+    }
+    const outcomes =
+      todo.length === 0
+        ? []
+        : await remote.push(
+            todo.map(({ record, expected }) => updateTo(record, expected)),
+            todo.length > 1,
+          );
+    const sent = todo.flatMap(({ record }, i) => {
+      const outcome = outcomes[i]!;
+      return outcome.kind === "rejected"
+        ? []
+        : [{ record, oid: outcome.oid, pushedAtMs, isDone: outcome.kind === "done" }];
+    });
+    this.#unclear = [...this.#unclear, ...sent.filter(({ isDone }) => !isDone)];
+    const missing = outcomes.find(({ kind }) => kind !== "done");
+    if (missing !== undefined && missing.kind !== "done") return missing.why;
+    await this.#ledger.confirm(actor, [...there, ...sent]);
+    return null;
+  }
+
+  // --- without the remote ---------------------------------------------------------------------------------
+
+  /** `cause` null: the caller did not want it to be asked. */
+  async #offline(cause: CotenantError | null): Promise<Grant> {
+    const { offlineMode, remote, rules } = this.#ledger.parts;
+    const { actor } = this.#request;
+    if (cause !== null && offlineMode === "fail") {
+      await this.#undo(cause.message);
+      throw cause;
+    }
+    const seen = await remote.seen(this.#ids);
+    const cloneId = await this.#ledger.cloneId(actor);
+    for (const id of this.#ids) {
+      const record = recordAt(seen.get(id));
+      if (record !== null && judge(record, cloneId, this.#ledger.nowMs, rules).kind === "held") {
+        await this.#undo("somebody else had it when the ledger was last seen");
+        throw heldWhenLastSeen(record, cause);
+      }
+    }
+    await refuseForOtherClones(this.#ledger, this.#ids);
+    const highest = [...seen.values()].map(tokenOf).reduce((a, b) => Math.max(a, b), 0);
+    const claims = claimsOf(await this.#acquire(seen, highest));
+    await noteOffline(this.#ledger, claims);
+    await this.#ledger.remember(actor, "unsettled", this.#unclear);
+    const reason = cause === null ? "the ledger was not asked" : cause.message;
+    return this.#say({
+      isOffline: true,
+      isDegraded: cause !== null,
+      warnings: [
+        `the claim is provisional: ${reason}; 'cotenant sync --reconcile' confirms it, or says who has it`,
+      ],
+    });
+  }
+
+  #say(say: Omit<LedgerSay, "claimedBy" | "retries">): Grant {
+    const claimedBy = this.#request.actor.agentId;
+    return { ...this.#grant!, ledger: { claimedBy, retries: this.#retries, ...say } };
+  }
+}
+
+export function issuesIn(keys: readonly { readonly key: LeaseKey }[]): Ulid[] {
+  return [...new Set(keys.map((wanted) => issueOfLease(wanted)).filter((id) => id !== null))];
+}
+
+export function claimsOf({ leases }: Pick<Grant, "leases">): Claim[] {
+  return leases.flatMap((lease) => {
+    const issueId = issueOfLease(lease);
+    return issueId === null ? [] : [{ issueId, lease }];
+  });
+}
+
+export function recordAt(ref: ClaimRef | undefined): ClaimRecord | null {
+  return ref !== undefined && "record" in ref.reading ? ref.reading.record : null;
+}
+
+/** Free when it was last seen, and not because the issue is finished. */
+function isGivenBack(record: ClaimRecord | null): boolean {
+  return record !== null && !record.isHeld && !isOver(record.issue);
+}
+
+/** PROTOCOL 25: the same lease, never the same name. */
+function isOf(ref: ClaimRef | undefined, leaseId: Ulid): boolean {
+  const record = recordAt(ref);
+  return record?.isHeld === true && record.leaseId === leaseId;
+}

@@ -1,0 +1,256 @@
+import type { Session } from "../../coordinator/session";
+import type { Workspace } from "../../coordinator/workspace";
+import { CotenantError } from "../../errors/cotenant-error";
+import { stampFromFact, stampName } from "../../issues/stamps";
+import type { FactName } from "../../kernel/facts";
+import type { Ulid } from "../../kernel/ids";
+import { blobsOf, commitFiles, treeOf } from "../commit";
+import type { OpenLedger } from "../open";
+import { backoffMs } from "../rules";
+import { decodeTokens, encodeTokens, TOKENS_PATH } from "../tokens";
+import { applyHere } from "./apply";
+import { baseFact, baseName, nextBase, readBase, type SyncBase } from "./base";
+import { DataHere, versionsIn } from "./here";
+import { DATA_PATHS, issuePath, parseDataPath, versionsUpTo } from "./paths";
+import { type Contents, differing, type IssueWrite, type Plan, planSync, type ThreeBlobs } from "./plan";
+
+export interface SyncResult {
+  readonly head: string;
+  readonly pushed: readonly Ulid[];
+  readonly written: readonly Ulid[];
+  /** Not overwritten: somebody's own change, which is nowhere else. */
+  readonly kept: readonly Ulid[];
+  readonly contradictions: Plan["contradictions"];
+  readonly unreadable: Plan["unreadable"];
+  readonly retries: number;
+}
+
+/** One merge of a worktree's data with the branch: what changed here, what changed there, what was last common. */
+export class DataSync {
+  readonly #open: OpenLedger;
+  readonly #workspace: Workspace;
+  readonly #session: Session;
+  readonly #here: DataHere;
+
+  constructor(open: OpenLedger, workspace: Workspace, session: Session) {
+    this.#open = open;
+    this.#workspace = workspace;
+    this.#session = session;
+    this.#here = new DataHere(workspace, open.copy);
+  }
+
+  async run(): Promise<SyncResult> {
+    const { ledger, remote } = this.#open;
+    for (let retries = 0; ; retries++) {
+      const tip = await remote.attach();
+      const known = await readBase(this.#workspace.coordinator, this.#session.actor.worktreeId);
+      const base = await this.#present(known, tip);
+      const scene = await this.#look(tip, base);
+      const plan = planSync(scene.files, scene.contents, (text) => this.#sha256(text));
+      const head = await this.#push(plan, tip, scene.there);
+      if (head === null) {
+        if (retries >= ledger.parts.retries)
+          throw new CotenantError(
+            "E_RETRIES_EXHAUSTED",
+            "others changed the ledger's branch faster than we could",
+            {
+              data: { retries },
+            },
+          );
+        await ledger.pause(backoffMs(retries, ledger.chance()));
+        continue;
+      }
+      return { ...(await this.#write(plan, scene, base, head)), head, retries };
+    }
+  }
+
+  // --- what is where --------------------------------------------------------------------------------------
+
+  /** A base that this machine does not have any more, or that is no part of the ledger, is none. */
+  async #present(base: SyncBase | null, tip: string): Promise<SyncBase | null> {
+    if (base === null) return null;
+    const { status } = await this.#open.copy.run(["merge-base", "--is-ancestor", base.commit, tip]);
+    return status === 0 ? base : null;
+  }
+
+  async #look(tip: string, base: SyncBase | null) {
+    const { copy } = this.#open;
+    const here = await this.#here.blobs();
+    const there = await treeOf(copy, tip, [...DATA_PATHS, TOKENS_PATH]);
+    const trees = new Map<string, ReadonlyMap<string, string>>();
+    for (const commit of new Set([base?.commit, ...Object.values(base?.kept ?? {})]))
+      if (commit !== undefined) trees.set(commit, await this.#treeOrNothing(commit));
+    const history = base === null ? await this.#history(tip) : null;
+    const own = history === null ? null : await this.#here.versions();
+    const baseOf = (path: string): string | null => {
+      if (history !== null)
+        return baseInHistory(history.get(path), here.get(path) ?? null, own!.get(path) ?? []);
+      const parsed = parseDataPath(path);
+      const commit = (parsed?.id != null ? base!.kept[parsed.id] : undefined) ?? base!.commit;
+      return trees.get(commit)?.get(path) ?? null;
+    };
+    const files = differing(here, there, baseOf);
+    const isOnBranch = (path: string, oid: string) =>
+      history?.get(path)?.has(oid) === true || [...trees.values()].some((tree) => tree.get(path) === oid);
+    return { files, there, contents: await this.#contents(files), isOnBranch };
+  }
+
+  async #treeOrNothing(commit: string): Promise<ReadonlyMap<string, string>> {
+    try {
+      return await treeOf(this.#open.copy, commit, DATA_PATHS);
+    } catch {
+      return new Map();
+    }
+  }
+
+  /** Every version that the branch ever had of each file, for a worktree that has never been merged with it. */
+  async #history(tip: string): Promise<Map<string, Set<string>>> {
+    const text = await this.#open.copy.text(versionsUpTo(tip));
+    return new Map([...versionsIn(text)].map(([path, oids]) => [path, new Set(oids)]));
+  }
+
+  async #contents(files: readonly ThreeBlobs[]): Promise<Contents> {
+    const { copy } = this.#open;
+    const here = new Map<string, string>();
+    for (const { path, here: oid } of files) {
+      const text = oid === null ? null : await this.#here.read(path);
+      if (text !== null) here.set(path, text);
+    }
+    const wanted = files.flatMap(({ base, there }) => [base, there]).filter((oid) => oid !== null);
+    const oids = [...new Set(wanted)];
+    const blobs = await blobsOf(async (args, input) => {
+      const { stdout } = await copy.run(args, input);
+      return stdout;
+    }, oids);
+    const byPath = new Map(files.map((file) => [file.path, file]));
+    const decoded = (oid: string | null | undefined) => {
+      const bytes = oid == null ? undefined : blobs.get(oid);
+      return bytes === undefined ? null : new TextDecoder().decode(bytes);
+    };
+    return {
+      here: (path) => here.get(path) ?? null,
+      there: (path) => decoded(byPath.get(path)?.there),
+      // Without a base of its own, one that equals what is here: then nothing changed here.
+      base: (path) => {
+        const file = byPath.get(path);
+        return file?.base != null && file.base === file.here ? (here.get(path) ?? null) : decoded(file?.base);
+      },
+    };
+  }
+
+  // --- there ----------------------------------------------------------------------------------------------
+
+  /** The branch's new commit; the old one where there was nothing to say; null when somebody else was faster. */
+  async #push({ branch }: Plan, tip: string, there: ReadonlyMap<string, string>): Promise<string | null> {
+    const { copy, remote } = this.#open;
+    const files = new Map([...branch].map(([path, text]) => [path, new TextEncoder().encode(text)]));
+    if (files.size > 0) await this.#addTokens(files, there);
+    if (files.size === 0) return tip;
+    const issues = issuesAmong([...branch.keys()]).length;
+    const { agentId } = this.#session.actor;
+    const message = `Sync ${issues} issues from ${agentId}\n`;
+    const commit = await commitFiles(copy, { parent: tip, files, message, author: agentId });
+    const ref = `refs/heads/${remote.branch}`;
+    const answer = await remote.send([`--force-with-lease=${ref}:${tip}`], [`${commit}:${ref}`]);
+    const outcome = answer.of(ref, commit);
+    if (outcome.kind === "done") {
+      await remote.noteBranch(commit);
+      return commit;
+    }
+    // Whether it arrived without an answer, the next look shows: what is there already is not pushed again.
+    return null;
+  }
+
+  /** PROTOCOL 26: the highest token that was ever heard of, for whoever finds claims gone. */
+  async #addTokens(files: Map<string, Uint8Array>, there: ReadonlyMap<string, string>): Promise<void> {
+    const { ledger, remote } = this.#open;
+    const highest = Math.max(await remote.highestToken(), await ledger.tokenFloor());
+    const oid = there.get(TOKENS_PATH) ?? null;
+    const { stdout } = await this.#open.copy.run(["cat-file", "blob", oid ?? "0"]);
+    const written = oid === null ? 0 : decodeTokens(stdout);
+    if (highest > written || oid === null) files.set(TOKENS_PATH, encodeTokens(Math.max(highest, written)));
+  }
+
+  // --- here -----------------------------------------------------------------------------------------------
+
+  async #write(
+    plan: Plan,
+    scene: { files: readonly ThreeBlobs[]; isOnBranch: (path: string, oid: string) => boolean },
+    base: SyncBase | null,
+    head: string,
+  ): Promise<Omit<SyncResult, "head" | "retries">> {
+    const { platform } = this.#workspace.surroundings;
+    const { mine, kept } = await this.#sortOut(plan.here, scene.isOnBranch);
+    const { written, moved } = await applyHere(this.#session, platform, this.#here.root, mine, plan.events);
+    const stuck = [...kept, ...moved, ...plan.unreadable.map(({ id }) => id)];
+    const next = nextBase(base, head, stuck);
+    if (next !== null && JSON.stringify(next) !== JSON.stringify(base)) await this.#noteBase(next);
+    return {
+      pushed: issuesAmong([...plan.branch.keys()]),
+      written,
+      kept,
+      contradictions: plan.contradictions,
+      unreadable: plan.unreadable,
+    };
+  }
+
+  async #noteBase(base: SyncBase): Promise<void> {
+    const name: FactName = baseName(this.#session.actor.worktreeId);
+    await this.#session.write([], {
+      about: "what was last common with the ledger",
+      facts: [],
+      body: async () => ({
+        type: "sync.merged",
+        payload: { commit: base.commit },
+        facts: new Map([[name, baseFact(base)]]),
+        answer: true,
+      }),
+    });
+  }
+
+  /** What exists nowhere else is not overwritten: neither in HEAD, nor on the branch, nor written by cotenant itself. */
+  async #sortOut(
+    writes: readonly IssueWrite[],
+    isOnBranch: (path: string, oid: string) => boolean,
+  ): Promise<{ mine: IssueWrite[]; kept: Ulid[] }> {
+    const committed = await this.#here.committed();
+    const facts = await this.#workspace.coordinator.facts({ names: writes.map(({ id }) => stampName(id)) });
+    const kept: Ulid[] = [];
+    const mine = writes.map((write) => {
+      const { id, text } = write;
+      if (text === null || text.expected === null || text.oid === null) return write;
+      const fact = facts.get(stampName(id))?.value;
+      const stamp = fact === undefined ? null : stampFromFact(fact);
+      const isSafe =
+        committed.get(issuePath(id)) === text.oid ||
+        isOnBranch(issuePath(id), text.oid) ||
+        stamp?.digest === this.#sha256(text.expected);
+      if (isSafe) return write;
+      kept.push(id);
+      return { ...write, text: null };
+    });
+    return { mine: mine.filter(({ text, lines }) => text !== null || lines.length > 0), kept };
+  }
+
+  #sha256(text: string): string {
+    return this.#workspace.surroundings.platform.digest.sha256(text);
+  }
+}
+
+/**
+ * For a worktree that was never merged with the branch: what it has, if the branch had that once; else the newest version
+ * of its own history that the branch had as well.
+ */
+function baseInHistory(
+  branch: ReadonlySet<string> | undefined,
+  here: string | null,
+  own: readonly string[],
+): string | null {
+  if (branch === undefined || here === null) return null;
+  return branch.has(here) ? here : (own.find((oid) => branch.has(oid)) ?? null);
+}
+
+function issuesAmong(paths: readonly string[]): Ulid[] {
+  const ids = paths.map((path) => parseDataPath(path)?.id ?? null).filter((id) => id !== null);
+  return [...new Set(ids)];
+}

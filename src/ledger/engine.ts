@@ -1,0 +1,242 @@
+import type {
+  AcquireRequest,
+  Change,
+  Coordinator,
+  EvictRequest,
+  FactFilter,
+  Grant,
+  HeldRequest,
+  HistoryFilter,
+  HolderRequest,
+  LedgerSay,
+  ListFilter,
+  LoggedEvent,
+  ReleaseRequest,
+  RenewRequest,
+  StopRequest,
+  TransferRequest,
+  WriteRequest,
+} from "../coordinator/contract";
+import { type CotenantError, errorFrom } from "../errors/cotenant-error";
+import type { Actor, LeaseRef } from "../kernel/commands";
+import type { Extent } from "../kernel/conflicts";
+import type { Ulid } from "../kernel/ids";
+import type { Lease } from "../kernel/lease";
+import { heldBy } from "../kernel/words";
+import type { Written } from "../store/writing";
+import { Claiming, claimsOf, issuesIn } from "./claiming";
+import { isConfirmed, issueOfLease } from "./confirmations";
+import { evictClaims } from "./evicting";
+import { followUp, NOT_ASKED, tell, withdraw } from "./following";
+import { isGone, type Ledger } from "./ledger";
+import { reconcileInPassing } from "./reconcile";
+import type { ClaimRecord } from "./record";
+import { isUnreachable } from "./remote";
+import { isBeatDue } from "./rules";
+
+/**
+ * The local engine with the ledger in front of it: what concerns claims is agreed with the other machines, everything
+ * else goes through as it is. Reads ask nobody.
+ */
+export class LedgerCoordinator implements Coordinator {
+  readonly #local: Coordinator;
+  readonly #open: () => Promise<Ledger>;
+  #ledger: Promise<Ledger> | null = null;
+
+  /** `open` is called once, and only for what concerns claims. */
+  constructor(local: Coordinator, open: () => Promise<Ledger>) {
+    this.#local = local;
+    this.#open = open;
+  }
+
+  ledger(): Promise<Ledger> {
+    this.#ledger ??= this.#open();
+    return this.#ledger;
+  }
+
+  async acquire(request: AcquireRequest): Promise<Grant> {
+    if (issuesIn(request.keys).length === 0) return this.#local.acquire(request);
+    const ledger = await this.ledger();
+    await this.#refuseHeldHere(ledger, request);
+    const grant = await new Claiming(ledger, request).run();
+    return this.#afterContact(grant, request.actor);
+  }
+
+  async held(request: HeldRequest): Promise<readonly Lease[] | null> {
+    const leases = await this.#local.held(request);
+    if (leases === null) return null;
+    const claims = claimsOf({ leases });
+    if (claims.length === 0) return leases;
+    const ledger = await this.ledger();
+    const now = ledger.nowMs;
+    const cloneId = await ledger.cloneId(request.actor);
+    const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+    const isSettled = claims.every(({ issueId, lease }) => {
+      const confirmation = known.get(issueId);
+      return (
+        isConfirmed(lease, confirmation, cloneId, now) &&
+        !isBeatDue(confirmation.pushedAtMs, confirmation.expiresAtMs, now, ledger.parts.rules)
+      );
+    });
+    return isSettled ? leases : null;
+  }
+
+  async renew(request: RenewRequest): Promise<Change> {
+    return this.#followed(await this.#local.renew(request), request.actor);
+  }
+
+  async heartbeat(request: HolderRequest): Promise<Change> {
+    return this.#followed(await this.#local.heartbeat(request), request.actor);
+  }
+
+  async release(request: ReleaseRequest): Promise<Change> {
+    const change = await this.#local.release(request);
+    const ended = claimsOf(change).map(({ issueId, lease }) => ({ issueId, leaseId: lease.leaseId }));
+    if (ended.length === 0) return change;
+    const say = await withdraw(await this.ledger(), request.actor, ended);
+    return say.isOffline
+      ? { ...change, ledger: say }
+      : this.#afterContact({ ...change, ledger: say }, request.actor);
+  }
+
+  async transfer(request: TransferRequest): Promise<Change> {
+    const change = await this.#local.transfer(request);
+    const claims = claimsOf(change);
+    if (claims.length === 0) return change;
+    const ledger = await this.ledger();
+    const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+    return { ...change, ledger: await tell(ledger, request.actor, claims, known) };
+  }
+
+  /** Also what another machine holds: there is no lease here then, only a claim there. */
+  async evict(request: EvictRequest): Promise<Change> {
+    const ids = request.leases.flatMap(({ key }) => (key === null ? [] : (issueOfLease({ key }) ?? [])));
+    if (ids.length === 0 || request.isOverruled === true) return this.#local.evict(request);
+    const here = await this.#evictHere(request);
+    const there = await this.#evictThere(request, ids, here !== null);
+    if (here === null && there.ended.length === 0) return this.#local.evict(request);
+    return { leases: [], changed: true, replayed: false, ...here, ledger: there.say };
+  }
+
+  stop(request: StopRequest): Promise<Change> {
+    return this.#local.stop(request);
+  }
+
+  /** What activity renews here is news to others as well, when it is due. Nothing fails because they cannot be told. */
+  async upkeep(request: StopRequest): Promise<Change> {
+    const change = await this.#local.upkeep(request);
+    const claims = claimsOf(change);
+    if (claims.length > 0) await followUp(await this.ledger(), request.actor, claims).catch(() => {});
+    return change;
+  }
+
+  gc(request: { readonly actor: Actor }): Promise<Change> {
+    return this.#local.gc(request);
+  }
+
+  write<T>(request: WriteRequest<T>): Promise<Written<T>> {
+    return this.#local.write(request);
+  }
+
+  facts(filter: FactFilter): ReturnType<Coordinator["facts"]> {
+    return this.#local.facts(filter);
+  }
+
+  factsSince(kind: string, position: string | null): ReturnType<Coordinator["factsSince"]> {
+    return this.#local.factsSince(kind, position);
+  }
+
+  list(filter?: ListFilter): ReturnType<Coordinator["list"]> {
+    return this.#local.list(filter);
+  }
+
+  find(refs: readonly LeaseRef[]): ReturnType<Coordinator["find"]> {
+    return this.#local.find(refs);
+  }
+
+  overlapping(extents: readonly Extent[]): ReturnType<Coordinator["overlapping"]> {
+    return this.#local.overlapping(extents);
+  }
+
+  endings(refs: readonly LeaseRef[]): ReturnType<Coordinator["endings"]> {
+    return this.#local.endings(refs);
+  }
+
+  waiters(): ReturnType<Coordinator["waiters"]> {
+    return this.#local.waiters();
+  }
+
+  history(filter?: HistoryFilter): AsyncIterable<LoggedEvent> {
+    return this.#local.history(filter);
+  }
+
+  watch(listener: (event: LoggedEvent) => void, after?: number): ReturnType<Coordinator["watch"]> {
+    return this.#local.watch(listener, after);
+  }
+
+  // --- inside -----------------------------------------------------------------------------------------------
+
+  /** Somebody else in this clone has it: the remote need not be asked for that. */
+  async #refuseHeldHere(ledger: Ledger, { keys, actor, steal, wait }: AcquireRequest): Promise<void> {
+    if (steal || wait !== null) return;
+    const standing = await ledger.standing(issuesIn(keys));
+    for (const lease of standing.values()) {
+      const isOwn =
+        lease.agentId === actor.agentId &&
+        lease.worktreeId === actor.worktreeId &&
+        (lease.sessionId === actor.sessionId || lease.secretHash === null);
+      if (isOwn) continue;
+      const { clock, processes } = ledger.parts.platform;
+      const now = {
+        wallMs: clock.wallMs(),
+        monotonicMs: clock.monotonicMs(),
+        clockId: clock.clockId(),
+        machineId: processes.machineId(),
+      };
+      throw errorFrom(heldBy([lease], now));
+    }
+  }
+
+  async #followed(change: Change, actor: Actor): Promise<Change> {
+    const claims = claimsOf(change);
+    return claims.length === 0
+      ? change
+      : { ...change, ledger: await followUp(await this.ledger(), actor, claims) };
+  }
+
+  async #afterContact<C extends Change>(change: C, actor: Actor): Promise<C> {
+    const { ledger: say } = change;
+    if (say === undefined || say.isOffline) return change;
+    const words = await reconcileInPassing(await this.ledger(), actor);
+    return words.length === 0
+      ? change
+      : { ...change, ledger: { ...say, warnings: [...say.warnings, ...words] } };
+  }
+
+  async #evictHere(request: EvictRequest): Promise<Change | null> {
+    try {
+      return await this.#local.evict(request);
+    } catch (error) {
+      if (isGone(error)) return null;
+      throw error;
+    }
+  }
+
+  async #evictThere(
+    { actor, reason }: EvictRequest,
+    ids: readonly Ulid[],
+    isDoneHere: boolean,
+  ): Promise<{ ended: readonly ClaimRecord[]; say: LedgerSay }> {
+    try {
+      const ended = await evictClaims(await this.ledger(), actor, ids, reason);
+      const warnings = ended.map(
+        ({ agentId, host }) => `ended at the remote: the claim of ${agentId} on ${host}`,
+      );
+      return { ended, say: { ...NOT_ASKED, warnings } };
+    } catch (error) {
+      if (!isDoneHere || !isUnreachable(error)) throw error;
+      const warning = `ended here only: ${(error as CotenantError).message}; the remote hears of it with the next contact`;
+      return { ended: [], say: { ...NOT_ASKED, isOffline: true, isDegraded: true, warnings: [warning] } };
+    }
+  }
+}

@@ -1,0 +1,199 @@
+import type { ClaimFence, FencedPush } from "../coordinator/fence";
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import type { Lease } from "../kernel/lease";
+import { claimsOf, recordAt } from "./claiming";
+import { isConfirmed } from "./confirmations";
+import type { Claim } from "./ledger";
+import { isLedgerOn, type OpenLedger, openLedger } from "./open";
+import type { ClaimRecord } from "./record";
+import { isUnreachable } from "./remote";
+import { transportOf, withoutPassword } from "./transport";
+import { lost } from "./words";
+
+/** One claim's new beat, as it will be at the remote when the push is done. */
+interface Beat {
+  readonly claim: Claim;
+  readonly record: ClaimRecord;
+  readonly expected: string;
+  readonly oid: string;
+}
+
+/** The fence of a clone with a ledger; null where there is none. */
+export async function claimFence(workspace: Workspace, session: Session): Promise<ClaimFence | null> {
+  if (!isLedgerOn(workspace)) return null;
+  return new LedgerFence(workspace, session, await openLedger(workspace, session.actor.agentId));
+}
+
+class LedgerFence implements ClaimFence {
+  readonly #workspace: Workspace;
+  readonly #session: Session;
+  readonly #open: OpenLedger;
+
+  constructor(workspace: Workspace, session: Session, open: OpenLedger) {
+    this.#workspace = workspace;
+    this.#session = session;
+    this.#open = open;
+  }
+
+  async requireConfirmed(leases: readonly Lease[]): Promise<void> {
+    await this.#confirmed(leases);
+  }
+
+  async requireFenced(remote: string): Promise<void> {
+    const { values } = this.#workspace.config;
+    if (!values["publish.unfenced_remote"] && !(await this.#isLedgersOwn(remote)))
+      throw this.#unfenced(remote);
+  }
+
+  async fence(leases: readonly Lease[], remote: string): Promise<FencedPush | null> {
+    const confirmed = await this.#confirmed(leases);
+    if (confirmed.length === 0) return null;
+    await this.requireFenced(remote);
+    if (!(await this.#isLedgersOwn(remote))) {
+      this.#workspace.warnings.push(`${nameOf(remote)} does not have the ledger: a push there is not fenced`);
+      return null;
+    }
+    const beats = await this.#beats(confirmed);
+    const { remote: refs, copy } = this.#open;
+    return {
+      options: [
+        "--atomic",
+        ...beats.map(({ claim, expected }) => `--force-with-lease=${refs.refOf(claim.issueId)}:${expected}`),
+      ],
+      refspecs: beats.map(({ claim, oid }) => `${oid}:${refs.refOf(claim.issueId)}`),
+      env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(`${copy.place.copy}/objects`) },
+      settle: (outcome) => this.#settle(beats, outcome),
+    };
+  }
+
+  async #confirmed(leases: readonly Lease[]): Promise<{ claim: Claim; oid: string }[]> {
+    const { ledger } = this.#open;
+    const claims = claimsOf({ leases });
+    const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+    const cloneId = claims.length === 0 ? null : await ledger.cloneId(this.#session.actor);
+    const standing = await ledger.standing(claims.map(({ issueId }) => issueId));
+    return claims.map((claim) => {
+      const confirmation = known.get(claim.issueId);
+      if (standing.get(claim.issueId)?.leaseId !== claim.lease.leaseId) throw ended(claim);
+      if (isConfirmed(claim.lease, confirmation, cloneId, ledger.nowMs))
+        return { claim, oid: confirmation.oid };
+      throw new CotenantError(
+        "E_PROVISIONAL",
+        `the claim on issue ${claim.issueId} is provisional: the ledger has not confirmed it`,
+        {
+          data: { issue_id: claim.issueId, lease_id: claim.lease.leaseId },
+        },
+      );
+    });
+  }
+
+  /** PROTOCOL 24: a new commit on each claim, for a ref that does not change is never sent, and so never checked. */
+  async #beats(confirmed: readonly { claim: Claim; oid: string }[]): Promise<Beat[]> {
+    const { ledger, remote, copy } = this.#open;
+    await copy.ensure();
+    const missing = [];
+    for (const { claim, oid } of confirmed)
+      if ((await copy.run(["cat-file", "-e", `${oid}^{commit}`])).status !== 0) missing.push(claim.issueId);
+    if (missing.length > 0) await ledger.parts.remote.look(missing);
+    return Promise.all(
+      confirmed.map(async ({ claim, oid: expected }) => {
+        const record = { ...(await ledger.record(claim, this.#session.actor)), beatAtMs: ledger.nowMs };
+        const subject = `Publish under ${claim.issueId} by ${record.agentId}, token ${record.token}`;
+        return { claim, record, expected, oid: await remote.commit({ expected, record, subject }) };
+      }),
+    );
+  }
+
+  async #isLedgersOwn(remote: string): Promise<boolean> {
+    const { transport } = this.#open.copy;
+    if (remote === transport.remote) return true;
+    const { surroundings, repository } = this.#workspace;
+    const isName = /^[A-Za-z0-9_][\w.-]*$/.test(remote);
+    if (!isName) return withoutPassword(remote) === withoutPassword(transport.url);
+    const other = await transportOf(surroundings.git, {
+      root: repository.worktreeRoot,
+      env: surroundings.env,
+      remote,
+    });
+    return other.url === transport.url;
+  }
+
+  #unfenced(remote: string): CotenantError {
+    const name = nameOf(remote);
+    return new CotenantError(
+      "E_POLICY",
+      `${name} does not have the ledger, so a push there cannot be fenced`,
+      {
+        hint: `push to ${this.#open.copy.transport.remote}, or allow it: publish.unfenced_remote`,
+        data: { remote: name, ledger: this.#open.copy.transport.remote, setting: "publish.unfenced_remote" },
+      },
+    );
+  }
+
+  // --- afterwards -----------------------------------------------------------------------------------------
+
+  async #settle(
+    beats: readonly Beat[],
+    outcome: "done" | "refused" | "unclear",
+  ): Promise<"done" | "not done" | "again" | "unclear"> {
+    const { ledger, remote } = this.#open;
+    const { actor } = this.#session;
+    const pushedAtMs = ledger.nowMs;
+    if (outcome === "done") {
+      await ledger.confirm(
+        actor,
+        beats.map(({ record, oid }) => ({ record, oid, pushedAtMs })),
+      );
+      return "done";
+    }
+    try {
+      const look = await ledger.parts.remote.look(beats.map(({ claim }) => claim.issueId));
+      const isThere = beats.every(({ claim, oid }) => look.claims.get(claim.issueId)?.oid === oid);
+      const own = beats.filter(
+        ({ claim, record }) => recordAt(look.claims.get(claim.issueId))?.leaseId === record.leaseId,
+      );
+      for (const { claim } of beats) {
+        const record = recordAt(look.claims.get(claim.issueId));
+        if (record?.isHeld === true && record.leaseId === claim.lease.leaseId) continue;
+        await ledger.forget(actor, [{ issueId: claim.issueId, leaseId: claim.lease.leaseId }]);
+        await ledger.overrule(actor, [claim.lease], "somebody else has the claim at the remote");
+        throw lost(claim.issueId, record);
+      }
+      // Another process of this clone may have moved it: from there the next try goes on.
+      await ledger.confirm(
+        actor,
+        own.map(({ claim }) => {
+          const ref = look.claims.get(claim.issueId)!;
+          return { record: recordAt(ref)!, oid: ref.oid, pushedAtMs };
+        }),
+      );
+      if (isThere) return "done";
+      const isMoved = beats.some(({ claim, expected }) => look.claims.get(claim.issueId)?.oid !== expected);
+      return outcome === "refused" && isMoved ? "again" : "not done";
+    } catch (error) {
+      // The claims stand as they did, or with one more beat: what was confirmed of them is still true.
+      if (!isUnreachable(error)) throw error;
+      return "unclear";
+    } finally {
+      await remote.settle();
+    }
+  }
+}
+
+function ended({ issueId, lease }: Claim): CotenantError {
+  return new CotenantError("E_FENCING_MISMATCH", `the claim on issue ${issueId} has ended meanwhile`, {
+    data: { key: lease.key, lease_id: lease.leaseId },
+  });
+}
+
+function nameOf(remote: string): string {
+  return printable(withoutPassword(remote), 100);
+}
+
+/** As Git reads a list of directories. */
+function quoted(path: string): string {
+  return /[:"\\]/.test(path) ? JSON.stringify(path) : path;
+}

@@ -1,0 +1,262 @@
+import type { LedgerSay } from "../coordinator/contract";
+import { CotenantError } from "../errors/cotenant-error";
+import type { Actor } from "../kernel/commands";
+import type { Ulid } from "../kernel/ids";
+import { recordAt } from "./claiming";
+import { type Confirmation, isConfirmed } from "./confirmations";
+import type { Claim, Ledger } from "./ledger";
+import type { ClaimEnd, ClaimRecord } from "./record";
+import { type ClaimUpdate, isUnreachable, type Look, type PushOutcome, updateTo } from "./remote";
+import { backoffMs, isBeatDue, judge, tombstone } from "./rules";
+import { lost } from "./words";
+
+/** What a change of leases here came to at the remote. */
+export const NOT_ASKED: LedgerSay = {
+  claimedBy: null,
+  retries: 0,
+  isOffline: false,
+  isDegraded: false,
+  warnings: [],
+};
+
+type Sent = ClaimUpdate & { readonly oid: string };
+
+/** Pushes until each is done or can be seen not to be: a remote that says no is looked at, and asked again. */
+async function pushThrough(
+  ledger: Ledger,
+  first: readonly ClaimUpdate[],
+  again: (update: ClaimUpdate, look: Look) => ClaimUpdate | null,
+  /** What was pushed without an answer is added here, whatever comes of it. */
+  unclear: Sent[] = [],
+): Promise<{ done: Sent[]; given: ClaimUpdate[]; retries: number }> {
+  const { remote, retries: most } = ledger.parts;
+  const done: Sent[] = [];
+  const given: ClaimUpdate[] = [];
+  let todo = [...first];
+  for (let retries = 0; ; retries++) {
+    const outcomes: readonly PushOutcome[] = todo.length === 0 ? [] : await remote.push(todo, false);
+    const open: ClaimUpdate[] = [];
+    for (const [i, update] of todo.entries()) {
+      const outcome = outcomes[i]!;
+      if (outcome.kind === "done") done.push({ ...update, oid: outcome.oid });
+      else open.push(update);
+      if (outcome.kind === "unclear") unclear.push({ ...update, oid: outcome.oid });
+    }
+    if (open.length === 0 || retries >= most) return { done, given: [...given, ...open], retries };
+    await ledger.pause(backoffMs(retries, ledger.chance()));
+    const look = await remote.look(open.map(({ issueId }) => issueId));
+    todo = [];
+    for (const update of open) {
+      const landed = unclear.find(
+        ({ issueId, oid }) => issueId === update.issueId && look.claims.get(issueId)?.oid === oid,
+      );
+      const next = landed === undefined ? again(update, look) : null;
+      if (landed !== undefined) done.push(landed);
+      else if (next === null) given.push(update);
+      else todo.push(next);
+    }
+  }
+}
+
+/**
+ * After a renewal or a sign of life: others hear of it, but at most every third of the time for which they would wait.
+ * Throws when somebody else has the claim; the lease here has ended then.
+ */
+export async function followUp(
+  ledger: Ledger,
+  actor: Actor,
+  claims: readonly Claim[],
+  isForced = false,
+): Promise<LedgerSay> {
+  const { rules } = ledger.parts;
+  const now = ledger.nowMs;
+  const cloneId = await ledger.cloneId(actor);
+  const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+  const due = claims.filter(({ issueId, lease }) => {
+    const confirmation = known.get(issueId);
+    return (
+      isForced ||
+      !isConfirmed(lease, confirmation, cloneId, now) ||
+      isBeatDue(confirmation.pushedAtMs, confirmation.expiresAtMs, now, rules)
+    );
+  });
+  if (due.length === 0) return NOT_ASKED;
+  return tell(ledger, actor, due, known);
+}
+
+/** Pushes these leases as they stand here. */
+export async function tell(
+  ledger: Ledger,
+  actor: Actor,
+  claims: readonly Claim[],
+  known: ReadonlyMap<Ulid, Confirmation>,
+): Promise<LedgerSay> {
+  const { remote } = ledger.parts;
+  const pushedAtMs = ledger.nowMs;
+  const unclear: Sent[] = [];
+  // Of a claim that was confirmed, what is known is still true; of another, that it may be there must not be forgotten.
+  const rememberUnclear = (done: readonly Sent[]) =>
+    ledger.remember(
+      actor,
+      "unsettled",
+      unclear.filter(
+        ({ issueId }) => !known.has(issueId) && !done.some((update) => update.issueId === issueId),
+      ),
+    );
+  try {
+    const strangers = claims.filter(({ issueId }) => !known.has(issueId));
+    const look = strangers.length === 0 ? null : await remote.look(strangers.map(({ issueId }) => issueId));
+    const updates = await Promise.all(
+      claims.map(async (claim): Promise<ClaimUpdate> => {
+        const record = await ledger.record(claim, actor);
+        const expected = known.get(claim.issueId)?.oid ?? look?.claims.get(claim.issueId)?.oid ?? null;
+        return updateTo(record, expected);
+      }),
+    );
+    const foreign = updates.filter(
+      ({ issueId, record }) =>
+        look !== null && !mayFollow(ledger, recordAt(look.claims.get(issueId)), record),
+    );
+    const own = updates.filter((update) => !foreign.includes(update));
+    const goOn = (update: ClaimUpdate, seen: Look) => {
+      const ref = seen.claims.get(update.issueId);
+      return mayFollow(ledger, recordAt(ref), update.record)
+        ? { ...update, expected: ref?.oid ?? null }
+        : null;
+    };
+    const { done, given, retries } = await pushThrough(ledger, own, goOn, unclear);
+    await rememberUnclear(done);
+    await ledger.confirm(
+      actor,
+      done.map(({ record, oid }) => ({ record, oid, pushedAtMs })),
+    );
+    await refuseLost(ledger, actor, claims, [...foreign, ...given]);
+    await remote.settle();
+    return { ...NOT_ASKED, claimedBy: claims[0]?.lease.agentId ?? null, retries };
+  } catch (error) {
+    if (!isUnreachable(error)) throw error;
+    await rememberUnclear([]);
+    const warnings = [
+      `not pushed to the ledger: ${(error as CotenantError).message}; it is done here, and follows with the next contact`,
+    ];
+    return { ...NOT_ASKED, isOffline: true, isDegraded: true, warnings };
+  }
+}
+
+/** This clone's own claim goes on; so does one that is anybody's to take, and whose token ours is above. */
+export function mayFollow(ledger: Ledger, there: ClaimRecord | null, record: ClaimRecord): boolean {
+  if (there === null) return true;
+  const { kind } = judge(there, record.cloneId, ledger.nowMs, ledger.parts.rules);
+  if (kind === "held") return false;
+  return there.leaseId === record.leaseId ? there.isHeld : record.token > there.token;
+}
+
+async function refuseLost(
+  ledger: Ledger,
+  actor: Actor,
+  claims: readonly Claim[],
+  given: readonly ClaimUpdate[],
+): Promise<void> {
+  const [first] = given;
+  if (first === undefined) return;
+  const look = await ledger.parts.remote.look(given.map(({ issueId }) => issueId));
+  const taken = given.filter(
+    ({ issueId, record }) => !mayFollow(ledger, recordAt(look.claims.get(issueId)), record),
+  );
+  const ids = new Set(taken.map(({ issueId }) => issueId));
+  const leases = claims.filter(({ issueId }) => ids.has(issueId)).map(({ lease }) => lease);
+  for (const { issueId, record } of taken) await ledger.forget(actor, [{ issueId, leaseId: record.leaseId }]);
+  await ledger.overrule(actor, leases, "somebody else has the claim at the remote");
+  await ledger.parts.remote.settle();
+  const [gone] = taken;
+  if (gone !== undefined) throw lost(gone.issueId, recordAt(look.claims.get(gone.issueId)));
+  throw new CotenantError(
+    "E_RETRIES_EXHAUSTED",
+    `the claim on issue ${first.issueId} is renewed here, and the remote rejected it`,
+    {
+      data: { issue_ids: given.map(({ issueId }) => issueId).slice(0, 20) },
+    },
+  );
+}
+
+/**
+ * Gives claims back at the remote, after they were given back here. What cannot be told now is remembered, and told with
+ * the next contact; others wait for the expiry at the longest.
+ */
+export async function withdraw(
+  ledger: Ledger,
+  actor: Actor,
+  leases: readonly { readonly issueId: Ulid; readonly leaseId: Ulid }[],
+  how: ClaimEnd = "released",
+): Promise<LedgerSay & { readonly ended: readonly Ulid[] }> {
+  const known = await ledger.confirmations(leases.map(({ issueId }) => issueId));
+  const there = leases.filter(({ issueId, leaseId }) => known.get(issueId)?.leaseId === leaseId);
+  const never = leases.filter((lease) => !there.includes(lease));
+  if (never.length > 0)
+    await ledger.parts.book.strike(
+      never.map(({ leaseId }) => leaseId),
+      false,
+    );
+  if (there.length === 0) return { ...NOT_ASKED, ended: [] };
+  const marks = await ledger.parts.known(there.map(({ issueId }) => issueId));
+  const ended = { how, by: actor.agentId, atMs: ledger.nowMs };
+  try {
+    const look = await ledger.parts.remote.look(there.map(({ issueId }) => issueId));
+    const updateFor = (issueId: Ulid, leaseId: Ulid, seen: Look): ClaimUpdate | null => {
+      const ref = seen.claims.get(issueId);
+      const record = recordAt(ref);
+      if (ref === undefined || record === null || !record.isHeld || record.leaseId !== leaseId) return null;
+      const over = tombstone(record, ended, marks.get(issueId)?.mark ?? null);
+      return updateTo(over, ref.oid);
+    };
+    const first = there
+      .map(({ issueId, leaseId }) => updateFor(issueId, leaseId, look))
+      .filter((update) => update !== null);
+    const { done, given, retries } = await pushThrough(ledger, first, ({ issueId, record }, seen) =>
+      updateFor(issueId, record.leaseId, seen),
+    );
+    // Of those that were given up, nothing of ours is there any more, or it was rejected too often: then it stays to be told.
+    const after =
+      given.length === 0 ? null : await ledger.parts.remote.look(given.map(({ issueId }) => issueId));
+    const stuck = given.filter(({ issueId, record }) => updateFor(issueId, record.leaseId, after!) !== null);
+    await ledger.forget(
+      actor,
+      there.filter(({ issueId }) => !stuck.some((update) => update.issueId === issueId)),
+    );
+    await ledger.remember(
+      actor,
+      "withdraw",
+      stuck.map(({ issueId, record }) => ({ record, oid: known.get(issueId)!.oid })),
+    );
+    await ledger.parts.remote.settle();
+    const warnings =
+      stuck.length === 0
+        ? []
+        : ["the remote rejected it: others see the claim until it expires, or until the next sync"];
+    return { ...NOT_ASKED, retries, warnings, ended: done.map(({ issueId }) => issueId) };
+  } catch (error) {
+    if (!isUnreachable(error)) throw error;
+    await rememberWithdrawal(ledger, actor, there, known);
+    return {
+      ...NOT_ASKED,
+      ended: [],
+      isOffline: true,
+      isDegraded: true,
+      warnings: [
+        `given back here; others see the claim until it expires, or until the next contact (${(error as CotenantError).message})`,
+      ],
+    };
+  }
+}
+
+async function rememberWithdrawal(
+  ledger: Ledger,
+  actor: Actor,
+  leases: readonly { readonly issueId: Ulid; readonly leaseId: Ulid }[],
+  known: ReadonlyMap<Ulid, Confirmation>,
+): Promise<void> {
+  await ledger.rememberAs(
+    actor,
+    leases.map(({ issueId }) => ({ ...known.get(issueId)!, state: "withdraw" as const })),
+  );
+}

@@ -1,0 +1,372 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { makeUlid, parseUlid, printable, type Ulid, ulidTimeMs } from "../kernel/ids";
+import { isRefusal } from "../kernel/refusal";
+import { isCutOff } from "../platform/git";
+import { DamagedCopy, type LedgerCopy, looksDamaged } from "./copy";
+import { type PushAnswer, readPushAnswer } from "./push-answer";
+import { claimMessage, readClaim } from "./record";
+import {
+  type ClaimRef,
+  type ClaimUpdate,
+  type LedgerRemote,
+  type Look,
+  type PushOutcome,
+  tokenOf,
+} from "./remote";
+import { decodeTokens, TOKENS_PATH } from "./tokens";
+
+/** What was last heard of the remote's claims, and of its branch. */
+const SEEN = "refs/seen/claims/";
+export const SEEN_BRANCH = "refs/seen/branch";
+/** What one operation hears, by its own id. */
+const LOOKS = "refs/look/";
+const FORMAT = "--format=%(refname)%00%(objectname)%00%(contents)%00%00";
+/** A look of a process that was killed; no operation takes that long. */
+const OLD_LOOK_MS = 3_600_000;
+/** More than this in one command could be too much for its command line. */
+const MOST_AT_ONCE = 200;
+
+/** Claims as refs of a Git remote, by way of this machine's copy. */
+export class GitRemote implements LedgerRemote {
+  readonly copy: LedgerCopy;
+  /** `sync.claims_prefix`. */
+  readonly #prefix: string;
+  /** `sync.ledger_branch`. */
+  readonly branch: string;
+  readonly #author: string;
+  #branchSeen: string | null = null;
+  /** What the branch says of tokens, as of that commit of it. */
+  #written: { readonly at: string | null; readonly token: number } | null = null;
+  #looks: string[] = [];
+  readonly #news = new Map<Ulid, { readonly before: string | null; readonly oid: string }>();
+
+  constructor(copy: LedgerCopy, names: { prefix: string; branch: string; author: string }) {
+    this.copy = copy;
+    this.#prefix = names.prefix;
+    this.branch = names.branch;
+    this.#author = names.author;
+  }
+
+  refOf(id: Ulid): string {
+    return `${this.#prefix}${id}`;
+  }
+
+  async look(ids: readonly Ulid[] | "all"): Promise<Look> {
+    await this.copy.ensure();
+    // Before the remote is asked: what is there by then continues what was seen by now, or it was rewritten.
+    const before = await this.seen(ids);
+    if (this.#branchSeen === null) await this.attach();
+    const heard = ids === "all" ? await this.#hearAll(before) : await this.#hear(ids);
+    await this.#refuseRewritten(before, heard);
+    for (const [id, { oid }] of heard) {
+      const known = before.get(id)?.oid ?? null;
+      if (known !== oid) this.#news.set(id, { before: known, oid });
+    }
+    const isNew = ids !== "all" && ids.some((id) => !heard.has(id));
+    return { claims: heard, highestToken: isNew ? await this.#writtenToken() : 0 };
+  }
+
+  async recall(ids: readonly Ulid[]): Promise<Look | null> {
+    const claims = await this.seen(ids);
+    if (this.#branchSeen === null) return null;
+    return { claims, highestToken: claims.size < ids.length ? await this.#writtenToken() : 0 };
+  }
+
+  async seen(ids: readonly Ulid[] | "all"): Promise<Map<Ulid, ClaimRef>> {
+    if (!(await this.copy.exists())) return new Map();
+    return this.#refs([SEEN_BRANCH, ...(ids === "all" ? [SEEN] : ids.map((id) => SEEN + id))], SEEN);
+  }
+
+  /** The first contact of this machine: there must be a ledger at all. */
+  async attach(): Promise<string> {
+    await this.copy.ensure();
+    const tip = await this.fetchBranch();
+    if (tip !== null) return tip;
+    throw new CotenantError(
+      "E_LEDGER_NOT_CONFIGURED",
+      `${this.copy.transport.remote} has no branch ${this.branch}`,
+      {
+        hint: "set it up once, from any clone: cotenant sync --setup-ledger",
+        data: { remote: this.copy.transport.remote, branch: this.branch },
+      },
+    );
+  }
+
+  /** The data branch as it is now, with everything in it; null where the remote has none and never had. */
+  async fetchBranch(): Promise<string | null> {
+    const before = await this.branchSeen();
+    const space = `${LOOKS}${this.#ulid()}/branch/`;
+    await this.bring([`+refs/heads/${this.branch}*:${space}${this.branch}*`]);
+    const text = await this.copy.text(["for-each-ref", "--format=%(refname) %(objectname)", space]);
+    let tip: string | null = null;
+    for (const line of text.split("\n")) {
+      const [ref = "", oid = ""] = line.split(" ");
+      if (ref === space + this.branch) tip = oid;
+      if (ref !== "") this.#looks.push(ref);
+    }
+    if (before !== null) await this.#refuseRewrittenBranch(before, tip);
+    if (tip !== null) await this.noteBranch(tip);
+    return tip;
+  }
+
+  async #refuseRewrittenBranch(before: string, tip: string | null): Promise<void> {
+    if (tip === null) throw rewritten(`the branch ${this.branch} is gone from the remote`, { was: before });
+    if (tip === before) return;
+    const { status } = await this.copy.run(["merge-base", "--is-ancestor", before, tip]);
+    if (status !== 0)
+      throw rewritten(`the branch ${this.branch} does not go on from what was seen of it`, {
+        was: before,
+        now: tip,
+      });
+  }
+
+  async branchSeen(): Promise<string | null> {
+    const { status, stdout } = await this.copy.run([
+      "rev-parse",
+      "--verify",
+      "--quiet",
+      `${SEEN_BRANCH}^{commit}`,
+    ]);
+    return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
+  }
+
+  /** PROTOCOL 26: of all claims that were ever seen here, or by whoever wrote to the branch. */
+  async highestToken(): Promise<number> {
+    const written = await this.#writtenToken();
+    return [...(await this.seen("all")).values()].map(tokenOf).reduce((a, b) => Math.max(a, b), written);
+  }
+
+  async #writtenToken(): Promise<number> {
+    if (this.#written !== null && this.#written.at === this.#branchSeen) return this.#written.token;
+    const { status, stdout } = await this.copy.run(["cat-file", "blob", `${SEEN_BRANCH}:${TOKENS_PATH}`]);
+    const token = status === 0 ? decodeTokens(stdout) : 0;
+    this.#written = { at: this.#branchSeen, token };
+    return token;
+  }
+
+  /** Forward only: somebody else may have seen more. */
+  async noteBranch(tip: string): Promise<void> {
+    this.#branchSeen = tip;
+    const before = await this.branchSeen();
+    if (before === tip) return;
+    const isOlder =
+      before !== null && (await this.copy.run(["merge-base", "--is-ancestor", tip, before])).status === 0;
+    if (!isOlder) await this.copy.run(["update-ref", SEEN_BRANCH, tip, ...(before === null ? [] : [before])]);
+  }
+
+  async push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
+    const outcomes: PushOutcome[] = [];
+    for (let at = 0; at < updates.length; at += MOST_AT_ONCE)
+      outcomes.push(...(await this.#push(updates.slice(at, at + MOST_AT_ONCE), isAtomic)));
+    return outcomes;
+  }
+
+  async settle(): Promise<void> {
+    const [looks, news] = [this.#looks, [...this.#news]];
+    this.#looks = [];
+    this.#news.clear();
+    const forget = looks.map((ref) => `delete ${ref}\n`).join("");
+    const remember = news
+      .map(([id, { before, oid }]) =>
+        before === null ? `create ${SEEN}${id} ${oid}\n` : `update ${SEEN}${id} ${oid} ${before}\n`,
+      )
+      .join("");
+    if (forget + remember === "") return;
+    const { status } = await this.copy.run(["update-ref", "--stdin"], forget + remember);
+    // Somebody else has heard of it too, and perhaps more: what they remember counts.
+    if (status !== 0 && forget !== "") await this.copy.run(["update-ref", "--stdin"], forget);
+  }
+
+  // --- asking ---------------------------------------------------------------------------------------------
+
+  async #hear(ids: readonly Ulid[]): Promise<Map<Ulid, ClaimRef>> {
+    const heard = new Map<Ulid, ClaimRef>();
+    for (let at = 0; at < ids.length; at += MOST_AT_ONCE) {
+      const space = `${LOOKS}${this.#ulid()}/`;
+      // By pattern: one that is not there is no failure then, and servers send no others.
+      const specs = ids.slice(at, at + MOST_AT_ONCE).map((id) => `+${this.refOf(id)}*:${space}${id}*`);
+      await this.bring(specs);
+      for (const [id, ref] of await this.#refs([space], space)) {
+        heard.set(id, ref);
+        this.#looks.push(space + id);
+      }
+    }
+    return heard;
+  }
+
+  /** The names of all of them first, and only what is new of them. */
+  async #hearAll(before: ReadonlyMap<Ulid, ClaimRef>): Promise<Map<Ulid, ClaimRef>> {
+    const { stdout, ...result } = await this.copy.talk([
+      "ls-remote",
+      "--quiet",
+      "--refs",
+      "--end-of-options",
+      this.copy.transport.remote,
+      `${this.#prefix}*`,
+    ]);
+    if (result.status !== 0) throw this.#failure("looking at the claims", { stdout, ...result });
+    const heard = new Map<Ulid, ClaimRef>();
+    const changed: Ulid[] = [];
+    for (const line of new TextDecoder().decode(stdout).split("\n")) {
+      const [oid = "", ref = ""] = line.split("\t");
+      const id = ref.startsWith(this.#prefix) ? parseUlid(ref.slice(this.#prefix.length)) : null;
+      if (id === null || isRefusal(id)) continue;
+      const known = before.get(id);
+      if (known?.oid === oid) heard.set(id, known);
+      else changed.push(id);
+    }
+    for (const [id, ref] of await this.#hear(changed)) heard.set(id, ref);
+    return heard;
+  }
+
+  /** Into refs of the copy; answers nothing that was not asked for. */
+  async bring(specs: readonly string[]): Promise<void> {
+    const args = [
+      "fetch",
+      "--quiet",
+      "--no-tags",
+      "--no-write-fetch-head",
+      "--no-auto-maintenance",
+      "--stdin",
+      "--end-of-options",
+      this.copy.transport.remote,
+    ];
+    const result = await this.copy.talk(args, `${specs.join("\n")}\n`);
+    if (result.status !== 0) throw this.#failure("looking at the ledger", result);
+  }
+
+  #failure(doing: string, result: Awaited<ReturnType<LedgerCopy["run"]>>): CotenantError {
+    if (looksDamaged(result.stderr) && !/does not appear to be a git repository/i.test(result.stderr))
+      return new DamagedCopy(this.copy.place.copy, result.stderr);
+    return this.copy.failure(doing, result);
+  }
+
+  async #refs(patterns: readonly string[], space: string): Promise<Map<Ulid, ClaimRef>> {
+    const found = new Map<Ulid, ClaimRef>();
+    for (let at = 0; at < patterns.length; at += MOST_AT_ONCE) {
+      const text = await this.copy.text(["for-each-ref", FORMAT, ...patterns.slice(at, at + MOST_AT_ONCE)]);
+      for (const entry of text.split("\0\0\n")) {
+        const [ref = "", oid = "", message = ""] = entry.split("\0");
+        if (ref === SEEN_BRANCH) this.#branchSeen = oid;
+        const id = ref.startsWith(space) ? parseUlid(ref.slice(space.length)) : null;
+        if (id !== null && !isRefusal(id)) found.set(id, { oid, reading: readClaim(id, message) });
+      }
+    }
+    return found;
+  }
+
+  /** PROTOCOL 26: absent is not free, and a claim's commits only ever go on from one another. */
+  async #refuseRewritten(
+    before: ReadonlyMap<Ulid, ClaimRef>,
+    now: ReadonlyMap<Ulid, ClaimRef>,
+  ): Promise<void> {
+    const gone = [...before.keys()].filter((id) => !now.has(id));
+    if (gone.length > 0)
+      throw rewritten(`${named(gone)} had a claim at the remote, and has none now`, {
+        issue_ids: gone.slice(0, 20),
+      });
+    const moved = [...now].filter(([id, { oid }]) => before.has(id) && before.get(id)!.oid !== oid);
+    if (moved.length === 0) return;
+    const lines = moved.map(([id, { oid }]) => `${before.get(id)!.oid}\n^${oid}\n`).join("");
+    const lost = (await this.copy.text(["rev-list", "--stdin"], lines))
+      .split("\n")
+      .filter((line) => line !== "");
+    if (lost.length > 0)
+      throw rewritten(`${lost.length} commits of claims that were seen are not part of them any more`, {
+        commits: lost.slice(0, 20),
+      });
+  }
+
+  // --- telling --------------------------------------------------------------------------------------------
+
+  async #push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
+    const oids = await Promise.all(updates.map((update) => this.commit(update)));
+    const guards = updates.map(
+      ({ issueId, expected }) => `--force-with-lease=${this.refOf(issueId)}:${expected ?? ""}`,
+    );
+    const specs = updates.map(({ issueId }, i) => `${oids[i]}:${this.refOf(issueId)}`);
+    const answer = await this.send([...guards, ...(isAtomic ? ["--atomic"] : [])], specs);
+    return updates.map(({ issueId, expected }, i) => {
+      const outcome = answer.of(this.refOf(issueId), oids[i]!);
+      if (outcome.kind === "done")
+        this.#news.set(issueId, { before: this.#known(issueId, expected), oid: oids[i]! });
+      return outcome;
+    });
+  }
+
+  /** What `seen` will have for it by the time that it is settled. */
+  #known(id: Ulid, expected: string | null): string | null {
+    const news = this.#news.get(id);
+    return news === undefined ? expected : news.before;
+  }
+
+  async send(options: readonly string[], specs: readonly string[]): Promise<PushAnswer> {
+    const args = [
+      "push",
+      "--porcelain",
+      "--no-verify",
+      ...options,
+      "--end-of-options",
+      this.copy.transport.remote,
+      ...specs,
+    ];
+    try {
+      const result = await this.copy.talk(args);
+      const answer = readPushAnswer(result);
+      if (answer.isUnsent) throw this.#failure("pushing to the ledger", result);
+      return answer;
+    } catch (error) {
+      if (isCutOff(error))
+        return readPushAnswer({ status: -1, stdout: new Uint8Array(), stderr: error.message });
+      throw error;
+    }
+  }
+
+  /** The claim's next commit, on top of what it is expected to be. */
+  async commit({ expected, record, subject }: Omit<ClaimUpdate, "issueId">): Promise<string> {
+    const { objectFormat } = this.copy.options;
+    const args = ["commit-tree", ...(expected === null ? [] : ["-p", expected]), EMPTY_TREE[objectFormat]];
+    return (await this.copy.text(args, claimMessage(record, subject), authorship(this.#author))).trim();
+  }
+
+  /** Looks that nobody will come back to. */
+  async forgetOldLooks(): Promise<void> {
+    const text = await this.copy.text(["for-each-ref", "--format=%(refname)", LOOKS]);
+    const old = text.split("\n").filter((ref) => {
+      const id = parseUlid(ref.slice(LOOKS.length).split("/")[0] ?? "");
+      return !isRefusal(id) && ulidTimeMs(id) < this.copy.platform.clock.wallMs() - OLD_LOOK_MS;
+    });
+    if (old.length > 0)
+      await this.copy.run(["update-ref", "--stdin"], old.map((ref) => `delete ${ref}\n`).join(""));
+  }
+
+  #ulid(): Ulid {
+    const { clock, random } = this.copy.platform;
+    return makeUlid(clock.wallMs(), random.bytes(10));
+  }
+}
+
+const EMPTY_TREE = {
+  sha1: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+  sha256: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+} as const;
+
+export function authorship(name: string): Record<string, string> {
+  const email = `${name.replace(/[^\w.+-]/g, "-")}@cotenant.invalid`;
+  return {
+    GIT_AUTHOR_NAME: name,
+    GIT_AUTHOR_EMAIL: email,
+    GIT_COMMITTER_NAME: name,
+    GIT_COMMITTER_EMAIL: email,
+  };
+}
+
+function named(ids: readonly Ulid[]): string {
+  return ids.length === 1 ? `issue ${ids[0]}` : `${ids.length} issues (${ids[0]}, …)`;
+}
+
+export function rewritten(what: string, data: Record<string, unknown> = {}): CotenantError {
+  return new CotenantError("E_LEDGER_REWRITTEN", `the ledger was rewritten: ${printable(what, 300)}`, {
+    data,
+  });
+}

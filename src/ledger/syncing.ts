@@ -1,0 +1,76 @@
+import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import type { Ulid } from "../kernel/ids";
+import { claimsOf } from "./claiming";
+import { DataSync, type SyncResult } from "./data/sync";
+import { followUp } from "./following";
+import { mending } from "./mending";
+import type { OpenLedger } from "./open";
+import { type Reconciled, type Released, reconcile, releaseStale, withdrawOrphans } from "./reconcile";
+
+export interface Synced extends SyncResult {
+  readonly reconciled: Reconciled;
+  readonly stale: readonly Released[];
+  readonly orphans: readonly Ulid[];
+  /** Claims at the remote, tombstones included. */
+  readonly claims: number;
+}
+
+/** Everything that one contact with the ledger can settle: claims first, then data. */
+export async function syncLedger(
+  open: OpenLedger,
+  workspace: Workspace,
+  session: Session,
+  onProgress: (done: number, all: number) => void,
+): Promise<Synced> {
+  const warn = (warning: string) => void workspace.warnings.push(warning);
+  return mending(open.copy, warn, () => syncOnce(open, workspace, session, onProgress));
+}
+
+async function syncOnce(
+  open: OpenLedger,
+  workspace: Workspace,
+  session: Session,
+  onProgress: (done: number, all: number) => void,
+): Promise<Synced> {
+  const { ledger, remote, state } = open;
+  const { actor } = session;
+  const look = await ledger.parts.remote.look("all");
+  const stale = await releaseStale(ledger, actor, look);
+  const orphans = await withdrawOrphans(ledger, actor, look);
+  const reconciled = await reconcile(ledger, actor, { most: null, onProgress, look });
+  await beat(open, session);
+  await ledger.parts.remote.settle();
+  const data = await new DataSync(open, workspace, session).run();
+  await remote.settle();
+  const now = new Date(ledger.nowMs).toISOString();
+  await state.update((before) => ({
+    ...before,
+    lastPullAt: now,
+    lastPushAt: data.pushed.length > 0 ? now : before.lastPushAt,
+    ledgerHead: data.head,
+    isValid: true,
+  }));
+  await tidyCopy(open);
+  return { ...data, reconciled, stale, orphans, claims: look.claims.size };
+}
+
+/** Signs of life of every claim of this clone that are due. One that was lost is said so by its holder's next command. */
+async function beat({ ledger }: OpenLedger, { actor }: Session): Promise<void> {
+  const leases = (await ledger.parts.local.list({ kinds: ["issue"] })).map(({ lease }) => lease);
+  try {
+    await followUp(ledger, actor, claimsOf({ leases }));
+  } catch {
+    // It is logged as ended, with the reason.
+  }
+}
+
+/** Small objects become one pack now and then; nobody else does it there. */
+async function tidyCopy({ copy, remote }: OpenLedger): Promise<void> {
+  try {
+    await remote.forgetOldLooks();
+    await copy.run(["-c", "gc.auto=2000", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet"]);
+  } catch {
+    // There is another time.
+  }
+}

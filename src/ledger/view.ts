@@ -1,0 +1,67 @@
+import type { Workspace } from "../coordinator/workspace";
+import type { Ulid } from "../kernel/ids";
+import type { Lease } from "../kernel/lease";
+import { recordAt } from "./claiming";
+import {
+  type Confirmation,
+  isConfirmed,
+  issueOfLease,
+  readCloneId,
+  readConfirmations,
+} from "./confirmations";
+import { openLedger } from "./open";
+import type { ClaimRecord } from "./record";
+import { isOver, judge, rulesOf } from "./rules";
+
+/** What is known of claims without asking anybody: this clone's own, and what was last heard of others. */
+export interface ClaimsView {
+  /** Claims of other clones and machines that stood when they were last heard of. */
+  readonly others: ReadonlyMap<Ulid, ClaimRecord>;
+  /** Issues that whoever held them last has finished or deleted, as far as it was heard. */
+  readonly over: ReadonlyMap<Ulid, ClaimRecord>;
+  /** Whether the ledger has confirmed a lease; null for what it has nothing to do with. */
+  standing(lease: Pick<Lease, "leaseId" | "key">): "confirmed" | "provisional" | null;
+}
+
+/** Null where there is no ledger. Writes nothing. */
+export async function claimsView(workspace: Workspace): Promise<ClaimsView | null> {
+  const { config, coordinator, repository, surroundings } = workspace;
+  if (config.values["sync.ledger_branch"] === null) return null;
+  const { platform } = surroundings;
+  const cloneId = await readCloneId(platform, coordinator, repository.controlDir);
+  const known = await readConfirmations(coordinator, "all");
+  const nowMs = platform.clock.wallMs();
+  const others = new Map<Ulid, ClaimRecord>();
+  const over = new Map<Ulid, ClaimRecord>();
+  const rules = rulesOf(config.values);
+  for (const [id, ref] of await lastSeen(workspace)) {
+    const record = recordAt(ref);
+    if (record === null || record.cloneId === cloneId) continue;
+    if (judge(record, cloneId ?? NOBODY, nowMs, rules).kind === "held") others.set(id, record);
+    else if (!record.isHeld && isOver(record.issue)) over.set(id, record);
+  }
+  return { others, over, standing: (lease) => standingOf(lease, known, cloneId, nowMs) };
+}
+
+const NOBODY = "00000000000000000000000000" as Ulid;
+
+/** A ledger that cannot be read is no reason why a look at claims fails. */
+async function lastSeen(workspace: Workspace) {
+  try {
+    const { remote } = await openLedger(workspace, "cotenant");
+    return await remote.seen("all");
+  } catch {
+    return new Map();
+  }
+}
+
+function standingOf(
+  lease: Pick<Lease, "leaseId" | "key">,
+  known: ReadonlyMap<Ulid, Confirmation>,
+  cloneId: Ulid | null,
+  nowMs: number,
+): "confirmed" | "provisional" | null {
+  const issueId = issueOfLease(lease);
+  if (issueId === null) return null;
+  return isConfirmed(lease, known.get(issueId), cloneId, nowMs) ? "confirmed" : "provisional";
+}

@@ -1,0 +1,85 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { printable, type Ulid } from "../kernel/ids";
+import type { ClaimRecord } from "./record";
+import { type ClaimRules, freeAtMs } from "./rules";
+
+/** What an onlooker may know of a claim of another machine. */
+export function claimSummary(record: ClaimRecord): Record<string, unknown> {
+  return {
+    lease_id: record.leaseId,
+    key: `issue:${record.issueId}`,
+    agent_id: record.agentId,
+    worktree_id: record.worktreeId,
+    expires_at: iso(record.expiresAtMs),
+    reason: null,
+    host: record.host,
+  };
+}
+
+function holderOf({ agentId, host }: ClaimRecord): string {
+  return host === "" ? agentId : `${agentId} on ${printable(host, 60)}`;
+}
+
+export function heldElsewhere(record: ClaimRecord, rules: ClaimRules): CotenantError {
+  const until = record.expiresAtMs === null ? "without expiry" : `until ${iso(record.expiresAtMs)}`;
+  return new CotenantError(
+    "E_LOCK_CONFLICT",
+    `issue ${record.issueId} is held by ${holderOf(record)}, ${until}`,
+    {
+      hint: "wait for it with --wait --timeout 300, or take other work ('cotenant claim next'); 'cotenant claim status' shows who holds what",
+      data: {
+        holders: [claimSummary(record)],
+        claimed_by: record.agentId,
+        host: record.host,
+        free_at: iso(freeAtMs(record, rules)),
+      },
+    },
+  );
+}
+
+/** The remote cannot be asked; what was last heard is that somebody else has it. */
+export function heldWhenLastSeen(record: ClaimRecord, cause: CotenantError | null): CotenantError {
+  const seen = `issue ${record.issueId} was held by ${holderOf(record)} when the ledger was last seen`;
+  if (cause === null)
+    return new CotenantError("E_LOCK_CONFLICT", seen, {
+      hint: "leave out --offline to ask again",
+      data: { holders: [claimSummary(record)], claimed_by: record.agentId },
+    });
+  return new CotenantError(cause.code, `${cause.message}; ${seen}`, {
+    hint: cause.hint,
+    data: { ...cause.data, last_seen: claimSummary(record) },
+    cause,
+  });
+}
+
+export function finishedElsewhere(id: Ulid, record: ClaimRecord): CotenantError {
+  const state = record.issue?.isDeleted === true ? "deleted" : record.issue!.state;
+  return new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state} (by ${holderOf(record)})`, {
+    hint: "'cotenant sync' brings it here; pick another one with 'cotenant query available'",
+    data: { id, state },
+  });
+}
+
+export function exhausted(ids: readonly Ulid[], retries: number, why: string): CotenantError {
+  return new CotenantError(
+    "E_RETRIES_EXHAUSTED",
+    `${ids.length === 1 ? `issue ${ids[0]}` : `${ids.length} issues`}: the remote rejected the claim ${retries + 1} times (${printable(why, 200)})`,
+    { data: { issue_ids: ids.slice(0, 20), retries, why } },
+  );
+}
+
+/** Whoever held it here is told so: its token is stale. */
+export function lost(id: Ulid, record: ClaimRecord | null): CotenantError {
+  const whom =
+    record === null || !record.isHeld ? "it was ended at the remote" : `${holderOf(record)} has it now`;
+  return new CotenantError("E_FENCING_MISMATCH", `the claim on issue ${id} is no more: ${whom}`, {
+    data: {
+      key: `issue:${id}`,
+      ...(record === null ? {} : { holders: [claimSummary(record)] }),
+    },
+  });
+}
+
+export function iso(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
