@@ -1,4 +1,3 @@
-import type { Lease } from "../kernel/lease";
 import type { Objection } from "./commit-rules";
 import { issueOf } from "./commit-rules";
 import type { GuardedCommit } from "./pushed";
@@ -17,8 +16,14 @@ export interface PushQuestion {
   readonly content: (commit: GuardedCommit, issueId: string) => IssueContent;
   readonly witness: Witness;
   /** Valid claims of today, by issue. */
-  readonly held: ReadonlyMap<string, Lease>;
+  readonly held: ReadonlyMap<string, HeldClaim>;
   readonly mode: "at_commit" | "still_held";
+}
+
+/** Who holds an issue now. */
+export interface HeldClaim {
+  readonly agentId: string;
+  readonly leaseId: string;
 }
 
 export interface PushObjection extends Objection {

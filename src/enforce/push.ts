@@ -7,17 +7,26 @@ import type { Git } from "../platform/git";
 import type { Digest } from "../platform/platform";
 import { blobs } from "./changes";
 import { issueOf } from "./commit-rules";
-import { judgePush, type PushObjection, type PushQuestion } from "./push-rules";
+import { type HeldClaim, judgePush, type PushObjection, type PushQuestion } from "./push-rules";
 import { type GuardedCommit, guardedCommits, type Place, type Revisions } from "./pushed";
-import { witnessOf } from "./witness";
+import { type Witness, witnessOf } from "./witness";
 
 /** Where commits are looked at, and who can testify. */
 export interface Court {
   readonly git: Git;
   readonly place: Place;
-  readonly coordinator: Coordinator;
+  /** Null where there is no store that could testify. */
+  readonly coordinator: Coordinator | null;
+  /** What claims that are kept on a remote say, beside the store; null where there are none. */
+  readonly claims: Testimony | null;
   readonly digest: Digest;
   readonly mode: PushQuestion["mode"];
+}
+
+/** What somebody else than the log knows. */
+export interface Testimony {
+  readonly witness: Witness;
+  readonly held: ReadonlyMap<string, HeldClaim>;
 }
 
 export interface PushJudgement {
@@ -27,15 +36,21 @@ export interface PushJudgement {
 
 /** What speaks against these revisions, as `git rev-list` names them. */
 export async function judgeRevisions(court: Court, revisions: Revisions): Promise<PushJudgement> {
-  const { git, place, coordinator, mode } = court;
+  const { git, place, coordinator, claims, mode } = court;
   const commits = await guardedCommits(git, place, revisions);
   if (commits.length === 0) return { commits, objections: [] };
   const content = await contentsOf(court, commits);
   const oldestMs = Math.min(
     ...commits.map(({ authoredAtMs, committedAtMs }) => Math.min(authoredAtMs, committedAtMs)),
   );
-  const witness = await witnessOf(coordinator, oldestMs);
-  const held = await heldNow(coordinator, commits);
+  const store = coordinator === null ? null : await witnessOf(coordinator, oldestMs);
+  const here = coordinator === null ? new Map<string, HeldClaim>() : await heldNow(coordinator, commits);
+  const witness: Witness = {
+    lease: (id) => claims?.witness.lease(id) ?? store?.lease(id) ?? null,
+    hasWritten: (id, text) =>
+      store?.hasWritten(id, text) === true || claims?.witness.hasWritten(id, text) === true,
+  };
+  const held = new Map([...here, ...(claims?.held ?? [])]);
   return { commits, objections: judgePush({ commits, content, witness, held, mode }) };
 }
 

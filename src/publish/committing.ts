@@ -30,6 +30,8 @@ export interface RefChange {
   readonly result: Readonly<Record<string, unknown>>;
   /** Everything that it rests on. */
   readonly leases: readonly Lease[];
+  /** The leases of the claims that a push of it is fenced by. */
+  readonly claims: readonly Ulid[];
   readonly secret: string | null;
   /** Paths that it rests on nobody's holding them. */
   readonly optimistic: readonly string[];
@@ -141,6 +143,7 @@ export class RefCommitter {
       old: change.old,
       new: change.new,
       agentId: this.#session.actor.agentId,
+      claims: change.claims,
       publisher: platform.processes.self(),
       git,
       atMs: platform.clock.wallMs(),

@@ -23,6 +23,7 @@ import { type Lease, sameParty } from "../kernel/lease";
 import { gone } from "../kernel/proof";
 import { expired } from "../kernel/words";
 import type { Leaf } from "../objects/tree-editing";
+import type { ClaimsUnder } from "./claims";
 import type { Draft } from "./draft";
 
 /** On what the right to publish the paths rests. */
@@ -34,9 +35,12 @@ export interface Coverage {
   /** Nobody holds them, and nobody has to: they must be on the branch as they were in the base. */
   readonly optimistic: readonly string[];
   readonly issues: readonly Trailer[];
+  /** Claims that other machines know of, and that a push is fenced by. */
+  readonly claims: readonly Lease[];
 }
 
 export interface CoverageQuestion {
+  readonly claims: ClaimsUnder;
   readonly workspace: Workspace;
   readonly session: Session;
   readonly draft: Draft;
@@ -91,7 +95,8 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
   }
   const { leases, trailers } = await issueCoverage(question);
   for (const lease of leases) used.set(lease.leaseId, lease);
-  return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues: trailers };
+  const claims = await question.claims.confirmed([...used.values()]);
+  return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues: trailers, claims };
 }
 
 /** Leases of worktree reach cover what is published from their own worktree only. */

@@ -21,6 +21,8 @@ export interface Intent {
   readonly old: ObjectId | null;
   readonly new: ObjectId;
   readonly agentId: string;
+  /** The leases of the claims that a push of it is fenced by. */
+  readonly claims: readonly Ulid[];
   readonly publisher: ProcessIdentity;
   readonly git: ProcessIdentity;
   readonly atMs: number;
@@ -38,6 +40,7 @@ export function intentToFact(intent: Intent): Fact {
     old: intent.old,
     new: intent.new,
     agent_id: intent.agentId,
+    ...(intent.claims.length === 0 ? {} : { claims: intent.claims }),
     publisher: processToWire(intent.publisher),
     git: processToWire(intent.git),
     at: new Date(intent.atMs).toISOString(),
@@ -68,10 +71,19 @@ export function intentFromFact(name: FactName, fact: Fact): Intent | null {
     old,
     new: next,
     agentId,
+    claims: claimsIn(fact),
     publisher,
     git,
     atMs: Date.parse(at),
   };
+}
+
+/** Of a fact, or of the result of a publish. */
+export function claimsIn({ claims }: Readonly<Record<string, unknown>>): Ulid[] {
+  return (Array.isArray(claims) ? claims : []).flatMap((claim) => {
+    const id = typeof claim === "string" ? parseUlid(claim) : null;
+    return id === null || isRefusal(id) ? [] : [id];
+  });
 }
 
 const FIELDS = {

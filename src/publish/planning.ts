@@ -8,6 +8,7 @@ import { escapeName, modesFor } from "../store/layout";
 import type { IndexPlace } from "./agent-index";
 import { type Point, pointAt, resolveBase, tipOf } from "./base";
 import { branchRef, refuseCheckedOut, refuseProtected } from "./branch-rules";
+import type { ClaimsUnder } from "./claims";
 import { type Coverage, coverageOf } from "./coverage";
 import type { Draft } from "./draft";
 import { draftOf } from "./drafting";
@@ -42,11 +43,13 @@ export class Planner {
   readonly #workspace: Workspace;
   readonly #session: Session;
   readonly #pen: Pen;
+  readonly #claims: ClaimsUnder;
 
-  constructor(workspace: Workspace, session: Session, pen: Pen) {
+  constructor(workspace: Workspace, session: Session, pen: Pen, claims: ClaimsUnder) {
     this.#workspace = workspace;
     this.#session = session;
     this.#pen = pen;
+    this.#claims = claims;
   }
 
   refuseBranch(ref: string): void {
@@ -109,6 +112,7 @@ export class Planner {
       session: this.#session,
       draft,
       before,
+      claims: this.#claims,
       shown: this.shown(request),
     });
   }

@@ -112,6 +112,7 @@ class Previewing {
       scopes: [],
       optimistic: [],
       issues: [],
+      claims: [],
     };
     const message = this.#checks.get("message") === null ? cleanMessage(request.message) : "preview";
     // Never signed: nobody should be asked for a key to look at something.

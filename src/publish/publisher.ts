@@ -11,9 +11,12 @@ import { tipOf } from "./base";
 import { Borrowed, KeptBranch } from "./borrowing";
 import { branchName, branchRef, refuseCheckedOut } from "./branch-rules";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
+import { ClaimsUnder, type OpenFence } from "./claims";
 import { type RefChange, RefCommitter } from "./committing";
+import { claimsIn } from "./intents";
 import { type Candidate, type Plan, Planner } from "./planning";
-import { type PushResult, push, remoteFor } from "./pushing";
+import { type PushResult, remoteFor } from "./pushing";
+import { pushUnderClaims, type WantedPush } from "./pushing-under-claims";
 import { leasesNamedIn, pathsChangedBy } from "./replaying";
 import type { Published, PublishRequest } from "./request";
 import { type SettledIntent, settleIntents } from "./settling";
@@ -43,9 +46,11 @@ export class Publisher {
   readonly #pen: Pen;
   readonly #planner: Planner;
   readonly #branch: KeptBranch;
+  readonly #claims: ClaimsUnder;
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(workspace: Workspace, session: Session) {
+  /** `openFence`: what stands between a push and the claims that it is made under, where they are shared. */
+  constructor(workspace: Workspace, session: Session, openFence: OpenFence = async () => null) {
     const { surroundings, repository } = workspace;
     const { platform, git, env } = surroundings;
     this.#workspace = workspace;
@@ -54,7 +59,8 @@ export class Publisher {
     this.#refs = new RefWriter(platform, git, repository, `publish: by ${session.actor.agentId}`);
     this.#committer = new RefCommitter(workspace, session, this.#refs);
     this.#pen = new Pen(git, repository.worktreeRoot, env, platform.clock);
-    this.#planner = new Planner(workspace, session, this.#pen);
+    this.#claims = new ClaimsUnder(workspace, session, openFence);
+    this.#planner = new Planner(workspace, session, this.#pen, this.#claims);
     this.#branch = new KeptBranch(session, platform);
   }
 
@@ -94,6 +100,8 @@ export class Publisher {
     if (earlier !== null)
       return this.#replay(request, { publishId, ref, remote, result: earlier, recovered });
     const plan = await this.#planner.plan(request, this.#objects);
+    const { claims } = plan.coverage;
+    if (remote !== null) await this.#claims.refuseUnfenced(claims, remote);
     const checks = await this.#check(request, plan);
     const landed = await this.#land(request, plan, publishId);
     if (landed.replayed !== null)
@@ -102,7 +110,9 @@ export class Publisher {
     const commit = candidate?.commit ?? tip;
     const paths = candidate?.paths ?? [];
     const pushed =
-      remote === null || commit === null ? null : await this.#push(remote, ref, commit, publishId);
+      remote === null || commit === null
+        ? null
+        : await this.#push({ remote, ref, commit, publishId, claims: async () => claims });
     const tidied = request.settle && commit !== null ? await this.#tidy(commit, [...plan.draft.keys()]) : [];
     const released = request.release ? await this.#release(request, plan.coverage.leases) : [];
     return {
@@ -256,6 +266,7 @@ export class Publisher {
     },
   ): RefChange {
     const { commit, parent, paths, isMerged } = at.candidate;
+    const claims = coverage.claims.map(({ leaseId }) => leaseId);
     return {
       intentId: this.#ulid(),
       publishId: at.publishId,
@@ -273,7 +284,8 @@ export class Publisher {
         retries: at.retries,
         cas_failures: at.casFailures,
       },
-      result: { ref, commit, parent, fate: "committed" },
+      result: { ref, commit, parent, fate: "committed", ...(claims.length === 0 ? {} : { claims }) },
+      claims,
       leases: [...coverage.leases, ...at.borrowed.leases],
       secret,
       optimistic: coverage.optimistic,
@@ -290,21 +302,8 @@ export class Publisher {
 
   // --- afterwards ---------------------------------------------------------------------------------------------
 
-  async #push(remote: string, ref: string, commit: ObjectId, publishId: Ulid): Promise<PushResult> {
-    const result = await push(this.#workspace, remote, ref, commit);
-    const said = "why" in result ? { why: result.why } : {};
-    await this.#session.write<true>([], {
-      about: `publish ${ref}`,
-      facts: [],
-      isOnlyLogged: true,
-      body: async () => ({
-        type: "publish.pushed",
-        payload: { publish_id: publishId, ref, new: commit, remote, push: result.result, ...said },
-        facts: new Map(),
-        answer: true,
-      }),
-    });
-    return result;
+  #push(wanted: WantedPush): Promise<PushResult> {
+    return pushUnderClaims(this.#workspace, this.#session, this.#claims, wanted);
   }
 
   #tidy(commit: ObjectId, paths: readonly string[]): Promise<TidiedFile[]> {
@@ -344,8 +343,11 @@ export class Publisher {
     const { publishId, ref, remote, result, recovered } = earlier;
     const commit = String(result["commit"]);
     const parent = typeof result["parent"] === "string" ? result["parent"] : null;
+    const claims = () => this.#claims.again(claimsIn(result));
     const pushed =
-      remote === null ? null : await this.#push(remote, ref, commit, request.requestId ?? publishId);
+      remote === null
+        ? null
+        : await this.#push({ remote, ref, commit, publishId: request.requestId ?? publishId, claims });
     const tidied = request.settle
       ? await this.#tidy(commit, await pathsChangedBy(this.#workspace, commit))
       : [];

@@ -1,3 +1,4 @@
+import type { FencedPush } from "../coordinator/fence";
 import type { Workspace } from "../coordinator/workspace";
 import { mainRemote } from "../enforce/divergence";
 import { CotenantError } from "../errors/cotenant-error";
@@ -11,7 +12,14 @@ import { branchName } from "./branch-rules";
 export type PushResult =
   /** It is on the remote. */
   | { readonly result: "pushed" | "verified"; readonly remote: string }
-  | { readonly result: "failed"; readonly remote: string; readonly code: ErrorCode; readonly why: string }
+  | {
+      readonly result: "failed";
+      readonly remote: string;
+      readonly code: ErrorCode;
+      readonly why: string;
+      /** What to do, where the code alone does not say it; pushing by hand is no way out then. */
+      readonly hint?: string;
+    }
   /** The remote could not be asked either. */
   | { readonly result: "unknown"; readonly remote: string; readonly why: string };
 
@@ -33,16 +41,36 @@ export async function remoteFor(workspace: Workspace, typed: string | null, ref:
   );
 }
 
+const NOT_ATOMIC = /does not support --atomic/i;
+
 /**
- * Pushes the branch as it is now, which has the commit in it. Never asks anybody anything; where the answer is lost, the
- * remote is asked what became of it.
+ * Pushes the branch as it is now, which has the commit in it, and with it whatever `fenced` wants, as one. Never asks anybody
+ * anything; where the answer is lost, the remote is asked what became of it. Throws what the fence says of claims that were
+ * lost.
  */
 export async function push(
   workspace: Workspace,
   remote: string,
   ref: string,
   commit: ObjectId,
+  fence: () => Promise<FencedPush | null>,
 ): Promise<PushResult> {
+  const first = await pushOnce(workspace, remote, ref, commit, await fence());
+  if (first !== "again") return first;
+  const second = await pushOnce(workspace, remote, ref, commit, await fence());
+  if (second !== "again") return second;
+  const why = "the claim was moved by other processes of this clone meanwhile";
+  return { result: "failed", remote, code: "E_PUSH_REJECTED", why };
+}
+
+/** "again": refused because of a claim that is still ours, and that somebody here has beaten since. */
+async function pushOnce(
+  workspace: Workspace,
+  remote: string,
+  ref: string,
+  commit: ObjectId,
+  fenced: FencedPush | null,
+): Promise<PushResult | "again"> {
   const { git } = workspace.surroundings;
   const cwd = workspace.repository.worktreeRoot;
   const env = await silent(workspace);
@@ -50,30 +78,59 @@ export async function push(
   let said: GitResult | null = null;
   let why = "";
   try {
-    said = await git.run(
-      ["push", "--porcelain", "--no-progress", "--end-of-options", remote, `${ref}:${ref}`],
-      {
-        cwd,
-        env,
-        timeoutMs,
-      },
-    );
-    if (said.status === 0) return { result: "pushed", remote };
+    const options = ["--porcelain", "--no-progress", ...(fenced?.options ?? [])];
+    const specs = [`${ref}:${ref}`, ...(fenced?.refspecs ?? [])];
+    said = await git.run(["push", ...options, "--end-of-options", remote, ...specs], {
+      cwd,
+      env: { ...env, ...fenced?.env },
+      timeoutMs,
+    });
+    if (said.status === 0) {
+      await fenced?.settle("done");
+      return { result: "pushed", remote };
+    }
     why = reasonOf(said);
   } catch (error) {
     if (!isCutOff(error)) throw error;
     why = error.message;
   }
+  if (fenced !== null && said !== null && NOT_ATOMIC.test(said.stderr))
+    return withoutFence(workspace, remote, ref, commit);
   // Rejected is a clear answer. Anything else may have happened after the remote had it.
-  if (said !== null && /^!\t(?!.*\[remote failure\])/m.test(new TextDecoder().decode(said.stdout)))
+  if (said !== null && /^!\t(?!.*\[remote failure\])/m.test(new TextDecoder().decode(said.stdout))) {
+    if ((await fenced?.settle("refused")) === "again") return "again";
     return { result: "failed", remote, code: "E_PUSH_REJECTED", why };
-  const there = await lookAtRemote(workspace, remote, ref, commit, env, Math.min(LOOK_MS, timeoutMs));
+  }
+  // Where the beats are that went with it, the branch is too; they may have been beaten since.
+  const beats = await fenced?.settle("unclear");
+  const there =
+    beats === "done" ||
+    (beats === "unclear"
+      ? null
+      : await lookAtRemote(workspace, remote, ref, commit, env, Math.min(LOOK_MS, timeoutMs)));
   if (there === true) return { result: "verified", remote };
   if (there === null) {
     if (said === null || !isUnsent(said.stderr)) return { result: "unknown", remote, why };
     return { result: "failed", remote, code: failureCode(said.stderr), why };
   }
   return { result: "failed", remote, code: failureCode(said?.stderr ?? ""), why };
+}
+
+/** PROTOCOL 24: a remote that cannot do both in one step is pushed to only where that is allowed. */
+async function withoutFence(
+  workspace: Workspace,
+  remote: string,
+  ref: string,
+  commit: ObjectId,
+): Promise<PushResult | "again"> {
+  const why = "it cannot take several refs in one step, so the push cannot be fenced by the claim";
+  if (workspace.config.values["publish.unfenced_remote"]) {
+    workspace.warnings.push(`${printable(remote, 100)}: ${why}`);
+    return pushOnce(workspace, remote, ref, commit, null);
+  }
+  const hint =
+    "let the remote take atomic pushes (receive.advertiseAtomic), or allow it: publish.unfenced_remote";
+  return { result: "failed", remote, code: "E_POLICY", why, hint };
 }
 
 /** Whether the remote's branch has the commit; null where it cannot be told. */
@@ -122,7 +179,11 @@ async function silent({ surroundings, repository }: Workspace): Promise<Record<s
 }
 
 function reasonOf({ stdout, stderr }: GitResult): string {
-  const rejected = /^!\t[^\t]*\t(.*)$/m.exec(new TextDecoder().decode(stdout))?.[1];
+  const all = [...new TextDecoder().decode(stdout).matchAll(/^!\t[^\t]*\t(.*)$/gm)].map(
+    ([, why = ""]) => why,
+  );
+  // Of several that go together, the others only say that one of them failed.
+  const rejected = all.find((why) => !/atomic/i.test(why)) ?? all[0];
   const lines = stderr.split("\n").filter((line) => /^(?:fatal|error|remote): /.test(line.trim()));
   return printable(rejected ?? (lines.join("; ") || stderr.trim()), 400);
 }

@@ -116,7 +116,13 @@ async function writeDown(
       }
       if (!(await clearLock(workspace, intent))) return null;
       answer = fate;
-      const result = { ref: intent.ref, commit: intent.new, fate };
+      const { claims } = intent;
+      const result = {
+        ref: intent.ref,
+        commit: intent.new,
+        fate,
+        ...(claims.length === 0 ? {} : { claims }),
+      };
       return {
         type: `publish.${fate}`,
         payload: {

@@ -87,10 +87,12 @@ export class Pen {
   }
 
   async #ask() {
-    const signs = this.#git.run(["config", "--type=bool", "--get", "commit.gpgSign"], { cwd: this.#cwd });
-    const [author, committer] = await Promise.all([this.#identity("AUTHOR"), this.#identity("COMMITTER")]);
-    const answer = await signs;
-    return { author, committer, signs: new TextDecoder().decode(answer.stdout).trim() === "true" };
+    const [author, committer, signs] = await Promise.all([
+      this.#identity("AUTHOR"),
+      this.#identity("COMMITTER"),
+      this.#git.run(["config", "--type=bool", "--get", "commit.gpgSign"], { cwd: this.#cwd }),
+    ]);
+    return { author, committer, signs: new TextDecoder().decode(signs.stdout).trim() === "true" };
   }
 
   async #identity(role: "AUTHOR" | "COMMITTER"): Promise<Person> {
