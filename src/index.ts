@@ -1,5 +1,13 @@
 /** The library: `import { openRepository } from "cotenant"`. */
-import type { Change, Grant, LeaseStatus, LoggedEvent, Subscription, Wait } from "./coordinator/contract";
+import type {
+  Change,
+  Coordinator,
+  Grant,
+  LeaseStatus,
+  LoggedEvent,
+  Subscription,
+  Wait,
+} from "./coordinator/contract";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
 import { orThrow } from "./errors/cotenant-error";
@@ -107,10 +115,17 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
       session: options.sessionId,
       allowNetworkFs: options.allowNetworkFs,
       doing: "library",
+      engine: ledgerInFront,
       isLongLived: true,
     },
   );
   return new CotenantRepository(workspace, await workspace.session("write"));
+}
+
+/** Where claims are shared between machines; loaded only there. */
+async function ledgerInFront(workspace: Workspace): Promise<Coordinator | null> {
+  if (workspace.config.values["sync.ledger_branch"] === null) return null;
+  return (await import("./ledger/open")).ledgerEngine(workspace);
 }
 
 export class CotenantRepository {
@@ -128,7 +143,7 @@ export class CotenantRepository {
     const reach = options.reach ?? "repository";
     const keys = (await this.#keys(targets)).map((key) => ({ key, reach }));
     return this.#session.acquire(keys, {
-      ttlSecs: options.ttlSecs ?? this.#workspace.config.policy.defaultTtlSecs,
+      ttlSecs: options.ttlSecs ?? this.#usualTtlSecs(keys),
       bind: options.bind ?? "ttl",
       reason: options.reason ?? null,
       note: options.note ?? null,
@@ -256,7 +271,10 @@ export class CotenantRepository {
   async publish(options: PublishOptions): Promise<Published> {
     const { Publisher } = await import("./publish/publisher");
     const { nodeCommands } = await import("./platform/node/commands");
-    this.#publisher ??= new Publisher(this.#workspace, this.#session);
+    this.#publisher ??= new Publisher(this.#workspace, this.#session, async () => {
+      const { claimFence } = await import("./ledger/fence");
+      return claimFence(this.#workspace, this.#session);
+    });
     const { push } = options;
     return this.#publisher.publish({
       branch: options.branch,
@@ -279,6 +297,14 @@ export class CotenantRepository {
   async close(): Promise<void> {
     await this.#publisher?.close();
     this.#publisher = null;
+  }
+
+  /** Claims that are shared between machines last longer: renewing one is a push. */
+  #usualTtlSecs(keys: readonly { readonly key: LeaseKey }[]): number {
+    const { policy, values } = this.#workspace.config;
+    const isShared =
+      values["sync.ledger_branch"] !== null && keys.some(({ key }) => key.startsWith("issue:"));
+    return isShared ? values["sync.claim_ttl_secs"] : policy.defaultTtlSecs;
   }
 
   async #refs(targets: Target | readonly Target[]) {

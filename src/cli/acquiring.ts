@@ -8,6 +8,7 @@ import type { Lease, Reach } from "../kernel/lease";
 import { checkIndefinite, checkText, checkTtl } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { CHANGE_FLAGS, requestId } from "./holding";
+import { sayJson, tellSay, withLedger } from "./ledger";
 import { count, duration, leaseJson, leasesData } from "./render";
 
 /** What `claim acquire`, `lock acquire` and `lock steal` have in common. */
@@ -53,9 +54,11 @@ export async function acquire(
   const grant = await session.acquire(wish.keys, {
     ...options,
     steal: wish.steal,
+    isOffline: parsed.has("offline"),
     wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
   });
-  return grantOutput(context, parsed, session, grant, wish.noun);
+  tellSay(workspace, grant.ledger);
+  return grantOutput(context, parsed, session, withLedger(workspace, grant), wish.noun);
 }
 
 /** What was granted, for people and for programs. */
@@ -77,9 +80,9 @@ export function grantOutput(
 export async function readOptions(
   parsed: Parsed,
   workspace: Workspace,
-  wish: Pick<Wish, "ttlSecs" | "keys">,
+  wish: Pick<Wish, "ttlSecs" | "keys" | "noun">,
 ) {
-  const ttlSecs = parsed.whole("ttl") ?? wish.ttlSecs ?? (await workspace.defaultTtlSecs());
+  const ttlSecs = parsed.whole("ttl") ?? wish.ttlSecs ?? (await usualTtlSecs(workspace, wish));
   const reason = parsed.text("reason") ?? null;
   const note = parsed.text("note") ?? null;
   const { agentId } = await workspace.agent();
@@ -89,6 +92,14 @@ export async function readOptions(
   const keys = wish.keys.map(({ key }) => key);
   if (ttlSecs === 0) orThrow(checkIndefinite(keys, agentId, reason, [], workspace.config.policy));
   return { ttlSecs, reason, note, requestId: requestId(workspace, parsed) };
+}
+
+/** Claims that are shared between machines last longer: renewing one is a push. */
+async function usualTtlSecs(workspace: Workspace, { noun }: Pick<Wish, "noun">): Promise<number> {
+  const { values } = workspace.config;
+  return noun === "claim" && values["sync.ledger_branch"] !== null
+    ? values["sync.claim_ttl_secs"]
+    : workspace.defaultTtlSecs();
 }
 
 /** How long to wait at most, if at all. */
@@ -113,6 +124,7 @@ function grantData(grant: Grant, secret: string | null): Record<string, unknown>
     changed: grant.changed,
     replayed: grant.replayed,
     waited_secs: Math.round(grant.waitedMs / 1000),
+    ...sayJson(grant.ledger),
     ...(secret === null ? {} : { secret }),
   };
 }
@@ -121,7 +133,7 @@ function grantText(grant: Grant, noun: Wish["noun"], session: Session, secret: s
   const { leases } = grant;
   const lines = leases.map(
     (lease) =>
-      `${verb(grant, lease)} ${printable(lease.key)} for ${session.actor.agentId}, ${lasting(lease)}`,
+      `${verb(grant, lease)} ${printable(lease.key)} for ${session.actor.agentId}, ${lasting(lease)}${provisional(grant, lease)}`,
   );
   for (const lease of leases) {
     lines.push(`  lease ${lease.leaseId}, token ${lease.fencingToken}`);
@@ -136,6 +148,11 @@ function grantText(grant: Grant, noun: Wish["noun"], session: Session, secret: s
     );
   } else if (leases.length > 1) lines.push(`  ${count(leases.length, "lease")} in one operation`);
   return lines.join("\n");
+}
+
+/** Said with the claim itself, not only beside it. */
+function provisional({ ledger }: Grant, { key }: Lease): string {
+  return ledger?.isOffline === true && key.startsWith("issue:") ? " (provisional)" : "";
 }
 
 function verb(grant: Grant, lease: Lease): string {

@@ -30,6 +30,8 @@ export interface Scene {
   readonly contentions: readonly Seen[];
   /** What shell commands changed under somebody else's lease. */
   readonly trespasses: readonly GuardViolation[];
+  /** Claims that the ledger has not confirmed. */
+  readonly provisional: readonly LeaseStatus[];
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
@@ -42,8 +44,22 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...usedTwice(valid, scene.waiters),
     ...waitingLong(valid, scene),
     ...violated(scene.violations),
+    ...unconfirmed(scene.provisional),
     ...blocked(scene.contentions),
     ...trespassed(scene.trespasses),
+  ];
+}
+
+function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {
+  const [first] = provisional;
+  if (first === undefined) return [];
+  const others = provisional.length === 1 ? "" : `, and ${count(provisional.length - 1, "other")}`;
+  return [
+    {
+      code: "claims_provisional",
+      message: `the claim of ${first.lease.agentId} on ${printable(first.lease.key)}${others} is provisional: other machines do not know of it`,
+      next: "run 'cotenant sync --reconcile' when the remote can be reached",
+    },
   ];
 }
 

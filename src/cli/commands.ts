@@ -30,6 +30,7 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   },
   "claim status": { summary: "all claims, yours first", load: () => import("./commands/claim-status") },
   "claim list": { summary: "active claims, for programs", load: () => import("./commands/claim-list") },
+  sync: { summary: "exchange claims and issues with other machines", load: () => import("./commands/sync") },
   "lock acquire": {
     summary: "lease files, directories, resources, refs",
     load: () => import("./commands/lock-acquire"),

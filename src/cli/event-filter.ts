@@ -102,6 +102,15 @@ const WRITE_EVENTS = [
   "publish.abandoned",
   "publish.unsettled",
   "publish.pushed",
+  "sync.attached",
+  "sync.confirmed",
+  "sync.conflict",
+  "sync.evicted",
+  "sync.merged",
+  "sync.released",
+  "sync.resynced",
+  "sync.unsettled",
+  "sync.withdrawn",
 ] as const;
 export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
 

@@ -17,7 +17,7 @@ export async function lockWorktree(context: Context, parsed: Parsed, workspace: 
   refuseShared(access, worktreeId, "it has no writer lock");
   const key = writerKey(worktreeId);
   const keys = [{ key, reach: "repository" as const }];
-  const options = await readOptions(parsed, workspace, { keys });
+  const options = await readOptions(parsed, workspace, { keys, noun: "lock" });
   const timeoutMs = waitSecs(parsed) * 1000;
   const session = await workspace.session("write");
   const grant = await session.acquire(keys, {

@@ -1,4 +1,5 @@
 import { isConfigKey } from "../config/schema";
+import type { Coordinator } from "../coordinator/contract";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
@@ -41,6 +42,12 @@ export async function runCommandLine(args: readonly string[], stage: Stage): Pro
   }
 }
 
+/** Where claims are shared between machines; loaded only there. */
+async function ledgerInFront(workspace: Workspace): Promise<Coordinator | null> {
+  if (workspace.config.values["sync.ledger_branch"] === null) return null;
+  return (await import("../ledger/open")).ledgerEngine(workspace);
+}
+
 async function run(name: string, command: Command, parsed: Parsed, stage: Stage): Promise<number> {
   const { terminal } = stage;
   let opened: Promise<Workspace> | undefined;
@@ -56,6 +63,7 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         allowNetworkFs: parsed.has("allow-network-fs"),
         despiteConfig: command.mendsConfig === true,
         doing: name,
+        engine: ledgerInFront,
       });
       return opened;
     },

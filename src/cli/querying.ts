@@ -1,10 +1,10 @@
-import type { LeaseStatus } from "../coordinator/contract";
 import type { IssueRow } from "../issues/board";
 import { parseLabel } from "../issues/labels";
 import { ISSUE_STATES, PRIORITIES } from "../issues/model";
 import {
   type Answer,
   claimsAmong,
+  type Elsewhere,
   type Filter,
   HeldFiles,
   type QuerySetting,
@@ -12,10 +12,12 @@ import {
 } from "../issues/query";
 import { parseState } from "../issues/states";
 import { printable, type Ulid } from "../kernel/ids";
+import type { ClaimsView } from "../ledger/view";
 import { callerOrNull } from "./caller";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { assigneeOf, priorityOf } from "./issue-fields";
 import { type Desk, openDesk } from "./issues";
+import { ledgerView } from "./ledger";
 import { usage } from "./parse";
 import { columns, count } from "./render";
 
@@ -65,7 +67,17 @@ export async function openQuery(context: Context): Promise<{ desk: Desk; setting
 export async function settingAt({ reader, workspace }: Desk): Promise<QuerySetting> {
   const statuses = workspace === null ? [] : await workspace.coordinator.list({ kinds: ["issue"] });
   const hierarchy = workspace?.config.values["types.hierarchy"] ?? [];
-  return { reader, claims: claimsAmong(statuses), hierarchy };
+  const view = workspace === null ? null : await ledgerView(workspace);
+  return { reader, claims: claimsAmong(statuses), hierarchy, elsewhere: elsewhereOf(view) };
+}
+
+/** What other machines hold, or have finished, as far as the ledger was heard of. */
+function elsewhereOf(view: ClaimsView | null): QuerySetting["elsewhere"] {
+  const heard = new Map<Ulid, Elsewhere>();
+  for (const [id, { issue }] of view?.over ?? [])
+    heard.set(id, { agentId: null, finishedAtVersion: issue?.version ?? 0 });
+  for (const [id, { agentId }] of view?.others ?? []) heard.set(id, { agentId, finishedAtVersion: null });
+  return heard;
 }
 
 /** What others hold, for `--free-files`. */
@@ -76,7 +88,7 @@ export async function heldFiles({ reader, workspace }: Desk): Promise<HeldFiles 
 }
 
 /** An issue as lists have it: without the long texts. */
-export function rowJson(issue: IssueRow, claim: LeaseStatus | null): Record<string, unknown> {
+export function rowJson(issue: IssueRow, claimedBy: string | null): Record<string, unknown> {
   return {
     id: issue.id,
     short_id: issue.shortId,
@@ -92,25 +104,33 @@ export function rowJson(issue: IssueRow, claim: LeaseStatus | null): Record<stri
     updated_by: issue.updatedBy,
     version: issue.version,
     layer: issue.layer,
-    claimed_by: claim?.lease.agentId ?? null,
+    claimed_by: claimedBy,
   };
 }
 
 /** A list for people and for programs. `nothing` is said when there is none. */
 export function answerOutput(
   context: Context,
-  { claims }: QuerySetting,
+  setting: Pick<QuerySetting, "claims" | "elsewhere">,
   { issues, broken }: Pick<Answer, "issues" | "broken">,
   nothing: string,
 ): Output {
-  const claimOf = (id: Ulid) => claims.get(id) ?? null;
-  const data = { issues: context.json ? issues.map((row) => rowJson(row, claimOf(row.id))) : [], broken };
-  return { data, text: context.json ? "" : listText(context, claims, issues, broken, nothing) };
+  const rows = context.json ? issues.map((row) => rowJson(row, claimantOf(setting, row.id))) : [];
+  const data = { issues: rows, broken };
+  return { data, text: context.json ? "" : listText(context, setting, issues, broken, nothing) };
+}
+
+/** Who has claimed it, here or on another machine. */
+export function claimantOf(
+  { claims, elsewhere }: Pick<QuerySetting, "claims" | "elsewhere">,
+  id: Ulid,
+): string | null {
+  return claims.get(id)?.lease.agentId ?? elsewhere.get(id)?.agentId ?? null;
 }
 
 export function listText(
   context: Context,
-  claims: QuerySetting["claims"],
+  setting: Pick<QuerySetting, "claims" | "elsewhere">,
   issues: readonly IssueRow[],
   broken: Answer["broken"],
   nothing: string,
@@ -120,7 +140,7 @@ export function listText(
     issue.state,
     issue.priority,
     printable(typesOf(issue.labels).join(","), 20),
-    claims.get(issue.id)?.lease.agentId ?? "",
+    claimantOf(setting, issue.id) ?? "",
     printable(issue.title, 80),
   ]);
   const head = ["ID", "STATE", "PRIORITY", "TYPE", "CLAIMED BY", "TITLE"];

@@ -6,6 +6,7 @@ import { printable } from "../kernel/ids";
 import { checkText } from "../kernel/policy";
 import type { Context, Output, Parsed } from "./command";
 import { proof } from "./holding";
+import { sayJson, tellSay } from "./ledger";
 import { leaseJson, leasesData } from "./render";
 
 export async function releaseLeases(
@@ -26,10 +27,11 @@ export async function release(
   workspace: Workspace,
   refs: readonly LeaseRef[],
 ): Promise<Output> {
-  const { leases, replayed } = await releaseLeases(parsed, workspace, refs);
+  const { leases, replayed, ledger } = await releaseLeases(parsed, workspace, refs);
+  tellSay(workspace, ledger);
   const text = leases.map((lease) => `released ${printable(lease.key)}`).join("\n");
   return {
-    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed },
+    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed, ...sayJson(ledger) },
     text: context.quiet ? "" : text,
   };
 }

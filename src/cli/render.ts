@@ -8,9 +8,11 @@ import type { Terminal } from "./terminal";
 export function leaseJson(
   lease: Lease,
   status?: Pick<LeaseStatus, "standing" | "stale" | "remainingMs">,
+  ledger: "confirmed" | "provisional" | null = null,
 ): Record<string, unknown> {
   return {
     ...publicLease(leaseToWire(lease)),
+    ...(ledger === null ? {} : { ledger }),
     ...(status === undefined
       ? {}
       : {
@@ -36,6 +38,16 @@ export function publicLease(wire: Readonly<Record<string, unknown>>): Record<str
 
 export function statusJson(status: LeaseStatus): Record<string, unknown> {
   return leaseJson(status.lease, status);
+}
+
+/** The same where claims are shared between machines. */
+export function statusJsonIn(view: LedgerStanding | null): (status: LeaseStatus) => Record<string, unknown> {
+  return (status) => leaseJson(status.lease, status, view?.standing(status.lease) ?? null);
+}
+
+/** Whether the ledger has confirmed a lease. */
+export interface LedgerStanding {
+  standing(lease: Lease): "confirmed" | "provisional" | null;
 }
 
 /** One lease: `data.lease`; several: `data.leases`; always both spellings of "how many". */
@@ -70,6 +82,7 @@ export function leaseTable(
   terminal: Terminal,
   statuses: readonly LeaseStatus[],
   me: Parameters<typeof sameParty>[0] | null,
+  view: LedgerStanding | null = null,
 ): string {
   const rows = statuses.map((status) => {
     const { lease } = status;
@@ -79,7 +92,7 @@ export function leaseTable(
       printable(lease.key, 60),
       lease.agentId,
       lease.worktreeId,
-      timeLeft(status),
+      timeLeft(status) + (view?.standing(lease) === "provisional" ? ", provisional" : ""),
       `#${lease.fencingToken}`,
       printable(lease.reason ?? lease.note ?? "", 40),
     ];

@@ -7,6 +7,7 @@ import { checkText, checkTtl } from "../kernel/policy";
 import { lasting } from "./acquiring";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { givenReason, proof } from "./holding";
+import { sayJson, tellSay } from "./ledger";
 import { leaseJson, leasesData } from "./render";
 
 export const RENEW_FLAGS: Readonly<Record<string, Flag>> = {
@@ -41,10 +42,11 @@ export async function renew(
   workspace: Workspace,
   refs: readonly LeaseRef[],
 ): Promise<Output> {
-  const { leases, replayed } = await renewLeases(parsed, workspace, refs);
+  const { leases, replayed, ledger } = await renewLeases(parsed, workspace, refs);
+  tellSay(workspace, ledger);
   const text = leases.map((lease) => `renewed ${printable(lease.key)}, ${lasting(lease)}`).join("\n");
   return {
-    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed },
+    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed, ...sayJson(ledger) },
     text: context.quiet ? "" : text,
   };
 }

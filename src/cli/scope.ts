@@ -33,9 +33,11 @@ export async function changeForAll<T>(
   await requireMainHistory(workspace);
   const session = await workspace.session("write");
   const key = orThrow(scopeKey(scope));
+  const mine = await session.mine();
+  const before = mine.find(({ lease, standing }) => lease.key === key && standing === "valid") ?? null;
   let refusal: Refusal | null = null;
   for (let tries = 0; tries < MOST_TRIES; tries++) {
-    const done = await once(session, key, plan);
+    const done = await once(session, key, plan, before?.lease.leaseId ?? null);
     if ("answer" in done) return done.answer;
     refusal = done.refusal;
   }
@@ -46,10 +48,8 @@ async function once<T>(
   session: Session,
   key: LeaseKey,
   plan: () => Promise<GlobalChange<T>>,
+  before: LeaseId | null,
 ): Promise<{ answer: T } | { refusal: Refusal }> {
-  const wasMine = (await session.mine()).some(
-    ({ lease, standing }) => lease.key === key && standing === "valid",
-  );
   const { leases } = await session.acquire([{ key, reach: "repository" }], {
     ttlSecs: TTL_SECS,
     reason: `changing ${key}`,
@@ -57,7 +57,8 @@ async function once<T>(
   try {
     return await write(session, key, plan);
   } finally {
-    if (!wasMine) await giveBack(session, key, leases[0]!.leaseId);
+    const { leaseId } = leases[0]!;
+    if (leaseId !== before) await giveBack(session, key, leaseId);
   }
 }
 
@@ -84,12 +85,14 @@ async function write<T>(
   return done!;
 }
 
-/** Another command of this session may have given it back already. */
+/** Another command of this session may have given it back already, or will: taken over with a secret of its own. */
+const NOT_OURS_TO_GIVE = ["E_NOT_FOUND", "E_LOCK_NOT_HELD"];
+
 async function giveBack(session: Session, key: LeaseKey, leaseId: LeaseId): Promise<void> {
   try {
     await session.release([{ key, leaseId }]);
   } catch (error) {
-    if ((error as { code?: unknown }).code !== "E_NOT_FOUND") throw error;
+    if (!NOT_OURS_TO_GIVE.includes(String((error as { code?: unknown }).code))) throw error;
   }
 }
 

@@ -6,10 +6,12 @@ import { guardViolations } from "../guard/violations";
 import type { Actor } from "../kernel/commands";
 import { sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
+import type { ClaimsView } from "../ledger/view";
 import { type Finding, needsAPerson } from "./attention";
 import { callerOrNull } from "./caller";
 import { keysOf, ticketJson } from "./commands/lock-status";
-import { count, leaseTable, paint, statusJson } from "./render";
+import { elsewhereJson, elsewhereLines, ledgerView } from "./ledger";
+import { count, leaseTable, paint, statusJsonIn } from "./render";
 import type { Terminal } from "./terminal";
 
 /** Everything that `status` says, at one instant. */
@@ -23,6 +25,8 @@ export interface Status {
   readonly sequence: number;
   readonly nextToken: number;
   readonly findings: readonly Finding[];
+  /** What the ledger knows of claims; null where there is none. */
+  readonly ledger: ClaimsView | null;
 }
 
 export async function lookAround(workspace: Workspace): Promise<Status> {
@@ -35,7 +39,9 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
     .sort((a, b) => order(a, me) - order(b, me) || (a.lease.key < b.lease.key ? -1 : 1));
   const waiters = await coordinator.waiters();
   const { head, damage } = await coordinator.snapshot();
+  const ledger = await ledgerView(workspace);
   return {
+    ledger,
     place: {
       root: repository.worktreeRoot,
       control: repository.controlDir,
@@ -55,6 +61,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       violations: await recentViolations(coordinator, workspace.store.now().wallMs),
       contentions: await seenContentions(coordinator),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
+      provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };
 }
@@ -69,7 +76,8 @@ export function statusData(status: Status): Record<string, unknown> {
     repository: { worktree_root: place.root, control_directory: place.control },
     agent: me === null ? null : { agent_id: me.agentId, session_id: me.sessionId },
     worktree: { worktree_id: place.worktreeId },
-    leases: status.leases.map(statusJson),
+    leases: status.leases.map(statusJsonIn(status.ledger)),
+    ...elsewhereJson(status.ledger),
     lapsed: status.lapsed,
     waiters: status.waiters.map(ticketJson),
     sequence: status.sequence,
@@ -79,10 +87,11 @@ export function statusData(status: Status): Record<string, unknown> {
 }
 
 export function statusLines(status: Status, terminal: Terminal): string[] {
-  const { place, me, leases, lapsed, waiters, findings } = status;
+  const { place, me, leases, lapsed, waiters, findings, ledger } = status;
   return [
     `${place.root} (${place.worktreeId})${me === null ? "" : `, as ${me.agentId}`}`,
-    ...(leases.length === 0 ? ["no leases"] : leaseTable(terminal, leases, me).split("\n")),
+    ...(leases.length === 0 ? ["no leases"] : leaseTable(terminal, leases, me, ledger).split("\n")),
+    ...elsewhereLines(terminal, ledger),
     ...waiters.map((ticket) => `waiting #${ticket.number}: ${ticket.agentId} for ${keysOf(ticket)}`),
     ...(lapsed === 0 ? [] : [paint(terminal, "dim", `${count(lapsed, "lease")} lapsed and free to take`)]),
     ...findings.flatMap(({ message, next }) => [

@@ -41,8 +41,18 @@ export interface QuerySetting {
   readonly reader: IssueReader;
   /** Valid claims, by issue. */
   readonly claims: ReadonlyMap<Ulid, LeaseStatus>;
+  /** What other machines hold, or have finished. */
+  readonly elsewhere: ReadonlyMap<Ulid, Elsewhere>;
   /** `types.hierarchy`: the broadest first, those on one line on one level. */
   readonly hierarchy: readonly string[];
+}
+
+/** What was heard of an issue on another machine. */
+export interface Elsewhere {
+  /** Who holds it there; null: nobody any more. */
+  readonly agentId: string | null;
+  /** With this version it was finished there; null: it was not. */
+  readonly finishedAtVersion: number | null;
 }
 
 export interface Answer {
@@ -95,12 +105,30 @@ export async function queryAvailable(
   held: HeldFiles | null = null,
 ): Promise<Answer> {
   const board = await loadBoard(setting, "everywhere");
-  const claimed = new Set([...setting.claims.keys()].map((id) => board.rowOf(id)));
+  const { taken, finished } = takenElsewhere(setting);
+  const claimed = new Set([...setting.claims.keys(), ...taken].map((id) => board.rowOf(id)));
   const ready = await board.settle(board.shown(["ready"]).filter((row) => !claimed.has(row)));
-  const candidates = ready.filter((row) => board.state(row) === "ready" && hasPriority(board, row, filter));
+  const over = new Map([...finished].map(([id, version]) => [board.rowOf(id), version]));
+  const candidates = ready.filter(
+    (row) =>
+      board.state(row) === "ready" &&
+      hasPriority(board, row, filter) &&
+      // Whoever has brought it back here has a newer one.
+      !(over.has(row) && board.details(row).version < over.get(row)!),
+  );
   await board.checkDependencies(candidates);
   const free = candidates.filter((row) => !board.isBlocked(row));
   return answerOf(setting, board, free, filter, (row) => held?.isFree(row.files) ?? true);
+}
+
+function takenElsewhere({ elsewhere }: QuerySetting): { taken: Ulid[]; finished: Map<Ulid, number> } {
+  const taken: Ulid[] = [];
+  const finished = new Map<Ulid, number>();
+  for (const [id, { agentId, finishedAtVersion }] of elsewhere) {
+    if (agentId !== null) taken.push(id);
+    else if (finishedAtVersion !== null) finished.set(id, finishedAtVersion);
+  }
+  return { taken, finished };
 }
 
 /** Whatever waits for something that is not over. */

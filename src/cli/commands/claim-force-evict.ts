@@ -1,8 +1,12 @@
+import type { Workspace } from "../../coordinator/workspace";
+import type { LeaseRef } from "../../kernel/commands";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { CHANGE_FLAGS, givenReason, requestId } from "../holding";
-import { claimRef } from "../issues";
+import { claimRef, keyOfIssue } from "../issues";
+import { ledgerView, sayJson, tellSay } from "../ledger";
 import { leaseJson, leasesData } from "../render";
+import { byKey } from "../targets";
 
 export const command: Command = {
   usage: "claim force-evict <issue|lease> --reason <text>",
@@ -14,17 +18,27 @@ export const command: Command = {
   completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const ref = await claimRef(workspace, parsed.words[0]!);
+    const ref = await evictedRef(workspace, parsed.words[0]!);
     const options = {
       reason: givenReason(parsed, "ending somebody's lease"),
       requestId: requestId(workspace, parsed),
     };
     const session = await workspace.session("write");
-    const { leases, replayed } = await session.evict([ref], options);
+    const { leases, replayed, ledger } = await session.evict([ref], options);
+    tellSay(workspace, ledger);
     const text = leases.map((l) => `ended the lease of ${l.agentId} on ${printable(l.key)}`).join("\n");
     return {
-      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
+      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed, ...sayJson(ledger) },
       text: context.quiet ? "" : text,
     };
   },
 };
+
+/** Also a claim of another machine on an issue that this one has never seen, by either of its ids. */
+async function evictedRef(workspace: Workspace, typed: string): Promise<LeaseRef> {
+  const ref = await claimRef(workspace, typed);
+  if (ref.key !== null) return ref;
+  const others = [...((await ledgerView(workspace))?.others.values() ?? [])];
+  const claim = others.find(({ issueId, leaseId }) => issueId === ref.leaseId || leaseId === ref.leaseId);
+  return claim === undefined ? ref : byKey(keyOfIssue(claim.issueId));
+}

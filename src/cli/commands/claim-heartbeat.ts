@@ -1,6 +1,7 @@
 import type { Command } from "../command";
 import { HOLDER_FLAGS, proof } from "../holding";
 import { claimRef } from "../issues";
+import { sayJson, tellSay } from "../ledger";
 import { leaseJson, leasesData } from "../render";
 
 export const command: Command = {
@@ -15,7 +16,8 @@ export const command: Command = {
     const ref = await claimRef(workspace, parsed.words[0]!);
     const shown = await proof(workspace, parsed);
     const session = await workspace.session("write");
-    const { leases, replayed } = await session.heartbeat([ref], shown);
+    const { leases, replayed, ledger } = await session.heartbeat([ref], shown);
+    tellSay(workspace, ledger);
     try {
       await session.writeHeartbeat(
         workspace.store.layout,
@@ -28,7 +30,7 @@ export const command: Command = {
     }
     const text = `beat at ${new Date(leases[0]!.lastBeat.wallMs).toISOString()}`;
     return {
-      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
+      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed, ...sayJson(ledger) },
       text: context.quiet ? "" : text,
     };
   },

@@ -1,5 +1,6 @@
 import type { Command } from "../command";
-import { leaseTable, statusJson } from "../render";
+import { claimsText, elsewhereJson, ledgerView } from "../ledger";
+import { statusJsonIn } from "../render";
 
 export const command: Command = {
   usage: "claim list",
@@ -13,7 +14,8 @@ export const command: Command = {
     const statuses = (await workspace.coordinator.list()).filter(({ lease }) =>
       lease.key.startsWith("issue:"),
     );
-    const active = statuses.map(statusJson);
+    const view = await ledgerView(workspace);
+    const active = statuses.map(statusJsonIn(view));
     return {
       data: {
         schema_version: 1,
@@ -23,8 +25,9 @@ export const command: Command = {
         // Under both names: the seed's, and the one every command of ours has.
         active,
         leases: active,
+        ...elsewhereJson(view),
       },
-      text: statuses.length === 0 ? "no claims" : leaseTable(context.terminal, statuses, null),
+      text: claimsText(context.terminal, statuses, null, view),
     };
   },
 };

@@ -7,6 +7,7 @@ import { printable, type Ulid } from "../../kernel/ids";
 import { ACQUIRE_FLAGS, grantOutput, readOptions, waitSecs } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
 import { keyOfIssue } from "../issues";
+import { tellSay, withLedger } from "../ledger";
 import { FILTER_FLAGS, filterFrom, heldFiles, rowJson, settingAt } from "../querying";
 import { byKey } from "../targets";
 
@@ -29,13 +30,14 @@ export const command: Command = {
   async run(context, parsed) {
     const filter = filterFrom(parsed);
     const workspace = await context.workspace();
-    const options = await readOptions(parsed, workspace, { keys: [] });
+    const options = await readOptions(parsed, workspace, { keys: [], noun: "claim" });
     const timeoutMs = waitSecs(parsed) * 1000;
     const session = await workspace.session("write");
     const reader = await issuesIn(workspace);
     const desk = { reader, workspace };
-    const take = () =>
-      takeNext({
+    const take = async () => {
+      await hearOfClaims(workspace);
+      return takeNext({
         reader,
         look: async () => {
           const held = parsed.has("free-files") ? await heldFiles(desk) : null;
@@ -48,9 +50,11 @@ export const command: Command = {
           await session.release(leases.map(({ key }) => byKey(key)));
         },
       });
+    };
     const taken = await waited(context, parsed, workspace, timeoutMs, take);
     if (taken === null) throw nothing(filter, parsed.has("wait") ? timeoutMs : null);
-    const output = grantOutput(context, parsed, session, taken.grant, "claim");
+    tellSay(workspace, taken.grant.ledger);
+    const output = grantOutput(context, parsed, session, withLedger(workspace, taken.grant), "claim");
     const issue = rowJson({ ...taken.issue }, null);
     const title = `${taken.issue.shortId}: ${printable(taken.issue.title, 300)}`;
     return {
@@ -61,6 +65,13 @@ export const command: Command = {
     };
   },
 };
+
+/** What other machines took since the last look. Where they cannot be asked, what was last heard has to do. */
+async function hearOfClaims(workspace: Workspace): Promise<void> {
+  if (workspace.config.values["sync.ledger_branch"] === null) return;
+  const { hearAll } = await import("../../ledger/open");
+  await hearAll(workspace);
+}
 
 async function waited(
   context: Context,

@@ -1,10 +1,32 @@
 import { orThrow } from "../../errors/cotenant-error";
+import type { LeaseRef } from "../../kernel/commands";
 import { parseAgentId } from "../../kernel/ids";
 import { sameParty } from "../../kernel/lease";
+import type { ClaimsView } from "../../ledger/view";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { claimRef } from "../issues";
-import { leaseTable, statusJson } from "../render";
+import { claimsText, elsewhereJson, ledgerView } from "../ledger";
+import { statusJsonIn } from "../render";
+
+function withoutOthers(view: ClaimsView | null): ClaimsView | null {
+  return view === null ? null : { ...view, others: new Map() };
+}
+
+/** Of the claims of other machines, those that were asked for. */
+function onlyFitting(
+  view: ClaimsView | null,
+  agent: string | null,
+  issue: LeaseRef | null,
+): ClaimsView | null {
+  if (view === null) return null;
+  const fits = [...view.others].filter(
+    ([id, record]) =>
+      (agent === null || record.agentId === agent) &&
+      (issue === null || issue.key === `issue:${id}` || issue.leaseId === record.leaseId),
+  );
+  return { ...view, others: new Map(fits) };
+}
 
 export const command: Command = {
   usage: "claim status [--mine] [--issue <id>] [--agent <id>]",
@@ -32,7 +54,13 @@ export const command: Command = {
           Number(me !== null && sameParty(b.lease, me)) - Number(me !== null && sameParty(a.lease, me)) ||
           a.lease.fencingToken - b.lease.fencingToken,
       );
-    const text = statuses.length === 0 ? "no claims" : leaseTable(context.terminal, statuses, me);
-    return { data: { leases: statuses.map(statusJson) }, text };
+    const view = parsed.has("mine")
+      ? withoutOthers(await ledgerView(workspace))
+      : await ledgerView(workspace);
+    const others = onlyFitting(view, agent, issue);
+    return {
+      data: { leases: statuses.map(statusJsonIn(view)), ...elsewhereJson(others) },
+      text: claimsText(context.terminal, statuses, me, others),
+    };
   },
 };

@@ -5,6 +5,7 @@ import { parseAgentId, parseWorktreeId, printable, type WorktreeId } from "../..
 import type { Command } from "../command";
 import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { claimRef } from "../issues";
+import { sayJson, tellSay } from "../ledger";
 import { leaseJson, leasesData } from "../render";
 
 export const command: Command = {
@@ -41,17 +42,18 @@ export const command: Command = {
     const toWorktree = wanted ?? session.actor.worktreeId;
     const isHere = toWorktree === session.actor.worktreeId;
     const toBranch = isHere ? session.actor.branch : await branchOf(workspace, toWorktree);
-    const { leases, replayed } = await session.transfer(ref, {
+    const { leases, replayed, ledger } = await session.transfer(ref, {
       ...shown,
       toAgent: agent,
       toWorktree,
       toBranch,
       reason,
     });
+    tellSay(workspace, ledger);
     const lease = leases[0]!;
     const text = `${printable(lease.key)} now belongs to ${agent} in ${toWorktree} (token ${lease.fencingToken})`;
     return {
-      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed },
+      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed, ...sayJson(ledger) },
       text: context.quiet ? "" : text,
     };
   },

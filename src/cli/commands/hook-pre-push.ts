@@ -4,6 +4,7 @@ import type { Revisions } from "../../enforce/pushed";
 import { VIOLATION_KIND, violationFrom } from "../../enforce/violations";
 import type { Command } from "../command";
 import { asHook, type HookAnswer, PASSED, pushRefusal } from "../hooking";
+import { testimony } from "../ledger";
 import { readStdin } from "../stdin";
 
 const NOTHING = /^0+$/;
@@ -52,7 +53,14 @@ async function answer(workspace: Workspace, revisions: Revisions, isLenient: boo
   const place = { cwd: repository.worktreeRoot };
   const present = await onlyKnown(workspace, revisions);
   const { objections } = await judgeRevisions(
-    { git, place, coordinator, digest: platform.digest, mode: config.values["enforce.push"] },
+    {
+      git,
+      place,
+      coordinator,
+      claims: await testimony(workspace, false),
+      digest: platform.digest,
+      mode: config.values["enforce.push"],
+    },
     present,
   );
   const lines = await violationLines(workspace, present);

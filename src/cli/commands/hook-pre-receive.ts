@@ -2,6 +2,7 @@ import { judgeRevisions } from "../../enforce/push";
 import { serverCoordinator } from "../../enforce/server";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
+import type { Git, GitOptions } from "../../platform/git";
 import type { Command, Context, Output } from "../command";
 import { pushRefusal } from "../hooking";
 import { readStdin } from "../stdin";
@@ -33,30 +34,66 @@ export const command: Command = {
 async function received(context: Context, input: string): Promise<Output> {
   const { platform, git, env, cwd } = context.surroundings();
   const gitDir = (await platform.files.realPath(env["GIT_DIR"] ?? cwd)) ?? cwd;
+  const bare = { cwd: gitDir, env: { GIT_DIR: gitDir } };
+  const names = await ledgerNames(git, bare);
+  const tips = tipsOf(input, names);
+  if (tips.length === 0) return passed();
   const coordinator = await serverCoordinator(platform, gitDir);
-  const tips = tipsOf(input);
-  if (coordinator === null || tips.length === 0) return passed();
+  const { claimTestimony } = await import("../../ledger/witness");
+  const claims = await claimTestimony(git, bare, names.prefix, platform.clock.wallMs());
+  if (coordinator === null && claims === null) return passed();
   const quarantine = Object.fromEntries(
     QUARANTINE.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]!]])),
   );
   const place = { cwd: gitDir, env: { ...quarantine, GIT_DIR: gitDir } };
   const { objections } = await judgeRevisions(
-    { git, place, coordinator, digest: platform.digest, mode: "at_commit" },
-    { names: tips, options: ["--not", "--all", "--not"] },
+    { git, place, coordinator, claims, digest: platform.digest, mode: "at_commit" },
+    // What is only on the ledger's own refs was never looked at: it excludes nothing.
+    {
+      names: tips,
+      options: [
+        "--not",
+        `--exclude=refs/heads/${names.branch}`,
+        `--exclude=${names.prefix}*`,
+        "--all",
+        "--not",
+      ],
+    },
   );
   if (objections.length === 0) return passed();
   for (const line of pushRefusal("pre-receive", objections)) context.note(line);
   return { data: { hook: "pre-receive", refused: true }, text: "", exit: 1 };
 }
 
+interface LedgerNames {
+  readonly branch: string;
+  readonly prefix: string;
+}
+
+/** How the ledger is called on this server, for those who have given it other names. */
+async function ledgerNames(git: Git, place: Pick<GitOptions, "cwd" | "env">): Promise<LedgerNames> {
+  const { stdout } = await git.run(["config", "--null", "--get-regexp", "^cotenant\\."], place);
+  const values = new Map(
+    new TextDecoder()
+      .decode(stdout)
+      .split("\0")
+      .map((entry) => entry.split("\n") as [string, string]),
+  );
+  return {
+    branch: values.get("cotenant.ledgerbranch") ?? "cotenant-sync",
+    prefix: values.get("cotenant.claimsprefix") ?? "refs/cotenant/claims/",
+  };
+}
+
 function passed(): Output {
   return { data: { hook: "pre-receive", refused: false }, text: "", exit: 0 };
 }
 
-/** `<old id> <new id> <ref>` on each line. Deletions bring nothing. */
-function tipsOf(input: string): string[] {
+/** `<old id> <new id> <ref>` on each line. Deletions bring nothing, and the ledger's own refs are no work of anybody. */
+function tipsOf(input: string, { branch, prefix }: LedgerNames): string[] {
   return input.split("\n").flatMap((line) => {
-    const [, tip = ""] = line.split(" ");
+    const [, tip = "", ref = ""] = line.split(" ");
+    if (ref === `refs/heads/${branch}` || ref.startsWith(prefix)) return [];
     return /^[0-9a-f]{40,64}$/.test(tip) && !/^0+$/.test(tip) ? [tip] : [];
   });
 }

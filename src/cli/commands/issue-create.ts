@@ -69,7 +69,7 @@ export const command: Command = {
 /** One issue as the flags describe it; claimed, if that is wanted. */
 export async function createOne(context: Context, parsed: Parsed, isClaimed: boolean): Promise<Output> {
   // Whatever would keep it from being claimed is said before there is an issue.
-  if (isClaimed) await readOptions(parsed, await context.workspace(), { keys: [] });
+  if (isClaimed) await readOptions(parsed, await context.workspace(), { keys: [], noun: "claim" });
   const desk = await openDesk(context);
   const others = await desk.reader.ids();
   const draft = await draftFrom(desk, parsed);

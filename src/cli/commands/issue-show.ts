@@ -1,10 +1,12 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import { type Comment, readComments } from "../../issues/comments";
 import type { FoundIssue } from "../../issues/resolve";
-import { printable } from "../../kernel/ids";
+import { printable, type Ulid } from "../../kernel/ids";
+import type { ClaimsView } from "../../ledger/view";
 import type { Command } from "../command";
 import { issueJson, keyOfIssue, meant, openDesk } from "../issues";
-import { statusJson, timeLeft } from "../render";
+import { ledgerView } from "../ledger";
+import { statusJsonIn, timeLeft } from "../render";
 import { byKey } from "../targets";
 
 export const command: Command = {
@@ -21,6 +23,7 @@ export const command: Command = {
     const { id, copy, diverged, ahead } = found;
     const claims = workspace === null ? [] : await workspace.coordinator.find([byKey(keyOfIssue(id))]);
     const claim = claims.find(({ standing }) => standing === "valid") ?? null;
+    const view = workspace === null ? null : await ledgerView(workspace);
     const comments = await readComments(reader, found);
     if (ahead !== null)
       workspace?.warnings.push(
@@ -48,19 +51,24 @@ export const command: Command = {
                 worktree_id: ahead.worktreeId,
               },
         comments: comments.map(({ id: commentId, at, by, text }) => ({ id: commentId, at, by, text })),
-        claim: claim === null ? null : statusJson(claim),
+        claim: claim === null ? null : statusJsonIn(view)(claim),
       },
-      text: lines(found, String(json["short_id"]), claim, comments).join("\n"),
+      text: lines(found, String(json["short_id"]), claimText(claim, view, id), comments).join("\n"),
     };
   },
 };
 
-function lines(
-  found: FoundIssue,
-  short: string,
-  claim: LeaseStatus | null,
-  comments: readonly Comment[],
-): string[] {
+/** Who has it: here, or as far as the ledger knows on another machine. */
+function claimText(claim: LeaseStatus | null, view: ClaimsView | null, id: Ulid): string {
+  if (claim !== null) {
+    const provisional = view?.standing(claim.lease) === "provisional" ? ", provisional" : "";
+    return `by ${claim.lease.agentId} (${claim.lease.worktreeId}), ${timeLeft(claim)}${provisional}`;
+  }
+  const other = view?.others.get(id);
+  return other === undefined ? "by nobody" : `by ${other.agentId} on ${printable(other.host, 60)}`;
+}
+
+function lines(found: FoundIssue, short: string, claim: string, comments: readonly Comment[]): string[] {
   const { issue, labels, dependencies, copy, state } = found;
   const listed = (name: string, values: readonly string[]) =>
     values.length === 0
@@ -84,7 +92,7 @@ function lines(
       Object.entries(issue.context).map(([name, text]) => `${name}=${text}`),
     ),
     ...listed("because", issue.resolution === null ? [] : [issue.resolution]),
-    `  claimed   ${claim === null ? "by nobody" : `by ${claim.lease.agentId} (${claim.lease.worktreeId}), ${timeLeft(claim)}`}`,
+    `  claimed   ${claim}`,
     `  read from ${copy.layer}, version ${issue.stamp.version}`,
     ...(issue.description === "" ? [] : ["", ...indented(issue.description)]),
     ...comments.flatMap(({ at, by, text }) => [

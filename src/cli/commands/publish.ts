@@ -72,7 +72,10 @@ export const command: Command = {
     const workspace = await context.workspace();
     const request = await readRequest(context, parsed);
     const session = await workspace.session("write");
-    const publisher = new Publisher(workspace, session);
+    const publisher = new Publisher(workspace, session, async () => {
+      const { claimFence } = await import("../../ledger/fence");
+      return claimFence(workspace, session);
+    });
     try {
       if (parsed.has("dry-run")) return previewOutput(context, await preview(workspace, publisher, request));
       const published = await publisher.publish(request);
@@ -129,7 +132,10 @@ function refuseFailedPush({ push, ref, commit, publishId }: Published): void {
     code,
     `committed as ${short(commit)}, but ${printable(push.remote, 100)} ${what}: ${push.why}`,
     {
-      hint: `${ERRORS[code].hint}; to push it later: git push ${printable(push.remote, 100)} ${branchName(ref)}`,
+      hint:
+        push.result === "failed" && push.hint !== undefined
+          ? push.hint
+          : `${ERRORS[code].hint}; to push it later: git push ${printable(push.remote, 100)} ${branchName(ref)}`,
       data: { commit, ref, publish_id: publishId, push: push.result, remote: push.remote, why: push.why },
     },
   );

@@ -1,7 +1,15 @@
 import { type Blocker, queryBlocked } from "../../issues/query";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
-import { brokenLines, FILTER_FLAGS, filterFrom, openQuery, rowJson, STATE_FLAG } from "../querying";
+import {
+  brokenLines,
+  claimantOf,
+  FILTER_FLAGS,
+  filterFrom,
+  openQuery,
+  rowJson,
+  STATE_FLAG,
+} from "../querying";
 
 export const command: Command = {
   usage: "query blocked [--state <state>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]…",
@@ -15,7 +23,7 @@ export const command: Command = {
     const { setting } = await openQuery(context);
     const { issues, broken, blockers } = await queryBlocked(setting, filterFrom(parsed));
     const items = issues.map((issue) => ({
-      ...rowJson(issue, setting.claims.get(issue.id) ?? null),
+      ...rowJson(issue, claimantOf(setting, issue.id)),
       blocked_by: (blockers.get(issue.id) ?? []).map(blockerJson),
     }));
     const lines = issues.flatMap((issue) => [

@@ -5,7 +5,7 @@ import { type Match, patternMatch, type SearchResult, search, wordMatch } from "
 import { printable } from "../../kernel/ids";
 import type { Command, Context, Parsed } from "../command";
 import { usage } from "../parse";
-import { brokenLines, openQuery, rowJson } from "../querying";
+import { brokenLines, claimantOf, openQuery, rowJson } from "../querying";
 import { paint } from "../render";
 
 /** For the whole of a search by pattern. */
@@ -35,7 +35,7 @@ export const command: Command = {
     const results = all.slice(0, limit);
     const broken = await board.unreadable();
     const items = results.map(({ issue, score, hits }) => ({
-      ...rowJson(issue, setting.claims.get(issue.id) ?? null),
+      ...rowJson(issue, claimantOf(setting, issue.id)),
       score,
       matches: hits,
     }));

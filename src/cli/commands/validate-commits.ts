@@ -3,6 +3,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { pushRefusal } from "../hooking";
+import { testimony } from "../ledger";
 import { count } from "../render";
 
 export const command: Command = {
@@ -27,6 +28,7 @@ export const command: Command = {
         git,
         place: { cwd: repository.worktreeRoot },
         coordinator,
+        claims: await testimony(workspace, true),
         digest: platform.digest,
         mode: config.values["enforce.push"],
       },

@@ -47,7 +47,7 @@ export const command: Command = {
       throw new CotenantError("E_USAGE", "--ttl is about the claim, but --claim is missing", {
         hint: "add --claim",
       });
-    const options = await readOptions(parsed, workspace, { keys: [] });
+    const options = await readOptions(parsed, workspace, { keys: [], noun: "claim" });
     const yard = { workspace, session: await workspace.session("write"), trees: nodeTrees() };
     await settleRemovals(yard);
     const path = parsed.text("path");
