@@ -23,6 +23,8 @@ function promisesIn(markdown: string): Promised[] {
 
 describe("GUARANTEES", () => {
   const promises = promisesIn(GUARANTEES);
+  /** Also those of what is promised besides the ten. */
+  const named = testsIn(GUARANTEES);
 
   it("states all ten promises, in order", () => {
     expect(promises.map(({ heading }) => Number.parseInt(heading, 10))).toEqual([
@@ -35,13 +37,11 @@ describe("GUARANTEES", () => {
   });
 
   it("names only tests that exist", () => {
-    expect(promises.flatMap(({ tests }) => tests.map(problemWith)).filter((wrong) => wrong !== null)).toEqual(
-      [],
-    );
+    expect(named.map(problemWith).filter((wrong) => wrong !== null)).toEqual([]);
   });
 
   it("has no line that only looks like the name of a test", () => {
-    expect(mentionsIn(GUARANTEES)).toBe(promises.flatMap(({ tests }) => tests).length);
+    expect(mentionsIn(GUARANTEES)).toBe(named.length);
   });
 });
 

@@ -1,0 +1,144 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { describe, expect, it } from "vitest";
+import { openRepository } from "../../src/index";
+import { FaultyProxy, Hub } from "../support/hub";
+import { Machine, sharedIssues } from "../support/machines";
+import { type Ran, until } from "../support/program";
+import { expectJsonRefused } from "../support/refusals";
+
+interface Finding {
+  readonly check: string;
+  readonly level: string;
+  readonly message: string;
+  readonly data: { readonly code?: string };
+}
+
+function ledgerFindings(doctor: Ran): Finding[] {
+  const { findings } = doctor.json.data as unknown as { findings: Finding[] };
+  return findings.filter(({ check }) => check === "ledger");
+}
+
+describe("doctor", () => {
+  it("says how the ledger stands, and asks nobody", async () => {
+    const { hub, first, ids } = await sharedIssues(1, { setUp: false });
+    expect(ledgerFindings(await first.ask("doctor"))).toMatchObject([
+      { level: "warning", message: expect.stringContaining("no copy") },
+    ]);
+    await first.prepare("sync", "--setup-ledger");
+    expect(ledgerFindings(await first.askHere("doctor"))).toMatchObject([{ level: "ok" }]);
+    fs.renameSync(hub.path, `${hub.path}.away`);
+    await first.prepare("claim", "acquire", ids[0]!);
+    expect(ledgerFindings(await first.askHere("doctor"))).toMatchObject([
+      { level: "warning", message: expect.stringContaining("1 claim not confirmed") },
+    ]);
+    fs.rmSync(path.join(first.ledger, "ledger.git/objects"), { recursive: true });
+    expect(
+      ledgerFindings(await first.askHere("doctor"))
+        .map(({ message }) => message)
+        .join(),
+    ).toContain("damaged");
+    fs.writeFileSync(path.join(first.ledger, "state.json"), '{"schema_version": 9}');
+    expect(ledgerFindings(await first.askHere("doctor"))).toMatchObject([
+      { level: "error", data: { code: "E_SCHEMA_NEWER" } },
+    ]);
+    first.env = { COTENANT_SYNC_LEDGER_BRANCH: undefined };
+    expect(ledgerFindings(await first.askHere("doctor"))).toMatchObject([
+      { level: "ok", message: expect.stringContaining("no ledger") },
+    ]);
+  });
+});
+
+describe("settings", () => {
+  it("names that Git would refuse are refused before anything is done", async () => {
+    const { hub, first } = await sharedIssues(1, { setUp: false });
+    const wrong = [
+      ...["a..b", "x.lock", "@{u}"].map((name) => ({ COTENANT_SYNC_LEDGER_BRANCH: name })),
+      { COTENANT_SYNC_CLAIMS_PREFIX: "refs/heads/cotenant-sync/" },
+      { COTENANT_SYNC_OFFLINE_MODE: "maybe" },
+      { COTENANT_SYNC_CLAIM_RETRIES: "0" },
+      { COTENANT_SYNC_CLAIM_RETRIES: "101" },
+    ];
+    const before = hub.refs();
+    for (const env of wrong) {
+      const ran = await first.askHereWith(env, "sync", "--setup-ledger");
+      expectJsonRefused(ran, 10, "E_CONFIG");
+      expect(ran.error.message, JSON.stringify(env)).toMatch(/sync\.\w+/);
+    }
+    expect(hub.refs()).toEqual(before);
+  });
+
+  it("two things at once, or nothing that is known, is a usage error", async () => {
+    const { first } = await sharedIssues(1, { setUp: false });
+    for (const args of [["--status", "--reconcile"], ["extra"]])
+      expectJsonRefused(await first.ask("sync", ...args), 64, "E_USAGE");
+  });
+});
+
+describe("interrupted", () => {
+  it("Ctrl-C in the middle of an exchange ends it at once, and leaves nothing in the way", async () => {
+    const hub = new Hub();
+    const proxy = await FaultyProxy.to(await hub.daemon());
+    const { first, ids } = await sharedIssues(1, { hub, setUp: false });
+    first.repo.git("remote", "set-url", "origin", `git://127.0.0.1:${proxy.port}/hub.git`);
+    await first.prepare("sync", "--setup-ledger");
+    proxy.weather = { silent: true };
+    const before = proxy.connections;
+    const running = first.start(["claim", "acquire", ids[0]!, "--json"]);
+    await until("it is talking to the remote", () => proxy.connections > before);
+    running.kill("SIGINT");
+    expect((await running.done).status).not.toBe(0);
+    proxy.weather = {};
+    const ran = await first.ask("claim", "acquire", ids[0]!);
+    expect(ran.data).toMatchObject({ offline: false });
+    expect(hub.claim(ids[0]!)).toMatchObject({ lease_id: ran.lease.lease_id });
+  });
+});
+
+describe("offline claims", () => {
+  it("many are confirmed in batches, with progress", async () => {
+    const { hub, first, ids } = await sharedIssues(21);
+    const offline = { COTENANT_SYNC_AUTO_CLAIM_PUSH: "false" };
+    const repository = await openRepository({
+      cwd: first.repo.root,
+      agentId: "agent:a",
+      env: first.libraryEnv(offline),
+    });
+    for (const issue of ids) await repository.acquire({ issue });
+    const ran = await first.ask("sync", "--reconcile");
+    expect(ran.data["confirmed"]).toHaveLength(21);
+    expect(ran.stderr).toMatch(/settling claims: 21 of 21/);
+    expect(Object.keys(hub.refs("refs/cotenant/claims/"))).toHaveLength(21);
+  });
+
+  it("of an issue that was deleted meanwhile is dropped, and said", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    await first.prepare("claim", "acquire", id, "--offline");
+    await first.prepare("issue", "delete", id);
+    const ran = await first.ask("sync", "--reconcile");
+    expect(ran.json.data!["conflicts"]).toMatchObject([
+      { issue_id: id, why: expect.stringContaining("deleted") },
+    ]);
+    expect(hub.refs("refs/cotenant/claims/")).toEqual({});
+    expect(first.state.offline_claims).toEqual([]);
+  });
+
+  it("claim next goes on with what was last heard", async () => {
+    const { hub, first, ids } = await sharedIssues(2);
+    const second = Machine.clone(hub, "second");
+    await second.prepare("claim", "acquire", ids[0]!);
+    await first.prepare("sync");
+    fs.renameSync(hub.path, `${hub.path}.away`);
+    const ran = await first.ask("claim", "next");
+    expect(ran.data.issue.id).toBe(ids[1]);
+    expect(ran.data).toMatchObject({ offline: true, degraded: true });
+  });
+
+  it("an issue is written down and claimed in one, on all machines", async () => {
+    const { hub, first } = await sharedIssues(1);
+    const made = await first.ask("claim", "create", "--title", "New here");
+    expect(made.data).toMatchObject({ offline: false });
+    expect(hub.claim(made.data.issue.id)).toMatchObject({ status: "held", agent_id: "agent:first" });
+  });
+});

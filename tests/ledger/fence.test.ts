@@ -1,0 +1,180 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { FaultyProxy, Hub } from "../support/hub";
+import { clockOff, Machine, sharedIssues } from "../support/machines";
+import { type Ran, until } from "../support/program";
+import { expectJsonRefused } from "../support/refusals";
+import { ulid } from "../support/ulid";
+
+/** Publishes a file that only this clone has leased: what other machines know of is the claim. */
+function publish(machine: Machine, ...more: string[]): Promise<Ran> {
+  return machine.ask("publish", ...prepared(machine, more));
+}
+
+/** The same without a process. */
+function publishHere(machine: Machine, ...more: string[]): Promise<Ran> {
+  return machine.askHere("publish", ...prepared(machine, more));
+}
+
+function prepared(machine: Machine, more: readonly string[]): string[] {
+  machine.repo.write("src/a.ts", `${more.join(" ")}\n`);
+  return ["--branch", "topic/a", "--message", "Work", "--from-worktree", "src/a.ts", ...more];
+}
+
+const branches = (hub: Hub) => hub.refs("refs/heads/topic/");
+const local = (machine: Machine) => machine.repo.git("for-each-ref", "refs/heads/topic/").trim();
+
+describe("S64a: publishing under a claim is fenced at the remote", () => {
+  let hub: Hub;
+  let first: Machine;
+  let id: string;
+
+  beforeEach(async () => {
+    const shared = await sharedIssues(1);
+    [hub, first, id] = [shared.hub, shared.first, shared.ids[0]!];
+    await first.prepare("lock", "acquire", "src/a.ts");
+  });
+
+  it("goes through, and beats the claim with each push", async () => {
+    await first.prepare("claim", "acquire", id);
+    for (const [n, round] of ["one", "two"].entries()) {
+      const ran = await publish(first, "--push", "--message", round);
+      expect(ran.data, String(ran)).toMatchObject({ push: { result: "pushed", remote: "origin" } });
+      expect(branches(hub)).toEqual({ "refs/heads/topic/a": ran.data["commit"] });
+      expect(hub.history(id)).toHaveLength(n + 2);
+      expect(hub.subjects(id).at(-1)).toContain(`Publish under ${id} by agent:first`);
+    }
+    expect((await first.askHere("claim", "list")).data.leases).toMatchObject([{ ledger: "confirmed" }]);
+    // Without a push, nobody is asked.
+    hub.hook("pre-receive", "exit 1");
+    expect((await publishHere(first, "--message", "three")).data).toMatchObject({
+      push: null,
+      changed: true,
+    });
+  });
+
+  it("a machine that slept past its claim, which another took: its push is refused whole", async () => {
+    const { lease } = await first.prepare("claim", "acquire", id);
+    // It sleeps. Another machine, whose clock has moved on, takes the claim; it wakes, and believes in its lease.
+    const second = Machine.clone(hub, "second");
+    const taken = await second.askWith(clockOff("+2h"), "claim", "acquire", id);
+    expect(taken.lease.fencing_token).toBeGreaterThan(lease.fencing_token);
+    const request = ulid(Date.now());
+    const ran = await publish(first, "--push", "--request-id", request);
+    expectJsonRefused(ran, 8, "E_FENCING_MISMATCH");
+    expect(ran.error.message).toContain("agent:second");
+    expect(ran.error.hint).not.toContain("git push");
+    expect(branches(hub)).toEqual({});
+    expect(hub.claim(id)).toMatchObject({ agent_id: "agent:second", lease_id: taken.lease.lease_id });
+    // Its lease here has ended with it, and asking again with the same id does not get around that.
+    expect((await first.askHere("claim", "list")).data.leases).toEqual([]);
+    const again = await publishHere(first, "--push", "--request-id", request);
+    expectJsonRefused(again, 8, "E_FENCING_MISMATCH");
+    expect(branches(hub)).toEqual({});
+  });
+
+  it("a provisional claim is refused before anything is written, and let through once it is confirmed", async () => {
+    await first.prepare("claim", "acquire", id, "--offline");
+    for (const more of [[], ["--push"]]) {
+      const ran = await publishHere(first, ...more);
+      expectJsonRefused(ran, 9, "E_PROVISIONAL");
+      expect(ran.error.hint).toContain("sync --reconcile");
+    }
+    expect((await publishHere(first, "--dry-run")).json.data!["checks"]).toContainEqual(
+      expect.objectContaining({ name: "leases", passed: false, code: "E_PROVISIONAL" }),
+    );
+    expect([local(first), branches(hub)]).toEqual(["", {}]);
+    await first.prepare("sync", "--reconcile");
+    expect((await publish(first, "--push")).data).toMatchObject({ push: { result: "pushed" } });
+  });
+
+  it("another remote is refused before anything is written, unless that is allowed", async () => {
+    const other = new Hub();
+    first.repo.git("remote", "add", "elsewhere", other.path);
+    await first.prepare("claim", "acquire", id);
+    const elsewhere = ["--push", "--remote", "elsewhere"];
+    const ran = await publish(first, ...elsewhere);
+    expectJsonRefused(ran, 9, "E_POLICY");
+    expect(ran.error.hint).toContain("publish.unfenced_remote");
+    expect([local(first), branches(other)]).toEqual(["", {}]);
+    first.env = { COTENANT_PUBLISH_UNFENCED_REMOTE: "true" };
+    const allowed = await publishHere(first, ...elsewhere);
+    expect(allowed.json.warnings!.join()).toContain("not fenced");
+    expect(branches(other)).toHaveProperty("refs/heads/topic/a");
+    // The same one by another name is the same one.
+    first.env = {};
+    first.repo.git("remote", "add", "same", hub.path);
+    expect((await publishHere(first, "--push", "--remote", "same")).status).toBe(0);
+    expect(hub.history(id)).toHaveLength(2);
+  });
+
+  it("a remote that knows no atomic push is refused, unless that is allowed", async () => {
+    hub.git("config", "receive.advertiseAtomic", "false");
+    await first.prepare("claim", "acquire", id);
+    const ran = await publish(first, "--push");
+    expectJsonRefused(ran, 9, "E_POLICY");
+    expect(ran.error.hint).toContain("publish.unfenced_remote");
+    expect(branches(hub)).toEqual({});
+    first.env = { COTENANT_PUBLISH_UNFENCED_REMOTE: "true" };
+    expect((await publishHere(first, "--push")).data).toMatchObject({ push: { result: "pushed" } });
+  });
+
+  it("a branch that is refused takes the beat with it, and the claim stays as it was", async () => {
+    await first.prepare("claim", "acquire", id);
+    const before = hub.refs("refs/cotenant/");
+    hub.hook("update", 'test "$1" != refs/heads/topic/a');
+    const ran = await publish(first, "--push");
+    expectJsonRefused(ran, 1, "E_PUSH_REJECTED");
+    expect(ran.error.message).toContain("hook declined");
+    expect(hub.refs("refs/cotenant/")).toEqual(before);
+    expect((await first.askHere("claim", "list")).data.leases).toMatchObject([{ ledger: "confirmed" }]);
+  });
+
+  it("whoever holds no claim publishes as ever", async () => {
+    const other = first.as("other");
+    await first.prepare("claim", "acquire", id, "--offline");
+    await other.prepare("lock", "acquire", "src/b.ts");
+    other.repo.write("src/b.ts");
+    const args = ["--branch", "topic/b", "--message", "x", "--from-worktree", "src/b.ts", "--push"];
+    expect((await other.ask("publish", ...args)).data).toMatchObject({ push: { result: "pushed" } });
+  });
+});
+
+describe("S68: the connection drops while a publish is pushed", () => {
+  it("the outcome is read from the remote; where it cannot be asked, nothing is claimed", async () => {
+    const hub = new Hub();
+    const proxy = await FaultyProxy.to(await hub.daemon());
+    const { first, ids } = await sharedIssues(1, { hub, setUp: false });
+    first.repo.git("remote", "set-url", "origin", `git://127.0.0.1:${proxy.port}/hub.git`);
+    await first.prepare("sync", "--setup-ledger");
+    await first.prepare("lock", "acquire", "src/a.ts");
+    await first.prepare("claim", "acquire", ids[0]!);
+    proxy.weather = { losesAnswer: true };
+    const ran = await publish(first, "--push");
+    expect(proxy.lost).toBe(1);
+    expect(ran.data, String(ran)).toMatchObject({ push: { result: "verified" } });
+    expect(branches(hub)).toEqual({ "refs/heads/topic/a": ran.data["commit"] });
+    // Pushed without an answer, and nobody there to be asked: the next one finds the beat, and goes on from it.
+    proxy.weather = { losesAnswer: true };
+    first.repo.write("src/a.ts", "two\n");
+    const args = [
+      "--branch",
+      "topic/a",
+      "--message",
+      "two",
+      "--from-worktree",
+      "src/a.ts",
+      "--push",
+      "--json",
+    ];
+    const running = first.start(["publish", ...args]);
+    await until("the answer is lost", () => proxy.lost === 2);
+    proxy.weather = { down: true };
+    expectJsonRefused(await running.done, 10, "E_REMOTE_UNREACHABLE");
+    expect(hub.history(ids[0]!)).toHaveLength(3);
+    proxy.weather = {};
+    expect((await publishHere(first, "--push", "--message", "three")).data).toMatchObject({
+      push: { result: "pushed" },
+    });
+    expect((await first.askHere("claim", "list")).data.leases).toMatchObject([{ ledger: "confirmed" }]);
+  });
+});
