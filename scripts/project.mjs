@@ -3,11 +3,23 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
 export function say(text) {
   process.stderr.write(`${text}\n`);
+}
+
+/** The options of this script's command line; what it does not know ends it with a word, not with a stack. */
+export function optionsGiven(options) {
+  try {
+    return parseArgs({ options }).values;
+  } catch (error) {
+    const names = Object.keys(options).map((name) => `--${name}`);
+    say(`${error.message.split(". ")[0]}; there are ${names.join(", ")}`);
+    process.exit(2);
+  }
 }
 
 export function seconds(startedMs) {

@@ -11,25 +11,22 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 import { ensureBuilt } from "./build.mjs";
 import { ensureDebianPackages } from "./debian-packages.mjs";
 import { ensureInstalled } from "./install.mjs";
-import { ROOT, say, seconds } from "./project.mjs";
+import { optionsGiven, ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
 /** A layer that takes this much longer than its share hangs. */
 const PATIENCE_MS = 30 * 60_000;
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: "string", default: "10" },
-    layer: { type: "string", multiple: true },
-    seed: { type: "string" },
-    least: { type: "string" },
-    case: { type: "string" },
-    json: { type: "string" },
-  },
+const values = optionsGiven({
+  minutes: { type: "string", default: "10" },
+  layer: { type: "string", multiple: true },
+  seed: { type: "string" },
+  least: { type: "string" },
+  case: { type: "string" },
+  json: { type: "string" },
 });
 
 /** A number of the command line, or null when it was not given. */
@@ -115,7 +112,8 @@ function end(child) {
 async function runLayer(program, layer, minutes) {
   const effort = {
     layer: layer.name,
-    least: number("least") ?? (values.seed === undefined ? layer.inVerify : 1),
+    // A seed repeats one story; a case is repeated whole.
+    least: number("least") ?? (values.seed === undefined || values.case !== undefined ? layer.inVerify : 1),
     forMs: values.seed === undefined ? layer.share * minutes * 60_000 * CORES : 0,
     ...(values.seed === undefined ? {} : { seed: number("seed") }),
     only: values.case ?? null,

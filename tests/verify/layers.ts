@@ -3,6 +3,8 @@ import { disks } from "./disks/layer";
 import { hostile } from "./hostile/layer";
 import { crash, error } from "./injection/layer";
 import type { Layer } from "./layer";
+import { ledgerSimulation } from "./ledger/simulation-layer";
+import { ledgerSoak } from "./ledger/soak-layer";
 import { linearizability } from "./linearizability/layer";
 import { models } from "./models/layer";
 import { planted } from "./planted/layer";
@@ -19,6 +21,8 @@ export const LAYERS: readonly Layer[] = [
   models,
   properties,
   simulation,
+  ledgerSimulation,
+  ledgerSoak,
   crash,
   error,
   publishCrash,

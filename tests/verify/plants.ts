@@ -1,6 +1,7 @@
 import { PLANTS as AGENTS } from "./agents/plants";
 import { PLANTS as HOSTILE } from "./hostile/plants";
 import { PLANTS as INJECTION } from "./injection/plants";
+import { PLANTS as LEDGER } from "./ledger/plants";
 import { PLANTS as LINEARIZABILITY } from "./linearizability/plants";
 import { PLANTS as KERNEL } from "./properties/plants";
 import { PLANTS as PUBLISHING } from "./publishing/plants";
@@ -33,4 +34,5 @@ export const PLANTS: readonly Plant[] = [
   ...AGENTS,
   ...SNAPSHOTS,
   ...PUBLISHING,
+  ...LEDGER,
 ];

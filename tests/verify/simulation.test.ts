@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { complaints, prove } from "./layer";
 import { DIRECTED, tellDirected } from "./simulation/directed";
 import { storyOf } from "./simulation/generate";
-import { simulation } from "./simulation/layer";
+import { simulation, TELLINGS } from "./simulation/layer";
 import { play } from "./simulation/player";
 import { regressions } from "./simulation/regressions";
 import { shrink } from "./simulation/shrink";
@@ -40,7 +40,8 @@ describe("a story", () => {
 
 describe("PROTOCOL", () => {
   it.each(DIRECTED)("$rules: $name", async (directed) => {
-    for (let seed = SEED; seed < SEED + 10; seed++)
+    // The layer, below, tells each with the seeds before these.
+    for (let seed = SEED + TELLINGS; seed < SEED + 10; seed++)
       expect((await tellDirected(directed, seed)).broken).toBe(null);
   });
 });

@@ -10,7 +10,6 @@ export const PLANTS: readonly Plant[] = [
     from: 'if (!verdict.isAllowed) return report.moment === "before" ? denial(form, report.event, verdict) : SILENCE;',
     to: "if (!verdict.isAllowed) return SILENCE;",
     caughtBy,
-    inTest: true,
   },
   {
     name: "of a patch with several files only the first is taken",

@@ -31,7 +31,7 @@ const MOST_MEMORY = 2 ** 31;
 export const hostile: Layer = {
   name: "hostile",
   unit: "inputs",
-  inTest: 5_000,
+  inTest: 10_000,
   inVerify: 100_000,
   share: 0.05,
   mustMove: [
@@ -137,7 +137,7 @@ async function settle(task: Task, what: string, trial: () => Promise<void> | voi
     task.broke(`${what}: took ${Math.round(tookMs)} ms`, replay(task));
 }
 
-/** Rooms are used for several inputs: the whole run is repeated, and comes to the same input in the same state. */
-function replay({ seed }: Task): string {
-  return `npm run verify -- --layer hostile --seed ${seed}`;
+/** Rooms are used for several inputs: all up to this one are repeated, and it is met in the same state. */
+function replay({ seed, tried }: Task): string {
+  return `npm run verify -- --layer hostile --seed ${seed} --least ${tried + 1}`;
 }

@@ -15,7 +15,7 @@ import {
   type Understood,
 } from "./check";
 import { type LogBook, readLog } from "./log";
-import { type Answer, letGo, listen, Program } from "./program";
+import { type Answer, FreshProgram, LoadedProgram, letGo, listen, type Program } from "./program";
 import { OTHER, type Scenario, scenarioOf } from "./scenarios";
 import { Stage } from "./stage";
 import { type Call, type Ended, type Kind, masked, Tracer } from "./trace";
@@ -47,9 +47,10 @@ export interface Tried {
 
 export interface HandSettings {
   readonly room: string;
-  /** What is run as `cotenant`, and what is loaded to run the same code in this process. */
+  /** What is run as `cotenant`, and what runs the same code in this process: evaluated for each command, or loaded once. */
   readonly binary: string;
   readonly bundle: string;
+  readonly loaded: string | null;
   readonly library: string;
 }
 
@@ -76,12 +77,14 @@ class Hand {
 
   constructor(settings: HandSettings) {
     const repo = join(settings.room, "repo");
+    const { bundle, loaded } = settings;
     this.#settings = settings;
-    this.#stage = new Stage(settings.room, new Program(settings.bundle, repo));
+    const program = loaded === null ? new FreshProgram(bundle, repo) : new LoadedProgram(loaded, repo);
+    this.#stage = new Stage(settings.room, program);
     this.#tracer = new Tracer(repo, settings.room);
     this.#stopScript = join(settings.room, "stop.cjs");
     writeFileSync(this.#stopScript, STOP(settings.library));
-    this.#stopper = new Program(this.#stopScript, repo);
+    this.#stopper = new FreshProgram(this.#stopScript, repo);
   }
 
   async answer(question: Question): Promise<unknown> {
@@ -142,12 +145,16 @@ class Hand {
     const log = readLog(this.#stage.control);
     const had = effects(scenario, before, log, wrong);
     const isAsUsual = ended.status === usual;
-    const codes =
-      scenario.sane === null ? ["E_DISK", "E_PERMISSION"] : ["E_DISK", "E_PERMISSION", ...OF_TREES];
+    const codes = [
+      "E_DISK",
+      "E_PERMISSION",
+      ...scenario.refusals,
+      ...(scenario.sane === null ? [] : OF_TREES),
+    ];
     if (!isAsUsual && !codes.includes(understood.code ?? ""))
       wrong.push(`answered ${understood.code}: ${ended.stdout}`);
     if (scenario.event !== null && understood.ok && had === 0)
-      wrong.push("said to be done, and not in the log");
+      wrong.push(`said to be done, and not in the log: ${ended.stdout}${ended.stderr}`);
     if (!understood.ok && log.torn > before.torn) wrong.push("half a line is left, by one that lives");
     if (had > 0 && scenario.isOneStep && !understood.ok && !understood.isUnknown)
       wrong.push(`said to have failed, and in the log: ${ended.stdout}`);

@@ -96,6 +96,8 @@ async function programs(task: Task): Promise<Omit<HandSettings, "room">> {
     binary: join(ROOT, "bin/cotenant"),
     bundle: join(ROOT, "dist/cli.cjs"),
     library: join(ROOT, "dist/index.cjs"),
+    // Where everything is tried, no command after a crash gets to see what one before it has kept in memory.
+    loaded: task.triesAll ? null : (await task.bundle("tests/support/whole-program.ts")).path,
   };
   if (task.plant === null) return built;
   return { ...built, binary: await task.program(), bundle: join(task.scratch, "main.cjs") };

@@ -1,6 +1,8 @@
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { Script } from "node:vm";
+import { listeningTerminal } from "../../support/listening-terminal";
+import type * as WholeProgram from "../../support/whole-program";
 
 export interface Answer {
   readonly status: number;
@@ -8,14 +10,41 @@ export interface Answer {
   readonly stderr: string;
 }
 
+/**
+ * The program, run in this process without a process's start: for the hundreds of commands that set a stage and look at
+ * what a crash has left.
+ */
+export interface Program {
+  run(agent: string, args: readonly string[]): Promise<Answer>;
+}
+
 const MOST_MS = 30_000;
 const heard = { 1: "", 2: "" };
 
-/**
- * The built program, run in this process: the same code as `bin/cotenant` runs, without a process's start. For the
- * hundreds of commands that set a stage and look at what a crash has left.
- */
-export class Program {
+/** Loaded once, and warm then: a command may find what another one has left in a module's own variables. */
+export class LoadedProgram implements Program {
+  readonly #whole: typeof WholeProgram;
+  readonly #repo: string;
+
+  constructor(file: string, repo: string) {
+    this.#whole = require(file) as typeof WholeProgram;
+    this.#repo = repo;
+  }
+
+  async run(agent: string, args: readonly string[]): Promise<Answer> {
+    const { runCommandLine, thisMachine } = this.#whole;
+    process.chdir(this.#repo);
+    process.env["COTENANT_AGENT_ID"] = agent;
+    const { terminal, heard } = listeningTerminal();
+    const surroundings = () => ({ ...thisMachine(), isTerminal: false });
+    const status = await runCommandLine(args, { terminal, surroundings });
+    letGo(this.#repo);
+    return { status, ...heard };
+  }
+}
+
+/** Evaluated anew for each command, as every process does: the same code as `bin/cotenant` runs, and nothing left over. */
+export class FreshProgram implements Program {
   readonly #file: string;
   readonly #script: Script;
   readonly #repo: string;

@@ -4,6 +4,8 @@ import { snapshotScenarios } from "./snapshot-scenarios";
 export type Step =
   | { readonly agent: string; readonly args: readonly string[] }
   | { readonly wait: number }
+  /** Git itself, in the repository. */
+  | { readonly git: readonly string[] }
   /** The same, as if it had been done that many seconds ago. */
   | { readonly agent: string; readonly acquire: string; readonly ttlSecs: number; readonly agoSecs: number }
   /** A file of the worktree; null: it goes. */
@@ -28,7 +30,7 @@ export interface Scenario {
   readonly isCore: boolean;
   readonly before: readonly Step[];
   readonly agent: string;
-  /** `$issue` and `$request` stand for ids. */
+  /** `$issue` and `$request` stand for ids, `$repo` for the repository. */
   readonly args: readonly string[];
   /** The kind of line that is the command's effect; null when it has none of its own. */
   readonly event: string | null;
@@ -42,6 +44,8 @@ export interface Scenario {
   readonly proofs: readonly (readonly [agent: string, args: string, status: number])[];
   /** False for a command that does several things one after the other, of which some may fail. */
   readonly isOneStep: boolean;
+  /** What else than a failing disk it may be told: where Git is part of it, Git's calls fail too. */
+  readonly refusals: readonly string[];
   /** Whether others can write before the command has succeeded. */
   readonly isOpen: boolean;
   /** The issue before and after, as `summary` puts it: anybody sees one of the two, and the log decides which. */
@@ -65,6 +69,21 @@ const HELD = [does(A, "lock acquire first.ts --ttl 7200"), does(A, `lock acquire
 const BOUND = "--pid 1";
 const GUARDED = [does(A, `guard check a.ts ${BOUND}`)];
 const CLAIMED = [ISSUE, does(A, `claim acquire $issue ${LONG}`)];
+/** A remote and this machine's copy of the ledger, both inside the repository: they are put back with it. */
+const SHARED: readonly Step[] = [
+  ISSUE,
+  { git: ["init", "--quiet", "--bare", "--template=", ".git/hub.git"] },
+  { git: ["remote", "add", "origin", ".git/hub.git"] },
+  does(A, "config set sync.ledger_branch cotenant-sync"),
+  does(A, "config set sync.global_path_override $repo/.git/machine"),
+  does(ADA, "trust"),
+  does(A, "sync --setup-ledger"),
+];
+const BY_GIT = ["E_RETRIES_EXHAUSTED", "E_REMOTE_UNREACHABLE", "E_GIT", "E_LEDGER_NOT_CONFIGURED"];
+const IS_CLAIMED: Scenario["proofs"] = [
+  [A, "claim renew $issue", 0],
+  [OTHER, "claim acquire $issue", 1],
+];
 const IS_AS: Scenario["proofs"] = [
   [A, "lock renew a.ts", 0],
   [OTHER, "lock acquire a.ts", 1],
@@ -99,6 +118,7 @@ export function scenario(
     proofs: [],
     isOneStep: true,
     isOpen: true,
+    refusals: [],
     issue: null,
     sane: null,
     ...rest,
@@ -425,6 +445,35 @@ export const SCENARIOS: readonly Scenario[] = [
     isRepeatable: true,
     proofs: [[OTHER, "issue show $issue", 0]],
   }),
+  // One step here, another at the remote: whoever asks again finds the first, and goes on.
+  scenario("ledger-claim", SHARED, A, "claim acquire $issue", "claim.acquired", {
+    proofs: IS_CLAIMED,
+    isOneStep: false,
+    isRepeatable: true,
+    refusals: BY_GIT,
+  }),
+  scenario("ledger-offline", SHARED, A, "claim acquire $issue --offline", "claim.acquired", {
+    proofs: IS_CLAIMED,
+    isOneStep: false,
+    isRepeatable: true,
+    refusals: BY_GIT,
+  }),
+  scenario(
+    "ledger-release",
+    [...SHARED, does(A, `claim acquire $issue ${LONG}`)],
+    A,
+    "claim release $issue",
+    "claim.released",
+    { again: [0, 4], proofs: [[OTHER, "claim acquire $issue", 0]], isOneStep: false, refusals: BY_GIT },
+  ),
+  scenario(
+    "ledger-reconcile",
+    [...SHARED, does(A, `claim acquire $issue --offline ${LONG}`)],
+    A,
+    "sync --reconcile",
+    "sync.confirmed",
+    { leases: 0, proofs: IS_CLAIMED, isOneStep: false, isRepeatable: true, refusals: BY_GIT },
+  ),
   ...snapshotScenarios(scenario, does),
 ];
 

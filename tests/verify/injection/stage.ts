@@ -78,6 +78,7 @@ export class Stage {
   /** With this scenario's ids in the place of their names. */
   filled(scenario: Scenario, args: readonly string[]): string[] {
     return args.map((word) => {
+      if (word.includes("$repo")) return word.replace("$repo", this.repo);
       if (word === "$issue") return this.#issues.get(scenario.name) ?? word;
       if (word === "$plan") return this.#plans.get(scenario.name) ?? word;
       if (word !== "$request") return word;
@@ -100,7 +101,8 @@ export class Stage {
   }
 
   async #take(scenario: Scenario, step: Step): Promise<void> {
-    if ("file" in step) this.#write(step);
+    if ("git" in step) execFileSync("git", step.git, { cwd: this.repo });
+    else if ("file" in step) this.#write(step);
     else if ("plan" in step) {
       const args = ["restore", step.plan, "--inplace"];
       const { stdout } = await this.run(scenario, step.agent, args);

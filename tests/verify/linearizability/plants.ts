@@ -38,7 +38,6 @@ export const PLANTS: readonly Plant[] = [
     from: 'const nextToken = Math.max(this.head.nextToken, count(payload, "next_token")) as FencingToken;',
     to: "const nextToken = this.head.nextToken;",
     caughtBy: ["linearizability", "soak"],
-    inTest: true,
   },
   {
     name: "no fencing: any secret proves any lease",
@@ -74,6 +73,5 @@ export const PLANTS: readonly Plant[] = [
     from: "? deadline.monotonicMs - now.monotonicMs\n    : deadline",
     to: "? deadline.wallMs - now.wallMs\n    : deadline",
     caughtBy: ["clocks"],
-    inTest: true,
   },
 ];

@@ -12,6 +12,8 @@ const MOST_MS = 120_000;
 const HOMES: Readonly<Record<string, string>> = {
   properties: "properties/layer",
   simulation: "simulation/layer",
+  "ledger simulation": "ledger/simulation-layer",
+  "ledger soak": "ledger/soak-layer",
   crash: "injection/layer",
   error: "injection/layer",
   linearizability: "linearizability/layer",
@@ -25,8 +27,8 @@ const HOMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * The programme against itself: with a bug put in, every layer that says it would notice does. `npm test` tries some of
- * them, and every layer with one.
+ * The programme against itself: with a bug put in, every layer that says it would notice does. `npm test` tries
+ * those that show at once.
  */
 export const planted: Layer = {
   name: "planted bugs",
@@ -37,6 +39,8 @@ export const planted: Layer = {
   mustMove: [
     "properties",
     "simulation",
+    "ledger simulation",
+    "ledger soak",
     "crash",
     "error",
     "linearizability",
@@ -46,6 +50,7 @@ export const planted: Layer = {
     "agents",
     "snapshots",
     "publish crash",
+    "publishers",
   ].map((layer) => `caught by ${layer}`),
   async prove(task) {
     for (const [index, plant] of PLANTS.entries()) {

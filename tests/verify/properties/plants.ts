@@ -22,8 +22,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "token reset: several keys share one token",
     file: "src/kernel/acquire.ts",
-    from: "(view.nextToken + i) as FencingToken",
-    to: "view.nextToken",
+    from: "(first + i) as FencingToken",
+    to: "first as FencingToken",
     caughtBy,
     inTest: true,
   },

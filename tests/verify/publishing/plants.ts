@@ -15,7 +15,6 @@ export const PLANTS: readonly Plant[] = [
     from: "    if (!(await isOver(workspace, intent, own))) continue;",
     to: "    if (own.size >= 0) continue;",
     caughtBy: ["publish crash", "publishers"],
-    inTest: true,
   },
   {
     name: "a branch moves on while nobody has looked what became of the last publish",
@@ -23,6 +22,5 @@ export const PLANTS: readonly Plant[] = [
     from: '    if (isBusy) return abandon({ kind: "moved", isBusy: true }, "unsettled");',
     to: "",
     caughtBy: ["publishers"],
-    inTest: true,
   },
 ];

@@ -15,7 +15,7 @@ import { tell } from "./tell";
 const NEVER: ReadonlySet<string> = new Set(["fault.EIO.other"]);
 
 /** How often each directed story is told. */
-const TELLINGS = 8;
+export const TELLINGS = 8;
 /** Seeds of one run lie apart from those of the next. */
 const SEEDS_APART = 1_000_003;
 
@@ -26,7 +26,7 @@ const SEEDS_APART = 1_000_003;
 export const simulation: Layer = {
   name: "simulation",
   unit: "seeds",
-  inTest: 600,
+  inTest: 1_000,
   inVerify: 10_000,
   share: 0.2,
   mustMove: [

@@ -46,7 +46,6 @@ export const PLANTS: readonly Plant[] = [
     from: "const news = Overlay.of(replay);",
     to: "const news = new Overlay();",
     caughtBy,
-    inTest: true,
   },
   {
     name: "what the index lacks is remembered, and others' lines since are not",
