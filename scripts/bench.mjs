@@ -9,11 +9,11 @@ import { spawnSync } from "node:child_process";
 import { statfsSync, writeFileSync } from "node:fs";
 import { cpus, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { coldStart } from "../bench/cold-start.mjs";
 import { figure } from "../bench/figures.mjs";
 import { guard } from "../bench/guard.mjs";
 import { hooks } from "../bench/hooks.mjs";
+import { ledger } from "../bench/ledger.mjs";
 import { publish } from "../bench/publish.mjs";
 import { query } from "../bench/query.mjs";
 import { scale } from "../bench/scale.mjs";
@@ -21,7 +21,7 @@ import { snapshot } from "../bench/snapshot.mjs";
 import { contention, throughput } from "../bench/throughput.mjs";
 import { ensureBuilt } from "./build.mjs";
 import { ensureInstalled } from "./install.mjs";
-import { ROOT, say, seconds } from "./project.mjs";
+import { optionsGiven, ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
 const PARTS = {
@@ -32,12 +32,13 @@ const PARTS = {
   scale,
   query,
   hooks,
+  ledger,
   publish,
   snapshot,
 };
 const HEAD = ["what", "ours", "beside", "ratio", "target", ""];
 
-const { values } = parseArgs({ options: { only: { type: "string", multiple: true } } });
+const values = optionsGiven({ only: { type: "string", multiple: true } });
 const wanted = values.only ?? Object.keys(PARTS);
 const unknown = wanted.filter((name) => !Object.hasOwn(PARTS, name));
 if (unknown.length > 0) {
