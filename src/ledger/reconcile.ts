@@ -90,11 +90,14 @@ async function findOpen(
     const issueId = issueOfLease(lease);
     if (issueId !== null) standing.set(issueId, { issueId, lease });
   }
-  const open = [...standing.values()].filter(
-    ({ issueId, lease }) =>
-      !isConfirmed(lease, known.get(issueId), cloneId, ledger.nowMs) ||
-      isContradicted(look, issueId, lease.leaseId),
-  );
+  // In the order in which they were taken: so they are told, and so those that waited longest come first.
+  const open = [...standing.values()]
+    .filter(
+      ({ issueId, lease }) =>
+        !isConfirmed(lease, known.get(issueId), cloneId, ledger.nowMs) ||
+        isContradicted(look, issueId, lease.leaseId),
+    )
+    .sort((a, b) => a.lease.fencingToken - b.lease.fencingToken);
   const leftovers = [...known.values()]
     .filter(
       ({ issueId, leaseId }) => standing.get(issueId)?.lease.leaseId !== leaseId && !standing.has(issueId),

@@ -4,6 +4,7 @@ import * as http from "node:http";
 import type * as net from "node:net";
 import * as path from "node:path";
 import { afterEach } from "vitest";
+import { needTool } from "../house/need-tool";
 import { FaultyProxy as AnyProxy, ended, freePort, gitDaemon, reachable } from "./network";
 import { scratch } from "./scratch";
 
@@ -139,6 +140,7 @@ export class Hub {
 
   /** SSH, by Debian's server as this user. */
   async ssh(): Promise<{ port: number; command: string; user: string }> {
+    needTool("/usr/sbin/sshd");
     const room = path.join(this.room, "ssh");
     fs.mkdirSync(room, { mode: 0o700 });
     const key = (name: string) => {

@@ -10,6 +10,7 @@ import { writeIssue } from "./issue-files";
 import { type Ran, type Running, runHere } from "./program";
 import { TestRepo } from "./repo";
 import { scratch } from "./scratch";
+import { ulid } from "./ulid";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -178,7 +179,11 @@ async function makeMould(count: number, isSetUp: boolean): Promise<{ room: strin
   repo.git("remote", "add", "origin", hub.path);
   const first = new Machine("first", repo, path.join(room, "home"));
   fs.mkdirSync(first.home);
-  const ids = Array.from({ length: count }, (_, n) => writeIssue(repo.root, { title: `Issue ${n + 1}` }));
+  // Ids of one moment have any order. Here it is never the one that a test goes by.
+  const ids = Array.from({ length: count }, () => ulid())
+    .sort()
+    .reverse();
+  for (const [n, id] of ids.entries()) writeIssue(repo.root, { id, title: `Issue ${n + 1}` });
   repo.write("README.md", "a project\n");
   repo.git("add", "--all");
   repo.git("commit", "--quiet", "--message", "first");
