@@ -101,19 +101,29 @@ async function pushOnce(
     if ((await fenced?.settle("refused")) === "again") return "again";
     return { result: "failed", remote, code: "E_PUSH_REJECTED", why };
   }
-  // Where the beats are that went with it, the branch is too; they may have been beaten since.
-  const beats = await fenced?.settle("unclear");
-  const there =
-    beats === "done" ||
-    (beats === "unclear"
-      ? null
-      : await lookAtRemote(workspace, remote, ref, commit, env, Math.min(LOOK_MS, timeoutMs)));
+  const look = () => lookAtRemote(workspace, remote, ref, commit, env, Math.min(LOOK_MS, timeoutMs));
+  let there: boolean | null;
+  try {
+    // Where the beats are that went with it, the branch is too; they may have been beaten since.
+    const beats = await fenced?.settle("unclear");
+    there = beats === "done" || (beats === "unclear" ? null : await look());
+  } catch (error) {
+    // Somebody else has the claim now. It may have been ours when the push arrived.
+    if (!isLost(error)) throw error;
+    there = await look();
+    if (there === false) throw error;
+    workspace.warnings.push(error.message);
+  }
   if (there === true) return { result: "verified", remote };
   if (there === null) {
     if (said === null || !isUnsent(said.stderr)) return { result: "unknown", remote, why };
     return { result: "failed", remote, code: failureCode(said.stderr), why };
   }
   return { result: "failed", remote, code: failureCode(said?.stderr ?? ""), why };
+}
+
+function isLost(error: unknown): error is CotenantError {
+  return error instanceof CotenantError && error.code === "E_FENCING_MISMATCH";
 }
 
 /** PROTOCOL 24: a remote that cannot do both in one step is pushed to only where that is allowed. */

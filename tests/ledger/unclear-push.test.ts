@@ -1,26 +1,28 @@
 import { expect, it } from "vitest";
 import { FaultyProxy, Hub } from "../support/hub";
-import { sharedIssues } from "../support/machines";
+import { type Machine, sharedIssues } from "../support/machines";
+import type { Ran } from "../support/program";
 
-/** As another process of the clone would, right after the push has arrived. */
-const BEATS_AT_ONCE = `
+/** Right after the push has arrived, somebody moves the claim on: its record goes through `change`. */
+function movedOnAtOnce(change: string): string {
+  return `
 while read old new ref; do
   case $ref in refs/cotenant/claims/*)
-    message=$(git log -1 --format=%B $new)
-    next=$(echo "$message" | git -c user.name=n -c user.email=n@n commit-tree -p $new $new^{tree})
+    next=$(git log -1 --format=%B $new | ${change} | git -c user.name=n -c user.email=n@n commit-tree -p $new $new^{tree})
     git update-ref $ref $next $new
   esac
 done`;
+}
 
-it("S68: a push whose answer is lost is found at the remote, also when the claim has been beaten since", async () => {
+async function publishedWithoutAnswer(change: string): Promise<{ hub: Hub; first: Machine; ran: Ran }> {
   const hub = new Hub();
   const proxy = await FaultyProxy.to(await hub.daemon());
   const { first, ids } = await sharedIssues(1, { hub, setUp: false });
   first.repo.git("remote", "set-url", "origin", `git://127.0.0.1:${proxy.port}/hub.git`);
-  await first.ask("sync", "--setup-ledger");
-  await first.ask("lock", "acquire", "src/a.ts");
-  await first.ask("claim", "acquire", ids[0]!);
-  hub.hook("post-receive", BEATS_AT_ONCE);
+  await first.prepare("sync", "--setup-ledger");
+  await first.prepare("lock", "acquire", "src/a.ts");
+  await first.prepare("claim", "acquire", ids[0]!);
+  hub.hook("post-receive", movedOnAtOnce(change));
   proxy.weather = { losesAnswer: true };
   first.repo.write("src/a.ts");
   const args = ["--branch", "topic/a", "--message", "Work", "--from-worktree", "src/a.ts", "--push"];
@@ -28,5 +30,19 @@ it("S68: a push whose answer is lost is found at the remote, also when the claim
   expect(proxy.lost).toBe(1);
   expect(hub.history(ids[0]!)).toHaveLength(3);
   expect(hub.refs("refs/heads/topic/")).toEqual({ "refs/heads/topic/a": ran.data["commit"] });
+  return { hub, first, ran };
+}
+
+it("S68: a push whose answer is lost is found at the remote, also when the claim has been beaten since", async () => {
+  const { ran } = await publishedWithoutAnswer("cat");
   expect(ran.data, String(ran)).toMatchObject({ push: { result: "verified" } });
+});
+
+it("S68: it is found also when somebody else has taken the claim since, and the lease ends", async () => {
+  const { first, ran } = await publishedWithoutAnswer(
+    'sed s/agent:first/agent:second/g\\;s/lease_id.:.01/lease_id\\":\\"00/',
+  );
+  expect(ran.data, String(ran)).toMatchObject({ push: { result: "verified" } });
+  expect(ran.json.warnings!.join()).toContain("agent:second");
+  expect((await first.askHere("claim", "list")).data.leases).toEqual([]);
 });
