@@ -17,9 +17,7 @@ export interface Stage {
 /** Runs one command line and answers the exit status. The only place that turns errors into words. */
 export async function runCommandLine(args: readonly string[], stage: Stage): Promise<number> {
   const { terminal } = stage;
-  // What follows `--` is no flag, whatever it looks like.
-  const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
-  const json = flags.includes("--json");
+  const json = wantsJson(args);
   const tell: Tell = (text, data = { help: text }) =>
     terminal.out(json ? `${JSON.stringify({ ok: true, data })}\n` : text);
   try {
@@ -40,6 +38,17 @@ export async function runCommandLine(args: readonly string[], stage: Stage): Pro
   } catch (error) {
     return fail(error, json, terminal);
   }
+}
+
+/** For an error of a promise that nobody waited for: the same words as for any other, and the exit status. */
+export function failAside(error: unknown, args: readonly string[], terminal: Terminal): number {
+  return fail(error, wantsJson(args), terminal);
+}
+
+function wantsJson(args: readonly string[]): boolean {
+  // What follows `--` is no flag, whatever it looks like.
+  const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  return flags.includes("--json");
 }
 
 /** Where claims are shared between machines; loaded only there. */

@@ -17,6 +17,17 @@ it("a file called --json asks for no document", async () => {
   expectRefused(refused, 1, "E_LOCK_CONFLICT");
 });
 
+it("a promise that fails while nobody waits for it is told like any other error", async () => {
+  repo.write("stray.cjs", 'setImmediate(() => Promise.reject(new Error("left alone")));\n');
+  const env = { NODE_OPTIONS: `--require=${path.join(repo.root, "stray.cjs")}` };
+  await repo.prepare("agent:a", "lock", "acquire", "a.ts");
+  const waiting = ["lock", "acquire", "a.ts", "--wait", "30s"];
+  const told = await repo.start("agent:b", waiting, { env }).done;
+  expect(told.status).toBe(70);
+  expect(told.stderr).toMatch(/\ncotenant: left alone \(E_INTERNAL\)\n {2}next: [^\n]+\n$/);
+  expectJsonRefused(await repo.askWith(env, "agent:b", ...waiting), 70, "E_INTERNAL");
+});
+
 describe("with --json, standard output is one document", () => {
   it("for every command that succeeds", async () => {
     const seen: string[] = [];
