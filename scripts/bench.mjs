@@ -1,6 +1,6 @@
 /**
  * npm run bench: figures, never assertions. Each row stands beside its yardstick, measured in the same run, and the table
- * goes to bench/RESULTS.md with the machine's facts.
+ * goes to bench/RESULTS.md with the machine's facts, after each part: a run that is stopped keeps what it has measured.
  *
  *   npm run bench                         everything
  *   npm run bench -- --only cold-start    one part, printed only
@@ -49,23 +49,21 @@ if (unknown.length > 0) {
 ensureInstalled();
 await ensureBuilt();
 const started = performance.now();
-const rows = [];
-for (const name of wanted) {
+const cells = [];
+for (const [n, name] of wanted.entries()) {
   say(`${name}…`);
-  rows.push(...(await PARTS[name]()));
+  const partStarted = performance.now();
+  cells.push(...(await PARTS[name]()).map(cellsOf));
+  say(`${name}: ${seconds(partStarted)}`);
+  if (values.only === undefined)
+    writeFileSync(join(ROOT, "bench/RESULTS.md"), page(cells, wanted.slice(n + 1)));
 }
-const cells = rows.map(({ what, ours, beside, ratio, target, met }) => [
-  what,
-  ours,
-  beside,
-  figure(ratio),
-  target?.replace("<=", "≤").replace(">=", "≥") ?? "",
-  met === null ? "" : met ? "met" : "MISSED",
-]);
 process.stdout.write(`${table([HEAD, ...cells])}\n${facts()}\n`);
-if (values.only === undefined) {
-  writeFileSync(join(ROOT, "bench/RESULTS.md"), page(cells));
-  say(`wrote bench/RESULTS.md in ${seconds(started)}`);
+say(`measured in ${seconds(started)}`);
+
+function cellsOf({ what, ours, beside, ratio, target, met }) {
+  const goal = target?.replace("<=", "≤").replace(">=", "≥") ?? "";
+  return [what, ours, beside, figure(ratio), goal, met === null ? "" : met ? "met" : "MISSED"];
 }
 
 function facts() {
@@ -79,8 +77,9 @@ function facts() {
   ].join("; ");
 }
 
-function page(lines) {
+function page(lines, unmeasured) {
   const missed = lines.filter((line) => line.at(-1) === "MISSED");
+  const stopped = unmeasured.length === 0 ? "" : `\nThis run was stopped before: ${unmeasured.join(", ")}.\n`;
   const markdown = (line) => `| ${line.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
   return `# Bench results
 
@@ -95,5 +94,5 @@ ${markdown(HEAD)}
 ${lines.map(markdown).join("\n")}
 
 ${missed.length === 0 ? "Every target was met." : `Short of the target: ${missed.map(([what]) => what.trim()).join("; ")}.`}
-`;
+${stopped}`;
 }
