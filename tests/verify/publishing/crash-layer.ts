@@ -103,7 +103,7 @@ class Programme {
     // Whoever lives has an answer; the dead have none.
     const isAlive = ended.status !== null && !(kind === "KILL" && spot.by === "cotenant");
     const understood = isAlive ? checkAnswer(ended, aftermath.wrong) : null;
-    if (existsSync(join(this.#room.repo, ".git/refs/heads/work/x.lock")))
+    if (existsSync(join(this.#room.repo, ".git/refs/heads/topic/x.lock")))
       task.count("a lock of Git's was left");
     task.count(aftermath.checkRef(understood?.ok === true) ? "left new" : "left old");
     aftermath.checkNext(requestId);
@@ -129,7 +129,7 @@ function sample(points: readonly Point[]): Point[] {
   const find = (fits: (point: Point) => boolean) => points.filter(fits).slice(0, 1);
   const dies = ({ kind, spot }: Point, by: Spot["by"]) => kind === "KILL" && spot.by === by;
   const isVital = (point: Point) =>
-    dies(point, "git") && point.spot.call === "rename" && point.spot.where.endsWith("work/x.lock");
+    dies(point, "git") && point.spot.call === "rename" && point.spot.where.endsWith("topic/x.lock");
   const moved = points.findIndex(isVital);
   const others = (["EIO of cotenant", "EIO of git", "ENOSPC of cotenant"] as const).flatMap((wanted) =>
     find(({ kind, spot }) => wanted === `${kind} of ${spot.by}` && /claims|objects|work/.test(spot.where)),

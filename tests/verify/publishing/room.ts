@@ -7,7 +7,7 @@ import { copyRepo } from "../injection/tree";
 
 export const A = "agent:a";
 export const B = "agent:b";
-export const REF = "refs/heads/work/x";
+export const REF = "refs/heads/topic/x";
 
 /** Dates are fixed, so that the same publish makes the same objects each time, and a call about one can be named. */
 const DATE = "1700000000 +0000";
@@ -73,7 +73,7 @@ export class Room {
     const name = agent.slice("agent:".length);
     const put = `src/${name}.ts=${join(this.#room, `content-${name}`)}`;
     const id = requestId === null ? [] : ["--request-id", requestId];
-    return ["publish", "--branch", "work/x", "--message", `by ${name}`, "--put", put, ...id, "--json"];
+    return ["publish", "--branch", "topic/x", "--message", `by ${name}`, "--put", put, ...id, "--json"];
   }
 
   run(agent: string, args: readonly string[]): Said {
@@ -118,7 +118,7 @@ export class Room {
     for (const name of ["a", "b"]) fs.writeFileSync(join(this.repo, `src/${name}.ts`), `${name}\n`);
     this.git("add", "--all");
     this.git("commit", "--quiet", "--message", "first");
-    if (hasBranch) this.git("branch", "work/x");
+    if (hasBranch) this.git("branch", "topic/x");
     for (const [agent, file] of [
       [A, "src/a.ts"],
       [B, "src/b.ts"],
