@@ -1,6 +1,7 @@
 import { isHarnessName } from "../guard/report";
 import type { HookCall } from "../guard/run";
 import { HARNESS_NAMES } from "../identity/harness";
+import { printable } from "../kernel/ids";
 import type { Flag, Parsed } from "./command";
 import { defaultEvent } from "./guard-events";
 import { usage } from "./parse";
@@ -22,7 +23,7 @@ export function hookCall(parsed: Parsed, command: string): HookCall | null {
   if (name === undefined) return null;
   if (!isHarnessName(name))
     throw usage(
-      `there is no harness "${name.slice(0, 60)}": use ${HARNESS_NAMES.join(", ")}`,
+      `there is no harness "${printable(name, 60)}": use ${HARNESS_NAMES.join(", ")}`,
       `cotenant ${command} --help`,
     );
   const deadline = parsed.whole("deadline");

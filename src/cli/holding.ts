@@ -62,10 +62,11 @@ export async function proof(workspace: Workspace, parsed: Parsed): Promise<Proof
   try {
     bytes = await platform.files.readFile(path);
   } catch (error) {
-    if ((error as { code?: unknown }).code === "EISDIR") throw noSecret(`${path} is a directory`);
+    if ((error as { code?: unknown }).code === "EISDIR")
+      throw noSecret(`${printable(path, 300)} is a directory`);
     throw fileFailure(error, "reading the secret", path);
   }
-  if (bytes === null) throw noSecret(`there is no file ${path}`);
+  if (bytes === null) throw noSecret(`there is no file ${printable(path, 300)}`);
   return { secret: new TextDecoder().decode(bytes).trim(), requestId: requestId(workspace, parsed) };
 }
 

@@ -64,6 +64,13 @@ export function fileFailure(error: unknown, doing: string, path: string): Cotena
       cause: error,
     });
   }
+  if (code === "ENAMETOOLONG") {
+    return new CotenantError("E_LIMIT", `${where} is longer than this file system allows`, {
+      hint: "use a shorter name or path",
+      data,
+      cause: error,
+    });
+  }
   // Where something is missing, our own functions answer null: here a directory went away under our hands.
   if (code === "ENOENT" || code === "ENOTDIR") {
     return new CotenantError("E_STORE_BUSY", `${doing} failed: somebody took ${where} away meanwhile`, {

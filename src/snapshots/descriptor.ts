@@ -1,5 +1,5 @@
 import { CotenantError } from "../errors/cotenant-error";
-import type { Ulid } from "../kernel/ids";
+import { printable, type Ulid } from "../kernel/ids";
 import { refuseNewer, SCHEMA_VERSION } from "../store/schema";
 
 export const CONSISTENCY_LEVELS = ["quiesced", "best_effort"] as const;
@@ -91,7 +91,7 @@ export function checkTags(tags: readonly string[]): readonly string[] {
   if (wrong === undefined && tags.length <= 20) return [...new Set(tags)];
   throw new CotenantError(
     "E_USAGE",
-    wrong === undefined ? "a snapshot has at most 20 tags" : `"${wrong.slice(0, 80)}" is not a tag`,
+    wrong === undefined ? "a snapshot has at most 20 tags" : `"${printable(wrong, 80)}" is not a tag`,
     { hint: "a tag is 1 to 64 letters, digits and . _ -, for example before-merge" },
   );
 }

@@ -128,6 +128,12 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     usage("claim", "renew", "ISSUE", "--secret-file", "no-such-file"),
     usage("claim", "release", "ISSUE", "--secret-file", "."),
     usage("claim", "heartbeat", "ISSUE", "--token", "no-such-file"),
+    usage("claim", "renew", "ISSUE", "--secret-file", "no\nfile"),
+  ],
+  "worktrees and harnesses": [
+    ...["renew", "unlock"].map((verb) => limit("worktree", verb, "x".repeat(300))),
+    usage("guard", "check", "--harness", "a\tb"),
+    usage("snapshot", "--tag", "a\nb"),
   ],
   issues: [
     usage("issue", "create"),

@@ -3,6 +3,7 @@ import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { cacheEnvironment, ownerName, TOOL_CACHES } from "../../src/exec/caches";
 import { until } from "../support/program";
+import { expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
@@ -43,6 +44,7 @@ describe("exec", () => {
     const plain = await exec(repo, "./plain");
     expect([plain.status, plain.stderr]).toEqual([126, expect.stringContaining("(E_NOT_EXECUTABLE)")]);
     expect((await repo.ask(A, "exec")).error.code).toBe("E_USAGE");
+    expectRefused(await repo.run(A, "exec", ""), 64, "E_USAGE");
   });
 
   it("takes everything after the command for the command's own", async () => {

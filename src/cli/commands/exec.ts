@@ -27,7 +27,7 @@ export const command: Command = {
     const env = { ...variables, COTENANT_AGENT_ID: agentId, COTENANT_CACHE_ROOT: place };
     if (parsed.has("print-env")) return printed(env, place, agentId);
     const [file, ...args] = parsed.words;
-    if (file === undefined)
+    if (file === undefined || file === "")
       throw new CotenantError("E_USAGE", "no command was named to run", {
         hint: "for example cotenant exec -- npm test",
       });

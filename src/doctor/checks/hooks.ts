@@ -26,7 +26,7 @@ export const hooksCheck: Check = {
       if (states.some(({ state }) => state !== "installed"))
         return [
           warning(
-            `hooks were installed in ${some(record.directories)}, but Git looks in "${value || place.directory}"${place.setting === null ? "" : ` (core.hooksPath, ${place.setting.scope})`}`,
+            `hooks were installed in ${some(record.directories)}, but Git looks in "${value || printable(place.directory, 300)}"${place.setting === null ? "" : ` (core.hooksPath, ${place.setting.scope})`}`,
             INSTALL,
             data,
           ),

@@ -2,6 +2,8 @@
 export class PosixError extends Error {
   readonly code: string;
   readonly path: string;
+  /** Which one it was nobody asks; that there is one tells an error of the system's. */
+  readonly syscall = "simulated";
 
   constructor(code: string, path: string, why = "") {
     // Like Node's own without a stack, which would be the simulator's, and costs more than the call that failed.
