@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { findCommand } from "../../../src/cli/commands";
 import { runCommandLine, type Stage } from "../../../src/cli/program";
 import { ERRORS, isErrorCode } from "../../../src/errors/registry";
 import type { GitResult, LastingGit } from "../../../src/platform/git";
@@ -122,15 +123,22 @@ function check(args: readonly string[], status: number, out: string, err: string
   const words = `${out}\n${err}`;
   expectThat(!/^\s+at .*[:(]\d+/m.test(words), `a stack trace: ${words}`);
   const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
-  if (flags.includes("--json")) return checkJson(status, out);
+  const name = findCommand(args)?.name;
+  // What follows the command that `exec` runs is that command's.
+  const isExec = name === "exec" && status === 0 && !out.startsWith("{");
+  if (flags.includes("--json") && !isExec) {
+    const isStream = name === "events" && status === 0 && !flags.includes("--help");
+    return isStream ? checkEvents(out) : checkJson(status, out);
+  }
   // What completes a line separates its columns by tabs, for a shell to read.
-  const shown = args[0] === "complete" ? words.replaceAll("\t", " ") : words;
+  const shown = name === "complete" ? words.replaceAll("\t", " ") : words;
   expectThat(!UNPRINTABLE.test(shown), `control characters: ${JSON.stringify(words.slice(0, 500))}`);
   // A group without a verb shows its verbs.
   if (status === 0 || (status === 64 && err === "" && out.startsWith("usage: cotenant "))) return null;
   if (REPORT_EXITS.includes(status) && err === "" && REPORT.test(out)) return null;
   // Git's to call: it left marks for a person, and that is what this exit says.
-  if (status === 1 && args[0] === "merge-issue" && out === "" && LEFT_MARKS.test(err)) return null;
+  if (status === 1 && name === "merge-issue" && out === "" && LEFT_MARKS.test(err)) return null;
+  if (status === 10 && name === "agent doctor" && /^(?:next|note): /m.test(out)) return null;
   const told = /^cotenant: [^\n]+ \((E_[A-Z_]+)\)\n {2}next: [^\n]+\n$/m.exec(err);
   expectThat(
     told !== null,
@@ -139,10 +147,18 @@ function check(args: readonly string[], status: number, out: string, err: string
   return checkCode(status, told[1]!, err);
 }
 
+/** A line for each event, and so none where none fits. */
+function checkEvents(out: string): null {
+  expectThat(out === "" || out.endsWith("\n"), `a line without an end: ${out.slice(-500)}`);
+  for (const line of out.split("\n").slice(0, -1))
+    expectThat(typeof JSON.parse(line).event_type === "string", `not an event: ${line}`);
+  return null;
+}
+
 function checkJson(status: number, out: string): string | null {
   let document: {
     ok?: unknown;
-    data?: { findings?: unknown; conflicts?: unknown };
+    data?: { findings?: unknown; conflicts?: unknown; agents?: unknown };
     error?: { code?: string; message?: string; hint?: string };
   };
   try {
@@ -153,6 +169,7 @@ function checkJson(status: number, out: string): string | null {
   if (REPORT_EXITS.includes(status) && document.ok === true && document.data?.findings !== undefined)
     return null;
   if (status === 1 && document.ok === true && document.data?.conflicts !== undefined) return null;
+  if (status === 10 && document.ok === true && document.data?.agents !== undefined) return null;
   expectThat(document.ok === (status === 0), `exit ${status} and ok: ${document.ok}`);
   if (status === 0) return null;
   const { code = "", message = "", hint = "" } = document.error ?? {};

@@ -86,7 +86,7 @@ async function prove(task: Task): Promise<void> {
   const turns: Turn[] = [
     turn("names", names, 40, 7_700),
     turn("log lines", lines, 18, 1_800),
-    turn("command lines", new CommandLines(task.scratch), 20, 380),
+    turn("command lines", new CommandLines(task.scratch), 20, 1_500),
     turn("small files", files, 8, 40),
     turn("hook inputs", new HookInputs(task.scratch), 8, 300),
     turn("logs", new HostileLogs(), 5, 40),

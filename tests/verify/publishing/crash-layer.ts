@@ -132,7 +132,7 @@ function sample(points: readonly Point[]): Point[] {
     dies(point, "git") && point.spot.call === "rename" && point.spot.where.endsWith("topic/x.lock");
   const moved = points.findIndex(isVital);
   const others = (["EIO of cotenant", "EIO of git", "ENOSPC of cotenant"] as const).flatMap((wanted) =>
-    find(({ kind, spot }) => wanted === `${kind} of ${spot.by}` && /claims|objects|work/.test(spot.where)),
+    find(({ kind, spot }) => wanted === `${kind} of ${spot.by}` && /claims|objects|topic/.test(spot.where)),
   );
   return [
     ...find(isVital),
