@@ -15,7 +15,7 @@ export function scratch(name = "cotenant-test", below = os.tmpdir()): string {
   return dir;
 }
 
-/** The same in memory, where there is such a place: for tests that write very often and mean no disk. */
+/** The same in memory, where there is enough of it: for tests that write very often and mean no disk. */
 export function scratchInMemory(): string {
-  return scratch("cotenant-test", fs.existsSync("/dev/shm") ? "/dev/shm" : os.tmpdir());
+  return scratch("cotenant-test", process.env["TEST_MEMORY"]);
 }
