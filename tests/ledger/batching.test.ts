@@ -1,16 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { openRepository } from "../../src/index";
-import { FaultyProxy, Hub } from "../support/hub";
-import { Machine, sharedIssues } from "../support/machines";
+import { behindProxy, Machine, sharedIssues } from "../support/machines";
 
 describe("a long-lived process with many callers", () => {
   it("takes many claims in few exchanges, each on its own merits", async () => {
-    const hub = new Hub();
-    const proxy = await FaultyProxy.to(await hub.daemon());
-    const { first, ids } = await sharedIssues(12, { hub, setUp: false });
-    const url = `git://127.0.0.1:${proxy.port}/hub.git`;
-    first.repo.git("remote", "set-url", "origin", url);
-    await first.prepare("sync", "--setup-ledger");
+    const { hub, proxy, first, ids, url } = await behindProxy(12);
     const second = Machine.clone(hub, "second", { url });
     const taken = ids.slice(0, 2);
     for (const id of taken) await second.prepare("claim", "acquire", id);

@@ -2,8 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { openRepository } from "../../src/index";
-import { FaultyProxy, Hub } from "../support/hub";
-import { Machine, sharedIssues } from "../support/machines";
+import { behindProxy, Machine, sharedIssues } from "../support/machines";
 import { type Ran, until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 
@@ -77,11 +76,7 @@ describe("settings", () => {
 
 describe("interrupted", () => {
   it("Ctrl-C in the middle of an exchange ends it at once, and leaves nothing in the way", async () => {
-    const hub = new Hub();
-    const proxy = await FaultyProxy.to(await hub.daemon());
-    const { first, ids } = await sharedIssues(1, { hub, setUp: false });
-    first.repo.git("remote", "set-url", "origin", `git://127.0.0.1:${proxy.port}/hub.git`);
-    await first.prepare("sync", "--setup-ledger");
+    const { hub, proxy, first, ids } = await behindProxy(1);
     proxy.weather = { silent: true };
     const before = proxy.connections;
     const running = first.start(["claim", "acquire", ids[0]!, "--json"]);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { FaultyProxy, Hub } from "../support/hub";
-import { clockOff, Machine, sharedIssues } from "../support/machines";
+import { Hub } from "../support/hub";
+import { behindProxy, clockOff, Machine, sharedIssues } from "../support/machines";
 import { type Ran, until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { ulid } from "../support/ulid";
@@ -141,11 +141,7 @@ describe("S64a: publishing under a claim is fenced at the remote", () => {
 
 describe("S68: the connection drops while a publish is pushed", () => {
   it("the outcome is read from the remote; where it cannot be asked, nothing is claimed", async () => {
-    const hub = new Hub();
-    const proxy = await FaultyProxy.to(await hub.daemon());
-    const { first, ids } = await sharedIssues(1, { hub, setUp: false });
-    first.repo.git("remote", "set-url", "origin", `git://127.0.0.1:${proxy.port}/hub.git`);
-    await first.prepare("sync", "--setup-ledger");
+    const { hub, proxy, first, ids } = await behindProxy(1);
     await first.prepare("lock", "acquire", "src/a.ts");
     await first.prepare("claim", "acquire", ids[0]!);
     proxy.weather = { losesAnswer: true };

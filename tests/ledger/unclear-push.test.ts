@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { FaultyProxy, Hub } from "../support/hub";
-import { type Machine, sharedIssues } from "../support/machines";
+import type { Hub } from "../support/hub";
+import { behindProxy, type Machine } from "../support/machines";
 import type { Ran } from "../support/program";
 
 /** Right after the push has arrived, somebody moves the claim on: its record goes through `change`. */
@@ -15,11 +15,7 @@ done`;
 }
 
 async function publishedWithoutAnswer(change: string): Promise<{ hub: Hub; first: Machine; ran: Ran }> {
-  const hub = new Hub();
-  const proxy = await FaultyProxy.to(await hub.daemon());
-  const { first, ids } = await sharedIssues(1, { hub, setUp: false });
-  first.repo.git("remote", "set-url", "origin", `git://127.0.0.1:${proxy.port}/hub.git`);
-  await first.prepare("sync", "--setup-ledger");
+  const { hub, proxy, first, ids } = await behindProxy(1);
   await first.prepare("lock", "acquire", "src/a.ts");
   await first.prepare("claim", "acquire", ids[0]!);
   hub.hook("post-receive", movedOnAtOnce(change));

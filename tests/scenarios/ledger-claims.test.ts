@@ -1,8 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { FaultyProxy, Hub } from "../support/hub";
-import { Machine, sharedIssues } from "../support/machines";
+import { behindProxy, Machine, sharedIssues } from "../support/machines";
 import { expectJsonRefused } from "../support/refusals";
 
 const NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -229,11 +228,7 @@ describe("S64: the ways in which it ends", () => {
   });
 
   it("a remote that never answers: exit 10 after network_timeout", async () => {
-    const hub = new Hub();
-    const proxy = await FaultyProxy.to(await hub.daemon());
-    const { first, ids } = await sharedIssues(1, { hub });
-    first.repo.git("remote", "set-url", "origin", `git://127.0.0.1:${proxy.port}/hub.git`);
-    await first.prepare("sync", "--setup-ledger");
+    const { proxy, first, ids } = await behindProxy(1);
     proxy.weather = { silent: true };
     const env = { COTENANT_SYNC_OFFLINE_MODE: "fail", COTENANT_SYNC_NETWORK_TIMEOUT: "1" };
     expectJsonRefused(await first.askWith(env, "claim", "acquire", ids[0]!), 10, "E_GIT_TIMEOUT");

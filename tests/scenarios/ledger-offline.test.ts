@@ -1,21 +1,10 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { FaultyProxy, Hub } from "../support/hub";
-import { clockOff, Machine, sharedIssues } from "../support/machines";
+import type { Hub } from "../support/hub";
+import { behindProxy, clockOff, Machine, sharedIssues } from "../support/machines";
 import { until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
-
-/** The hub behind a network whose weather can change. */
-async function behindProxy(issues: number) {
-  const hub = new Hub();
-  const proxy = await FaultyProxy.to(await hub.daemon());
-  const { first, ids } = await sharedIssues(issues, { hub, setUp: false });
-  const url = `git://127.0.0.1:${proxy.port}/hub.git`;
-  first.repo.git("remote", "set-url", "origin", url);
-  await first.prepare("sync", "--setup-ledger");
-  return { hub, proxy, first, ids, url };
-}
 
 describe("S65: an offline claim, then reconcile", () => {
   it("is local and provisional, written down before it is reported, and confirmed when the remote is back", async () => {

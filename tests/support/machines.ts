@@ -5,7 +5,7 @@ import * as os from "node:os";
 import * as path from "node:path";
 import { afterAll } from "vitest";
 import { needTool } from "../house/need-tool";
-import { Hub } from "./hub";
+import { FaultyProxy, Hub } from "./hub";
 import { writeIssue } from "./issue-files";
 import { type Ran, type Running, runHere } from "./program";
 import { TestRepo } from "./repo";
@@ -165,6 +165,22 @@ export async function sharedIssues(
     fs.renameSync(first.ledger, path.join(path.dirname(first.ledger), `hub-${hash}`));
   }
   return { hub, first, ids: [...mould.ids] };
+}
+
+interface BehindProxy extends Shared {
+  readonly proxy: Awaited<ReturnType<typeof FaultyProxy.to>>;
+  readonly url: string;
+}
+
+/** The same behind a network whose weather can change. */
+export async function behindProxy(count: number): Promise<BehindProxy> {
+  const hub = new Hub();
+  const proxy = await FaultyProxy.to(await hub.daemon());
+  const { first, ids } = await sharedIssues(count, { hub, setUp: false });
+  const url = `git://127.0.0.1:${proxy.port}/hub.git`;
+  first.repo.git("remote", "set-url", "origin", url);
+  await first.prepare("sync", "--setup-ledger");
+  return { hub, proxy, first, ids, url };
 }
 
 const moulds = new Map<string, { readonly room: string; readonly ids: readonly string[] }>();
