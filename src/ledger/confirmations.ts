@@ -31,7 +31,7 @@ export interface Confirmation {
     | "withdraw";
 }
 
-export const LEDGER_KIND = "ledger";
+const LEDGER_KIND = "ledger";
 const CLONE = "ledger-clone:id" as FactName;
 
 export function confirmationName(issueId: Ulid): FactName {
@@ -50,7 +50,7 @@ export function confirmationToFact(c: Confirmation): Fact {
   };
 }
 
-export function confirmationFrom(name: FactName, fact: Fact): Confirmation | null {
+function confirmationFrom(name: FactName, fact: Fact): Confirmation | null {
   const issueId = parseUlid(factId(name));
   const leaseId = parseUlid(String(fact["lease_id"]));
   const cloneId = parseUlid(String(fact["clone_id"]));

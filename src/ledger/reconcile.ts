@@ -27,8 +27,6 @@ export interface Reconciled {
   readonly pending: readonly Claim[];
 }
 
-export const NOTHING_TO_RECONCILE: Reconciled = { confirmed: [], conflicts: [], withdrawn: [], pending: [] };
-
 /** How many are settled in one exchange. */
 const BATCH = 100;
 

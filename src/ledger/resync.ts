@@ -12,7 +12,7 @@ export interface Backup {
 }
 
 /** Everything that this machine knows of the ledger, put where nothing touches it: a bundle of all refs, and the state. */
-export async function backUp({ copy }: Pick<OpenLedger, "copy">): Promise<Backup | null> {
+async function backUp({ copy }: Pick<OpenLedger, "copy">): Promise<Backup | null> {
   const { files, clock } = copy.platform;
   if (!(await copy.exists())) return null;
   const time = new Date(clock.wallMs()).toISOString().replace(/[:.]/g, "-");

@@ -4,7 +4,7 @@ import { isRefusal } from "../kernel/refusal";
 import { replaceFile } from "../platform/replace-file";
 import type { LedgerCopy } from "./copy";
 
-export const STATE_SCHEMA = 1;
+const STATE_SCHEMA = 1;
 /** SPEC §13: beyond this, new offline claims are refused. */
 export const MOST_OFFLINE_CLAIMS = 1_000;
 
