@@ -49,17 +49,22 @@ describe("liveness", () => {
     await ended;
     expect(platform.processes.liveness(identity)).toBe("dead");
 
-    // A shell that never waits leaves its child a zombie.
-    const parent = spawn("sh", ["-c", "sleep 0 & echo $!; exec sleep 60"], {
+    // Whoever never waits leaves its child a zombie. Shells do wait: it dies when there is none any more.
+    const parent = spawn("sh", ["-c", "sleep 60 & echo $!; exec sleep 61"], {
       stdio: ["ignore", "pipe", "ignore"],
     });
     const pid = Number(
       await new Promise<string>((resolve) => parent.stdout.once("data", (d) => resolve(String(d)))),
     );
+    const soon = async (path: string, pattern: RegExp) => {
+      for (let i = 0; i < 500 && !pattern.test(fs.readFileSync(path, "latin1")); i++)
+        await platform.timers.sleep(10).done;
+      expect(fs.readFileSync(path, "latin1")).toMatch(pattern);
+    };
+    await soon(`/proc/${parent.pid}/cmdline`, /^sleep/);
+    process.kill(pid, "SIGKILL");
     const zombie = { ...self, pid, startTime: "" };
-    for (let i = 0; i < 100 && !/ Z /.test(fs.readFileSync(`/proc/${pid}/stat`, "latin1")); i++) {
-      await platform.timers.sleep(10).done;
-    }
+    await soon(`/proc/${pid}/stat`, / Z /);
     expect(platform.processes.liveness(zombie)).toBe("dead");
     parent.kill("SIGKILL");
   });
