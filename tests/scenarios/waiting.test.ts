@@ -22,10 +22,11 @@ const waiting = async () => {
   return (waiters as Waiter[]).map(({ agent_id }) => agent_id);
 };
 
-/** A process that waits, once its ticket is there. */
+/** A process that waits, once its ticket is there and it has said so. */
 async function waiter(agent: string, ...what: string[]): Promise<Running> {
   const process = repo.start(agent, ["lock", "acquire", ...what, "--wait", "--timeout", "25", "--json"]);
   await until(`${agent} waits`, async () => (await waiting()).includes(agent));
+  await until(`${agent} says so`, async () => process.stderr.includes("waiting as number"));
   return process;
 }
 
