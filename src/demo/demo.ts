@@ -34,8 +34,8 @@ const SWEEP_MS = 12_000;
 
 /** Runs the whole demo and leaves nothing behind, however it ends. Throws `Interrupted` on Ctrl-C. */
 export async function runDemo(options: DemoOptions): Promise<Outcome> {
-  const folder = makeScratchFolder();
   const interrupts = new Interrupts();
+  const folder = makeScratchFolder();
   const warden = new Warden(options.program, childEnvironment(folder));
   warden.folder(options.keep ? null : folder);
   const run = new Run(options, folder, warden);

@@ -144,7 +144,9 @@ async function drained(child: ChildProcess): Promise<void> {
   const ends = streams.map((stream) =>
     stream.closed ? Promise.resolve() : new Promise<void>((resolve) => stream.once("close", () => resolve())),
   );
-  await Promise.race([Promise.all(ends), later(500)]);
+  // Timers come first after a pause of this process: the pipes are read once more before they are given up.
+  const late = later(500).then(() => new Promise<void>((resolve) => setImmediate(resolve)));
+  await Promise.race([Promise.all(ends), late]);
   for (const stream of streams) stream.destroy();
 }
 
