@@ -19,7 +19,7 @@ export const SESSION = [
   "export COTENANT_AGENT_ID=agent:ada",
   "cotenant lock acquire src/app.ts --reason 'passkeys'",
   "cotenant lock acquire --dir src --agent-id agent:bob",
-  "cotenant lock acquire --resource staging-db --ttl 2 --quiet",
+  "cotenant lock acquire --resource staging-db --ttl 6 --quiet",
   "cotenant lock acquire --resource staging-db --agent-id agent:bob --wait --timeout 30",
   "cotenant lock release --resource staging-db",
   "cotenant status",

@@ -297,9 +297,8 @@ describe("deinit, interrupted or raced", () => {
     const fd = fs.openSync(path.join(repo.control, "locks/claims.lock"), "r+");
     expect(new NodeLocks().tryLock(fd)).toBe(true);
     const waiting = repo.start("agent:b", ["lock", "acquire", "b.ts", "--json"]);
-    // It has its secret by then, and asks for the mutex next.
-    await until("it has begun", () => fs.readdirSync(path.join(repo.control, "secrets")).length === 2);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    // From here on it waits for the mutex of this store, and not of one that it makes anew.
+    await until("it has opened the mutex", () => hasOpen(waiting.pid, "locks/claims.lock"));
     const aside = `${repo.control}.gone-0123456789ab`;
     fs.renameSync(repo.control, aside);
     fs.closeSync(fd);
@@ -324,10 +323,22 @@ describe("deinit, interrupted or raced", () => {
       const held = (await repo.ask("agent:x", "status")).data.leases.map(({ lease_id }) => lease_id);
       // Whoever was told that it holds a lease still does: leaving is refused while it stands.
       for (const { lease } of granted) expect(held).toContain(lease.lease_id);
-      for (const name of ["d", "e"]) await repo.prepare(`agent:${name}`, "lock", "release", `${name}.ts`);
+      for (const { lease } of granted)
+        await repo.prepare(lease.agent_id, "lock", "release", lease.key.slice("file:".length));
     }
   });
 });
+
+function hasOpen(pid: number, name: string): boolean {
+  const files = `/proc/${pid}/fd`;
+  return fs.readdirSync(files).some((fd) => {
+    try {
+      return fs.readlinkSync(path.join(files, fd)).endsWith(name);
+    } catch {
+      return false;
+    }
+  });
+}
 
 describe("deinit with snapshots", () => {
   it("is refused until somebody says that they may go, and then takes them away", async () => {

@@ -120,7 +120,7 @@ describe("events", () => {
   });
 
   it("say how long a grant had waited", async () => {
-    await repo.prepare("agent:a", "lock", "acquire", "x", "--ttl", "1");
+    await repo.prepare("agent:a", "lock", "acquire", "x", "--ttl", "6");
     await repo.ask("agent:b", "lock", "acquire", "x", "--wait", "--timeout", "20");
     const [first, second] = linesOf(await repo.ask("agent:a", "events"));
     expect(first!.payload.waited_ms).toBeUndefined();
@@ -184,13 +184,14 @@ describe("events --follow", () => {
     const env = { PROGRAM, COTENANT_AGENT_ID: "agent:a" };
     const piped = run(["/bin/sh", "-c", script], { cwd: repo.root, env });
     const ended = `${repo.root}/ended`;
-    for (let i = 0; i < 40 && !fs.existsSync(ended); i++) {
-      await repo.prepare("agent:a", "lock", "acquire", `more-${i}`);
-    }
+    let more = 0;
+    // It notices when it writes.
+    await until("it has ended", async () => {
+      await repo.prepare("agent:a", "lock", "acquire", `more-${more++}`);
+      return fs.existsSync(ended) && fs.readFileSync(ended, "utf8").endsWith("\n");
+    });
+    expect(fs.readFileSync(ended, "utf8")).toBe("0\n");
     expect((await piped).status).toBe(0);
-    expect(await until("it has ended", () => fs.existsSync(ended) && fs.readFileSync(ended, "utf8"))).toBe(
-      "0\n",
-    );
   });
 });
 

@@ -157,7 +157,7 @@ describe("gate run", () => {
   });
 
   it("fails at the timeout, and keeps what was printed", async () => {
-    const id = await gated("echo begun; sleep 300", "--timeout", "1");
+    const id = await gated("echo begun; sleep 300", "--timeout", "4");
     const ran = await repo.ask(ADA, "gate", "run", id);
     expect(ran.status).toBe(9);
     expect(ran.json.data!["runs"]).toMatchObject([{ status: "failed", timed_out: true, output: "begun\n" }]);

@@ -40,8 +40,8 @@ describe("what concerns everybody", () => {
   it("keeps the lease of whoever held it before, also when it had to be renewed", async () => {
     const env = { COTENANT_SESSION_ID: "s" };
     const mine = await openRepository({ cwd: repo.root, agentId: ADA, env });
-    await mine.acquire("scope:config", { ttlSecs: 6 });
-    await new Promise((resolve) => setTimeout(resolve, 3_200));
+    await mine.acquire("scope:config", { ttlSecs: 12 });
+    await new Promise((resolve) => setTimeout(resolve, 6_200));
     expect((await repo.askWith(env, ADA, "config", "set", "guard.retry_secs", "9")).status).toBe(0);
     expect((await repo.askHere(ADA, "status")).data.leases).toMatchObject([{ key: "scope:config" }]);
   });

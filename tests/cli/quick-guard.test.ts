@@ -42,7 +42,7 @@ function run(
     tool_name: "Edit",
     tool_input: { file_path: path.join(repo.root, file), old_string: "o", new_string: "p" },
   });
-  const args = ["--harness", "claude", "--event", "PreToolUse", "--deadline", "5"];
+  const args = ["--harness", "claude", "--event", "PreToolUse", "--deadline", "60"];
   const ran = spawnSync(process.execPath, [...command, ...args, "--pid", String(asking.pid ?? pid)], {
     cwd: repo.root,
     env: { ...process.env, ...asking.env },

@@ -140,7 +140,7 @@ describe("a restore in place", () => {
     await taken(repo, "--tag", "kept");
     repo.write("src/a.ts", "work of now\n");
     const files = treePicture(repo.root);
-    await repo.prepare("agent:a", "worktree", "lock", "--ttl", "4");
+    await repo.prepare("agent:a", "worktree", "lock", "--ttl", "8");
     const { data } = await repo.ask("agent:a", "restore", "kept", "--inplace");
     const { env, room } = gitWithDoor("cat-file --batch", UNTIL_GO);
     const args = ["restore", "kept", "--inplace", "--run", String(data["plan_id"]), "--json"];

@@ -82,12 +82,20 @@ describe("the build", () => {
 
   it("goes on after a build that was killed", async () => {
     const dist = join(root, "dist");
-    const killed = spawn(process.execPath, [BUILD, "--root", root], { stdio: "ignore" });
     const isBuilding = () => existsSync(dist) && readdirSync(dist).some((name) => name.startsWith(".new-"));
-    while (killed.exitCode === null && !isBuilding()) await new Promise((resolve) => setTimeout(resolve, 1));
-    killed.kill("SIGKILL");
-    await once(killed, "close");
-    expect(existsSync(join(root, "dist/.stamp"))).toBe(false);
+    const isBuilt = () => existsSync(join(dist, ".stamp"));
+    // A busy machine may let the build come to its end before the kill.
+    for (let tries = 0; tries < 5; tries++) {
+      rmSync(dist, { recursive: true, force: true });
+      const killed = spawn(process.execPath, [BUILD, "--root", root], { stdio: "ignore" });
+      const closed = once(killed, "close");
+      while (killed.exitCode === null && !isBuilding())
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      killed.kill("SIGKILL");
+      await closed;
+      if (!isBuilt()) break;
+    }
+    expect(isBuilt()).toBe(false);
     expect(build().stderr).toContain("built");
     expect(readdirSync(join(root, "dist")).filter((name) => name.startsWith(".new-"))).toEqual([]);
     expect(cli().stdout).toBe("7.8.9\n");

@@ -102,17 +102,22 @@ describe("Git as a child process", () => {
     expect(await failureOf(git.run(["fetch"], { cwd: home, timeoutMs: 100 }))).toMatchObject({
       code: "E_GIT_TIMEOUT",
     });
-    expect(Date.now() - started).toBeLessThan(2_000);
+    expect(Date.now() - started).toBeLessThan(15_000);
   });
 
   it("that does not even listen is killed, and its children are not waited for", async () => {
     const pidFile = path.join(home, "pid");
     const git = nodeGit({ PATH, FAKE: `echo $$ > ${pidFile}; trap '' TERM; sleep 6 & sleep 6; sleep 6` });
-    expect(await failureOf(git.run(["fetch"], { cwd: home, timeoutMs: 300 }))).toMatchObject({
-      code: "E_GIT_TIMEOUT",
-    });
+    const hasBegun = () => fs.existsSync(pidFile) && fs.readFileSync(pidFile, "utf8") !== "";
+    // The second is for a machine that is too busy to start anything within the first.
+    for (const timeoutMs of [300, 3_000]) {
+      if (hasBegun()) break;
+      expect(await failureOf(git.run(["fetch"], { cwd: home, timeoutMs }))).toMatchObject({
+        code: "E_GIT_TIMEOUT",
+      });
+    }
     const pid = Number(fs.readFileSync(pidFile, "utf8"));
-    await expect.poll(() => isRunning(pid)).toBe(false);
+    await expect.poll(() => isRunning(pid), { timeout: 10_000 }).toBe(false);
   });
 
   function isRunning(pid: number): boolean {

@@ -14,7 +14,7 @@ describe("a long-lived process with many callers", () => {
       env: first.libraryEnv(),
     });
     // Slower than anything that happens here, on however busy a machine.
-    proxy.weather = { delayMs: 100 };
+    proxy.weather = { delayMs: 400 };
     const before = proxy.connections;
     const grants = await Promise.allSettled(ids.map((issue) => repository.acquire({ issue })));
     const exchanges = proxy.connections - before;

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Hub } from "../support/hub";
 import { behindProxy, clockOff, Machine, sharedIssues } from "../support/machines";
-import { type Ran, until } from "../support/program";
+import type { Ran } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { ulid } from "../support/ulid";
 
@@ -150,7 +150,7 @@ describe("S68: the connection drops while a publish is pushed", () => {
     expect(ran.data, String(ran)).toMatchObject({ push: { result: "verified" } });
     expect(branches(hub)).toEqual({ "refs/heads/topic/a": ran.data["commit"] });
     // Pushed without an answer, and nobody there to be asked: the next one finds the beat, and goes on from it.
-    proxy.weather = { losesAnswer: true };
+    proxy.weather = { losesAnswer: true, thenDown: true };
     first.repo.write("src/a.ts", "two\n");
     const args = [
       "--branch",
@@ -162,10 +162,7 @@ describe("S68: the connection drops while a publish is pushed", () => {
       "--push",
       "--json",
     ];
-    const running = first.start(["publish", ...args]);
-    await until("the answer is lost", () => proxy.lost === 2);
-    proxy.weather = { down: true };
-    expectJsonRefused(await running.done, 10, "E_REMOTE_UNREACHABLE");
+    expectJsonRefused(await first.start(["publish", ...args]).done, 10, "E_REMOTE_UNREACHABLE");
     expect(hub.history(ids[0]!)).toHaveLength(3);
     proxy.weather = {};
     expect((await publishHere(first, "--push", "--message", "three")).data).toMatchObject({

@@ -187,7 +187,7 @@ it("many objects at once take no more open files than a few, and all of them are
   for (let n = 0; n < 300; n++) oids.push(await objects.writeBlob(bytes(`content ${n}`)));
   expect(open() - before).toBeLessThan(100);
   await objects.flush();
-  expect(open()).toBe(before);
+  expect(open()).toBeLessThanOrEqual(before);
   const said = scene.feed(oids.join("\n"), "cat-file", "--batch-check=%(objecttype)");
   expect(new Set(said.split("\n"))).toEqual(new Set(["blob"]));
 });

@@ -70,14 +70,15 @@ class Claude {
     return `agent:claude-${this.#session.slice(0, 8)}`;
   }
 
-  write(file: string, patienceSecs = 1): Promise<Ran> {
+  /** With its usual patience a hook has ten seconds for its work, on however busy a machine, and none to wait for a retry. */
+  write(file: string, patienceSecs = 10): Promise<Ran> {
     const tool = { tool_name: "Write", tool_input: { file_path: path.join(repo.root, file), content: "x" } };
     return this.#send(["check", "--deadline", String(patienceSecs)], "PreToolUse", tool);
   }
 
   shell(command: string): Promise<Ran> {
     const tool = { tool_name: "Bash", tool_input: { command } };
-    return this.#send(["check", "--deadline", "1"], "PreToolUse", tool);
+    return this.#send(["check", "--deadline", "10"], "PreToolUse", tool);
   }
 
   after(command: string): Promise<Ran> {
@@ -150,7 +151,7 @@ describe("S36: at the retry", () => {
   it("freed by then and the content unchanged → the write goes through, after a pause inside the hook", async () => {
     const ada = new Claude("aaaaaaaa");
     await ada.write("a.txt");
-    const waiting = new Claude("bbbbbbbb", undefined, { COTENANT_GUARD_RETRY_SECS: "3" }).write("a.txt", 60);
+    const waiting = new Claude("bbbbbbbb", undefined, { COTENANT_GUARD_RETRY_SECS: "8" }).write("a.txt", 60);
     await until("it is denied", () => events().includes("contention.heartbeat"));
     await ada.end();
     expect(await waiting).toEqual(SILENT);
@@ -433,7 +434,7 @@ describe("S42: each harness's real input, as documented", () => {
     const { name: event } = HARNESSES[harness].events.find(({ moment }) => moment === "before")!;
     const ask = (session: string) =>
       hook(
-        ["check", "--harness", harness, "--event", event, "--deadline", "1", "--pid", String(process.pid)],
+        ["check", "--harness", harness, "--event", event, "--deadline", "10", "--pid", String(process.pid)],
         JSON.stringify(INPUTS[harness](session)),
       );
     expect(await ask("11111111-one")).toEqual(SILENT);

@@ -171,7 +171,7 @@ describe("S34: two agents write one file: one writes", () => {
 
 describe("S36: a denied write is tried again", () => {
   it("goes through where it was freed and not changed, without the agent noticing more than a pause", async () => {
-    const all = await scene({ ...SOON, COTENANT_GUARD_RETRY_SECS: "3" });
+    const all = await scene({ ...SOON, COTENANT_GUARD_RETRY_SECS: "8" });
     const [first, second] = [await all.rig.hire("claude"), await all.rig.hire("gemini")];
     await first.act({ do: "edit", file: "shared.txt", content: "first\n" });
     const waiting = second.write("shared.txt", "second\n");
@@ -182,7 +182,7 @@ describe("S36: a denied write is tried again", () => {
 
   it("is refused once where it was changed meanwhile, and ends the turn where it is still held", async () => {
     const all = await scene();
-    const [first, second] = [await all.rig.hire("codex"), await all.rig.hire("claude")];
+    const [first, second] = [await all.rig.hire("gemini"), await all.rig.hire("claude")];
     await first.write("shared.txt", "first\n");
     const blocked = await second.write("shared.txt", "second\n");
     expect(blocked).toMatchObject({ is: "denied", endsTurn: true });
@@ -222,8 +222,11 @@ describe("S39: released by commit, by stop and 30 s, by the session's end", () =
     await agent.prompt();
     await agent.write("shared.txt", "four\n");
     expect(await holds()).toBe(true);
-    await agent.end();
-    expect(await holds(), "after the end").toBe(false);
+    // Codex gives its hook three seconds, which a machine with six of them at once may need for more than that.
+    await until("the session has ended", async () => {
+      await agent.end();
+      return !(await holds());
+    });
   });
 });
 

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { PROGRAM, type Ran, run } from "../support/program";
+import { PROGRAM, type Ran, run, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 
 let repo: TestRepo;
@@ -137,7 +137,7 @@ describe("a leased file", () => {
   });
 
   it("is refused to somebody who does not say who they are, and a lapsed lease stops nobody", async () => {
-    await repo.prepare("agent:b", "lock", "acquire", "b.txt", "--ttl", "1");
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt");
     repo.write("b.txt", "x\n");
     repo.git("add", "--all");
     expectRefused(
@@ -145,7 +145,12 @@ describe("a leased file", () => {
       "has not said who they are",
       "COTENANT_AGENT_ID",
     );
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    await repo.prepare("agent:b", "lock", "release", "b.txt");
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt", "--ttl", "1");
+    await until("it has lapsed", async () => {
+      const { leases } = await repo.prepare("agent:b", "lock", "status");
+      return leases.length === 0;
+    });
     expectDone(await git("", "commit", "--message", "x"));
   });
 

@@ -190,11 +190,10 @@ describe("S68: the connection drops in mid-push", () => {
       [kept, "local"],
       [dropped, "fail"],
     ] as const) {
-      proxy.weather = { losesAnswer: true };
+      proxy.weather = { losesAnswer: true, thenDown: true };
       const before = proxy.lost;
       const running = first.start(["claim", "acquire", id, "--json"], { COTENANT_SYNC_OFFLINE_MODE: mode });
       await until("the answer is lost", () => proxy.lost > before);
-      proxy.weather = { down: true };
       const ran = await running.done;
       expect(ran.status, String(ran)).toBe(mode === "local" ? 0 : 10);
       await until("the push has landed", () => id in byIssue(hub));
@@ -208,11 +207,10 @@ describe("S68: the connection drops in mid-push", () => {
 
     // The same of one that was offline first: given back before the next contact, it is taken back there as well.
     await first.prepare("claim", "acquire", late, "--offline");
-    proxy.weather = { losesAnswer: true };
+    proxy.weather = { losesAnswer: true, thenDown: true };
     const before = proxy.lost;
     const running = first.start(["sync", "--reconcile", "--json"]);
     await until("the answer is lost", () => proxy.lost > before);
-    proxy.weather = { down: true };
     expectJsonRefused(await running.done, 10, "E_REMOTE_UNREACHABLE");
     await until("the push has landed", () => late in byIssue(hub));
     await first.prepare("claim", "release", late);

@@ -49,7 +49,7 @@ function repository(): TestRepo {
 describe("S57: a stale token at a snapshot", () => {
   it("is refused at the end, when the lock was lost meanwhile, and nothing is visible", async () => {
     const repo = repository();
-    await repo.prepare("agent:a", "worktree", "lock", "--ttl", "4");
+    await repo.prepare("agent:a", "worktree", "lock", "--ttl", "10");
     const { env, room } = gitWithDoor("ls-files", UNTIL_GO);
     const taking = repo.start("agent:a", ["snapshot", "--json"], { env });
     await until("the snapshot is under way", () => fs.existsSync(path.join(room, "waiting")));

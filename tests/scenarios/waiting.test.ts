@@ -104,7 +104,7 @@ describe("S47: waiting", () => {
   });
 
   it("ends the wait at the holder's expiry and at its eviction", async () => {
-    await hold("agent:a", "a.ts", "--ttl", "4");
+    await hold("agent:a", "a.ts", "--ttl", "10");
     const first = await waiter("agent:w1", "a.ts");
     expect((await first.done).lease.stole_from).toEqual([expect.objectContaining({ why: "expired" })]);
 

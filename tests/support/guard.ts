@@ -112,7 +112,7 @@ export class GuardedAgent {
     moment: "before" | "after" | "prompt" | "stop" | "done" | "end" | "failure",
     more: object = {},
   ): Promise<Answer> {
-    const { harness = "claude", session, subagent, patienceSecs = 5 } = this.#options;
+    const { harness = "claude", session, subagent, patienceSecs = 10 } = this.#options;
     const event = HARNESSES[harness].events.find((known) => known.moment === moment)!.name;
     const document = {
       session_id: session,

@@ -4,7 +4,7 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { afterAll } from "vitest";
-import { needTool } from "../house/need-tool";
+import { wallClockEnv } from "./faketime";
 import { FaultyProxy, Hub } from "./hub";
 import { writeIssue } from "./issue-files";
 import { type Ran, type Running, runHere } from "./program";
@@ -119,17 +119,9 @@ export class Machine {
   }
 }
 
-let library: string | null = null;
-
 /** For the environment of a command: its wall clock is off by so much, its monotonic one is not. */
 export function clockOff(by: string): Env {
-  needTool("faketime");
-  const env = { ...process.env, LD_PRELOAD: "" };
-  library ??= execFileSync("faketime", ["-f", "+0", "printenv", "LD_PRELOAD"], {
-    env,
-    encoding: "utf8",
-  }).trim();
-  return { FAKETIME: by, FAKETIME_DONT_FAKE_MONOTONIC: "1", NO_FAKE_STAT: "1", LD_PRELOAD: library };
+  return { ...wallClockEnv(), FAKETIME: by };
 }
 
 interface Shared {

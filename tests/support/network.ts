@@ -11,6 +11,8 @@ export interface Weather {
   cutAfter?: number;
   /** Of a push: everything reaches the server, and nothing of its answer comes back. */
   losesAnswer?: boolean;
+  /** After a push whose answer is lost nobody is there any more. */
+  thenDown?: boolean;
   /** Nothing is ever sent on. */
   silent?: boolean;
 }
@@ -81,6 +83,7 @@ export class FaultyProxy {
   #lose(client: net.Socket, server: net.Socket): void {
     if (server.listenerCount("data") === 0) return;
     this.lost++;
+    if (this.weather.thenDown === true) this.weather = { down: true };
     server.removeAllListeners("data").removeAllListeners("end");
     client.removeAllListeners("close");
     // It has to be read, or the server would wait for us.
@@ -92,11 +95,25 @@ export class FaultyProxy {
 
 /** `git://` for every repository in a directory, by Git's own daemon. */
 export async function gitDaemon(room: string): Promise<{ port: number; close: () => Promise<void> }> {
-  const port = await freePort();
-  const args = ["daemon", "--reuseaddr", "--export-all", "--enable=receive-pack", "--listen=127.0.0.1"];
-  const child = spawn("git", [...args, `--port=${port}`, `--base-path=${room}`, room], { stdio: "ignore" });
-  await reachable(port);
-  return { port, close: () => ended(child) };
+  const args = ["daemon", "--verbose", "--reuseaddr", "--export-all", "--enable=receive-pack"];
+  // Somebody else may take the port between our look and its start.
+  for (let tries = 0; tries < 5; tries++) {
+    const port = await freePort();
+    const where = ["--listen=127.0.0.1", `--port=${port}`, `--base-path=${room}`, room];
+    const child = spawn("git", [...args, ...where], { stdio: ["ignore", "ignore", "pipe"] });
+    if (await saysReady(child)) return { port, close: () => ended(child) };
+  }
+  throw new Error("Git's daemon finds no port");
+}
+
+/** Whether Git's daemon listens, or has ended. */
+function saysReady(daemon: ChildProcess): Promise<boolean> {
+  return new Promise((resolve) => {
+    daemon.once("close", () => resolve(false));
+    daemon.stderr!.on("data", (said: Buffer) => {
+      if (said.includes("Ready to rumble")) resolve(true);
+    });
+  });
 }
 
 export async function freePort(): Promise<number> {

@@ -5,7 +5,9 @@ import { afterEach } from "vitest";
 
 const made: string[] = [];
 afterEach(() => {
-  for (const dir of made.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
+  // A Git whose parent was killed may still write something.
+  const patiently = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 };
+  for (const dir of made.splice(0)) fs.rmSync(dir, patiently);
 });
 
 /** A directory that is gone after the test. */

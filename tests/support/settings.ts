@@ -58,7 +58,9 @@ export class Furnished {
 
   /** In a process of its own, as everybody does. */
   askProgram(...args: string[]): Promise<Ran> {
-    return start([PROGRAM, ...args, "--json"], { cwd: this.repo.root, env: this.#env }).done;
+    // Long, for what starts dozens of processes itself.
+    const setting = { cwd: this.repo.root, env: this.#env, mostMs: 100_000 };
+    return start([PROGRAM, ...args, "--json"], setting).done;
   }
 
   #here(args: readonly string[], cwd = this.repo.root): Promise<Ran> {
