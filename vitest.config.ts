@@ -87,8 +87,8 @@ export default defineConfig({
   test: {
     // Processes, not threads: the native lock, signals and working directories belong to a process.
     pool: "forks",
-    // One more than the two cores that this is made for: much of a test is waiting for a process or a disk.
-    maxWorkers: 3,
+    // Twice the two cores that this is made for: much of a test is waiting, for a process, a disk or a lease's end.
+    maxWorkers: 4,
     sequence: { sequencer: LayersFirst },
     projects: [
       {
