@@ -37,7 +37,9 @@ export async function throughGuardDoor(args: readonly string[]): Promise<number 
     cwd: currentDirectory(),
   };
   const call = { harness, event, patienceMs: deadline === null ? null : deadline * 1000 };
-  const { stdout, stderr, status } = await runHook(worldOf(machine, pid), call, readHookInput());
+  const onStray = (tell: (error: unknown) => void) => void process.on("unhandledRejection", tell);
+  const world = { ...worldOf(machine, pid), onStray };
+  const { stdout, stderr, status } = await runHook(world, call, readHookInput());
   if (verb !== "check") return 0;
   const terminal = nodeTerminal();
   if (stdout !== "") terminal.out(stdout);

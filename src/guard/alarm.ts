@@ -15,7 +15,8 @@ export class Alarm {
   #workLeftMs: number;
   #armedAtMs = 0;
   #sleep: Sleep | null = null;
-  #ring: (error: unknown) => void = () => {};
+  /** Ends the watch with an error, whatever the work is doing. */
+  ring: (error: unknown) => void = () => {};
 
   constructor(platform: { timers: Timers; clock: Clock }, limits: { workMs: number; patienceMs: number }) {
     this.#timers = platform.timers;
@@ -38,7 +39,7 @@ export class Alarm {
 
   async watch<T>(work: () => Promise<T>): Promise<T> {
     const rung = new Promise<never>((_, reject) => {
-      this.#ring = reject;
+      this.ring = reject;
     });
     this.#arm();
     try {
@@ -64,7 +65,7 @@ export class Alarm {
     this.#sleep = sleep;
     void sleep.done.then(() => {
       if (this.#sleep === sleep)
-        this.#ring(new CotenantError("E_STORE_BUSY", "the guard did not decide in time"));
+        this.ring(new CotenantError("E_STORE_BUSY", "the guard did not decide in time"));
     });
   }
 

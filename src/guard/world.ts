@@ -13,6 +13,8 @@ export interface World {
   readonly parentPid: number;
   /** Given on the command line: the harness itself. */
   readonly harnessPid: number | null;
+  /** Has errors told of promises that nobody waits for: a check that has one has not gone well. */
+  readonly onStray?: (tell: (error: unknown) => void) => void;
   /** Somebody asks by name: also a repository counts that was never prepared for agents. */
   readonly isAsked?: boolean;
 }

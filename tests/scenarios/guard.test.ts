@@ -147,6 +147,18 @@ describe("S35: denied", () => {
   });
 });
 
+it("a promise of the guard's that fails while nobody waits for it is a failure of the check, and answered as one", async () => {
+  repo.write("stray.cjs", 'setImmediate(() => Promise.reject(new Error("left alone")));\n');
+  const stray = { NODE_OPTIONS: `--require=${path.join(repo.root, "stray.cjs")}` };
+  await new Claude("aaaaaaaa").write("a.txt");
+  // It comes while the hook waits for the file.
+  const env = { ...stray, COTENANT_GUARD_RETRY_SECS: "20" };
+  const refused = await new Claude("bbbbbbbb", undefined, env).write("a.txt", 60);
+  expect(refused).toMatchObject({ stderr: "", status: 0 });
+  expect(reasonOf({ ...refused, status: 0 })).toContain("agent:claude-aaaaaaaa");
+  expect(fs.readFileSync(path.join(repo.control, "guard/failures.jsonl"), "utf8")).toContain("left alone");
+});
+
 describe("S36: at the retry", () => {
   it("freed by then and the content unchanged → the write goes through, after a pause inside the hook", async () => {
     const ada = new Claude("aaaaaaaa");
