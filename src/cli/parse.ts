@@ -39,9 +39,14 @@ export function parseCommandLine(
   };
 }
 
+/** Where the flags end: what follows `--` is none, whatever it looks like. */
+export function endOfFlags(args: readonly string[]): number {
+  return args.includes("--") ? args.indexOf("--") : args.length;
+}
+
 /** `--ttl -1` means the number and not a flag: then the message can say what is wrong with it. */
 function joinNegatives(args: readonly string[], known: Readonly<Record<string, Flag>>): string[] {
-  const end = args.includes("--") ? args.indexOf("--") : args.length;
+  const end = endOfFlags(args);
   const joined: string[] = [];
   for (const arg of args.slice(0, end)) {
     const before = joined.at(-1) ?? "";

@@ -4,7 +4,7 @@ import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
-import { parseCommandLine } from "./parse";
+import { endOfFlags, parseCommandLine } from "./parse";
 import type { Terminal } from "./terminal";
 
 /** Where a command line is run: the machine, and whoever reads what it says. */
@@ -46,9 +46,7 @@ export function failAside(error: unknown, args: readonly string[], terminal: Ter
 }
 
 function wantsJson(args: readonly string[]): boolean {
-  // What follows `--` is no flag, whatever it looks like.
-  const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
-  return flags.includes("--json");
+  return args.slice(0, endOfFlags(args)).includes("--json");
 }
 
 /** Where claims are shared between machines; loaded only there. */

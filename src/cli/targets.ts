@@ -17,6 +17,7 @@ import {
 import { type Reach, sameParty } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import type { Flag, Parsed } from "./command";
+import { endOfFlags } from "./parse";
 
 /** How things to lock are named on the command line. */
 export const TARGET_FLAGS: Readonly<Record<string, Flag>> = {
@@ -36,7 +37,7 @@ const BARE: Readonly<Record<string, string>> = {
 
 /** `--dir src` names one directory; a bare `--dir` (`lock acquire src lib --dir`) speaks of all the words. */
 export function readBareTargetFlags(args: readonly string[]): string[] {
-  const end = args.includes("--") ? args.indexOf("--") : args.length;
+  const end = endOfFlags(args);
   return args.map((arg, i) => {
     const next = args[i + 1];
     const isBare = i < end && Object.hasOwn(BARE, arg) && (next === undefined || next.startsWith("--"));

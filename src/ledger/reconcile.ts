@@ -97,9 +97,7 @@ async function findOpen(
     )
     .sort((a, b) => a.lease.fencingToken - b.lease.fencingToken);
   const leftovers = [...known.values()]
-    .filter(
-      ({ issueId, leaseId }) => standing.get(issueId)?.lease.leaseId !== leaseId && !standing.has(issueId),
-    )
+    .filter(({ issueId }) => !standing.has(issueId))
     // Whoever has given one back here may just be telling the remote: in passing, only what is known to be left.
     .filter(({ state }) => !isInPassing || state !== "confirmed")
     .map(({ issueId, leaseId }) => ({ issueId, leaseId }));

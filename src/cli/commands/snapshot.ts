@@ -5,6 +5,7 @@ import { CONSISTENCY_LEVELS, type Consistency, checkTags } from "../../snapshots
 import { takeSnapshot } from "../../snapshots/taking";
 import type { Command } from "../command";
 import { HOLDER_FLAGS, proof } from "../holding";
+import { endOfFlags } from "../parse";
 import { count } from "../render";
 import { bytesText, darkroom, snapshotJson, warningWords } from "../snapshots";
 
@@ -27,7 +28,7 @@ export const command: Command = {
   examples: ["cotenant snapshot", 'cotenant snapshot -m "before the rewrite" --tag before-rewrite'],
   words: { min: 0, max: 0 },
   prepare: (args) => {
-    const end = args.includes("--") ? args.indexOf("--") : args.length;
+    const end = endOfFlags(args);
     return args.map((arg, i) => (arg === "-m" && i < end ? "--message" : arg));
   },
   async run(context, parsed) {

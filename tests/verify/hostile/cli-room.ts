@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findCommand } from "../../../src/cli/commands";
+import { endOfFlags } from "../../../src/cli/parse";
 import { runCommandLine, type Stage } from "../../../src/cli/program";
 import { ERRORS, isErrorCode } from "../../../src/errors/registry";
 import type { GitResult, LastingGit } from "../../../src/platform/git";
@@ -122,7 +123,7 @@ const LEFT_MARKS = /^(?:cotenant: [^\n]*: (?:merged as text|both sides changed)[
 function check(args: readonly string[], status: number, out: string, err: string): string | null {
   const words = `${out}\n${err}`;
   expectThat(!/^\s+at .*[:(]\d+/m.test(words), `a stack trace: ${words}`);
-  const flags = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  const flags = args.slice(0, endOfFlags(args));
   const name = findCommand(args)?.name;
   // What follows the command that `exec` runs is that command's.
   const isExec = name === "exec" && status === 0 && !out.startsWith("{");
