@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { expiryWarnings } from "../../src/cli/expiry";
 import { Workspace } from "../../src/coordinator/workspace";
 import { thisMachine } from "../../src/platform/node/this-machine";
+import { TestClock } from "../support/guard";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
 
@@ -10,15 +11,9 @@ it("a lease with less than 10 % of its time left is warned of to its holder", as
   const id = await repo.issue();
   const { lease } = await repo.prepare("agent:a", "claim", "acquire", id, "--ttl", "600");
   const warned = async (agentId: string, aheadSecs: number) => {
-    const machine = thisMachine();
-    const { clock } = machine.platform;
-    const ahead = {
-      wallMs: () => clock.wallMs() + aheadSecs * 1_000,
-      monotonicMs: () => clock.monotonicMs() + aheadSecs * 1_000,
-      clockId: () => clock.clockId(),
-    };
-    const there = { ...machine, platform: { ...machine.platform, clock: ahead } };
-    return expiryWarnings(await Workspace.open({ ...there, cwd: repo.root, isTerminal: false }, { agentId }));
+    const { platform } = new TestClock(aheadSecs * 1_000);
+    const there = { ...thisMachine(), platform, cwd: repo.root, isTerminal: false };
+    return expiryWarnings(await Workspace.open(there, { agentId }));
   };
   expect(await warned("agent:a", 500)).toEqual([]);
   const words = expect.stringMatching(`issue:${id} ends in .*: cotenant claim renew ${lease.lease_id}$`);

@@ -34,7 +34,7 @@ describe("a file that is held", () => {
     expect(reason).toContain(`retry_at: ${retry}`);
     expect(reason).toContain(ada().agentId);
     const size = repo.logText().length;
-    for (const aheadMs of [1_000, 100_000, 150_000]) {
+    for (const aheadMs of [1_000, 100_000, 175_000]) {
       clock.aheadMs = aheadMs;
       expect(reasonOf(await me.write("a.txt"))).toContain("too early");
     }

@@ -114,7 +114,7 @@ describe("a session", () => {
     const me = ada();
     await me.write("a.txt");
     await me.send("stop");
-    clock.aheadMs = 20_000;
+    clock.aheadMs = 26_000;
     reasonOf(await bob().write("a.txt"));
     await me.send("prompt", { prompt: "go on" });
     clock.aheadMs = 210_000;

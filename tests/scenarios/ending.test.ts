@@ -131,14 +131,16 @@ describe("S14: transfer", () => {
     };
     const hammers = ["agent:x", "agent:y", "agent:z"].map(hammer);
     try {
-      for (const [turn, to] of holders.slice(1).entries())
+      for (const [turn, to] of holders.slice(1).entries()) {
         expect((await transfer(holders[turn]!, to)).lease.agent_id).toBe(to);
-      await until("they have tried", () => attempts.length > 10);
+        await until("somebody has tried", () => attempts.length > turn);
+      }
     } finally {
       hammering = false;
       await Promise.all(hammers);
     }
 
+    expect(attempts.length).toBeGreaterThan(10);
     for (const attempt of attempts) expectJsonRefused(attempt, 1, "E_LOCK_CONFLICT");
     const lines = repo.logOf(`issue:${id}`);
     expect(lines.flatMap((line) => line.payload.leases.map(({ agent_id }) => agent_id))).toEqual(holders);

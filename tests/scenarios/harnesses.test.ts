@@ -222,11 +222,13 @@ describe("S39: released by commit, by stop and 30 s, by the session's end", () =
     await agent.prompt();
     await agent.write("shared.txt", "four\n");
     expect(await holds()).toBe(true);
-    // Codex gives its hook three seconds, which a machine with six of them at once may need for more than that.
-    await until("the session has ended", async () => {
+    // Codex gives its hook three seconds: one that a busy machine did not let end in time says so once more.
+    for (let tries = 0; tries < 5; tries++) {
+      const startedMs = performance.now();
       await agent.end();
-      return !(await holds());
-    });
+      if (performance.now() - startedMs < 2_000) break;
+    }
+    expect(await holds(), "after the end").toBe(false);
   });
 });
 

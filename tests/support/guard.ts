@@ -34,11 +34,12 @@ export function harnessProcess(): { readonly pid: number; kill(): Promise<void> 
 /** The real machine, but for its clock: short sleeps pass at once, and time with them. */
 export class TestClock {
   readonly platform: Platform;
-  aheadMs = 0;
+  aheadMs: number;
   /** Told of every pause, with how far time has come since the start. */
   onPause: (aheadMs: number) => Promise<void> | void = () => {};
 
-  constructor() {
+  constructor(aheadMs = 0) {
+    this.aheadMs = aheadMs;
     const real = nodePlatform();
     this.platform = {
       ...real,
