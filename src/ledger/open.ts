@@ -106,7 +106,7 @@ function notConfigured({ config }: Workspace): CotenantError {
     `sync.ledger_branch is set in ${unheard.place}, and this clone does not trust it yet`,
     {
       hint: "a person has to look at it once: 'cotenant trust', then 'cotenant sync --setup-ledger'",
-      data: { setting: "sync.ledger_branch", place: unheard.place },
+      data: { untrusted: "sync.ledger_branch", place: unheard.place },
     },
   );
 }

@@ -194,7 +194,7 @@ describe("S64: the ways in which it ends", () => {
     first.repo.write(".cotenant/config.toml", '[sync]\nledger_branch = "cotenant-sync"\n');
     const unheard = await first.askHereWith(off, "sync", "--setup-ledger");
     expectJsonRefused(unheard, 3, "E_LEDGER_NOT_CONFIGURED");
-    expect(unheard.error.hint).toContain("cotenant trust");
+    expect(unheard.error.hint).toMatch(/'cotenant trust', then 'cotenant sync --setup-ledger'$/);
     const local = await first.askHereWith(off, "claim", "acquire", ids[0]!, "--offline");
     expect(local.lease.ttl_secs).toBe(600);
     expect(local.data).not.toHaveProperty("offline");
