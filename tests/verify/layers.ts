@@ -8,6 +8,7 @@ import { ledgerSoak } from "./ledger/soak-layer";
 import { linearizability } from "./linearizability/layer";
 import { models } from "./models/layer";
 import { planted } from "./planted/layer";
+import { plantedTests } from "./planted/tests-layer";
 import { properties } from "./properties/layer";
 import { publishCrash } from "./publishing/crash-layer";
 import { publishers } from "./publishing/crowd-layer";
@@ -35,4 +36,5 @@ export const LAYERS: readonly Layer[] = [
   agents,
   snapshots,
   planted,
+  plantedTests,
 ];

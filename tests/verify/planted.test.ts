@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { bundle, ROOT } from "./bundle";
 import { runWith } from "./planted/layer";
-import { PLANTS } from "./plants";
+import { TEST_PLANTS, type TestPlant } from "./planted/test-plants";
+import { PLANTS, type PlantedBug } from "./plants";
 
 /** Models bring mutants of their own; a disk can only be full; and plants need none themselves. */
-const WITHOUT = ["models", "disks", "planted bugs"];
+const WITHOUT = ["models", "disks", "planted bugs", "planted tests"];
 
 const room = mkdtempSync(join(tmpdir(), "cotenant-plants-"));
 afterAll(() => rmSync(room, { recursive: true, force: true }));
@@ -34,9 +35,15 @@ describe("a bug put in on purpose", () => {
   });
 
   it("fits the source that it is put into, in one place", () => {
-    const places = ({ file, from }: (typeof PLANTS)[number]) =>
+    const places = ({ file, from }: PlantedBug) =>
       readFileSync(join(ROOT, file), "utf8").split(from).length - 1;
-    expect(PLANTS.filter((plant) => places(plant) !== 1).map(({ name }) => name)).toEqual([]);
+    const all: readonly PlantedBug[] = [...PLANTS, ...TEST_PLANTS];
+    expect(all.filter((plant) => places(plant) !== 1).map(({ name }) => name)).toEqual([]);
+  });
+
+  it("names a test that there is, if a test is to notice it", () => {
+    const isThere = ({ test, named }: TestPlant) => readFileSync(join(ROOT, test), "utf8").includes(named);
+    expect(TEST_PLANTS.filter((plant) => !isThere(plant)).map(({ name }) => name)).toEqual([]);
   });
 
   it.each(cases)("is noticed by $layer: $name", async ({ plant, name, layer }) => {

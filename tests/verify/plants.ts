@@ -8,15 +8,16 @@ import { PLANTS as PUBLISHING } from "./publishing/plants";
 import { PLANTS as SIMULATION } from "./simulation/plants";
 import { PLANTS as SNAPSHOTS } from "./snapshots/plants";
 
-/**
- * Bugs to put in on purpose. Each layer named must notice: a proof that passes with the bug in proves nothing.
- * `from` is a place that the file has exactly once.
- */
-export interface Plant {
+/** A bug to put in on purpose: `from` is a place that the file has exactly once. */
+export interface PlantedBug {
   readonly name: string;
   readonly file: string;
   readonly from: string;
   readonly to: string;
+}
+
+/** Each layer named must notice: a proof that passes with the bug in proves nothing. */
+export interface Plant extends PlantedBug {
   /** Names of the layers that must break. */
   readonly caughtBy: readonly string[];
   /** `--case` of the layer, where only one of hundreds shows it. */

@@ -1,0 +1,3 @@
+import type { TestPlant } from "../test-plants";
+
+export const PLANTS: readonly TestPlant[] = [];

@@ -1,0 +1,30 @@
+import type { PlantedBug } from "../plants";
+import { PLANTS as CONFIG } from "./by-area/config";
+import { PLANTS as HOOKS } from "./by-area/hooks";
+import { PLANTS as ISSUES } from "./by-area/issues";
+import { PLANTS as LEDGER } from "./by-area/ledger";
+import { PLANTS as MANAGERS } from "./by-area/managers";
+import { PLANTS as PUBLISH } from "./by-area/publish";
+import { PLANTS as STORE } from "./by-area/store";
+import { PLANTS as WORKTREES } from "./by-area/worktrees";
+
+/** A bug that a plain test notices: by name, so that a test that fails for another reason does not count. */
+export interface TestPlant extends PlantedBug {
+  /** The finding that the test guards against, as numbered when it was made. */
+  readonly row: string;
+  /** The test's file. */
+  readonly test: string;
+  /** Part of the test's name. */
+  readonly named: string;
+}
+
+export const TEST_PLANTS: readonly TestPlant[] = [
+  ...CONFIG,
+  ...HOOKS,
+  ...ISSUES,
+  ...LEDGER,
+  ...MANAGERS,
+  ...PUBLISH,
+  ...STORE,
+  ...WORKTREES,
+];
