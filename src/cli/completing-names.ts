@@ -25,7 +25,7 @@ export async function namesOf(
   if (kind === "setting") return settings();
   if (kind === "setting-value") return settingValues(positionals[0] ?? "");
   const machine = { ...thisMachine(), isTerminal: false };
-  const workspace = await Workspace.open(machine, { despiteConfig: true, doing: "complete" });
+  const workspace = await Workspace.open(machine, { despiteConfig: "mend", doing: "complete" });
   if (kind === "issue") return issues(workspace, current);
   if (kind === "worktree") return worktrees(workspace);
   if (kind === "gate") return gates(workspace);

@@ -68,7 +68,8 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         agentId: parsed.text("agent-id"),
         session: parsed.text("session"),
         allowNetworkFs: parsed.has("allow-network-fs"),
-        despiteConfig: command.mendsConfig === true,
+        ...(command.mendsConfig === true ? { despiteConfig: "mend" } : {}),
+        ...(command.enforcesConfig === true ? { despiteConfig: "enforce" } : {}),
         doing: name,
         engine: ledgerInFront,
       });

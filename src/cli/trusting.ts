@@ -1,15 +1,10 @@
 import type { ConfigKey, ConfigValue } from "../config/schema";
-import { digestOf, readTrust, subjectOf, type Trusted, writeTrust } from "../config/trust";
+import { digestOf, subjectOf, type Trusted } from "../config/trust";
+import { addTrusted, mayTrust } from "../coordinator/trusting";
 import type { Workspace } from "../coordinator/workspace";
 import type { GateDefinition } from "../issues/gates/registry";
 import { gateTrust } from "../issues/gates/trust";
-import { agentType } from "../kernel/ids";
 import type { Surveyed } from "./configuring";
-
-/** Trust is a person's to give, or a machine's that persons set up; an agent could be talked into it. */
-export async function mayTrust(workspace: Workspace): Promise<boolean> {
-  return agentType((await workspace.agent()).agentId) !== "agent";
-}
 
 /** Trusts what the repository's file says of these keys now. Empty when the caller may not. */
 export async function trustKeys(
@@ -43,27 +38,6 @@ export async function trustGates(
   if (gates.length === 0 || !(await mayTrust(workspace))) return [];
   const { digest } = workspace.surroundings.platform;
   const { agentId } = await workspace.agent();
-  return addTrusted(
-    workspace,
-    gates.map((gate) => gateTrust(digest, gate)),
-    agentId,
-  );
-}
-
-async function addTrusted(
-  workspace: Workspace,
-  wanted: readonly Pick<Trusted, "subject" | "digest">[],
-  trustedBy: string,
-): Promise<readonly Trusted[]> {
-  const { platform } = workspace.surroundings;
-  const { controlDir } = workspace.repository;
-  const trustedAt = new Date(platform.clock.wallMs()).toISOString();
-  const { entries } = await readTrust(platform, controlDir);
-  const added = wanted
-    .filter(({ subject, digest }) => !entries.some((e) => e.subject === subject && e.digest === digest))
-    .map((entry) => ({ ...entry, trustedAt, trustedBy }));
-  if (added.length === 0) return [];
-  await workspace.store.prepare();
-  await writeTrust(platform, controlDir, [...entries, ...added]);
-  return added;
+  const wanted = gates.map((gate) => gateTrust(digest, gate));
+  return addTrusted(workspace, wanted, agentId);
 }

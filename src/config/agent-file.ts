@@ -84,7 +84,7 @@ export async function readAgentFile(question: {
 }): Promise<AgentFile | null> {
   const directory = userConfigDirectory(question);
   if (directory === null) return null;
-  const document = await readToml(question.platform, `${directory}/agent.toml`, true);
+  const document = await readToml(question.platform, `${directory}/agent.toml`, "user");
   if (document === null || document === "forbidden") return null;
   if (isProblem(document)) throw configError([document]);
   const values = new Map<string, unknown>();

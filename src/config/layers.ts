@@ -14,7 +14,7 @@ import {
   variableOf,
 } from "./schema";
 import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
-import { isTable, isWrong, valueFromText, valueFromToml } from "./values";
+import { asToml, isTable, isWrong, valueFromText, valueFromToml } from "./values";
 
 export type ConfigSource = "flag" | "environment" | "worktree" | "user" | "system" | "default";
 
@@ -45,7 +45,7 @@ export async function fileLayer(
   source: "worktree" | "user" | "system",
   file: string,
 ): Promise<ConfigLayer> {
-  const document = await readToml(platform, file, source === "user");
+  const document = await readToml(platform, file, source);
   if (document === "forbidden") return { source, entries: new Map(), problems: [], unreadable: file };
   if (document === null) return { source, entries: new Map(), problems: [] };
   if (isProblem(document)) return { source, entries: new Map(), problems: [document] };
@@ -110,13 +110,6 @@ export function flagLayer(flags: Readonly<Record<string, unknown>>): ConfigLayer
     else entries.set(key, { value, place, line: null });
   }
   return { source: "flag", entries, problems };
-}
-
-/** Whole numbers as the TOML parser gives them. */
-function asToml(raw: unknown): unknown {
-  if (typeof raw === "number" && Number.isSafeInteger(raw)) return BigInt(raw);
-  if (!isTable(raw)) return raw;
-  return Object.fromEntries(Object.entries(raw).map(([name, value]) => [name, asToml(value)]));
 }
 
 function looksLikeConfiguration(variable: string): boolean {

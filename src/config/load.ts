@@ -2,6 +2,8 @@ import type { KeyKind } from "../kernel/keys";
 import type { Policy } from "../kernel/policy";
 import type { Digest, Platform } from "../platform/platform";
 import { type ConfigLayer, type ConfigSource, environmentLayer, fileLayer, flagLayer } from "./layers";
+import { remember, rememberedLayer } from "./memory";
+import type { ConfigMemory } from "./memory-place";
 import { configFiles } from "./places";
 import { type ConfigProblem, configError } from "./problem";
 import { CONFIG_KEYS, type ConfigKey, type ConfigValue, type ConfigValues, settingOf } from "./schema";
@@ -23,6 +25,11 @@ export interface ConfigQuestion {
   readonly systemDirectory?: string;
   /** What this clone allows its repository's file to loosen. Default: nothing. */
   readonly trust?: Trust;
+  /**
+   * From whoever enforces rules, such as hooks and guard: nothing that is wrong in any source is an error then, and where
+   * the repository's file is broken, what it last said holds.
+   */
+  readonly memory?: ConfigMemory;
 }
 
 export interface ConfigOrigin {
@@ -57,12 +64,20 @@ export interface Config {
    * The value is not to be used, but that there is one binds: with `sync.ledger_branch`, claims are shared elsewhere.
    */
   namedOnly(key: ConfigKey): Untrusted | null;
+  /** What is wrong with the repository's file while something else counts in its place; null where it counts itself. */
+  readonly standIn: StandIn | null;
+}
+
+export interface StandIn {
+  readonly problems: readonly ConfigProblem[];
+  /** Whether the file could be read once; else only what can be understood of it counts. */
+  readonly isRemembered: boolean;
 }
 
 /** The configuration in effect, or `E_CONFIG` with everything that is wrong in any source. */
 export async function loadConfig(question: ConfigQuestion): Promise<Config> {
   const { config, problems } = await inspectConfig(question);
-  if (problems.length > 0) throw configError(problems);
+  if (problems.length > 0 && question.memory === undefined) throw configError(problems);
   return config;
 }
 
@@ -73,14 +88,30 @@ export async function inspectConfig(
   const { platform, env, flags } = question;
   const layers = [flagLayer(flags ?? {}), environmentLayer(env)];
   for (const { source, file } of configFiles(question)) layers.push(await fileLayer(platform, source, file));
-  const { counting, untrusted } = withoutUntrusted(layers, question.trust ?? NO_TRUST, platform.digest);
   const problems = layers.flatMap((layer) => layer.problems);
+  const standIn = await withMemory(layers, question);
+  const { counting, untrusted } = withoutUntrusted(layers, question.trust ?? NO_TRUST, platform.digest);
   const merged = merge(counting);
   const namedOnly = (key: ConfigKey) =>
     merged.values[key] === null
       ? (untrusted.find((entry) => entry.key === key && entry.does === "names") ?? null)
       : null;
-  return { config: { ...merged, layers, untrusted, namedOnly }, problems };
+  return { config: { ...merged, layers, untrusted, namedOnly, standIn }, problems };
+}
+
+/** Puts what is remembered of the repository's file in its place where that is broken, and remembers it where it is not. */
+async function withMemory(layers: ConfigLayer[], question: ConfigQuestion): Promise<StandIn | null> {
+  const { memory, platform } = question;
+  const at = layers.findIndex(({ source }) => source === "worktree");
+  const committed = layers[at];
+  if (memory === undefined || committed === undefined) return null;
+  if (committed.problems.length === 0) {
+    await remember(platform, memory, committed);
+    return null;
+  }
+  const remembered = await rememberedLayer(platform, memory, committed);
+  if (remembered !== null) layers[at] = remembered;
+  return { problems: committed.problems, isRemembered: remembered !== null };
 }
 
 /** The layers with everything taken out of the repository's file that loosens a rule and is not trusted. */

@@ -14,24 +14,29 @@ const SETS_NOTHING = /^[ \t]*(?:#.*|\[[a-z_]+\][ \t]*(?:#.*)?)?\r?$/;
 
 /**
  * Null when there is no such file. What cannot be read as TOML is a problem, never a guess. A home that this process may
- * not enter is somebody else's, as after `sudo -u`: its files do not count, as with Git.
+ * not enter is somebody else's, as after `sudo -u`: its files do not count, as with Git. The repository's file may be
+ * anything that a commit can hold, such as a link to a device that never ends.
  */
 export async function readToml(
   platform: Platform,
   file: string,
-  isAtHome: boolean,
+  source: "worktree" | "user" | "system",
 ): Promise<TomlDocument | ConfigProblem | "forbidden" | null> {
   let bytes: Uint8Array | null;
   try {
+    const stat = source === "worktree" ? await platform.files.stat(file) : null;
+    if (stat?.kind === "other") return problem(file, "is a device or a pipe, not a file");
+    if (stat !== null && stat.size > MAX_BYTES) return tooLarge(file);
     bytes = await platform.files.readFile(file);
   } catch (error) {
     const code = (error as { code?: unknown })?.code;
-    if (isAtHome && (code === "EACCES" || code === "EPERM")) return "forbidden";
+    if (source === "user" && (code === "EACCES" || code === "EPERM")) return "forbidden";
     if (code === "EISDIR") return problem(file, "is a directory, not a file");
+    if (source === "worktree" && typeof code === "string") return problem(file, `cannot be read: ${code}`);
     throw fileFailure(error, "reading the configuration", file);
   }
   if (bytes === null) return null;
-  if (bytes.length > MAX_BYTES) return problem(file, `is larger than ${MAX_BYTES} bytes`);
+  if (bytes.length > MAX_BYTES) return tooLarge(file);
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -61,6 +66,10 @@ function brokenToml(file: string, error: unknown): ConfigProblem {
   const words = String(message ?? "").split("\n")[0]!;
   const reason = words.replace(/^Invalid TOML document: /, "");
   return problem(file, `is not valid TOML: ${reason}`, typeof line === "number" ? line : null);
+}
+
+function tooLarge(file: string): ConfigProblem {
+  return problem(file, `is larger than ${MAX_BYTES} bytes`);
 }
 
 function problem(file: string, message: string, line: number | null = null): ConfigProblem {

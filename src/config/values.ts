@@ -198,3 +198,10 @@ function splitList(text: string): string[] {
 export function isTable(raw: unknown): raw is Record<string, unknown> {
   return typeof raw === "object" && raw !== null && !Array.isArray(raw) && !(raw instanceof Date);
 }
+
+/** Whole numbers as the TOML parser gives them. */
+export function asToml(raw: unknown): unknown {
+  if (typeof raw === "number" && Number.isSafeInteger(raw)) return BigInt(raw);
+  if (!isTable(raw)) return raw;
+  return Object.fromEntries(Object.entries(raw).map(([name, value]) => [name, asToml(value)]));
+}

@@ -1,5 +1,7 @@
 import { readAgentFile } from "../config/agent-file";
 import { type Config, inspectConfig, loadConfig } from "../config/load";
+import { remember } from "../config/memory";
+import { memoryOf } from "../config/memory-place";
 import { readTrust, type Trust } from "../config/trust";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { type AgentIdentity, resolveAgent } from "../identity/agent";
@@ -8,6 +10,7 @@ import { type CanonicalPath, canonicalPath } from "../identity/paths";
 import { type Environment, findRepository, type Repository } from "../identity/repository";
 import { ensureWorktreeIdentity, readWorktreeIdentity, type WorktreeReading } from "../identity/worktree";
 import type { Actor } from "../kernel/commands";
+import type { AgentId, SessionId } from "../kernel/ids";
 import type { LastingGit } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
@@ -16,6 +19,7 @@ import { Store } from "../store/store";
 import type { Coordinator } from "./contract";
 import { LocalCoordinator } from "./local";
 import { Session } from "./session";
+import { recordStandIn, standInWarning } from "./stand-in";
 
 /** Everything of the outside world that decides where and who a caller is. */
 export interface Surroundings {
@@ -33,8 +37,11 @@ export interface WorkspaceFlags {
   readonly allowNetworkFs?: boolean | undefined;
   /** Configuration overrides of this one call, by key. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** For commands that mend the configuration: what is wrong in it is left out. */
-  readonly despiteConfig?: boolean;
+  /**
+   * What becomes of a configuration that is wrong. Default: `E_CONFIG`. `mend`, for commands that mend it: what is wrong is
+   * left out. `enforce`, for hooks, which must not end with it: what the repository's file last said holds.
+   */
+  readonly despiteConfig?: "mend" | "enforce";
   /** What the process is doing, for whoever finds it holding the store's mutex. */
   readonly doing?: string;
   /** What stands in front of the local engine for sessions that write, such as the ledger; null: nothing does. */
@@ -87,11 +94,17 @@ export class Workspace {
     const { worktreeRoot } = repository;
     const trust = await readTrust(platform, repository.controlDir);
     const question = { platform, env, home, worktreeRoot, trust, flags: flags.config ?? {} };
-    const config =
-      flags.despiteConfig === true ? (await inspectConfig(question)).config : await loadConfig(question);
+    const memory = memoryOf(repository, modesFor(repository.config.sharedRepository));
+    const isEnforcing = flags.despiteConfig === "enforce";
+    const { config } =
+      flags.despiteConfig === "mend"
+        ? await inspectConfig(question)
+        : { config: await loadConfig(isEnforcing ? { ...question, memory } : question) };
     const workspace = new Workspace(surroundings, repository, config, flags);
     workspace.warnings.push(...configWarnings(config, trust));
     await workspace.#refuseNetworkFileSystem();
+    if (config.standIn !== null)
+      await recordStandIn(workspace.coordinator, memory, config.standIn, () => workspace.recorder());
     return workspace;
   }
 
@@ -119,9 +132,28 @@ export class Workspace {
   }
 
   async session(mode: "read" | "write"): Promise<Session> {
-    const { platform, git } = this.surroundings;
     this.isWriting ||= mode === "write";
-    const agent = await this.agent();
+    return this.#sessionOf(await this.agent(), mode);
+  }
+
+  /** For what goes on record whoever did it, also somebody who has not said who they are. */
+  async recorder(): Promise<Session> {
+    const unknown = { agentId: "agent:unknown" as AgentId, sessionId: "default" as SessionId };
+    return this.#sessionOf(await this.agent().catch(() => unknown), "write");
+  }
+
+  async #rememberConfig(): Promise<void> {
+    const memory = memoryOf(this.repository, this.store.options.modes);
+    const committed = this.config.layers.find(({ source }) => source === "worktree");
+    await remember(this.surroundings.platform, memory, committed);
+  }
+
+  async #sessionOf(
+    agent: Pick<AgentIdentity, "agentId" | "sessionId">,
+    mode: "read" | "write",
+  ): Promise<Session> {
+    const { platform, git } = this.surroundings;
+    if (mode === "write") await this.#rememberConfig();
     const worktree = await this.worktree(mode);
     const actor: Actor = {
       agentId: agent.agentId,
@@ -175,8 +207,9 @@ export class Workspace {
   }
 }
 
-function configWarnings({ untrusted, layers }: Config, { problem }: Trust): string[] {
+function configWarnings({ untrusted, layers, standIn }: Config, { problem }: Trust): string[] {
   const lines = problem === null ? [] : [problem];
+  if (standIn !== null) lines.push(standInWarning(standIn));
   for (const { unreadable } of layers)
     if (unreadable !== undefined) lines.push(`${unreadable} cannot be read, so it does not count`);
   for (const does of ["loosens", "names"] as const) {

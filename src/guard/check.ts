@@ -62,6 +62,7 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
       taken.push({ place, grant });
       checking.onGrant?.(grant);
     }
+    if (place.notice !== null && canTell(report)) tells.push(place.notice);
     if (verdict.tell !== null) tells.push(verdict.tell);
   }
   const abroad = taken.filter(({ place, grant }) => grant.isNew && isAbroad(checking, place));

@@ -22,6 +22,8 @@ export interface Place {
   readonly worktreeId: WorktreeId;
   readonly who: Who;
   readonly session: Session;
+  /** What somebody should know of the place, once. */
+  readonly notice: string | null;
 }
 
 /** The repository that a path belongs to, wherever the caller stands; null where cotenant has no business. */
@@ -65,7 +67,20 @@ export async function openPlace(world: World, repository: Repository, who: Who):
   const { worktreeId } = identity;
   const branch = await currentBranch(platform, git, repository.gitDir);
   const place = { world, repository, settings, coordinator, worktreeId, who, branch };
-  return { ...place, session: sessionOf(place, who.agentId) };
+  const session = sessionOf(place, who.agentId);
+  return { ...place, session, notice: await noticeOf(coordinator, settings, session) };
+}
+
+/** Rules from a file that has changed into something unreadable are put on record, and told to whoever meets it first. */
+async function noticeOf(
+  coordinator: LocalCoordinator,
+  { broken }: GuardSettings,
+  session: Session,
+): Promise<string | null> {
+  if (broken === null) return null;
+  const { recordStandIn, standInWarning } = await import("../coordinator/stand-in");
+  const isNew = await recordStandIn(coordinator, broken.memory, broken.standIn, async () => session);
+  return isNew ? `cotenant: ${standInWarning(broken.standIn)}` : null;
 }
 
 async function refuseNetworkFileSystem(
@@ -83,7 +98,7 @@ async function refuseNetworkFileSystem(
 }
 
 /** The session as one of its agents. */
-export function sessionOf(place: Omit<Place, "session">, agentId: Who["agentId"]): Session {
+export function sessionOf(place: Omit<Place, "session" | "notice">, agentId: Who["agentId"]): Session {
   const { world, coordinator, worktreeId, who, branch } = place;
   const { sessionId, holder } = who;
   const actor = { agentId, sessionId, worktreeId, branch, holder };

@@ -1,13 +1,18 @@
+import type { StandIn } from "../config/load";
+import { type ConfigMemory, memoryOf } from "../config/memory-place";
 import { configFiles } from "../config/places";
 import { GUARD } from "../config/sections/guard";
 import { decode } from "../identity/path-text";
 import type { Repository } from "../identity/repository";
 import { DEFAULT_POLICY, type Policy } from "../kernel/policy";
+import { modesFor } from "../store/layout";
 import { DEFAULT_STORE_OPTIONS } from "../store/store";
 import type { World } from "./world";
 
 /** What of the configuration the guard goes by. */
 export interface GuardSettings {
+  /** What is wrong with the repository's file, and where what it last said is kept; null where it counts itself. */
+  readonly broken: { readonly standIn: StandIn; readonly memory: ConfigMemory } | null;
   readonly policy: Policy;
   readonly busyTimeoutMs: number;
   readonly rotateBytes: number;
@@ -19,6 +24,7 @@ export interface GuardSettings {
 }
 
 export const DEFAULT_SETTINGS: GuardSettings = {
+  broken: null,
   policy: DEFAULT_POLICY,
   busyTimeoutMs: DEFAULT_STORE_OPTIONS.busyTimeoutMs,
   rotateBytes: DEFAULT_STORE_OPTIONS.rotateBytes,
@@ -49,20 +55,16 @@ export async function guardSettings(world: World, repository: Repository): Promi
   const { worktreeRoot } = repository;
   const question = { platform, env, home, worktreeRoot };
   let isPlain = !Object.keys(env).some((name) => name.startsWith("COTENANT_") && !NOT_SETTINGS.has(name));
-  for (const { file } of isPlain ? configFiles(question) : []) {
-    const bytes = await readIfAllowed(world, file);
-    if (bytes !== null && SAYS_SOMETHING.test(decode(bytes))) isPlain = false;
-  }
-  if (isPlain) return DEFAULT_SETTINGS;
-  const { inspectConfig } = await import("../config/load");
+  for (const { file } of configFiles(question)) isPlain &&= !(await saysSomething(world, file));
+  const memory = memoryOf(repository, modesFor(repository.config.sharedRepository));
+  // What a file said that now says nothing is to be forgotten, which the loader does.
+  if (isPlain && (await platform.files.lstat(memory.file)) === null) return DEFAULT_SETTINGS;
+  const { loadConfig } = await import("../config/load");
   const { readTrust } = await import("../config/trust");
-  // What is wrong in it is left out: a misspelt key must not decide whether agents can work.
-  const { config } = await inspectConfig({
-    ...question,
-    trust: await readTrust(platform, repository.controlDir),
-  });
-  const { values, policy } = config;
+  const trust = await readTrust(platform, repository.controlDir);
+  const { values, policy, standIn } = await loadConfig({ ...question, trust, memory });
   return {
+    broken: standIn === null ? null : { standIn, memory },
     policy,
     busyTimeoutMs: values["store.busy_timeout_secs"] * 1000,
     rotateBytes: values["store.rotate_bytes"],
@@ -74,10 +76,15 @@ export async function guardSettings(world: World, repository: Repository): Promi
   };
 }
 
-async function readIfAllowed({ platform }: World, file: string): Promise<Uint8Array | null> {
+/** Also what cannot be read: the loader knows what that means. */
+async function saysSomething({ platform }: World, file: string): Promise<boolean> {
   try {
-    return await platform.files.readFile(file);
+    const stat = await platform.files.stat(file);
+    if (stat === null) return false;
+    if (stat.kind !== "file") return true;
+    const bytes = await platform.files.readFile(file);
+    return bytes !== null && SAYS_SOMETHING.test(decode(bytes));
   } catch {
-    return null;
+    return true;
   }
 }

@@ -177,6 +177,34 @@ describe("trust", () => {
     expect(ran.stdout.trim()).toBe("");
   });
 
+  it("is on record: given, given by init, and taken back, with who did it", async () => {
+    const recorded = () =>
+      repo
+        .log()
+        .filter(({ event_type }) => event_type.startsWith("policy.") && event_type !== "policy.changed")
+        .map(({ event_type, actor, payload }) => {
+          const { subjects } = payload as unknown as { subjects: { subject: string }[] };
+          return [event_type, actor.agent_id, subjects.map(({ subject }) => subject)];
+        });
+    await cotenant("agent:a", "init", "--enforce", "warn");
+    const given = ["policy.trusted", "agent:a", ["config:worktree.enforce_leases"]];
+    expect(recorded()).toEqual([given]);
+    await cotenant("human:me", "config", "set", "policy.evict", "agent:lead");
+    const set = ["policy.trusted", "human:me", ["config:policy.evict"]];
+    expect(recorded()).toEqual([given, set]);
+    await cotenant("human:me", "trust");
+    expect(recorded()).toEqual([given, set]);
+    await cotenant("human:me", "trust", "--revoke");
+    const revoked = ["policy.distrusted", "human:me", [...given[2]!, ...set[2]!]];
+    expect(recorded()).toEqual([given, set, revoked]);
+    await cotenant("ci:build", "trust");
+    expect(recorded().at(-1)).toEqual(["policy.trusted", "ci:build", expect.anything()]);
+    await cotenant("human:me", "gate", "define", "tests", "--title", "Tests", "--command", "true");
+    expect(recorded().at(-1)).toEqual(["policy.trusted", "human:me", ["gate:tests"]]);
+    const shown = await cotenant("agent:a", "events", "--type", "policy.trusted", "--json");
+    expect(shown.stdout.trim().split("\n")).toHaveLength(4);
+  });
+
   it("comes with what init wrote, and with what a person sets", async () => {
     expect((await cotenant("agent:a", "init", "--enforce", "warn")).stderr).toBe("");
     expect((await cotenant("agent:a", "config", "get", "worktree.enforce_leases")).stdout).toBe("warn\n");

@@ -189,12 +189,14 @@ describe("the examples in FORMATS", () => {
     mkdirSync(join(run.repository, "xdg/cotenant"), { recursive: true });
     writeFileSync(join(run.repository, "xdg/cotenant/agent.toml"), EXAMPLES.get("agent.toml")!);
     const { COTENANT_AGENT_ID: _, ...env } = process.env;
-    const ended = spawnSync(join(ROOT, "bin/cotenant"), ["lock", "acquire", "--resource=x", "--json"], {
-      cwd: run.repository,
-      encoding: "utf8",
-      env: { ...env, XDG_CONFIG_HOME: join(run.repository, "xdg") },
-    });
-    expect(JSON.parse(ended.stdout)).toMatchObject({
+    const asAda = (...args: string[]) =>
+      spawnSync(join(ROOT, "bin/cotenant"), [...args, "--json"], {
+        cwd: run.repository,
+        encoding: "utf8",
+        env: { ...env, XDG_CONFIG_HOME: join(run.repository, "xdg") },
+      }).stdout;
+    asAda("trust");
+    expect(JSON.parse(asAda("lock", "acquire", "--resource=x"))).toMatchObject({
       data: { lease: { agent_id: "human:ada", ttl_secs: 300 } },
     });
   });

@@ -105,7 +105,8 @@ describe("configuration", () => {
     }
     repo.write(".cotenant/config.toml", "");
     const { config } = await inspectConfig({ ...world, worktreeRoot: repo.root });
-    const { policy, ...rest } = DEFAULT_SETTINGS;
+    const { policy, broken, ...rest } = DEFAULT_SETTINGS;
+    expect(broken).toBeNull();
     expect(policy).toEqual(config.policy);
     expect(rest).toEqual({
       busyTimeoutMs: config.values["store.busy_timeout_secs"] * 1000,
@@ -119,12 +120,46 @@ describe("configuration", () => {
   });
 
   it("that cannot be read, or has mistakes, keeps nobody from working", async () => {
-    for (const text of ["[guard]\nretry_sec = 3\n", "[guard\n", "[guard]\nretry_secs = 7\n"]) {
+    for (const text of ["[guard]\nretry_sec = 3\n", "[guard]\nretry_secs = 7\n"]) {
       repo.write(".cotenant/config.toml", text);
       expect(await ada().write("a.txt")).toEqual(SILENT);
     }
     reasonOf(await bob().write("a.txt"));
     expect(repo.logText()).toContain('"retry_interval_secs":7');
+  });
+
+  it("that breaks leaves what it last said in force: told once, and on record", async () => {
+    const { world } = ada();
+    const repository = await findRepository(world.platform, repo.root, {}, world.git);
+    expect(await ada().write("a.txt")).toEqual(SILENT);
+    repo.write(".cotenant/config.toml", '[guard]\non_failure = "closed"\nacross_worktrees = "enforce"\n');
+    expect(await ada().write("b.txt")).toEqual(SILENT);
+    for (const [i, text] of ["[guard\n", "[guard]\non_failure = 'closed'\nno_such_key = 1\n"].entries()) {
+      repo.write(".cotenant/config.toml", text);
+      const { onFailure, acrossWorktrees } = await guardSettings(world, repository);
+      expect([onFailure, acrossWorktrees], text).toEqual(["closed", "enforce"]);
+      expect(JSON.stringify(await ada().write(`new-${i}.txt`)), text).toContain("what it last said holds");
+      expect(await ada().write(`again-${i}.txt`), text).toEqual(SILENT);
+    }
+    const recorded = repo.log().filter(({ event_type }) => event_type === "policy.unreadable");
+    expect(recorded).toHaveLength(2);
+    // Emptied by somebody who may: then nothing is left of it.
+    repo.write(".cotenant/config.toml", "");
+    expect(await guardSettings(world, repository)).toMatchObject({ onFailure: "closed_if_held" });
+    expect(await guardSettings(world, repository)).toBe(DEFAULT_SETTINGS);
+  });
+
+  it("that is a link to a device that never ends breaks like any other", async () => {
+    const { world } = ada();
+    await ada().write("first.txt");
+    repo.write(".cotenant/config.toml", '[guard]\non_failure = "closed"\n');
+    const repository = await findRepository(world.platform, repo.root, {}, world.git);
+    expect((await guardSettings(world, repository)).onFailure).toBe("closed");
+    fs.rmSync(path.join(repo.root, ".cotenant/config.toml"));
+    fs.symlinkSync("/dev/zero", path.join(repo.root, ".cotenant/config.toml"));
+    await ada().write("a.txt");
+    await ada().write("b.txt");
+    expect((await guardSettings(world, repository)).broken?.standIn.problems[0]?.message).toContain("device");
   });
 });
 

@@ -110,7 +110,7 @@ async function agentRemovals(workspace: Workspace) {
     const there =
       root === repository.worktreeRoot
         ? workspace
-        : await Workspace.open({ ...surroundings, cwd: root }, { despiteConfig: true });
+        : await Workspace.open({ ...surroundings, cwd: root }, { despiteConfig: "mend" });
     const desk = projectDesk(there);
     removals.push({ desk, plan: await planAgentRemoval(desk, HARNESS_NAMES, false) });
   }

@@ -14,6 +14,7 @@ export const command: Command = {
   examples: ["cotenant hook post-commit"],
   words: { min: 0, max: 10 },
   remindsOfExpiry: false,
+  enforcesConfig: true,
   run: (context) =>
     asHook(context, "post-commit", async (workspace) => {
       const isEnforced = workspace.config.values["worktree.enforce_leases"] !== "off";

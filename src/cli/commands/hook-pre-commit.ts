@@ -16,6 +16,7 @@ export const command: Command = {
   examples: ["cotenant hook pre-commit"],
   words: { min: 0, max: 10 },
   remindsOfExpiry: false,
+  enforcesConfig: true,
   run: (context, parsed) =>
     asHook(context, "pre-commit", async (workspace) => {
       const mode = workspace.config.values["worktree.enforce_leases"];

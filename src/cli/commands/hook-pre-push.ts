@@ -17,6 +17,7 @@ export const command: Command = {
   examples: ["cotenant hook pre-push origin ../hub.git < /dev/null"],
   words: { min: 0, max: 2 },
   remindsOfExpiry: false,
+  enforcesConfig: true,
   run: (context, parsed) =>
     asHook(context, "pre-push", async (workspace) => {
       const mode = workspace.config.values["worktree.enforce_leases"];

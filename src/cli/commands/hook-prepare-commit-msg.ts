@@ -15,6 +15,7 @@ export const command: Command = {
   examples: ["cotenant hook prepare-commit-msg .git/COMMIT_EDITMSG"],
   words: { min: 1, max: 3 },
   remindsOfExpiry: false,
+  enforcesConfig: true,
   run: (context, parsed) =>
     asHook(context, "prepare-commit-msg", async (workspace) => {
       const [file, source] = parsed.words;

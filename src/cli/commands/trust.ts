@@ -1,5 +1,6 @@
-import { type Trust, writeTrust } from "../../config/trust";
+import type { Trust } from "../../config/trust";
 import { tomlOf } from "../../config/values";
+import { mayTrust, revokeTrust } from "../../coordinator/trusting";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { type GateDefinition, inspectRegistry, MAX_COMMAND } from "../../issues/gates/registry";
@@ -8,7 +9,7 @@ import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { survey } from "../configuring";
 import { columns, count } from "../render";
-import { mayTrust, trustGates, trustKeys } from "../trusting";
+import { trustGates, trustKeys } from "../trusting";
 import { untrustedJson } from "./config-show";
 
 export const command: Command = {
@@ -24,7 +25,7 @@ export const command: Command = {
   async run(context, parsed) {
     const workspace = await context.workspace();
     const surveyed = await survey(context);
-    const { config, trust, platform } = surveyed;
+    const { config, trust } = surveyed;
     const waiting = untrustedJson(config);
     const gates = await gatesWithoutTrust(workspace, trust);
     const gatesJson = gates.map(({ key, command, cwd }) => ({ key, command, cwd }));
@@ -56,10 +57,10 @@ export const command: Command = {
       });
     }
     if (parsed.has("revoke")) {
-      if (trust.entries.length > 0) await writeTrust(platform, workspace.repository.controlDir, []);
+      const revoked = await revokeTrust(workspace);
       return {
-        data: { revoked: trust.entries.map(entryJson) },
-        text: context.quiet ? "" : `${count(trust.entries.length, "thing")} no longer trusted`,
+        data: { revoked: revoked.map(entryJson) },
+        text: context.quiet ? "" : `${count(revoked.length, "thing")} no longer trusted`,
       };
     }
     const keys = waiting.map(({ key }) => key);
