@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { ROOT, say, walk } from "./project.mjs";
+import { ROOT, say } from "./project.mjs";
 
 const REGISTRY = "src/errors/registry.ts";
 const SCHEMA = "src/config/schema.ts";
@@ -145,7 +145,8 @@ whether that is so.
 ## Trust
 
 The repository's own \`config.toml\` comes with every clone and every branch, so it may make rules stricter and not
-looser. The column "stricter" says which way that is, measured against what would hold without the file. A value that
+looser. The column "stricter" says which way that is, measured against what would hold without the file. To loosen is also to
+make leases of others end sooner, or a check give up sooner where giving up lets something through. A value that
 loosens a rule or names a command to run does not count until somebody of this clone allows it:
 
 \`\`\`console
@@ -159,12 +160,21 @@ it (\`human:\`, \`admin:\`) or a build machine (\`ci:\`), never an \`agent:\`, w
 what it wrote, and \`config set\` by a person what it set. \`cotenant trust --revoke\` takes it all back. The commands of
 gates are trusted in the same way; see [ISSUES](ISSUES.md#commands-and-trust).
 
+Naming a ledger binds before it is trusted: \`sync.ledger_branch\` is not used, but that it is named says that claims are shared
+between machines. Trust is in the log, given (\`policy.trusted\`) and taken back (\`policy.distrusted\`).
+
 Your own files and the machine's are yours: they may say anything.
+
+## A file that cannot be read
+
+Commands refuse with \`E_CONFIG\` while \`.cotenant/config.toml\` does not parse, has an unknown key or is no file. Git hooks and
+guard go on: what the file last said in this clone holds, whoever commits is told, and the log has \`policy.unreadable\`. A
+commit that breaks the file does not switch the rules off.
 
 ## Not yet
 
-The column "in effect" says whether any code reads the key today. The others are accepted and checked, and wait for their
-feature.
+Every key here has the effect that it names. Keys whose feature is not there are refused: \`coordination.auto_renew_leases\`,
+\`coordination.heartbeat_interval_secs\` and \`[behavior]\` of \`agent.toml\`, until there is a daemon.
 
 ## agent.toml
 
@@ -176,36 +186,24 @@ async function configurationPage() {
   const { SCHEMA: schema, variableOf } = await load(SCHEMA);
   const { describeValue } = await load(VALUES);
   const keys = Object.keys(schema);
-  const read = keysInUse(keys);
   const sections = [...new Set(keys.map((key) => key.split(".")[0]))].map((section) => {
     if (SECTIONS[section] === undefined)
       throw new Error(`section [${section}] has no line in scripts/docs.mjs`);
     const rows = keys
       .filter((key) => key.startsWith(`${section}.`))
-      .map((key) => settingRow(key, schema[key], variableOf(key), describeValue(schema[key]), read.has(key)));
+      .map((key) => settingRow(key, schema[key], variableOf(key), describeValue(schema[key])));
     return `## [${section}]\n\n${SECTIONS[section]}\n\n${SETTINGS_HEAD}\n${rows.join("\n")}\n`;
   });
   return [CONFIGURATION_INTRODUCTION, ...sections].join("\n");
 }
 
-const SETTINGS_HEAD = "| key | default | value | stricter | in effect | meaning |\n|---|---|---|---|---|---|";
+const SETTINGS_HEAD = "| key | default | value | stricter | meaning |\n|---|---|---|---|---|";
 
-function settingRow(key, setting, variable, value, isRead) {
+function settingRow(key, setting, variable, value) {
   if (STRICTER[setting.tighten] === undefined) throw new Error(`scripts/docs.mjs: ${setting.tighten}?`);
-  // What accepts only one value is in effect in the only way there is.
-  const inEffect = isRead || setting.only === true || setting.values?.length === 1 ? "yes" : "not yet";
   const name = `\`${key}\`<br>\`${variable}\``;
   const shown = setting.default === null ? "not set" : `\`${cell(toml(setting.default))}\``;
-  return `| ${name} | ${shown} | ${cell(value)} | ${STRICTER[setting.tighten]} | ${inEffect} | ${cell(setting.meaning)} |`;
-}
-
-/** Keys whose name stands in code outside the schema: somebody reads them. */
-function keysInUse(keys) {
-  const code = walk(join(ROOT, "src"))
-    .filter(({ path, stat }) => stat.isFile() && path.endsWith(".ts") && !path.includes("/config/sections/"))
-    .map(({ path }) => readFileSync(path, "utf8"))
-    .join("\n");
-  return new Set(keys.filter((key) => code.includes(`"${key}"`)));
+  return `| ${name} | ${shown} | ${cell(value)} | ${STRICTER[setting.tighten]} | ${cell(setting.meaning)} |`;
 }
 
 /** Only what the schema can hold; JSON's strings are TOML's basic strings. */

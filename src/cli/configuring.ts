@@ -2,6 +2,7 @@ import { AGENT_KEYS, checkAgentValue, isAgentKey } from "../config/agent-file";
 import { removeKey, setKey } from "../config/edit";
 import { type Config, type ConfigQuestion, inspectConfig, userConfigDirectory } from "../config/load";
 import { nearest } from "../config/nearest";
+import { notYet } from "../config/not-yet";
 import type { ConfigProblem } from "../config/problem";
 import {
   CONFIG_KEYS,
@@ -52,6 +53,12 @@ export function knownKey(text: string): ConfigKey {
 }
 
 function unknownKey(text: string, known: readonly string[]): CotenantError {
+  const waits = notYet(text);
+  if (waits !== null)
+    return new CotenantError("E_CONFIG", `${text} ${waits}`, {
+      hint: "go without it: 'cotenant config show' lists what there is",
+      data: { key: text, nearest: null },
+    });
   const near = nearest(text, known) ?? known.find((key) => nameInSection(key) === text) ?? null;
   return new CotenantError("E_USAGE", `there is no key "${printable(text, 100)}"`, {
     hint: near === null ? "see 'cotenant config show'" : `did you mean ${near}?`,
@@ -114,6 +121,7 @@ export async function planChange(
 ): Promise<(() => Promise<void>) | null> {
   const inRepository = repository !== null && file.startsWith(`${repository.worktreeRoot}/`);
   try {
+    if ((await platform.files.stat(file))?.kind === "other") throw notAFile(file);
     const bytes = await platform.files.readFile(file);
     const before = bytes === null ? "" : new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     const after = toml === null ? removeKey(before, path) : setKey(before, path, toml);
@@ -133,6 +141,13 @@ export async function planChange(
     }
     throw fileFailure(error, "changing the configuration", file);
   }
+}
+
+function notAFile(file: string): CotenantError {
+  return new CotenantError("E_CONFIG", `${file} is a device or a pipe, not a file`, {
+    hint: "put a real file in its place",
+    data: { file },
+  });
 }
 
 function isTomlError(error: unknown): boolean {

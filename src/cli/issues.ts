@@ -29,9 +29,17 @@ export async function openDesk(context: Context): Promise<Desk> {
     if (!(error instanceof CotenantError) || error.code !== "E_NOT_A_REPO") throw error;
     // A bare repository, Git's own directory and one that Git cannot read are no place for a plain one.
     if (error.data["git_dir"] !== undefined || error.data["git"] !== undefined) throw error;
+    if (await needsWorktree(context)) throw error;
     const here = (await nearestData(process.cwd())) ?? process.cwd();
     return { reader: plainIssues(nodePlatform(), here), workspace: null };
   }
+}
+
+/** `worktree.mode = on`, from the environment or from files of the person or the machine. */
+async function needsWorktree(context: Context): Promise<boolean> {
+  const { inspectConfig } = await import("../config/load");
+  const { config } = await inspectConfig({ ...context.surroundings(), worktreeRoot: null });
+  return config.values["worktree.mode"] === "on";
 }
 
 /** Outside Git, and where nobody says who they are, enforcement is off. */

@@ -3,9 +3,10 @@ import { LIMITS } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
 import type { Platform } from "../platform/platform";
 import { nearest } from "./nearest";
+import { notYet } from "./not-yet";
 import { userConfigDirectory } from "./places";
 import { type ConfigProblem, configError } from "./problem";
-import type { BoolSetting, IntSetting } from "./setting";
+import type { IntSetting } from "./setting";
 import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
 import { isTable, isWrong, valueFromToml, type WrongValue } from "./values";
 
@@ -16,21 +17,10 @@ export interface AgentFile {
   readonly createdAt: string | null;
   readonly description: string | null;
   readonly defaultTtlSecs: number | null;
-  readonly autoHeartbeat: boolean;
-  readonly heartbeatIntervalSecs: number;
 }
 
 const common = { tighten: "free", meaning: "" } as const;
 const TTL: IntSetting = { ...common, type: "int", min: 1, max: LIMITS.ttlSecs, default: 600 };
-const DEFAULT_INTERVAL_SECS = 30;
-const INTERVAL: IntSetting = {
-  ...common,
-  type: "int",
-  min: 1,
-  max: 86_400,
-  default: DEFAULT_INTERVAL_SECS,
-};
-const FLAG: BoolSetting = { ...common, type: "bool", default: false };
 const MAX_DESCRIPTION = 1_000;
 
 /** A checked value, or what is wrong with it, to be read after its key. */
@@ -53,8 +43,6 @@ const KEYS: Readonly<Record<string, Check>> = {
       ? { value: raw }
       : { wrong: `must be text of at most ${MAX_DESCRIPTION} characters` },
   "agent.default_ttl_secs": (raw) => wrap(valueFromToml(TTL, raw)),
-  "behavior.auto_heartbeat": (raw) => wrap(valueFromToml(FLAG, raw)),
-  "behavior.heartbeat_interval": (raw) => wrap(valueFromToml(INTERVAL, raw)),
 };
 const SECTIONS = ["agent", "behavior"];
 export const AGENT_KEYS: readonly string[] = Object.keys(KEYS);
@@ -97,8 +85,6 @@ export async function readAgentFile(question: {
     createdAt: get<string | null>("agent.created_at", null),
     description: get<string | null>("agent.description", null),
     defaultTtlSecs: get<number | null>("agent.default_ttl_secs", null),
-    autoHeartbeat: get("behavior.auto_heartbeat", false),
-    heartbeatIntervalSecs: get("behavior.heartbeat_interval", DEFAULT_INTERVAL_SECS),
   };
 }
 
@@ -120,8 +106,10 @@ function* checkSections(document: TomlDocument, values: Map<string, unknown>): G
       const checked = check === null ? null : check(raw);
       if (checked === null) {
         const shown = printable(key, 100);
-        const near = nearest(key, Object.keys(KEYS));
-        yield { place, line, key: shown, nearest: near, message: `there is no key ${shown}` };
+        const waits = notYet(key);
+        const near = waits === null ? nearest(key, AGENT_KEYS) : null;
+        const message = waits === null ? `there is no key ${shown}` : `${key} ${waits}`;
+        yield { place, line, key: shown, nearest: near, message };
       } else if ("wrong" in checked) {
         yield { place, line, key, nearest: null, message: `${key} ${checked.wrong}` };
       } else {

@@ -3,7 +3,7 @@ import { ISSUES } from "./sections/issues";
 import { LEASES } from "./sections/leases";
 import { SYNC } from "./sections/sync";
 import { WORK } from "./sections/work";
-import type { Setting, Settings } from "./setting";
+import { type Setting, type Settings, variableName } from "./setting";
 
 /** Every key there is. Defaults, validation, `config show`, the template and the reference page come from here. */
 export const SCHEMA = { ...WORK, ...ISSUES, ...LEASES, ...GUARD, ...SYNC } as const satisfies Settings;
@@ -56,7 +56,6 @@ export function nameInSection(key: string): string {
   return key.slice(key.indexOf(".") + 1);
 }
 
-/** `guard.retry_secs` → `COTENANT_GUARD_RETRY_SECS`. */
 export function variableOf(key: ConfigKey): string {
-  return `COTENANT_${key.replace(".", "_").toUpperCase()}`;
+  return variableName(key);
 }

@@ -95,6 +95,11 @@ export type Setting =
 
 export type Settings = Readonly<Record<string, Setting>>;
 
+/** `guard.retry_secs` → `COTENANT_GUARD_RETRY_SECS`. */
+export function variableName(key: string): string {
+  return `COTENANT_${key.replace(".", "_").toUpperCase()}`;
+}
+
 export const DAY_SECS = 86_400;
 /** As Git wants branches to be called. */
 export const BRANCH =

@@ -49,12 +49,21 @@ export class Session {
   readonly coordinator: Coordinator;
   readonly #platform: Platform;
   readonly #keyring: Keyring;
+  readonly #mayTake: (key: LeaseKey) => void;
   /** The secret made by the last acquire, for callers that were asked to show it. */
   lastSecret: string | null = null;
   #nextUpkeepMs = 0;
 
-  constructor(platform: Platform, coordinator: Coordinator, actor: Actor, secrets: SessionSecrets) {
+  constructor(
+    platform: Platform,
+    coordinator: Coordinator,
+    actor: Actor,
+    secrets: SessionSecrets,
+    /** Throws where a key is not to be taken from here, whoever holds it. */
+    mayTake: (key: LeaseKey) => void = () => {},
+  ) {
     this.#platform = platform;
+    this.#mayTake = mayTake;
     this.coordinator = coordinator;
     this.actor = actor;
     this.#keyring = new Keyring(platform, coordinator, actor, secrets);
@@ -66,6 +75,7 @@ export class Session {
     options: AcquireOptions,
   ): Promise<Acquired> {
     const { actor, coordinator } = this;
+    for (const { key } of keys) this.#mayTake(key);
     const owned = await this.#keyring.on(keys.map(({ key }) => key));
     const secrets = owned.map(({ secret }) => secret);
     if (options.requestId == null && options.steal !== true && secrets.length > 0) {
@@ -238,7 +248,7 @@ export class Session {
   }
 
   /** A sign of life for people and other programs to read. No lease depends on it. */
-  async writeHeartbeat(layout: Layout, modes: Modes, intervalSecs: number): Promise<void> {
+  async writeHeartbeat(layout: Layout, modes: Modes): Promise<void> {
     const { files, clock, digest } = this.#platform;
     const { agentId, sessionId, worktreeId, branch, holder } = this.actor;
     const path = `${layout.heartbeat}/${escapeName(agentId, (t) => digest.sha256(t))}.json`;
@@ -250,7 +260,7 @@ export class Session {
       branch,
       pid: holder.pid,
       last_beat: new Date(clock.wallMs()).toISOString(),
-      interval_secs: intervalSecs,
+      interval_secs: HEARTBEAT_INTERVAL_SECS,
     };
     await files.makeDirectory(layout.heartbeat, modes.directory);
     await files.unlink(`${path}.new`);
@@ -352,3 +362,5 @@ export class Session {
 
 /** Another process of the session may have taken a lease that this one does not know of. */
 const LOOK_EVERY_MS = 60_000;
+/** What people can expect of a heartbeat's file; nothing beats by itself yet. */
+const HEARTBEAT_INTERVAL_SECS = 30;

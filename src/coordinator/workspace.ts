@@ -11,6 +11,7 @@ import { type Environment, findRepository, type Repository } from "../identity/r
 import { ensureWorktreeIdentity, readWorktreeIdentity, type WorktreeReading } from "../identity/worktree";
 import type { Actor } from "../kernel/commands";
 import type { AgentId, SessionId } from "../kernel/ids";
+import { kindOf, type LeaseKey, nameOf } from "../kernel/keys";
 import type { LastingGit } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
@@ -164,7 +165,19 @@ export class Workspace {
     };
     const secrets = new SessionSecrets(platform, this.store.layout, actor, () => this.store.prepare());
     const engine = mode === "read" ? this.coordinator : await this.engine();
-    return new Session(platform, engine, actor, secrets);
+    return new Session(platform, engine, actor, secrets, (key) => this.#mayTake(key));
+  }
+
+  /** `worktree.mode = on`: work on issues is done in worktrees of its own. */
+  #mayTake(key: LeaseKey): void {
+    const { gitDir, commonDir } = this.repository;
+    if (this.config.values["worktree.mode"] !== "on" || gitDir !== commonDir || kindOf(key) !== "issue")
+      return;
+    const message = "this is the main worktree, and issues are claimed in worktrees of their own here";
+    throw new CotenantError("E_POLICY", message, {
+      hint: `run 'cotenant worktree create --issue ${nameOf(key)} --claim'`,
+      data: { key, setting: "worktree.mode" },
+    });
   }
 
   /** What changes of leases go through. */

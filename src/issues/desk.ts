@@ -21,6 +21,8 @@ export interface IssuePlace {
   readonly repository: Repository;
   readonly coordinator: Pick<Coordinator, "facts" | "factsSince" | "list" | "find">;
   readonly worktreeId: WorktreeId | null;
+  /** Only the files of this directory count: neither those of other worktrees nor what is committed. */
+  readonly isAlone?: boolean;
 }
 
 /** The issues of a repository, as one worktree sees them. */
@@ -28,24 +30,25 @@ export async function issuesIn(workspace: Workspace): Promise<IssueReader> {
   const { repository, surroundings, coordinator } = workspace;
   const { platform, git } = surroundings;
   const { worktreeId } = (await workspace.worktree("read")).identity;
-  const name = `issues-${worktreeId.replace(":", "-")}.v${CACHE_FORMAT}`;
-  const place = { platform, git, repository, coordinator, worktreeId };
+  const isAlone = workspace.config.values["worktree.mode"] === "off";
+  const name = `issues-${worktreeId.replace(":", "-")}${isAlone ? "-alone" : ""}.v${CACHE_FORMAT}`;
+  const place = { platform, git, repository, coordinator, worktreeId, isAlone };
   const modes = modesFor(repository.config.sharedRepository);
   return issuesAt(place, { path: `${repository.controlDir}/cache/${name}`, modes });
 }
 
 /** `cache` null: nothing is written, not even that. */
 export function issuesAt(place: IssuePlace, cache: CachePlace | null): IssueReader {
-  const { platform, git, repository, worktreeId } = place;
+  const { platform, git, repository, worktreeId, isAlone = false } = place;
   return new IssueReader({
     platform,
-    git,
+    git: isAlone ? null : git,
     here: { root: repository.worktreeRoot, worktreeId },
-    mainRoot: repository.mainWorktreeRoot,
-    rootOf: rootsOf(place),
+    mainRoot: isAlone ? null : repository.mainWorktreeRoot,
+    rootOf: isAlone ? async (id) => (id === worktreeId ? repository.worktreeRoot : null) : rootsOf(place),
     stamps: (ids) => stampsOf(place, ids),
     stampNews: (position) => newsOf(place, position),
-    commit: () => headCommit(platform, git, repository),
+    commit: isAlone ? async () => null : () => headCommit(platform, git, repository),
     cache,
     holders: (ids) => holdersOf(place, ids),
   });

@@ -34,6 +34,15 @@ export interface Created {
 export async function createWorktree(yard: Yard, creation: Creation): Promise<Created> {
   const { git } = machineOf(yard);
   const { repository, config } = yard.workspace;
+  if (config.values["worktree.mode"] === "off")
+    throw new CotenantError(
+      "E_POLICY",
+      "this repository works in one directory: no worktrees are made for it",
+      {
+        hint: "work here, or let whoever set worktree.mode = off change it",
+        data: { setting: "worktree.mode" },
+      },
+    );
   const branch = checkBranch(creation.branch);
   await settleMakings(yard);
   const isNewBranch = !(await refuseCheckedOut(yard, branch));

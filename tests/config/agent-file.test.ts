@@ -31,8 +31,6 @@ created_at = "2026-01-03T12:00:00Z"
 description = "GitHub Copilot Workspace Session 1"
 default_ttl_secs = 900
 [behavior]
-auto_heartbeat = true
-heartbeat_interval = 10
 `);
     expect(whole).toEqual({
       file,
@@ -40,15 +38,11 @@ heartbeat_interval = 10
       createdAt: "2026-01-03T12:00:00.000Z",
       description: "GitHub Copilot Workspace Session 1",
       defaultTtlSecs: 900,
-      autoHeartbeat: true,
-      heartbeatIntervalSecs: 10,
     });
     expect(await read("[agent]\ncreated_at = 2026-01-03T12:00:00Z\n")).toMatchObject({
       agentId: null,
       createdAt: "2026-01-03T12:00:00.000Z",
       defaultTtlSecs: null,
-      autoHeartbeat: false,
-      heartbeatIntervalSecs: 30,
     });
     expect(await read("# nothing\n[agent]\n")).toMatchObject({ agentId: null });
   });
@@ -61,8 +55,8 @@ heartbeat_interval = 10
     ["agent = 1", 1, "agent", null],
     ["[agent]\ndefault_ttl_secs = 0", 2, "agent.default_ttl_secs", null],
     ['[agent]\ncreated_at = "yesterday"', 2, "agent.created_at", null],
-    ["[behavior]\nheartbeat_interval = 1.5", 2, "behavior.heartbeat_interval", null],
-    ["[behavior]\nauto_heartbeat = 'yes'", 2, "behavior.auto_heartbeat", null],
+    ["[behavior]\nheartbeat_interval = 30", 2, "behavior.heartbeat_interval", null],
+    ["[behavior]\nauto_heartbeat = false", 2, "behavior.auto_heartbeat", null],
     ["[behavior]\n__proto__ = 1", 2, "behavior.__proto__", null],
     ["[agent", 1, null, null],
   ])("is refused when it is wrong: %j", async (toml, line, key, near) => {

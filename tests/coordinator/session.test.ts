@@ -237,11 +237,11 @@ describe("a session", () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");
     await a.acquire("file:x");
-    for (const _ of range(2)) await a.session.writeHeartbeat(a.store.layout, PRIVATE, 60);
+    for (const _ of range(2)) await a.session.writeHeartbeat(a.store.layout, PRIVATE);
     const path = `${CONTROL}/heartbeat/agent%3aa.json`;
     expect(JSON.parse(decode(world.disk.peek(path))!)).toMatchObject({
       agent_id: "agent:a",
-      interval_secs: 60,
+      interval_secs: 30,
     });
   });
 });

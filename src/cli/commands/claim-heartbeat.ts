@@ -19,11 +19,7 @@ export const command: Command = {
     const { leases, replayed, ledger } = await session.heartbeat([ref], shown);
     tellSay(workspace, ledger);
     try {
-      await session.writeHeartbeat(
-        workspace.store.layout,
-        workspace.store.options.modes,
-        workspace.config.values["coordination.heartbeat_interval_secs"],
-      );
+      await session.writeHeartbeat(workspace.store.layout, workspace.store.options.modes);
     } catch {
       // The beat itself is in the log; nothing depends on the file.
       workspace.warnings.push(`the heartbeat is logged, but its file could not be written`);

@@ -13,14 +13,6 @@ export const LEASES = {
     tighten: "trusted",
     meaning: "How long a lease lasts when nobody says.",
   },
-  "coordination.heartbeat_interval_secs": {
-    type: "int",
-    min: 1,
-    max: DAY_SECS,
-    default: 30,
-    tighten: "free",
-    meaning: "How often a daemon or a running dispatcher gives a sign of life.",
-  },
   "coordination.lease_renewal_threshold_pct": {
     type: "int",
     min: 0,
@@ -52,12 +44,6 @@ export const LEASES = {
     default: DEFAULT_POLICY.maxIndefinitePerRepo,
     tighten: "lower",
     meaning: "How many leases without expiry there may be at once.",
-  },
-  "coordination.auto_renew_leases": {
-    type: "bool",
-    default: false,
-    tighten: "off",
-    meaning: "Let the daemon renew leases that run low.",
   },
   "coordination.max_total_secs": {
     type: "int",

@@ -8,7 +8,7 @@ export const WORK = {
     default: "auto",
     tighten: "later",
     meaning:
-      "auto: use what Git says about worktrees; on: fail outside one; off: treat all as one directory.",
+      "auto: issues are seen from every worktree; on: and claimed only in linked ones, so that nobody works in the main one; off: only the files of this directory count, and no worktrees are made.",
   },
   "worktree.enforce_leases": {
     type: "enum",
