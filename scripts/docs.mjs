@@ -74,6 +74,7 @@ function errorRow({ code, exit, http, meaning, hint, seeds }) {
 /** What a section is about. A section without a line here stops the generator. */
 const SECTIONS = {
   issues: "How issues are labelled.",
+  gates: "What issues have to pass.",
   types: "Types of issues: `type:` labels, and how they build on each other.",
   worktree: "How worktrees and issue writes are treated.",
   coordination: "How long leases last, and how many may last for ever.",

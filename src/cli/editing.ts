@@ -1,6 +1,6 @@
 import type { FoundIssue } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
-import type { Change } from "../issues/writer";
+import type { Change, WriteOptions } from "../issues/writer";
 import { printable, type Ulid } from "../kernel/ids";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { HOLDER_FLAGS, proof } from "./holding";
@@ -16,6 +16,7 @@ export async function edit(
   typed: string,
   plan: (desk: Desk, id: Ulid) => Promise<Change>,
   words: { readonly done: (issue: FoundIssue) => string; readonly same: string },
+  optionsFor: (desk: Desk, parsed: Parsed) => Promise<WriteOptions> = asHolder,
 ): Promise<Output> {
   const desk = await openDesk(context);
   const { reader, workspace } = desk;
@@ -25,10 +26,14 @@ export async function edit(
   const short = shortId(id, ids);
   const change = await plan(desk, id);
   const writer = await writerAt(desk);
-  const outcome = await writer.update(id, change, workspace === null ? {} : await proof(workspace, parsed));
+  const outcome = await writer.update(id, change, await optionsFor(desk, parsed));
   workspace?.warnings.push(...outcome.warnings);
   const { found, changed, replayed } = outcome;
   const said = changed ? words.done(found) : words.same;
   const text = `${short}: ${said}\n  ${printable(found.issue.title)}`;
   return { data: { issue: issueJson(found, ids), changed, replayed }, text: context.quiet ? "" : text };
+}
+
+async function asHolder({ workspace }: Desk, parsed: Parsed): Promise<WriteOptions> {
+  return workspace === null ? {} : proof(workspace, parsed);
 }

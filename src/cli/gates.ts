@@ -1,6 +1,7 @@
 import { NO_TRUST, readTrust, type Trust } from "../config/trust";
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { refuseEnded, withResult } from "../issues/gates/passing";
+import { type Decider, mayPass, refuseEnded, refusePass, withResult } from "../issues/gates/passing";
 import { type GateDefinition, type Registry, readRegistry } from "../issues/gates/registry";
 import {
   type GateResult,
@@ -109,8 +110,20 @@ export function refuseTooMany(gates: readonly string[]): void {
 /** Persons, CI and administrators need no claim for a gate's result; an agent does, as configured. */
 export async function resultOptions({ workspace }: Desk, parsed: Parsed): Promise<WriteOptions> {
   if (workspace === null) return {};
-  const isAgent = agentType((await workspace.agent()).agentId) === "agent";
-  return { ...(await proof(workspace, parsed)), ...(isAgent ? {} : { enforcement: "off" }) };
+  const { decider, passBy } = await deciding(workspace);
+  const isFree = agentType(decider.agentId) !== "agent" || mayPass(passBy, decider);
+  return { ...(await proof(workspace, parsed)), ...(isFree ? { enforcement: "off" } : {}) };
+}
+
+/** Who asks, and who may decide. */
+export async function deciding(
+  workspace: Workspace,
+): Promise<{ decider: Decider; passBy: readonly string[] }> {
+  const { agentId, harness } = await workspace.agent();
+  return {
+    decider: { agentId, isInHarness: harness !== null },
+    passBy: workspace.config.values["gates.pass_by"],
+  };
 }
 
 /** What was checked, as far as Git knows. */
@@ -163,10 +176,14 @@ export async function decide(context: Context, parsed: Parsed, status: "passed" 
   const desk = await openDesk(context);
   const { reader, workspace } = desk;
   const id = await meantId(reader, typed);
-  gateOf(await reader.get(id), key);
+  const found = await reader.get(id);
+  gateOf(found, key);
+  refuseEnded(found);
   const { registry } = await gatesAt(desk);
-  if (registry.gates.get(key)?.kind === "automated")
-    workspace?.warnings.push(`${key} is automated: this is somebody's word, and nothing was run`);
+  if (status === "passed" && workspace !== null) {
+    const { decider, passBy } = await deciding(workspace);
+    refusePass(found, key, registry.gates.get(key)?.kind ?? null, decider, passBy);
+  }
   const by = workspace === null ? "" : (await workspace.agent()).agentId;
   const state = await checkedState(desk);
   const options = await resultOptions(desk, parsed);

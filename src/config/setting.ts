@@ -104,5 +104,7 @@ export const DAY_SECS = 86_400;
 /** As Git wants branches to be called. */
 export const BRANCH =
   /^(?![-./]|@$)(?!.*(?:\.\.|@\{|\/[./]|\.lock(?:\/|$)|[./]$))[^\x00-\x20\x7f~^:?*[\\]{1,250}$/;
+/** An agent id, or the beginning of one and `*`. */
+export const AGENTS = /^(?:\*|(?:agent|human|ci|admin):[A-Za-z0-9._@+-]*\*?)$/;
 /** One line of printable text, for commands, paths and patterns of paths. */
 export const LINE = /^[^\x00-\x1f\x7f]{1,4096}$/;

@@ -2,9 +2,13 @@ import { readTrust, type Trusted, writeTrust } from "../config/trust";
 import { agentType } from "../kernel/ids";
 import type { Workspace } from "./workspace";
 
-/** Trust is a person's to give, or a machine's that persons set up; an agent could be talked into it. */
+/**
+ * Trust is a person's to give, or a machine's that persons set up; an agent could be talked into it, and inside its
+ * program it could call itself a machine.
+ */
 export async function mayTrust(workspace: Workspace): Promise<boolean> {
-  return agentType((await workspace.agent()).agentId) !== "agent";
+  const { agentId, harness } = await workspace.agent();
+  return agentType(agentId) !== "agent" && harness === null;
 }
 
 /** Trusts these as they are now, on record. Answers what was not trusted before. */

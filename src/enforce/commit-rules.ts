@@ -28,6 +28,8 @@ export interface IssueEdit {
   readonly isNew: boolean;
   /** The log has this very content, written by the committer in this worktree. */
   readonly isWritten: boolean;
+  /** The same by the word on a gate of somebody who needs no claim for it. */
+  readonly isGateWord: boolean;
   /** A merge made it: nobody's claim is behind it, and nobody wrote anything. */
   readonly isMerged: boolean;
 }
@@ -77,10 +79,10 @@ export function judgeCommit(question: CommitQuestion): Objection[] {
 
 function issueObjections({ issues, committer, leases }: CommitQuestion): Objection[] {
   const byKey = new Map(leases.map((lease) => [lease.key as string, lease]));
-  return issues.flatMap(({ id, paths, isNew, isWritten, isMerged }): Objection[] => {
+  return issues.flatMap(({ id, paths, isNew, isWritten, isGateWord, isMerged }): Objection[] => {
     const lease = byKey.get(`issue:${id}`) ?? null;
     const isMine = lease !== null && committer !== null && isOf(lease, committer);
-    if (isMine || isMerged) return [];
+    if (isMine || isMerged || isGateWord) return [];
     const path = paths[0]!;
     if (lease !== null) {
       return [

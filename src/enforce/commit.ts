@@ -3,7 +3,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { gitPath } from "../identity/paths";
 import { decodeIssue, type Issue } from "../issues/model";
-import { stampFromFact, stampName, type WrittenStamp } from "../issues/stamps";
+import { RESULTS, stampFromFact, stampName, type WrittenStamp } from "../issues/stamps";
 import type { Ulid } from "../kernel/ids";
 import { fileKey, issueKey, type LeaseKey, scopeKey } from "../kernel/keys";
 import { isRefusal } from "../kernel/refusal";
@@ -161,12 +161,14 @@ export async function issueEdits(
     const issue = reading !== null && "issue" in reading && reading.issue.id === id ? reading.issue : null;
     const fact = facts.get(stampName(id));
     const stamp = fact === undefined ? null : stampFromFact(fact.value);
+    const isWritten = text !== null && isBy(stamp, committer, platform.digest.sha256(text));
     return {
       id,
       issue,
       paths: edits.map(({ path }) => path),
       isNew: file?.status === "added" && issue?.stamp.version === 1,
-      isWritten: text !== null && isBy(stamp, committer, platform.digest.sha256(text)),
+      isWritten,
+      isGateWord: isWritten && stamp?.additions.some(({ file: name }) => name === RESULTS) === true,
       isMerged: isMerge && issue?.stamp.origin === "merge" && issue.stamp.lease_id === null,
     };
   });

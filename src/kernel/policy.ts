@@ -152,7 +152,12 @@ export function checkIndefinite(
 }
 
 export function mayEvict(agentId: AgentId, policy: Policy): boolean {
-  return policy.evict.some((pattern) => matches(pattern, agentId));
+  return isAmong(policy.evict, agentId);
+}
+
+/** Whether a list of agent ids, and beginnings of them with `*`, names this one. */
+export function isAmong(patterns: readonly string[], agentId: AgentId): boolean {
+  return patterns.some((pattern) => matches(pattern, agentId));
 }
 
 function matches(pattern: string, agentId: string): boolean {

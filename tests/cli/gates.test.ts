@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { until } from "../support/program";
+import { runHere, until } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 
@@ -23,6 +23,21 @@ async function gated(line: string, ...flags: string[]): Promise<string> {
   await repo.prepare(ADA, "claim", "acquire", id);
   await repo.prepare(ADA, "gate", "add", id, "check");
   return id;
+}
+
+/** A claimed issue that waits for one person's word. */
+async function reviewed(): Promise<string> {
+  await repo.prepare("human:me", "gate", "define", "review");
+  const id = await repo.issue();
+  await repo.prepare(ADA, "claim", "acquire", id);
+  await repo.prepare(ADA, "gate", "add", id, "review");
+  await repo.prepare(ADA, "issue", "update", id, "--state", "done");
+  return id;
+}
+
+function inHarness(agent: string, ...args: string[]) {
+  const env = { COTENANT_AGENT_ID: agent, CLAUDECODE: "1" };
+  return runHere([...args, "--json"], { cwd: repo.root, home: process.env["HOME"]!, env });
 }
 
 describe("gate define", () => {
@@ -206,9 +221,8 @@ describe("gate run", () => {
     const id = await gated("touch ran");
     expectJsonRefused(await repo.ask("agent:bob", "gate", "run", id), 6, "E_LOCK_NOT_HELD");
     expect(fs.existsSync(inRoot("ran"))).toBe(false);
-    expectJsonRefused(await repo.askHere("agent:bob", "gate", "pass", id, "check"), 6, "E_LOCK_NOT_HELD");
     await repo.prepare(ADA, "claim", "release", id);
-    expectJsonRefused(await repo.askHere("agent:bob", "gate", "pass", id, "check"), 6, "E_LEASE_REQUIRED");
+    expectJsonRefused(await repo.askHere("agent:bob", "gate", "run", id), 6, "E_LEASE_REQUIRED");
     expect((await repo.askHere("ci:build", "gate", "run", id)).data["pending"]).toEqual([]);
   });
 
@@ -241,14 +255,70 @@ describe("a new issue", () => {
 });
 
 describe("gate pass", () => {
-  it("is somebody's word, which is said of an automated gate", async () => {
+  it("is nobody's word for an automated gate: only its run passes it", async () => {
     const id = await gated("false");
-    const ran = await repo.ask("ci:build", "gate", "pass", id, "check", "--reason", "ran it elsewhere");
-    expect(ran.json.warnings).toEqual([expect.stringContaining("nothing was run")]);
-    expect(ran.data["gate"]).toMatchObject({
-      status: "passed",
-      results: [{ kind: "manual", by: "ci:build", reason: "ran it elsewhere", run: null }],
+    await repo.prepare(ADA, "issue", "update", id, "--state", "done");
+    for (const who of [ADA, "human:me", "ci:build", "admin:root"]) {
+      const refused = await repo.askHere(who, "gate", "pass", id, "check", "--reason", "ran it elsewhere");
+      expectJsonRefused(refused, 9, "E_POLICY");
+      expect(refused.error.hint).toContain(`cotenant gate run ${id} check`);
+    }
+    expect((await repo.askHere(ADA, "gate", "list", id)).data["pending"]).toEqual(["check"]);
+  });
+
+  it("is the word of those whom gates.pass_by names, and they need no claim", async () => {
+    const id = await reviewed();
+    const refused = await repo.askHere(ADA, "gate", "pass", id, "review");
+    expectJsonRefused(refused, 9, "E_POLICY");
+    expect(refused.error.data).toMatchObject({ setting: "gates.pass_by", ruled_by: { source: "default" } });
+    // A committed file may name fewer, and without trust not more.
+    repo.write(".cotenant/config.toml", '[gates]\npass_by = ["agent:ada", "human:*"]\n');
+    expectJsonRefused(await repo.askHere(ADA, "gate", "pass", id, "review"), 9, "E_POLICY");
+    repo.write(".cotenant/config.toml", '[gates]\npass_by = ["human:*"]\n');
+    expectJsonRefused(await repo.askHere("ci:build", "gate", "pass", id, "review"), 9, "E_POLICY");
+    const passed = await repo.askHere("human:eve", "gate", "pass", id, "review", "--reason", "read it");
+    expect(passed.data).toMatchObject({
+      issue: { state: "done", updated_by: "human:eve", stamp: { lease_id: null } },
+      gate: {
+        status: "passed",
+        results: [{ kind: "manual", by: "human:eve", reason: "read it", run: null }],
+      },
     });
+  });
+
+  it("can be an agent's where a person has trusted that, from inside a coding agent too", async () => {
+    const id = await reviewed();
+    repo.write(".cotenant/config.toml", '[gates]\npass_by = ["agent:lead"]\n');
+    await repo.prepare("human:me", "trust");
+    const passed = await inHarness("agent:lead", "gate", "pass", id, "review");
+    expect(passed.data, `${passed}`).toMatchObject({ issue: { state: "done" } });
+  });
+
+  it("is refused inside a coding agent, whatever it calls itself, and so is trust", async () => {
+    const id = await reviewed();
+    await repo.prepare(ADA, "gate", "define", "tests", "--command", "true");
+    for (const who of ["human:me", "admin:root", "ci:build"])
+      for (const args of [["gate", "pass", id, "review"], ["gate", "remove", id, "review"], ["trust"]])
+        expectJsonRefused(await inHarness(who, ...args), 9, "E_POLICY");
+  });
+
+  it("cannot be got around by taking the gate off before it is passed", async () => {
+    const id = await reviewed();
+    const refused = await repo.askHere(ADA, "gate", "remove", id, "review");
+    expectJsonRefused(refused, 9, "E_POLICY");
+    expect(refused.error.message).toContain("before it is passed");
+    const removed = await repo.askHere("human:me", "gate", "remove", id, "review");
+    expect(removed.data).toMatchObject({ issue: { state: "done" } });
+  });
+
+  it("may be committed by whoever gave it, also while somebody else has the claim", async () => {
+    const id = await reviewed();
+    await repo.prepare("human:eve", "gate", "pass", id, "review");
+    repo.git("add", "--all");
+    const hook = await repo.runHere("human:eve", "hook", "pre-commit");
+    expect(hook.status, `${hook}`).toBe(0);
+    const other = await repo.runHere("agent:bob", "hook", "pre-commit");
+    expect(other.status, `${other}`).toBe(1);
   });
 
   it("is refused for a gate that the issue has not, and for an issue that has ended", async () => {
@@ -261,8 +331,8 @@ describe("gate pass", () => {
 
   it("starts anew for a gate that was taken off and added again", async () => {
     const id = await gated("true");
-    await repo.ask("human:me", "gate", "pass", id, "check");
-    await repo.askHere(ADA, "gate", "remove", id, "check");
+    await repo.ask(ADA, "gate", "run", id, "check");
+    expect((await repo.askHere(ADA, "gate", "remove", id, "check")).data.changed).toBe(true);
     await repo.prepare(ADA, "gate", "add", id, "check");
     expect((await repo.askHere(ADA, "gate", "list", id)).data["pending"]).toEqual(["check"]);
   });
@@ -308,7 +378,7 @@ describe("what is broken", () => {
   it("in a registry, in results and in issues is named", async () => {
     const id = await gated("true");
     const gone = await gatedAgain("check");
-    await repo.ask("human:me", "gate", "pass", gone, "check");
+    await repo.ask(ADA, "gate", "run", gone, "check");
     await repo.prepare(ADA, "issue", "delete", gone);
     fs.appendFileSync(inRoot(`.cotenant/gates/results/${gone}.jsonl`), "{half\n");
     repo.write(".cotenant/gates/results/notes.txt", "x");

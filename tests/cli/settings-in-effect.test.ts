@@ -17,6 +17,7 @@ const SHOWN: Readonly<Record<Exclude<ConfigKey, Here>, string>> = {
   "guard.across_worktrees": "tests/guard/living.test.ts",
   "guard.on_failure": "tests/guard/failing.test.ts",
   "guard.deadline_secs": "tests/guard/failing.test.ts",
+  "gates.pass_by": "tests/cli/gates.test.ts",
   "types.hierarchy": "tests/cli/global-operations.test.ts",
   "types.strategic": "tests/cli/queries.test.ts",
   "coordination.default_ttl_secs": "tests/cli/config.test.ts",

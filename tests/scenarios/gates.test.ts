@@ -74,7 +74,7 @@ describe("S25: done with a gate pending", () => {
       pending: ["review"],
       results: [{ key: "review", status: "pending", defined: false }],
     });
-    await repo.ask(ADA, "gate", "remove", id, "review");
+    await repo.ask("human:me", "gate", "remove", id, "review");
     expect(await stateOf(repo, id)).toMatchObject({ state: "done", gates: [] });
   });
 
@@ -94,7 +94,8 @@ describe("S25: done with a gate pending", () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
     await repo.prepare(ADA, "gate", "add", id, "review", "tests");
-    await repo.prepare(ADA, "gate", "pass", id, "tests");
+    repo.write("passing");
+    await repo.prepare(ADA, "gate", "run", id, "tests");
     await repo.prepare(ADA, "issue", "update", id, "--state", "done");
     const side = repo.addWorktree("side");
     const reviewed = await side.ask("human:eve", "gate", "pass", id, "review");
@@ -109,7 +110,9 @@ describe("S25: done with a gate pending", () => {
     const repo = TestRepo.make();
     const id = await claimed(repo);
     await repo.prepare(ADA, "gate", "add", id, "review", "tests");
-    for (const gate of ["review", "tests"]) await repo.prepare("human:me", "gate", "pass", id, gate);
+    repo.write("passing");
+    await repo.prepare("human:me", "gate", "run", id, "tests");
+    await repo.prepare("human:me", "gate", "pass", id, "review");
     repo.git("add", "--all");
     repo.git("commit", "--quiet", "--message", "passed");
     for (const folder of ["issues", "gates/results"])
@@ -131,7 +134,9 @@ describe("S25: done with a gate pending", () => {
     repo.git("clone", "--quiet", ".", "../clone");
     const clone = repo.at("../clone");
     await repo.prepare("human:me", "gate", "pass", id, "review");
-    await clone.ask("human:eve", "gate", "pass", id, "tests");
+    clone.write("passing");
+    await clone.prepare("human:eve", "trust");
+    await clone.ask("human:eve", "gate", "run", id, "tests");
     for (const place of [repo, clone]) {
       place.git("add", "--all");
       place.git("commit", "--quiet", "--message", "passed");

@@ -4,7 +4,7 @@ import { decide, RESULT_FLAGS } from "../gates";
 export const command: Command = {
   usage: "gate pass <issue> <key> [--reason <text>]",
   about:
-    "Says that a gate is passed. With the last one, an issue that is gated is done. Persons, CI and administrators\nneed no claim for it; an agent does.",
+    "Says that a manual gate is passed, for those whom gates.pass_by names: persons, CI and administrators unless it says\notherwise. They need no claim. With the last one, an issue that is gated is done. An automated gate is passed by\n'cotenant gate run' only.",
   flags: RESULT_FLAGS,
   examples: ['cotenant gate pass 7x3k review --reason "read it twice" --agent-id human:me'],
   words: { min: 2, max: 2 },

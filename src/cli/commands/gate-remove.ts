@@ -1,5 +1,5 @@
 import { fileFailure } from "../../errors/cotenant-error";
-import { refuseEnded, withGates } from "../../issues/gates/passing";
+import { refuseEnded, refuseTakingOff, withGates } from "../../issues/gates/passing";
 import { readRegistry, registryWith } from "../../issues/gates/registry";
 import { readResults } from "../../issues/gates/results";
 import { isFound } from "../../issues/resolve";
@@ -7,16 +7,16 @@ import { printable } from "../../kernel/ids";
 import type { Command, Context, Output, Parsed } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
 import { changeRegistry } from "../gate-registry";
-import { definitionOf, gateOf } from "../gates";
+import { deciding, definitionOf, gateOf, resultOptions } from "../gates";
 import { type Desk, openDesk } from "../issues";
 import { count } from "../render";
 
 export const command: Command = {
   usage: "gate remove [<issue>] <key>",
   about:
-    "With an issue: takes the gate off it. If it was the last one to pass of an issue that waited for it, the issue\nis done. Without: removes the gate's definition, under the lease scope:gates. Issues that have it must still\npass it, or have it taken off.",
+    "With an issue: takes the gate off it, which before it is passed only those may who may pass it (gates.pass_by). If it\nwas the last one to pass of an issue that waited for it, the issue is done. Without: removes the gate's definition, under the lease scope:gates. Issues that have it must still\npass it, or have it taken off.",
   flags: EDIT_FLAGS,
-  examples: ["cotenant gate remove 7x3k tests", "cotenant gate remove tests"],
+  examples: ["cotenant gate remove 7x3k tests --agent-id human:me", "cotenant gate remove tests"],
   words: { min: 1, max: 2 },
   completes: ["gate", "gate"],
   async run(context, parsed) {
@@ -30,13 +30,17 @@ async function fromIssue(context: Context, parsed: Parsed, typed: string, key: s
     context,
     parsed,
     typed,
-    async ({ reader }) =>
+    async ({ reader, workspace }) =>
       async (current) => {
         refuseEnded(current);
         gateOf(current, key);
         const { id, issue } = current;
         const gates = issue.gates.filter((gate) => gate !== key);
         const seen = await readResults(reader, current);
+        if (workspace !== null) {
+          const { decider, passBy } = await deciding(workspace);
+          refuseTakingOff(current, key, seen, decider, passBy);
+        }
         return withGates(current, gates, seen, [
           { type: "gate.removed", payload: { issue_id: id, gate: key } },
         ]);
@@ -48,6 +52,7 @@ async function fromIssue(context: Context, parsed: Parsed, typed: string, key: s
           : `gates: ${issue.gates.map((gate) => printable(gate, 80)).join(", ") || "none"}`,
       same: "it does not have it",
     },
+    resultOptions,
   );
 }
 

@@ -1,8 +1,8 @@
-import type { Settings } from "../setting";
+import { AGENTS, type Settings } from "../setting";
 
 const WORD = /^[a-z0-9][a-z0-9-]{0,39}$/;
 
-/** How issues are sorted and grouped. */
+/** How issues are sorted and grouped, and who decides about their gates. */
 export const ISSUES = {
   "issues.unique_labels": {
     type: "strings",
@@ -11,6 +11,15 @@ export const ISSUES = {
     default: ["type"],
     tighten: "free",
     meaning: "Namespaces of which an issue has one label at most: a new one replaces the old one.",
+  },
+  "gates.pass_by": {
+    type: "strings",
+    pattern: AGENTS,
+    entry: "an agent id, or the beginning of one and *",
+    default: ["human:*", "ci:*", "admin:*"],
+    tighten: "subset",
+    meaning:
+      "Whose word passes a manual gate, or takes one off an issue before it is passed. They need no claim. An automated gate is passed by its run only.",
   },
   "types.hierarchy": {
     type: "strings",

@@ -1,7 +1,7 @@
 import { AGENT_TYPES } from "../../kernel/ids";
 import { KEY_KINDS } from "../../kernel/keys";
 import { DEFAULT_POLICY, LIMITS } from "../../kernel/policy";
-import { DAY_SECS, type Settings } from "../setting";
+import { AGENTS, DAY_SECS, type Settings } from "../setting";
 
 /** How long leases last, who may do what with them, and the files they are kept in. */
 export const LEASES = {
@@ -91,7 +91,7 @@ export const LEASES = {
   },
   "policy.evict": {
     type: "strings",
-    pattern: /^(?:\*|(?:agent|human|ci|admin):[A-Za-z0-9._@+-]*\*?)$/,
+    pattern: AGENTS,
     entry: "an agent id, or the beginning of one and *",
     default: DEFAULT_POLICY.evict,
     tighten: "subset",

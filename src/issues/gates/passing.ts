@@ -1,9 +1,17 @@
 import { CotenantError } from "../../errors/cotenant-error";
-import { printable } from "../../kernel/ids";
+import { type AgentId, agentType, printable } from "../../kernel/ids";
+import { isAmong } from "../../kernel/policy";
 import type { DataEvent, IssueChange } from "../changes";
 import { isTerminal } from "../model";
 import type { FoundIssue } from "../resolve";
-import { encodeResult, foldResults, type GateResult, type GateResults, pendingAmong } from "./results";
+import {
+  encodeResult,
+  foldResults,
+  type GateResult,
+  type GateResults,
+  gateStatus,
+  pendingAmong,
+} from "./results";
 
 /** What a result comes to: with the last one that was missing, an issue that waited for it is done. */
 export function withResult(
@@ -21,6 +29,63 @@ export function withResult(
     events: [{ type: "gate.completed", payload }, ...moved.events],
     after,
   };
+}
+
+/** Who asks, and whether a coding agent's program has started them. */
+export interface Decider {
+  readonly agentId: AgentId;
+  readonly isInHarness: boolean;
+}
+
+/**
+ * `gates.pass_by`. An agent that passes its own check is none, and could call itself anything: inside a coding agent only
+ * agents that are named count.
+ */
+export function mayPass(passBy: readonly string[], { agentId, isInHarness }: Decider): boolean {
+  return isAmong(passBy, agentId) && (!isInHarness || agentType(agentId) === "agent");
+}
+
+/** A manual gate is passed by the word of those who may, an automated one by its run, whoever asks. */
+export function refusePass(
+  { id }: Pick<FoundIssue, "id">,
+  gate: string,
+  kind: "manual" | "automated" | null,
+  decider: Decider,
+  passBy: readonly string[],
+): void {
+  const shown = printable(gate, 80);
+  if (kind === "automated")
+    throw new CotenantError("E_POLICY", `gate ${shown} is automated: only its own run passes it`, {
+      hint: `run it: cotenant gate run ${id} ${shown}`,
+      data: { id, gate: shown },
+    });
+  if (!mayPass(passBy, decider)) throw notTheirs(`pass gate ${shown}`, decider, passBy, { id, gate: shown });
+}
+
+/** Taking off what is not passed yet comes to the same as passing it. */
+export function refuseTakingOff(
+  { id }: Pick<FoundIssue, "id">,
+  gate: string,
+  seen: GateResults,
+  decider: Decider,
+  passBy: readonly string[],
+): void {
+  if (gateStatus(seen, gate) === "passed" || mayPass(passBy, decider)) return;
+  const shown = printable(gate, 80);
+  throw notTheirs(`take off gate ${shown} before it is passed`, decider, passBy, { id, gate: shown });
+}
+
+function notTheirs(
+  what: string,
+  { agentId, isInHarness }: Decider,
+  passBy: readonly string[],
+  data: { readonly id: string; readonly gate: string },
+): CotenantError {
+  const inside = isInHarness && isAmong(passBy, agentId) ? " from inside a coding agent" : "";
+  return new CotenantError("E_POLICY", `${agentId} may not ${what}${inside}`, {
+    hint: `ask one of those who may: ${passBy.join(", ") || "nobody"}`,
+    data: { ...data, agent_id: agentId, allowed: passBy, setting: "gates.pass_by" },
+  });
 }
 
 /** The issue's gates as they are to be from now on. */
