@@ -84,7 +84,10 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
   if (workspace?.isWriting === true) await settleLeftOpen(workspace);
-  const warnings = workspace === undefined ? [] : await remarks(workspace, command);
+  const warnings = [
+    ...new Set(workspace?.warnings ?? []),
+    ...(await reminders(workspace, command, parsed, stage)),
+  ];
   print(output, warnings, context);
   return output.exit ?? 0;
 }
@@ -134,15 +137,23 @@ async function settleLeftOpen(workspace: Workspace): Promise<void> {
 }
 
 /** Leases of the caller's that are about to run out are worth a word, whatever the command was. */
-async function remarks(workspace: Workspace, command: Command): Promise<string[]> {
-  const warnings = [...new Set(workspace.warnings)];
-  if (command.remindsOfExpiry === false) return warnings;
+async function reminders(
+  opened: Workspace | undefined,
+  command: Command,
+  parsed: Parsed,
+  stage: Stage,
+): Promise<string[]> {
+  if (command.remindsOfExpiry === false) return [];
   try {
+    const who = { agentId: parsed.text("agent-id"), session: parsed.text("session") };
+    // A command that needs no repository may stand in one all the same.
+    const workspace =
+      opened ?? (await Workspace.open(stage.surroundings(), { ...who, despiteConfig: "mend" }));
     const { expiryWarnings } = await import("./expiry");
-    return [...warnings, ...(await expiryWarnings(workspace))];
+    return await expiryWarnings(workspace);
   } catch {
     // A reminder is a courtesy: without an identity, or with a damaged store, there is nothing to say here.
-    return warnings;
+    return [];
   }
 }
 

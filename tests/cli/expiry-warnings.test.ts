@@ -1,9 +1,10 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { COMMANDS } from "../../src/cli/commands";
 import { expiryWarnings } from "../../src/cli/expiry";
 import { Workspace } from "../../src/coordinator/workspace";
 import { thisMachine } from "../../src/platform/node/this-machine";
 import { TestClock } from "../support/guard";
-import { until } from "../support/program";
+import { runHere, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 
 it("a lease with less than 10 % of its time left is warned of to its holder", async () => {
@@ -44,4 +45,38 @@ it("a lease is renewed by writing commands before that", async () => {
     ({ key }) => key === "file:a.ts",
   );
   expect(Date.parse(renewed!.expires_at!)).toBeGreaterThan(Date.parse(lease.expires_at!));
+});
+
+describe("the warning comes with every command", () => {
+  /** Told to nobody, about nothing of the caller's, or an agent's harness reads what they print. */
+  const SILENT =
+    /^(?:guard (?:check|stop|end)|hook .+|complete|completion|demo|deinit|exec|merge-issue|version)$/;
+
+  it("but for those that nobody reads", async () => {
+    const silent: string[] = [];
+    for (const [name, { load }] of Object.entries(COMMANDS))
+      if ((await load()).command.remindsOfExpiry === false) silent.push(name);
+    expect(silent.filter((name) => !SILENT.test(name))).toEqual([]);
+  });
+
+  const READERS = `query all|query available|query blocked|query strategic|query closed|search x|graph show ID|graph roots
+graph downstream ID|graph export|info|events|validate all|validate leases|validate config|validate divergence
+validate commits HEAD|doctor|stats|config show|config get guard.retry_secs|config validate|config show-hierarchy|sync --status
+status|claim list|claim status|lock status|issue list|issue show ID|worktree list|worktree info|history|hooks status
+agent list|gate list|guard status|guard report|trust --list`;
+
+  it("that reads", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue();
+    repo.git("commit", "--quiet", "--allow-empty", "--message", "first");
+    await repo.prepare("agent:a", "claim", "acquire", id);
+    const env = { COTENANT_AGENT_ID: "agent:a", COTENANT_COORDINATION_LEASE_RENEWAL_THRESHOLD_PCT: "100" };
+    const quiet: string[] = [];
+    for (const line of READERS.split(/[|\n]/)) {
+      const words = line.replace("ID", id).split(" ");
+      const ran = await runHere(words, { cwd: repo.root, home: process.env["HOME"]!, env });
+      if (ran.status === 0 && !ran.stderr.includes(`your lease on issue:${id} ends in`)) quiet.push(line);
+    }
+    expect(quiet).toEqual([]);
+  });
 });

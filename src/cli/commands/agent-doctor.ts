@@ -29,7 +29,6 @@ export const command: Command = {
   examples: ["cotenant agent doctor", "cotenant agent doctor --no-canary --json"],
   words: { min: 0, max: HARNESS_NAMES.length },
   completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
-  remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed) {
     const { seen, surroundings, grounds, platform } = await lookAround(context, harnessesOrAll(parsed));

@@ -14,7 +14,6 @@ export const command: Command = {
   examples: ["cotenant agent list", "cotenant agent list --json"],
   words: { min: 0, max: HARNESS_NAMES.length },
   completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
-  remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed) {
     const wanted = harnessesOrAll(parsed);

@@ -17,7 +17,6 @@ export const command: Command = {
   examples: ["cotenant agent uninstall claude", "cotenant agent uninstall --all"],
   words: { min: 0, max: HARNESS_NAMES.length },
   completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
-  remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed) {
     const harnesses = harnessesFrom(parsed);

@@ -26,7 +26,6 @@ export const command: Command = {
     "cotenant events --follow",
   ],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const limit = parsed.whole("limit");
     if (limit !== undefined && (limit < 1 || limit > MOST))

@@ -9,7 +9,6 @@ export const command: Command = {
   flags: CLAIMS_FLAG,
   examples: ["cotenant graph downstream 7x3k"],
   words: { min: 1, max: 1 },
-  remindsOfExpiry: false,
   completes: ["issue"],
   async run(context, parsed) {
     const drawing = await openGraph(context);

@@ -19,7 +19,6 @@ export const command: Command = {
   },
   examples: ["cotenant graph export --format mermaid", "cotenant graph export 7x3k --format dot"],
   words: { min: 0, max: 50 },
-  remindsOfExpiry: false,
   completes: ["issue"],
   async run(context, parsed) {
     const format = (parsed.text("format") ?? "text") as GraphFormat;

@@ -10,7 +10,6 @@ export const command: Command = {
   flags: { all: { meaning: "closed ones too" } },
   examples: ["cotenant graph roots"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const { board, setting } = await openGraph(context);
     const nodes = await wholeGraph(board);

@@ -16,7 +16,6 @@ export const command: Command = {
   flags: { ...SERVER, "no-trial": { meaning: "start nothing" } },
   examples: ["cotenant hooks status", "cotenant hooks status --json"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed) {
     const isServer = parsed.has("server");

@@ -20,7 +20,6 @@ export const command: Command = {
   },
   examples: ["cotenant hooks uninstall"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed) {
     const desk = await openHooks(context, parsed.has("server"));

@@ -27,7 +27,6 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant info", "cotenant info --json"],
   words: { min: 0, max: 1 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     if (parsed.words[0] !== undefined) return snapshotInfo(await context.workspace(), parsed.words[0]);
     const machine = context.surroundings();

@@ -9,7 +9,6 @@ export const command: Command = {
   flags: { ...STATE_FLAG, ...FILTER_FLAGS },
   examples: ["cotenant query all", "cotenant query all --state in_progress --priority high --json"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const filter = filterFrom(parsed);
     const { setting } = await openQuery(context);

@@ -13,7 +13,6 @@ export const command: Command = {
   },
   examples: ["cotenant query available", "cotenant query available --type bug --limit 5 --json"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const filter = filterFrom(parsed);
     const { desk, setting } = await openQuery(context);

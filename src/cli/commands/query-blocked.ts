@@ -18,7 +18,6 @@ export const command: Command = {
   flags: { ...STATE_FLAG, ...FILTER_FLAGS },
   examples: ["cotenant query blocked", "cotenant query blocked --json"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const { setting } = await openQuery(context);
     const { issues, broken, blockers } = await queryBlocked(setting, filterFrom(parsed));

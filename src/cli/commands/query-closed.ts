@@ -9,7 +9,6 @@ export const command: Command = {
   flags: { ...STATE_FLAG, ...FILTER_FLAGS },
   examples: ["cotenant query closed", "cotenant query closed --state rejected --limit 20"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const { setting } = await openQuery(context);
     const found = await queryClosed(setting, filterFrom(parsed));

@@ -8,7 +8,6 @@ export const command: Command = {
   flags: { ...STATE_FLAG, ...FILTER_FLAGS },
   examples: ["cotenant query strategic", "cotenant query strategic --state in_progress"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const filter = filterFrom(parsed);
     const { desk, setting } = await openQuery(context);

@@ -23,7 +23,6 @@ export const command: Command = {
   },
   examples: ["cotenant search log in", "cotenant search --regex 'log.?in'"],
   words: { min: 1, max: 20 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const limit = parsed.whole("limit") ?? MOST_SHOWN;
     if (limit === 0) throw usage("--limit takes a number above 0");

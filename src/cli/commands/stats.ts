@@ -20,7 +20,6 @@ export const command: Command = {
   },
   examples: ["cotenant stats", "cotenant stats --since 1d --top 5 --json"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const top = parsed.whole("top") ?? DEFAULT_TOP;
     if (top < 1 || top > MOST_TOP)

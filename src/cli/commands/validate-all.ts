@@ -9,6 +9,5 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant validate all", "cotenant validate --all"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   run: (context) => validate(context, [...CONFIG_CHECKS, ...GATE_CHECKS, ...LEASE_CHECKS, ...ISSUE_CHECKS]),
 };

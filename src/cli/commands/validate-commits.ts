@@ -13,7 +13,6 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant validate commits HEAD", "cotenant validate commits main..HEAD --json"],
   words: { min: 1, max: 1 },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const [range = ""] = parsed.words;
     if (range.startsWith("-"))

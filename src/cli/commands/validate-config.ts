@@ -9,6 +9,5 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant validate config"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   run: (context) => validate(context, CONFIG_CHECKS),
 };

@@ -9,6 +9,5 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant validate divergence", "cotenant validate --divergence"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   run: (context) => validate(context, DIVERGENCE_CHECKS),
 };

@@ -9,6 +9,5 @@ export const command: Command = {
   flags: {},
   examples: ["cotenant validate leases", "cotenant validate --leases --json"],
   words: { min: 0, max: 0 },
-  remindsOfExpiry: false,
   run: (context) => validate(context, LEASE_CHECKS),
 };
