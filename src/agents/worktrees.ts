@@ -1,7 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { below, joinPath } from "../identity/path-text";
-import { printable } from "../kernel/ids";
 import type { Git } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 
 /** A worktree as a harness wants it: where the harness itself would have made it, and on the branch it would have. */
@@ -44,7 +44,7 @@ export async function makeWorktree(git: Git, main: string, wanted: unknown): Pro
     ? await run("worktree", "add", "--quiet", "--end-of-options", path, branch)
     : await run("worktree", "add", "--quiet", "--no-track", "-b", branch, "--end-of-options", path, base);
   if (added.status === 0) return { path, branch, isNew: true };
-  throw new CotenantError("E_GIT", `Git made no worktree ${path}: ${printable(added.stderr.trim(), 300)}`, {
+  throw new CotenantError("E_GIT", `Git made no worktree ${path}: ${gitWords(added.stderr)}`, {
     hint: `run: git worktree add -b ${branch} ${path} (it says what is in the way)`,
     data: { path, branch },
   });
@@ -70,7 +70,7 @@ export async function dropWorktree(git: Git, main: string, path: string): Promis
   if (below(path, main) === "") return "it is the main worktree";
   const run = async (...args: string[]) => git.run(args, { cwd: main, timeoutMs: PATIENCE_MS });
   const { status, stderr } = await run("worktree", "remove", "--end-of-options", path);
-  if (status !== 0) return printable(stderr.trim().replace(/^fatal: /, ""), 300);
+  if (status !== 0) return gitWords(stderr.trim().replace(/^fatal: /, ""));
   const branch = /\/\.claude\/worktrees\/([^/]+)$/.exec(path)?.[1];
   // Only what is merged goes: Git itself refuses the rest.
   if (branch !== undefined) await run("branch", "--quiet", "-d", "--end-of-options", `worktree-${branch}`);

@@ -66,7 +66,8 @@ export async function proof(workspace: Workspace, parsed: Parsed): Promise<Proof
       throw noSecret(`${printable(path, 300)} is a directory`);
     throw fileFailure(error, "reading the secret", path);
   }
-  if (bytes === null) throw noSecret(`there is no file ${printable(path, 300)}`);
+  // What was given may be the secret itself: it is not repeated.
+  if (bytes === null) throw noSecret("there is no file of the name that was given for the secret");
   return { secret: new TextDecoder().decode(bytes).trim(), requestId: requestId(workspace, parsed) };
 }
 

@@ -110,7 +110,7 @@ export function refusalLines(
   if (objections.some(({ owner }) => owner !== null)) lines.push(`  next: ${commitOnly(ownPaths)}`);
   if (committer === null)
     lines.push(
-      "  next: say who commits: export COTENANT_AGENT_ID=human:<you>, or 'cotenant config set --global agent.id'",
+      "  next: say who commits: export COTENANT_AGENT_ID=human:<you>, or 'cotenant config set --global agent.id human:<you>'",
     );
   return lines;
 }

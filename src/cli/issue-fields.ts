@@ -19,9 +19,9 @@ export const FIELD_FLAGS: Readonly<Record<string, Flag>> = {
     value: "<path>",
     many: true,
     completes: "path",
-    meaning: "a file that it will change; may be repeated",
+    meaning: "a file that it will change",
   },
-  context: { value: "<name=text>", many: true, meaning: "something else to know about it; may be repeated" },
+  context: { value: "<name=text>", many: true, meaning: "something else to know about it" },
 };
 
 const MOST_ENTRIES = 200;

@@ -79,7 +79,8 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
     note: (line) => terminal.err(`${line}\n`),
   };
   const output = await command.run(context, parsed).catch(async (error: unknown) => {
-    throw await withRuler(error, opened);
+    const { withWay } = await import("./hints");
+    throw await withRuler(withWay(error, command), opened);
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);

@@ -125,3 +125,13 @@ export function columns(
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${n} ${n === 1 ? one : many}`;
 }
+
+const LONGEST_LINE = 10_000;
+
+/** A line of a file as it is or would be, tabs included, without what could move the cursor. */
+export function verbatim(line: string, limit = LONGEST_LINE): string {
+  return line
+    .split("\t")
+    .map((part) => printable(part, limit))
+    .join("\t");
+}

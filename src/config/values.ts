@@ -1,7 +1,7 @@
 import { printable } from "../kernel/ids";
 import { nearest } from "./nearest";
 import type { ConfigValue } from "./schema";
-import type { IntsSetting, ListsSetting, Setting } from "./setting";
+import type { IntsSetting, ListsSetting, Setting, StringsSetting } from "./setting";
 
 /** What is wrong with a value, to be read after its key: "must be …". */
 export interface WrongValue {
@@ -39,7 +39,7 @@ export function valueFromToml(setting: Setting, raw: unknown): ConfigValue | Wro
 
 /**
  * A value from an environment variable or a flag. Lists are separated by commas, tables are
- * `name=number`, tables of lists `name=one:two`.
+ * `name=number`, tables of lists `name=one:two`; a list or a text may also be written as in a file.
  */
 export function valueFromText(setting: Setting, text: string): ConfigValue | WrongValue {
   const trimmed = text.trim();
@@ -51,9 +51,11 @@ export function valueFromText(setting: Setting, text: string): ConfigValue | Wro
       return value === undefined ? expected(setting, text) : allowedBool(setting, value);
     }
     case "strings":
-      return valueFromToml(setting, splitList(trimmed));
+      return /^\[.*\]$/s.test(trimmed)
+        ? bracketed(setting, trimmed)
+        : valueFromToml(setting, splitList(trimmed));
     case "ints": {
-      const pairs = splitList(trimmed).map((entry): [string, unknown] => {
+      const pairs = splitList(trimmed.replace(/^\{(.*)\}$/s, "$1").trim()).map((entry): [string, unknown] => {
         const [name = "", number = ""] = entry.split("=", 2).map((part) => part.trim());
         return [name, /^\d{1,15}$/.test(number) ? BigInt(number) : number];
       });
@@ -64,10 +66,34 @@ export function valueFromText(setting: Setting, text: string): ConfigValue | Wro
         const at = entry.indexOf("=");
         return [entry.slice(0, Math.max(at, 0)).trim(), entry.slice(at + 1).split(":")];
       });
+      if (/=\s*\[/.test(trimmed))
+        return { wrong: `is written as name=one:two here, not "${printable(text, 60)}"` };
       return lists(setting, Object.fromEntries(pairs));
     }
     default:
-      return valueFromToml(setting, trimmed);
+      return valueFromToml(setting, unquoted(trimmed));
+  }
+}
+
+/** A list as a file has it. Without quotes it is an entry that happens to begin like one, such as `[ab].txt`. */
+function bracketed(setting: StringsSetting, text: string): ConfigValue | WrongValue {
+  const list = parsedJson(text);
+  if (Array.isArray(list)) return valueFromToml(setting, list);
+  if (!/["']/.test(text)) return valueFromToml(setting, splitList(text));
+  return { wrong: `is a list, written as one,two or ["one", "two"], not ${show(text)}` };
+}
+
+/** Text as a file has it, in quotes. */
+function unquoted(text: string): string {
+  const value = /^".*"$/s.test(text) ? parsedJson(text) : null;
+  return typeof value === "string" ? value : text;
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
   }
 }
 

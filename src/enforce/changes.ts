@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
-import { printable } from "../kernel/ids";
 import type { Git, GitOptions } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 
 /** One path that a commit, or the index, changes. */
 export interface PathChange {
@@ -106,5 +106,5 @@ async function emptyTree(git: Git, place: Place): Promise<string> {
 }
 
 function failed(doing: string, stderr: string): CotenantError {
-  return new CotenantError("E_GIT", `${doing} failed: ${printable(stderr.trim(), 300)}`);
+  return new CotenantError("E_GIT", `${doing} failed: ${gitWords(stderr)}`);
 }

@@ -1,6 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { Git } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 
 /** How the current history stands to the main branch's tip. */
 export type MainHistory =
@@ -100,7 +101,7 @@ export async function commitOf(git: Git, cwd: string, ref: string): Promise<stri
 async function hasAncestor(git: Git, cwd: string, ancestor: string, head: string): Promise<boolean> {
   const { status, stderr } = await git.run(["merge-base", "--is-ancestor", ancestor, head], { cwd });
   if (status === 0 || status === 1) return status === 0;
-  throw new CotenantError("E_GIT", `Git cannot compare the histories: ${printable(stderr.trim(), 300)}`);
+  throw new CotenantError("E_GIT", `Git cannot compare the histories: ${gitWords(stderr)}`);
 }
 
 async function answer(git: Git, cwd: string, args: readonly string[]): Promise<string | null> {

@@ -17,14 +17,14 @@ const entries = {
     exit: 1,
     http: 409,
     meaning: "Somebody else holds what was asked for.",
-    hint: "wait for it with --wait --timeout 300, or take other work; 'cotenant status' shows who holds what",
+    hint: "take other work; 'cotenant status' shows who holds what",
     seeds: "002 E_LOCK_CONFLICT; 004 ClaimConflict",
   },
   E_QUEUED: {
     exit: 1,
     http: 409,
     meaning: "It is free, but others wait for it already and were first.",
-    hint: "join the queue with --wait --timeout 300",
+    hint: "take other work; 'cotenant lock status' shows who waits",
     seeds: "",
   },
   E_PUBLISH_CONFLICT: {
@@ -332,7 +332,7 @@ const entries = {
     exit: 12,
     http: 408,
     meaning: "Waited until the timeout, and it is still held.",
-    hint: "wait longer with --timeout, or take other work",
+    hint: "take other work; 'cotenant status' shows who holds what",
     seeds: "",
   },
   E_LOG_CORRUPT: {

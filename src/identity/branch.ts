@@ -1,7 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
-import { printable } from "../kernel/ids";
 import { utf8Length } from "../kernel/keys";
 import type { Git } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 import { decode, joinPath } from "./path-text";
 
@@ -31,7 +31,7 @@ async function askGit(git: Git, gitDir: string): Promise<string | null> {
   });
   if (answer.status === 0) return shortName(decode(answer.stdout).trimEnd());
   if (answer.status === 1) return null;
-  throw new CotenantError("E_GIT", `Git cannot read HEAD: ${printable(answer.stderr.trim(), 300)}`, {
+  throw new CotenantError("E_GIT", `Git cannot read HEAD: ${gitWords(answer.stderr)}`, {
     data: { git_dir: gitDir, status: answer.status },
   });
 }

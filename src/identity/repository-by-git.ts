@@ -1,6 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { Git, GitResult } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Files } from "../platform/platform";
 import { decode, joinPath } from "./path-text";
 import { notARepository, noWorktree, type Repository, repositoryConfig } from "./repository-shape";
@@ -93,7 +94,7 @@ async function configValues(run: Run, directory: string): Promise<Map<string, st
 }
 
 function refused(answer: GitResult, directory: string): CotenantError {
-  const words = printable(answer.stderr.trim().replace(/\s*\n\s*/g, " "), 500);
+  const words = gitWords(answer.stderr, 500);
   if (/not a git repository/i.test(words)) return notARepository(directory, words);
   const data = { git: words, status: answer.status, cwd: directory };
   if (/dubious ownership|unsafe repository/i.test(words)) {

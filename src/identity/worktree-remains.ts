@@ -1,6 +1,6 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
-import { printable } from "../kernel/ids";
 import type { Git } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 import { decode, joinPath } from "./path-text";
 import { DATA_DIRECTORY, PROVISIONAL_GITIGNORE } from "./worktree-file";
@@ -60,7 +60,7 @@ async function trackedNames(
   const { status, stdout, stderr } = await git.run(args, { cwd: root });
   if (status !== 0) {
     throw new CotenantError("E_GIT", `Git cannot say what it has in ${joinPath(root, DATA_DIRECTORY)}`, {
-      data: { git: printable(stderr.trim(), 300), status },
+      data: { git: gitWords(stderr), status },
     });
   }
   const names = decode(stdout).split("\0");

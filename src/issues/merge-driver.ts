@@ -1,7 +1,7 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { ISSUE_MERGE_DRIVER } from "../identity/data-plane";
-import { printable } from "../kernel/ids";
 import type { Git } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Timers } from "../platform/platform";
 
 const KEYS = {
@@ -124,7 +124,7 @@ export class MergeDriver {
     const path = `${this.#commonDir}/config`;
     const [, code] = REFUSALS.find(([words]) => stderr.includes(words)) ?? [];
     if (code !== undefined) return fileFailure({ code }, "telling Git how to merge issues", path);
-    const said = printable(stderr.trim().split("\n")[0]!, 300);
+    const said = gitWords(stderr.trim().split("\n")[0]!);
     return new CotenantError("E_GIT", `Git cannot ${doing} ${path}: ${said}`, {
       hint: stderr.includes(LOCKED)
         ? `if no Git command is running, one was killed: remove ${path}.lock, then run the same command again`

@@ -47,14 +47,13 @@ export function heldBy(blockers: readonly Lease[], now: Now, hint?: string): Ref
 
 export function queued(ahead: readonly Ticket[]): Refusal {
   return refuse("E_QUEUED", `${ahead[0]!.agentId} waits for it already (${ahead.length} ahead of you)`, {
-    hint: "join the queue with --wait --timeout 300",
     data: { ahead: ahead.length, waiting: ahead.slice(0, LISTED).map((t) => t.agentId) },
   });
 }
 
 export function notAllowedToEvict(agentId: AgentId, policy: Policy): Refusal {
   return refuse("E_POLICY", `${agentId} may not end somebody else's live lease`, {
-    hint: `only ${policy.evict.join(", ") || "nobody"} may (policy.evict); wait with --wait, or ask the holder`,
+    hint: `only ${policy.evict.join(", ") || "nobody"} may (policy.evict); wait until it is free, or ask the holder`,
     data: { agent_id: agentId, allowed: policy.evict, setting: "policy.evict" },
   });
 }

@@ -1,6 +1,7 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import { type Git, type GitResult, isCutOff } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 import { type LedgerPlace, makePlace } from "./place";
 import { networkFailure, type Transport } from "./transport";
@@ -199,7 +200,7 @@ export function looksDamaged(stderr: string): boolean {
 
 function orFail(result: GitResult, doing: string): void {
   if (result.status === 0) return;
-  const said = printable(result.stderr.trim(), 300);
+  const said = gitWords(result.stderr);
   if (/permission denied/i.test(said))
     throw new CotenantError("E_PERMISSION", `no permission for ${doing}: ${said}`);
   if (/no space left|quota/i.test(said))

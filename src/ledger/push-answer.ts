@@ -1,6 +1,6 @@
 import { printable } from "../kernel/ids";
 import type { GitResult } from "../platform/git";
-import { isUnsent } from "../platform/git-answers";
+import { gitWords, isUnsent } from "../platform/git-answers";
 import type { PushOutcome } from "./remote";
 
 /** What `git push --porcelain` said of each ref. */
@@ -20,7 +20,7 @@ export function readPushAnswer({ status, stdout, stderr }: GitResult): PushAnswe
     if (spec === "" || flag.length !== 1) continue;
     told.set(spec.slice(spec.indexOf(":") + 1), { flag, summary });
   }
-  const said = printable(stderr.trim(), 300);
+  const said = gitWords(stderr);
   return {
     isUnsent: status !== 0 && told.size === 0 && isUnsent(stderr),
     of(ref, oid) {

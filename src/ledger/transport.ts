@@ -2,6 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Environment } from "../identity/repository";
 import { printable } from "../kernel/ids";
 import type { Git, GitResult } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 
 /** How the clone's own Git would reach the remote, for Git commands in a repository beside it. */
 export interface Transport {
@@ -75,7 +76,7 @@ async function configEntries(git: Git, cwd: string, env: Record<string, string>)
     env,
   });
   if (status !== 0)
-    throw new CotenantError("E_GIT", `Git cannot read its configuration: ${printable(stderr.trim(), 300)}`);
+    throw new CotenantError("E_GIT", `Git cannot read its configuration: ${gitWords(stderr)}`);
   const parts = new TextDecoder().decode(stdout).split("\0");
   const entries: ConfigEntry[] = [];
   for (let at = 0; at + 1 < parts.length; at += 2) {
@@ -135,7 +136,7 @@ export function networkFailure(
   doing: string,
   { stderr }: GitResult,
 ): CotenantError {
-  const said = printable(lastLines(stderr), 300);
+  const said = gitWords(lastLines(stderr));
   const data = { remote, url: withoutPassword(url), said };
   if (NO_CREDENTIALS.test(stderr)) {
     const isSsh = /publickey|host key/i.test(stderr);

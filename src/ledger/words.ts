@@ -26,7 +26,7 @@ export function heldElsewhere(record: ClaimRecord, rules: ClaimRules): CotenantE
     "E_LOCK_CONFLICT",
     `issue ${record.issueId} is held by ${holderOf(record)}, ${until}`,
     {
-      hint: "wait for it with --wait --timeout 300, or take other work ('cotenant claim next'); 'cotenant claim status' shows who holds what",
+      hint: "take other work ('cotenant claim next'); 'cotenant claim status' shows who holds what",
       data: {
         holders: [claimSummary(record)],
         claimed_by: record.agentId,

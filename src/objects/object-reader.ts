@@ -1,6 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { GitProcess, LastingGit } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { PiecewiseDigest } from "../platform/platform";
 import type { GitObject } from "./loose-objects";
 import type { ObjectId, ObjectType } from "./object-name";
@@ -111,6 +112,6 @@ export class ObjectReader {
 
   async #ended(process: GitProcess): Promise<CotenantError> {
     const { stderr } = await process.end();
-    return new CotenantError("E_GIT", `Git stopped reading objects: ${printable(stderr.trim(), 300)}`);
+    return new CotenantError("E_GIT", `Git stopped reading objects: ${gitWords(stderr)}`);
   }
 }

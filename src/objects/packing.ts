@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
-import { printable } from "../kernel/ids";
 import type { LastingGit } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 import type { ObjectPlace } from "./database";
 import { nameOfObject, type ObjectFormat, type ObjectId, type ObjectType, withHeader } from "./object-name";
@@ -70,7 +70,7 @@ export class PackWriter {
     const { status, stdout, stderr } = await this.#git.run(args, options);
     const name = /^(?:keep|pack)\t([0-9a-f]+)/.exec(new TextDecoder().decode(stdout))?.[1];
     if (status !== 0 || name === undefined)
-      throw new CotenantError("E_GIT", `Git did not take the new objects: ${printable(stderr.trim(), 300)}`, {
+      throw new CotenantError("E_GIT", `Git did not take the new objects: ${gitWords(stderr)}`, {
         hint: "make sure that there is room on the disk, then run the same command again",
       });
     this.#packs.push(`${commonDir}/objects/pack/pack-${name}`);

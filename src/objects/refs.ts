@@ -2,6 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { contentOf, packedRef } from "../identity/head-commit";
 import { printable } from "../kernel/ids";
 import type { Git, GitProcess, LastingGit } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Platform, ProcessIdentity } from "../platform/platform";
 import { isObjectId, noObject, type ObjectFormat, type ObjectId } from "./object-name";
 
@@ -40,7 +41,7 @@ async function askGit(git: Git, { worktreeRoot, config }: RefPlace, ref: string)
   const oid = new TextDecoder().decode(stdout).trim();
   if (status === 0 && isObjectId(config.objectFormat, oid)) return { oid };
   if (/not a valid ref/.test(stderr)) return null;
-  throw new CotenantError("E_GIT", `Git cannot read ${printable(ref)}: ${printable(stderr.trim(), 300)}`, {
+  throw new CotenantError("E_GIT", `Git cannot read ${printable(ref)}: ${gitWords(stderr)}`, {
     data: { ref },
   });
 }
@@ -208,7 +209,7 @@ export async function syncRefs(
 
 function refusal(stderr: string, line: string | null): Error {
   if (stderr.trim() === "" && line === null) return new RefWriterLost("it ended without a word");
-  const said = printable(stderr.trim() || (line ?? ""), 300);
+  const said = gitWords(stderr.trim() || (line ?? ""));
   const isBusy = /Unable to create '[^']*\.lock': File exists/.test(stderr);
   const isMoved =
     /is at [0-9a-f]+ but expected|reference already exists|unable to resolve reference|reference is missing/.test(

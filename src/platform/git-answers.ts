@@ -1,3 +1,5 @@
+import { printable } from "../kernel/ids";
+
 /** Failures before anything is sent. What may also come in the middle, such as a connection that is reset, is none. */
 const UNSENT =
   /could not resolve host|connection refused|network is unreachable|no route to host|failed to connect|unable to connect|does not appear to be a git repository|repository .* not found|could not read from remote repository|terminal prompts disabled|authentication failed|permission denied|could not read (?:username|password)|host key verification|not a git repository|does not exist|returned error: 40[134]|unable to access|unable to look up|name or service not known|no such remote|bad object|corrupt|loose object/i;
@@ -8,4 +10,10 @@ const UNSENT =
  */
 export function isUnsent(stderr: string): boolean {
   return UNSENT.test(stderr.replace(/^remote:.*$/gm, ""));
+}
+
+/** What Git printed, in one line of ours: it may be several of its own, with tabs. */
+export function gitWords(stderr: string, limit = 300): string {
+  const lines = stderr.split(/[\r\n]+/).map((line) => line.replaceAll("\t", " ").trim());
+  return printable(lines.filter((line) => line !== "").join("; "), limit);
 }

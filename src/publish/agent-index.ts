@@ -3,6 +3,7 @@ import { printable } from "../kernel/ids";
 import { type ByteText, bytesOf, byteTextOf, fromByteText } from "../objects/byte-text";
 import type { Leaf } from "../objects/tree-editing";
 import type { GitResult, LastingGit } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Files, Platform } from "../platform/platform";
 
 export interface IndexPlace {
@@ -81,7 +82,7 @@ export class AgentIndex {
     if (status !== 0)
       throw new CotenantError("E_USAGE", `${printable(name, 200)} is no patch that Git can read`, {
         hint: "make it with 'git diff --binary' or 'git format-patch'",
-        data: { git: printable(stderr.trim(), 500) },
+        data: { git: gitWords(stderr, 500) },
       });
     return fields(stdout).map((record) => record.slice(record.lastIndexOf("\t") + 1));
   }
@@ -143,7 +144,7 @@ export class AgentIndex {
   async #run(args: readonly string[], input: Uint8Array | string = ""): Promise<GitResult> {
     const result = await this.#try(args, input);
     if (result.status === 0) return result;
-    const said = printable(result.stderr.trim(), 400);
+    const said = gitWords(result.stderr, 400);
     const isBeyondLink = /beyond a symbolic link/.test(result.stderr);
     throw isBeyondLink
       ? new CotenantError("E_PATH_ESCAPE", `a path leads through a symbolic link: ${said}`)

@@ -5,6 +5,7 @@ import type { ObjectId } from "../objects/object-name";
 import { MODES } from "../objects/tree";
 import { editTree, type Leaf, lookUp, TreeClash } from "../objects/tree-editing";
 import type { LastingGit } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 import { quarantine, removeAll } from "./agent-index";
 import { type Draft, sameLeaf, type Wanted } from "./draft";
@@ -150,7 +151,7 @@ async function mergeTree(
   const [tree = "", ...names] = new TextDecoder().decode(stdout).split("\0");
   if (status === 0) return tree.trim();
   if (status === 1) throw conflict([...new Set(names.filter((name) => name !== ""))]);
-  throw new CotenantError("E_GIT", `Git could not merge: ${printable(stderr.trim(), 300)}`);
+  throw new CotenantError("E_GIT", `Git could not merge: ${gitWords(stderr)}`);
 }
 
 const NOBODY = { name: "cotenant", email: "cotenant@localhost", time: 0, zone: "+0000" };

@@ -6,7 +6,7 @@ import type { ErrorCode } from "../errors/registry";
 import { printable } from "../kernel/ids";
 import type { ObjectId } from "../objects/object-name";
 import { type GitResult, isCutOff } from "../platform/git";
-import { isUnsent } from "../platform/git-answers";
+import { gitWords, isUnsent } from "../platform/git-answers";
 import { branchName } from "./branch-rules";
 
 export type PushResult =
@@ -195,7 +195,7 @@ function reasonOf({ stdout, stderr }: GitResult): string {
   // Of several that go together, the others only say that one of them failed.
   const rejected = all.find((why) => !/atomic/i.test(why)) ?? all[0];
   const lines = stderr.split("\n").filter((line) => /^(?:fatal|error|remote): /.test(line.trim()));
-  return printable(rejected ?? (lines.join("; ") || stderr.trim()), 400);
+  return gitWords(rejected ?? (lines.join("; ") || stderr), 400);
 }
 
 const UNAUTHORIZED =

@@ -5,6 +5,7 @@ import { type Commit, parseSignature, type Signature } from "../objects/commit";
 import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import type { Git } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Clock } from "../platform/platform";
 
 /** Who a commit is by, and whether it is to be signed. */
@@ -67,7 +68,7 @@ export class Pen {
     );
     const oid = new TextDecoder().decode(stdout).trim();
     if (status !== 0)
-      throw new CotenantError("E_GIT", `the commit could not be signed: ${printable(stderr.trim(), 300)}`, {
+      throw new CotenantError("E_GIT", `the commit could not be signed: ${gitWords(stderr)}`, {
         hint: "sign something by hand first: git commit-tree -S HEAD^{tree} -m test",
       });
     objects.adopt(oid);
@@ -111,7 +112,7 @@ export class Pen {
     if (signature !== null) return { signature, isDated };
     throw new CotenantError("E_CONFIG", "Git does not know who the commit is by", {
       hint: 'tell it: git config user.name "…" and git config user.email "…"',
-      data: { git: printable(stderr.trim(), 300) },
+      data: { git: gitWords(stderr) },
     });
   }
 }

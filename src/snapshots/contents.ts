@@ -108,6 +108,6 @@ function refuseName(descriptor: Descriptor, name: ByteText): void {
 
 export function partial(descriptor: Pick<Descriptor, "snapshot_id">, why: string): CotenantError {
   return new CotenantError("E_PARTIAL_SNAPSHOT", `snapshot ${descriptor.snapshot_id} is damaged: ${why}`, {
-    data: { snapshot_id: descriptor.snapshot_id },
+    data: { snapshot_id: descriptor.snapshot_id, why },
   });
 }

@@ -139,7 +139,8 @@ async function whatIsWrong(
     if (skipped !== null) await check(skipped, "blob");
     return null;
   } catch (error) {
-    if (error instanceof CotenantError) return error.message;
+    // Whoever reports it says which snapshot it is.
+    if (error instanceof CotenantError) return String(error.data["why"] ?? error.message);
     throw error;
   } finally {
     await database.close();

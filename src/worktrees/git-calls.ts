@@ -1,8 +1,8 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { decode } from "../identity/path-text";
-import { printable } from "../kernel/ids";
 import type { ByteText } from "../objects/byte-text";
 import type { Git, GitOptions } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 
 /** Whole trees take their time. */
 export const LONG_MS = 30 * 60_000;
@@ -25,7 +25,7 @@ export function gitFailure(
   doing: string,
 ): CotenantError {
   const { cwd, status, stderr } = ended;
-  return new CotenantError("E_GIT", `${doing}: Git says "${printable(lastLine(stderr), 300)}"`, {
+  return new CotenantError("E_GIT", `${doing}: Git says "${gitWords(lastLine(stderr))}"`, {
     data: { command: ["git", ...args.slice(0, 12)], cwd, status },
   });
 }

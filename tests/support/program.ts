@@ -132,12 +132,9 @@ export class Running {
         clearTimeout(watchdog);
         alive.delete(this);
         const ran = new Ran(command.join(" "), status, this.#stdout, this.#stderr);
-        try {
-          checkShape(command, ran);
-          resolve(ran);
-        } catch (error) {
+        checked(command, ran).then(resolve, (error: unknown) => {
           reject(new Error(`${ran}\n${(error as Error).message}`));
-        }
+        });
       });
     });
     alive.add(this);
@@ -192,9 +189,10 @@ async function runNow(args: readonly string[], setting: SettingHere): Promise<Ra
   const usual = process.cwd();
   process.chdir(cwd);
   const status = await runCommandLine(args, { terminal, surroundings }).finally(() => process.chdir(usual));
-  const ran = new Ran([PROGRAM, ...args].join(" "), status, heard.stdout, heard.stderr);
-  checkShape([PROGRAM, ...args], ran);
-  return ran;
+  return checked(
+    [PROGRAM, ...args],
+    new Ran([PROGRAM, ...args].join(" "), status, heard.stdout, heard.stderr),
+  );
 }
 
 function wholeProgram(): typeof import("./whole-program") {
@@ -202,6 +200,17 @@ function wholeProgram(): typeof import("./whole-program") {
 }
 
 /** Whatever the program says with --json, in any test, is of the shape that its published schema promises. */
+/** Whatever a test looks at: documents have their shape, and hints can be followed. */
+async function checked(command: readonly string[], ran: Ran): Promise<Ran> {
+  checkShape(command, ran);
+  const [program, ...args] = command;
+  // Only end-to-end tests have it.
+  if (process.env["TEST_WHOLE_PROGRAM"] === undefined) return ran;
+  const wrong = await wholeProgram().wrongHintsIn(program === PROGRAM ? args : null, ran);
+  if (wrong.length > 0) throw new Error(`hints that nobody can follow:\n  ${wrong.join("\n  ")}`);
+  return ran;
+}
+
 function checkShape([program, ...all]: readonly string[], { status, stdout }: Ran): void {
   const args = all.includes("--") ? all.slice(0, all.indexOf("--")) : all;
   if (program === PROGRAM && args.includes("--json") && status !== null && stdout !== "")

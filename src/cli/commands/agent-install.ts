@@ -4,6 +4,7 @@ import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
 import { deskFor, harnessesFrom, installAgents, planAgents, WHERE } from "../agents";
 import type { Command } from "../command";
+import { verbatim } from "../render";
 
 const WORDS: Readonly<Record<SitePlan["action"], string>> = {
   created: "new",
@@ -74,5 +75,5 @@ function printed({ site, action, after }: SitePlan): string[] {
   const head = `# ${printable(site.path, 400)}: ${WORDS[action]}`;
   if (after === null) return [head];
   const text = after.replace(/\r?\n$/, "");
-  return [head, ...text.split(/\r?\n/).map((one) => printable(one, 10_000)), ""];
+  return [head, ...text.split(/\r?\n/).map((line) => verbatim(line)), ""];
 }

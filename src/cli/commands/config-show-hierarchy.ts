@@ -6,7 +6,7 @@ import { paint } from "../render";
 export const command: Command = {
   usage: "config show-hierarchy",
   about:
-    "Shows the types of issues (type: labels) from the broadest to the narrowest, as types.hierarchy has them.\n'cotenant config set types.hierarchy' changes it, under the lease scope:types.",
+    "Shows the types of issues (type: labels) from the broadest to the narrowest, as types.hierarchy has them.\n'cotenant config set types.hierarchy …' changes it, under the lease scope:types.",
   flags: {},
   examples: ["cotenant config show-hierarchy"],
   words: { min: 0, max: 0 },

@@ -4,6 +4,7 @@ import { printable } from "../../kernel/ids";
 import { readable } from "../../platform/binary-text";
 import type { Command } from "../command";
 import { howFrom, installHooks, openHooks, SERVER } from "../hooks";
+import { verbatim } from "../render";
 
 const WORDS: Readonly<Record<HookPlan["action"], string>> = {
   created: "new",
@@ -79,7 +80,7 @@ function printed({ path, action, write }: HookPlan): string[] {
     ...(write.kept === null
       ? []
       : [`# the hook that was there is kept as ${printable(write.kept.path, 400)}`]),
-    ...text.split("\n").map((one) => printable(one, 10_000)),
+    ...text.split("\n").map((line) => verbatim(line)),
     "",
   ];
 }

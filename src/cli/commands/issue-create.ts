@@ -29,14 +29,14 @@ const { wait: _wait, timeout: _timeout, ...CLAIM_FLAGS } = ACQUIRE_FLAGS;
 
 export const CREATE_FLAGS: Readonly<Record<string, Flag>> = {
   ...FIELD_FLAGS,
-  label: { value: "<ns:value>", many: true, meaning: "a label, such as type:bug; may be repeated" },
+  label: { value: "<ns:value>", many: true, meaning: "a label, such as type:bug" },
   "depends-on": {
     value: "<issue>",
     many: true,
     completes: "issue",
-    meaning: "an issue that has to be done before; may be repeated",
+    meaning: "an issue that has to be done before",
   },
-  gate: { value: "<key>", many: true, meaning: "a gate that it has to pass; may be repeated" },
+  gate: { value: "<key>", many: true, meaning: "a gate that it has to pass" },
   state: { value: "<state>", choices: ["backlog", "ready"], meaning: "backlog or ready (default ready)" },
 };
 

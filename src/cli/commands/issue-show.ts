@@ -6,7 +6,7 @@ import type { ClaimsView } from "../../ledger/view";
 import type { Command } from "../command";
 import { issueJson, keyOfIssue, meant, openDesk } from "../issues";
 import { ledgerView } from "../ledger";
-import { statusJsonIn, timeLeft } from "../render";
+import { statusJsonIn, timeLeft, verbatim } from "../render";
 import { byKey } from "../targets";
 
 export const command: Command = {
@@ -104,5 +104,5 @@ function lines(found: FoundIssue, short: string, claim: string, comments: readon
 }
 
 function indented(text: string): string[] {
-  return text.split("\n").map((line) => `  ${printable(line, 2_000)}`);
+  return text.split("\n").map((line) => `  ${verbatim(line, 2_000)}`);
 }

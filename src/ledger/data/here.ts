@@ -2,7 +2,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { ISSUES, toIds } from "../../issues/folder";
 import { EVENTS, RESULTS } from "../../issues/stamps";
-import { printable } from "../../kernel/ids";
+import { gitWords } from "../../platform/git-answers";
 import { parseTree } from "../commit";
 import type { LedgerCopy } from "../copy";
 import { DATA_PATHS, issuePath, LINE_FILES, linesPath, versionsUpTo } from "./paths";
@@ -69,7 +69,7 @@ export class DataHere {
     );
     if (status === 0) return parseTree(new TextDecoder().decode(stdout));
     if (/not a valid object name|bad revision|ambiguous argument/i.test(stderr)) return new Map();
-    throw new CotenantError("E_GIT", `Git cannot list what HEAD has: ${printable(stderr.trim(), 300)}`);
+    throw new CotenantError("E_GIT", `Git cannot list what HEAD has: ${gitWords(stderr)}`);
   }
 
   /** Every version of each file in the history of HEAD, newest first. */
