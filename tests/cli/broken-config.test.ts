@@ -21,28 +21,33 @@ function gone(at: string): string {
   return at;
 }
 
+const WAYS: [string, (file: string) => void][] = [
+  ["does not parse", (at) => fs.writeFileSync(at, "<<<<<<< HEAD\n[enforce]\n")],
+  ["has a key that nobody knows", (at) => fs.writeFileSync(at, "[enforce]\nno_such_key = 1\n")],
+  ["has a value out of range", (at) => fs.writeFileSync(at, "[enforce]\ndeadline_secs = 0\n")],
+  ["is a directory", (at) => fs.mkdirSync(gone(at))],
+  ["is a link to a device that never ends", (at) => fs.symlinkSync("/dev/zero", gone(at))],
+];
+
 describe("hooks, once the repository's configuration breaks", () => {
-  it.each<[string, (file: string) => void]>([
-    ["does not parse", (at) => fs.writeFileSync(at, "<<<<<<< HEAD\n[enforce]\n")],
-    ["has a key that nobody knows", (at) => fs.writeFileSync(at, "[enforce]\nno_such_key = 1\n")],
-    ["has a value out of range", (at) => fs.writeFileSync(at, "[enforce]\ndeadline_secs = 0\n")],
-    ["is a directory", (at) => fs.mkdirSync(gone(at))],
-    ["is a link to a device that never ends", (at) => fs.symlinkSync("/dev/zero", gone(at))],
-  ])("because it %s, go by what it last said, say so, and put it on record once", async (_, breakIt) => {
-    await repo.prepare("agent:b", "lock", "acquire", "a.txt");
-    fs.writeFileSync(file, '[enforce]\non_failure = "closed"\n');
-    expect((await hooked.commit("agent:a")).status).toBe(1);
-    breakIt(file);
-    for (let i = 0; i < 2; i++) {
-      const refused = await hooked.commit("agent:a");
-      expect(refused.status, `${refused}`).toBe(1);
-      expect(refused.stderr).toContain("a.txt is held by agent:b");
-      expect(refused.stderr).toContain("what it last said holds");
-    }
-    expect(unreadable()).toMatchObject([
-      { payload: { in_force: "last_read" }, actor: { agent_id: "agent:a" } },
-    ]);
-  });
+  it.each(WAYS)(
+    "because it %s, go by what it last said, say so, and put it on record once",
+    async (_, breakIt) => {
+      await repo.prepare("agent:b", "lock", "acquire", "a.txt");
+      fs.writeFileSync(file, '[enforce]\non_failure = "closed"\n');
+      expect((await hooked.commit("agent:a")).status).toBe(1);
+      breakIt(file);
+      for (let i = 0; i < 2; i++) {
+        const refused = await hooked.commit("agent:a");
+        expect(refused.status, `${refused}`).toBe(1);
+        expect(refused.stderr).toContain("a.txt is held by agent:b");
+        expect(refused.stderr).toContain("what it last said holds");
+      }
+      expect(unreadable()).toMatchObject([
+        { payload: { in_force: "last_read" }, actor: { agent_id: "agent:a" } },
+      ]);
+    },
+  );
 
   it("go on refusing what they cannot decide, where it last said so", async () => {
     fs.writeFileSync(file, '[enforce]\non_failure = "closed"\n');

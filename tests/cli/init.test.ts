@@ -50,6 +50,7 @@ describe("init", () => {
     expect(fs.readFileSync(path.join(repo.root, ".cotenant/.gitattributes"), "utf8")).toMatch(
       /^\*\.png binary\n\*\.jsonl merge=union\nissues\/\*\/issue\.json merge=cotenant-issue\n$/,
     );
+    await repo.prepare("human:me", "trust");
     expect((await repo.askHere("agent:a", "lock", "acquire", "b.ts")).lease.ttl_secs).toBe(120);
     expect((await repo.askHere("agent:a", "lock", "status")).data.leases).toHaveLength(2);
   });

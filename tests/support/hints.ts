@@ -55,7 +55,8 @@ export function shellWords(line: string): string[] {
 export async function wrongWith({ line, isMarked }: Shown): Promise<string | null> {
   const words = shellWords(line);
   const [first = "", second = ""] = words;
-  if (LABELS.test(first)) return null;
+  // A usage line says what there could be, and is not to be typed.
+  if (LABELS.test(first) || /\[[-<]/.test(line) || /^<.*>$/.test(second)) return null;
   const found = findCommand(words);
   if (found === null) {
     const isNamed =
