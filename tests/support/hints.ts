@@ -22,7 +22,8 @@ export function linesIn(text: string): Shown[] {
   const found: Shown[] = [];
   for (const match of text.matchAll(/(.{0,3})\bcotenant (?=[a-z-])/g)) {
     const before = match[1]!;
-    if (/[\w/.-]$/.test(before)) continue;
+    // A usage line says what there could be, and is not to be typed.
+    if (/[\w/.-]$/.test(before) || text.slice(0, match.index + before.length).endsWith("usage: ")) continue;
     const rest = text.slice(match.index + match[0].length);
     const quote = /['`"“]$/.exec(before)?.[0];
     const end =
@@ -55,7 +56,6 @@ export function shellWords(line: string): string[] {
 export async function wrongWith({ line, isMarked }: Shown): Promise<string | null> {
   const words = shellWords(line);
   const [first = "", second = ""] = words;
-  // A usage line says what there could be, and is not to be typed.
   if (LABELS.test(first) || /\[[-<]/.test(line) || /^<.*>$/.test(second)) return null;
   const found = findCommand(words);
   if (found === null) {
