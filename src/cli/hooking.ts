@@ -118,7 +118,7 @@ export function refusalLines(
 /** The same for commits that exist already. */
 export function pushRefusal(name: HookName, objections: readonly PushObjection[]): string[] {
   const lines = [
-    `cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} of issues may not be pushed`,
+    `cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} may not be pushed`,
   ];
   for (const { message, code } of objections.slice(0, MOST_SHOWN)) lines.push(`  ${message} (${code})`);
   if (objections.length > MOST_SHOWN) lines.push(`  … and ${objections.length - MOST_SHOWN} more`);

@@ -1,4 +1,7 @@
 import type { Coordinator, LoggedEvent } from "../coordinator/contract";
+import { CotenantError } from "../errors/cotenant-error";
+import { isPathKey, type LeaseKey } from "../kernel/keys";
+import type { Reach } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
 
 /** What is known of a lease that once was. */
@@ -21,25 +24,49 @@ export interface Witness {
   hasWritten(issueId: string, digest: string): boolean;
 }
 
+/** One of this repository's own. */
+export interface LoggedLease extends KnownLease {
+  readonly leaseId: string;
+  readonly worktreeId: string;
+  readonly reach: Reach;
+  /** It ends with its process, and nobody knows when that was. */
+  readonly isBound: boolean;
+}
+
+/** What the log of this repository says. */
+export interface LogWitness extends Witness {
+  /** Null for one of another repository. */
+  lease(leaseId: string): LoggedLease | null;
+  /** Leases of files and directories. */
+  readonly paths: readonly LoggedLease[];
+}
+
 type Wire = Readonly<Record<string, unknown>>;
 
 /** Reads as much of the log as leases of that time can be in. */
-export async function witnessOf(coordinator: Coordinator, sinceMs: number): Promise<Witness> {
-  const leases = new Map<string, KnownLease>();
+export async function witnessOf(coordinator: Coordinator, sinceMs: number): Promise<LogWitness> {
+  const leases = new Map<string, LoggedLease>();
   const written = new Set<string>();
   const from = { timeMs: sinceMs - LIMITS.ttlSecs * 1000 };
-  for await (const event of coordinator.history({ from, ground: true })) {
+  const onUnreadable = (path: string) => {
+    throw new CotenantError("E_LOG_CORRUPT", `${path} cannot be read, and may be what decides`, {
+      hint: "'cotenant doctor' shows what is damaged, and 'cotenant recover' mends it",
+      data: { path },
+    });
+  };
+  for await (const event of coordinator.history({ from, ground: true, onUnreadable })) {
     for (const wire of listed(event.payload, "leases")) learn(leases, wire);
     for (const wire of listed(event.payload, "ended")) end(leases, wire, Date.parse(event.timestamp));
     for (const name of writtenIn(event)) written.add(name);
   }
   return {
     lease: (leaseId) => leases.get(leaseId) ?? null,
+    paths: [...leases.values()].filter(({ key }) => isPathKey(key as LeaseKey)),
     hasWritten: (issueId, digest) => written.has(`${issueId} ${digest}`),
   };
 }
 
-function learn(leases: Map<string, KnownLease>, wire: Wire): void {
+function learn(leases: Map<string, LoggedLease>, wire: Wire): void {
   const id = String(wire["lease_id"]);
   const expires = wire["expires_at"];
   const endsAtMs = typeof expires === "string" ? Date.parse(expires) : null;
@@ -49,6 +76,10 @@ function learn(leases: Map<string, KnownLease>, wire: Wire): void {
     return;
   }
   leases.set(id, {
+    leaseId: id,
+    worktreeId: String(wire["worktree_id"]),
+    reach: wire["reach"] === "worktree" ? "worktree" : "repository",
+    isBound: wire["bind"] === "process",
     key: String(wire["key"]),
     token: Number(wire["fencing_token"]),
     agentId: String(wire["agent_id"]),
@@ -57,7 +88,7 @@ function learn(leases: Map<string, KnownLease>, wire: Wire): void {
   });
 }
 
-function end(leases: Map<string, KnownLease>, wire: Wire, atMs: number): void {
+function end(leases: Map<string, LoggedLease>, wire: Wire, atMs: number): void {
   const known = leases.get(String(wire["lease_id"]));
   // One that had expired long before somebody noticed ended when it expired.
   if (known !== undefined) known.endsAtMs = Math.min(known.endsAtMs ?? atMs, atMs);

@@ -140,11 +140,21 @@ function readChange(head: string, path: Uint8Array): PathChange | null {
   };
 }
 
+/** A change of a commit's own, and what stood there in each of its parents, in their order. */
+export interface OwnChange extends PathChange {
+  readonly befores: readonly (ObjectId | null)[];
+}
+
 /** What is as in none of the parents, told as against the first one. One parent, or none: all of it. */
-export function changesOfMerge(sides: readonly (readonly PathChange[])[]): PathChange[] {
+export function ownChanges(sides: readonly (readonly PathChange[])[]): OwnChange[] {
   const [first = [], ...others] = sides;
-  const elsewhere = others.map((side) => new Set(side.map(({ path }) => path)));
-  return first.filter(({ path }) => elsewhere.every((side) => side.has(path)));
+  const elsewhere = others.map((side) => new Map(side.map(({ path, before }) => [path, before])));
+  return first
+    .filter(({ path }) => elsewhere.every((side) => side.has(path)))
+    .map((change) => ({
+      ...change,
+      befores: [change.before, ...elsewhere.map((side) => side.get(change.path) ?? null)],
+    }));
 }
 
 function ascii(bytes: Uint8Array, from: number, to: number): string {

@@ -2,7 +2,8 @@ import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { Git, GitOptions } from "../platform/git";
 import {
-  changesOfMerge,
+  type OwnChange,
+  ownChanges,
   type PathChange,
   parseBatch,
   parseTreeDiffs,
@@ -25,7 +26,7 @@ export interface Revisions {
 /** A commit, and what it changes itself. */
 export interface ChangingCommit extends ReadCommit {
   /** Against its parent; of a merge, only what is as in none of its parents. */
-  readonly changes: readonly PathChange[];
+  readonly changes: readonly OwnChange[];
 }
 
 export interface ReadingLimits {
@@ -105,7 +106,7 @@ export class CommitReader {
       const count = Math.max(commit.parents.length, 1);
       const sides = differences.slice(at, at + count);
       at += count;
-      return { ...commit, changes: changesOfMerge(sides) };
+      return { ...commit, changes: ownChanges(sides) };
     });
   }
 
@@ -115,6 +116,19 @@ export class CommitReader {
     const [{ tree }] = read as [ReadCommit];
     const before = from === null ? emptyTreeLike(tree) : read[1]!.tree;
     return (await this.#differences([[before, tree]]))[0]!;
+  }
+
+  async isAncestor(ancestor: ObjectId, of: ObjectId): Promise<boolean> {
+    const { status, stderr } = await this.#run(["merge-base", "--is-ancestor", ancestor, of]);
+    if (status === 0 || status === 1) return status === 0;
+    throw failed(stderr);
+  }
+
+  /** Where two histories part; several where they were merged crosswise. */
+  async mergeBases(one: ObjectId, other: ObjectId): Promise<ObjectId[]> {
+    const { status, stdout, stderr } = await this.#run(["merge-base", "--all", one, other]);
+    if (status !== 0 && status !== 1) throw failed(stderr);
+    return new TextDecoder().decode(stdout).split("\n").slice(0, -1);
   }
 
   /** The trees of all their parents, most of which are among them. */
@@ -152,15 +166,13 @@ export class CommitReader {
   }
 
   async #output(args: readonly string[], input = ""): Promise<Uint8Array> {
-    const { status, stdout, stderr } = await this.#git.run(args, {
-      ...this.#place,
-      input,
-      timeoutMs: TIMEOUT_MS,
-    });
+    const { status, stdout, stderr } = await this.#run(args, input);
     if (status === 0) return stdout;
-    throw new CotenantError("E_GIT", `Git cannot read the commits: ${printable(stderr.trim(), 300)}`, {
-      hint: "look at the range: both ends must be here ('git fetch')",
-    });
+    throw failed(stderr);
+  }
+
+  async #run(args: readonly string[], input = "") {
+    return this.#git.run(args, { ...this.#place, input, timeoutMs: TIMEOUT_MS });
   }
 }
 
@@ -176,6 +188,12 @@ function* portions<T>(items: readonly T[]): Generator<readonly T[]> {
   for (let at = 0; at < items.length; at += PORTION) yield items.slice(at, at + PORTION);
 }
 
+function failed(stderr: string): CotenantError {
+  return new CotenantError("E_GIT", `Git cannot read the commits: ${printable(stderr.trim(), 300)}`, {
+    hint: "look at the range: both ends must be here ('git fetch')",
+  });
+}
+
 function unreadable(what: string): CotenantError {
   return new CotenantError("E_GIT", `${what} cannot be read`, {
     hint: "in a shallow clone fetch the rest first: git fetch --unshallow; else 'git fsck' says what is damaged",
@@ -183,5 +201,7 @@ function unreadable(what: string): CotenantError {
 }
 
 function tooMany(what: string): CotenantError {
-  return new CotenantError("E_LIMIT", `${what} can not be looked at at once`, { hint: "push them in parts" });
+  return new CotenantError("E_LIMIT", `${what} are too many to be looked at at once`, {
+    hint: "push them in parts",
+  });
 }
