@@ -4,7 +4,7 @@ import { committedChanges } from "./changes";
 import type { Judgement } from "./commit";
 import { isOf, issueOf } from "./commit-rules";
 import { commitOf } from "./divergence";
-import { carried, parseTrailers, type Trailer, type Trailers, trailerLines } from "./trailers";
+import { carried, parseTrailers, type Trailer, type Trailers, trailerLines, unindented } from "./trailers";
 
 /** The message that a commit is about to get. */
 export interface CommitMessage {
@@ -54,11 +54,6 @@ async function otherMessages(workspace: Workspace, isAmending: boolean): Promise
     ...commits.map(({ message }) => message),
     ...(squashed === null ? [] : [unindented(new TextDecoder().decode(squashed))]),
   ];
-}
-
-/** A squash shows the messages of its commits as `git log` does. */
-function unindented(text: string): string {
-  return text.replaceAll(/^ {4}(?=Cotenant-)/gm, "");
 }
 
 async function issuesOfHead({ surroundings, repository }: Workspace): Promise<string[]> {

@@ -10,7 +10,7 @@ import { fileKey, isPathKey, issueKey, type LeaseKey, scopeKey } from "../kernel
 import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import type { PathChange } from "../objects/commit-text";
-import { CommitReader } from "../objects/commits";
+import { type ChangingCommit, CommitReader } from "../objects/commits";
 import type { GitOptions } from "../platform/git";
 import { blobs, stagedChanges } from "./changes";
 import { isMerging } from "./commit-message";
@@ -26,6 +26,7 @@ import {
   structuralChanges,
 } from "./commit-rules";
 import { globalRefusal } from "./global-operations";
+import { type Replay, replayAt } from "./replaying";
 
 /** What speaks against a commit, and what it is about. */
 export interface Judgement {
@@ -57,17 +58,28 @@ export async function judgeStaged(
   let changes = given ?? (await stagedChanges(git, place, "HEAD"));
   const isMerge = await isMerging(workspace);
   if (isMerge) changes = await inNoParent(workspace, place, changes);
-  return judge(workspace, place, changes, isMerge);
+  return without(await replayAt(workspace), null, await judge(workspace, place, changes, isMerge));
 }
 
-/** What was committed last. Of a merge, only what is its own: the rest was somebody else's commit. */
+/**
+ * What was committed last. Of a merge only what is its own, and of a commit that was made anew only what it changes more:
+ * the rest was somebody's commit, and judged then.
+ */
 export async function judgeHead(workspace: Workspace): Promise<Judgement & { readonly commit: string }> {
   const { repository, surroundings } = workspace;
   const place = { cwd: repository.worktreeRoot };
   const reader = new CommitReader(surroundings.git, place);
-  const [head] = await reader.changing({ names: ["HEAD"], options: ["--no-walk"] });
-  const { oid, changes, parents } = head!;
-  return { ...(await judge(workspace, place, changes, parents.length > 1)), commit: oid };
+  const [head] = (await reader.changing({ names: ["HEAD"], options: ["--no-walk"] })) as [ChangingCommit];
+  const judgement = await judge(workspace, place, head.changes, head.parents.length > 1);
+  return { ...without(await replayAt(workspace), head.authoredAtMs, judgement), commit: head.oid };
+}
+
+function without(isReplayed: Replay, authoredAtMs: number | null, judgement: Judgement): Judgement {
+  const { changes, objections } = judgement;
+  const replayed = new Set(
+    changes.filter((change) => isReplayed(change, authoredAtMs)).map(({ path }) => path),
+  );
+  return { ...judgement, objections: objections.filter(({ path }) => !replayed.has(path)) };
 }
 
 type Place = Pick<GitOptions, "cwd" | "env">;

@@ -106,11 +106,16 @@ function tokenOf(value: string): number | null {
   return /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
 
-/** A message without ours, so that they can be written anew: of an amended or reused one. */
+/** A squash shows the messages of its commits as `git log` does. */
+export function unindented(message: string): string {
+  return message.replaceAll(/^ {4}(?=Cotenant-)/gm, "");
+}
+
+/** A message without ours, so that they can be written anew: of an amended, squashed or reused one. */
 export function withoutTrailers(message: string): string {
   return message
     .split("\n")
-    .filter((line) => !LINE.test(line))
+    .filter((line) => !LINE.test(unindented(line)))
     .join("\n");
 }
 
