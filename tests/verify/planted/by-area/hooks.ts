@@ -157,7 +157,7 @@ export const PLANTS: readonly TestPlant[] = [
     name: "everything that is committed while a rebase waits counts as replayed",
     file: "src/enforce/replaying.ts",
     from: "change.path === path && change.oid === oid)) ||",
-    to: "change.path !== `${path} ${oid}`)) ||",
+    to: "(change.path !== path || oid !== null))) ||",
     test: AROUND,
     named: "when a rebase has stopped for an edit",
   },
