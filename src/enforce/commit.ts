@@ -2,7 +2,7 @@ import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
-import { gitPath } from "../identity/paths";
+import { type FoldingNames, gitPath } from "../identity/paths";
 import { decodeIssue, type Issue } from "../issues/model";
 import { stampFromFact, stampName, type WrittenStamp } from "../issues/stamps";
 import type { Ulid } from "../kernel/ids";
@@ -149,7 +149,7 @@ async function commitAt({ surroundings, repository }: Workspace, name: string): 
 }
 
 /** What a lease on the path would be called; null for what cannot be leased. */
-export function keyOf({ repository }: Pick<Workspace, "repository">, path: string): LeaseKey | null {
+export function keyOf({ repository }: { readonly repository: FoldingNames }, path: string): LeaseKey | null {
   const canonical = gitPath(repository, path);
   const key = isRefusal(canonical) ? canonical : fileKey(canonical);
   return isRefusal(key) ? null : key;
@@ -159,7 +159,7 @@ export function keyOf({ repository }: Pick<Workspace, "repository">, path: strin
  * What rules a path, whatever its name is. One that cannot be leased itself (with a control character in it, no Unicode) is
  * still in its directories: it counts as some file in the innermost of them that can be leased.
  */
-export function rulingKey(at: Pick<Workspace, "repository">, path: string): LeaseKey {
+export function rulingKey(at: { readonly repository: FoldingNames }, path: string): LeaseKey {
   const own = keyOf(at, path);
   if (own !== null) return own;
   for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {

@@ -28,6 +28,7 @@ export interface ServerRules {
   readonly allowedBranches: readonly string[];
   readonly mainBranch: string | null;
   readonly requireMainHistory: boolean;
+  readonly ignoreCase: boolean;
 }
 
 type Place = Pick<GitOptions, "cwd" | "env">;
@@ -35,7 +36,7 @@ type Place = Pick<GitOptions, "cwd" | "env">;
 /** `cotenant.*` in Git's configuration, for those who want it otherwise. */
 export async function serverRules(git: Git, place: Place): Promise<ServerRules> {
   const { status, stdout, stderr } = await git.run(
-    ["config", "--null", "--get-regexp", "^cotenant\\."],
+    ["config", "--null", "--get-regexp", "^(cotenant\\.|core\\.ignorecase$)"],
     place,
   );
   // 1: there is none.
@@ -48,6 +49,7 @@ export async function serverRules(git: Git, place: Place): Promise<ServerRules> 
     values.set(name, [...(values.get(name) ?? []), entry.slice(end + 1)]);
   }
   const last = (name: string) => values.get(`cotenant.${name}`)?.at(-1) ?? null;
+  const isOff = (text: string) => /^(?:false|no|off|0)$/i.test(text);
   const branches = values.get("cotenant.allowedbranches")?.flatMap((one) => one.split(/[\s,]+/));
   return {
     ledgerBranch: last("ledgerbranch") ?? "cotenant-sync",
@@ -56,7 +58,8 @@ export async function serverRules(git: Git, place: Place): Promise<ServerRules> 
       branches?.filter((one) => one !== "") ??
       (settingOf("global_operations.allowed_branches").default as readonly string[]),
     mainBranch: last("mainbranch"),
-    requireMainHistory: !/^(?:false|no|off|0)$/i.test(last("requiremainhistory") ?? ""),
+    requireMainHistory: !isOff(last("requiremainhistory") ?? ""),
+    ignoreCase: !isOff(values.get("core.ignorecase")?.at(-1) ?? "false"),
   };
 }
 

@@ -49,7 +49,7 @@ async function received(context: Context, input: string): Promise<Output> {
   const quarantine = Object.fromEntries(
     QUARANTINE.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]!]])),
   );
-  const repository = { config: { ignoreCase: false } } as Parameters<typeof rulingKey>[0]["repository"];
+  const repository = { config: { ignoreCase: rules.ignoreCase } };
   const { objections } = await judgeRevisions(
     {
       git,

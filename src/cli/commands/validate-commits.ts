@@ -70,17 +70,10 @@ export const command: Command = {
 async function moveOf({ surroundings, repository }: Workspace, range: string): Promise<TipMove[]> {
   const { git } = surroundings;
   const place = { cwd: repository.worktreeRoot };
-  const { status, stdout } = await git.run(["rev-parse", "--verify", "--end-of-options", range], place);
-  if (status === 0) return [];
-  const { stdout: ends } = await git.run(["rev-parse", "--revs-only", range], place);
-  const names = new TextDecoder()
-    .decode(stdout.length > 0 ? stdout : ends)
-    .split("\n")
-    .slice(0, -1);
-  const [to, not] = [
-    names.find((name) => !name.startsWith("^")),
-    names.filter((name) => name.startsWith("^")),
-  ];
+  const { stdout } = await git.run(["rev-parse", "--revs-only", range], place);
+  const names = new TextDecoder().decode(stdout).split("\n").slice(0, -1);
+  const to = names.find((name) => !name.startsWith("^"));
+  const not = names.filter((name) => name.startsWith("^"));
   if (to === undefined || names.length !== 2 || not.length !== 1) return [];
   const [from = null] = await new CommitReader(git, place).mergeBases(not[0]!.slice(1), to);
   return [{ ref: "refs/heads/range", from, to }];
