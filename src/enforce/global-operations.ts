@@ -56,14 +56,24 @@ async function areThere(git: Git, cwd: string, commit: string, paths: readonly s
   return false;
 }
 
-export function notAllowed(branch: string, allowed: readonly string[], main: string): CotenantError {
+/** In a clone: for one command, or one shell. */
+export function allowedHere(branch: string): string {
+  return `for this once: export COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES=${branch}`;
+}
+
+export function notAllowed(
+  branch: string,
+  allowed: readonly string[],
+  main: string,
+  howToAllow = allowedHere,
+): CotenantError {
   const names = [...new Set([main, ...allowed])].map((name) => printable(name, 100));
   const shown = printable(branch, 100);
   return new CotenantError(
     "E_POLICY",
     `configuration, types and gates are changed on ${names.join(" or ")} only, and this is ${shown}`,
     {
-      hint: `git switch ${names[0]}; or, where ${shown} may, for this once: export COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES=${shown}`,
+      hint: `git switch ${names[0]}; or, where ${shown} may, ${howToAllow(shown)}`,
       data: { branch, allowed_branches: allowed, main_branch: main },
     },
   );

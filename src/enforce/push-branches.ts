@@ -12,6 +12,8 @@ export interface BranchRules {
   /** As the place that is pushed to has it, before the push; null where it has none. */
   readonly main: MainRef | null;
   readonly requireHistory: boolean;
+  /** How another branch is allowed there. */
+  readonly howToAllow: (branch: string) => string;
 }
 
 const HEADS = "refs/heads/";
@@ -19,7 +21,7 @@ const HEADS = "refs/heads/";
 /** Pushed changes of the configuration, the types and the gates: only to branches that may, on top of the main one. */
 export async function branchObjections(
   reader: CommitReader,
-  { allowed, main, requireHistory }: BranchRules,
+  { allowed, main, requireHistory, howToAllow }: BranchRules,
   moves: readonly TipMove[],
   commits: readonly PushedCommit[],
 ): Promise<PushObjection[]> {
@@ -35,7 +37,7 @@ export async function branchObjections(
       ? requireHistory && !(await reader.isAncestor(main.commit, move.to))
         ? diverged({ kind: "lacks", main: main.name, isShallow: false, isUnborn: false })
         : null
-      : notAllowed(move.ref.slice(HEADS.length), allowed, main.branch);
+      : notAllowed(move.ref.slice(HEADS.length), allowed, main.branch, howToAllow);
     if (refusal === null || changed.size === 0) continue;
     for (const commit of concerned) {
       const path = commit.changes.map((change) => change.path).find((one) => changed.has(one));

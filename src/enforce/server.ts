@@ -76,5 +76,6 @@ export async function rulesOf(git: Git, place: Place, rules: ServerRules): Promi
     allowed: rules.allowedBranches,
     main: commit === null ? null : { name: branch, branch, commit },
     requireHistory: rules.requireMainHistory,
+    howToAllow: (name) => `on the server: git config --add cotenant.allowedBranches ${name}`,
   };
 }

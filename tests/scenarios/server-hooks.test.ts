@@ -235,8 +235,8 @@ describe("what concerns everybody, at the server", () => {
     repo.git("switch", "--quiet", "--create", "topic");
     change();
     const topic = commit("settings");
-    await expectRefused(push("topic"), "E_POLICY", "main or develop only");
-    repo.git("--git-dir", hub, "config", "cotenant.allowedBranches", "main topic");
+    await expectRefused(push("topic"), "E_POLICY", "git config --add cotenant.allowedBranches topic");
+    repo.git("--git-dir", hub, "config", "--add", "cotenant.allowedBranches", "topic");
     await expectTaken(push("topic"));
     repo.git("--git-dir", hub, "config", "--unset", "cotenant.allowedBranches");
     repo.git("switch", "--quiet", "main");

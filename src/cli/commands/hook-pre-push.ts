@@ -1,6 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { rulingKey } from "../../enforce/commit";
 import { mainRef } from "../../enforce/divergence";
+import { allowedHere } from "../../enforce/global-operations";
 import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
@@ -77,6 +78,7 @@ async function answer(
         allowed: values["global_operations.allowed_branches"],
         main: await mainRef(git, cwd, values["global_operations.main_branch"]),
         requireHistory: values["global_operations.require_main_history"],
+        howToAllow: allowedHere,
       },
     },
     revisionsOf(moves, remote),
