@@ -196,6 +196,23 @@ describe("S79: and lets claimed ones pass", () => {
     expect(there("refs/heads/main")).toBe(repo.git("rev-parse", "main").trim());
   });
 
+  it("when a branch is rewritten or set back, and when a tag is moved", async () => {
+    const { lease } = await desk.prepare("agent:a", "claim", "acquire", id);
+    repo.git("switch", "--quiet", "--create", "side");
+    editIssue({ title: "On the side" });
+    commit(trailersOf(lease, "agent:a"));
+    repo.git("tag", "--annotate", "--message", "t", "t");
+    await expectTaken(push("side", "t"));
+    editIssue({ title: "Rewritten" });
+    repo.git("commit", "--quiet", "--all", "--amend", "--no-edit");
+    repo.git("tag", "--force", "--annotate", "--message", "t", "t");
+    await expectTaken(push("+side", "+t"));
+    await expectTaken(push("+main:side"));
+    editIssue({ title: "Without a word" });
+    repo.git("commit", "--quiet", "--all", "--amend", "--message", "x");
+    await expectRefused(push("+side"), id);
+  });
+
   it("but not with a token that is too low or too high", async () => {
     const { lease } = await desk.prepare("agent:a", "claim", "acquire", id);
     for (const fencing_token of [lease.fencing_token - 1, lease.fencing_token + 1]) {
