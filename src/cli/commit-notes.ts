@@ -1,10 +1,10 @@
 import type { Workspace } from "../coordinator/workspace";
 import type { Judgement } from "../enforce/commit";
+import { freshTrailers, isMadeOfOthers, isMerging } from "../enforce/commit-message";
 import { keepNote } from "../enforce/commit-note";
 import type { CommitNote } from "../enforce/note-format";
-import { type Trailer, type Trailers, trailerLines } from "../enforce/trailers";
-import { keyOfIssue } from "./issues";
-import { byKey } from "./targets";
+import { trailerLines } from "../enforce/trailers";
+import { isAmending } from "./amending";
 
 /** Leaves for the hooks that come after this one what was found out about the commit. */
 export async function noteOf(workspace: Workspace, judgement: Judgement): Promise<CommitNote> {
@@ -12,30 +12,19 @@ export async function noteOf(workspace: Workspace, judgement: Judgement): Promis
     isClean: judgement.objections.length === 0,
     needsSettling: judgement.isHeld || (await hasRecords(workspace)),
     paths: judgement.changes.map(({ path }) => path),
-    trailers: trailerLines(await trailersFor(workspace, judgement)),
+    trailers: trailerLines(await freshTrailers(workspace, judgement)),
+    isMadeOfOthers: (await amends(workspace, judgement.changes.length)) || (await isMadeOfOthers(workspace)),
   };
   await keepNote(workspace, note);
   return note;
 }
 
+/** Where nobody can see it: a commit of nothing that is no merge takes the place of another. */
+export async function amends(workspace: Workspace, staged: number): Promise<boolean> {
+  return isAmending() ?? (staged === 0 && !(await isMerging(workspace)));
+}
+
 /** What the guard has on record may be settled by this commit. */
 async function hasRecords({ coordinator }: Workspace): Promise<boolean> {
   return (await coordinator.glance(["left", "guard-violation"])).length > 0;
-}
-
-async function trailersFor(workspace: Workspace, { issues, committer }: Judgement): Promise<Trailers> {
-  if (issues.length === 0) return { agentId: null, worktreeId: null, issues: [] };
-  const held = await workspace.coordinator.find(issues.map(({ id }) => byKey(keyOfIssue(id))));
-  const trailers = issues.map(({ id, issue }): Trailer => {
-    // The claim that the content was written under; else the one that stands.
-    const { lease_id: leaseId = null, fencing_token: token = null } = issue?.stamp ?? {};
-    if (leaseId !== null) return { issueId: id, leaseId, token };
-    const standing = held.find(({ lease, standing: now }) => lease.key === `issue:${id}` && now === "valid");
-    return {
-      issueId: id,
-      leaseId: standing?.lease.leaseId ?? null,
-      token: standing?.lease.fencingToken ?? null,
-    };
-  });
-  return { agentId: committer?.agentId ?? null, worktreeId: committer?.worktreeId ?? null, issues: trailers };
 }

@@ -49,8 +49,9 @@ async function answered(
     workspace = await context.workspace();
   } catch (error) {
     if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return PASSED;
-    // The configuration cannot be read, so nobody knows what it wants: as the default says.
-    return failed(name, error, "open");
+    // Nothing can be read that would say what is wanted, but for what whoever runs it has said.
+    const said = context.surroundings().env["COTENANT_ENFORCE_ON_FAILURE"];
+    return failed(name, error, said === "closed" ? "closed" : "open");
   }
   const { config, store } = workspace;
   const onFailure = config.values["enforce.on_failure"];
@@ -79,10 +80,11 @@ function within<T>(ms: number, promise: Promise<T>): Promise<T> {
 function failed(name: HookName, error: unknown, onFailure: "open" | "closed"): HookAnswer {
   const why = error instanceof CotenantError ? `${error.message} (${error.code})` : String(error);
   const isRefused = onFailure === "closed";
+  const what = name === "pre-push" ? "WARNING: nothing of this push was checked" : "cannot tell";
   return {
     isRefused,
     lines: [
-      `cotenant ${name}: cannot tell: ${printable(why, 400)}`,
+      `cotenant ${name}: ${what}: ${printable(why, 400)}`,
       isRefused
         ? "  refused, as enforce.on_failure = closed says; 'cotenant doctor' shows what is wrong"
         : "  let through, as enforce.on_failure = open says; 'cotenant doctor' shows what is wrong",
@@ -118,7 +120,7 @@ export function refusalLines(
 /** The same for commits that exist already. */
 export function pushRefusal(name: HookName, objections: readonly PushObjection[]): string[] {
   const lines = [
-    `cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} of issues may not be pushed`,
+    `cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} may not be pushed`,
   ];
   for (const { message, code } of objections.slice(0, MOST_SHOWN)) lines.push(`  ${message} (${code})`);
   if (objections.length > MOST_SHOWN) lines.push(`  … and ${objections.length - MOST_SHOWN} more`);

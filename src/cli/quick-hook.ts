@@ -17,7 +17,10 @@ import { bootId, startTimeOf } from "../platform/node/processes";
  */
 export function isNothingToDo([hook]: readonly string[]): boolean {
   try {
-    if (hook === "prepare-commit-msg") return noteAt(process.cwd(), "staged")?.note.trailers.length === 0;
+    if (hook === "prepare-commit-msg") {
+      const note = noteAt(process.cwd(), "staged")?.note;
+      return note !== undefined && note.trailers.length === 0 && !note.isMadeOfOthers;
+    }
     if (hook !== "post-commit") return false;
     const found = noteAt(process.cwd(), "committed");
     if (found === null || !found.note.isClean || found.note.needsSettling) return false;

@@ -1,6 +1,7 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { errorFrom, orThrow } from "../errors/cotenant-error";
+import { currentBranch } from "../identity/branch";
 import type { LeaseId } from "../kernel/ids";
 import { type LeaseKey, scopeKey } from "../kernel/keys";
 import type { Refusal } from "../kernel/refusal";
@@ -12,6 +13,12 @@ const MOST_TRIES = 20;
 
 export type Scope = "config" | "gates" | "types";
 
+const FILES: Readonly<Record<Scope, string>> = {
+  config: ".cotenant/config.toml",
+  types: ".cotenant/config.toml",
+  gates: ".cotenant/gates/registry.json",
+};
+
 /** What a change comes to, worked out inside the store's critical section. */
 export interface GlobalChange<T> {
   readonly answer: T;
@@ -22,7 +29,7 @@ export interface GlobalChange<T> {
 }
 
 /**
- * Changes what concerns everybody: on top of the main branch's history, and under the lease of its scope, which is
+ * Changes what concerns everybody: on a branch that may, on top of the main branch's history, and under the lease of its scope, which is
  * proved, logged and used in one critical section, and given back unless it was held before.
  */
 export async function changeForAll<T>(
@@ -30,7 +37,7 @@ export async function changeForAll<T>(
   scope: Scope,
   plan: () => Promise<GlobalChange<T>>,
 ): Promise<T> {
-  await requireMainHistory(workspace);
+  await requireAllowed(workspace, scope);
   const session = await workspace.session("write");
   const key = orThrow(scopeKey(scope));
   const mine = await session.mine();
@@ -96,11 +103,16 @@ async function giveBack(session: Session, key: LeaseKey, leaseId: LeaseId): Prom
   }
 }
 
-/** `global_operations.require_main_history`. */
-async function requireMainHistory({ config, surroundings, repository }: Workspace): Promise<void> {
-  if (!config.values["global_operations.require_main_history"]) return;
-  const { diverged, mainHistory } = await import("../enforce/divergence");
-  const configured = config.values["global_operations.main_branch"];
-  const history = await mainHistory(surroundings.git, repository.worktreeRoot, configured);
-  if (history.kind === "lacks") throw diverged(history);
+/** `global_operations.allowed_branches` and `require_main_history`. */
+async function requireAllowed({ config, surroundings, repository }: Workspace, scope: Scope): Promise<void> {
+  const { globalRefusal } = await import("../enforce/global-operations");
+  const { platform, git } = surroundings;
+  const refusal = await globalRefusal({
+    git,
+    cwd: repository.worktreeRoot,
+    values: config.values,
+    branch: await currentBranch(platform, git, repository.gitDir),
+    paths: [FILES[scope]],
+  });
+  if (refusal !== null) throw refusal;
 }

@@ -1,14 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
+import { type PathChange, parseBatch, parseChanges } from "../objects/commit-text";
 import type { Git, GitOptions } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
-
-/** One path that a commit, or the index, changes. */
-export interface PathChange {
-  readonly path: string;
-  readonly status: "added" | "changed" | "deleted";
-  /** Of the new content; null where it is deleted. */
-  readonly oid: string | null;
-}
 
 type Place = Pick<GitOptions, "cwd" | "env">;
 
@@ -21,8 +14,10 @@ export function stagedArguments(against: string): string[] {
 export const END = "whole";
 
 /** Null when it is not all there. */
-export function givenChanges(text: string): PathChange[] | null {
-  return text.endsWith(`${END}\0`) ? parseRaw(text.slice(0, -(END.length + 1))) : null;
+export function givenChanges(bytes: Uint8Array): PathChange[] | null {
+  const at = bytes.length - END.length - 1;
+  if (at < 0 || new TextDecoder().decode(bytes.subarray(at)) !== `${END}\0`) return null;
+  return parseChanges(bytes.subarray(0, at));
 }
 
 /** What the index would commit. `against` is HEAD, or another parent of a merge. */
@@ -51,6 +46,7 @@ export function committedChanges(git: Git, place: Place, commit: string): Promis
     "--raw",
     "-z",
     "--no-renames",
+    "--no-abbrev",
     "-m",
     "--first-parent",
     "--end-of-options",
@@ -58,46 +54,30 @@ export function committedChanges(git: Git, place: Place, commit: string): Promis
   ]);
 }
 
-export async function blobs(git: Git, place: Place, oids: readonly string[]): Promise<Map<string, string>> {
-  if (oids.length === 0) return new Map();
+/** What is in these objects, by their names. */
+export async function blobs(
+  git: Git,
+  place: Place,
+  oids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = [...new Set(oids)];
+  if (wanted.length === 0) return new Map();
   const { status, stdout, stderr } = await git.run(["cat-file", "--batch"], {
     ...place,
-    input: `${oids.join("\n")}\n`,
+    env: { ...place.env, GIT_NO_REPLACE_OBJECTS: "1" },
+    input: `${wanted.join("\n")}\n`,
   });
-  if (status !== 0) throw failed("reading what is committed", stderr);
-  const found = new Map<string, string>();
+  const found = status === 0 ? parseBatch(stdout, wanted) : null;
+  if (found === null) throw failed("reading what is committed", stderr);
   const decoder = new TextDecoder();
-  for (let at = 0; at < stdout.length; ) {
-    const end = stdout.indexOf(10, at);
-    if (end === -1) break;
-    const head = /^([0-9a-f]{40,64}) blob (\d+)$/.exec(decoder.decode(stdout.subarray(at, end)));
-    at = end + 1;
-    if (head === null) continue;
-    const size = Number(head[2]);
-    found.set(head[1]!, decoder.decode(stdout.subarray(at, at + size)));
-    at += size + 1;
-  }
-  return found;
+  return new Map(found.map(({ oid, content }) => [oid, decoder.decode(content)]));
 }
 
 async function rawDiff(git: Git, place: Place, args: readonly string[]): Promise<PathChange[]> {
   const { status, stdout, stderr } = await git.run(args, place);
-  if (status !== 0) throw failed("comparing what is committed", stderr);
-  return parseRaw(new TextDecoder().decode(stdout));
-}
-
-/** `:100644 100644 <old> <new> M\0path\0`, one after the other. */
-export function parseRaw(text: string): PathChange[] {
-  const parts = text.split("\0");
-  const changes = new Map<string, PathChange>();
-  for (let at = 0; at + 1 < parts.length; at += 2) {
-    const head = /^:\d+ \d+ [0-9a-f]+ ([0-9a-f]+) ([A-Z])\d*$/.exec(parts[at]!);
-    const path = parts[at + 1]!;
-    if (head === null) continue;
-    const status = head[2] === "A" ? "added" : head[2] === "D" ? "deleted" : "changed";
-    changes.set(path, { path, status, oid: status === "deleted" ? null : head[1]! });
-  }
-  return [...changes.values()];
+  const changes = status === 0 ? parseChanges(stdout) : null;
+  if (changes === null) throw failed("comparing what is committed", stderr);
+  return changes;
 }
 
 async function emptyTree(git: Git, place: Place): Promise<string> {

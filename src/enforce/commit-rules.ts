@@ -11,7 +11,7 @@ import {
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
-import type { PathChange } from "./changes";
+import type { PathChange } from "../objects/commit-text";
 
 /** Who commits; null where nobody has said so. */
 export interface Committer {
@@ -35,7 +35,7 @@ export interface IssueEdit {
 }
 
 export interface CommitQuestion {
-  readonly changes: readonly (PathChange & { readonly key: LeaseKey | null })[];
+  readonly changes: readonly { readonly path: string; readonly key: LeaseKey }[];
   readonly issues: readonly IssueEdit[];
   readonly committer: Committer | null;
   readonly worktreeId: WorktreeId;
@@ -59,12 +59,52 @@ const GLOBAL: Readonly<Record<string, "config" | "gates">> = {
   ".cotenant/gates/registry.json": "gates",
 };
 const STRUCTURAL = /^\.cotenant\/issues\/([^/]+)\/(?:issue\.json|deps\.or-set\.jsonl|labels\.or-set\.jsonl)$/;
+const COMMENTS = /^\.cotenant\/issues\/([^/]+)\/comments\.jsonl$/;
 
 /** The id of the issue whose structure a path is part of; null for everything else, comments among it. */
 export function issueOf(path: string): Ulid | null {
-  const found = STRUCTURAL.exec(path);
+  return idIn(STRUCTURAL.exec(path));
+}
+
+/** The id of the issue whose comments a path has. */
+export function commentsOf(path: string): Ulid | null {
+  return idIn(COMMENTS.exec(path));
+}
+
+function idIn(found: RegExpExecArray | null): Ulid | null {
   const id = found === null ? null : parseUlid(found[1]!);
   return id === null || isRefusal(id) || id !== found![1] ? null : id;
+}
+
+/**
+ * The changes that the claims on issues rule. Comments are only ever added, by anybody; who deletes or rewrites one changes
+ * the issue. `read` gives the texts of objects.
+ */
+export async function structuralChanges<C extends PathChange>(
+  changes: readonly C[],
+  read: (oids: readonly string[]) => Promise<ReadonlyMap<string, string>>,
+): Promise<{ readonly id: Ulid; readonly change: C }[]> {
+  const rewritten = changes.filter(({ path, before }) => before !== null && commentsOf(path) !== null);
+  const texts = await read(
+    rewritten.flatMap(({ before, oid }) => (oid === null ? [before!] : [before!, oid])),
+  );
+  const loses = ({ before, oid }: C) =>
+    !keepsLines(texts.get(before!) ?? "", oid === null ? "" : (texts.get(oid) ?? ""));
+  const lost = new Set(rewritten.filter(loses));
+  return changes.flatMap((change) => {
+    const id = issueOf(change.path) ?? (lost.has(change) ? commentsOf(change.path) : null);
+    return id === null ? [] : [{ id, change }];
+  });
+}
+
+/** Whether every line is still there, in whatever order: merges of such files reorder them. */
+export function keepsLines(before: string, after: string): boolean {
+  const there = new Set(linesOf(after));
+  return linesOf(before).every((line) => there.has(line));
+}
+
+function linesOf(text: string): string[] {
+  return text.split("\n").filter((line) => line.trim() !== "");
 }
 
 /** Which scope a path belongs to: what concerns everybody. */
@@ -114,7 +154,6 @@ function issueObjections({ issues, committer, leases }: CommitQuestion): Objecti
 function fileObjections({ changes, committer, worktreeId, leases }: CommitQuestion): Objection[] {
   const held = new ExtentIndex(leases);
   return changes.flatMap(({ path, key }): Objection[] => {
-    if (key === null) return [];
     const extent = { key, reach: "worktree", worktreeId } as const;
     const other = held.conflictingWith(extent).find((lease) => !mayCommit(lease, committer));
     if (other === undefined) return [];
@@ -156,12 +195,13 @@ function scopeObjections({ changes, committer, leases }: CommitQuestion): Object
 const UNNAMED = "default";
 
 /** One's own, and what subagents of one's session hold: those exclude each other only while they edit (SPEC §5). */
-function mayCommit(lease: Lease, committer: Committer | null): boolean {
+export function mayCommit(lease: Lease, committer: Committer | null): boolean {
   if (committer === null || lease.agentId === committer.agentId) return committer !== null;
   const { sessionId, worktreeId } = committer;
   return sessionId !== UNNAMED && lease.sessionId === sessionId && lease.worktreeId === worktreeId;
 }
 
-function isOf(lease: Lease, { agentId, worktreeId }: Committer): boolean {
+/** A claim counts in the worktree that it was made in. */
+export function isOf(lease: Lease, { agentId, worktreeId }: Committer): boolean {
   return lease.agentId === agentId && lease.worktreeId === worktreeId;
 }

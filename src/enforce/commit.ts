@@ -1,24 +1,32 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import { gitPath } from "../identity/paths";
+import { currentBranch } from "../identity/branch";
+import { type FoldingNames, gitPath } from "../identity/paths";
 import { decodeIssue, type Issue } from "../issues/model";
-import { RESULTS, stampFromFact, stampName, type WrittenStamp } from "../issues/stamps";
+import { isGateWord, stampFromFact, stampName, type WrittenStamp } from "../issues/stamps";
 import type { Ulid } from "../kernel/ids";
-import { fileKey, issueKey, type LeaseKey, scopeKey } from "../kernel/keys";
+import { fileKey, isPathKey, issueKey, type LeaseKey, scopeKey } from "../kernel/keys";
+import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
+import type { PathChange } from "../objects/commit-text";
+import { type ChangingCommit, CommitReader } from "../objects/commits";
 import type { GitOptions } from "../platform/git";
-import { blobs, committedChanges, type PathChange, stagedChanges } from "./changes";
+import { blobs, stagedChanges } from "./changes";
+import { isMerging } from "./commit-message";
 import {
   type CommitQuestion,
   type Committer,
+  commentsOf,
   type IssueEdit,
-  issueOf,
   judgeCommit,
+  mayCommit,
   type Objection,
   scopeOf,
+  structuralChanges,
 } from "./commit-rules";
-import { diverged, mainHistory } from "./divergence";
+import { globalRefusal } from "./global-operations";
+import { type Replay, replayAt } from "./replaying";
 
 /** What speaks against a commit, and what it is about. */
 export interface Judgement {
@@ -28,6 +36,8 @@ export interface Judgement {
   readonly committer: Committer | null;
   /** The committer holds leases on some of it. */
   readonly isHeld: boolean;
+  /** Leases of files and directories that it rests on: the committer's, and those of its subagents. */
+  readonly leases: readonly Lease[];
 }
 
 /**
@@ -39,25 +49,37 @@ export async function judgeStaged(
   given: readonly PathChange[] | null = null,
 ): Promise<Judgement> {
   const { repository, surroundings } = workspace;
-  const { git, env, platform } = surroundings;
+  const { git, env } = surroundings;
   const index = env["GIT_INDEX_FILE"];
   const place: Place = {
     cwd: repository.worktreeRoot,
     ...(index === undefined ? {} : { env: { GIT_INDEX_FILE: index } }),
   };
   let changes = given ?? (await stagedChanges(git, place, "HEAD"));
-  const isMerge = (await platform.files.stat(`${repository.gitDir}/MERGE_HEAD`)) !== null;
+  const isMerge = await isMerging(workspace);
   if (isMerge) changes = await inNoParent(workspace, place, changes);
-  return judge(workspace, place, changes, isMerge);
+  return without(await replayAt(workspace), null, await judge(workspace, place, changes, isMerge));
 }
 
-/** What was committed last. Null for a merge: what it brings was somebody else's commit. */
-export async function judgeHead(workspace: Workspace): Promise<Judgement | null> {
+/**
+ * What was committed last. Of a merge only what is its own, and of a commit that was made anew only what it changes more:
+ * the rest was somebody's commit, and judged then.
+ */
+export async function judgeHead(workspace: Workspace): Promise<Judgement & { readonly commit: string }> {
   const { repository, surroundings } = workspace;
   const place = { cwd: repository.worktreeRoot };
-  const { stdout } = await surroundings.git.run(["rev-list", "--parents", "-n", "1", "HEAD", "--"], place);
-  if (new TextDecoder().decode(stdout).trim().split(" ").length > 2) return null;
-  return judge(workspace, place, await committedChanges(surroundings.git, place, "HEAD"), false);
+  const reader = new CommitReader(surroundings.git, place);
+  const [head] = (await reader.changing({ names: ["HEAD"], options: ["--no-walk"] })) as [ChangingCommit];
+  const judgement = await judge(workspace, place, head.changes, head.parents.length > 1);
+  return { ...without(await replayAt(workspace), head.authoredAtMs, judgement), commit: head.oid };
+}
+
+function without(isReplayed: Replay, authoredAtMs: number | null, judgement: Judgement): Judgement {
+  const { changes, objections } = judgement;
+  const replayed = new Set(
+    changes.filter((change) => isReplayed(change, authoredAtMs)).map(({ path }) => path),
+  );
+  return { ...judgement, objections: objections.filter(({ path }) => !replayed.has(path)) };
 }
 
 type Place = Pick<GitOptions, "cwd" | "env">;
@@ -70,8 +92,9 @@ async function judge(
 ): Promise<Judgement> {
   const worktreeId = (await workspace.worktree("read")).identity.worktreeId;
   const committer = await committerOf(workspace, worktreeId);
-  if (changes.length === 0) return { changes, issues: [], objections: [], committer, isHeld: false };
-  const keyed = changes.map((change) => ({ ...change, key: keyOf(workspace, change.path) }));
+  if (changes.length === 0)
+    return { changes, issues: [], objections: [], committer, isHeld: false, leases: [] };
+  const keyed = changes.map((change) => ({ ...change, key: rulingKey(workspace, change.path) }));
   const read = (oids: readonly string[]) => blobs(workspace.surroundings.git, place, oids);
   const issues = await issueEdits(workspace, read, changes, committer, isMerge);
   const found = await leasesFor(workspace, keyed, issues, worktreeId);
@@ -79,14 +102,15 @@ async function judge(
     .filter(({ standing, stale }) => standing === "valid" && !stale)
     .map(({ lease }) => lease);
   const question: CommitQuestion = { changes: keyed, issues, committer, worktreeId, leases };
-  const objections = [...judgeCommit(question), ...(await historyObjections(workspace, changes))];
+  const objections = [...judgeCommit(question), ...(await globalObjections(workspace, changes))];
   // Also by a subagent of the committer's session, or by the committer under another harness's name.
   const isHeld =
     committer !== null &&
     leases.some(
       ({ agentId, sessionId }) => agentId === committer.agentId || sessionId === committer.sessionId,
     );
-  return { changes, issues, objections, committer, isHeld };
+  const own = leases.filter((lease) => isPathKey(lease.key) && mayCommit(lease, committer));
+  return { changes, issues, objections, committer, isHeld, leases: own };
 }
 
 async function committerOf(
@@ -125,11 +149,28 @@ async function commitAt({ surroundings, repository }: Workspace, name: string): 
 }
 
 /** What a lease on the path would be called; null for what cannot be leased. */
-export function keyOf({ repository }: Workspace, path: string): LeaseKey | null {
+export function keyOf({ repository }: { readonly repository: FoldingNames }, path: string): LeaseKey | null {
   const canonical = gitPath(repository, path);
   const key = isRefusal(canonical) ? canonical : fileKey(canonical);
   return isRefusal(key) ? null : key;
 }
+
+/**
+ * What rules a path, whatever its name is. One that cannot be leased itself (with a control character in it, no Unicode) is
+ * still in its directories: it counts as some file in the innermost of them that can be leased.
+ */
+export function rulingKey(at: { readonly repository: FoldingNames }, path: string): LeaseKey {
+  const own = keyOf(at, path);
+  if (own !== null) return own;
+  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
+    const inside = keyOf(at, `${path.slice(0, end)}/${UNNAMEABLE}`);
+    if (inside !== null) return inside;
+  }
+  return `file:${UNNAMEABLE}` as LeaseKey;
+}
+
+/** Stands for a name that no lease can have. */
+const UNNAMEABLE = "\ufffd";
 
 /** Which issues the changes are of, and on what each change rests. `read` knows what is in new objects. */
 export async function issueEdits(
@@ -140,9 +181,7 @@ export async function issueEdits(
   isMerge: boolean,
 ): Promise<(IssueEdit & { issue: Issue | null })[]> {
   const byId = new Map<Ulid, PathChange[]>();
-  for (const change of changes) {
-    const id = issueOf(change.path);
-    if (id === null) continue;
+  for (const { id, change } of await structuralChanges(changes, read)) {
     const known = byId.get(id);
     if (known === undefined) byId.set(id, [change]);
     else known.push(change);
@@ -161,14 +200,18 @@ export async function issueEdits(
     const issue = reading !== null && "issue" in reading && reading.issue.id === id ? reading.issue : null;
     const fact = facts.get(stampName(id));
     const stamp = fact === undefined ? null : stampFromFact(fact.value);
-    const isWritten = text !== null && isBy(stamp, committer, platform.digest.sha256(text));
+    // What cotenant wrote rewrites no comments.
+    const isWritten =
+      text !== null &&
+      !edits.some(({ path }) => commentsOf(path) !== null) &&
+      isBy(stamp, committer, platform.digest.sha256(text));
     return {
       id,
       issue,
       paths: edits.map(({ path }) => path),
       isNew: file?.status === "added" && issue?.stamp.version === 1,
       isWritten,
-      isGateWord: isWritten && stamp?.additions.some(({ file: name }) => name === RESULTS) === true,
+      isGateWord: isWritten && stamp !== null && isGateWord(stamp.additions),
       isMerged: isMerge && issue?.stamp.origin === "merge" && issue.stamp.lease_id === null,
     };
   });
@@ -187,13 +230,11 @@ function isBy(stamp: WrittenStamp | null, committer: Committer | null, digest: s
 
 async function leasesFor(
   { coordinator }: Workspace,
-  changes: readonly { readonly path: string; readonly key: LeaseKey | null }[],
+  changes: readonly { readonly path: string; readonly key: LeaseKey }[],
   issues: readonly IssueEdit[],
   worktreeId: Committer["worktreeId"],
 ): Promise<LeaseStatus[]> {
-  const extents = changes.flatMap(({ key }) =>
-    key === null ? [] : [{ key, reach: "worktree", worktreeId } as const],
-  );
+  const extents = changes.map(({ key }) => ({ key, reach: "worktree", worktreeId }) as const);
   const named = [
     ...issues.map(({ id }) => issueKey(id)),
     ...changes.flatMap(({ path }) => {
@@ -208,23 +249,20 @@ async function leasesFor(
   ];
 }
 
-/** What concerns everybody is changed on top of the main branch's history. */
-async function historyObjections(workspace: Workspace, changes: readonly PathChange[]): Promise<Objection[]> {
-  const concerned = changes.find(({ path }) => scopeOf(path) !== null);
+/** What concerns everybody is changed on branches that may, on top of the main branch's history. */
+async function globalObjections(workspace: Workspace, changes: readonly PathChange[]): Promise<Objection[]> {
+  const paths = changes.map(({ path }) => path).filter((path) => scopeOf(path) !== null);
   const { config, surroundings, repository } = workspace;
-  if (concerned === undefined || !config.values["global_operations.require_main_history"]) return [];
-  const configured = config.values["global_operations.main_branch"];
-  const history = await mainHistory(surroundings.git, repository.worktreeRoot, configured);
-  if (history.kind !== "lacks") return [];
-  const { message, hint } = diverged(history);
-  return [
-    {
-      code: "E_DIVERGED",
-      path: concerned.path,
-      message: `${concerned.path}: ${message}`,
-      hint,
-      owner: null,
-      leaseId: null,
-    },
-  ];
+  const { git, platform } = surroundings;
+  if (paths.length === 0) return [];
+  const refusal = await globalRefusal({
+    git,
+    cwd: repository.worktreeRoot,
+    values: config.values,
+    branch: await currentBranch(platform, git, repository.gitDir),
+    paths,
+  });
+  if (refusal === null) return [];
+  const { code, message, hint } = refusal;
+  return [{ code, path: paths[0]!, message: `${paths[0]}: ${message}`, hint, owner: null, leaseId: null }];
 }

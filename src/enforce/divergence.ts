@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import type { Git } from "../platform/git";
+import type { Git, GitOptions } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
 
 /** How the current history stands to the main branch's tip. */
@@ -65,12 +65,16 @@ export function diverged(history: Extract<MainHistory, { kind: "lacks" }>): Cote
   );
 }
 
+export interface MainRef {
+  /** As Git shows it: `origin/main`. */
+  readonly name: string;
+  /** What the branch is called where it is: `main`. */
+  readonly branch: string;
+  readonly commit: string;
+}
+
 /** The remote's HEAD, or the configured branch; its copy of the remote's before the local one. */
-export async function mainRef(
-  git: Git,
-  cwd: string,
-  configured: string | null,
-): Promise<{ name: string; commit: string } | null> {
+export async function mainRef(git: Git, cwd: string, configured: string | null): Promise<MainRef | null> {
   const remote = await mainRemote(git, cwd);
   const inRemote = (name: string) => (remote === null ? [] : [`refs/remotes/${remote}/${name}`]);
   const candidates =
@@ -83,7 +87,9 @@ export async function mainRef(
     const commit = await commitOf(git, cwd, ref);
     if (commit === null) continue;
     const target = (await answer(git, cwd, ["symbolic-ref", "--quiet", "--end-of-options", ref])) ?? ref;
-    return { name: target.replace(/^refs\/(?:heads|remotes)\//, ""), commit };
+    const name = target.replace(/^refs\/(?:heads|remotes)\//, "");
+    const isRemote = remote !== null && target.startsWith(`refs/remotes/${remote}/`);
+    return { name, branch: isRemote ? name.slice(remote.length + 1) : name, commit };
   }
   return null;
 }
@@ -94,8 +100,15 @@ export async function mainRemote(git: Git, cwd: string): Promise<string | null> 
   return names.includes("origin") ? "origin" : names.length === 1 ? names[0]! : null;
 }
 
-export async function commitOf(git: Git, cwd: string, ref: string): Promise<string | null> {
-  return answer(git, cwd, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`]);
+export async function commitOf(
+  git: Git,
+  cwd: string,
+  ref: string,
+  env: GitOptions["env"] = {},
+): Promise<string | null> {
+  const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`];
+  const { status, stdout } = await git.run(args, { cwd, env });
+  return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
 }
 
 async function hasAncestor(git: Git, cwd: string, ancestor: string, head: string): Promise<boolean> {

@@ -9,7 +9,10 @@ export interface CommitNote {
   /** Leases of the committer's, or things on record, have to be looked at once it is committed. */
   readonly needsSettling: boolean;
   readonly paths: readonly string[];
+  /** What the committer's own change rests on, to be said in the message. */
   readonly trailers: readonly string[];
+  /** It is made of other commits, whose messages have to be looked at too. */
+  readonly isMadeOfOthers: boolean;
 }
 
 /** Which commit a note is about: the process of Git's that runs its hooks, and the index it looks at. */
@@ -23,7 +26,7 @@ export interface NoteSubject {
 export const GIT_PID = "COTENANT_GIT_PID";
 /** Git ends an index by a hash of it: 20 bytes, or 32. */
 export const INDEX_HASH_BYTES = 20;
-const SCHEMA = 1;
+const SCHEMA = 2;
 
 export function gitPid(env: Readonly<Record<string, string | undefined>>): number | null {
   const pid = env[GIT_PID];
@@ -61,9 +64,10 @@ export function readNote(text: string, subject: NoteSubject): CommitNote | null 
   const value: unknown = JSON.parse(text);
   if (!isObject(value) || value["schema_version"] !== SCHEMA || value["git"] !== subject.git) return null;
   if (subject.index !== null && value["index"] !== subject.index) return null;
-  const { isClean, needsSettling, paths, trailers } = value;
+  const { isClean, needsSettling, paths, trailers, isMadeOfOthers } = value;
   if (typeof isClean !== "boolean" || typeof needsSettling !== "boolean") return null;
-  return areTexts(paths) && areTexts(trailers) ? { isClean, needsSettling, paths, trailers } : null;
+  if (typeof isMadeOfOthers !== "boolean" || !areTexts(paths) || !areTexts(trailers)) return null;
+  return { isClean, needsSettling, paths, trailers, isMadeOfOthers };
 }
 
 function areTexts(value: unknown): value is string[] {

@@ -1,23 +1,35 @@
+import { printable } from "../kernel/ids";
+import type { ChangingCommit } from "../objects/commits";
 import type { Objection } from "./commit-rules";
-import { issueOf } from "./commit-rules";
-import type { GuardedCommit } from "./pushed";
-import type { Trailer } from "./trailers";
+import type { ReadTrailers, Trailer } from "./trailers";
 import type { Witness } from "./witness";
 
-/** What is known of the contents that a commit gives to an issue. */
-export interface IssueContent {
-  /** SHA-256 of its `issue.json`; null where the commit does not have one. */
+/** A commit that is pushed, or was. */
+export interface PushedCommit extends ChangingCommit {
+  readonly trailers: ReadTrailers;
+  /** The issues that it changes. */
+  readonly edits: readonly PushedEdit[];
+}
+
+/** What a commit does to an issue. */
+export interface PushedEdit {
+  readonly issueId: string;
+  readonly paths: readonly string[];
+  /** It brings the issue into this history, in its first version. */
+  readonly isCreation: boolean;
+  /** SHA-256 of its new `issue.json`; null where that is not changed, or where comments are lost besides. */
   readonly digest: string | null;
-  readonly version: number | null;
+  /** A merge whose result is what the two sides come to, and nobody's own doing. */
+  readonly isMerged: boolean;
 }
 
 export interface PushQuestion {
-  readonly commits: readonly GuardedCommit[];
-  readonly content: (commit: GuardedCommit, issueId: string) => IssueContent;
   readonly witness: Witness;
   /** Valid claims of today, by issue. */
   readonly held: ReadonlyMap<string, HeldClaim>;
   readonly mode: "at_commit" | "still_held";
+  /** Who pushes, where that is known: a commit that names nobody is theirs. */
+  readonly pusher: string | null;
 }
 
 /** Who holds an issue now. */
@@ -30,27 +42,50 @@ export interface PushObjection extends Objection {
   readonly commit: string;
 }
 
+/** On what the right to a change of an issue rests. */
+export type Right = "created" | "written" | "decided" | "merged" | "claimed";
+export type Wrong = Pick<Objection, "code" | "message" | "hint">;
+
 /** Clocks of two machines are never quite equal. */
 const SLACK_MS = 5_000;
 
-/** Every guarded change had its lease when it was committed, and nobody else has claimed the issue since. */
-export function judgePush(question: PushQuestion): PushObjection[] {
-  return question.commits.flatMap((commit) => {
-    const ids = new Set(commit.changes.map(({ path }) => issueOf(path)).filter((id) => id !== null));
-    return [...ids].flatMap((id) => objectionTo(question, commit, id));
-  });
+/** Every change of an issue had its claim when it was committed, and nobody else has claimed the issue since. */
+export function issueObjections(question: PushQuestion, commit: PushedCommit): PushObjection[] {
+  return commit.edits.flatMap((edit) => objectionTo(question, commit, edit));
 }
 
-function objectionTo(question: PushQuestion, commit: GuardedCommit, issueId: string): PushObjection[] {
-  const paths = commit.changes.map(({ path }) => path).filter((path) => issueOf(path) === issueId);
-  const about = { commit: commit.oid, path: paths[0]!, owner: null, leaseId: null };
-  const short = commit.oid.slice(0, 12);
-  const trailer = commit.trailers.issues.find((line) => line.issueId === issueId) ?? null;
-  const wrong = withoutRight(question, commit, issueId, trailer);
-  if (wrong !== null) return [{ ...about, ...wrong, message: `${short}: ${wrong.message}` }];
+export function aboutCommit(commit: Pick<PushedCommit, "oid">, path: string) {
+  return { commit: commit.oid, path, owner: null, leaseId: null };
+}
+
+export function shortOf({ oid }: Pick<PushedCommit, "oid">): string {
+  return oid.slice(0, 12);
+}
+
+/** When the first of them was made, or authored. */
+export function oldest(commits: readonly PushedCommit[]): number {
+  return commits.reduce(
+    (least, { authoredAtMs, committedAtMs }) => Math.min(least, authoredAtMs, committedAtMs),
+    Number.MAX_SAFE_INTEGER,
+  );
+}
+
+/** Who made it, as far as anybody says so. */
+export function makersOf({ trailers }: PushedCommit, pusher: string | null): readonly string[] {
+  return trailers.agentIds.length > 0 || pusher === null ? trailers.agentIds : [pusher];
+}
+
+function objectionTo(question: PushQuestion, commit: PushedCommit, edit: PushedEdit): PushObjection[] {
+  const { issueId } = edit;
+  const about = aboutCommit(commit, edit.paths[0]!);
+  const short = shortOf(commit);
+  const right = rightTo(question, commit, edit);
+  if (typeof right !== "string") return [{ ...about, ...right, message: `${short}: ${right.message}` }];
+  // Creating needs no claim, nor does a word on a gate; and what both sides of a merge come to is nobody's doing.
+  if (right === "created" || right === "decided" || right === "merged") return [];
   const other = question.held.get(issueId);
-  const committedBy = commit.trailers.agentId;
-  if (other !== undefined && committedBy !== null && other.agentId !== committedBy) {
+  const named = namedFor(commit, issueId);
+  if (other !== undefined && !isTheirs(question, commit, named, other)) {
     return [
       {
         ...about,
@@ -62,48 +97,74 @@ function objectionTo(question: PushQuestion, commit: GuardedCommit, issueId: str
       },
     ];
   }
-  if (question.mode === "at_commit" || trailer?.leaseId == null || other?.leaseId === trailer.leaseId)
-    return [];
+  if (question.mode === "at_commit" || named.length === 0 || other !== undefined) return [];
   return [
     {
       ...about,
       code: "E_LEASE_REQUIRED",
-      message: `${short}: the claim on issue ${issueId} is not held any more`,
-      hint: `claim it, and push again: cotenant claim acquire ${issueId} (enforce.push = still_held)`,
+      message: `${short}: the claim on issue ${issueId} is not held any more, as enforce.push = still_held wants it`,
+      hint: `claim it, and push again: cotenant claim acquire ${issueId}`,
     },
   ];
 }
 
-function withoutRight(
-  { witness, content }: PushQuestion,
-  commit: GuardedCommit,
-  issueId: string,
-  trailer: Trailer | null,
-): Pick<Objection, "code" | "message" | "hint"> | null {
-  const { digest, version } = content(commit, issueId);
-  const file = commit.changes.find(({ path }) => path.endsWith(`/${issueId}/issue.json`));
-  if (file?.status === "added" && version === 1) return null;
-  if (digest !== null && witness.hasWritten(issueId, digest)) return null;
+function namedFor({ trailers }: PushedCommit, issueId: string): (Trailer & { readonly leaseId: string })[] {
+  return trailers.issues.filter(
+    (line): line is Trailer & { leaseId: string } => line.issueId === issueId && line.leaseId !== null,
+  );
+}
+
+/** Whether the commit is the holder's: under this very claim, or under an earlier one of the same agent. */
+function isTheirs(
+  { witness, pusher }: PushQuestion,
+  commit: PushedCommit,
+  named: readonly { readonly leaseId: string }[],
+  holder: HeldClaim,
+): boolean {
+  return (
+    makersOf(commit, pusher).includes(holder.agentId) ||
+    named.some(
+      ({ leaseId }) => leaseId === holder.leaseId || witness.lease(leaseId)?.agentId === holder.agentId,
+    )
+  );
+}
+
+/** The right to a change, or why there is none. */
+export function rightTo(
+  { witness }: Pick<PushQuestion, "witness">,
+  commit: PushedCommit,
+  { issueId, isCreation, digest, isMerged }: PushedEdit,
+): Right | Wrong {
+  if (isCreation) return "created";
+  const written = digest === null ? null : witness.written(issueId, digest);
+  if (written !== null) return written === "gate" ? "decided" : "written";
+  if (isMerged) return "merged";
   const hint = `claim the issue, and commit it again: cotenant claim acquire ${issueId}`;
-  if (trailer === null || trailer.leaseId === null)
+  const named = namedFor(commit, issueId);
+  if (named.length === 0)
     return { code: "E_LEASE_REQUIRED", message: `changes issue ${issueId} without a claim`, hint };
-  const lease = witness.lease(trailer.leaseId);
-  if (lease === null || lease.key !== `issue:${issueId}`)
-    return {
-      code: "E_LEASE_REQUIRED",
-      message: `names lease ${trailer.leaseId}, which nobody has on issue ${issueId}`,
-      hint,
-    };
-  if (lease.token !== trailer.token)
-    return {
-      code: "E_FENCING_MISMATCH",
-      message: `names token ${trailer.token} for a lease with ${lease.token}`,
-      hint,
-    };
-  // A rebase commits anew what was authored in time.
-  const isIn = (atMs: number) =>
-    atMs >= lease.grantedAtMs - SLACK_MS && (lease.endsAtMs === null || atMs <= lease.endsAtMs + SLACK_MS);
-  if (isIn(commit.committedAtMs) || isIn(commit.authoredAtMs)) return null;
+  let isInTime = false;
+  // A squash has several: each must be what it says, and one of them must have been held.
+  for (const { leaseId, token } of named) {
+    const lease = witness.lease(leaseId);
+    if (lease === null || lease.key !== `issue:${issueId}`)
+      return {
+        code: "E_LEASE_REQUIRED",
+        message: `names lease ${printable(leaseId, 40)}, which nobody has on issue ${issueId}`,
+        hint,
+      };
+    if (lease.token !== token)
+      return {
+        code: "E_FENCING_MISMATCH",
+        message: `names token ${token} for a lease with ${lease.token}`,
+        hint,
+      };
+    // A rebase commits anew what was authored in time.
+    const isIn = (atMs: number) =>
+      atMs >= lease.grantedAtMs - SLACK_MS && (lease.endsAtMs === null || atMs <= lease.endsAtMs + SLACK_MS);
+    isInTime ||= isIn(commit.committedAtMs) || isIn(commit.authoredAtMs);
+  }
+  if (isInTime) return "claimed";
   return {
     code: "E_LOCK_EXPIRED",
     message: `the claim on issue ${issueId} was over when it was committed`,

@@ -1,85 +1,124 @@
 import type { Coordinator } from "../coordinator/contract";
-import { decodeIssue } from "../issues/model";
-import { issueKey } from "../kernel/keys";
+import { parseUlid } from "../kernel/ids";
+import { isPathKey, issueKey, type LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
+import { type CommitPlace, CommitReader, type Revisions } from "../objects/commits";
 import type { Git } from "../platform/git";
 import type { Digest } from "../platform/platform";
-import { blobs } from "./changes";
-import { issueOf } from "./commit-rules";
-import { type HeldClaim, judgePush, type PushObjection, type PushQuestion } from "./push-rules";
-import { type GuardedCommit, guardedCommits, type Place, type Revisions } from "./pushed";
-import { type Witness, witnessOf } from "./witness";
+import { type BranchRules, branchObjections } from "./push-branches";
+import { withEdits } from "./push-edits";
+import { FileJudge } from "./push-files";
+import {
+  type HeldClaim,
+  issueObjections,
+  oldest,
+  type PushedCommit,
+  type PushObjection,
+  type PushQuestion,
+} from "./push-rules";
+import { type TipMove, tipObjections } from "./push-tips";
+import { recordedViolations } from "./violations";
+import { type LogWitness, type Witness, witnessOf } from "./witness";
 
 /** Where commits are looked at, and who can testify. */
 export interface Court {
   readonly git: Git;
-  readonly place: Place;
+  readonly place: CommitPlace;
   /** Null where there is no store that could testify. */
   readonly coordinator: Coordinator | null;
   /** What claims that are kept on a remote say, beside the store; null where there are none. */
   readonly claims: Testimony | null;
   readonly digest: Digest;
   readonly mode: PushQuestion["mode"];
+  /** What rules a path. */
+  readonly keyOf: (path: string) => LeaseKey;
+  /** Who pushes; null where that is not known. */
+  readonly pusher: string | null;
+  /** Null where commits are looked at that go nowhere. */
+  readonly branches: BranchRules | null;
 }
 
-/** What somebody else than the log knows. */
+/** Evidence from outside the log. */
 export interface Testimony {
   readonly witness: Witness;
   readonly held: ReadonlyMap<string, HeldClaim>;
 }
 
 export interface PushJudgement {
-  readonly commits: readonly GuardedCommit[];
+  readonly commits: readonly PushedCommit[];
   readonly objections: readonly PushObjection[];
 }
 
-/** What speaks against these revisions, as `git rev-list` names them. */
-export async function judgeRevisions(court: Court, revisions: Revisions): Promise<PushJudgement> {
-  const { git, place, coordinator, claims, mode } = court;
-  const commits = await guardedCommits(git, place, revisions);
-  if (commits.length === 0) return { commits, objections: [] };
-  const content = await contentsOf(court, commits);
-  const oldestMs = Math.min(
-    ...commits.map(({ authoredAtMs, committedAtMs }) => Math.min(authoredAtMs, committedAtMs)),
-  );
-  const store = coordinator === null ? null : await witnessOf(coordinator, oldestMs);
-  const here = coordinator === null ? new Map<string, HeldClaim>() : await heldNow(coordinator, commits);
-  const witness: Witness = {
-    lease: (id) => claims?.witness.lease(id) ?? store?.lease(id) ?? null,
-    hasWritten: (id, text) =>
-      store?.hasWritten(id, text) === true || claims?.witness.hasWritten(id, text) === true,
-  };
-  const held = new Map([...here, ...(claims?.held ?? [])]);
-  return { commits, objections: judgePush({ commits, content, witness, held, mode }) };
+/** What speaks against these revisions, as `git rev-list` names them, and against what they make of the refs. */
+export async function judgeRevisions(
+  court: Court,
+  revisions: Revisions,
+  moves: readonly TipMove[],
+): Promise<PushJudgement> {
+  const { git, place, coordinator, claims, mode, digest, pusher } = court;
+  const reader = new CommitReader(git, place);
+  const sources = { git, place, reader, digest };
+  const commits = await withEdits(sources, await reader.changing(revisions));
+  const branchwise =
+    court.branches === null ? [] : await branchObjections(reader, court.branches, moves, commits);
+  // Where nothing is known of any lease, nobody can say that one was missing.
+  if (coordinator === null && claims === null) return { commits, objections: branchwise };
+  const sinceMs = oldest(commits);
+  const log = coordinator === null ? null : await witnessOf(coordinator, sinceMs);
+  // Of commits that came earlier, the log has to be read from earlier on.
+  const testify = async (fromMs: number) =>
+    both(coordinator === null || fromMs >= sinceMs ? log : await witnessOf(coordinator, fromMs), claims);
+  const held = new Map([...(await heldNow(coordinator, commits)), ...(claims?.held ?? [])]);
+  const question: PushQuestion = { witness: both(log, claims), held, mode, pusher };
+  const judge = log === null ? null : await fileJudge(court, log);
+  const objections = commits.flatMap((commit) => [
+    ...issueObjections(question, commit),
+    ...(judge?.objections(commit) ?? []),
+  ]);
+  const judged = new Set(commits.map(({ oid }) => oid));
+  // What a commit is refused for need not be said again of where it leads.
+  const said = new Set(objections.map(({ path }) => path));
+  for (const move of moves)
+    for (const objection of await tipObjections(sources, testify, move, judged))
+      if (!said.has(objection.path)) objections.push(objection);
+  return { commits, objections: [...objections, ...branchwise] };
 }
 
-async function contentsOf(
-  { git, place, digest }: Court,
-  commits: readonly GuardedCommit[],
-): Promise<PushQuestion["content"]> {
-  const files = commits.flatMap(({ changes }) => changes.filter(({ path }) => path.endsWith("/issue.json")));
-  const oids = [...new Set(files.flatMap(({ oid }) => (oid === null ? [] : [oid])))];
-  const texts = await blobs(git, place, oids);
-  return ({ changes }, issueId) => {
-    const file = changes.find(({ path }) => path.endsWith(`/${issueId}/issue.json`));
-    const text = file?.oid == null ? undefined : texts.get(file.oid);
-    if (text === undefined) return { digest: null, version: null };
-    const reading = decodeIssue(text);
-    return { digest: digest.sha256(text), version: "issue" in reading ? reading.issue.stamp.version : null };
+/** The store's own word counts beside what a remote says. */
+function both(log: LogWitness | null, claims: Testimony | null): Witness {
+  return {
+    lease: (id) => claims?.witness.lease(id) ?? log?.lease(id) ?? null,
+    written: (id, digest) => log?.written(id, digest) ?? claims?.witness.written(id, digest) ?? null,
   };
+}
+
+async function fileJudge(
+  { coordinator, keyOf, mode, pusher }: Court,
+  witness: LogWitness,
+): Promise<FileJudge> {
+  const leases = (await coordinator!.list()).filter(({ lease }) => isPathKey(lease.key));
+  return new FileJudge({
+    witness,
+    held: leases.filter(({ standing, stale }) => standing === "valid" && !stale).map(({ lease }) => lease),
+    keyOf,
+    violations: await recordedViolations(coordinator!),
+    mode,
+    pusher,
+  });
 }
 
 async function heldNow(
-  coordinator: Coordinator,
-  commits: readonly GuardedCommit[],
+  coordinator: Coordinator | null,
+  commits: readonly PushedCommit[],
 ): Promise<ReadonlyMap<string, Lease>> {
-  const ids = new Set(commits.flatMap(({ changes }) => changes.map(({ path }) => issueOf(path))));
-  const refs = [...ids].flatMap((id) => {
-    const key = id === null ? null : issueKey(id);
-    return key === null || isRefusal(key) ? [] : [{ key, leaseId: null }];
+  const ids = new Set(commits.flatMap(({ edits }) => edits.map(({ issueId }) => issueId)));
+  const refs = [...ids].flatMap((text) => {
+    const id = parseUlid(text);
+    const key = isRefusal(id) ? id : issueKey(id);
+    return isRefusal(key) ? [] : [{ key, leaseId: null }];
   });
-  const found = refs.length === 0 ? [] : await coordinator.find(refs);
+  const found = coordinator === null || refs.length === 0 ? [] : await coordinator.find(refs);
   const valid = found.filter(({ standing }) => standing === "valid");
   return new Map(valid.map(({ lease }) => [lease.key.slice("issue:".length), lease]));
 }

@@ -1,7 +1,12 @@
+import { settingOf } from "../config/schema";
 import { LocalCoordinator } from "../coordinator/local";
+import { CotenantError } from "../errors/cotenant-error";
 import { DEFAULT_POLICY } from "../kernel/policy";
+import type { Git, GitOptions } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { DEFAULT_STORE_OPTIONS, Store } from "../store/store";
+import { commitOf } from "./divergence";
+import type { BranchRules } from "./push-branches";
 
 /** The control plane of a repository that people push to; null where it has none, and nobody can testify there. */
 export async function serverCoordinator(
@@ -14,4 +19,63 @@ export async function serverCoordinator(
     new Store(platform, { ...DEFAULT_STORE_OPTIONS, controlDirectory }),
     DEFAULT_POLICY,
   );
+}
+
+/** What a server is told in its own Git configuration: no push can change that. */
+export interface ServerRules {
+  readonly ledgerBranch: string;
+  readonly claimsPrefix: string;
+  readonly allowedBranches: readonly string[];
+  readonly mainBranch: string | null;
+  readonly requireMainHistory: boolean;
+  readonly ignoreCase: boolean;
+}
+
+type Place = Pick<GitOptions, "cwd" | "env">;
+
+/** `cotenant.*` in Git's configuration, for those who want it otherwise. */
+export async function serverRules(git: Git, place: Place): Promise<ServerRules> {
+  const { status, stdout, stderr } = await git.run(
+    ["config", "--null", "--get-regexp", "^(cotenant\\.|core\\.ignorecase$)"],
+    place,
+  );
+  // 1: there is none.
+  if (status > 1) throw new CotenantError("E_GIT", `Git cannot read its configuration: ${stderr.trim()}`);
+  const values = new Map<string, string[]>();
+  for (const entry of new TextDecoder().decode(stdout).split("\0")) {
+    const end = entry.indexOf("\n");
+    if (end === -1) continue;
+    const name = entry.slice(0, end);
+    values.set(name, [...(values.get(name) ?? []), entry.slice(end + 1)]);
+  }
+  const last = (name: string) => values.get(`cotenant.${name}`)?.at(-1) ?? null;
+  const isOff = (text: string) => /^(?:false|no|off|0)$/i.test(text);
+  const branches = values.get("cotenant.allowedbranches")?.flatMap((one) => one.split(/[\s,]+/));
+  return {
+    ledgerBranch: last("ledgerbranch") ?? "cotenant-sync",
+    claimsPrefix: last("claimsprefix") ?? "refs/cotenant/claims/",
+    allowedBranches:
+      branches?.filter((one) => one !== "") ??
+      (settingOf("global_operations.allowed_branches").default as readonly string[]),
+    mainBranch: last("mainbranch"),
+    requireMainHistory: !isOff(last("requiremainhistory") ?? ""),
+    ignoreCase: !isOff(values.get("core.ignorecase")?.at(-1) ?? "false"),
+  };
+}
+
+/** With the main branch as it is before the push: the configured one, else the one that HEAD names. */
+export async function rulesOf(git: Git, place: Place, rules: ServerRules): Promise<BranchRules> {
+  const { stdout } = await git.run(["symbolic-ref", "--quiet", "HEAD"], place);
+  const head = new TextDecoder()
+    .decode(stdout)
+    .trim()
+    .replace(/^refs\/heads\//, "");
+  const branch = rules.mainBranch ?? head;
+  const commit = branch === "" ? null : await commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
+  return {
+    allowed: rules.allowedBranches,
+    main: commit === null ? null : { name: branch, branch, commit },
+    requireHistory: rules.requireMainHistory,
+    howToAllow: (name) => `on the server: git config --add cotenant.allowedBranches ${name}`,
+  };
 }

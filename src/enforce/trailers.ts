@@ -1,3 +1,10 @@
+/** A lease that a commit rests on. */
+export interface LeaseTrailer {
+  readonly leaseId: string;
+  /** Null where there is none that could be one. */
+  readonly token: number | null;
+}
+
 /** Which claim a commit's change of an issue rests on. */
 export interface Trailer {
   readonly issueId: string;
@@ -9,50 +16,137 @@ export interface Trailers {
   readonly agentId: string | null;
   readonly worktreeId: string | null;
   readonly issues: readonly Trailer[];
+  /** Of files and directories. */
+  readonly leases?: readonly LeaseTrailer[];
+}
+
+/** What a message says, which may be made of several. */
+export interface ReadTrailers extends Trailers {
+  readonly leases: readonly LeaseTrailer[];
+  /** Everybody who is named; `agentId` is the last of them. */
+  readonly agentIds: readonly string[];
+  readonly worktreeIds: readonly string[];
 }
 
 const NONE = "none";
+/** A commit that rests on hundreds of leases need not name them all: the log does. */
+const MOST_LEASES = 20;
 
-/** In the order in which they stand: an issue, then the lease and the token that belong to it. */
-export function trailerLines({ agentId, worktreeId, issues }: Trailers): string[] {
-  if (issues.length === 0) return [];
+/** Leases before issues: what follows an issue is its claim. Then who, and where. */
+export function trailerLines({ agentId, worktreeId, issues, leases = [] }: Trailers): string[] {
+  if (issues.length === 0 && leases.length === 0) return [];
   return [
+    ...leases
+      .slice(0, MOST_LEASES)
+      .flatMap(({ leaseId, token }) => [`Cotenant-Lease: ${leaseId}`, `Cotenant-Token: ${token ?? NONE}`]),
     ...issues.flatMap(({ issueId, leaseId, token }) => [
       `Cotenant-Issue: ${issueId}`,
       `Cotenant-Lease: ${leaseId ?? NONE}`,
       `Cotenant-Token: ${token ?? NONE}`,
     ]),
+    ...whoLines(agentId, worktreeId),
+  ];
+}
+
+/** Who committed, and where. */
+export function whoLines(agentId: string | null, worktreeId: string | null): string[] {
+  return [
     ...(agentId === null ? [] : [`Cotenant-Agent: ${agentId}`]),
     ...(worktreeId === null ? [] : [`Cotenant-Worktree: ${worktreeId}`]),
   ];
 }
 
-const LINE = /^Cotenant-(Issue|Lease|Token|Agent|Worktree):[ \t]*(.*?)[ \t]*$/;
+const LINE = /^Cotenant-(Issue|Lease|Token|Agent|Worktree):[ \t]*(.*?)[ \t\r]*$/;
 
-/** What a message says, as Git prints its trailers. Whoever wrote it may have written anything. */
-export function parseTrailers(text: string): Trailers {
+/**
+ * What a commit's message says, wherever in it: a squash keeps whole messages. Whoever wrote it may have written anything.
+ * A lease belongs to the issue right before it, and a token to the lease right before it.
+ */
+export function parseTrailers(message: string): ReadTrailers {
   const issues: { issueId: string; leaseId: string | null; token: number | null }[] = [];
-  let agentId: string | null = null;
-  let worktreeId: string | null = null;
-  for (const line of text.split("\n")) {
-    const found = LINE.exec(line);
-    if (found === null) continue;
-    const [, name, value = ""] = found;
-    const last = issues.at(-1);
-    if (name === "Issue") issues.push({ issueId: value, leaseId: null, token: null });
-    else if (name === "Lease" && last !== undefined) last.leaseId = value === NONE ? null : value;
-    else if (name === "Token" && last !== undefined)
-      last.token = /^\d{1,15}$/.test(value) ? Number(value) : null;
-    else if (name === "Agent") agentId = value;
-    else if (name === "Worktree") worktreeId = value;
+  const leases: { leaseId: string; token: number | null }[] = [];
+  const agentIds: string[] = [];
+  const worktreeIds: string[] = [];
+  let issue: (typeof issues)[number] | null = null;
+  let lease: { token: number | null } | null = null;
+  for (const line of message.split("\n")) {
+    const [, name, value = ""] = LINE.exec(line) ?? [];
+    if (name === undefined) continue;
+    const isNone = value === NONE || value === "";
+    const above: typeof issue = name === "Lease" ? issue : null;
+    issue = null;
+    if (name === "Issue") {
+      issue = { issueId: value, leaseId: null, token: null };
+      issues.push(issue);
+    } else if (name === "Lease" && above !== null) {
+      above.leaseId = isNone ? null : value;
+      lease = above;
+      continue;
+    } else if (name === "Lease" && !isNone) {
+      const one = { leaseId: value, token: null };
+      leases.push(one);
+      lease = one;
+      continue;
+    } else if (name === "Token" && lease !== null) lease.token = tokenOf(value);
+    else if (name === "Agent") agentIds.push(value);
+    else if (name === "Worktree") worktreeIds.push(value);
+    lease = null;
   }
-  return { agentId, worktreeId, issues };
+  return {
+    agentId: agentIds.at(-1) ?? null,
+    worktreeId: worktreeIds.at(-1) ?? null,
+    issues,
+    leases,
+    agentIds,
+    worktreeIds,
+  };
 }
 
-/** A message without ours, so that they can be written anew: of an amended or reused one. */
+function tokenOf(value: string): number | null {
+  return /^\d{1,15}$/.test(value) ? Number(value) : null;
+}
+
+/** A squash shows the messages of its commits as `git log` does. */
+export function unindented(message: string): string {
+  return message.replaceAll(/^ {4}(?=Cotenant-)/gm, "");
+}
+
+/** A message without ours, so that they can be written anew: of an amended, squashed or reused one. */
 export function withoutTrailers(message: string): string {
   return message
     .split("\n")
-    .filter((line) => !LINE.test(line))
+    .filter((line) => !LINE.test(unindented(line)))
     .join("\n");
+}
+
+/**
+ * What a commit rests on that is made of others (an amended, rebased, picked or squashed one): what theirs rested on, for
+ * issues that it `concerns`, and what is known of it anew. A lease that was given back since stays: it was held then.
+ */
+export function carried(
+  earlier: ReadTrailers,
+  fresh: Trailers,
+  concerns: (issueId: string) => boolean,
+): Trailers {
+  const issues = [
+    ...earlier.issues.filter(({ issueId, leaseId }) => leaseId !== null && concerns(issueId)),
+    ...fresh.issues,
+  ];
+  const leases = [...earlier.leases, ...(fresh.leases ?? [])];
+  const named = new Set(issues.filter(({ leaseId }) => leaseId !== null).map(({ issueId }) => issueId));
+  return {
+    // Who wrote it, unless somebody says so anew.
+    agentId: fresh.agentId ?? earlier.agentId,
+    worktreeId: fresh.worktreeId ?? earlier.worktreeId,
+    // "None" says nothing where another says which.
+    issues: once(
+      issues.filter(({ issueId, leaseId }) => leaseId !== null || !named.has(issueId)),
+      ({ issueId, leaseId }) => `${issueId} ${leaseId}`,
+    ),
+    leases: once(leases, ({ leaseId }) => leaseId),
+  };
+}
+
+function once<T>(items: readonly T[], name: (item: T) => string): T[] {
+  return [...new Map(items.map((item) => [name(item), item])).values()];
 }

@@ -52,6 +52,13 @@ export async function recordViolation(
   });
 }
 
+/** All that are on record, by commit. */
+export async function recordedViolations(coordinator: Coordinator): Promise<ReadonlyMap<string, Violation>> {
+  const facts = await coordinator.facts({ kinds: [VIOLATION_KIND] });
+  const violations = [...facts.values()].flatMap(({ value }) => violationFrom(value) ?? []);
+  return new Map(violations.map((violation) => [violation.commit, violation]));
+}
+
 /** For how long people are reminded of one. */
 const REMINDED_MS = 7 * 24 * 3600 * 1000;
 /** For how long it is remembered apart from the log. */

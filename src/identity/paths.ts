@@ -64,8 +64,13 @@ export async function canonicalPath(
   return { path, absolutePath: place.absolutePath, isDirectory: place.isDirectory, worktreeRoot: root };
 }
 
+/** Of a repository, whether its file system folds case. */
+export interface FoldingNames {
+  readonly config: { readonly ignoreCase: boolean };
+}
+
 /** A path as Git has it, from the root of the worktree: nothing is looked up, so a link is itself. */
-export function gitPath({ config }: Pick<Repository, "config">, path: string): RepoPath | Refusal {
+export function gitPath({ config }: FoldingNames, path: string): RepoPath | Refusal {
   return parseRepoPath(fold(path, config.ignoreCase));
 }
 

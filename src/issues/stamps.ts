@@ -42,6 +42,11 @@ export interface WrittenStamp {
 
 export const STAMP_KIND = "stamp";
 
+/** Whether the write was somebody's word on a gate: those whom `gates.pass_by` allows need no claim for it. */
+export function isGateWord(additions: readonly Pick<Addition, "file">[]): boolean {
+  return additions.some(({ file }) => file === RESULTS);
+}
+
 export function stampName(id: Ulid): FactName {
   // In small letters: it becomes a file's name, also where file systems fold case.
   return `${STAMP_KIND}:${id.toLowerCase()}` as FactName;

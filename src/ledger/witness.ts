@@ -1,6 +1,7 @@
 import type { Workspace } from "../coordinator/workspace";
 import { parseUlid, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
+import { CommitReader, READING_LIMITS } from "../objects/commits";
 import type { Git, GitOptions } from "../platform/git";
 import { isLedgerOn, openLedger } from "./open";
 import { type ClaimRecord, readClaim } from "./record";
@@ -21,14 +22,15 @@ export interface ClaimTestimony {
   readonly witness: {
     lease(leaseId: string): ClaimedLease | null;
     /** Contents of issues are not among what claims know. */
-    hasWritten(issueId: string, digest: string): boolean;
+    written(issueId: string, digest: string): null;
   };
   readonly held: ReadonlyMap<string, { readonly agentId: string; readonly leaseId: string }>;
 }
 
 type Place = Pick<GitOptions, "cwd" | "env">;
 
-const FORMAT = "--format=%B%x00";
+/** Every grant and every beat of every claim is one; beyond this it cannot be told in time. */
+const MOST_RECORDS = 500_000;
 
 /** Reads the whole history of every claim ref there; null where there is none, and nobody can testify. */
 export async function claimTestimony(
@@ -37,19 +39,14 @@ export async function claimTestimony(
   prefix: string,
   nowMs: number,
 ): Promise<ClaimTestimony | null> {
-  const run = async (args: readonly string[], input = "") => {
-    const { status, stdout } = await git.run(args, { ...place, input, timeoutMs: 60_000 });
-    return status === 0 ? new TextDecoder().decode(stdout) : "";
-  };
-  const refs = (await run(["for-each-ref", "--format=%(refname)", prefix]))
-    .split("\n")
-    .filter((ref) => !isRefusal(parseUlid(ref.slice(prefix.length))));
-  if (refs.length === 0) return null;
+  const reader = new CommitReader(git, place, { ...READING_LIMITS, commits: MOST_RECORDS });
+  const records = await reader.read(await reader.list({ names: [], options: [`--glob=${prefix}*`] }));
+  if (records.length === 0) return null;
   const leases = new Map<string, ClaimedLease>();
   const held = new Map<string, { agentId: string; leaseId: string }>();
   // Newest first: the first record of an issue is what stands.
   const seen = new Set<Ulid>();
-  for (const message of (await run(["log", FORMAT, "--stdin"], `${refs.join("\n")}\n`)).split("\0")) {
+  for (const { message } of records.reverse()) {
     const record = recordIn(message);
     if (record === null) continue;
     if (!seen.has(record.issueId) && record.isHeld && lapse(record, nowMs, LENIENT) === null)
@@ -57,7 +54,7 @@ export async function claimTestimony(
     seen.add(record.issueId);
     learn(leases, record);
   }
-  return { witness: { lease: (id) => leases.get(id) ?? null, hasWritten: () => false }, held };
+  return { witness: { lease: (id) => leases.get(id) ?? null, written: () => null }, held };
 }
 
 /** A server has no settings of its own: what has run out has run out, and what has no expiry stands. */

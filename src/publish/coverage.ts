@@ -1,8 +1,9 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
+import { blobs } from "../enforce/changes";
 import { issueEdits, keyOf } from "../enforce/commit";
-import { issueOf, judgeCommit, type Objection, scopeOf } from "../enforce/commit-rules";
+import { commentsOf, issueOf, judgeCommit, type Objection, scopeOf } from "../enforce/commit-rules";
 import type { Trailer } from "../enforce/trailers";
 import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
 import type { Actor } from "../kernel/commands";
@@ -55,9 +56,8 @@ type Rule = "free" | "scope" | "issue" | "path";
 export function ruleFor(path: string): Rule {
   if (path.startsWith(".cotenant/events/")) return "free";
   if (scopeOf(path) !== null) return "scope";
-  if (issueOf(path) !== null) return "issue";
-  // Comments are only ever added, and need no claim.
-  return /^\.cotenant\/issues\/[^/]+\/comments\.jsonl$/.test(path) ? "free" : "path";
+  // Comments need no claim as long as they are only added; whether they are is seen by what is in them.
+  return issueOf(path) !== null || commentsOf(path) !== null ? "issue" : "path";
 }
 
 /** Whose leases the paths are under, or the refusal that names the paths that nobody covers. */
@@ -178,12 +178,19 @@ async function issueCoverage(
           path,
           status: wanted === null ? "deleted" : before.has(path) ? "changed" : "added",
           oid: wanted?.oid ?? null,
+          before: before.get(path)?.oid ?? null,
         }) as const,
     );
   if (changes.length === 0) return { leases: [], trailers: [] };
   const { agentId, sessionId, worktreeId } = actor;
   const committer = { agentId, sessionId, worktreeId };
-  const issues = await issueEdits(workspace, (oids) => textsIn(draft, oids), changes, committer, false);
+  const issues = await issueEdits(
+    workspace,
+    (oids) => textsIn(workspace, draft, oids),
+    changes,
+    committer,
+    false,
+  );
   const keys = issues.map(({ id }) => ({ key: orThrow(issueKey(id)), leaseId: null }));
   const standing = (await workspace.coordinator.find(keys)).filter(
     (one) => one.standing === "valid" && !one.stale,
@@ -204,10 +211,19 @@ async function issueCoverage(
   return { leases: mine, trailers };
 }
 
-async function textsIn(draft: Draft, oids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+/** What is published, and what was there before. */
+async function textsIn(
+  { surroundings, repository }: Workspace,
+  draft: Draft,
+  oids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
   const decoder = new TextDecoder();
-  const wanted = [...draft.values()].filter((one) => one?.content != null && oids.includes(one.oid));
-  return new Map(wanted.map((one) => [one!.oid, decoder.decode(one!.content!)]));
+  const drafted = [...draft.values()].filter((one) => one?.content != null && oids.includes(one.oid));
+  const texts = new Map(drafted.map((one) => [one!.oid, decoder.decode(one!.content!)]));
+  const others = oids.filter((oid) => !texts.has(oid));
+  const place = { cwd: repository.worktreeRoot };
+  for (const [oid, text] of await blobs(surroundings.git, place, others)) texts.set(oid, text);
+  return texts;
 }
 
 function objected(objections: readonly Objection[]): CotenantError {

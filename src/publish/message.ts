@@ -1,10 +1,8 @@
-import { type Trailers, trailerLines, withoutTrailers } from "../enforce/trailers";
+import { type Trailers, trailerLines, whoLines, withoutTrailers } from "../enforce/trailers";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Lease } from "../kernel/lease";
 
 const LONGEST = 64 << 10;
-/** A commit that rests on hundreds of leases need not name them all: the log does. */
-const MOST_LEASES = 20;
 
 /** What a person wrote, as a commit's message, without lines that only we may write. */
 export function cleanMessage(text: string): string {
@@ -23,19 +21,9 @@ export function cleanMessage(text: string): string {
 
 /** The message with the trailers that say on which leases the commit rests. */
 export function withTrailers(message: string, leases: readonly Lease[], trailers: Trailers): string {
-  const { agentId, worktreeId, issues } = trailers;
-  // Before the issues: what follows an issue would be taken for its claim.
-  const lines = [
-    ...leases
-      .slice(0, MOST_LEASES)
-      .flatMap(({ leaseId, fencingToken }) => [
-        `Cotenant-Lease: ${leaseId}`,
-        `Cotenant-Token: ${fencingToken}`,
-      ]),
-    ...(issues.length > 0
-      ? trailerLines(trailers)
-      : [`Cotenant-Agent: ${agentId}`, `Cotenant-Worktree: ${worktreeId}`]),
-  ];
+  const named = leases.map(({ leaseId, fencingToken }) => ({ leaseId, token: fencingToken }));
+  const said = trailerLines({ ...trailers, leases: named });
+  const lines = said.length > 0 ? said : whoLines(trailers.agentId, trailers.worktreeId);
   return `${message}${endsInTrailers(message) ? "\n" : "\n\n"}${lines.join("\n")}\n`;
 }
 

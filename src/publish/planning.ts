@@ -1,6 +1,7 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
-import { diverged, mainHistory } from "../enforce/divergence";
+import { scopeOf } from "../enforce/commit-rules";
+import { globalRefusal } from "../enforce/global-operations";
 import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { lookUp } from "../objects/tree-editing";
@@ -67,7 +68,7 @@ export class Planner {
     refuseSecrets(await findSecrets(objects, draft, before, allowed));
     const message = cleanMessage(request.message);
     const coverage = await this.coverage(request, draft, before);
-    await this.#refuseDiverged(coverage, base);
+    await this.#refuseGlobal(coverage, draft, base, ref);
     const authorship = await this.#pen.authorship(request);
     return { ref, base, draft, message, authorship, coverage };
   }
@@ -117,15 +118,19 @@ export class Planner {
     });
   }
 
-  /** What concerns everybody is changed on top of the main branch's history. */
-  async #refuseDiverged({ scopes }: Coverage, base: Point): Promise<void> {
+  /** What concerns everybody is changed on branches that may, on top of the main branch's history. */
+  async #refuseGlobal({ scopes }: Coverage, draft: Draft, base: Point, ref: string): Promise<void> {
     const { config, surroundings, repository } = this.#workspace;
-    const { values } = config;
-    if (scopes.length === 0 || base.commit === null || !values["global_operations.require_main_history"])
-      return;
-    const configured = values["global_operations.main_branch"];
-    const history = await mainHistory(surroundings.git, repository.worktreeRoot, configured, base.commit);
-    if (history.kind === "lacks") throw diverged(history);
+    if (scopes.length === 0 || base.commit === null) return;
+    const refusal = await globalRefusal({
+      git: surroundings.git,
+      cwd: repository.worktreeRoot,
+      values: config.values,
+      branch: ref.replace(/^refs\/heads\//, ""),
+      of: base.commit,
+      paths: [...draft.keys()].filter((path) => scopeOf(path) !== null),
+    });
+    if (refusal !== null) throw refusal;
   }
 
   /** On top of the tip; null where the branch has it all already. Written to `objects`, and not yet flushed. */

@@ -69,6 +69,8 @@ describe("common history with the main branch", () => {
     expect(refused.error.hint).toContain("git rebase main");
     expectJsonRefused(await side.askHere(ADA, "config", "reset", "guard.retry_secs"), 9, "E_DIVERGED");
     expect((await side.askHere(ADA, "validate", "divergence")).status).toBe(9);
+    const all = await side.askHere(ADA, "validate", "all");
+    expect([all.status, JSON.stringify(all.json.data)]).toEqual([9, expect.stringContaining("E_DIVERGED")]);
     // One's own configuration is nobody else's business.
     const home = { HOME: scratch() };
     expect((await side.askWith(home, ADA, "config", "set", "--global", "guard.retry_secs", "8")).status).toBe(
@@ -79,6 +81,20 @@ describe("common history with the main branch", () => {
     expect((await side.askHere(ADA, "validate", "divergence")).status).toBe(0);
     side.git("checkout", "--quiet", "--detach");
     expect((await side.askHere(ADA, "gate", "define", "other")).status).toBe(0);
+  });
+
+  it("does not make up for a branch on which nothing for everybody may be changed", async () => {
+    repo.write(".gitignore", "");
+    repo.git("add", "--all");
+    empty(repo, "with its settings");
+    const side = repo.addWorktree("side");
+    const refused = await side.ask(ADA, "config", "set", "guard.retry_secs", "9");
+    expectJsonRefused(refused, 9, "E_POLICY");
+    expect(refused.error.message).toContain("main or develop only, and this is side");
+    // What the main branch does not have yet is set up, not changed.
+    expect((await side.askHere(ADA, "gate", "define", "review")).status).toBe(0);
+    const allowed = { COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES: "side" };
+    expect((await side.askWith(allowed, ADA, "config", "set", "guard.retry_secs", "9")).status).toBe(0);
   });
 
   it("is not asked for when the repository does not want it", async () => {

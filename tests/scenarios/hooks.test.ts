@@ -166,9 +166,8 @@ describe("a leased file", () => {
       "agent:a",
     );
     expect((await repo.askHere("agent:x", "stats")).data["violations"]).toBe(1);
-    const pushed = await git("agent:a", "push", "origin", "main");
-    expectDone(pushed);
-    expect(pushed.stderr).toContain("around the hooks");
+    const around = await git("agent:a", "push", "origin", "main");
+    expectRefused(around, "cotenant pre-push (layer 3)", "around the hooks: b.txt is held by agent:b");
   });
 
   it("is not let through by what an earlier commit, which was given up, was told", async () => {
@@ -214,11 +213,11 @@ describe("a leased file", () => {
 
 describe("S32: what concerns everybody", () => {
   it("is refused on a branch that lacks the main branch's history", async () => {
-    repo.git("switch", "--quiet", "--create", "old", "HEAD");
+    repo.git("switch", "--quiet", "--create", "develop", "HEAD");
     repo.git("switch", "--quiet", "main");
     commitQuietly("main goes on");
     repo.git("push", "--quiet", "--no-verify", "origin", "main");
-    repo.git("switch", "--quiet", "old");
+    repo.git("switch", "--quiet", "develop");
     fs.appendFileSync(path.join(repo.root, ".cotenant/config.toml"), "\n# a remark\n");
     const refused = await git("agent:a", "commit", "--all", "--message", "settings");
     expectRefused(refused, "E_DIVERGED", ".cotenant/config.toml", "git rebase");

@@ -1,10 +1,13 @@
-import type { Workspace } from "../../coordinator/workspace";
+import type { Session } from "../../coordinator/session";
+import { Workspace } from "../../coordinator/workspace";
 import { judgeHead } from "../../enforce/commit";
 import { dropNote, findNote } from "../../enforce/commit-note";
+import { isReplaying } from "../../enforce/replaying";
 import { recordViolation } from "../../enforce/violations";
+import { CotenantError } from "../../errors/cotenant-error";
 import type { Command } from "../command";
 import { settleCommit } from "../guard-commit";
-import { asHook, PASSED } from "../hooking";
+import { asHook } from "../hooking";
 
 export const command: Command = {
   usage: "hook post-commit",
@@ -17,14 +20,23 @@ export const command: Command = {
   enforcesConfig: true,
   run: (context) =>
     asHook(context, "post-commit", async (workspace) => {
-      const isEnforced = workspace.config.values["worktree.enforce_leases"] !== "off";
-      const isJudged = !isEnforced || (await wasFoundClean(workspace));
-      // Commits that a rebase or a cherry-pick makes anew were judged when they were made.
-      if (await isReplaying(workspace)) return PASSED;
+      const isJudged = !isEnforced(workspace) || (await wasFoundClean(workspace));
       const judged = isJudged ? [] : await judge(workspace);
-      return { isRefused: false, lines: [...judged, ...(await settleCommit(workspace))] };
+      // What is only made anew is given back when all of it is done.
+      const settled = (await isReplaying(workspace)) ? [] : await settleCommit(workspace);
+      return { isRefused: false, lines: [...judged, ...settled] };
     }),
 };
+
+/** A variable switches the hooks off for whoever sets it; it does not change what others hold. */
+function isEnforced({ config }: Workspace): boolean {
+  const key = "worktree.enforce_leases";
+  if (config.values[key] !== "off") return true;
+  const own = config.layers.find(({ source, entries }) => !PASSING.has(source) && entries.has(key));
+  return PASSING.has(config.origin(key).source) && own?.entries.get(key)?.value !== "off";
+}
+
+const PASSING: ReadonlySet<string> = new Set(["flag", "environment"]);
 
 /** The pre-commit hook has looked at this very commit. */
 async function wasFoundClean(workspace: Workspace): Promise<boolean> {
@@ -35,24 +47,22 @@ async function wasFoundClean(workspace: Workspace): Promise<boolean> {
 
 /** What the hooks would have refused, had they been asked. */
 async function judge(workspace: Workspace): Promise<string[]> {
-  const judgement = await judgeHead(workspace);
-  if (judgement === null || judgement.objections.length === 0) return [];
-  const { objections, committer } = judgement;
-  const { git } = workspace.surroundings;
-  const { stdout } = await git.run(["rev-parse", "HEAD"], { cwd: workspace.repository.worktreeRoot });
-  const commit = new TextDecoder().decode(stdout).trim();
-  const lines = [
+  const { objections, commit } = await judgeHead(workspace);
+  if (objections.length === 0) return [];
+  await recordViolation(await recorder(workspace), commit, objections);
+  return [
     `cotenant post-commit: ${commit.slice(0, 12)} goes against ${objections.length === 1 ? "a lease" : "leases"}:`,
     ...objections.slice(0, 5).map(({ message }) => `  ${message}`),
+    "  it is on record; 'cotenant status' shows it",
   ];
-  if (committer === null) return lines;
-  await recordViolation(await workspace.session("write"), commit, objections);
-  return [...lines, "  it is on record; 'cotenant status' shows it"];
 }
 
-async function isReplaying({ repository, surroundings }: Workspace): Promise<boolean> {
-  const { files } = surroundings.platform;
-  for (const name of ["rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD", "sequencer"])
-    if ((await files.stat(`${repository.gitDir}/${name}`)) !== null) return true;
-  return false;
+/** Whoever did it, also somebody who has not said who they are. */
+async function recorder(workspace: Workspace): Promise<Session> {
+  try {
+    return await workspace.session("write");
+  } catch (error) {
+    if (!(error instanceof CotenantError) || error.code !== "E_AGENT_ID_REQUIRED") throw error;
+    return (await Workspace.open(workspace.surroundings, { agentId: "agent:unknown" })).session("write");
+  }
 }

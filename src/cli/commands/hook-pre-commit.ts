@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
-import { givenChanges, type PathChange } from "../../enforce/changes";
+import { givenChanges } from "../../enforce/changes";
 import { judgeStaged } from "../../enforce/commit";
+import type { PathChange } from "../../objects/commit-text";
 import type { Command } from "../command";
 import { noteOf } from "../commit-notes";
 import { violatedLines } from "../guard-commit";
@@ -45,7 +46,7 @@ export const command: Command = {
 /** Null when it cannot be read, or is not all there: then Git is asked again. */
 function staged(): readonly PathChange[] | null {
   try {
-    return givenChanges(readFileSync(0, "utf8"));
+    return givenChanges(readFileSync(0));
   } catch {
     return null;
   }

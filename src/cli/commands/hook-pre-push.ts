@@ -1,18 +1,23 @@
 import type { Workspace } from "../../coordinator/workspace";
+import { rulingKey } from "../../enforce/commit";
+import { mainRef } from "../../enforce/divergence";
+import { allowedHere } from "../../enforce/global-operations";
 import { judgeRevisions } from "../../enforce/push";
-import type { Revisions } from "../../enforce/pushed";
-import { VIOLATION_KIND, violationFrom } from "../../enforce/violations";
+import type { TipMove } from "../../enforce/push-tips";
+import { CotenantError } from "../../errors/cotenant-error";
+import type { Revisions } from "../../objects/commits";
 import type { Command } from "../command";
 import { asHook, type HookAnswer, PASSED, pushRefusal } from "../hooking";
 import { testimony } from "../ledger";
 import { readStdin } from "../stdin";
 
 const NOTHING = /^0+$/;
+const LINE = /^\S+ ([0-9a-f]{40,64}) (\S+) ([0-9a-f]{40,64})$/;
 
 export const command: Command = {
   usage: "hook pre-push <remote> <url>",
   about:
-    "What Git's pre-push hook calls: every pushed change of an issue had its claim when it was committed.",
+    "What Git's pre-push hook calls: every pushed change of an issue or of a leased file had its lease when it was\ncommitted.",
   flags: {},
   examples: ["cotenant hook pre-push origin ../hub.git < /dev/null"],
   words: { min: 0, max: 2 },
@@ -23,91 +28,91 @@ export const command: Command = {
       const mode = workspace.config.values["worktree.enforce_leases"];
       if (mode === "off") return PASSED;
       const [remote = ""] = parsed.words;
-      const revisions = revisionsOf(await readStdin(1 << 20), remote);
-      if (revisions === null) return PASSED;
-      return answer(workspace, revisions, mode === "warn");
+      const moves = movesOf(await readStdin(1 << 20));
+      if (moves.length === 0) return PASSED;
+      return answer(workspace, moves, remote, mode === "warn");
     }),
 };
 
-/** What is pushed and not there yet: `<local ref> <local id> <remote ref> <remote id>` on each line. */
-export function revisionsOf(input: string, remote: string): Revisions | null {
-  const tips: string[] = [];
-  const known: string[] = [];
-  for (const line of input.split("\n")) {
-    const [, local = "", , there = ""] = line.split(" ");
-    if (!/^[0-9a-f]{40,64}$/.test(local) || NOTHING.test(local)) continue;
-    tips.push(local);
-    if (/^[0-9a-f]{40,64}$/.test(there) && !NOTHING.test(there)) known.push(`^${there}`);
-  }
-  if (tips.length === 0) return null;
-  // A remote by its address has no branches here that could tell what it has.
-  const isNamed = /^[\w.-]+$/.test(remote);
+/** What is pushed: `<local ref> <local id> <remote ref> <remote id>` on each line. Deletions bring nothing. */
+export function movesOf(input: string): TipMove[] {
+  return input.split("\n").flatMap((line): TipMove[] => {
+    if (line === "") return [];
+    const [, to, ref, from] = LINE.exec(line) ?? [];
+    if (to === undefined)
+      throw new CotenantError("E_GIT", "Git does not say what is pushed in a form that is known here");
+    return NOTHING.test(to) ? [] : [{ ref: ref!, to, from: NOTHING.test(from!) ? null : from! }];
+  });
+}
+
+/** What is not there yet. A remote by its address has no branches here that could tell what it has. */
+export function revisionsOf(moves: readonly TipMove[], remote: string): Revisions {
+  const known = moves.flatMap(({ from }) => (from === null ? [] : [`^${from}`]));
   return {
-    names: [...tips, ...known],
-    options: isNamed ? ["--not", `--remotes=${remote}`, "--not"] : [],
+    names: [...moves.map(({ to }) => to), ...known],
+    options: /^[\w.-]+$/.test(remote) ? ["--not", `--remotes=${remote}`, "--not"] : [],
   };
 }
 
-async function answer(workspace: Workspace, revisions: Revisions, isLenient: boolean): Promise<HookAnswer> {
+async function answer(
+  workspace: Workspace,
+  pushed: readonly TipMove[],
+  remote: string,
+  isLenient: boolean,
+): Promise<HookAnswer> {
   const { repository, surroundings, config, coordinator } = workspace;
   const { git, platform } = surroundings;
-  const place = { cwd: repository.worktreeRoot };
-  const present = await onlyKnown(workspace, revisions);
+  const { values } = config;
+  const cwd = repository.worktreeRoot;
+  const moves = await onlyKnown(workspace, pushed);
   const { objections } = await judgeRevisions(
     {
       git,
-      place,
+      place: { cwd },
       coordinator,
       claims: await testimony(workspace, false),
       digest: platform.digest,
-      mode: config.values["enforce.push"],
+      mode: values["enforce.push"],
+      keyOf: (path) => rulingKey(workspace, path),
+      pusher: await pusherOf(workspace),
+      branches: {
+        allowed: values["global_operations.allowed_branches"],
+        main: await mainRef(git, cwd, values["global_operations.main_branch"]),
+        requireHistory: values["global_operations.require_main_history"],
+        howToAllow: allowedHere,
+      },
     },
-    present,
+    revisionsOf(moves, remote),
+    moves,
   );
-  const lines = await violationLines(workspace, present);
-  if (objections.length === 0) return { isRefused: false, lines };
-  const refused = pushRefusal("pre-push", objections);
+  if (objections.length === 0) return PASSED;
+  const lines = pushRefusal("pre-push", objections);
   return isLenient
-    ? { isRefused: false, lines: [...lines, ...refused, "  let through: worktree.enforce_leases = warn"] }
-    : { isRefused: true, lines: [...lines, ...refused] };
+    ? { isRefused: false, lines: [...lines, "  let through: worktree.enforce_leases = warn"] }
+    : { isRefused: true, lines };
 }
 
-/** What the remote has and this clone does not know of excludes nothing. */
+async function pusherOf(workspace: Workspace): Promise<string | null> {
+  try {
+    return (await workspace.agent()).agentId;
+  } catch (error) {
+    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
+    throw error;
+  }
+}
+
+/** What the remote has and this clone does not know of excludes nothing, and cannot be compared with. */
 async function onlyKnown(
   { surroundings, repository }: Workspace,
-  { names, options }: Revisions,
-): Promise<Revisions> {
-  const kept: string[] = [];
-  for (const name of names) {
-    if (name.startsWith("^")) {
-      const { status } = await surroundings.git.run(["cat-file", "-e", `${name.slice(1)}^{commit}`], {
+  moves: readonly TipMove[],
+): Promise<TipMove[]> {
+  return Promise.all(
+    moves.map(async (move) => {
+      if (move.from === null) return move;
+      const { status } = await surroundings.git.run(["cat-file", "-e", `${move.from}^{commit}`], {
         cwd: repository.worktreeRoot,
       });
-      if (status !== 0) continue;
-    }
-    kept.push(name);
-  }
-  return { names: kept, options };
-}
-
-/** Whoever went around the hooks with --no-verify hears of it again, and so does whoever pushes it for them. */
-async function violationLines(workspace: Workspace, revisions: Revisions): Promise<string[]> {
-  const facts = await workspace.coordinator.facts({ kinds: [VIOLATION_KIND] });
-  if (facts.size === 0) return [];
-  const { git } = workspace.surroundings;
-  const { stdout } = await git.run(
-    ["rev-list", ...revisions.options, "--end-of-options", ...revisions.names],
-    {
-      cwd: workspace.repository.worktreeRoot,
-    },
+      return status === 0 ? move : { ...move, from: null };
+    }),
   );
-  const pushed = new Set(new TextDecoder().decode(stdout).split("\n"));
-  return [...facts.values()].flatMap(({ value }) => {
-    const violation = violationFrom(value);
-    if (violation === null || !pushed.has(violation.commit)) return [];
-    const [first] = violation.objections;
-    return [
-      `cotenant pre-push: ${violation.commit.slice(0, 12)} was committed by ${violation.agentId} around the hooks: ${first?.message ?? ""}`,
-    ];
-  });
 }

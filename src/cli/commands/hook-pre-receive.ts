@@ -1,8 +1,11 @@
-import { judgeRevisions } from "../../enforce/push";
-import { serverCoordinator } from "../../enforce/server";
+import { rulingKey } from "../../enforce/commit";
+import { commitOf } from "../../enforce/divergence";
+import { judgeRevisions, type Testimony } from "../../enforce/push";
+import type { TipMove } from "../../enforce/push-tips";
+import { rulesOf, type ServerRules, serverCoordinator, serverRules } from "../../enforce/server";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import type { Git, GitOptions } from "../../platform/git";
+import type { Git } from "../../platform/git";
 import type { Command, Context, Output } from "../command";
 import { pushRefusal } from "../hooking";
 import { readStdin } from "../stdin";
@@ -13,20 +16,20 @@ const QUARANTINE = ["GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", 
 export const command: Command = {
   usage: "hook pre-receive",
   about:
-    "What the pre-receive hook of a repository that people push to calls: trailers of pushed changes of issues are\nheld against the claims that are kept there.",
+    "What the pre-receive hook of a repository that people push to calls: pushed changes of issues and of leased files are\nheld against the leases that are kept there. What it cannot tell, it refuses.",
   flags: {},
   examples: ["cotenant hook pre-receive < /dev/null"],
   words: { min: 0, max: 0 },
   remindsOfExpiry: false,
   async run(context) {
-    const input = await readStdin(8 << 20);
     try {
-      return await received(context, input);
+      return await received(context, await readStdin(8 << 20));
     } catch (error) {
-      // Nobody can ask the person who pushes: what cannot be told is let through, and said.
+      // Nobody looks after it: what nobody can tell must not come in.
       const why = error instanceof CotenantError ? `${error.message} (${error.code})` : String(error);
-      context.note(`cotenant pre-receive: cannot tell: ${printable(why, 400)}; let through`);
-      return { data: { hook: "pre-receive", refused: false }, text: "", exit: 0 };
+      context.note(`cotenant pre-receive (layer 4): cannot tell, and so refuses: ${printable(why, 400)}`);
+      if (error instanceof CotenantError && error.hint !== "") context.note(`  next: ${error.hint}`);
+      return answered(true);
     }
   },
 };
@@ -35,65 +38,69 @@ async function received(context: Context, input: string): Promise<Output> {
   const { platform, git, env, cwd } = context.surroundings();
   const gitDir = (await platform.files.realPath(env["GIT_DIR"] ?? cwd)) ?? cwd;
   const bare = { cwd: gitDir, env: { GIT_DIR: gitDir } };
-  const names = await ledgerNames(git, bare);
-  const tips = tipsOf(input, names);
-  if (tips.length === 0) return passed();
+  const rules = await serverRules(git, bare);
+  const moves = movesOf(input, rules);
+  if (moves.length === 0) return answered(false);
   const coordinator = await serverCoordinator(platform, gitDir);
   const { claimTestimony } = await import("../../ledger/witness");
-  const claims = await claimTestimony(git, bare, names.prefix, platform.clock.wallMs());
-  if (coordinator === null && claims === null) return passed();
+  const claims =
+    (await claimTestimony(git, bare, rules.claimsPrefix, platform.clock.wallMs())) ??
+    (await noClaims(git, gitDir, rules));
   const quarantine = Object.fromEntries(
     QUARANTINE.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]!]])),
   );
-  const place = { cwd: gitDir, env: { ...quarantine, GIT_DIR: gitDir } };
+  const repository = { config: { ignoreCase: rules.ignoreCase } };
   const { objections } = await judgeRevisions(
-    { git, place, coordinator, claims, digest: platform.digest, mode: "at_commit" },
+    {
+      git,
+      place: { cwd: gitDir, env: { ...quarantine, GIT_DIR: gitDir } },
+      coordinator,
+      claims,
+      digest: platform.digest,
+      mode: "at_commit",
+      keyOf: (path) => rulingKey({ repository }, path),
+      pusher: null,
+      branches: await rulesOf(git, bare, rules),
+    },
     // What is only on the ledger's own refs was never looked at: it excludes nothing.
     {
-      names: tips,
+      names: moves.map(({ to }) => to),
       options: [
         "--not",
-        `--exclude=refs/heads/${names.branch}`,
-        `--exclude=${names.prefix}*`,
+        `--exclude=refs/heads/${rules.ledgerBranch}`,
+        `--exclude=${rules.claimsPrefix}*`,
         "--all",
         "--not",
       ],
     },
+    moves,
   );
-  if (objections.length === 0) return passed();
+  if (objections.length === 0) return answered(false);
   for (const line of pushRefusal("pre-receive", objections)) context.note(line);
-  return { data: { hook: "pre-receive", refused: true }, text: "", exit: 1 };
+  return answered(true);
 }
 
-interface LedgerNames {
-  readonly branch: string;
-  readonly prefix: string;
+/** Where there is a ledger, claims that are gone are no reason to let everything in. */
+async function noClaims(git: Git, gitDir: string, { ledgerBranch }: ServerRules): Promise<Testimony | null> {
+  if ((await commitOf(git, gitDir, `refs/heads/${ledgerBranch}`, { GIT_DIR: gitDir })) === null) return null;
+  return { witness: { lease: () => null, written: () => null }, held: new Map() };
 }
 
-/** How the ledger is called on this server, for those who have given it other names. */
-async function ledgerNames(git: Git, place: Pick<GitOptions, "cwd" | "env">): Promise<LedgerNames> {
-  const { stdout } = await git.run(["config", "--null", "--get-regexp", "^cotenant\\."], place);
-  const values = new Map(
-    new TextDecoder()
-      .decode(stdout)
-      .split("\0")
-      .map((entry) => entry.split("\n") as [string, string]),
-  );
-  return {
-    branch: values.get("cotenant.ledgerbranch") ?? "cotenant-sync",
-    prefix: values.get("cotenant.claimsprefix") ?? "refs/cotenant/claims/",
-  };
+function answered(isRefused: boolean): Output {
+  return { data: { hook: "pre-receive", refused: isRefused }, text: "", exit: isRefused ? 1 : 0 };
 }
 
-function passed(): Output {
-  return { data: { hook: "pre-receive", refused: false }, text: "", exit: 0 };
-}
+const LINE = /^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) (\S+)$/;
+const NOTHING = /^0+$/;
 
 /** `<old id> <new id> <ref>` on each line. Deletions bring nothing, and the ledger's own refs are no work of anybody. */
-function tipsOf(input: string, { branch, prefix }: LedgerNames): string[] {
-  return input.split("\n").flatMap((line) => {
-    const [, tip = "", ref = ""] = line.split(" ");
-    if (ref === `refs/heads/${branch}` || ref.startsWith(prefix)) return [];
-    return /^[0-9a-f]{40,64}$/.test(tip) && !/^0+$/.test(tip) ? [tip] : [];
+function movesOf(input: string, { ledgerBranch, claimsPrefix }: ServerRules): TipMove[] {
+  return input.split("\n").flatMap((line): TipMove[] => {
+    if (line === "") return [];
+    const [, from, to, ref] = LINE.exec(line) ?? [];
+    if (ref === undefined)
+      throw new CotenantError("E_GIT", "Git does not say what is pushed in a form that is known here");
+    if (ref === `refs/heads/${ledgerBranch}` || ref.startsWith(claimsPrefix)) return [];
+    return NOTHING.test(to!) ? [] : [{ ref, to: to!, from: NOTHING.test(from!) ? null : from! }];
   });
 }

@@ -2,10 +2,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Workspace } from "../../coordinator/workspace";
 import { judgeStaged } from "../../enforce/commit";
+import { messageTrailers } from "../../enforce/commit-message";
 import { findNote } from "../../enforce/commit-note";
-import { withoutTrailers } from "../../enforce/trailers";
+import { parseTrailers, withoutTrailers } from "../../enforce/trailers";
 import type { Command } from "../command";
-import { noteOf } from "../commit-notes";
+import { amends, noteOf } from "../commit-notes";
 import { asHook, PASSED } from "../hooking";
 
 export const command: Command = {
@@ -18,20 +19,27 @@ export const command: Command = {
   enforcesConfig: true,
   run: (context, parsed) =>
     asHook(context, "prepare-commit-msg", async (workspace) => {
-      const [file, source] = parsed.words;
-      // A merge's own message is Git's; what it brings has its trailers already.
-      if (source === "merge" || source === "squash") return PASSED;
+      const path = resolve(process.cwd(), parsed.words[0]!);
       const known = await findNote(workspace, "staged");
-      const { trailers: lines } = known ?? (await noteOf(workspace, await judgeStaged(workspace)));
-      if (lines.length > 0) await addTrailers(workspace, resolve(process.cwd(), file!), lines);
+      const { trailers, paths } = known ?? (await noteOf(workspace, await judgeStaged(workspace)));
+      const text = readFileSync(path, "utf8");
+      const lines = await messageTrailers(workspace, parseTrailers(trailers.join("\n")), {
+        text,
+        isAmending: await amends(workspace, paths.length),
+      });
+      if (lines.length > 0) await addTrailers(workspace, path, text, lines);
       return PASSED;
     }),
 };
 
 /** Git knows where trailers go in a message, and what of it is a comment. */
-async function addTrailers(workspace: Workspace, path: string, lines: readonly string[]): Promise<void> {
+async function addTrailers(
+  workspace: Workspace,
+  path: string,
+  before: string,
+  lines: readonly string[],
+): Promise<void> {
   const { git } = workspace.surroundings;
-  const before = readFileSync(path, "utf8");
   const { status, stdout } = await git.run(
     ["interpret-trailers", "--if-exists", "add", ...lines.flatMap((line) => ["--trailer", line])],
     { cwd: workspace.repository.worktreeRoot, input: withoutTrailers(before) },

@@ -45,6 +45,10 @@ export function keptName(hook: InstalledHook, place: "around" | "above"): string
 /** A program that is missing, or that does not know this hook, refuses nobody. */
 const OR_REFUSE = "case $? in 64 | 126 | 127) ;; *) exit 1 ;; esac";
 
+/** Whoever pushes to a server cannot look at it: what nobody has checked does not come in. */
+const AND_SAY_SO =
+  "{ case $? in 64 | 126 | 127) echo 'cotenant pre-receive (layer 4): cannot tell, and so refuses: cotenant is missing on the server, or too old' >&2 ;; esac; exit 1; }";
+
 export function blockText(hook: InstalledHook, style: Style, program: Program): string {
   const lines = [
     `# >>> cotenant hook ${hook} (${attributes(style)}) >>> by 'cotenant hooks install'; 'cotenant hooks uninstall' takes it out`,
@@ -105,7 +109,7 @@ function body(hook: InstalledHook, { place }: Style): string[] {
   return [
     "cotenant_input=$(cat)",
     'if [ -n "$cotenant_input" ]; then',
-    `  printf '%s\\n' "$cotenant_input" | ${call} || ${OR_REFUSE}`,
+    `  printf '%s\\n' "$cotenant_input" | ${call} || ${hook === "pre-receive" ? AND_SAY_SO : OR_REFUSE}`,
     // Both get all of it: whoever comes after us reads this.
     "  exec <<COTENANT_INPUT",
     "$cotenant_input",
