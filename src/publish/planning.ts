@@ -91,6 +91,7 @@ export class Planner {
     const { values } = this.#workspace.config;
     return pathObjections(draft, before, {
       forbiddenPaths: values["publish.forbidden_paths"],
+      allowSecretsIn: values["publish.allow_secrets_in"],
       maxPaths: values["publish.max_paths"],
       maxFileBytes: values["publish.max_file_bytes"],
       ignoreCase: this.#workspace.repository.config.ignoreCase,

@@ -203,6 +203,23 @@ describe("publish.checks", () => {
   });
 });
 
+describe("a file named .env*", () => {
+  it("is published once it is allowed the way the hint says, and a person trusts that", async () => {
+    const repo = await leased();
+    await repo.prepare(A, "init");
+    repo.write(".env.example", "TOKEN=\n");
+    const args = ["--from-worktree", ".env.example"];
+    const { error } = await publishHere(repo, ...args);
+    expect(error.code).toBe("E_SECRET_FOUND");
+    const [, words = ""] = /: cotenant (.*)$/.exec(error.hint ?? "")!;
+    await repo.prepare(A, ...words.split(" "));
+    expect((await publishHere(repo, ...args)).error.code).toBe("E_SECRET_FOUND");
+    await repo.prepare("human:h", "trust");
+    expect((await publishHere(repo, ...args)).status).toBe(0);
+    expect((await publishHere(repo, ...put(".env", "X=\n"))).error.code).toBe("E_SECRET_FOUND");
+  });
+});
+
 describe("--dry-run", () => {
   it("shows the diff and what would refuse it, and writes nothing", async () => {
     const repo = await leased();
