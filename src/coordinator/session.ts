@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
-import { type AgentId, makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
+import { type AgentId, makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import { type Bind, type Ended, type Lease, type Reach, sameParty } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
@@ -197,6 +197,24 @@ export class Session {
     const { about, facts, factKinds = [], body, isOnlyLogged = false } = options;
     return this.#asHolder(refs, options, (holding) =>
       this.coordinator.write({ ...holding, about, facts, factKinds, isOnlyLogged, body }),
+    );
+  }
+
+  /**
+   * A secret that is shown must be right, also where the session could do without it: whoever shows one means the lease
+   * that it proves. Null: none is shown.
+   */
+  refuseWrong(secret: string | null, leases: readonly Lease[]): void {
+    if (secret === null) return;
+    const hash = this.#platform.digest.sha256(secret);
+    if (leases.some(({ secretHash }) => secretHash === hash)) return;
+    const keys = leases.slice(0, 5).map(({ key }) => printable(key));
+    throw new CotenantError(
+      "E_LOCK_NOT_HELD",
+      keys.length === 0
+        ? "a secret was shown, but this rests on no lease"
+        : `the secret that was shown is not that of ${keys.join(", ")}`,
+      { hint: "show the secret of the lease, or none: the session keeps its own", data: { keys } },
     );
   }
 

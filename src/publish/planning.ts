@@ -103,12 +103,12 @@ export class Planner {
     return secret === null ? [] : [this.#workspace.surroundings.platform.digest.sha256(secret)];
   }
 
-  coverage(
+  async coverage(
     request: Pick<PublishRequest, "secret">,
     draft: Draft,
     before: Parameters<typeof pathObjections>[1],
   ): Promise<Coverage> {
-    return coverageOf({
+    const coverage = await coverageOf({
       workspace: this.#workspace,
       session: this.#session,
       draft,
@@ -116,6 +116,8 @@ export class Planner {
       claims: this.#claims,
       shown: this.shown(request),
     });
+    this.#session.refuseWrong(request.secret, coverage.leases);
+    return coverage;
   }
 
   /** What concerns everybody is changed on top of the main branch's history. */
