@@ -11,7 +11,7 @@ import type { ProcessIdentity } from "../platform/platform";
 import type { LockHandle } from "../store/mutex";
 import type { Intention, Standing } from "../store/writing";
 import { refuseCheckedOut } from "./branch-rules";
-import { othersOn } from "./coverage";
+import { type IssueEdits, judgeEdits, othersOn } from "./coverage";
 import { INTENT, type Intent, intentName, intentToFact } from "./intents";
 import { intentsIn } from "./settling";
 
@@ -35,6 +35,8 @@ export interface RefChange {
   readonly secret: string | null;
   /** Paths that it rests on nobody's holding them. */
   readonly optimistic: readonly string[];
+  /** What it does to issues. */
+  readonly edits: IssueEdits | null;
   /** Told under the mutex, once the branch has moved: whoever waits for it need not wait for the disk as well. */
   readonly onCommitted: () => void;
 }
@@ -218,6 +220,7 @@ export class RefCommitter {
     const { surroundings, repository, store } = this.#workspace;
     try {
       await refuseCheckedOut(surroundings.platform, surroundings.git, repository, change.ref);
+      if (change.edits !== null) await judgeEdits(this.#workspace, change.edits);
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
       return refuse(error);

@@ -35,9 +35,14 @@ export interface Coverage {
   /** Nobody holds them, and nobody has to: they must be on the branch as they were in the base. */
   readonly optimistic: readonly string[];
   readonly issues: readonly Trailer[];
+  /** What is done to issues, to be judged once more at the commit: somebody may have claimed one meanwhile. */
+  readonly edits: IssueEdits | null;
   /** Claims that other machines know of, and that a push is fenced by. */
   readonly claims: readonly Lease[];
 }
+
+/** The leases on the issues decide about it, as they are when it is judged. */
+export type IssueEdits = Omit<Parameters<typeof judgeCommit>[0], "leases">;
 
 export interface CoverageQuestion {
   readonly claims: ClaimsUnder;
@@ -93,10 +98,10 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
     await refuseFormer(session, about, uncovered[0]!.key);
     refuseUncovered(uncovered);
   }
-  const { leases, trailers } = await issueCoverage(question);
+  const { leases, trailers, edits } = await issueCoverage(question);
   for (const lease of leases) used.set(lease.leaseId, lease);
   const claims = await question.claims.confirmed([...used.values()]);
-  return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues: trailers, claims };
+  return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues: trailers, edits, claims };
 }
 
 /** Leases of worktree reach cover what is published from their own worktree only. */
@@ -167,7 +172,7 @@ function scopesOf(draft: Draft): LeaseKey[] {
 /** The same rules as for a commit: the claim, or content that was written under it. */
 async function issueCoverage(
   question: CoverageQuestion,
-): Promise<{ leases: Lease[]; trailers: readonly Trailer[] }> {
+): Promise<{ leases: Lease[]; trailers: readonly Trailer[]; edits: IssueEdits | null }> {
   const { workspace, session, draft, before } = question;
   const { actor } = session;
   const changes = [...draft]
@@ -180,17 +185,12 @@ async function issueCoverage(
           oid: wanted?.oid ?? null,
         }) as const,
     );
-  if (changes.length === 0) return { leases: [], trailers: [] };
+  if (changes.length === 0) return { leases: [], trailers: [], edits: null };
   const { agentId, sessionId, worktreeId } = actor;
   const committer = { agentId, sessionId, worktreeId };
   const issues = await issueEdits(workspace, (oids) => textsIn(draft, oids), changes, committer, false);
-  const keys = issues.map(({ id }) => ({ key: orThrow(issueKey(id)), leaseId: null }));
-  const standing = (await workspace.coordinator.find(keys)).filter(
-    (one) => one.standing === "valid" && !one.stale,
-  );
-  const leases = standing.map(({ lease }) => lease);
-  const objections = judgeCommit({ changes: [], issues, committer, worktreeId, leases });
-  if (objections.length > 0) throw objected(objections);
+  const edits: IssueEdits = { changes: [], issues, committer, worktreeId };
+  const leases = await judgeEdits(workspace, edits);
   const mine = leases.filter((lease) => sameParty(lease, actor));
   const trailers = issues.map(({ id, issue }): Trailer => {
     const lease = mine.find(({ key }) => key === `issue:${id}`);
@@ -201,7 +201,19 @@ async function issueCoverage(
       token: stamp?.fencing_token ?? lease?.fencingToken ?? null,
     };
   });
-  return { leases: mine, trailers };
+  return { leases: mine, trailers, edits };
+}
+
+/** Throws what speaks against it now. Also asked under the store's mutex: nobody can claim one of them then. */
+export async function judgeEdits(workspace: Workspace, edits: IssueEdits): Promise<Lease[]> {
+  const keys = edits.issues.map(({ id }) => ({ key: orThrow(issueKey(id)), leaseId: null }));
+  const standing = (await workspace.coordinator.find(keys)).filter(
+    (one) => one.standing === "valid" && !one.stale,
+  );
+  const leases = standing.map(({ lease }) => lease);
+  const objections = judgeCommit({ ...edits, leases });
+  if (objections.length > 0) throw objected(objections);
+  return leases;
 }
 
 async function textsIn(draft: Draft, oids: readonly string[]): Promise<ReadonlyMap<string, string>> {

@@ -289,6 +289,7 @@ export class Publisher {
       leases: [...coverage.leases, ...at.borrowed.leases],
       secret,
       optimistic: coverage.optimistic,
+      edits: coverage.edits,
       onCommitted: at.onCommitted,
     };
   }

@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { keptScratch } from "../docs/kept-scratch";
-import { until } from "../support/program";
+import { PROGRAM, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { A, file, newRequestId, publish, publishHere, put, withFiles } from "./publish-stage";
@@ -200,6 +200,35 @@ describe("publish.checks", () => {
     const { data } = await publishHere(repo, ...put("src/a.ts", "fine\n"));
     expect(data["checks"]).toMatchObject([{ exit_status: 0 }]);
     expect(commits(repo)).toBe(2);
+  });
+});
+
+describe("what nobody held when it was looked at", () => {
+  /** A check that takes the time to let agent:b take something. */
+  const slowly = (repo: TestRepo, ...words: string[]) => {
+    const line = `COTENANT_AGENT_ID=agent:b ${JSON.stringify(PROGRAM)} ${words.join(" ")} --quiet`;
+    repo.write(".cotenant/config.toml", `[publish]\nchecks = [${JSON.stringify(line)}]\n`);
+    return repo.prepare("human:h", "trust");
+  };
+
+  it("is not committed where somebody has claimed the issue meanwhile", async () => {
+    const repo = withFiles();
+    await repo.prepare(A, "init");
+    const id = await repo.issue();
+    await slowly(repo, "claim", "acquire", id);
+    const { error } = await publish(repo, "--from-worktree", `.cotenant/issues/${id}`);
+    expect(error.code).toBe("E_LOCK_NOT_HELD");
+    expect(repo.git("branch", "--list", "work/x").trim()).toBe("");
+    expect(repo.log().map((line) => line.event_type)).toContain("publish.abandoned");
+  });
+
+  it("is not committed where somebody has leased the path meanwhile", async () => {
+    const repo = withFiles();
+    await slowly(repo, "lock", "acquire", "src/a.ts");
+    const args = ["publish", "--branch", "work/x", "--message", "m", ...put("src/a.ts", "x\n")];
+    const { error } = await repo.askWith({ COTENANT_PUBLISH_REQUIRE_LEASES: "false" }, A, ...args);
+    expect([error.code, error.data["holder"]]).toEqual(["E_LOCK_CONFLICT", "agent:b"]);
+    expect(repo.git("branch", "--list", "work/x").trim()).toBe("");
   });
 });
 

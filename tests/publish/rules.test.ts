@@ -95,12 +95,22 @@ describe("the name of a branch", () => {
     expect(branchRef(typed)).toBe(`refs/heads/${typed.replace("refs/heads/", "")}`);
   });
 
-  it.each(["", "-x", "HEAD", "a..b", "refs/tags/x", "refs/x", "a b", "a.lock", "a@{1}", "x\u0007"])(
-    "%j is none",
-    (typed) => {
-      expect(() => branchRef(typed)).toThrow(/not the name of a branch/);
-    },
-  );
+  it.each([
+    "",
+    "-x",
+    "HEAD",
+    "@",
+    "refs/heads/@",
+    "a..b",
+    "refs/tags/x",
+    "refs/x",
+    "a b",
+    "a.lock",
+    "a@{1}",
+    "x\u0007",
+  ])("%j is none", (typed) => {
+    expect(() => branchRef(typed)).toThrow(/not the name of a branch/);
+  });
 
   it("that is protected is refused in any case of letters", () => {
     for (const name of ["main", "MASTER", "release/1"])

@@ -1,4 +1,6 @@
 import { spawnSync } from "node:child_process";
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { expect, it } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
 import { openRepository } from "../../src/index";
@@ -94,4 +96,30 @@ it("what two find at once is settled by one of them, and the other goes on", asy
   const coordinator = Object.create(slow.coordinator, { facts: { value: async () => seen } });
   const late = Object.create(slow, { coordinator: { value: coordinator } }) as Workspace;
   expect(await settleIntents(late, await slow.session("write"), new Set(), true)).toEqual([]);
+});
+
+it("removes no lock on the branch but the one that the dead program's own Git has left", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.write("a.txt", "two\n");
+  const second = scene.commit();
+  scene.git("branch", "topic/x", first);
+  const lock = path.join(scene.root, ".git", `${REF}.lock`);
+  const settle = async () => {
+    await intendAndDie(scene.root, first, second);
+    const workspace = await workspaceOf(scene.root, "agent:a");
+    return settleIntents(workspace, await workspace.session("write"), new Set(), true);
+  };
+  // Somebody else's Git is at work there.
+  fs.writeFileSync(lock, `${first}\n`);
+  expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned"]);
+  expect(fs.existsSync(lock)).toBe(true);
+  // Empty, it may be anybody's who is about to write to it.
+  fs.writeFileSync(lock, "");
+  expect(await settle()).toEqual([]);
+  expect(fs.existsSync(lock)).toBe(true);
+  fs.writeFileSync(lock, `${second}\n`);
+  expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned", "abandoned"]);
+  expect(fs.existsSync(lock)).toBe(false);
 });
