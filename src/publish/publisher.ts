@@ -17,7 +17,7 @@ import { claimsIn } from "./intents";
 import { type Candidate, type Plan, Planner } from "./planning";
 import { type PushResult, remoteFor } from "./pushing";
 import { pushUnderClaims, type WantedPush } from "./pushing-under-claims";
-import { leasesNamedIn, pathsChangedBy } from "./replaying";
+import { changesOf, leasesNamedIn } from "./replaying";
 import type { Published, PublishRequest } from "./request";
 import { type SettledIntent, settleIntents } from "./settling";
 import { Pen } from "./signing";
@@ -284,7 +284,11 @@ export class Publisher {
         retries: at.retries,
         cas_failures: at.casFailures,
       },
-      result: { ref, commit, parent, fate: "committed", ...(claims.length === 0 ? {} : { claims }) },
+      result: {
+        ...{ ref, commit, parent, fate: "committed" },
+        ...{ base: base.commit, merged: isMerged },
+        ...(claims.length === 0 ? {} : { claims }),
+      },
       claims,
       leases: [...coverage.leases, ...at.borrowed.leases],
       secret,
@@ -343,15 +347,16 @@ export class Publisher {
   ): Promise<Published> {
     const { publishId, ref, remote, result, recovered } = earlier;
     const commit = String(result["commit"]);
-    const parent = typeof result["parent"] === "string" ? result["parent"] : null;
+    const { parents } = await this.#objects.readCommit(commit);
+    const [parent = null] = parents;
+    const paths = await changesOf(this.#workspace, commit);
     const claims = () => this.#claims.again(claimsIn(result));
     const pushed =
       remote === null
         ? null
         : await this.#push({ remote, ref, commit, publishId: request.requestId ?? publishId, claims });
-    const tidied = request.settle
-      ? await this.#tidy(commit, await pathsChangedBy(this.#workspace, commit))
-      : [];
+    const changed = paths.map(({ path }) => path);
+    const tidied = request.settle ? await this.#tidy(commit, changed) : [];
     const shown = this.#planner.shown(request);
     const covering = request.release
       ? await leasesNamedIn(this.#workspace, this.#session, this.#objects, commit, shown)
@@ -362,11 +367,11 @@ export class Publisher {
       ref,
       commit,
       parent,
-      base: null,
-      paths: [],
+      base: typeof result["base"] === "string" ? result["base"] : parent,
+      paths,
       changed: false,
       replayed: true,
-      merged: false,
+      merged: result["merged"] === true,
       retries: 0,
       casFailures: 0,
       checks: [],

@@ -29,7 +29,9 @@ describe("publish, asked once more with the same id,", () => {
     const id = newRequestId();
     const first = await to(...put("src/a.ts", "one\n"), "--request-id", id);
     const again = await to(...put("src/a.ts", "two\n"), "--request-id", id);
-    expect(again.data).toMatchObject({ replayed: true, changed: false, commit: first.data["commit"] });
+    const { commit, parent, base, paths, merged } = first.data;
+    expect(again.data).toMatchObject({ replayed: true, changed: false, commit, parent, base, paths, merged });
+    expect(paths).toEqual([{ path: "src/a.ts", change: "changed", mode: "100644" }]);
     const args = ["--branch", "work/again", "--message", "m", ...put("src/a.ts", "x"), "--request-id", id];
     expect((await common.ask("agent:b", "publish", ...args)).error.code).toBe("E_USAGE");
     const same = await to(...put("src/a.ts", "one\n"));
