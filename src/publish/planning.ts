@@ -81,7 +81,7 @@ export class Planner {
     if ((await store.platform.files.stat(store.layout.root)) === null) await store.prepare();
     await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
     const tip = await tipOf(this.#workspace, ref);
-    const base = await resolveBase(this.#workspace, objects, request.base, tip);
+    const base = await resolveBase(this.#workspace, objects, request, ref, tip);
     const maxPaths = config.values["publish.max_paths"];
     const desk = { objects, base: base.tree, index: this.indexPlace(), maxPaths };
     return { draft: await draftOf(desk, request.inputs), base, ref };
@@ -136,7 +136,7 @@ export class Planner {
     const { draft, base, coverage, message, authorship } = plan;
     const parent = tip ?? base.commit;
     const { tree: parentTree } = tip === null ? base : await pointAt(objects, tip);
-    const onto = await ontoTip(this.#mergePlace(objects), {
+    const onto = await ontoTip(this.mergePlace(objects), {
       draft,
       base,
       tipTree: parentTree,
@@ -179,7 +179,7 @@ export class Planner {
     };
   }
 
-  #mergePlace(objects: ObjectDatabase): MergePlace {
+  mergePlace(objects: ObjectDatabase): MergePlace {
     const { platform, git, directory, directoryMode } = this.indexPlace();
     return { platform, git, place: this.#workspace.repository, objects, directory, directoryMode };
   }

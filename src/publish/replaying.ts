@@ -33,15 +33,25 @@ export async function leasesNamedIn(
 export async function changesOf(
   { surroundings, repository }: Workspace,
   commit: ObjectId,
-): Promise<PublishedPath[]> {
-  const args = ["diff-tree", "-r", "--root", "--no-commit-id", "--no-renames", "--raw", "-z", commit];
+): Promise<(PublishedPath & { readonly oid: ObjectId })[]> {
+  const args = [
+    "diff-tree",
+    "-r",
+    "--root",
+    "--no-commit-id",
+    "--no-renames",
+    "--raw",
+    "--no-abbrev",
+    "-z",
+    commit,
+  ];
   const { stdout } = await surroundings.git.run(args, { cwd: repository.worktreeRoot });
   const fields = new TextDecoder().decode(stdout).split("\0");
-  const paths: PublishedPath[] = [];
+  const paths: (PublishedPath & { oid: ObjectId })[] = [];
   for (let at = 0; at + 1 < fields.length; at += 2) {
-    const [, mode = "", , , status = ""] = fields[at]!.split(" ");
+    const [, mode = "", , oid = "", status = ""] = fields[at]!.split(" ");
     const change = status === "A" ? "added" : status === "D" ? "deleted" : "changed";
-    paths.push({ path: fields[at + 1]!, change, mode: change === "deleted" ? null : mode });
+    paths.push({ path: fields[at + 1]!, change, mode: change === "deleted" ? null : mode, oid });
   }
   return paths;
 }
