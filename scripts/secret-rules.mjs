@@ -78,5 +78,10 @@ const data = {
   ],
 };
 
-writeFileSync(join(ROOT, "src/publish/secret-rules.json"), `${JSON.stringify(data, null, 2)}\n`);
+/** A line for each, so that a new version shows what it changes. */
+const lines = Object.entries(data).map(([name, list]) => {
+  const entries = list.map((entry) => `  ${JSON.stringify(entry)}`).join(",\n");
+  return `${JSON.stringify(name)}: [\n${entries}\n]`;
+});
+writeFileSync(join(ROOT, "src/publish/secret-rules.json"), `{\n${lines.join(",\n")}\n}\n`);
 say(`${data.rules.length} of ${rules.length} rules of gitleaks ${version}`);

@@ -14,6 +14,8 @@ import { Keyring, type Made } from "./keyring";
 export interface AcquireOptions {
   readonly ttlSecs: number;
   readonly bind?: Bind;
+  /** Of a process-bound lease: how long it lasts at most without a sign of life. */
+  readonly atMostSecs?: number;
   readonly reason?: string | null;
   readonly note?: string | null;
   readonly steal?: boolean;
@@ -88,6 +90,7 @@ export class Session {
       leaseIds: proposed.map(({ leaseId }) => leaseId),
       ttlSecs: options.ttlSecs,
       bind: options.bind ?? "ttl",
+      ...(options.atMostSecs === undefined ? {} : { atMostSecs: options.atMostSecs }),
       reason: options.reason ?? null,
       note: options.note ?? null,
       steal: options.steal ?? false,
@@ -101,7 +104,7 @@ export class Session {
       this.lastSecret = await this.#keyring.remember(made, proposed, grant.leases);
       this.#nextUpkeepMs = Math.min(
         this.#nextUpkeepMs,
-        this.#platform.clock.monotonicMs() + options.ttlSecs * 500,
+        this.#platform.clock.monotonicMs() + (options.atMostSecs ?? options.ttlSecs) * 500,
       );
       const ids = new Set(proposed.map(({ leaseId }) => leaseId));
       const fresh = grant.leases.filter(({ leaseId }) => ids.has(leaseId));

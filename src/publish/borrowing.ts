@@ -6,8 +6,8 @@ import { type Lease, sameParty } from "../kernel/lease";
 import type { Clock, Platform, Sleep, Timers } from "../platform/platform";
 import type { Store } from "../store/store";
 
-/** Long enough for any publish; a process that dies loses it at once. */
-const TTL_SECS = 120;
+/** Long enough for any publish that goes on. A process that dies loses it at once, one that is stopped after this. */
+const AT_MOST_SECS = 60;
 /** A publish takes milliseconds: so long it is worth looking again at once, before standing in line. */
 const SPRINT_MS = 1_000;
 const LOOK_EVERY_MS = 3;
@@ -136,7 +136,8 @@ export class Borrowed {
         ? null
         : { timeoutMs: this.#waitMs, onWait: ({ message }: { message: string }) => onWait(message) };
     const keys = this.keys.map((key) => ({ key, reach: "repository" as const }));
-    const options = { ttlSecs: TTL_SECS, bind: "process", reason: "publishing", wait } as const;
+    const bound = { ttlSecs: 0, bind: "process", atMostSecs: AT_MOST_SECS } as const;
+    const options = { ...bound, reason: "publishing", wait };
     return (await this.#session.acquire(keys, options)).leases;
   }
 

@@ -146,6 +146,7 @@ export class RefCommitter {
       new: change.new,
       agentId: this.#session.actor.agentId,
       claims: change.claims,
+      branchLease: change.leases.find(({ key }) => key === `ref:${change.ref}`)?.leaseId ?? null,
       publisher: platform.processes.self(),
       git,
       atMs: platform.clock.wallMs(),

@@ -1,4 +1,4 @@
-import type { SecretLintRuleCreator } from "@secretlint/types";
+import type { lintSource } from "@secretlint/core";
 import data from "./secret-rules.json";
 
 /** An expression as it stands in the file. */
@@ -31,6 +31,12 @@ interface Rule extends Expression {
 
 const { rules, allow } = data as { readonly rules: readonly Rule[]; readonly allow: readonly Allowed[] };
 
+/** A rule as secretlint knows it. */
+type RuleCreator = Extract<
+  Parameters<typeof lintSource>[0]["options"]["config"]["rules"][number]["rule"],
+  { readonly messages: unknown }
+>;
+
 const messages = {
   FOUND: { en: ({ id }: { id: string }) => id, ja: ({ id }: { id: string }) => id },
 };
@@ -39,7 +45,7 @@ const messages = {
  * Rules of gitleaks as one of secretlint's, which then honours its comments for them as well. `scripts/secret-rules.mjs` makes
  * the data; its `from` says where they come from.
  */
-export const creator: SecretLintRuleCreator = {
+export const creator: RuleCreator = {
   messages,
   meta: {
     id: "@secretlint/secretlint-rule-gitleaks",

@@ -141,6 +141,15 @@ describe("a change that says what it was made against", () => {
   });
 });
 
+it("holds the branch for a minute at most, and no longer than its process lives", async () => {
+  await taken;
+  await publishHere(common, "--branch", "work/bounded", ...put("src/a.ts", "x\n"));
+  const [line] = common.logOf("ref:refs/heads/work/bounded");
+  expect(line!.payload.leases).toMatchObject([
+    { bind: "process", ttl_secs: 60, expires_at: expect.any(String) },
+  ]);
+});
+
 it("a publish of nothing new makes no branch, and says so", async () => {
   await taken;
   const args = ["publish", "--branch", "work/none", "--message", "m", "--from-worktree", "src/b.ts"];

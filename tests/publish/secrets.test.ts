@@ -22,7 +22,7 @@ const SAMPLES: Readonly<Record<string, () => string>> = {
     `eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.${"dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"}`,
   "passwords in quotes": () => `db_password = "${"hunter2!"}"`,
   "keys, tokens and secrets that look random": () => `api_key: "${"q8Zk3Wv9Lx2Nf7Rt5Yb1"}"`,
-  "logins in URLs": () => `https://ada:${"s3cretWord"}@example.org/x`,
+  "logins in URLs": () => `${"https:"}//ada:${"s3cretWord"}@example.org/x`,
   "database URLs": () => `postgres://ada:${"s3cretWord"}@db.example.org:5432/x`,
   "GitHub tokens": () => `ghp_${"a1B2".repeat(9)}`,
   "GitLab tokens": () => `glpat-${"x7Kq2Mw9Zr4Tn8Vb1Lc5"}`,

@@ -5,11 +5,15 @@ import { expect, it } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
 import { openRepository } from "../../src/index";
 import { makeUlid } from "../../src/kernel/ids";
+import type { LeaseKey } from "../../src/kernel/keys";
+import { RefWriter } from "../../src/objects/refs";
 import { nodePlatform } from "../../src/platform/node/node";
 import { thisMachine } from "../../src/platform/node/this-machine";
+import { RefCommitter } from "../../src/publish/committing";
 import { INTENT, intentName, intentToFact } from "../../src/publish/intents";
 import { settleIntents } from "../../src/publish/settling";
 import { Scene } from "../objects/scene";
+import { until } from "../support/program";
 
 const REF = "refs/heads/topic/x";
 
@@ -37,6 +41,7 @@ async function intendAndDie(cwd: string, old: string | null, next: string): Prom
     git: gone,
     atMs: clock.wallMs() as number,
     claims: [],
+    branchLease: null,
   };
   await session.write<true>([], {
     about: `publish ${REF}`,
@@ -123,3 +128,51 @@ it("removes no lock on the branch but the one that the dead program's own Git ha
   expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned", "abandoned"]);
   expect(fs.existsSync(lock)).toBe(false);
 });
+
+it("a publisher that is stopped for too long does not keep the branch, and cannot commit after its successor", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.write("a.txt", "two\n");
+  const second = scene.commit();
+  scene.git("branch", "topic/x", first);
+  const workspace = await workspaceOf(scene.root, "agent:stopped");
+  const session = await workspace.session("write");
+  const { platform, git } = workspace.surroundings;
+  const { leases } = await session.acquire([{ key: `ref:${REF}` as LeaseKey, reach: "repository" }], {
+    ...{ ttlSecs: 0, bind: "process", atMostSecs: 60 },
+  });
+  const ulid = makeUlid(Date.now() - 60_000, platform.random.bytes(10) as Uint8Array);
+  const refs = new RefWriter(platform, git, workspace.repository, "publish");
+  // It intends and prepares, and there it stops: its Git holds the branch.
+  let goOn = () => {};
+  const flushed = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const attempt = new RefCommitter(workspace, session, refs).attempt(
+    {
+      ...{ intentId: ulid, publishId: ulid, requestId: null, ref: REF, old: first, new: second, leases },
+      ...{ payload: {}, result: {}, claims: [], secret: null, optimistic: [], edits: null },
+      onCommitted: () => {},
+    },
+    { shown: Promise.resolve(), flushed },
+  );
+  const lock = path.join(scene.root, ".git", `${REF}.lock`);
+  await until("its Git holds the branch", () => fs.existsSync(lock) && fs.statSync(lock).size > 0);
+  // As its end does, without waiting for it.
+  const human = await (await workspaceOf(scene.root, "human:h")).session("write");
+  await human.evict([{ key: leases[0]!.key, leaseId: null }], { reason: "it is stopped" });
+  const repository = await openRepository({ cwd: scene.root, agentId: "agent:next" });
+  try {
+    await repository.acquire({ file: "a.txt" });
+    const changes = [{ op: "put", path: "a.txt", content: "three\n" }] as const;
+    const { commit, parent } = await repository.publish({ branch: "topic/x", message: "m", changes });
+    expect(parent).toBe(first);
+    goOn();
+    expect((await attempt).kind).not.toBe("committed");
+    expect(scene.git("rev-parse", "topic/x").trim()).toBe(commit);
+  } finally {
+    await refs.close().catch(() => {});
+    await repository.close();
+  }
+}, 60_000);
