@@ -138,7 +138,11 @@ export class Borrowed {
     const keys = this.keys.map((key) => ({ key, reach: "repository" as const }));
     const bound = { ttlSecs: 0, bind: "process", atMostSecs: AT_MOST_SECS } as const;
     const options = { ...bound, reason: "publishing", wait };
-    return (await this.#session.acquire(keys, options)).leases;
+    try {
+      return (await this.#session.acquire(keys, options)).leases;
+    } catch (error) {
+      throw onWait === null ? error : heldUp(error, this.#waitMs);
+    }
   }
 
   /** Whatever comes of it: what is not given back ends with this process. */
@@ -154,6 +158,15 @@ export class Borrowed {
       // Another process of this session was faster, or the disk is full; neither undoes what was published.
     }
   }
+}
+
+/** Whoever publishes does not wait by flags: the setting says for how long. */
+function heldUp(error: unknown, waitMs: number): unknown {
+  const isOthers = error instanceof CotenantError && [...PATIENT, "E_WAIT_TIMEOUT"].includes(error.code);
+  if (!isOthers) return error;
+  const { code, message, data } = error;
+  const hint = `run it again; it has waited ${waitMs / 1000} s (publish.wait_secs); to see who has it: cotenant lock status`;
+  return new CotenantError(code, message, { hint, data });
 }
 
 /** As long as a program that publishes one thing after the other may take in between. */

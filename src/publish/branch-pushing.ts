@@ -11,6 +11,7 @@ import { branchName, refuseCheckedOut } from "./branch-rules";
 import { fetchedTip, isAncestor, rebuiltOn, unpushedSince } from "./catching-up";
 import type { ClaimsUnder } from "./claims";
 import type { RefChange, RefCommitter } from "./committing";
+import { typed } from "./hint-words";
 import type { Plan, Planner } from "./planning";
 import type { PushResult } from "./pushing";
 import { pushUnderClaims, type WantedPush } from "./pushing-under-claims";
@@ -180,7 +181,7 @@ function unmerged(error: CotenantError, { remote, ref }: WantedPush): PushResult
   const [path] = Array.isArray(error.data["paths"]) ? (error.data["paths"] as string[]) : [];
   const hint =
     error.code === "E_PUBLISH_CONFLICT" && path !== undefined
-      ? `make the change anew on top of theirs, and publish it with --base ${base} --push; theirs: git show ${base}:${path}`
+      ? `make the change anew on top of theirs, and publish it with --base ${typed(base)} --push; theirs: git show ${typed(`${base}:${path}`)}`
       : error.hint;
   return { result: "failed", remote, code: error.code, why: error.message, hint };
 }

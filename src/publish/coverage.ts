@@ -25,6 +25,7 @@ import { expired } from "../kernel/words";
 import type { Leaf } from "../objects/tree-editing";
 import type { ClaimsUnder } from "./claims";
 import type { Draft } from "./draft";
+import { typedPath } from "./hint-words";
 
 /** On what the right to publish the paths rests. */
 export interface Coverage {
@@ -96,7 +97,7 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
     const concerned = new ExtentIndex(extents);
     const about = found.filter(({ lease }) => concerned.conflictingWith(lease).length > 0);
     await refuseFormer(session, about, uncovered[0]!.key);
-    refuseUncovered(uncovered);
+    refuseUncovered(workspace, uncovered);
   }
   const { leases, trailers, edits } = await issueCoverage(question);
   for (const lease of leases) used.set(lease.leaseId, lease);
@@ -140,19 +141,18 @@ async function refuseFormer(session: Session, found: readonly LeaseStatus[], key
   throw errorFrom(gone({ endings }, { key: ended.key, leaseId: ended.leaseId }));
 }
 
-function refuseUncovered(uncovered: readonly Uncovered[]): void {
+function refuseUncovered(workspace: Workspace, uncovered: readonly Uncovered[]): void {
   const [first] = uncovered;
   if (first === undefined) return;
   const { path, holder } = uncovered.find((one) => one.holder !== null) ?? first;
   const more = uncovered.length === 1 ? "" : ` (and ${uncovered.length - 1} more paths are not covered)`;
   const who = holder === null ? "no lease of yours covers it" : `it is held by ${holder.agentId}`;
-  const names = uncovered.slice(0, 5).map((one) => printable(one.path, 200));
-  const wanted = uncovered.length > 5 ? "<paths>" : names.join(" ");
+  const wanted = uncovered.slice(0, MOST_NAMED).map((one) => typedPath(workspace, one.path));
   throw new CotenantError("E_PATH_NOT_LEASED", `${printable(path, 200)}: ${who}${more}`, {
     hint:
       holder === null
-        ? `lease what you publish, and publish again: cotenant lock acquire ${wanted}`
-        : `wait for it: cotenant lock acquire ${printable(path, 200)} --wait --timeout 300`,
+        ? `lease what you publish, and publish again: cotenant lock acquire ${wanted.join(" ")}`
+        : `wait for it: cotenant lock acquire ${typedPath(workspace, path)} --wait --timeout 300`,
     data: {
       paths: uncovered.slice(0, MOST_NAMED).map((one) => ({
         path: printable(one.path, 500),

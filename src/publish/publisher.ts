@@ -255,6 +255,7 @@ export class Publisher {
       "E_RETRIES_EXHAUSTED",
       `${branchName(plan.ref)} could not be changed in ${most + 1} tries`,
       {
+        hint: "run it again in a moment; publish.retries says how often it is tried",
         data: {
           ref: plan.ref,
           retries: most,

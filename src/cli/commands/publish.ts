@@ -3,6 +3,7 @@ import { ERRORS } from "../../errors/registry";
 import { printable } from "../../kernel/ids";
 import { nodeCommands } from "../../platform/node/commands";
 import { branchName } from "../../publish/branch-rules";
+import { typed } from "../../publish/hint-words";
 import { type Preview, preview } from "../../publish/preview";
 import { Publisher } from "../../publish/publisher";
 import type { Published, PublishedPath, PublishRequest } from "../../publish/request";
@@ -136,7 +137,7 @@ function refuseFailedPush({ push, ref, commit, publishId }: Published): void {
       hint:
         push.result === "failed" && push.hint !== undefined
           ? push.hint
-          : `${ERRORS[code].hint}; to push it later: cotenant publish --branch ${branchName(ref)} --push --remote ${printable(push.remote, 100)}`,
+          : `${ERRORS[code].hint}; to push it later: cotenant publish --branch ${typed(branchName(ref))} --push --remote ${typed(push.remote)}`,
       data: { commit, ref, publish_id: publishId, push: push.result, remote: push.remote, why: push.why },
     },
   );
