@@ -24,7 +24,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { ROOT, say, seconds, walk } from "./project.mjs";
@@ -104,7 +104,7 @@ async function build(root, dist) {
   try {
     const [packages] = await Promise.all([bundle(root, made), declareTypes(root, made)]);
     copyNative(made);
-    copyLicenses(packages, made);
+    copyLicenses(root, packages, made);
     for (const { out } of PROGRAMS) nameBundle(join(made, out));
     await writeCodeCaches(root, made);
     install(made, dist, stamp);
@@ -233,7 +233,13 @@ function copyNative(made) {
   copyFileSync(join(from, "LICENSE"), join(to, "LICENSE"));
 }
 
-function copyLicenses(packages, made) {
+/** Of packages, and of data that others have made and that stands among the sources. */
+function copyLicenses(root, packages, made) {
+  const others = walk(join(root, "src")).filter(({ path }) => path.endsWith(".licenses.txt"));
+  for (const { path } of others) {
+    mkdirSync(join(made, "licenses"), { recursive: true });
+    copyFileSync(path, join(made, "licenses", basename(path).replace(".licenses", "")));
+  }
   for (const name of packages) {
     const folder = join(ROOT, "node_modules", name);
     const license = walk(folder).find(({ path }) => /^licen[cs]e(\.|$)/i.test(relative(folder, path)));

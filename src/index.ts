@@ -8,11 +8,12 @@ import type {
   Subscription,
   Wait,
 } from "./coordinator/contract";
+import { resourceNamed, resourceRefs } from "./coordinator/resources";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
 import { orThrow } from "./errors/cotenant-error";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
-import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey, resourceKey } from "./kernel/keys";
+import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
 import { thisMachine } from "./platform/node/this-machine";
 import type { Input } from "./publish/draft";
@@ -314,6 +315,8 @@ export class CotenantRepository {
     for (const target of all) {
       const id = typeof target === "string" && target.length === 26 ? parseUlid(target) : null;
       if (typeof id === "string") refs.push({ key: null, leaseId: id });
+      else if (typeof target === "object" && "resource" in target)
+        refs.push(...(await resourceRefs(this.#workspace, this.#session.actor, target.resource)));
       else refs.push({ key: await this.#key(target), leaseId: null });
     }
     return refs;
@@ -322,14 +325,20 @@ export class CotenantRepository {
   async #keys(targets: Target | readonly Target[]): Promise<LeaseKey[]> {
     const all =
       typeof targets === "string" || !Array.isArray(targets) ? [targets as Target] : (targets as Target[]);
-    return Promise.all(all.map((target) => this.#key(target)));
+    const keys = await Promise.all(
+      all.map(async (target) =>
+        typeof target === "object" && "resource" in target
+          ? (await resourceNamed(this.#workspace, target.resource)).keys
+          : [await this.#key(target)],
+      ),
+    );
+    return [...new Set(keys.flat())];
   }
 
-  async #key(target: Target): Promise<LeaseKey> {
+  async #key(target: Exclude<Target, { readonly resource: string }>): Promise<LeaseKey> {
     if (typeof target === "string") return orThrow(parseKey(target));
     if ("file" in target) return orThrow(fileKey((await this.#workspace.path(target.file)).path));
     if ("dir" in target) return orThrow(dirKey((await this.#workspace.path(target.dir)).path));
-    if ("resource" in target) return orThrow(resourceKey(target.resource));
     if ("ref" in target) return orThrow(refKey(target.ref));
     return orThrow(issueKey(target.issue));
   }

@@ -29,7 +29,9 @@ export async function readInputs(workspace: Workspace, parsed: Parsed): Promise<
     inputs.push({ op: "from-worktree", path: repoPath(workspace, text, true) });
   const changes = parsed.text("changes");
   if (changes !== undefined) inputs.push(...(await listed(workspace, files, changes, parsed)));
-  if (inputs.length === 0)
+  // The branch as it is can be pushed without anything new.
+  const isPushAlone = parsed.has("push") && parsed.texts("message").length === 0;
+  if (inputs.length === 0 && !isPushAlone)
     throw new CotenantError("E_USAGE", "nothing was named to publish", {
       hint: "give --patch, --put, --delete, --rename, --from-worktree or --changes",
     });

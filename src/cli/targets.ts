@@ -1,20 +1,10 @@
+import { resourceNamed, resourceRefs } from "../coordinator/resources";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { gitPath } from "../identity/paths";
 import type { LeaseRef } from "../kernel/commands";
 import { parseUlid, printable } from "../kernel/ids";
-import {
-  dirKey,
-  fileKey,
-  KEY_KINDS,
-  kindOf,
-  type LeaseKey,
-  nameOf,
-  parseKey,
-  refKey,
-  resourceKey,
-} from "../kernel/keys";
-import { type Reach, sameParty } from "../kernel/lease";
+import { dirKey, fileKey, KEY_KINDS, type LeaseKey, parseKey, refKey } from "../kernel/keys";
+import type { Reach } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import type { Flag, Parsed } from "./command";
 import { endOfFlags } from "./parse";
@@ -22,7 +12,12 @@ import { endOfFlags } from "./parse";
 /** How things to lock are named on the command line. */
 export const TARGET_FLAGS: Readonly<Record<string, Flag>> = {
   dir: { value: "<path>", many: true, completes: "directory", meaning: "a directory and everything in it" },
-  resource: { value: "<name>", many: true, completes: "resource", meaning: "a named resource" },
+  resource: {
+    value: "<name>",
+    many: true,
+    completes: "resource",
+    meaning: "a named resource; the name of a path or a ref leases that",
+  },
   ref: { value: "<refs/…>", many: true, completes: "ref", meaning: "a Git ref, by its full name" },
   "all-dirs": { meaning: "every path given is a directory (a bare --dir means this)" },
   "all-resources": { meaning: "every word given is a resource (a bare --resource means this)" },
@@ -50,10 +45,14 @@ export async function targetKeys(
   parsed: Parsed,
 ): Promise<{ key: LeaseKey; reach: Reach }[]> {
   const keys: LeaseKey[] = [];
-  for (const word of parsed.words) keys.push(await wordKey(workspace, parsed, word));
+  for (const word of parsed.has("all-resources") ? [] : parsed.words)
+    keys.push(await wordKey(workspace, parsed, word));
   for (const path of parsed.texts("dir")) keys.push(await directoryKey(workspace, path));
-  for (const name of parsed.texts("resource")) keys.push(orThrow(resourceKey(name)));
-  keys.push(...hotPaths(workspace, keys));
+  for (const name of resourceNames(parsed)) {
+    const named = await resourceNamed(workspace, name);
+    keys.push(...named.keys);
+    if (named.remark !== null) workspace.warnings.push(named.remark);
+  }
   for (const name of parsed.texts("ref")) keys.push(orThrow(refKey(name)));
   if (keys.length === 0) {
     throw new CotenantError("E_USAGE", "nothing was named to lock", {
@@ -63,36 +62,7 @@ export async function targetKeys(
   return [...new Set(keys)].map((key) => ({ key, reach: "repository" as const }));
 }
 
-/**
- * SPEC §11: a name for paths that many want at once. Who takes it takes their keys in the same operation, so that neither
- * can be had without the other.
- */
-function hotPaths(workspace: Workspace, keys: readonly LeaseKey[]): LeaseKey[] {
-  const hot = workspace.config.values["publish.hot_resources"];
-  return keys.flatMap((key) => {
-    const name = kindOf(key) === "resource" ? nameOf(key) : "";
-    const paths = Object.hasOwn(hot, name) ? hot[name]! : [];
-    return paths.map((path) => {
-      const parsed = orThrow(gitPath(workspace.repository, path));
-      return orThrow(path.endsWith("/") ? dirKey(parsed) : fileKey(parsed));
-    });
-  });
-}
-
-/** Of a hot resource, those of its paths' leases that the caller has: they go with the name. */
-async function hotRefs(workspace: Workspace, refs: readonly LeaseRef[]): Promise<LeaseRef[]> {
-  const keys = hotPaths(
-    workspace,
-    refs.flatMap(({ key }) => (key === null ? [] : [key])),
-  );
-  if (keys.length === 0) return [];
-  const { actor } = await workspace.session("read");
-  const found = await workspace.coordinator.find(keys.map((key) => byKey(key)));
-  return found.filter(({ lease }) => sameParty(lease, actor)).map(({ lease: { key } }) => byKey(key));
-}
-
 async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Promise<LeaseKey> {
-  if (parsed.has("all-resources")) return orThrow(resourceKey(word));
   if (parsed.has("all-refs")) return orThrow(refKey(word));
   if (parsed.has("all-dirs")) return directoryKey(workspace, word);
   const { path, isDirectory } = await workspace.path(word);
@@ -117,23 +87,35 @@ async function directoryKey(workspace: Workspace, text: string): Promise<LeaseKe
 /** Leases that exist already: by id, by canonical key, or as they were named when they were taken. */
 export async function leaseRefs(workspace: Workspace, parsed: Parsed): Promise<LeaseRef[]> {
   const refs: LeaseRef[] = [];
-  for (const word of parsed.words) refs.push(await leaseRef(workspace, parsed, word));
+  for (const word of parsed.words)
+    if (isLeaseId(word) || !parsed.has("all-resources")) refs.push(await leaseRef(workspace, parsed, word));
   for (const path of parsed.texts("dir"))
     refs.push(byKey(orThrow(dirKey((await workspace.path(path)).path))));
-  for (const name of parsed.texts("resource")) refs.push(byKey(orThrow(resourceKey(name))));
+  const names = resourceNames(parsed).filter((name) => !(isLeaseId(name) && parsed.words.includes(name)));
+  if (names.length > 0) {
+    const { actor } = await workspace.session("read");
+    for (const name of names) refs.push(...(await resourceRefs(workspace, actor, name)));
+  }
   for (const name of parsed.texts("ref")) refs.push(byKey(orThrow(refKey(name))));
   if (refs.length === 0)
     throw new CotenantError("E_USAGE", "no lease was named", {
       hint: "name at least one by its id or by what it is on; 'cotenant lock status' shows them",
     });
-  const named = new Set(refs.map(({ key }) => key));
-  return [...refs, ...(await hotRefs(workspace, refs)).filter(({ key }) => !named.has(key))];
+  return refs.filter(({ key }, at) => key === null || refs.findIndex((one) => one.key === key) === at);
+}
+
+/** A bare --resource speaks of all the words. */
+function resourceNames(parsed: Parsed): readonly string[] {
+  return [...(parsed.has("all-resources") ? parsed.words : []), ...parsed.texts("resource")];
+}
+
+function isLeaseId(word: string): boolean {
+  return word.length === 26 && !isRefusal(parseUlid(word));
 }
 
 async function leaseRef(workspace: Workspace, parsed: Parsed, word: string): Promise<LeaseRef> {
   const id = word.length === 26 ? parseUlid(word) : null;
   if (id !== null && !isRefusal(id)) return { key: null, leaseId: id };
-  if (parsed.has("all-resources")) return byKey(orThrow(resourceKey(word)));
   if (parsed.has("all-refs")) return byKey(orThrow(refKey(word)));
   if (KEY_KINDS.some((kind) => word.startsWith(`${kind}:`))) return byKey(orThrow(parseKey(word)));
   const { path, isDirectory } = await workspace.path(word);

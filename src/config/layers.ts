@@ -39,7 +39,10 @@ export interface ConfigLayer {
  * Variables that begin like configuration of a known section and are none. The context that `dispatch` and
  * `exec` give to their children is here.
  */
-const NOT_CONFIGURATION: ReadonlySet<string> = new Set(["COTENANT_WORKTREE_ID", "COTENANT_WORKTREE_ROOT"]);
+const NOT_CONFIGURATION: ReadonlySet<string> = new Set([
+  ...["ID", "ROOT", "BRANCH"].map((name) => `COTENANT_WORKTREE_${name}`),
+  ...["BRANCH", "BASE", "PARENT", "COMMIT"].map((name) => `COTENANT_PUBLISH_${name}`),
+]);
 
 export async function fileLayer(
   platform: Platform,

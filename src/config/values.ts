@@ -14,8 +14,8 @@ export function isWrong(value: unknown): value is WrongValue {
 }
 
 const MAX_ENTRIES = 1_000;
-/** Not `__proto__`, which is no name of its own. */
-const LIST_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+/** As resources are named, paths and refs among them; not `__proto__`, which is no name of its own. */
+const LIST_NAME = /^[A-Za-z0-9.][A-Za-z0-9._/:@+-]{0,199}$/;
 
 /** A value as a TOML parser gives it; whole numbers come as bigints, so that 600.0 is not one. */
 export function valueFromToml(setting: Setting, raw: unknown): ConfigValue | WrongValue {

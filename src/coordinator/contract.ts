@@ -63,6 +63,8 @@ export interface HeldRequest {
 export interface AcquireRequest extends Operation, HeldRequest {
   readonly ttlSecs: number;
   readonly bind: Bind;
+  /** Of a process-bound lease: how long it lasts at most without a sign of life. */
+  readonly atMostSecs?: number;
   readonly reason: string | null;
   readonly note: string | null;
   readonly secretHash: string;

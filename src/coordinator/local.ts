@@ -259,6 +259,7 @@ export class LocalCoordinator implements Coordinator {
     const { actor, keys, ttlSecs, bind, reason, note, secretHash, leaseIds, steal, aboveToken = 0 } = request;
     const proofs = this.#proofs(request.secrets);
     return {
+      ...(request.atMostSecs === undefined ? {} : { atMostSecs: request.atMostSecs }),
       kind: "acquire",
       actor,
       keys,

@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
-import { type AgentId, makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
+import { type AgentId, makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import { type Bind, type Ended, type Lease, type Reach, sameParty } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
@@ -14,6 +14,8 @@ import { Keyring, type Made } from "./keyring";
 export interface AcquireOptions {
   readonly ttlSecs: number;
   readonly bind?: Bind;
+  /** Of a process-bound lease: how long it lasts at most without a sign of life. */
+  readonly atMostSecs?: number;
   readonly reason?: string | null;
   readonly note?: string | null;
   readonly steal?: boolean;
@@ -98,6 +100,7 @@ export class Session {
       leaseIds: proposed.map(({ leaseId }) => leaseId),
       ttlSecs: options.ttlSecs,
       bind: options.bind ?? "ttl",
+      ...(options.atMostSecs === undefined ? {} : { atMostSecs: options.atMostSecs }),
       reason: options.reason ?? null,
       note: options.note ?? null,
       steal: options.steal ?? false,
@@ -111,7 +114,7 @@ export class Session {
       this.lastSecret = await this.#keyring.remember(made, proposed, grant.leases);
       this.#nextUpkeepMs = Math.min(
         this.#nextUpkeepMs,
-        this.#platform.clock.monotonicMs() + options.ttlSecs * 500,
+        this.#platform.clock.monotonicMs() + (options.atMostSecs ?? options.ttlSecs) * 500,
       );
       const ids = new Set(proposed.map(({ leaseId }) => leaseId));
       const fresh = grant.leases.filter(({ leaseId }) => ids.has(leaseId));
@@ -207,6 +210,24 @@ export class Session {
     const { about, facts, factKinds = [], body, isOnlyLogged = false } = options;
     return this.#asHolder(refs, options, (holding) =>
       this.coordinator.write({ ...holding, about, facts, factKinds, isOnlyLogged, body }),
+    );
+  }
+
+  /**
+   * A secret that is shown must be right, also where the session could do without it: whoever shows one means the lease
+   * that it proves. Null: none is shown.
+   */
+  refuseWrong(secret: string | null, leases: readonly Lease[]): void {
+    if (secret === null) return;
+    const hash = this.#platform.digest.sha256(secret);
+    if (leases.some(({ secretHash }) => secretHash === hash)) return;
+    const keys = leases.slice(0, 5).map(({ key }) => printable(key));
+    throw new CotenantError(
+      "E_LOCK_NOT_HELD",
+      keys.length === 0
+        ? "a secret was shown, but this rests on no lease"
+        : `the secret that was shown is not that of ${keys.join(", ")}`,
+      { hint: "show the secret of the lease, or none: the session keeps its own", data: { keys } },
     );
   }
 

@@ -129,6 +129,7 @@ function withoutBoot(platform: Platform): Platform {
         identify: () => null,
         ancestry: () => null,
         liveness: () => "unknown",
+        end: () => {},
       },
     };
   }

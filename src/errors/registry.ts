@@ -38,7 +38,7 @@ const entries = {
     exit: 1,
     http: 409,
     meaning: "It is committed here, but the remote did not take it.",
-    hint: "look at what the remote has ('git fetch'), publish on top of that, and push again",
+    hint: "see what the remote says against it",
     seeds: "",
   },
   E_RETRIES_EXHAUSTED: {

@@ -99,7 +99,9 @@ export class IssueWriter {
       facts: [stampName(id)],
       requestId,
       secret,
-      body: (standing) => this.#body(id, change, committed, enforcement, standing),
+      // Whoever shows a secret means to write under its claim, whatever is enforced.
+      body: (standing) =>
+        this.#body(id, change, committed, secret === null ? enforcement : "strict", standing),
     });
     if (!written.replayed && written.answer !== null) return written.answer;
     // What was done then may have been its deletion.

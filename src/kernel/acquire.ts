@@ -81,7 +81,8 @@ function checkAcquire(command: Acquire, at: Circumstances): Refusal | null {
   const unfit =
     checkText(command.reason, "reason") ?? checkText(command.note, "note") ?? checkToken(command.aboveToken);
   if (unfit !== null) return unfit;
-  return command.bind === "process" ? null : checkTtl(command.ttlSecs, command.actor.agentId, at.policy);
+  const { bind, ttlSecs, atMostSecs = 0 } = command;
+  return checkTtl(bind === "process" ? atMostSecs : ttlSecs, command.actor.agentId, at.policy);
 }
 
 /** What of the asked keys the caller has already, and what it still wants; a key named twice counts once. */
@@ -217,7 +218,7 @@ function newLease(
 ): Lease {
   const now = instantOf(at.now);
   const { actor, bind } = command;
-  const ttlSecs = bind === "process" ? 0 : command.ttlSecs;
+  const ttlSecs = bind === "process" ? (command.atMostSecs ?? 0) : command.ttlSecs;
   const finite = ttlSecs > 0;
   return {
     leaseId: want.leaseId,

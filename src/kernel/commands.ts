@@ -21,6 +21,8 @@ export interface Acquire {
   readonly keys: readonly { readonly key: LeaseKey; readonly reach: Reach }[];
   readonly ttlSecs: number;
   readonly bind: Bind;
+  /** Of a process-bound lease: it ends also this long after the last sign of life, so that a stopped process keeps nothing. */
+  readonly atMostSecs?: number;
   readonly reason: string | null;
   readonly note: string | null;
   /** Hash of the one secret made for this operation. */

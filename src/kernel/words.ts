@@ -26,10 +26,10 @@ export function nameOfHolder(lease: Lease): string {
 }
 
 function describeExpiry(lease: Lease, now: Now): string {
-  if (lease.bind === "process") return "until its process ends";
-  if (lease.expiresAt === null) return "without expiry";
+  const process = lease.bind === "process" ? "until its process ends" : null;
+  if (lease.expiresAt === null) return process ?? "without expiry";
   const left = Math.max(0, Math.ceil(timeLeftMs(lease, now) / 1000));
-  return `until ${new Date(lease.expiresAt.wallMs).toISOString()} (${left} s left)`;
+  return `${process === null ? "" : `${process}, at most `}until ${new Date(lease.expiresAt.wallMs).toISOString()} (${left} s left)`;
 }
 
 export function heldBy(blockers: readonly Lease[], now: Now, hint?: string): Refusal {

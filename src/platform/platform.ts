@@ -100,6 +100,8 @@ export interface Processes {
   ancestry(pid: number): Later<Ancestry | null>;
   /** PROTOCOL 12. Anything that cannot be proved dead is alive or unknown. */
   liveness(holder: ProcessIdentity): Later<Liveness>;
+  /** Ends a process at once, also a stopped one; only this very one, and only if it is of our user. */
+  end(victim: ProcessIdentity): Later<void>;
 }
 
 export interface FileStat {

@@ -1,11 +1,11 @@
 import type { Workspace } from "../coordinator/workspace";
-import { commitOf, mainRef } from "../enforce/divergence";
+import { commitOf, mainRef, mainRemote } from "../enforce/divergence";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { readRef } from "../objects/refs";
-import { refuseSymbolic } from "./branch-rules";
+import { branchName, refuseSymbolic } from "./branch-rules";
 
 /** A commit and its tree; both null where there is nothing yet. */
 export interface Point {
@@ -27,16 +27,45 @@ export async function pointAt(objects: ObjectDatabase, commit: ObjectId | null):
   return commit === null ? NOTHING_YET : { commit, tree: (await objects.readCommit(commit)).tree };
 }
 
-/** What the changes are meant against: what the caller says, else the branch, else the remote's default branch. */
+/** Where this clone keeps the remote's branch. */
+export function trackingRef(remote: string, ref: string): string {
+  return `refs/remotes/${remote}/${branchName(ref)}`;
+}
+
+/** The remote's branch as it was when it was fetched last; null where it never was. */
+export async function trackedTip(
+  { surroundings, repository }: Workspace,
+  remote: string,
+  ref: string,
+): Promise<ObjectId | null> {
+  const tracking = trackingRef(remote, ref);
+  const value = await readRef(surroundings.platform, surroundings.git, repository, tracking);
+  return value !== null && "oid" in value ? value.oid : null;
+}
+
+/** The remote whose copy of this very branch a base is: `origin/work/x` for `work/x`. Null where it is something else. */
+export function remoteOfBase(typed: string | null, ref: string): string | null {
+  const [name, end] = [typed?.replace(/^refs\/remotes\//, "") ?? "", `/${branchName(ref)}`];
+  return name.length > end.length && name.endsWith(end) ? name.slice(0, -end.length) : null;
+}
+
+/**
+ * What the changes are meant against: what the caller says, else the branch, else the remote's branch of that name, else the
+ * remote's default branch.
+ */
 export async function resolveBase(
   workspace: Workspace,
   objects: ObjectDatabase,
-  typed: string | null,
+  wish: { readonly base: string | null; readonly push?: string | null | undefined },
+  ref: string,
   tip: ObjectId | null,
 ): Promise<Point> {
-  if (typed !== null) return pointAt(objects, await commitNamed(workspace, typed));
+  if (wish.base !== null) return pointAt(objects, await commitNamed(workspace, wish.base));
   if (tip !== null) return pointAt(objects, tip);
   const { surroundings, repository, config } = workspace;
+  const remote = wish.push ?? (await mainRemote(surroundings.git, repository.worktreeRoot));
+  const tracked = remote === null ? null : await trackedTip(workspace, remote, ref);
+  if (tracked !== null) return pointAt(objects, tracked);
   const configured = config.values["global_operations.main_branch"];
   const main = await mainRef(surroundings.git, repository.worktreeRoot, configured);
   if (main !== null) return pointAt(objects, main.commit);

@@ -6,8 +6,8 @@ import { type Lease, sameParty } from "../kernel/lease";
 import type { Clock, Platform, Sleep, Timers } from "../platform/platform";
 import type { Store } from "../store/store";
 
-/** Long enough for any publish; a process that dies loses it at once. */
-const TTL_SECS = 120;
+/** Long enough for any publish that goes on. A process that dies loses it at once, one that is stopped after this. */
+const AT_MOST_SECS = 60;
 /** A publish takes milliseconds: so long it is worth looking again at once, before standing in line. */
 const SPRINT_MS = 1_000;
 const LOOK_EVERY_MS = 3;
@@ -136,8 +136,13 @@ export class Borrowed {
         ? null
         : { timeoutMs: this.#waitMs, onWait: ({ message }: { message: string }) => onWait(message) };
     const keys = this.keys.map((key) => ({ key, reach: "repository" as const }));
-    const options = { ttlSecs: TTL_SECS, bind: "process", reason: "publishing", wait } as const;
-    return (await this.#session.acquire(keys, options)).leases;
+    const bound = { ttlSecs: 0, bind: "process", atMostSecs: AT_MOST_SECS } as const;
+    const options = { ...bound, reason: "publishing", wait };
+    try {
+      return (await this.#session.acquire(keys, options)).leases;
+    } catch (error) {
+      throw onWait === null ? error : heldUp(error, this.#waitMs);
+    }
   }
 
   /** Whatever comes of it: what is not given back ends with this process. */
@@ -153,6 +158,15 @@ export class Borrowed {
       // Another process of this session was faster, or the disk is full; neither undoes what was published.
     }
   }
+}
+
+/** Whoever publishes does not wait by flags: the setting says for how long. */
+function heldUp(error: unknown, waitMs: number): unknown {
+  const isOthers = error instanceof CotenantError && [...PATIENT, "E_WAIT_TIMEOUT"].includes(error.code);
+  if (!isOthers) return error;
+  const { code, message, data } = error;
+  const hint = `run it again; it has waited ${waitMs / 1000} s (publish.wait_secs); to see who has it: cotenant lock status`;
+  return new CotenantError(code, message, { hint, data });
 }
 
 /** As long as a program that publishes one thing after the other may take in between. */

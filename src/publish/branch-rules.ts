@@ -14,7 +14,9 @@ const ALWAYS_PROTECTED = ["main", "master"];
 export function branchRef(typed: string): string {
   const ref = typed.startsWith("refs/") ? typed : `${HEADS}${typed}`;
   const name = ref.slice(HEADS.length);
-  const isBranch = ref.startsWith(HEADS) && isFullRefName(ref) && !name.startsWith("-") && name !== "HEAD";
+  // `@` is short for HEAD wherever Git reads a name: nobody could name a branch that is called so.
+  const isBranch =
+    ref.startsWith(HEADS) && isFullRefName(ref) && !name.startsWith("-") && !["HEAD", "@"].includes(name);
   if (isBranch) return ref;
   throw new CotenantError("E_USAGE", `"${printable(typed)}" is not the name of a branch`, {
     hint: "for example --branch work/login",

@@ -3,6 +3,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, errorFrom } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
 import { printable, type Ulid } from "../kernel/ids";
+import { pathOf } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import type { Refusal } from "../kernel/refusal";
 import type { ObjectId } from "../objects/object-name";
@@ -11,7 +12,8 @@ import type { ProcessIdentity } from "../platform/platform";
 import type { LockHandle } from "../store/mutex";
 import type { Intention, Standing } from "../store/writing";
 import { refuseCheckedOut } from "./branch-rules";
-import { othersOn } from "./coverage";
+import { type IssueEdits, judgeEdits, othersOn } from "./coverage";
+import { typedPath } from "./hint-words";
 import { INTENT, type Intent, intentName, intentToFact } from "./intents";
 import { intentsIn } from "./settling";
 
@@ -35,6 +37,8 @@ export interface RefChange {
   readonly secret: string | null;
   /** Paths that it rests on nobody's holding them. */
   readonly optimistic: readonly string[];
+  /** What it does to issues. */
+  readonly edits: IssueEdits | null;
   /** Told under the mutex, once the branch has moved: whoever waits for it need not wait for the disk as well. */
   readonly onCommitted: () => void;
 }
@@ -144,6 +148,7 @@ export class RefCommitter {
       new: change.new,
       agentId: this.#session.actor.agentId,
       claims: change.claims,
+      branchLease: change.leases.find(({ key }) => key === `ref:${change.ref}`)?.leaseId ?? null,
       publisher: platform.processes.self(),
       git,
       atMs: platform.clock.wallMs(),
@@ -218,12 +223,13 @@ export class RefCommitter {
     const { surroundings, repository, store } = this.#workspace;
     try {
       await refuseCheckedOut(surroundings.platform, surroundings.git, repository, change.ref);
+      if (change.edits !== null) await judgeEdits(this.#workspace, change.edits);
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
       return refuse(error);
     }
     const other = await othersOn(this.#workspace, this.#session.actor, change.optimistic);
-    if (other !== null) return refuse(taken(other));
+    if (other !== null) return refuse(taken(this.#workspace, other));
     // While another publish to this branch has no end, only the branch itself can tell what became of it: it must not
     // move on before somebody has looked.
     const isBusy = intentsIn(facts).some(
@@ -324,8 +330,10 @@ function tokensOf(leases: readonly Lease[]): Record<string, unknown>[] {
     .map(({ key, leaseId, fencingToken }) => ({ key, lease_id: leaseId, fencing_token: fencingToken }));
 }
 
-function taken({ key, agentId, leaseId }: Lease): CotenantError {
+function taken(workspace: Workspace, { key, agentId, leaseId }: Lease): CotenantError {
+  const where = `${key.startsWith("dir:") ? "--dir " : ""}${typedPath(workspace, pathOf(key))}`;
   return new CotenantError("E_LOCK_CONFLICT", `${printable(key)} was taken by ${agentId} meanwhile`, {
+    hint: `wait for it: cotenant lock acquire ${where} --wait --timeout 300`,
     data: { key, holder: agentId, lease_id: leaseId },
   });
 }

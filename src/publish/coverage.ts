@@ -26,6 +26,7 @@ import { expired } from "../kernel/words";
 import type { Leaf } from "../objects/tree-editing";
 import type { ClaimsUnder } from "./claims";
 import type { Draft } from "./draft";
+import { typedPath } from "./hint-words";
 
 /** On what the right to publish the paths rests. */
 export interface Coverage {
@@ -36,9 +37,14 @@ export interface Coverage {
   /** Nobody holds them, and nobody has to: they must be on the branch as they were in the base. */
   readonly optimistic: readonly string[];
   readonly issues: readonly Trailer[];
+  /** What is done to issues, to be judged once more at the commit: somebody may have claimed one meanwhile. */
+  readonly edits: IssueEdits | null;
   /** Claims that other machines know of, and that a push is fenced by. */
   readonly claims: readonly Lease[];
 }
+
+/** The leases on the issues decide about it, as they are when it is judged. */
+export type IssueEdits = Omit<Parameters<typeof judgeCommit>[0], "leases">;
 
 export interface CoverageQuestion {
   readonly claims: ClaimsUnder;
@@ -91,12 +97,12 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
     const concerned = new ExtentIndex(extents);
     const about = found.filter(({ lease }) => concerned.conflictingWith(lease).length > 0);
     await refuseFormer(session, about, uncovered[0]!.key);
-    refuseUncovered(uncovered);
+    refuseUncovered(workspace, uncovered);
   }
-  const { leases, trailers } = await issueCoverage(question);
+  const { leases, trailers, edits } = await issueCoverage(question);
   for (const lease of leases) used.set(lease.leaseId, lease);
   const claims = await question.claims.confirmed([...used.values()]);
-  return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues: trailers, claims };
+  return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues: trailers, edits, claims };
 }
 
 /** Leases of worktree reach cover what is published from their own worktree only. */
@@ -135,19 +141,18 @@ async function refuseFormer(session: Session, found: readonly LeaseStatus[], key
   throw errorFrom(gone({ endings }, { key: ended.key, leaseId: ended.leaseId }));
 }
 
-function refuseUncovered(uncovered: readonly Uncovered[]): void {
+function refuseUncovered(workspace: Workspace, uncovered: readonly Uncovered[]): void {
   const [first] = uncovered;
   if (first === undefined) return;
   const { path, holder } = uncovered.find((one) => one.holder !== null) ?? first;
   const more = uncovered.length === 1 ? "" : ` (and ${uncovered.length - 1} more paths are not covered)`;
   const who = holder === null ? "no lease of yours covers it" : `it is held by ${holder.agentId}`;
-  const names = uncovered.slice(0, 5).map((one) => printable(one.path, 200));
-  const wanted = uncovered.length > 5 ? "<paths>" : names.join(" ");
+  const wanted = uncovered.slice(0, MOST_NAMED).map((one) => typedPath(workspace, one.path));
   throw new CotenantError("E_PATH_NOT_LEASED", `${printable(path, 200)}: ${who}${more}`, {
     hint:
       holder === null
-        ? `lease what you publish, and publish again: cotenant lock acquire ${wanted}`
-        : `wait for it: cotenant lock acquire ${printable(path, 200)} --wait --timeout 300`,
+        ? `lease what you publish, and publish again: cotenant lock acquire ${wanted.join(" ")}`
+        : `wait for it: cotenant lock acquire ${typedPath(workspace, path)} --wait --timeout 300`,
     data: {
       paths: uncovered.slice(0, MOST_NAMED).map((one) => ({
         path: printable(one.path, 500),
@@ -167,7 +172,7 @@ function scopesOf(draft: Draft): LeaseKey[] {
 /** The same rules as for a commit: the claim, or content that was written under it. */
 async function issueCoverage(
   question: CoverageQuestion,
-): Promise<{ leases: Lease[]; trailers: readonly Trailer[] }> {
+): Promise<{ leases: Lease[]; trailers: readonly Trailer[]; edits: IssueEdits | null }> {
   const { workspace, session, draft, before } = question;
   const { actor } = session;
   const changes = [...draft]
@@ -181,23 +186,13 @@ async function issueCoverage(
           before: before.get(path)?.oid ?? null,
         }) as const,
     );
-  if (changes.length === 0) return { leases: [], trailers: [] };
+  if (changes.length === 0) return { leases: [], trailers: [], edits: null };
   const { agentId, sessionId, worktreeId } = actor;
   const committer = { agentId, sessionId, worktreeId };
-  const issues = await issueEdits(
-    workspace,
-    (oids) => textsIn(workspace, draft, oids),
-    changes,
-    committer,
-    false,
-  );
-  const keys = issues.map(({ id }) => ({ key: orThrow(issueKey(id)), leaseId: null }));
-  const standing = (await workspace.coordinator.find(keys)).filter(
-    (one) => one.standing === "valid" && !one.stale,
-  );
-  const leases = standing.map(({ lease }) => lease);
-  const objections = judgeCommit({ changes: [], issues, committer, worktreeId, leases });
-  if (objections.length > 0) throw objected(objections);
+  const read = (oids: readonly string[]) => textsIn(workspace, draft, oids);
+  const issues = await issueEdits(workspace, read, changes, committer, false);
+  const edits: IssueEdits = { changes: [], issues, committer, worktreeId };
+  const leases = await judgeEdits(workspace, edits);
   const mine = leases.filter((lease) => sameParty(lease, actor));
   const trailers = issues.map(({ id, issue }): Trailer => {
     const lease = mine.find(({ key }) => key === `issue:${id}`);
@@ -208,7 +203,19 @@ async function issueCoverage(
       token: stamp?.fencing_token ?? lease?.fencingToken ?? null,
     };
   });
-  return { leases: mine, trailers };
+  return { leases: mine, trailers, edits };
+}
+
+/** Throws what speaks against it now. Also asked under the store's mutex: nobody can claim one of them then. */
+export async function judgeEdits(workspace: Workspace, edits: IssueEdits): Promise<Lease[]> {
+  const keys = edits.issues.map(({ id }) => ({ key: orThrow(issueKey(id)), leaseId: null }));
+  const standing = (await workspace.coordinator.find(keys)).filter(
+    (one) => one.standing === "valid" && !one.stale,
+  );
+  const leases = standing.map(({ lease }) => lease);
+  const objections = judgeCommit({ ...edits, leases });
+  if (objections.length > 0) throw objected(objections);
+  return leases;
 }
 
 /** What is published, and what was there before. */

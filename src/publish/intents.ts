@@ -23,6 +23,8 @@ export interface Intent {
   readonly agentId: string;
   /** The leases of the claims that a push of it is fenced by. */
   readonly claims: readonly Ulid[];
+  /** The lease of the branch: without it, nothing may come of this any more. */
+  readonly branchLease: Ulid | null;
   readonly publisher: ProcessIdentity;
   readonly git: ProcessIdentity;
   readonly atMs: number;
@@ -41,6 +43,7 @@ export function intentToFact(intent: Intent): Fact {
     new: intent.new,
     agent_id: intent.agentId,
     ...(intent.claims.length === 0 ? {} : { claims: intent.claims }),
+    ...(intent.branchLease === null ? {} : { branch_lease: intent.branchLease }),
     publisher: processToWire(intent.publisher),
     git: processToWire(intent.git),
     at: new Date(intent.atMs).toISOString(),
@@ -72,6 +75,7 @@ export function intentFromFact(name: FactName, fact: Fact): Intent | null {
     new: next,
     agentId,
     claims: claimsIn(fact),
+    branchLease: claimsIn({ claims: [fact["branch_lease"]] })[0] ?? null,
     publisher,
     git,
     atMs: Date.parse(at),

@@ -9,6 +9,8 @@ import { fitsPattern } from "./path-patterns";
 
 export interface PathRules {
   readonly forbiddenPaths: readonly string[];
+  /** Where what looks like a secret is let through. */
+  readonly allowSecretsIn: readonly string[];
   readonly maxPaths: number;
   readonly maxFileBytes: number;
   readonly ignoreCase: boolean;
@@ -18,6 +20,7 @@ export interface PathObjection {
   readonly code: ErrorCode;
   readonly path: string;
   readonly why: string;
+  readonly hint?: string;
 }
 
 /** Everything that speaks against these paths, whoever holds them. `before`: what stands there in the base. */
@@ -59,11 +62,25 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
     return { code: "E_POLICY", why: `publish.forbidden_paths has ${printable(pattern, 100)}` };
   const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();
   // Taking one out of the repository is what anybody would want.
-  if (wanted !== null && name.startsWith(".env"))
-    return { code: "E_SECRET_FOUND", why: "files named .env* hold secrets and are never published" };
+  const mayHoldSecrets = rules.allowSecretsIn.some((one) => fitsPattern(one, path));
+  if (wanted !== null && name.startsWith(".env") && !mayHoldSecrets)
+    return {
+      code: "E_SECRET_FOUND",
+      why: "files named .env* are taken for secrets",
+      ...allowing(path, rules),
+    };
   if (path === ".cotenant/worktree.json")
     return { code: "E_POLICY", why: "it is the identity of one worktree, and belongs in no commit" };
   return null;
+}
+
+/** The whole list: setting it replaces what was there. */
+function allowing(path: string, { allowSecretsIn }: PathRules): { hint?: string } {
+  const list = [...allowSecretsIn, path].join(",");
+  if (!/^[\w./,@-]+$/.test(list)) return {};
+  return {
+    hint: `if it holds none, allow it, and have a person trust that: cotenant config set publish.allow_secrets_in ${list}`,
+  };
 }
 
 function submoduleObjection(path: string, wanted: Wanted | null, before: Leaf | null): Why {
@@ -117,6 +134,7 @@ export function refusePaths(objections: readonly PathObjection[]): void {
   const more = same.length === 1 ? "" : ` (and ${same.length - 1} more)`;
   const where = first.path === "" ? "" : `${printable(first.path, 200)}: `;
   throw new CotenantError(first.code, `${where}${first.why}${more}`, {
+    ...(first.hint === undefined ? {} : { hint: first.hint }),
     data: {
       paths: same.slice(0, MOST_NAMED).map(({ path, why }) => ({ path: printable(path, 500), why })),
       count: same.length,

@@ -82,7 +82,7 @@ export class Planner {
     if ((await store.platform.files.stat(store.layout.root)) === null) await store.prepare();
     await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
     const tip = await tipOf(this.#workspace, ref);
-    const base = await resolveBase(this.#workspace, objects, request.base, tip);
+    const base = await resolveBase(this.#workspace, objects, request, ref, tip);
     const maxPaths = config.values["publish.max_paths"];
     const desk = { objects, base: base.tree, index: this.indexPlace(), maxPaths };
     return { draft: await draftOf(desk, request.inputs), base, ref };
@@ -92,6 +92,7 @@ export class Planner {
     const { values } = this.#workspace.config;
     return pathObjections(draft, before, {
       forbiddenPaths: values["publish.forbidden_paths"],
+      allowSecretsIn: values["publish.allow_secrets_in"],
       maxPaths: values["publish.max_paths"],
       maxFileBytes: values["publish.max_file_bytes"],
       ignoreCase: this.#workspace.repository.config.ignoreCase,
@@ -103,12 +104,12 @@ export class Planner {
     return secret === null ? [] : [this.#workspace.surroundings.platform.digest.sha256(secret)];
   }
 
-  coverage(
+  async coverage(
     request: Pick<PublishRequest, "secret">,
     draft: Draft,
     before: Parameters<typeof pathObjections>[1],
   ): Promise<Coverage> {
-    return coverageOf({
+    const coverage = await coverageOf({
       workspace: this.#workspace,
       session: this.#session,
       draft,
@@ -116,6 +117,8 @@ export class Planner {
       claims: this.#claims,
       shown: this.shown(request),
     });
+    this.#session.refuseWrong(request.secret, coverage.leases);
+    return coverage;
   }
 
   /** What concerns everybody is changed on branches that may, on top of the main branch's history. */
@@ -138,7 +141,7 @@ export class Planner {
     const { draft, base, coverage, message, authorship } = plan;
     const parent = tip ?? base.commit;
     const { tree: parentTree } = tip === null ? base : await pointAt(objects, tip);
-    const onto = await ontoTip(this.#mergePlace(objects), {
+    const onto = await ontoTip(this.mergePlace(objects), {
       draft,
       base,
       tipTree: parentTree,
@@ -181,7 +184,7 @@ export class Planner {
     };
   }
 
-  #mergePlace(objects: ObjectDatabase): MergePlace {
+  mergePlace(objects: ObjectDatabase): MergePlace {
     const { platform, git, directory, directoryMode } = this.indexPlace();
     return { platform, git, place: this.#workspace.repository, objects, directory, directoryMode };
   }

@@ -112,6 +112,7 @@ class Previewing {
       scopes: [],
       optimistic: [],
       issues: [],
+      edits: null,
       claims: [],
     };
     const message = this.#checks.get("message") === null ? cleanMessage(request.message) : "preview";

@@ -1,7 +1,7 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { makeUlid, type Ulid } from "../kernel/ids";
+import type { Ulid } from "../kernel/ids";
 import { refKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { ObjectDatabase } from "../objects/database";
@@ -9,15 +9,16 @@ import type { ObjectId } from "../objects/object-name";
 import { RefWriter } from "../objects/refs";
 import { tipOf } from "./base";
 import { Borrowed, KeptBranch } from "./borrowing";
-import { branchName, branchRef, refuseCheckedOut } from "./branch-rules";
+import { BranchPusher, freeTip, isAbout, newUlid, pause } from "./branch-pushing";
+import { branchName, branchRef } from "./branch-rules";
+import { placeNow } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
 import { type RefChange, RefCommitter } from "./committing";
 import { claimsIn } from "./intents";
 import { type Candidate, type Plan, Planner } from "./planning";
-import { type PushResult, remoteFor } from "./pushing";
-import { pushUnderClaims, type WantedPush } from "./pushing-under-claims";
-import { leasesNamedIn, pathsChangedBy } from "./replaying";
+import { remoteFor } from "./pushing";
+import { changesOf, leasesNamedIn } from "./replaying";
 import type { Published, PublishRequest } from "./request";
 import { type SettledIntent, settleIntents } from "./settling";
 import { Pen } from "./signing";
@@ -47,6 +48,7 @@ export class Publisher {
   readonly #planner: Planner;
   readonly #branch: KeptBranch;
   readonly #claims: ClaimsUnder;
+  readonly #pusher: BranchPusher;
   #turn: Promise<unknown> = Promise.resolve();
 
   /** `openFence`: what stands between a push and the claims that it is made under, where they are shared. */
@@ -62,6 +64,14 @@ export class Publisher {
     this.#claims = new ClaimsUnder(workspace, session, openFence);
     this.#planner = new Planner(workspace, session, this.#pen, this.#claims);
     this.#branch = new KeptBranch(session, platform);
+    this.#pusher = new BranchPusher(workspace, session, {
+      objects: this.#objects,
+      pen: this.#pen,
+      planner: this.#planner,
+      claims: this.#claims,
+      branch: this.#branch,
+      committer: this.#committer,
+    });
   }
 
   /** Objects of the repository, for whoever looks at what was published. */
@@ -96,9 +106,10 @@ export class Publisher {
     const remote = request.push === undefined ? null : await remoteFor(this.#workspace, request.push, ref);
     const recovered = await settleIntents(this.#workspace, this.#session, this.#committer.left);
     const earlier = await this.#earlier(ref, request.requestId);
-    const publishId = request.requestId ?? this.#ulid();
+    const publishId = request.requestId ?? newUlid(this.#workspace);
     if (earlier !== null)
       return this.#replay(request, { publishId, ref, remote, result: earlier, recovered });
+    if (request.inputs.length === 0) return this.#pushAlone(request, { publishId, ref, remote, recovered });
     const plan = await this.#planner.plan(request, this.#objects);
     const { claims } = plan.coverage;
     if (remote !== null) await this.#claims.refuseUnfenced(claims, remote);
@@ -107,28 +118,36 @@ export class Publisher {
     if (landed.replayed !== null)
       return this.#replay(request, { publishId, ref, remote, result: landed.replayed, recovered });
     const { candidate, tip, retries, casFailures } = landed;
-    const commit = candidate?.commit ?? tip;
+    const made = candidate?.commit ?? tip;
     const paths = candidate?.paths ?? [];
-    const pushed =
-      remote === null || commit === null
+    const pushing =
+      remote === null || made === null
         ? null
-        : await this.#push({ remote, ref, commit, publishId, claims: async () => claims });
+        : await this.#pusher.push(request, {
+            remote,
+            ref,
+            commit: made,
+            publishId,
+            claims: async () => claims,
+          });
+    const commit = pushing?.commit ?? made;
+    const isElsewhere = commit !== made && commit !== null;
     const tidied = request.settle && commit !== null ? await this.#tidy(commit, [...plan.draft.keys()]) : [];
     const released = request.release ? await this.#release(request, plan.coverage.leases) : [];
     return {
       publishId,
       ref,
       commit,
-      parent: candidate?.parent ?? null,
+      parent: isElsewhere ? await this.#parentOf(commit) : (candidate?.parent ?? null),
       base: plan.base.commit,
       paths,
       changed: candidate !== null,
       replayed: false,
-      merged: candidate?.isMerged ?? false,
+      merged: isElsewhere || (candidate?.isMerged ?? false),
       retries,
       casFailures,
       checks,
-      push: pushed,
+      push: pushing?.result ?? null,
       released,
       tidied,
       recovered,
@@ -200,8 +219,9 @@ export class Publisher {
         // ours all along, nobody else had it; and should there be one all the same, the commit does not go past it.
         const hasWaited = kept === null || tries > 0;
         if (hasWaited) await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
-        const tip = await (hasWaited ? this.#freeTip(plan.ref) : tipOf(this.#workspace, plan.ref));
-        const candidate = await this.#planner.candidate(plan, this.#objects, tip);
+        const tip = await (hasWaited ? freeTip(this.#workspace, plan.ref) : tipOf(this.#workspace, plan.ref));
+        const start = await this.#pusher.startOf(request, plan, tip);
+        const candidate = await this.#planner.candidate(plan, this.#objects, start);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
         const change = this.#change(request, plan, {
           publishId,
@@ -225,7 +245,7 @@ export class Publisher {
         }
         casFailures++;
         isInTheWay = attempt.isBusy;
-        await this.#pause(tries);
+        await pause(this.#workspace, tries);
       }
     } finally {
       await (over ?? this.#branch.keep(borrowed));
@@ -235,6 +255,7 @@ export class Publisher {
       "E_RETRIES_EXHAUSTED",
       `${branchName(plan.ref)} could not be changed in ${most + 1} tries`,
       {
+        hint: "run it again in a moment; publish.retries says how often it is tried",
         data: {
           ref: plan.ref,
           retries: most,
@@ -244,12 +265,6 @@ export class Publisher {
         },
       },
     );
-  }
-
-  async #freeTip(ref: string): Promise<ObjectId | null> {
-    const { surroundings, repository } = this.#workspace;
-    await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
-    return tipOf(this.#workspace, ref);
   }
 
   #change(
@@ -268,7 +283,7 @@ export class Publisher {
     const { commit, parent, paths, isMerged } = at.candidate;
     const claims = coverage.claims.map(({ leaseId }) => leaseId);
     return {
-      intentId: this.#ulid(),
+      intentId: newUlid(this.#workspace),
       publishId: at.publishId,
       requestId,
       ref,
@@ -284,26 +299,54 @@ export class Publisher {
         retries: at.retries,
         cas_failures: at.casFailures,
       },
-      result: { ref, commit, parent, fate: "committed", ...(claims.length === 0 ? {} : { claims }) },
+      result: {
+        ...{ ref, commit, parent, fate: "committed" },
+        ...{ base: base.commit, merged: isMerged },
+        ...(claims.length === 0 ? {} : { claims }),
+      },
       claims,
       leases: [...coverage.leases, ...at.borrowed.leases],
       secret,
       optimistic: coverage.optimistic,
+      edits: coverage.edits,
       onCommitted: at.onCommitted,
     };
   }
 
-  /** Longer each time, and never as long as somebody else's. */
-  async #pause(tries: number): Promise<void> {
-    const { timers, random } = this.#workspace.surroundings.platform;
-    const [chance = 0] = random.bytes(1);
-    await timers.sleep(Math.min(20 * 2 ** tries, 1_500) * (0.5 + chance / 256)).done;
-  }
-
   // --- afterwards ---------------------------------------------------------------------------------------------
 
-  #push(wanted: WantedPush): Promise<PushResult> {
-    return pushUnderClaims(this.#workspace, this.#session, this.#claims, wanted);
+  async #parentOf(commit: ObjectId): Promise<ObjectId | null> {
+    return (await this.#objects.readCommit(commit)).parents[0] ?? null;
+  }
+
+  /** Nothing is published: what is on the branch is pushed. */
+  async #pushAlone(
+    request: PublishRequest,
+    at: {
+      readonly publishId: Ulid;
+      readonly ref: string;
+      readonly remote: string | null;
+      readonly recovered: readonly SettledIntent[];
+    },
+  ): Promise<Published> {
+    const { publishId, ref, remote, recovered } = at;
+    const tip = await tipOf(this.#workspace, ref);
+    if (tip === null)
+      throw new CotenantError("E_NOT_FOUND", `there is no branch ${branchName(ref)} to push`, {
+        hint: "'git branch' shows those that there are",
+        data: { ref },
+      });
+    const claims = async () => this.#claims.confirmed([]);
+    const pushing =
+      remote === null
+        ? null
+        : await this.#pusher.push(request, { remote, ref, commit: tip, publishId, claims });
+    const commit = pushing?.commit ?? tip;
+    return {
+      ...{ publishId, ref, commit, recovered, parent: await this.#parentOf(commit), base: tip, paths: [] },
+      ...{ changed: false, replayed: false, merged: commit !== tip, retries: 0, casFailures: 0, checks: [] },
+      ...{ push: pushing?.result ?? null, released: [], tidied: [] },
+    };
   }
 
   #tidy(commit: ObjectId, paths: readonly string[]): Promise<TidiedFile[]> {
@@ -341,16 +384,17 @@ export class Publisher {
     },
   ): Promise<Published> {
     const { publishId, ref, remote, result, recovered } = earlier;
-    const commit = String(result["commit"]);
-    const parent = typeof result["parent"] === "string" ? result["parent"] : null;
+    const tip = await tipOf(this.#workspace, ref);
+    const there = await placeNow(this.#workspace, String(result["commit"]), tip);
     const claims = () => this.#claims.again(claimsIn(result));
-    const pushed =
-      remote === null
-        ? null
-        : await this.#push({ remote, ref, commit, publishId: request.requestId ?? publishId, claims });
-    const tidied = request.settle
-      ? await this.#tidy(commit, await pathsChangedBy(this.#workspace, commit))
-      : [];
+    const wanted = { remote: remote!, ref, commit: there, publishId: request.requestId ?? publishId, claims };
+    const pushing = remote === null ? null : await this.#pusher.push(request, wanted);
+    const commit = pushing?.commit ?? there;
+    const parent = await this.#parentOf(commit);
+    const changes = await changesOf(this.#workspace, commit);
+    const paths = changes.map(({ path, change, mode }) => ({ path, change, mode }));
+    const changed = paths.map(({ path }) => path);
+    const tidied = request.settle ? await this.#tidy(commit, changed) : [];
     const shown = this.#planner.shown(request);
     const covering = request.release
       ? await leasesNamedIn(this.#workspace, this.#session, this.#objects, commit, shown)
@@ -361,24 +405,19 @@ export class Publisher {
       ref,
       commit,
       parent,
-      base: null,
-      paths: [],
+      base: typeof result["base"] === "string" ? result["base"] : parent,
+      paths,
       changed: false,
       replayed: true,
-      merged: false,
+      merged: result["merged"] === true,
       retries: 0,
       casFailures: 0,
       checks: [],
-      push: pushed,
+      push: pushing?.result ?? null,
       released,
       tidied,
       recovered,
     };
-  }
-
-  #ulid(): Ulid {
-    const { clock, random } = this.#workspace.surroundings.platform;
-    return makeUlid(clock.wallMs(), random.bytes(10));
   }
 }
 
@@ -393,11 +432,4 @@ function fateOf({ result }: { readonly result: Readonly<Record<string, unknown>>
       data: { ...result },
     },
   );
-}
-
-/** Whether a refusal speaks of a lease that a publish takes for itself. */
-function isAbout({ data }: CotenantError, { keys }: Borrowed): boolean {
-  const holders = Array.isArray(data["holders"]) ? (data["holders"] as { key?: unknown }[]) : [];
-  const named = [data["key"], ...holders.map(({ key }) => key)];
-  return named.some((key) => typeof key === "string" && (keys as readonly string[]).includes(key));
 }

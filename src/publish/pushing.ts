@@ -173,7 +173,7 @@ async function lookAtRemote(
 }
 
 /** Nothing may ask: not Git, not its helpers, not SSH. Where somebody chose an SSH of their own, it is used as it is. */
-async function silent({ surroundings, repository }: Workspace): Promise<Record<string, string>> {
+export async function silent({ surroundings, repository }: Workspace): Promise<Record<string, string>> {
   const { env, git } = surroundings;
   const own: Record<string, string> = {
     GIT_ASKPASS: "false",

@@ -5,6 +5,7 @@ import { type Lease, sameParty } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
+import type { PublishedPath } from "./request";
 
 /**
  * The caller's leases that a commit of ours says it rests on, as far as they still stand. By their ids: one that was taken
@@ -28,15 +29,29 @@ export async function leasesNamedIn(
     .map(({ lease }) => lease);
 }
 
-/** The paths that a commit changes against its parent. */
-export async function pathsChangedBy(
+/** What a commit changes against its first parent. */
+export async function changesOf(
   { surroundings, repository }: Workspace,
   commit: ObjectId,
-): Promise<string[]> {
-  const args = ["diff-tree", "-r", "--root", "--no-commit-id", "--no-renames", "--name-only", "-z", commit];
+): Promise<(PublishedPath & { readonly oid: ObjectId })[]> {
+  const args = [
+    "diff-tree",
+    "-r",
+    "--root",
+    "--no-commit-id",
+    "--no-renames",
+    "--raw",
+    "--no-abbrev",
+    "-z",
+    commit,
+  ];
   const { stdout } = await surroundings.git.run(args, { cwd: repository.worktreeRoot });
-  return new TextDecoder()
-    .decode(stdout)
-    .split("\0")
-    .filter((path) => path !== "");
+  const fields = new TextDecoder().decode(stdout).split("\0");
+  const paths: (PublishedPath & { oid: ObjectId })[] = [];
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [, mode = "", , oid = "", status = ""] = fields[at]!.split(" ");
+    const change = status === "A" ? "added" : status === "D" ? "deleted" : "changed";
+    paths.push({ path: fields[at + 1]!, change, mode: change === "deleted" ? null : mode, oid });
+  }
+  return paths;
 }

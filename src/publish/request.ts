@@ -10,11 +10,12 @@ import type { TidiedFile } from "./working-files";
 
 export interface PublishRequest {
   readonly branch: string;
-  /** Against what the changes are meant; null: the branch, else the remote's default branch. */
+  /** Against what the changes are meant; null: the branch, here or on the remote, else the remote's default branch. */
   readonly base: string | null;
   readonly message: string;
   readonly author: string | null;
   readonly sign: boolean;
+  /** None: the branch is only pushed. */
   readonly inputs: readonly Input[];
   /** The remote's name, null for the usual one; undefined: not at all. */
   readonly push?: string | null | undefined;

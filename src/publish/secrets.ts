@@ -34,9 +34,20 @@ export async function findSecrets(
     if (seen.length === 0) continue;
     const old = before.get(path);
     const known = old === undefined || old.mode === MODES.submodule ? "" : await oldText(objects, old.oid);
-    for (const { text: secret, ...finding } of seen) if (!known.includes(secret)) found.push(finding);
+    found.push(...onePerLine(seen.filter(({ text: secret }) => !known.includes(secret))));
   }
   return found;
+}
+
+/** Several rules may see one secret: it is told by the one that knows best what it is. */
+function onePerLine(seen: readonly Seen[]): SecretFinding[] {
+  const byLine = new Map<number, SecretFinding>();
+  const isVague = ({ kind }: SecretFinding) => kind.startsWith("generic-");
+  for (const { text: _, ...finding } of seen) {
+    const told = byLine.get(finding.line);
+    if (told === undefined || (isVague(told) && !isVague(finding))) byLine.set(finding.line, finding);
+  }
+  return [...byLine.values()].sort((a, b) => a.line - b.line);
 }
 
 export function refuseSecrets(found: readonly SecretFinding[]): void {
@@ -68,9 +79,10 @@ type Seen = SecretFinding & { readonly text: string };
 
 /** Loaded only when there is something to look at: it takes as long as starting Node does. */
 async function scan(path: string, text: string): Promise<Seen[]> {
-  const [{ lintSource }, { creator }, { secretLintProfiler }] = await Promise.all([
+  const [{ lintSource }, { creator }, more, { secretLintProfiler }] = await Promise.all([
     import("@secretlint/core"),
     import("@secretlint/secretlint-rule-preset-recommend"),
+    import("./secret-rules"),
     import("@secretlint/profiler"),
   ]);
   // It keeps what it measures for ever, and looks through all of it each time.
@@ -83,22 +95,27 @@ async function scan(path: string, text: string): Promise<Seen[]> {
       contentType: "text",
     },
     options: {
-      config: { rules: [{ id: "@secretlint/secretlint-rule-preset-recommend", rule: creator }] },
+      config: {
+        rules: [
+          { id: "@secretlint/secretlint-rule-preset-recommend", rule: creator },
+          { id: more.creator.meta.id, rule: more.creator },
+        ],
+      },
       noPhysicFilePath: true,
     },
   });
-  const seen = messages.map(({ messageId, ruleId, loc, range }): Seen => {
+  const seen = messages.map(({ message, messageId, ruleId, loc, range }): Seen => {
     const rule = ruleId.replace(/^@secretlint\/secretlint-rule-/, "");
     return {
       path,
       line: loc.start.line,
-      kind: `${rule} (${messageId})`,
+      kind: ruleId === more.creator.meta.id ? message : `${rule} (${messageId})`,
       text: text.slice(range[0], range[1]),
     };
   });
   // Who has told the scanner to look away has told us as well.
   if (text.includes("secretlint-disable")) return seen;
-  return [...seen, ...privateKeys(path, text).filter(({ line }) => !seen.some((one) => one.line === line))];
+  return [...seen, ...privateKeys(path, text)];
 }
 
 const BEGIN = "-----BEGIN ";

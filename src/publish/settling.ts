@@ -4,6 +4,8 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
+import { refKey } from "../kernel/keys";
+import { isRefusal } from "../kernel/refusal";
 import { isObjectId } from "../objects/object-name";
 import { type RefValue, readRef } from "../objects/refs";
 import type { Platform } from "../platform/platform";
@@ -20,7 +22,10 @@ export interface SettledIntent {
 const PATIENCE_MS = 600_000;
 /** PROTOCOL 19: an empty lock file may still be about to get its content. */
 const EMPTY_LOCK_MS = 10_000;
+/** Most take milliseconds: nobody asks for the lease of one that has just begun. */
+const YOUNG_MS = 2_000;
 const MOST_LOOKS = 5;
+const MOST_LOOKS_AT_GIT = 50;
 
 /**
  * Finds out what became of publishes whose processes are gone, and writes it down: the ref itself is the witness. `own`
@@ -38,7 +43,7 @@ export async function settleIntents(
   const seen = await files.readDirectory(`${workspace.store.layout.index}/facts/${INTENT}`);
   if (!isSure && (seen === null || seen.length === 0)) return settled;
   for (const intent of await openIntents(workspace)) {
-    if (!(await isOver(workspace, intent, own))) continue;
+    if (!(await isOver(workspace, intent, own)) && !(await isFenced(workspace, intent))) continue;
     const fate = await settle(workspace, session, intent);
     if (fate !== null) settled.push({ intent, fate });
   }
@@ -65,6 +70,21 @@ export async function isOver(
   if (own.has(intentId)) return true;
   const liveness = await processes.liveness(publisher);
   return liveness === "dead" || (liveness === "unknown" && clock.wallMs() - atMs > PATIENCE_MS);
+}
+
+/**
+ * Whether the branch is not its any more: a publisher that was stopped for so long may go on one day, and will find that it
+ * was given up. Another process of the same session has the same lease, and is at work under it.
+ */
+async function isFenced(
+  { coordinator, surroundings }: Workspace,
+  { ref, branchLease, atMs }: Intent,
+): Promise<boolean> {
+  const key = refKey(ref);
+  const isYoung = surroundings.platform.clock.wallMs() - atMs < YOUNG_MS;
+  if (branchLease === null || isYoung || isRefusal(key)) return false;
+  const found = await coordinator.find([{ key, leaseId: null }]);
+  return !found.some(({ lease, standing }) => standing === "valid" && lease.leaseId === branchLease);
 }
 
 async function settle(workspace: Workspace, session: Session, intent: Intent): Promise<Fate | null> {
@@ -180,6 +200,18 @@ async function clearLock({ surroundings, repository }: Workspace, intent: Intent
   const bytes = await files.readFile(path);
   const text = bytes === null ? "" : new TextDecoder().decode(bytes).trim();
   if (text === "" && clock.wallMs() - stat.mtimeMs < EMPTY_LOCK_MS) return false;
-  if (text === "" || text === intent.new) await files.unlink(path);
+  if (text !== "" && text !== intent.new) return true;
+  if (!(await endGit(surroundings.platform, intent))) return false;
+  await files.unlink(path);
   return true;
+}
+
+/** Of a publisher that was stopped: its Git holds the branch, and only we may tell it to commit, which nobody does now. */
+async function endGit({ processes, timers }: Platform, { git }: Intent): Promise<boolean> {
+  for (let look = 0; look < MOST_LOOKS_AT_GIT; look++) {
+    if ((await processes.liveness(git)) === "dead") return true;
+    await processes.end(git);
+    await timers.sleep(10).done;
+  }
+  return false;
 }

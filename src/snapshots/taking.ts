@@ -48,6 +48,7 @@ export async function takeSnapshot(room: Darkroom, wish: SnapshotWish = {}): Pro
   const { worktreeId } = session.actor;
   const earlier = await remembered(room, wish);
   if (earlier !== null) return { descriptor: earlier, captured: null, replayed: true };
+  await refuseWrongSecret(session, wish.secret ?? null);
   if ((await accessOf(session.coordinator, worktreeId)) === "shared") {
     refuseQuiesced(wish, worktreeId);
     refuseToken(wish.fencingToken ?? null, null);
@@ -100,6 +101,16 @@ function refuseQuiesced({ consistency }: SnapshotWish, worktreeId: string): void
     "E_CONSISTENCY_UNAVAILABLE",
     `${worktreeId} is shared: nobody can say that it holds still`,
     { hint: "take it with --consistency best_effort, or make the worktree exclusive first" },
+  );
+}
+
+/** Of the writer lock, if there is one. */
+export async function refuseWrongSecret(session: Session, secret: string | null): Promise<void> {
+  if (secret === null) return;
+  const found = await session.coordinator.find([{ key: writerKey(session.actor.worktreeId), leaseId: null }]);
+  session.refuseWrong(
+    secret,
+    found.map(({ lease }) => lease),
   );
 }
 

@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { keptScratch } from "../docs/kept-scratch";
-import { until } from "../support/program";
+import { PROGRAM, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { A, file, newRequestId, publish, publishHere, put, withFiles } from "./publish-stage";
@@ -29,7 +29,9 @@ describe("publish, asked once more with the same id,", () => {
     const id = newRequestId();
     const first = await to(...put("src/a.ts", "one\n"), "--request-id", id);
     const again = await to(...put("src/a.ts", "two\n"), "--request-id", id);
-    expect(again.data).toMatchObject({ replayed: true, changed: false, commit: first.data["commit"] });
+    const { commit, parent, base, paths, merged } = first.data;
+    expect(again.data).toMatchObject({ replayed: true, changed: false, commit, parent, base, paths, merged });
+    expect(paths).toEqual([{ path: "src/a.ts", change: "changed", mode: "100644" }]);
     const args = ["--branch", "work/again", "--message", "m", ...put("src/a.ts", "x"), "--request-id", id];
     expect((await common.ask("agent:b", "publish", ...args)).error.code).toBe("E_USAGE");
     const same = await to(...put("src/a.ts", "one\n"));
@@ -139,6 +141,15 @@ describe("a change that says what it was made against", () => {
   });
 });
 
+it("holds the branch for a minute at most, and no longer than its process lives", async () => {
+  await taken;
+  await publishHere(common, "--branch", "work/bounded", ...put("src/a.ts", "x\n"));
+  const [line] = common.logOf("ref:refs/heads/work/bounded");
+  expect(line!.payload.leases).toMatchObject([
+    { bind: "process", ttl_secs: 60, expires_at: expect.any(String) },
+  ]);
+});
+
 it("a publish of nothing new makes no branch, and says so", async () => {
   await taken;
   const args = ["publish", "--branch", "work/none", "--message", "m", "--from-worktree", "src/b.ts"];
@@ -200,6 +211,52 @@ describe("publish.checks", () => {
     const { data } = await publishHere(repo, ...put("src/a.ts", "fine\n"));
     expect(data["checks"]).toMatchObject([{ exit_status: 0 }]);
     expect(commits(repo)).toBe(2);
+  });
+});
+
+describe("what nobody held when it was looked at", () => {
+  /** A check that takes the time to let agent:b take something. */
+  const slowly = (repo: TestRepo, ...words: string[]) => {
+    const line = `COTENANT_AGENT_ID=agent:b ${JSON.stringify(PROGRAM)} ${words.join(" ")} --quiet`;
+    repo.write(".cotenant/config.toml", `[publish]\nchecks = [${JSON.stringify(line)}]\n`);
+    return repo.prepare("human:h", "trust");
+  };
+
+  it("is not committed where somebody has claimed the issue meanwhile", async () => {
+    const repo = withFiles();
+    await repo.prepare(A, "init");
+    const id = await repo.issue();
+    await slowly(repo, "claim", "acquire", id);
+    const { error } = await publish(repo, "--from-worktree", `.cotenant/issues/${id}`);
+    expect(error.code).toBe("E_LOCK_NOT_HELD");
+    expect(repo.git("branch", "--list", "work/x").trim()).toBe("");
+    expect(repo.log().map((line) => line.event_type)).toContain("publish.abandoned");
+  });
+
+  it("is not committed where somebody has leased the path meanwhile", async () => {
+    const repo = withFiles();
+    await slowly(repo, "lock", "acquire", "src/a.ts");
+    const args = ["publish", "--branch", "work/x", "--message", "m", ...put("src/a.ts", "x\n")];
+    const { error } = await repo.askWith({ COTENANT_PUBLISH_REQUIRE_LEASES: "false" }, A, ...args);
+    expect([error.code, error.data["holder"]]).toEqual(["E_LOCK_CONFLICT", "agent:b"]);
+    expect(repo.git("branch", "--list", "work/x").trim()).toBe("");
+  });
+});
+
+describe("a file named .env*", () => {
+  it("is published once it is allowed the way the hint says, and a person trusts that", async () => {
+    const repo = await leased();
+    await repo.prepare(A, "init");
+    repo.write(".env.example", "TOKEN=\n");
+    const args = ["--from-worktree", ".env.example"];
+    const { error } = await publishHere(repo, ...args);
+    expect(error.code).toBe("E_SECRET_FOUND");
+    const [, words = ""] = /: cotenant (.*)$/.exec(error.hint ?? "")!;
+    await repo.prepare(A, ...words.split(" "));
+    expect((await publishHere(repo, ...args)).error.code).toBe("E_SECRET_FOUND");
+    await repo.prepare("human:h", "trust");
+    expect((await publishHere(repo, ...args)).status).toBe(0);
+    expect((await publishHere(repo, ...put(".env", "X=\n"))).error.code).toBe("E_SECRET_FOUND");
   });
 });
 

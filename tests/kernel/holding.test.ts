@@ -392,3 +392,29 @@ describe("upkeep", () => {
     granted(scene.acquire(scene.actor("agent:bob"), ISSUE));
   });
 });
+
+describe("a process-bound lease with an end", () => {
+  const REF = "ref:refs/heads/work/x";
+  const bounded = { bind: "process", ttlSecs: 0, atMostSecs: 60 } as const;
+
+  test("ends although its process is there, when it has shown no life for so long", () => {
+    const scene = new Scene();
+    const [ann, bob] = [scene.actor("agent:ann"), scene.actor("agent:bob")];
+    const first = one(scene.acquire(ann, REF, bounded));
+    scene.advance(59);
+    expect(refused(scene.acquire(bob, REF, bounded))).toBe("E_LOCK_CONFLICT");
+    scene.advance(2);
+    expect(one(scene.acquire(bob, REF, bounded)).fencingToken).toBeGreaterThan(first.fencingToken);
+    expect(refused(scene.heartbeat(ann, byId(first)))).toBe("E_FENCING_MISMATCH");
+  });
+
+  test("goes on with its session's signs of life, and without an end it has none", () => {
+    const scene = new Scene();
+    const ann = scene.actor("agent:ann");
+    one(scene.acquire(ann, REF, bounded));
+    scene.advance(40);
+    const kept = one(scene.acquire(ann, REF, bounded));
+    expect(elapsedMs(kept.acquiredAt, kept.expiresAt!)).toBe(100_000);
+    expect(one(scene.acquire(ann, "file:a", { bind: "process", ttlSecs: 600 })).expiresAt).toBeNull();
+  });
+});

@@ -1,13 +1,19 @@
 import { spawnSync } from "node:child_process";
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { expect, it } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
 import { openRepository } from "../../src/index";
 import { makeUlid } from "../../src/kernel/ids";
+import type { LeaseKey } from "../../src/kernel/keys";
+import { RefWriter } from "../../src/objects/refs";
 import { nodePlatform } from "../../src/platform/node/node";
 import { thisMachine } from "../../src/platform/node/this-machine";
+import { RefCommitter } from "../../src/publish/committing";
 import { INTENT, intentName, intentToFact } from "../../src/publish/intents";
 import { settleIntents } from "../../src/publish/settling";
 import { Scene } from "../objects/scene";
+import { until } from "../support/program";
 
 const REF = "refs/heads/topic/x";
 
@@ -35,6 +41,7 @@ async function intendAndDie(cwd: string, old: string | null, next: string): Prom
     git: gone,
     atMs: clock.wallMs() as number,
     claims: [],
+    branchLease: null,
   };
   await session.write<true>([], {
     about: `publish ${REF}`,
@@ -95,3 +102,77 @@ it("what two find at once is settled by one of them, and the other goes on", asy
   const late = Object.create(slow, { coordinator: { value: coordinator } }) as Workspace;
   expect(await settleIntents(late, await slow.session("write"), new Set(), true)).toEqual([]);
 });
+
+it("removes no lock on the branch but the one that the dead program's own Git has left", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.write("a.txt", "two\n");
+  const second = scene.commit();
+  scene.git("branch", "topic/x", first);
+  const lock = path.join(scene.root, ".git", `${REF}.lock`);
+  const settle = async () => {
+    await intendAndDie(scene.root, first, second);
+    const workspace = await workspaceOf(scene.root, "agent:a");
+    return settleIntents(workspace, await workspace.session("write"), new Set(), true);
+  };
+  // Somebody else's Git is at work there.
+  fs.writeFileSync(lock, `${first}\n`);
+  expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned"]);
+  expect(fs.existsSync(lock)).toBe(true);
+  // Empty, it may be anybody's who is about to write to it.
+  fs.writeFileSync(lock, "");
+  expect(await settle()).toEqual([]);
+  expect(fs.existsSync(lock)).toBe(true);
+  fs.writeFileSync(lock, `${second}\n`);
+  expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned", "abandoned"]);
+  expect(fs.existsSync(lock)).toBe(false);
+});
+
+it("a publisher that is stopped for too long does not keep the branch, and cannot commit after its successor", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.write("a.txt", "two\n");
+  const second = scene.commit();
+  scene.git("branch", "topic/x", first);
+  const workspace = await workspaceOf(scene.root, "agent:stopped");
+  const session = await workspace.session("write");
+  const { platform, git } = workspace.surroundings;
+  const { leases } = await session.acquire([{ key: `ref:${REF}` as LeaseKey, reach: "repository" }], {
+    ...{ ttlSecs: 0, bind: "process", atMostSecs: 60 },
+  });
+  const ulid = makeUlid(Date.now() - 60_000, platform.random.bytes(10) as Uint8Array);
+  const refs = new RefWriter(platform, git, workspace.repository, "publish");
+  // It intends and prepares, and there it stops: its Git holds the branch.
+  let goOn = () => {};
+  const flushed = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const attempt = new RefCommitter(workspace, session, refs).attempt(
+    {
+      ...{ intentId: ulid, publishId: ulid, requestId: null, ref: REF, old: first, new: second, leases },
+      ...{ payload: {}, result: {}, claims: [], secret: null, optimistic: [], edits: null },
+      onCommitted: () => {},
+    },
+    { shown: Promise.resolve(), flushed },
+  );
+  const lock = path.join(scene.root, ".git", `${REF}.lock`);
+  await until("its Git holds the branch", () => fs.existsSync(lock) && fs.statSync(lock).size > 0);
+  // As its end does, without waiting for it.
+  const human = await (await workspaceOf(scene.root, "human:h")).session("write");
+  await human.evict([{ key: leases[0]!.key, leaseId: null }], { reason: "it is stopped" });
+  const repository = await openRepository({ cwd: scene.root, agentId: "agent:next" });
+  try {
+    await repository.acquire({ file: "a.txt" });
+    const changes = [{ op: "put", path: "a.txt", content: "three\n" }] as const;
+    const { commit, parent } = await repository.publish({ branch: "topic/x", message: "m", changes });
+    expect(parent).toBe(first);
+    goOn();
+    expect((await attempt).kind).not.toBe("committed");
+    expect(scene.git("rev-parse", "topic/x").trim()).toBe(commit);
+  } finally {
+    await refs.close().catch(() => {});
+    await repository.close();
+  }
+}, 60_000);

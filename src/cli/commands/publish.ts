@@ -3,6 +3,7 @@ import { ERRORS } from "../../errors/registry";
 import { printable } from "../../kernel/ids";
 import { nodeCommands } from "../../platform/node/commands";
 import { branchName } from "../../publish/branch-rules";
+import { typed } from "../../publish/hint-words";
 import { type Preview, preview } from "../../publish/preview";
 import { Publisher } from "../../publish/publisher";
 import type { Published, PublishedPath, PublishRequest } from "../../publish/request";
@@ -27,7 +28,8 @@ export const command: Command = {
     },
     base: {
       value: "<commit>",
-      meaning: "against what the changes are meant (else the branch, else the remote's default branch)",
+      meaning:
+        "against what the changes are meant (else the branch, here or on the remote, else its default branch)",
     },
     patch: {
       value: "<file>",
@@ -56,7 +58,7 @@ export const command: Command = {
     },
     author: { value: "<name <mail>>", meaning: "who wrote it (else as Git knows you)" },
     sign: { meaning: "sign the commit (also if commit.gpgSign says so)" },
-    push: { meaning: "push the branch afterwards; never asks for a password" },
+    push: { meaning: "push the branch afterwards, or alone; never asks for a password" },
     remote: { value: "<name>", meaning: "where to push (else the branch's own, else origin)" },
     release: { meaning: "give back the leases that covered it" },
     settle: { meaning: "put files of the working tree back to HEAD that are just as they were published" },
@@ -135,7 +137,7 @@ function refuseFailedPush({ push, ref, commit, publishId }: Published): void {
       hint:
         push.result === "failed" && push.hint !== undefined
           ? push.hint
-          : `${ERRORS[code].hint}; to push it later: git push ${printable(push.remote, 100)} ${branchName(ref)}`,
+          : `${ERRORS[code].hint}; to push it later: cotenant publish --branch ${typed(branchName(ref))} --push --remote ${typed(push.remote)}`,
       data: { commit, ref, publish_id: publishId, push: push.result, remote: push.remote, why: push.why },
     },
   );

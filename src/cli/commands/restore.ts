@@ -5,6 +5,7 @@ import type { Descriptor } from "../../snapshots/descriptor";
 import { type Preview, previewInPlace, restoreInPlace } from "../../snapshots/inplace";
 import { isNothing, type Replacement } from "../../snapshots/replacing";
 import { restoreAnew } from "../../snapshots/restoring";
+import { refuseWrongSecret } from "../../snapshots/taking";
 import { accessOf, refuseShared } from "../../worktrees/access";
 import { refuseBranch, refusePlace } from "../../worktrees/creating";
 import { settleMakings } from "../../worktrees/making";
@@ -37,7 +38,7 @@ export const command: Command = {
     const workspace = await context.workspace();
     const wrong = parsed.has("inplace")
       ? ["path", "branch"].find((flag) => parsed.text(flag) !== undefined)
-      : ["run", "fencing-token"].find((flag) => parsed.text(flag) !== undefined);
+      : ["run", "fencing-token", "secret-file"].find((flag) => parsed.text(flag) !== undefined);
     if (wrong !== undefined)
       throw new CotenantError(
         "E_USAGE",
@@ -103,15 +104,16 @@ async function inPlace(
   refuseShared(access, worktreeId, "others may be writing, so nothing is restored in place");
   const snapshot = snapshotJson(descriptor, all);
   const planId = parsed.text("run");
+  const { secret = null } = await proof(workspace, parsed);
   if (planId === undefined) {
+    await refuseWrongSecret(await workspace.session("read"), secret);
     const preview = await previewInPlace(readingRoom(workspace), descriptor);
     return previewOutput(snapshot, preview);
   }
-  const { secret } = await proof(workspace, parsed);
   const room = await darkroom(workspace);
   const { before, plan } = await restoreInPlace(room, descriptor, {
     planId,
-    secret: secret ?? null,
+    secret,
     fencingToken: parsed.whole("fencing-token") ?? null,
   });
   const kept = before === null ? null : before.snapshot_id;

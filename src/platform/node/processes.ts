@@ -64,6 +64,17 @@ export class NodeProcesses implements Processes {
     return reused ? "dead" : "alive";
   }
 
+  end(victim: ProcessIdentity): void {
+    const seen = this.identify(victim.pid);
+    if (seen === null || seen.startTime === "" || this.liveness(victim) !== "alive") return;
+    if (seen.startTime !== victim.startTime || seen.pid === this.self().pid) return;
+    try {
+      process.kill(victim.pid, "SIGKILL");
+    } catch {
+      // It is somebody else's, or has ended by itself.
+    }
+  }
+
   #ownNamespaces(): Pick<ProcessIdentity, "pidNamespace" | "timeNamespace"> {
     this.#namespaces ??= { pidNamespace: namespace("pid"), timeNamespace: namespace("time") };
     return this.#namespaces;

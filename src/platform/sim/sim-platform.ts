@@ -140,6 +140,10 @@ class SimProcesses implements Processes {
     return null;
   }
 
+  end(): never {
+    throw new Error("nothing that is simulated ends another's process");
+  }
+
   liveness(holder: ProcessIdentity): Later<Liveness> {
     return this.#machine.scheduler.perform(this.#process, {
       kind: "liveness",
