@@ -105,6 +105,8 @@ const WRITE_EVENTS = [
   "publish.abandoned",
   "publish.unsettled",
   "publish.pushed",
+  "publish.push_failed",
+  "publish.push_unclear",
   "sync.attached",
   "sync.confirmed",
   "sync.conflict",

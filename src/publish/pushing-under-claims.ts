@@ -5,7 +5,7 @@ import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import type { ObjectId } from "../objects/object-name";
 import type { ClaimsUnder } from "./claims";
-import { type PushResult, push } from "./pushing";
+import { type PushResult, push, pushEvent } from "./pushing";
 
 export interface WantedPush {
   readonly remote: string;
@@ -41,7 +41,7 @@ export async function pushUnderClaims(
     facts: [],
     isOnlyLogged: true,
     body: async () => ({
-      type: "publish.pushed",
+      type: pushEvent(result),
       payload: { publish_id: publishId, ref, new: commit, remote, push: result.result, ...said },
       facts: new Map(),
       answer: true,

@@ -23,6 +23,12 @@ export type PushResult =
   /** The remote could not be asked either. */
   | { readonly result: "unknown"; readonly remote: string; readonly why: string };
 
+/** What the log calls it. */
+export function pushEvent({ result }: PushResult): string {
+  if (result === "failed") return "publish.push_failed";
+  return result === "unknown" ? "publish.push_unclear" : "publish.pushed";
+}
+
 const LOOK_MS = 20_000;
 
 /** `--remote`, else the branch's own, else `origin`, else the only one there is. */

@@ -47,6 +47,12 @@ describe("--push", () => {
     const args = ["--remote", "strict", "--request-id", newRequestId()];
     const { error, status } = await push("refused", ...args);
     expect([error.code, status]).toEqual(["E_PUSH_REJECTED", 1]);
+    const about = repo.log().filter((line) => JSON.stringify(line.payload).includes("work/refused"));
+    const types = about.map((line) => line.event_type);
+    expect(types).toContain("publish.push_failed");
+    expect(types).not.toContain("publish.pushed");
+    const shown = await repo.runHere(A, "events", "--type", "publish.push_failed");
+    expect(shown.stdout).toContain("publish.push_failed");
     expect(error.data["commit"]).toBe(tip(repo.root, "work/refused"));
     fs.rmSync(path.join(folder, "hooks/pre-receive"));
     const again = await push("refused", ...args);
