@@ -68,10 +68,9 @@ export const command: Command = {
       for (const id of snapshots) await dropRef(studio, place, id);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
-    const paths = (select: (remains: Remains) => readonly string[]) =>
-      remains.flatMap((one) => select(one).map((name) => `${one.directory}/${name}`));
     const controls = [...(hasStore ? [repository.controlDir] : []), ...leftBehind];
-    const [files, staying] = [paths(({ going }) => going), paths(({ staying: names }) => names)];
+    const files = remains.flatMap(({ going }) => going);
+    const staying = remains.flatMap(({ staying: paths }) => paths);
     const what = [...controls, ...files].map((path) =>
       path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
     );
@@ -170,10 +169,8 @@ async function remainsOfAll(workspace: Workspace, purge: boolean): Promise<Remai
   const { platform, git } = workspace.surroundings;
   const isScaffold = purge ? isAsInitMadeIt : () => false;
   const all: Remains[] = [];
-  for (const worktree of await listWorktrees(platform, git, workspace.repository)) {
-    const remains = worktree.exists ? await remainsIn(platform, git, worktree, isScaffold) : null;
-    if (remains !== null) all.push(remains);
-  }
+  for (const worktree of await listWorktrees(platform, git, workspace.repository))
+    if (worktree.exists) all.push(await remainsIn(platform, git, worktree, isScaffold));
   return all;
 }
 
