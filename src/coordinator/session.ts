@@ -49,6 +49,7 @@ export class Session {
   readonly coordinator: Coordinator;
   readonly #platform: Platform;
   readonly #keyring: Keyring;
+  readonly #secrets: SessionSecrets;
   /** The secret made by the last acquire, for callers that were asked to show it. */
   lastSecret: string | null = null;
   #nextUpkeepMs = 0;
@@ -57,7 +58,14 @@ export class Session {
     this.#platform = platform;
     this.coordinator = coordinator;
     this.actor = actor;
+    this.#secrets = secrets;
     this.#keyring = new Keyring(platform, coordinator, actor, secrets);
+  }
+
+  /** The same agent's session as it is in another worktree: one file has the secrets of both. */
+  elsewhere({ worktreeId, branch }: Pick<Actor, "worktreeId" | "branch">): Session {
+    const actor = { ...this.actor, worktreeId, branch };
+    return new Session(this.#platform, this.coordinator, actor, this.#secrets);
   }
 
   /** What another process of this session holds is granted as well, and with a new secret if this one has none. */

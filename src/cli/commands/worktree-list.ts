@@ -20,7 +20,7 @@ export const command: Command = {
       String(worktree.leases.length),
       agentText(worktree),
       stateText(worktree),
-      `${printable(worktree.root, 500)}${worktree.exists ? "" : " (gone)"}${worktree.isMain ? " (main)" : ""}`,
+      `${printable(worktree.root, 500)}${worktree.exists ? "" : worktree.isReplaced ? " (gone; something else is there)" : " (gone)"}${worktree.isMain ? " (main)" : ""}`,
     ]);
     return {
       data: { worktrees: worktrees.map(surveyedJson) },
