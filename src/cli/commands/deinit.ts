@@ -9,6 +9,7 @@ import { heldBy } from "../../kernel/words";
 import { nodeTrees } from "../../platform/node/trees";
 import { dropRef } from "../../snapshots/committing";
 import { readingRoomIn } from "../../snapshots/darkroom";
+import { keptIds } from "../../snapshots/examining";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
 import { planAgentRemoval, projectDesk, removeAgents } from "../agents";
@@ -50,10 +51,11 @@ export const command: Command = {
     const { head } = await workspace.coordinator.snapshot();
     let own = 0;
     const { studio, place, shelf } = readingRoomIn(workspace, nodeTrees());
-    const snapshots = (await shelf.everything()).map(({ id }) => id);
+    const examined = { shelf, coordinator: workspace.coordinator, studio, place };
+    const snapshots = [...(await shelf.everything()).map(({ id }) => id), ...(await shelf.asides())];
     const inspect = async () => {
       own = await refuseWhileOthersWork(workspace, me);
-      if (!parsed.has("snapshots")) refuseSnapshots((await shelf.all()).length);
+      if (!parsed.has("snapshots")) refuseSnapshots((await keptIds(examined)).length);
     };
     // Already now, so that a refusal leaves no trace; under the mutex it counts.
     if (hasStore) await inspect();
