@@ -240,6 +240,14 @@ export class Session {
     return this.coordinator.endings(owned.map(({ key, leaseId }) => ({ key, leaseId })));
   }
 
+  /** What was lost on these keys is known to whoever has taken them again: nobody needs to be told once more. */
+  async forgetLosses(keys: readonly LeaseKey[]): Promise<void> {
+    const lost = await this.endings(keys);
+    if (lost.length === 0) return;
+    this.#keyring.forget(lost);
+    await this.#keyring.prune();
+  }
+
   /** Throws away secrets that prove nothing any more. */
   prune(): Promise<void> {
     return this.#keyring.prune();
