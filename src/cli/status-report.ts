@@ -3,6 +3,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { recentViolations } from "../enforce/violations";
 import { seenContentions } from "../guard/overview";
 import { guardViolations } from "../guard/violations";
+import { reachOf } from "../guard/yielding";
 import type { Actor } from "../kernel/commands";
 import { sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
@@ -66,7 +67,10 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       damage,
       now: workspace.store.now(),
       violations: await recentViolations(coordinator, workspace.store.now().wallMs),
-      contentions: await seenContentions(coordinator),
+      contentions: await seenContentions(
+        coordinator,
+        reachOf(workspace.config.values["guard.across_worktrees"]),
+      ),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),

@@ -74,20 +74,11 @@ export function dueAt(deniedAt: Instant, retrySecs: number): Instant {
 /** What is to be done about a file that a party was denied before. */
 export type Step = "wait" | "try" | "report";
 
-/**
- * `isFree`: nobody else holds it now. `isOrphaned`: whoever held it is dead or has lapsed, which blocks nobody
- * (promise 6), whatever was agreed.
- */
-export function nextStep(
-  { state, retryAt }: Contention,
-  now: Now,
-  seen: { readonly isFree: boolean; readonly isOrphaned: boolean; readonly retriesOnRelease: boolean },
-): Step {
-  if (state === "retried") return "report";
-  if (state === "blocked") return seen.isFree ? "try" : "report";
-  if (state === "freed" || remainingMs(retryAt, now) <= 0) return "try";
-  if (seen.isFree && (seen.isOrphaned || seen.retriesOnRelease)) return "try";
-  return "wait";
+/** `isFree`: nobody else holds it now. Then an attempt is made also before its time: anybody else would get it, too. */
+export function nextStep({ state, retryAt }: Contention, now: Now, isFree: boolean): Step {
+  if (isFree || state === "freed") return "try";
+  if (state === "blocked" || state === "retried") return "report";
+  return remainingMs(retryAt, now) <= 0 ? "try" : "wait";
 }
 
 export function contentionName(digest: Digest, party: Party, key: LeaseKey): FactName {

@@ -21,7 +21,7 @@ export function deniedFirst(denied: readonly Contention[]): Words {
     data: { files: denied.map(fileData), retry_at: isoOf(retryAt), retry_interval_secs: retrySecs },
     reason: [
       `cotenant: ${files(denied)} held by ${owner.agentId}. Nothing was written.`,
-      `retry_at: ${isoOf(retryAt)} (${retrySecs} s after the denial). Try the same write once more then, not before: earlier attempts are refused.`,
+      `retry_at: ${isoOf(retryAt)} (${retrySecs} s after the denial). Try the same write once more then; before that it is refused for as long as the file is held.`,
       "Go on with other files meanwhile, and do not write this one by another way.",
     ].join("\n"),
   };
