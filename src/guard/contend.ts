@@ -116,6 +116,7 @@ function queuedBefore(error: unknown, targets: readonly Target[]): InTheWay | nu
     agentId: waiting?.[0] ?? ("agent:unknown" as AgentId),
     sessionId: null,
     leaseId: null,
+    heldKey: null,
     acquiredAt: null,
     lastBeat: null,
   };

@@ -32,20 +32,25 @@ export async function holdersNow(
   keys: readonly LeaseKey[],
 ): Promise<InTheWay> {
   const others = await othersOn(coordinator, wanting, keys);
-  const finished = await finishedSubagents(
-    coordinator,
-    wanting,
-    others.map(({ lease }) => lease),
-  );
+  const counting = await withoutFinished(coordinator, wanting, others);
   const map = new Map<LeaseKey, Owner>();
   for (const key of keys) {
-    const held = others.find(
-      ({ lease, standing }) =>
-        standing === "valid" && !finished.has(lease.agentId) && keysConflict(key, lease.key),
-    );
+    const held = counting.find(({ lease }) => keysConflict(key, lease.key));
     if (held !== undefined) map.set(key, ownerOf(held.lease));
   }
   return Object.assign(map, { lapsed: others.filter(({ standing }) => standing !== "valid") });
+}
+
+/** Those that are valid, and not of a subagent that would give way. */
+export async function withoutFinished(
+  coordinator: Pick<Coordinator, "facts">,
+  wanting: Pick<Party, "sessionId">,
+  others: readonly LeaseStatus[],
+): Promise<LeaseStatus[]> {
+  const valid = others.filter(({ standing }) => standing === "valid");
+  const leases = valid.map(({ lease }) => lease);
+  const finished = await finishedSubagents(coordinator, wanting, leases);
+  return valid.filter(({ lease }) => !(finished.get(lease.agentId)?.includes(lease) ?? false));
 }
 
 /** What others have on record of these files, whatever it still counts for. */
