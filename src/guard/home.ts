@@ -4,6 +4,7 @@ import { kindOf } from "../kernel/keys";
 import type { Verdict } from "./answers";
 import type { Checking } from "./check";
 import { type Place, repositoryOf } from "./place";
+import { writeNote } from "./traces";
 import { outsideHome } from "./words";
 
 /** The worktree that an agent belongs to. */
@@ -72,18 +73,11 @@ async function startOf(place: Place, cwd: string): Promise<Home | null> {
       : (await ensureWorktreeIdentity(world.platform, world.git, around)).identity;
   const home: Home = { worktreeId, root, isMain: around.isMainWorktree, why: "started" };
   try {
-    const { layout, options } = place.coordinator.store;
     // It may be the very first thing that is written in this repository.
     await place.coordinator.store.prepare();
-    await files.makeDirectory(layout.guard, options.modes.directory);
-    const fd = await files.open(file, "create", options.modes.file);
-    try {
-      await files.writeAt(fd, new TextEncoder().encode(`${JSON.stringify(home)}\n`), 0);
-    } finally {
-      await files.close(fd);
-    }
+    await writeNote(place, file, `${JSON.stringify(home)}\n`, files);
   } catch {
-    // A full disk, or another event of the same agent that was faster.
+    // A full disk must not keep an agent from its own file.
   }
   return home;
 }
