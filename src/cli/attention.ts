@@ -74,7 +74,7 @@ function violated(violations: readonly Violation[]): Finding[] {
 /** SPEC §10: nothing is skipped in silence, and only a person can say how to go on. */
 function blocked(contentions: readonly Seen[]): Finding[] {
   return contentions
-    .filter(({ contention }) => contention.state === "blocked" || contention.state === "retried")
+    .filter(({ contention }) => contention.state !== "waiting")
     .map(({ contention: { agentId, path, owner }, isFree }) => ({
       code: "agent_blocked",
       message: isFree

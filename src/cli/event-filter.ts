@@ -100,6 +100,7 @@ const WRITE_EVENTS = [
   "snapshot.restoring",
   "snapshot.restored",
   "snapshot.interrupted",
+  "snapshot.set_aside",
   "publish.intended",
   "publish.committed",
   "publish.abandoned",

@@ -24,6 +24,7 @@ export async function lockWorktree(context: Context, parsed: Parsed, workspace: 
     ...options,
     wait: parsed.has("wait") ? { timeoutMs } : null,
   });
+  await session.forgetLosses([key]);
   const lease = grant.leases.find((one) => one.key === key)!;
   const isStolen = grant.changed && !grant.replayed && stolenFrom(lease, session).length > 0;
   const kept = isStolen ? await precaution(await darkroomIn(workspace, nodeTrees()), "steal") : null;

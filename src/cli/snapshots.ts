@@ -18,6 +18,7 @@ export function snapshotJson(descriptor: Descriptor, all: readonly Descriptor[])
 
 const WORDS: Readonly<Record<string, string>> = {
   best_effort: "best effort: files may be from different moments",
+  shared_worktree: "high risk: taken in a shared worktree, where no lock keeps writers apart",
   repositories_by_commit: "repositories inside are kept by their commit alone",
   left_out: "something is left out",
 };

@@ -3,10 +3,12 @@ import type { Workspace } from "../coordinator/workspace";
 import { recentViolations } from "../enforce/violations";
 import { seenContentions } from "../guard/overview";
 import { guardViolations } from "../guard/violations";
+import { reachOf } from "../guard/yielding";
 import type { Actor } from "../kernel/commands";
 import { sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { ClaimsView } from "../ledger/view";
+import { type Access, accessJson, accessOf, accessText } from "../worktrees/access";
 import { type Finding, needsAPerson } from "./attention";
 import { callerOrNull } from "./caller";
 import { keysOf, ticketJson } from "./commands/lock-status";
@@ -16,7 +18,12 @@ import type { Terminal } from "./terminal";
 
 /** Everything that `status` says, at one instant. */
 export interface Status {
-  readonly place: { readonly root: string; readonly control: string; readonly worktreeId: string };
+  readonly place: {
+    readonly root: string;
+    readonly control: string;
+    readonly worktreeId: string;
+    readonly access: Access;
+  };
   readonly me: Actor | null;
   /** Valid ones, the caller's first. */
   readonly leases: readonly LeaseStatus[];
@@ -46,6 +53,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       root: repository.worktreeRoot,
       control: repository.controlDir,
       worktreeId: identity.worktreeId,
+      access: await accessOf(coordinator, identity.worktreeId),
     },
     me,
     leases,
@@ -59,7 +67,10 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       damage,
       now: workspace.store.now(),
       violations: await recentViolations(coordinator, workspace.store.now().wallMs),
-      contentions: await seenContentions(coordinator),
+      contentions: await seenContentions(
+        coordinator,
+        reachOf(workspace.config.values["guard.across_worktrees"]),
+      ),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
@@ -75,7 +86,7 @@ export function statusData(status: Status): Record<string, unknown> {
   return {
     repository: { worktree_root: place.root, control_directory: place.control },
     agent: me === null ? null : { agent_id: me.agentId, session_id: me.sessionId },
-    worktree: { worktree_id: place.worktreeId },
+    worktree: { worktree_id: place.worktreeId, ...accessJson(place.access) },
     leases: status.leases.map(statusJsonIn(status.ledger)),
     ...elsewhereJson(status.ledger),
     lapsed: status.lapsed,
@@ -90,6 +101,9 @@ export function statusLines(status: Status, terminal: Terminal): string[] {
   const { place, me, leases, lapsed, waiters, findings, ledger } = status;
   return [
     `${place.root} (${place.worktreeId})${me === null ? "" : `, as ${me.agentId}`}`,
+    ...(place.access === "shared"
+      ? [paint(terminal, "yellow", `this worktree is ${accessText(place.access)}`)]
+      : []),
     ...(leases.length === 0 ? ["no leases"] : leaseTable(terminal, leases, me, ledger).split("\n")),
     ...elsewhereLines(terminal, ledger),
     ...waiters.map((ticket) => `waiting #${ticket.number}: ${ticket.agentId} for ${keysOf(ticket)}`),

@@ -3,6 +3,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
 import { printable } from "../kernel/ids";
 import { normal } from "../worktrees/naming";
+import { realPlace } from "../worktrees/place";
 import type { Context, Parsed } from "./command";
 
 /** The worktree that a word names: by its id, its branch or its directory. */
@@ -10,7 +11,7 @@ export async function meantWorktree(workspace: Workspace, word: string): Promise
   const { platform, git, cwd } = workspace.surroundings;
   const all = await listWorktrees(platform, git, workspace.repository);
   const path = normal(word.startsWith("/") ? word : `${cwd}/${word}`);
-  const real = (await platform.files.realPath(path)) ?? path;
+  const real = await realPlace(platform.files, path);
   const found =
     all.find(({ worktreeId }) => worktreeId === word) ??
     all.find(({ root }) => root === real) ??
@@ -40,7 +41,7 @@ export async function workspaceAt(
   if (root === here.repository.worktreeRoot) return here;
   if (!exists)
     throw new CotenantError("E_NOT_FOUND", `the worktree at ${root} is gone`, {
-      hint: "'git worktree prune' forgets it",
+      hint: `make Git forget it: cotenant worktree remove ${printable(root, 500)}`,
       data: { root },
     });
   return Workspace.open(
@@ -50,6 +51,11 @@ export async function workspaceAt(
       session: parsed.text("session"),
       allowNetworkFs: parsed.has("allow-network-fs"),
       doing,
+      // One repository, one ledger: claims from there are shared as claims from here are.
+      engine: async () => {
+        const engine = await here.engine();
+        return engine === here.coordinator ? null : engine;
+      },
     },
   );
 }

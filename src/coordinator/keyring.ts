@@ -65,7 +65,7 @@ export class Keyring {
     for (const lease of refused) this.#secrets.overlook(lease);
   }
 
-  forget(leases: readonly Lease[]): void {
+  forget(leases: readonly Pick<Lease, "leaseId" | "key">[]): void {
     for (const lease of leases) {
       this.#granted.delete(lease.leaseId);
       this.#secrets.forget(lease);

@@ -52,6 +52,7 @@ export class Session {
   readonly #platform: Platform;
   readonly #keyring: Keyring;
   readonly #mayTake: (key: LeaseKey) => void;
+  readonly #secrets: SessionSecrets;
   /** The secret made by the last acquire, for callers that were asked to show it. */
   lastSecret: string | null = null;
   #nextUpkeepMs = 0;
@@ -68,7 +69,14 @@ export class Session {
     this.#mayTake = mayTake;
     this.coordinator = coordinator;
     this.actor = actor;
+    this.#secrets = secrets;
     this.#keyring = new Keyring(platform, coordinator, actor, secrets);
+  }
+
+  /** The same agent's session as it is in another worktree: one file has the secrets of both. */
+  elsewhere({ worktreeId, branch }: Pick<Actor, "worktreeId" | "branch">): Session {
+    const actor = { ...this.actor, worktreeId, branch };
+    return new Session(this.#platform, this.coordinator, actor, this.#secrets);
   }
 
   /** What another process of this session holds is granted as well, and with a new secret if this one has none. */
@@ -261,6 +269,14 @@ export class Session {
     const owned = await this.#keyring.on(keys);
     if (owned.length === 0) return [];
     return this.coordinator.endings(owned.map(({ key, leaseId }) => ({ key, leaseId })));
+  }
+
+  /** What was lost on these keys is known to whoever has taken them again: nobody needs to be told once more. */
+  async forgetLosses(keys: readonly LeaseKey[]): Promise<void> {
+    const lost = await this.endings(keys);
+    if (lost.length === 0) return;
+    this.#keyring.forget(lost);
+    await this.#keyring.prune();
   }
 
   /** Throws away secrets that prove nothing any more. */

@@ -3,6 +3,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
 import type { Alarm } from "./alarm";
 import { ALLOWED, canTell, type Verdict } from "./answers";
+import { strayed } from "./home";
 import { writePass } from "./passing";
 import { openPlace, type Place } from "./place";
 import type { Report } from "./report";
@@ -51,7 +52,9 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
       const { wake } = await import("./life");
       await wake(place);
     }
-    const { verdict, grant } = await take(checking, place, targets);
+    const away = await strayed(checking, place, targets[0]!.path);
+    const { verdict, grant } =
+      away?.isAllowed === false ? { verdict: away, grant: null } : await take(checking, place, targets);
     // Also a session that is only ever refused is alive.
     if (await isBeatDue(place)) await place.session.showLife();
     if (!verdict.isAllowed) {
@@ -64,6 +67,9 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
     }
     if (place.notice !== null && canTell(report)) tells.push(place.notice);
     if (verdict.tell !== null) tells.push(verdict.tell);
+    // Once for each file is enough.
+    if (away?.isAllowed === true && away.tell !== null && grant?.isNew === true && canTell(report))
+      tells.push(away.tell);
   }
   const abroad = taken.filter(({ place, grant }) => grant.isNew && isAbroad(checking, place));
   if (abroad.length > 0) {

@@ -12,7 +12,6 @@ import {
   dueAt,
   nextStep,
   type Owner,
-  type Step,
 } from "./contention";
 import { fingerprint } from "./fingerprint";
 import type { Place } from "./place";
@@ -34,13 +33,11 @@ export async function contend(
     if (open.length > 0) await giveWay(place, targets);
     const seen = await obstacles(place, targets);
     const now = place.coordinator.store.now();
-    const retriesOnRelease = place.settings.retry === "on_release";
-    const steps: { contention: Contention; step: Step }[] = [];
-    for (const contention of open) {
-      const isFree = !seen.has(contention.key);
-      const isOrphaned = isFree && (await endedOtherwise(place, contention, seen));
-      steps.push({ contention, step: nextStep(contention, now, { isFree, isOrphaned, retriesOnRelease }) });
-    }
+    const steps = open.map((contention) => ({
+      // Whoever holds it by now is not always the one of the first denial.
+      contention: { ...contention, owner: seen.get(contention.key) ?? contention.owner },
+      step: nextStep(contention, now, !seen.has(contention.key)),
+    }));
     const blocked = steps.filter(({ step }) => step === "report").map(({ contention }) => contention);
     if (blocked.length > 0) return refused(hardStop(await recordBlocked(place, blocked, seen), now));
     const waiting = steps.filter(({ step }) => step === "wait").map(({ contention }) => contention);
@@ -119,6 +116,7 @@ function queuedBefore(error: unknown, targets: readonly Target[]): InTheWay | nu
     agentId: waiting?.[0] ?? ("agent:unknown" as AgentId),
     sessionId: null,
     leaseId: null,
+    heldKey: null,
     acquiredAt: null,
     lastBeat: null,
   };
@@ -221,18 +219,6 @@ async function openContentions(
     if (contention !== null) found.push(contention);
   }
   return found;
-}
-
-/** Whether whoever held it died, lapsed or was made to go, rather than gave it back. */
-async function endedOtherwise(
-  { coordinator }: Place,
-  { owner, key }: Contention,
-  { lapsed }: InTheWay,
-): Promise<boolean> {
-  const { leaseId } = owner;
-  if (leaseId === null) return true;
-  if (lapsed.some(({ lease }) => lease.leaseId === leaseId)) return true;
-  return (await coordinator.endings([{ key, leaseId }])).some(({ how }) => how !== "released");
 }
 
 function refused(words: Words): Outcome {

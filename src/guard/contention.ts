@@ -20,6 +20,8 @@ export interface Owner {
   readonly agentId: AgentId;
   readonly sessionId: SessionId | null;
   readonly leaseId: LeaseId | null;
+  /** What exactly it holds: for a directory that is wanted, mostly a file in it. */
+  readonly heldKey: LeaseKey | null;
   readonly acquiredAt: Instant | null;
   readonly lastBeat: Instant | null;
 }
@@ -62,8 +64,8 @@ export function blockerReport({ path, owner, retrySecs }: Contention, now: Now):
 }
 
 export function ownerOf(lease: Lease): Owner {
-  const { agentId, sessionId, leaseId, acquiredAt, lastBeat } = lease;
-  return { agentId, sessionId, leaseId, acquiredAt, lastBeat };
+  const { agentId, sessionId, leaseId, key: heldKey, acquiredAt, lastBeat } = lease;
+  return { agentId, sessionId, leaseId, heldKey, acquiredAt, lastBeat };
 }
 
 /** Exactly so much later, on whichever clock is asked. */
@@ -74,20 +76,11 @@ export function dueAt(deniedAt: Instant, retrySecs: number): Instant {
 /** What is to be done about a file that a party was denied before. */
 export type Step = "wait" | "try" | "report";
 
-/**
- * `isFree`: nobody else holds it now. `isOrphaned`: whoever held it is dead or has lapsed, which blocks nobody
- * (promise 6), whatever was agreed.
- */
-export function nextStep(
-  { state, retryAt }: Contention,
-  now: Now,
-  seen: { readonly isFree: boolean; readonly isOrphaned: boolean; readonly retriesOnRelease: boolean },
-): Step {
-  if (state === "retried") return "report";
-  if (state === "blocked") return seen.isFree ? "try" : "report";
-  if (state === "freed" || remainingMs(retryAt, now) <= 0) return "try";
-  if (seen.isFree && (seen.isOrphaned || seen.retriesOnRelease)) return "try";
-  return "wait";
+/** `isFree`: nobody else holds it now. Then an attempt is made also before its time: anybody else would get it, too. */
+export function nextStep({ state, retryAt }: Contention, now: Now, isFree: boolean): Step {
+  if (isFree || state === "freed") return "try";
+  if (state === "blocked" || state === "retried") return "report";
+  return remainingMs(retryAt, now) <= 0 ? "try" : "wait";
 }
 
 export function contentionName(digest: Digest, party: Party, key: LeaseKey): FactName {
@@ -117,6 +110,7 @@ export function contentionToFact(contention: Contention): Fact {
       agent_id: owner.agentId,
       session_id: owner.sessionId,
       lease_id: owner.leaseId,
+      held_key: owner.heldKey,
       acquired_at: owner.acquiredAt,
       last_beat: owner.lastBeat,
     },
@@ -155,6 +149,7 @@ export function contentionFromFact(fact: Fact): Contention | null {
       agentId: String(owner["agent_id"]) as AgentId,
       sessionId: textOrNull(owner["session_id"]) as SessionId | null,
       leaseId: textOrNull(owner["lease_id"]) as LeaseId | null,
+      heldKey: textOrNull(owner["held_key"]) as LeaseKey | null,
       acquiredAt: instantFrom(owner["acquired_at"]),
       lastBeat: instantFrom(owner["last_beat"]),
     },

@@ -1,6 +1,7 @@
 import { CONTENTION, type Contention, contentionFromFact, isoOf } from "./contention";
 import type { Place } from "./place";
 import { GUARD_VIOLATION, violationFromFact } from "./violations";
+import { holdersNow, reachOf } from "./yielding";
 
 /** What a session should hear at its next event: that others wait for what it holds, and what happened to its files. */
 export async function newsFor(place: Place): Promise<string | null> {
@@ -10,7 +11,7 @@ export async function newsFor(place: Place): Promise<string | null> {
   for (const [name, { value }] of facts) {
     if (name.startsWith(`${CONTENTION}:`)) {
       const contention = contentionFromFact(value);
-      if (contention?.owner.sessionId === who.sessionId && contention.sessionId !== who.sessionId)
+      if (contention !== null && (await isInItsWay(place, contention)))
         news.push({
           id: `${name} ${contention.state} ${contention.deniedAt.wallMs}`,
           text: waits(contention),
@@ -34,6 +35,14 @@ export async function newsFor(place: Place): Promise<string | null> {
     told,
   );
   return fresh.map(({ text }) => text).join("\n");
+}
+
+/** Whether it is this session that somebody else waits for, by now. */
+async function isInItsWay({ coordinator, who, settings }: Place, contention: Contention): Promise<boolean> {
+  const { key, sessionId } = contention;
+  if (sessionId === who.sessionId) return false;
+  const wanting = { ...contention, reach: reachOf(settings.acrossWorktrees) };
+  return (await holdersNow(coordinator, wanting, [key])).get(key)?.sessionId === who.sessionId;
 }
 
 const MOST_LINES = 10;

@@ -1,6 +1,7 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { LocalCoordinator } from "../coordinator/local";
-import type { Now } from "../kernel/time";
+import type { Reach } from "../kernel/lease";
+import { remainingMs } from "../kernel/time";
 import {
   type BlockerReport,
   blockerReport,
@@ -10,6 +11,7 @@ import {
 } from "./contention";
 import { isGuards } from "./life";
 import { type GuardViolation, guardViolations } from "./violations";
+import { holdersNow } from "./yielding";
 
 /** Everything about the guard that a person may want to know. */
 export interface Overview {
@@ -18,35 +20,43 @@ export interface Overview {
   readonly violations: readonly GuardViolation[];
 }
 
-/** A contention, and whether what was in its way still is. */
+/** A contention as things stand now. */
 export interface Seen {
+  /** Its owner is whoever holds the file now; where nobody does, whoever held it last. */
   readonly contention: Contention;
   readonly isFree: boolean;
+  /** Until its one retry, or its next attempt, is due; 0 when it is. */
+  readonly retryInMs: number;
   readonly report: BlockerReport;
 }
 
-export async function overview(coordinator: LocalCoordinator): Promise<Overview> {
+export async function overview(coordinator: LocalCoordinator, reach: Reach): Promise<Overview> {
   const all = await coordinator.list();
   return {
     leases: all.filter(({ lease }) => isGuards(lease)),
-    contentions: await seenContentions(coordinator),
+    contentions: await seenContentions(coordinator, reach),
     violations: (await guardViolations(coordinator)).map(([, violation]) => violation),
   };
 }
 
-export async function seenContentions(coordinator: LocalCoordinator): Promise<Seen[]> {
+/** Those of agents that are still there. `gc` puts the rest on record as abandoned. */
+export async function seenContentions(coordinator: LocalCoordinator, reach: Reach): Promise<Seen[]> {
+  const { processes } = coordinator.store.platform;
   const facts = await coordinator.facts({ kinds: [CONTENTION] });
-  const now: Now = coordinator.store.now();
   const found: Seen[] = [];
   for (const { value } of facts.values()) {
-    const contention = contentionFromFact(value);
-    if (contention === null) continue;
-    const { key, worktreeId } = contention;
-    const around = await coordinator.overlapping([{ key, reach: "worktree", worktreeId }]);
-    const inTheWay = around.find(
-      ({ lease, standing }) => standing === "valid" && lease.sessionId !== contention.sessionId,
-    );
-    found.push({ contention, isFree: inTheWay === undefined, report: blockerReport(contention, now) });
+    const recorded = contentionFromFact(value);
+    if (recorded === null || (await processes.liveness(recorded.holder)) === "dead") continue;
+    const { key } = recorded;
+    const owner = (await holdersNow(coordinator, { ...recorded, reach }, [key])).get(key);
+    const contention = owner === undefined ? recorded : { ...recorded, owner };
+    const now = coordinator.store.now();
+    found.push({
+      contention,
+      isFree: owner === undefined,
+      retryInMs: owner === undefined ? 0 : Math.max(0, remainingMs(recorded.retryAt, now)),
+      report: blockerReport(contention, now),
+    });
   }
   return found.sort((a, b) => a.contention.deniedAt.wallMs - b.contention.deniedAt.wallMs);
 }

@@ -7,7 +7,7 @@ import { REFUSALS, type Refusal } from "./pass";
 import { basisOf, beingOf, leave, textOf } from "./passing";
 import type { Place } from "./place";
 import type { Target } from "./target";
-import { othersOn } from "./yielding";
+import { othersOn, wantingIn } from "./yielding";
 
 /**
  * Lets the next attempt, if it comes too early, be refused quickly. Only where whoever is in the way holds the file for as
@@ -38,7 +38,7 @@ export async function writeRefusal(
 }
 
 async function inTheWayOf(place: Place, target: Target): Promise<Lease | null> {
-  const others = await othersOn(place, [target]);
+  const others = await othersOn(place.coordinator, wantingIn(place), [target.key]);
   const held = others.find(
     ({ lease, standing }) => standing === "valid" && keysConflict(target.key, lease.key),
   );

@@ -19,6 +19,7 @@ export interface GuardSettings {
   readonly retrySecs: number;
   readonly retry: "once" | "on_release";
   readonly acrossWorktrees: "off" | "warn" | "enforce";
+  readonly stayInWorktree: "off" | "warn" | "enforce";
   readonly onFailure: "open" | "closed_if_held" | "closed";
   readonly deadlineMs: number;
 }
@@ -31,6 +32,7 @@ export const DEFAULT_SETTINGS: GuardSettings = {
   retrySecs: GUARD["guard.retry_secs"].default,
   retry: GUARD["guard.retry"].default,
   acrossWorktrees: GUARD["guard.across_worktrees"].default,
+  stayInWorktree: GUARD["guard.stay_in_worktree"].default,
   onFailure: GUARD["guard.on_failure"].default,
   deadlineMs: GUARD["guard.deadline_secs"].default * 1000,
 };
@@ -71,6 +73,7 @@ export async function guardSettings(world: World, repository: Repository): Promi
     retrySecs: values["guard.retry_secs"],
     retry: values["guard.retry"],
     acrossWorktrees: values["guard.across_worktrees"],
+    stayInWorktree: values["guard.stay_in_worktree"],
     onFailure: values["guard.on_failure"],
     deadlineMs: values["guard.deadline_secs"] * 1000,
   };

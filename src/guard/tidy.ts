@@ -43,20 +43,22 @@ export async function tidyGuard(
       old.slice(0, MOST_AT_ONCE).map(([name]) => name),
       "old notes of the guard",
     );
-  await clearNotes(platform, coordinator.store.layout.guard, nowMs - OLD_MS);
+  await clearNotes(platform, coordinator.store.layout.guard, nowMs);
   return gone;
 }
 
-async function clearNotes({ files }: Platform, directory: string, beforeMs: number): Promise<void> {
-  for (const [folder, names] of [
-    [directory, /^(?:shell|told|stopped|beat)-[0-9a-f]{32}$/],
-    [`${directory}/edits`, /^[0-9a-f]{32}$/],
-    [`${directory}/${PASSES}`, /^[0-9a-f]{16}$/],
-    [`${directory}/${REFUSALS}`, /^[0-9a-f]{16}$/],
+async function clearNotes({ files }: Platform, directory: string, nowMs: number): Promise<void> {
+  for (const [folder, names, keptMs] of [
+    [directory, /^(?:shell|told|stopped|beat)-[0-9a-f]{32}$/, OLD_MS],
+    // Written once, at the beginning of a session that may last.
+    [directory, /^home-[0-9a-f]{32}$/, 30 * OLD_MS],
+    [`${directory}/edits`, /^[0-9a-f]{32}$/, OLD_MS],
+    [`${directory}/${PASSES}`, /^[0-9a-f]{16}$/, OLD_MS],
+    [`${directory}/${REFUSALS}`, /^[0-9a-f]{16}$/, OLD_MS],
   ] as const)
     for (const name of (await files.readDirectory(folder)) ?? []) {
       if (!names.test(name)) continue;
       const stat = await files.lstat(`${folder}/${name}`);
-      if (stat?.kind === "file" && stat.mtimeMs < beforeMs) await files.unlink(`${folder}/${name}`);
+      if (stat?.kind === "file" && stat.mtimeMs < nowMs - keptMs) await files.unlink(`${folder}/${name}`);
     }
 }

@@ -77,7 +77,17 @@ export function stopMark({ coordinator, world, who }: Place): string {
   return `${coordinator.store.layout.guard}/stopped-${name}`;
 }
 
-async function touch({ world, coordinator }: Place, path: string, files: Files): Promise<void> {
+function touch(place: Place, path: string, files: Files): Promise<void> {
+  return writeNote(place, path, `${place.world.platform.clock.wallMs()}\n`, files);
+}
+
+/** One of the guard's small files, in a directory that is made with the first of them. */
+export async function writeNote(
+  { coordinator }: Place,
+  path: string,
+  text: string,
+  files: Files,
+): Promise<void> {
   const { modes } = coordinator.store.options;
   const { guard } = coordinator.store.layout;
   let fd: number;
@@ -90,7 +100,7 @@ async function touch({ world, coordinator }: Place, path: string, files: Files):
     fd = await files.open(path, "update-or-create", modes.file);
   }
   try {
-    await files.writeAt(fd, utf8.encode(`${world.platform.clock.wallMs()}\n`), 0);
+    await files.writeAt(fd, utf8.encode(text), 0);
   } finally {
     await files.close(fd);
   }

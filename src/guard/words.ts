@@ -1,13 +1,18 @@
 import { printable } from "../kernel/ids";
+import { nameOf } from "../kernel/keys";
+import type { Lease } from "../kernel/lease";
 import type { Instant, Now } from "../kernel/time";
 import { remainingMs } from "../kernel/time";
 import { blockerReport, type Contention, isoOf } from "./contention";
+import type { Home } from "./home";
+import type { Everybody } from "./shell/arguments";
+import type { Who } from "./who";
 
 /** What a refused agent is told. */
 export interface Words {
   readonly reason: string;
   readonly isHardStop: boolean;
-  readonly code: "E_LOCK_CONFLICT" | "E_CONTENT_CHANGED" | "E_BLOCKED";
+  readonly code: "E_LOCK_CONFLICT" | "E_CONTENT_CHANGED" | "E_BLOCKED" | "E_POLICY";
   /** For programs. */
   readonly data: Readonly<Record<string, unknown>>;
 }
@@ -21,21 +26,21 @@ export function deniedFirst(denied: readonly Contention[]): Words {
     data: { files: denied.map(fileData), retry_at: isoOf(retryAt), retry_interval_secs: retrySecs },
     reason: [
       `cotenant: ${files(denied)} held by ${owner.agentId}. Nothing was written.`,
-      `retry_at: ${isoOf(retryAt)} (${retrySecs} s after the denial). Try the same write once more then, not before: earlier attempts are refused.`,
+      `retry_at: ${isoOf(retryAt)} (${retrySecs} s after the denial). Try the same write once more then; before that it is refused for as long as the file is held.`,
       "Go on with other files meanwhile, and do not write this one by another way.",
     ].join("\n"),
   };
 }
 
 export function tooEarly(contention: Contention, now: Instant): Words {
-  const { path, owner, retryAt } = contention;
+  const { owner, retryAt } = contention;
   const left = Math.max(1, Math.ceil(remainingMs(retryAt, now) / 1000));
   return {
     isHardStop: false,
     code: "E_LOCK_CONFLICT",
     data: { files: [fileData(contention)], retry_at: isoOf(retryAt), too_early: true },
     reason: [
-      `cotenant: ${printable(path, 300)} is held by ${owner.agentId}, and it is too early to try again.`,
+      `cotenant: ${subject(contention)} is held by ${owner.agentId}, and it is too early to try again.`,
       `retry_at: ${isoOf(retryAt)} (in ${left} s). This attempt did not count. Go on with other files meanwhile.`,
     ].join("\n"),
   };
@@ -68,6 +73,79 @@ export function hardStop(blocked: readonly Contention[], now: Now): Words {
   };
 }
 
+/** A command that moves what others in the same checkout rely on. */
+export function sharedByOthers(
+  { command, branch, base }: Everybody,
+  others: readonly Lease[],
+  root: string,
+  sessionId: string,
+): Words {
+  const agents = [...new Set(others.map(({ agentId }) => agentId))];
+  const shown = agents.slice(0, MOST_NAMED).map((agentId) => {
+    const keys = others
+      .filter((lease) => lease.agentId === agentId)
+      .map(({ key }) => printable(nameOf(key), 100));
+    return `${agentId} (${keys.slice(0, 3).join(", ")}${keys.length > 3 ? `, and ${keys.length - 3} more` : ""})`;
+  });
+  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : "";
+  const said = printable(command, 80);
+  const own = branch ?? `work/${sessionId.replace(/[^0-9A-Za-z]/g, "").slice(0, 8) || "mine"}`;
+  const create = [
+    "cotenant worktree create",
+    quoted(own),
+    ...(base === null ? [] : ["--base", quoted(base)]),
+  ];
+  return {
+    isHardStop: false,
+    code: "E_LOCK_CONFLICT",
+    data: {
+      command: said,
+      worktree_root: root,
+      holders: others.slice(0, 20).map(({ agentId, key }) => ({ agent_id: agentId, key })),
+    },
+    reason: [
+      `cotenant: \`${said}\` moves what everybody in this checkout shares (HEAD, index, stash, files), and ${shown.join(", ")}${more} ${agents.length === 1 ? "works" : "work"} here. Nothing was run.`,
+      `Work in a worktree of your own instead: ${create.join(" ")}`,
+      "Your own files alone you can commit (git commit -- <path>) or undo (git restore -- <path>) here.",
+    ].join("\n"),
+  };
+}
+
+/** Of an agent that writes outside the worktree that it belongs to. */
+export function outsideHome({
+  what,
+  root,
+  home,
+  who,
+  isRefused,
+}: {
+  readonly what: string;
+  readonly root: string;
+  readonly home: Home;
+  readonly who: Who;
+  readonly isRefused: boolean;
+}): Words {
+  const [here, there] = [printable(root, 300), printable(home.root, 300)];
+  const why = home.why === "claimed" ? "it holds a claim from there" : "it was started there";
+  return {
+    isHardStop: false,
+    code: "E_POLICY",
+    data: { what, worktree_root: root, home: home.root, setting: "guard.stay_in_worktree" },
+    reason: [
+      `cotenant: ${what} is for ${here}, but ${who.agentId} belongs to ${there} (${why}).${isRefused ? " Nothing was done." : ""}`,
+      isRefused
+        ? `Do it in ${there} instead. If it has to be done here, ask the person you work for: guard.stay_in_worktree says who may.`
+        : `If that is not meant, take it back and do it in ${there} instead.`,
+    ].join("\n"),
+  };
+}
+
+/** As a shell takes it for one word. */
+function quoted(word: string): string {
+  const text = printable(word, 200);
+  return /^[\w./@~^+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 function fileData({ path, owner }: Contention): Record<string, unknown> {
   return { path, owner: owner.agentId, lease_id: owner.leaseId };
 }
@@ -78,8 +156,16 @@ function files(contentions: readonly Contention[]): string {
 
 const MOST_NAMED = 5;
 
+/** What is in the way of a directory is mostly one file in it. */
+function subject({ path, key, owner: { heldKey } }: Contention): string {
+  if (heldKey === null || heldKey === key) return printable(path, 300);
+  const held = printable(nameOf(heldKey), 300);
+  const isInside = path === "." || nameOf(heldKey).startsWith(`${path}/`);
+  return isInside ? `${held} (in ${printable(path, 300)})` : `${printable(path, 300)} (in ${held})`;
+}
+
 function names(contentions: readonly Contention[]): string {
-  const shown = contentions.slice(0, MOST_NAMED).map(({ path }) => printable(path, 300));
+  const shown = contentions.slice(0, MOST_NAMED).map(subject);
   const more = contentions.length - shown.length;
   return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
 }

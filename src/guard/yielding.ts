@@ -1,9 +1,9 @@
-import type { LeaseStatus } from "../coordinator/contract";
+import type { Coordinator, LeaseStatus } from "../coordinator/contract";
 import { keysConflict } from "../kernel/conflicts";
 import type { FactName } from "../kernel/facts";
 import type { AgentId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { belongsTo, type Lease, sameProcess } from "../kernel/lease";
+import { belongsTo, type Holder, type Lease, type Party, type Reach, sameProcess } from "../kernel/lease";
 import { type Owner, ownerOf, withoutHarness } from "./contention";
 import { type Place, sessionOf } from "./place";
 import type { Target } from "./target";
@@ -13,25 +13,73 @@ export interface InTheWay extends Map<LeaseKey, Owner> {
   readonly lapsed: readonly LeaseStatus[];
 }
 
-/** What others have on record of these files, whatever it still counts for. */
-export async function othersOn(place: Place, targets: readonly Target[]): Promise<LeaseStatus[]> {
-  const { coordinator, session, worktreeId, settings } = place;
-  const reach = settings.acrossWorktrees === "enforce" ? "repository" : "worktree";
-  const found =
-    targets.length === 0
-      ? []
-      : await coordinator.overlapping(targets.map(({ key }) => ({ key, reach, worktreeId })));
-  return found.filter(({ lease }) => !belongsTo(lease, session.actor) && !isTwin(lease, place));
+/** Whoever wants something, as far as it matters to who is in its way. */
+export interface Wanting extends Party {
+  /** Its harness's process. */
+  readonly holder: Holder;
+  /** How far what it would take reaches. */
+  readonly reach: Reach;
 }
 
-export async function obstacles(place: Place, targets: readonly Target[]): Promise<InTheWay> {
-  const others = await othersOn(place, targets);
+/**
+ * Who holds a thing now, and so is in the way of whoever wants it. The one answer for the check itself, its retry, the
+ * reports and every list: leases of the same party, of its twin under another harness's name, and of subagents of its
+ * session that have finished do not count.
+ */
+export async function holdersNow(
+  coordinator: Pick<Coordinator, "overlapping" | "facts">,
+  wanting: Wanting,
+  keys: readonly LeaseKey[],
+): Promise<InTheWay> {
+  const others = await othersOn(coordinator, wanting, keys);
+  const counting = await withoutFinished(coordinator, wanting, others);
   const map = new Map<LeaseKey, Owner>();
-  for (const { key } of targets) {
-    const held = others.find(({ lease, standing }) => standing === "valid" && keysConflict(key, lease.key));
+  for (const key of keys) {
+    const held = counting.find(({ lease }) => keysConflict(key, lease.key));
     if (held !== undefined) map.set(key, ownerOf(held.lease));
   }
   return Object.assign(map, { lapsed: others.filter(({ standing }) => standing !== "valid") });
+}
+
+/** Those that are valid, and not of a subagent that would give way. */
+export async function withoutFinished(
+  coordinator: Pick<Coordinator, "facts">,
+  wanting: Pick<Party, "sessionId">,
+  others: readonly LeaseStatus[],
+): Promise<LeaseStatus[]> {
+  const valid = others.filter(({ standing }) => standing === "valid");
+  const leases = valid.map(({ lease }) => lease);
+  const finished = await finishedSubagents(coordinator, wanting, leases);
+  return valid.filter(({ lease }) => !(finished.get(lease.agentId)?.includes(lease) ?? false));
+}
+
+/** What others have on record of these files, whatever it still counts for. */
+export async function othersOn(
+  coordinator: Pick<Coordinator, "overlapping">,
+  wanting: Wanting,
+  keys: readonly LeaseKey[],
+): Promise<LeaseStatus[]> {
+  const { reach, worktreeId } = wanting;
+  const found =
+    keys.length === 0 ? [] : await coordinator.overlapping(keys.map((key) => ({ key, reach, worktreeId })));
+  return found.filter(({ lease }) => !belongsTo(lease, wanting) && !isTwin(lease, wanting));
+}
+
+export function obstacles(place: Place, targets: readonly Target[]): Promise<InTheWay> {
+  return holdersNow(
+    place.coordinator,
+    wantingIn(place),
+    targets.map(({ key }) => key),
+  );
+}
+
+export function wantingIn({ session, who, settings }: Place): Wanting {
+  return { ...session.actor, holder: who.holder, reach: reachOf(settings.acrossWorktrees) };
+}
+
+/** How far a lease of the guard's reaches. */
+export function reachOf(acrossWorktrees: "off" | "warn" | "enforce"): Reach {
+  return acrossWorktrees === "enforce" ? "repository" : "worktree";
 }
 
 /**
@@ -47,24 +95,23 @@ export async function giveWay(place: Place, targets: readonly Target[]): Promise
   const held = found
     .filter(({ lease, standing }) => standing === "valid" && !belongsTo(lease, session.actor))
     .map(({ lease }) => lease);
-  const finished = await finishedSubagents(place, held);
+  const finished = await finishedSubagents(coordinator, session.actor, held);
   for (const [agentId, leases] of finished) {
     const refs = leases.map(({ key, leaseId }) => ({ key, leaseId }));
     await sessionOf(place, agentId).release(refs, { reason: "its subagent has finished" });
   }
-  const twins = held.filter((lease) => isTwin(lease, place));
+  const twins = held.filter((lease) => isTwin(lease, wantingIn(place)));
   return targets.filter(({ key }) => !twins.some((lease) => lease.key === key));
 }
 
 /** Two hooks of one edit: one agent, one session, one process, under two harnesses' names. */
-export function isTwin(lease: Lease, { session, who }: Place): boolean {
-  const { actor } = session;
+function isTwin(lease: Lease, wanting: Wanting): boolean {
   return (
-    lease.sessionId === actor.sessionId &&
-    lease.worktreeId === actor.worktreeId &&
-    lease.agentId !== actor.agentId &&
-    withoutHarness(lease.agentId) === withoutHarness(actor.agentId) &&
-    sameProcess(lease.holder, who.holder)
+    lease.sessionId === wanting.sessionId &&
+    lease.worktreeId === wanting.worktreeId &&
+    lease.agentId !== wanting.agentId &&
+    withoutHarness(lease.agentId) === withoutHarness(wanting.agentId) &&
+    sameProcess(lease.holder, wanting.holder)
   );
 }
 
@@ -75,12 +122,13 @@ export function subagentName(agentId: AgentId): FactName {
 }
 
 async function finishedSubagents(
-  { coordinator, who }: Place,
+  coordinator: Pick<Coordinator, "facts">,
+  { sessionId }: Pick<Party, "sessionId">,
   held: readonly Lease[],
 ): Promise<Map<AgentId, Lease[]>> {
   const byAgent = new Map<AgentId, Lease[]>();
   for (const lease of held) {
-    if (lease.sessionId !== who.sessionId) continue;
+    if (lease.sessionId !== sessionId) continue;
     const known = byAgent.get(lease.agentId);
     if (known === undefined) byAgent.set(lease.agentId, [lease]);
     else known.push(lease);

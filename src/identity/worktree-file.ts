@@ -7,14 +7,16 @@ import { decode, joinPath } from "./path-text";
 
 /** The data plane's directory in every worktree. */
 export const DATA_DIRECTORY = ".cotenant";
-const NAME = "worktree.json";
+const NAME = "cotenant-worktree.json";
+/** Where earlier versions kept it: among the files, where a stash or a commit could carry it to another worktree. */
+const EARLIER_NAME = "worktree.json";
 /** Names that `replaceFile` gives to what is not whole yet. */
 const UNFINISHED = /\.new-[0-9a-f]{12}$/;
 const SCHEMA_VERSION = 1;
 const MAX_BYTES = 64 * 1024;
 
 /** What a worktree must never commit. `init` has these lines in the `.gitignore` it writes, too. */
-export const IGNORED_IN_DATA_DIRECTORY = [`/${NAME}*`, "*.new", "*.new-*"] as const;
+export const IGNORED_IN_DATA_DIRECTORY = [`/${EARLIER_NAME}*`, "*.new", "*.new-*"] as const;
 /** Ignores itself as well; `init` replaces a file with exactly this text by one that is to be committed. */
 export const PROVISIONAL_GITIGNORE = [
   "# Made by cotenant before 'cotenant init': keeps this worktree's own files out of 'git status'.",
@@ -37,12 +39,16 @@ export type WorktreeFile =
   | { readonly kind: "damaged"; readonly why: string }
   | { readonly kind: "whole"; readonly identity: WorktreeIdentity };
 
-export function worktreeFilePath(root: string): string {
-  return joinPath(joinPath(root, DATA_DIRECTORY), NAME);
+/** In the worktree's own Git directory, where nothing that works on files carries it elsewhere. */
+export function worktreeFilePath(gitDir: string): string {
+  return joinPath(gitDir, NAME);
 }
 
-export async function readWorktreeFile(files: Files, root: string): Promise<WorktreeFile> {
-  const path = worktreeFilePath(root);
+export function earlierFilePath(root: string): string {
+  return joinPath(joinPath(root, DATA_DIRECTORY), EARLIER_NAME);
+}
+
+export async function readWorktreeFile(files: Files, path: string): Promise<WorktreeFile> {
   let bytes: Uint8Array | null;
   try {
     bytes = await files.readFile(path);
@@ -93,10 +99,15 @@ function newer(path: string, version: number): CotenantError {
 }
 
 /** Whole or not at all: written beside, synced, renamed, and the directory synced. */
-export async function writeWorktreeFile(platform: Platform, identity: WorktreeIdentity): Promise<void> {
-  const path = worktreeFilePath(identity.root);
+export async function writeWorktreeFile(
+  platform: Platform,
+  gitDir: string,
+  identity: WorktreeIdentity,
+): Promise<void> {
+  const path = worktreeFilePath(gitDir);
   try {
-    const modes = await prepareDataDirectory(platform, identity.root);
+    // As open as the Git directory it is in.
+    const mode = (((await platform.files.stat(gitDir))?.mode ?? 0o700) & 0o666) | 0o600;
     const record = {
       schema_version: SCHEMA_VERSION,
       worktree_id: identity.worktreeId,
@@ -105,20 +116,24 @@ export async function writeWorktreeFile(platform: Platform, identity: WorktreeId
       created_at: identity.createdAt,
       ...(identity.relocatedAt === null ? {} : { relocated_at: identity.relocatedAt }),
     };
-    await replaceFile(platform, path, `${JSON.stringify(record, null, 2)}\n`, modes.file);
+    await replaceFile(platform, path, `${JSON.stringify(record, null, 2)}\n`, mode);
   } catch (error) {
     throw fileFailure(error, "writing the worktree's identity", path);
   }
 }
 
 /** Removes what a process that died while writing a file left beside it. One of `recentMs` may still be at it. */
-export async function clearUnfinished(platform: Platform, root: string, recentMs: number): Promise<void> {
+export async function clearUnfinished(
+  platform: Platform,
+  { root, gitDir }: { readonly root: string; readonly gitDir: string },
+  recentMs: number,
+): Promise<void> {
   const { files, clock } = platform;
   const data = joinPath(root, DATA_DIRECTORY);
-  for (const directory of [data, joinPath(data, "gates")]) {
+  for (const directory of [data, joinPath(data, "gates"), gitDir]) {
     if ((await files.lstat(directory))?.kind !== "directory") continue;
     for (const name of (await files.readDirectory(directory)) ?? []) {
-      if (!UNFINISHED.test(name)) continue;
+      if (!UNFINISHED.test(name) || (directory === gitDir && !name.startsWith(NAME))) continue;
       const path = joinPath(directory, name);
       const stat = await files.lstat(path);
       if (stat?.kind === "file" && stat.mtimeMs < clock.wallMs() - recentMs) await files.unlink(path);
@@ -126,9 +141,8 @@ export async function clearUnfinished(platform: Platform, root: string, recentMs
   }
 }
 
-/** Moves a damaged file out of the way; its name is ignored by Git like the file itself. */
-export async function setAside(platform: Platform, root: string): Promise<string> {
-  const path = worktreeFilePath(root);
+/** Moves a damaged file out of the way. */
+export async function setAside(platform: Platform, path: string): Promise<string> {
   const aside = `${path}.damaged-${platform.clock.wallMs()}`;
   try {
     await platform.files.rename(path, aside);

@@ -3,6 +3,7 @@ import type { WorktreeId } from "../kernel/ids";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { currentBranch } from "./branch";
+import { readDotGit } from "./git-directory";
 import { decode, joinPath, parentOf, resolveFrom } from "./path-text";
 import type { Repository } from "./repository-shape";
 import { readWorktreeIdentity, type WorktreePlace } from "./worktree";
@@ -13,8 +14,10 @@ export interface WorktreeEntry {
   readonly branch: string | null;
   /** Null for a worktree that is gone, or whose identity a newer cotenant wrote. */
   readonly worktreeId: WorktreeId | null;
-  /** False when the directory is gone and `git worktree prune` would forget it. */
+  /** False when the directory is gone, or something else is in its place. */
   readonly exists: boolean;
+  /** Whether the place belongs to another repository by now: nothing of ours to touch. */
+  readonly isReplaced: boolean;
   readonly isMain: boolean;
 }
 
@@ -72,11 +75,23 @@ async function describe(
 ): Promise<WorktreeEntry> {
   const { files } = platform;
   const isMain = gitDir === commonDir;
-  const exists = (await files.lstat(isMain ? recordedRoot : joinPath(recordedRoot, ".git"))) !== null;
+  const standing = isMain ? null : await standingOf(platform, recordedRoot, gitDir);
+  const exists = isMain ? (await files.lstat(recordedRoot)) !== null : standing === "there";
   const root = (exists ? await files.realPath(recordedRoot) : null) ?? recordedRoot;
   const branch = await currentBranch(platform, git, gitDir);
   const worktreeId = exists ? await idOf(platform, git, { worktreeRoot: root, gitDir, commonDir }) : null;
-  return { root, gitDir, branch, worktreeId, exists, isMain };
+  return { root, gitDir, branch, worktreeId, exists, isReplaced: standing === "replaced", isMain };
+}
+
+/** What is at the place of a linked worktree. A `.git` that leads nowhere is one that 'git worktree repair' may mend. */
+export async function standingOf(
+  { files }: Pick<Platform, "files">,
+  root: string,
+  gitDir: string,
+): Promise<"there" | "gone" | "replaced"> {
+  const found = await readDotGit(files, root);
+  if (found === null) return "gone";
+  return found === "odd" || found.gitDir === (await files.realPath(gitDir)) ? "there" : "replaced";
 }
 
 /** One worktree's newer or unreadable file must not hide the others. */

@@ -79,6 +79,8 @@ const OIDS = ["tree", "commit", "head", "index", "stages", "skipped"];
 export function warningsOf(descriptor: Descriptor): string[] {
   return [
     ...(descriptor.consistency_level === "best_effort" ? ["best_effort"] : []),
+    // Everywhere else it is taken under a lock.
+    ...(descriptor.fencing_token === null ? ["shared_worktree"] : []),
     ...(descriptor.by_commit.length > 0 ? ["repositories_by_commit"] : []),
     ...(descriptor.left_out.length > 0 ? ["left_out"] : []),
   ];

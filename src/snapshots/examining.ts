@@ -22,6 +22,10 @@ export type Ailment =
   | { readonly what: "unlogged"; readonly id: string; readonly descriptor: Descriptor }
   /** Something is left of one that was taken away. */
   | { readonly what: "remains"; readonly id: string }
+  /** Everybody saw it, nobody took it away, and nobody sees it any more. */
+  | { readonly what: "lost"; readonly id: string }
+  /** What became of such a one. */
+  | { readonly what: "aside"; readonly id: string }
   | { readonly what: "damaged"; readonly id: string; readonly why: string }
   /** The ref that keeps its objects alive is gone. */
   | { readonly what: "unkept"; readonly id: string; readonly commit: string }
@@ -45,17 +49,19 @@ export async function examine(at: Omit<Examined, "studio"> & { readonly studio: 
   const ailments: Ailment[] = [];
   for (const one of shelved) ailments.push(...(await ofShelved(at.studio, one, intents.get(one.id))));
   const known = new Set(shelved.map(({ id }) => id));
+  for (const id of await shelf.asides()) ailments.push({ what: "aside", id });
   for (const [id, intent] of intents) if (!known.has(id)) ailments.push(await unfinished(studio, id, intent));
   return { ailments, shelved, intents };
 }
 
 async function ofShelved(
   studio: Pick<Studio, "platform">,
-  { id, isReady, isSealed, descriptor }: Shelved,
+  { id, isReady, isLost, isSealed, descriptor }: Shelved,
   intent: SnapshotIntent | undefined,
 ): Promise<Ailment[]> {
-  if (!isReady)
-    return [intent === undefined ? { what: "remains", id } : await unfinished(studio, id, intent)];
+  // While one is under way nobody has seen it yet.
+  if (!isReady && intent !== undefined) return [await unfinished(studio, id, intent)];
+  if (!isReady) return [{ what: isLost ? "lost" : "remains", id }];
   if (descriptor === null) return [{ what: "damaged", id, why: "its descriptor cannot be read" }];
   if (!isSealed) return [{ what: "damaged", id, why: "its descriptor is not the one that was made ready" }];
   if (intent === undefined || !(await isDead(studio, intent.maker))) return [];
@@ -77,6 +83,13 @@ export async function isDead(
   return (await platform.processes.liveness(maker)) === "dead";
 }
 
+/** All that may hold something that exists nowhere else: what everybody sees, and what has lost its mark. */
+export async function keptIds(at: Parameters<typeof examine>[0]): Promise<string[]> {
+  const { ailments, shelved } = await examine(at);
+  const lost = ailments.filter(({ what }) => what === "lost" || what === "aside");
+  return [...shelved.filter(({ isReady }) => isReady), ...lost].map(({ id }) => id);
+}
+
 /** The same, and every object of every snapshot read and compared with its name and its digest. */
 export async function examineStrictly(at: Examined, onSnapshot: (id: string) => void = () => {}) {
   const { studio, place } = at;
@@ -90,8 +103,9 @@ export async function examineStrictly(at: Examined, onSnapshot: (id: string) => 
     const why = await whatIsWrong(studio, place, descriptor, checked);
     if (why !== null) ailments.push({ what: "damaged", id, why });
   }
+  const known = new Set([...shelved, ...ailments].map(({ id }) => id));
   for (const id of refs.keys())
-    if (!intents.has(id) && !shelved.some((one) => one.id === id)) ailments.push({ what: "unknown", id });
+    if (!intents.has(id) && !known.has(id)) ailments.push({ what: "unknown", id });
   for (const { id, path } of await markedPacks(at)) {
     const intent = intents.get(id);
     if (intent === undefined || (await isDead(studio, intent.maker)))

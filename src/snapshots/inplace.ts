@@ -1,4 +1,5 @@
 import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
+import { prepareDataDirectory } from "../identity/worktree-file";
 import { type FactName, parseFactName } from "../kernel/facts";
 import { printable } from "../kernel/ids";
 import { type ByteText, fromByteText, toByteText } from "../objects/byte-text";
@@ -166,6 +167,7 @@ async function apply(
     maker: { ...platform.processes.self() },
   });
   try {
+    await prepareDataDirectory(platform, place.root);
     await trees.makeDirectory(bench, 0o700);
     const laid = new Map<ByteText, ByteText>();
     await writeFiles(

@@ -80,7 +80,7 @@ function parseNames(usual: Uint8Array, ignored: Uint8Array | null): Listing {
   return { paths: [...all].sort(byBytes), nested: [...nested].sort(byBytes) };
 }
 
-/** A restored worktree must not take itself for the one that it was made from. */
+/** Where earlier versions had a worktree's identity: what is restored must not take itself for the original. */
 function isIdentity(name: ByteText): boolean {
   return /^\.cotenant\/worktree\.json/.test(name);
 }

@@ -37,6 +37,7 @@ export async function repair(room: Darkroom): Promise<string[]> {
   const { session, studio, place, shelf } = room;
   const { ailments } = await examineStrictly({ shelf, coordinator: session.coordinator, studio, place });
   for (const ailment of ailments) {
+    if (ailment.what === "lost") done.push(await setAside(room, ailment.id));
     if (ailment.what !== "unkept") continue;
     const { status } = await studio.git.run(["cat-file", "-e", `${ailment.commit}^{commit}`], {
       cwd: place.commonDir,
@@ -54,6 +55,19 @@ export async function repair(room: Darkroom): Promise<string[]> {
     done.push(`made the ref of snapshot ${ailment.id} again`);
   }
   return done;
+}
+
+/** Its ref stays, and with it all that it holds. */
+async function setAside({ session, shelf }: Darkroom, id: string): Promise<string> {
+  await session.write([], {
+    about: `snapshot ${id}`,
+    facts: [],
+    body: async () => {
+      await shelf.setAside(id);
+      return { type: "snapshot.set_aside", payload: { snapshot_id: id }, facts: new Map(), answer: null };
+    },
+  });
+  return `set aside snapshot ${id}, whose .READY is gone; its files: git show ${refOf(id)}`;
 }
 
 async function mendSimple(room: Darkroom, ailment: Ailment): Promise<string[]> {

@@ -31,7 +31,7 @@ export async function restoreAnew(
   const contents = await readContents(studio, place, descriptor);
   // Without a commit a branch is only a name, which HEAD has.
   const branch = descriptor.head === null ? null : wanted.branch;
-  const worktreeId = await makeWorktree(room, {
+  const { worktreeId } = await makeWorktree(room, {
     place: wanted.place,
     branch,
     isNewBranch: branch !== null,

@@ -11,11 +11,17 @@ import { type Descriptor, decodeDescriptor, encodeDescriptor } from "./descripto
 const DESCRIPTOR = "descriptor.json";
 /** Only a snapshot with this file is one. */
 const READY = ".READY";
+/** What that becomes when a snapshot is taken away, so that nobody takes it for one that has lost its mark. */
+const REMOVED = ".REMOVED";
+/** At the end of a directory's name: nobody's snapshot any more, and nobody's to delete. */
+const ASIDE = ".aside";
 
 /** A directory of the shelf, whatever state it is in. */
 export interface Shelved {
   readonly id: string;
   readonly isReady: boolean;
+  /** Whether everybody could see it once and nobody took it away: only its mark is lost. */
+  readonly isLost: boolean;
   /** Null where it is missing or damaged. */
   readonly descriptor: Descriptor | null;
   /** Whether the descriptor is the one that was made ready. */
@@ -61,9 +67,11 @@ export class Shelf {
     const bytes = await files.readFile(path);
     const descriptor = bytes === null ? null : decodeDescriptor(decode(bytes), path);
     const isSealed = ready !== null && bytes !== null && decode(ready).trim() === digest.sha256(bytes);
+    const isRemoved = (await files.lstat(`${this.root}/${id}/${REMOVED}`)) !== null;
     return {
       id,
       isReady: ready !== null,
+      isLost: ready === null && bytes !== null && !isRemoved,
       isSealed,
       descriptor: descriptor?.snapshot_id === id ? descriptor : null,
     };
@@ -119,15 +127,35 @@ export class Shelf {
   async takeDown(id: string): Promise<void> {
     const { files } = this.#platform;
     const directory = `${this.root}/${id}`;
-    if (await files.unlink(`${directory}/${READY}`)) await files.syncDirectory(directory);
+    if ((await files.lstat(`${directory}/${READY}`)) === null) return;
+    await files.rename(`${directory}/${READY}`, `${directory}/${REMOVED}`);
+    await files.syncDirectory(directory);
+  }
+
+  /** Out of everybody's way, with all that is left of it. */
+  async setAside(id: string): Promise<void> {
+    const { files } = this.#platform;
+    await files.rename(`${this.root}/${id}`, `${this.root}/${id}${ASIDE}`);
+    await files.syncDirectory(this.root);
+  }
+
+  /** The ids of those that were set aside. */
+  async asides(): Promise<string[]> {
+    const names = (await this.#platform.files.readDirectory(this.root)) ?? [];
+    return names
+      .filter((name) => name.endsWith(ASIDE))
+      .map((name) => name.slice(0, -ASIDE.length))
+      .sort();
   }
 
   /** What is left of one that nobody sees. */
   async clear(id: string): Promise<void> {
     const { files } = this.#platform;
     const directory = `${this.root}/${id}`;
-    for (const name of (await files.readDirectory(directory)) ?? [])
-      if (name !== READY) await files.unlink(`${directory}/${name}`);
+    const names = ((await files.readDirectory(directory)) ?? []).filter((name) => name !== READY);
+    // The mark of its removal last: killed before, the rest is still known for what it is.
+    for (const name of [...names.filter((one) => one !== REMOVED), ...names.filter((one) => one === REMOVED)])
+      await files.unlink(`${directory}/${name}`);
     await files.removeDirectory(directory);
   }
 }

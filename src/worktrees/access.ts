@@ -9,6 +9,16 @@ import { writerKey } from "./writer-lock";
 export const ACCESS_MODES = ["exclusive", "shared"] as const;
 export type Access = (typeof ACCESS_MODES)[number];
 
+/** For people, wherever a worktree is shown. */
+export function accessText(access: Access): string {
+  return access === "shared" ? "shared (high risk: no lock keeps its writers apart)" : access;
+}
+
+/** For programs, likewise. */
+export function accessJson(access: Access): { readonly access: Access; readonly high_risk: boolean } {
+  return { access, high_risk: access === "shared" };
+}
+
 export function accessFact(worktreeId: WorktreeId): FactName {
   return orThrow(parseFactName(`access:${worktreeId}`));
 }

@@ -8,7 +8,10 @@ import { copyIgnored } from "./copying";
 import { askMaybe } from "./git-calls";
 import { makeWorktree, placeTaken, settleMakings } from "./making";
 import { checkBranch, defaultPlace, normal } from "./naming";
-import { machineOf, type Yard } from "./place";
+import { dropBranch, type NewBranch } from "./new-branch";
+import { machineOf, oneAtATime, realPlace, type Yard } from "./place";
+import { removeWorktree } from "./removing";
+import { isAsCommitted } from "./stake";
 
 export interface Creation {
   readonly branch: string;
@@ -25,7 +28,8 @@ export interface Created {
   readonly worktreeId: WorktreeId;
   readonly root: string;
   readonly branch: string;
-  readonly isNewBranch: boolean;
+  /** Null where the branch was there before. */
+  readonly newBranch: NewBranch | null;
   readonly commit: string;
   readonly copied: readonly string[];
 }
@@ -58,21 +62,33 @@ export async function createWorktree(yard: Yard, creation: Creation): Promise<Cr
   const place = creation.place === null ? defaultPlace(mainRoot, configured, branch) : normal(creation.place);
   await refusePlace(yard, place);
   let copied: readonly string[] = [];
-  const worktreeId = await makeWorktree(yard, {
+  const { worktreeId, newBranch } = await makeWorktree(yard, {
     place,
     branch,
     isNewBranch,
     commit,
     record: { agentId: yard.session.actor.agentId, issueId: creation.issueId, snapshotId: null },
     fill: async (root, run) => {
-      await run(["reset", "--hard", "--quiet"], "filling a worktree");
+      // Submodules of a new worktree are not there yet: with submodule.recurse Git would look for them.
+      await run(["-c", "submodule.recurse=false", "reset", "--hard", "--quiet"], "filling a worktree");
       const source = repository.mainWorktreeRoot ?? repository.worktreeRoot;
       if (creation.copies)
         copied = await copyIgnored({ git, trees: yard.trees }, source, root, config.values["worktree.copy"]);
     },
   });
   const root = (await machineOf(yard).platform.files.realPath(place)) ?? place;
-  return { worktreeId, root, branch, isNewBranch, commit, copied };
+  return { worktreeId, root, branch, newBranch, commit, copied };
+}
+
+/** As if it had not been made: for one in which nothing has happened yet. */
+export async function undoCreation(yard: Yard, { root, newBranch }: Created): Promise<void> {
+  const { platform, git } = machineOf(yard);
+  const all = await listWorktrees(platform, git, yard.workspace.repository);
+  const entry = all.find((one) => one.root === root);
+  if (entry === undefined) return;
+  const isSame = (at: string) => isAsCommitted({ git, trees: yard.trees }, { ...entry, root: at });
+  await removeWorktree(yard, entry, { snapshotId: null, isSame });
+  if (newBranch !== null) await oneAtATime(yard, () => dropBranch(yard, newBranch));
 }
 
 /** Whether the branch exists. One that is checked out somewhere cannot be checked out twice. */
@@ -149,10 +165,7 @@ export async function refusePlace(yard: Yard, place: string): Promise<void> {
   const there = await trees.look(toByteText(place));
   const isEmpty = there?.kind === "directory" && (await trees.list(toByteText(place)))?.length === 0;
   if (there !== null && !isEmpty) throw placeTaken(place);
-  let parent = parentOf(place);
-  while (parent !== null && (await platform.files.realPath(parent)) === null) parent = parentOf(parent);
-  const real =
-    parent === null ? place : `${await platform.files.realPath(parent)}${place.slice(parent.length)}`;
+  const real = await realPlace(platform.files, place);
   const { commonDir } = workspace.repository;
   for (const { root, exists } of await listWorktrees(platform, git, workspace.repository)) {
     const inside = exists ? below(real, root) : null;

@@ -5,8 +5,10 @@ import { listWorktrees } from "../identity/worktree-list";
 import { makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import { toByteText } from "../objects/byte-text";
 import type { Descriptor } from "../platform/platform";
+import { forgetAt, forgetGoneAt } from "./forgetting";
 import { LONG_MS } from "./git-calls";
 import { workshopOf } from "./naming";
+import { dropBranch, makeBranch, type NewBranch } from "./new-branch";
 import { machineOf, oneAtATime, opened, quietly, runHolding, type Yard } from "./place";
 import {
   type Making,
@@ -32,14 +34,21 @@ export interface Wanted {
   readonly fill: (root: string, run: RunThere) => Promise<void>;
 }
 
+export interface Made {
+  readonly worktreeId: WorktreeId;
+  /** The branch that was made with it; null where it was there before, or there is none. */
+  readonly newBranch: NewBranch | null;
+}
+
 export type RunThere = (args: readonly string[], doing: string) => Promise<void>;
 
 /**
  * Makes a worktree under a name of ours, and gives it its own when it is whole. Whoever dies on the way leaves an intent
  * in the log, and nothing at the place itself; the next one clears up, or finishes what only lacked the last word.
  */
-export async function makeWorktree(yard: Yard, wanted: Wanted): Promise<WorktreeId> {
+export async function makeWorktree(yard: Yard, wanted: Wanted): Promise<Made> {
   await settleMakings(yard);
+  await forgetGoneAt(yard, wanted);
   const making = await intend(yard, wanted);
   let bench: Descriptor | null = null;
   try {
@@ -57,7 +66,7 @@ export async function makeWorktree(yard: Yard, wanted: Wanted): Promise<Worktree
     const fd = bench;
     if (fd !== null) await quietly(() => machineOf(yard).platform.files.close(fd));
   }
-  return finish(yard, making, { recovered: false });
+  return { worktreeId: await finish(yard, making, { recovered: false }), newBranch: newBranchOf(making) };
 }
 
 /** What others have left who died: cleared away, or finished. Answers the places that it dealt with. */
@@ -95,6 +104,14 @@ async function intend(yard: Yard, { place, branch, isNewBranch, commit, record }
   return making;
 }
 
+function newBranchOf({ id, branch, commit }: Making): NewBranch | null {
+  return branch === null ? null : { branch, commit, mark: markOf(id) };
+}
+
+function markOf(id: string): string {
+  return `cotenant: for worktree ${id}`;
+}
+
 /** Its lock is held by whoever works on it: by us, and by each Git that we start for it. */
 async function openBench(yard: Yard, { made, place }: Making): Promise<Descriptor> {
   const { files, locks } = machineOf(yard).platform;
@@ -126,18 +143,17 @@ async function isAtWork(yard: Yard, { made }: Making): Promise<boolean> {
   }
 }
 
-async function add(yard: Yard, { made }: Making, wanted: Wanted, bench: Descriptor): Promise<void> {
-  const { branch, isNewBranch, commit } = wanted;
-  const what =
-    branch === null
-      ? ["--detach", made, commit]
-      : isNewBranch
-        ? ["--no-track", "-b", branch, made, commit]
-        : [made, branch];
+async function add(yard: Yard, making: Making, wanted: Wanted, bench: Descriptor): Promise<void> {
+  const { made } = making;
+  const { branch, commit } = wanted;
+  const what = branch === null ? ["--detach", made, commit] : [made, branch];
   const args = ["worktree", "add", "--quiet", "--no-checkout", ...what];
-  await oneAtATime(yard, (lock) =>
-    runHolding(yard, args, { cwd: hereOf(yard), held: [bench, lock], doing: "making a worktree" }),
-  );
+  await oneAtATime(yard, async (lock) => {
+    const held = [bench, lock];
+    const fresh = newBranchOf(making);
+    if (fresh !== null) await makeBranch(yard, fresh, held);
+    await runHolding(yard, args, { cwd: hereOf(yard), held, doing: "making a worktree" });
+  });
 }
 
 async function moveIntoPlace(yard: Yard, making: Making, bench: Descriptor): Promise<void> {
@@ -191,7 +207,9 @@ async function abandon(yard: Yard, making: Making, cause: unknown): Promise<void
       const options = { cwd: hereOf(yard), timeoutMs: LONG_MS };
       await git.run(["worktree", "remove", "--force", "--force", made], options);
       await removeTree(yard.trees, toByteText(parentOf(made)!));
-      await git.run(["worktree", "prune"], options);
+      await forgetAt(yard, made);
+      const fresh = newBranchOf(making);
+      if (fresh !== null) await dropBranch(yard, fresh);
     });
     await note(yard, "worktree.abandoned", making, { place: making.place }, null);
   } catch (error) {

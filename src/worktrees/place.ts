@@ -1,6 +1,7 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { joinPath, nameIn, parentOf } from "../identity/path-text";
 import type { LastingGit } from "../platform/git";
 import type { Descriptor, Later, Platform } from "../platform/platform";
 import type { Trees } from "../platform/trees";
@@ -12,6 +13,13 @@ export interface Yard {
   readonly workspace: Workspace;
   readonly session: Session;
   readonly trees: Trees;
+}
+
+/** A path as it would be if it existed: the real path of as much of it as there is, and the rest. */
+export async function realPlace(files: Pick<Platform["files"], "realPath">, path: string): Promise<string> {
+  const real = await files.realPath(path);
+  const parent = real === null ? parentOf(path) : null;
+  return real ?? (parent === null ? path : joinPath(await realPlace(files, parent), nameIn(path)));
 }
 
 export function machineOf({ workspace }: Yard): { readonly platform: Platform; readonly git: LastingGit } {

@@ -1,12 +1,13 @@
 import type { Coordinator } from "../coordinator/contract";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { parentOf } from "../identity/path-text";
-import type { WorktreeEntry } from "../identity/worktree-list";
+import { standingOf, type WorktreeEntry } from "../identity/worktree-list";
 import { type FactName, factId, parseFactName } from "../kernel/facts";
 import { makeUlid, printable } from "../kernel/ids";
 import { toByteText } from "../objects/byte-text";
 import type { ProcessIdentity } from "../platform/platform";
 import { accessFact } from "./access";
+import { forgetAt } from "./forgetting";
 import { machineOf, oneAtATime, type Yard } from "./place";
 import { recordName } from "./records";
 import { removeTree } from "./tree-removal";
@@ -37,6 +38,11 @@ export async function removeWorktree(yard: Yard, worktree: WorktreeEntry, kept: 
     snapshotId: kept.snapshotId,
     maker: platform.processes.self(),
   };
+  if ((await standingOf(platform, root, worktree.gitDir)) !== "there")
+    throw new CotenantError("E_STORE_BUSY", `${printable(root, 500)} was taken away meanwhile`, {
+      hint: "run it again",
+      data: { root, worktree_id: worktreeId },
+    });
   await log(yard, "worktree.removing", going, { ...goingFact(going) });
   const { trees } = yard;
   const [place, aside] = [toByteText(root), toByteText(`${workshop}/tree`)];
@@ -76,16 +82,14 @@ async function confirm({ trees }: Yard, { workshop }: Going): Promise<void> {
 }
 
 async function finish(yard: Yard, going: Going): Promise<void> {
-  const { git } = machineOf(yard);
-  const { trees, workspace } = yard;
+  const { trees } = yard;
   const tree = toByteText(`${going.workshop}/tree`);
   await oneAtATime(yard, async () => {
     await removeTree(trees, tree);
     await trees.unlink(toByteText(`${going.workshop}/checked`));
     await trees.removeDirectory(toByteText(going.workshop));
-    // Its place is empty now, so Git forgets what it knew of it.
-    const { mainWorktreeRoot, commonDir } = workspace.repository;
-    await git.run(["worktree", "prune", "--expire=now"], { cwd: mainWorktreeRoot ?? commonDir });
+    // Of this one alone: others that are gone may have something on record that exists nowhere else.
+    await forgetAt(yard, going.root);
   });
   await log(yard, "worktree.removed", going, null);
 }

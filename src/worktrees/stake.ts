@@ -42,10 +42,10 @@ export async function atStake(yard: Yard, worktree: WorktreeEntry): Promise<AtSt
 const OWN_REFS = ["refs/worktree/", "refs/bisect/", "refs/rewritten/"];
 
 /** What HEAD was on, here, or a ref of this worktree's own is, and no branch, tag or remote leads to. */
-async function loneCommits(yard: Yard, { root, gitDir }: WorktreeEntry): Promise<string[]> {
+export async function loneCommits(yard: Yard, { root, gitDir, exists }: WorktreeEntry): Promise<string[]> {
   const { git } = machineOf(yard);
-  const options = { cwd: root, timeoutMs: LONG_MS };
-  const place = ["--git-dir", gitDir, "--work-tree", root];
+  const options = { cwd: exists ? root : gitDir, timeoutMs: LONG_MS };
+  const place = exists ? ["--git-dir", gitDir, "--work-tree", root] : ["--git-dir", gitDir];
   const listed = async (...args: string[]) => decode((await git.run([...place, ...args], options)).stdout);
   const mentioned = [
     await listed("rev-parse", "--verify", "--quiet", "HEAD^{commit}"),

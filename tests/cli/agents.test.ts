@@ -307,7 +307,6 @@ describe("worktrees", () => {
     expect(made).toEqual({ stdout: `${where}\n`, stderr: "", status: 0 });
     expect(call("WorktreeCreate", { name: "log in/../x" }).stdout).toBe(`${where}\n`);
     expect(fs.readFileSync(path.join(where, ".env"), "utf8")).toBe("SECRET=1\n");
-    expect(fs.existsSync(path.join(where, ".cotenant/worktree.json"))).toBe(true);
     expect(fs.readFileSync(path.join(where, LOCAL), "utf8")).toBe(here.read(LOCAL));
     const ids = (await here.ask("worktree", "list")).data.worktrees.map(({ root }) => root);
     expect(ids).toEqual([here.repo.root, where]);

@@ -43,7 +43,7 @@ describe("deinit", () => {
     const issue = await use();
     const settings = fs.readFileSync(path.join(repo.root, ".cotenant/config.toml"), "utf8");
     const { data } = await repo.ask("agent:a", "deinit");
-    expect(data["removed"]).toEqual([repo.control, path.join(repo.root, ".cotenant/worktree.json")]);
+    expect(data["removed"]).toEqual([repo.control, path.join(repo.root, ".git/cotenant-worktree.json")]);
     expect(data["own_leases"]).toBe(2);
     expect(withoutDataPlane(repo.picture())).toEqual(before);
     expect(inData()).toEqual([".gitattributes", ".gitignore", "config.toml", "events", "issues"]);
@@ -231,16 +231,17 @@ describe("deinit works where other commands do not", () => {
   it("with a data plane that is a link, which it does not follow", async () => {
     await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
     const elsewhere = path.join(path.dirname(repo.root), "elsewhere");
-    fs.renameSync(path.join(repo.root, ".cotenant"), elsewhere);
+    fs.mkdirSync(elsewhere);
+    fs.writeFileSync(path.join(elsewhere, "worktree.json"), "{}");
     fs.symlinkSync(elsewhere, path.join(repo.root, ".cotenant"));
     expect((await repo.ask("agent:a", "deinit", "--purge")).status).toBe(0);
-    expect(fs.readdirSync(elsewhere).sort()).toEqual([".gitignore", "worktree.json"]);
+    expect(fs.readdirSync(elsewhere).sort()).toEqual(["worktree.json"]);
   });
 });
 
 describe("deinit, interrupted or raced", () => {
   const gone = () =>
-    fs.readdirSync(path.join(repo.root, ".git")).filter((name) => name.startsWith("cotenant"));
+    fs.readdirSync(path.join(repo.root, ".git")).filter((name) => /^cotenant(\.|$)/.test(name));
 
   it("killed at each of its system calls: a whole store or none, and the next one finishes it", async () => {
     needTool("strace");

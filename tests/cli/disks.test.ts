@@ -123,7 +123,7 @@ describe("a failing disk", () => {
     const issue = await repo.issue();
     await repo.ask("agent:a", "claim", "acquire", issue);
     const transfer = ["claim", "transfer", issue, "--to-agent", "agent:b", "--reason", "r"];
-    const ran = await failing(repo, ".cotenant/worktree.json", "openat:error=EIO:when=2+", ...transfer);
+    const ran = await failing(repo, ".git/cotenant-worktree.json", "openat:error=EIO:when=2+", ...transfer);
     expect(ran.lease.agent_id).toBe("agent:b");
   });
 });

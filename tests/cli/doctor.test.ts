@@ -463,7 +463,7 @@ describe("doctor: what is left behind", () => {
     leave(path.join(repo.control, "claims.jsonl.next"));
     leave(path.join(repo.control, "queue/0000000001.json.new"));
     leave(path.join(repo.root, ".cotenant/config.toml.new-0123456789ab"));
-    leave(path.join(repo.root, ".cotenant/worktree.json.damaged-1"));
+    leave(path.join(repo.root, ".git/cotenant-worktree.json.damaged-1"));
     leave(path.join(repo.control, "archive/torn-2026-01-01-5.jsonl"));
     leave(`${repo.control}.gone-0123456789ab/claims.jsonl`);
     fs.renameSync(
@@ -482,7 +482,7 @@ describe("doctor: what is left behind", () => {
     });
     expect(paths).toEqual([
       ["0000000001.json.new", "claims.jsonl.next", "config.toml.new-0123456789ab"],
-      ["worktree.json.damaged-1"],
+      ["cotenant-worktree.json.damaged-1"],
       ["torn-2026-01-01-5.jsonl"],
       ["claims-000001.jsonl"],
       ["cotenant.gone-0123456789ab"],
@@ -563,11 +563,12 @@ describe("doctor: what is left behind", () => {
 });
 
 describe("doctor: who and where", () => {
-  it("a worktree.json that was copied, or is damaged", async () => {
+  it("an identity that was copied, is damaged, or is on record twice: worktree init cures each", async () => {
     await use();
     const other = repo.addWorktree("other");
-    fs.mkdirSync(path.join(other.root, ".cotenant"), { recursive: true });
-    const [from, to] = [repo, other].map(({ root }) => path.join(root, ".cotenant/worktree.json"));
+    const [from, to] = [repo, other].map((worktree) =>
+      path.join(worktree.git("rev-parse", "--absolute-git-dir").trim(), "cotenant-worktree.json"),
+    );
     fs.copyFileSync(from!, to!);
     const copied = of(findingsOf(await other.ask("agent:d", "doctor")), "worktree")[0];
     expect(copied).toMatchObject({ level: "warning", data: { standing: "copied" } });
@@ -579,6 +580,15 @@ describe("doctor: who and where", () => {
     });
     await other.prepare("agent:d", "worktree", "init");
     expect(of(findingsOf(await other.askHere("agent:d", "doctor")), "worktree")[0]!.level).toBe("ok");
+    fs.writeFileSync(
+      to!,
+      JSON.stringify({ ...JSON.parse(fs.readFileSync(from!, "utf8")), root: other.root }),
+    );
+    const twins = of(findingsOf(await other.askHere("agent:d", "doctor")), "worktree");
+    expect(twins.map(({ level }) => level)).toEqual(["warning", "ok"]);
+    expect(twins[0]!.next).toContain("cotenant worktree init");
+    await other.prepare("agent:d", "worktree", "init");
+    expect(of(findingsOf(await other.askHere("agent:d", "doctor")), "worktree")).toHaveLength(1);
   });
 
   it("a data plane without its lines, and one that is no directory", async () => {

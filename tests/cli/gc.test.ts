@@ -26,6 +26,9 @@ it("gc clears away what a killed process left half written, and nothing that som
     fs.utimesSync(file, when, when);
     return file;
   };
+  const half = path.join(repo.root, ".git/cotenant-worktree.json.new-0123456789ab");
+  fs.writeFileSync(half, "{");
+  fs.utimesSync(half, HOURS_AGO, HOURS_AGO);
   const oldCache = cached("issues-wt-00000001.v1.new-0123456789ab", HOURS_AGO);
   const newCache = cached("issues-wt-00000001.v1.new-ba9876543210", new Date());
   const kept = [
@@ -35,6 +38,7 @@ it("gc clears away what a killed process left half written, and nothing that som
   expect((await repo.ask("agent:a", "gc")).status).toBe(0);
   const there = (file: string) => fs.existsSync(path.join(repo.root, ".cotenant", file));
   expect(old.filter(there)).toEqual([]);
+  expect(fs.existsSync(half)).toBe(false);
   expect([fs.existsSync(oldCache), fs.existsSync(newCache)]).toEqual([false, true]);
   expect(fs.existsSync(path.join(repo.root, ".cotenant", path.dirname(old[1]!)))).toBe(false);
   expect(kept.filter(there)).toEqual(kept);

@@ -15,6 +15,7 @@ const SHOWN: Readonly<Record<Exclude<ConfigKey, Here>, string>> = {
   "guard.retry_secs": "tests/scenarios/guard.test.ts",
   "guard.retry": "tests/guard/contending.test.ts",
   "guard.across_worktrees": "tests/guard/living.test.ts",
+  "guard.stay_in_worktree": "tests/guard/shared-checkout.test.ts",
   "guard.on_failure": "tests/guard/failing.test.ts",
   "guard.deadline_secs": "tests/guard/failing.test.ts",
   "gates.pass_by": "tests/cli/gates.test.ts",
@@ -38,6 +39,7 @@ const SHOWN: Readonly<Record<Exclude<ConfigKey, Here>, string>> = {
   "sync.global_path_override": "tests/scenarios/ledger-data.test.ts",
   "worktree.enforce_leases": "tests/scenarios/issue-writes.test.ts",
   "global_operations.require_main_history": "tests/cli/global-operations.test.ts",
+  "global_operations.allowed_branches": "tests/cli/global-operations.test.ts",
   "global_operations.main_branch": "tests/cli/global-operations.test.ts",
   "worktree.copy": "tests/cli/worktree-create.test.ts",
   "worktree.setup": "tests/cli/worktree-create.test.ts",
@@ -55,8 +57,6 @@ const SHOWN: Readonly<Record<Exclude<ConfigKey, Here>, string>> = {
 
 /** Shown below, or with one value only. */
 const HERE = [
-  // What it does is decided elsewhere.
-  "global_operations.allowed_branches",
   "sync.claim_ttl_secs",
   "sync.clock_skew_secs",
   "guard.unknown_ttl_secs",

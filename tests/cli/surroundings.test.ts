@@ -193,9 +193,9 @@ describe("configuration", () => {
 });
 
 describe("files of a newer cotenant", () => {
-  it("worktree.json is refused and left as it is", async () => {
+  it("cotenant-worktree.json is refused and left as it is", async () => {
     await repo.prepare("agent:a", "worktree", "init");
-    const file = path.join(repo.root, ".cotenant/worktree.json");
+    const file = path.join(repo.root, ".git/cotenant-worktree.json");
     const newer = fs.readFileSync(file, "utf8").replace('"schema_version": 1', '"schema_version": 2');
     fs.writeFileSync(file, newer);
     for (const command of ["status", "lock acquire a.ts", "init"])

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { until } from "../support/program";
+import { PROGRAM, until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -13,6 +13,14 @@ function repository(): TestRepo {
   repo.write(".gitignore", ".env\n*.log\nsecrets/\n");
   repo.git("add", "--all");
   repo.git("commit", "--quiet", "--message", "first");
+  return repo;
+}
+
+function withSubmodule(): TestRepo {
+  const repo = repository();
+  const inner = repository();
+  repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner.root, "sub");
+  repo.git("commit", "--quiet", "--message", "with a submodule");
   return repo;
 }
 
@@ -77,6 +85,63 @@ describe("worktree create", () => {
     expect(fs.existsSync(rootOf(repo, "mine"))).toBe(false);
     expectJsonRefused(await createHere(repo, "x", "--issue", "zzzz"), 4, "E_NOT_FOUND");
     expectJsonRefused(await createHere(repo, "x", "--claim"), 64, "E_USAGE");
+  });
+
+  it.each(["with --claim", "without"])("takes the caller's own claim along, %s", async (how) => {
+    const repo = repository();
+    const issue = await repo.issue("Fix the login!");
+    const { lease } = await repo.prepare("agent:a", "claim", "acquire", issue);
+    const ran = await create(repo, "--issue", issue, ...(how === "without" ? [] : ["--claim"]));
+    const { worktree_id: id, root } = ran.data.worktree;
+    expect(ran.lease).toMatchObject({ key: `issue:${issue}`, agent_id: "agent:a", worktree_id: id });
+    expect(ran.lease.fencing_token).toBeGreaterThan(lease.fencing_token);
+    expect(ran.data["claim_moved"]).toBe(true);
+    const lines = repo.log().filter(({ event_type }) => event_type.startsWith("claim."));
+    expect(
+      lines.map(({ event_type }) => event_type),
+      "at no instant it is free",
+    ).not.toContain("claim.released");
+    // It can be proved from there, and not from here any more.
+    expect((await repo.at(root).ask("agent:a", "claim", "renew", issue)).status).toBe(0);
+    expect((await repo.ask("agent:a", "claim", "renew", issue)).status).not.toBe(0);
+    // And from there it moves on.
+    const again = await create(repo, "second", "--issue", issue, "--claim");
+    expect(again.lease.worktree_id).toBe(again.data.worktree.worktree_id);
+  });
+
+  it("leaves no branch and no directory behind when the claim is refused at last", async () => {
+    const repo = repository();
+    const issue = await repo.issue("Fix the login!");
+    const { env } = gitWithDoor(
+      "worktree move",
+      `${process.execPath} ${PROGRAM} claim acquire ${issue} --agent-id agent:b >&2`,
+    );
+    const args = ["worktree", "create", "--issue", issue, "--claim", "--json"];
+    expectJsonRefused(await repo.start("agent:a", args, { env }).done, 1, "E_LOCK_CONFLICT");
+    expect(repo.git("branch", "--format=%(refname:short)")).toBe("main\n");
+    expect(fs.readdirSync(`${repo.root}.worktrees`)).toEqual([]);
+    expect(repo.git("worktree", "list", "--porcelain").match(/^worktree /gm)).toHaveLength(1);
+  });
+
+  it("is made in a repository with submodules, whatever submodule.recurse says", async () => {
+    const repo = withSubmodule();
+    for (const recurse of ["true", "false"]) {
+      repo.git("config", "submodule.recurse", recurse);
+      const { root } = (await create(repo, `with-${recurse}`)).data.worktree;
+      expect(repo.at(root).git("status", "--porcelain")).toBe("");
+      expect(repo.at(root).git("submodule", "status")).toMatch(/^-[0-9a-f]+ sub\n$/);
+    }
+  });
+
+  it("leaves no branch and no directory behind when its files cannot be written", async () => {
+    const repo = repository();
+    repo.git("config", "filter.broken.smudge", "false");
+    repo.git("config", "filter.broken.required", "true");
+    fs.writeFileSync(path.join(repo.root, ".git/info/attributes"), "*.ts filter=broken\n");
+    repo.git("branch", "theirs");
+    for (const branch of ["mine", "theirs"]) expectJsonRefused(await create(repo, branch), 10, "E_GIT");
+    expect(repo.git("branch", "--format=%(refname:short)")).toBe("main\ntheirs\n");
+    expect(fs.readdirSync(`${repo.root}.worktrees`)).toEqual([]);
   });
 
   it("gets what worktree.copy names, and only what Git ignores", async () => {
@@ -202,7 +267,10 @@ describe("worktree create", () => {
       const tried = await repo.askHere("agent:b", "worktree", "create", "work/x");
       return tried.status === 0 && tried;
     });
-    expect(ran.data.worktree.root).toBe(rootOf(repo, "work-x"));
+    expect(ran.data.worktree, "no branch was left over").toMatchObject({
+      root: rootOf(repo, "work-x"),
+      new_branch: true,
+    });
     expect(repo.at(rootOf(repo, "work-x")).git("status", "--porcelain")).toBe("");
     expect(fs.readdirSync(`${repo.root}.worktrees`)).toEqual(["work-x"]);
     expect(repo.git("worktree", "list", "--porcelain").match(/^worktree /gm)).toHaveLength(2);

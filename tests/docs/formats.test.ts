@@ -159,7 +159,7 @@ describe("the examples in FORMATS", () => {
       ),
       "hooks.json": read(control("hooks.json")),
       agents: read(control("agents", readdirSync(control("agents"))[0]!)),
-      "worktree.json": read(join(run.repository, ".cotenant/worktree.json")),
+      "cotenant-worktree.json": read(join(run.repository, ".git/cotenant-worktree.json")),
       "issue.json": read(join(run.repository, ".cotenant/issues", issue!, "issue.json")),
       "registry.json": read(join(run.repository, ".cotenant/gates/registry.json")),
       results: read(join(run.repository, ".cotenant/gates/results", results!)),

@@ -110,14 +110,68 @@ describe("a file that is held", () => {
     expect(await me.write("a.txt")).toEqual(SILENT);
   });
 
-  it("is refused before its time although it is free by now, unless that is what was asked for", async () => {
+  it("is granted before its time when it is free by then, and refused while another has taken it", async () => {
     const holder = ada();
     await holder.write("a.txt");
     await bob().write("a.txt");
     await holder.send("end");
-    expect(reasonOf(await bob().write("a.txt"))).toContain("too early");
-    const env = { COTENANT_GUARD_RETRY: "on_release" };
-    expect(await bob({ env }).write("a.txt")).toEqual(SILENT);
+    const cyd = new GuardedAgent(repo, { session: "cccccccc-3", clock });
+    expect(toldIn(await cyd.write("a.txt")), "a newcomer gets it at once").toContain("which you hold");
+    const reason = reasonOf(await bob().write("a.txt"));
+    expect(reason).toContain(`held by ${cyd.agentId}, and it is too early`);
+    expect(reason).not.toContain(holder.agentId);
+    await cyd.send("end");
+    expect(await bob().write("a.txt"), "and so does whoever was denied").toEqual(SILENT);
+  });
+
+  it("and taken by another since: report, status, retry and the holder itself know who holds it now", async () => {
+    const holder = ada();
+    await holder.write("a.txt");
+    const me = bob();
+    await me.write("a.txt");
+    clock.aheadMs = 180_000;
+    await me.write("a.txt");
+    await holder.send("end");
+    const free = (await repo.ask("human:h", "guard", "status")).data["contentions"];
+    expect(free).toMatchObject([{ agent_id: me.agentId, free: true, owner: null, retry_in_secs: 0 }]);
+    expect((await repo.ask("human:h", "status")).data["needs_a_person"]).toMatchObject([
+      {
+        code: "agent_blocked",
+        message: expect.stringContaining("is free"),
+        next: `tell ${me.agentId} to go on`,
+      },
+    ]);
+    const cyd = new GuardedAgent(repo, { session: "cccccccc-3", clock });
+    expect(toldIn(await cyd.write("a.txt"))).toContain(`${me.agentId} waits for a.txt`);
+    const shown = await Promise.all(
+      ["status", "guard status", "guard report", "guard retry"].map((command) =>
+        repo.run("human:h", ...command.split(" ")),
+      ),
+    );
+    for (const ran of shown) {
+      expect(`${ran}`).toContain(cyd.agentId);
+      expect(`${ran}`).not.toContain(holder.agentId);
+    }
+    expect(shown.map(({ status }) => status)).toEqual([0, 0, 0, 11]);
+    const { reports } = (await repo.ask("human:h", "guard", "report")).data as unknown as {
+      reports: { owner: string; lock_age_secs: number }[];
+    };
+    expect(reports).toMatchObject([{ owner: cyd.agentId }]);
+    expect((await repo.ask("human:h", "guard", "retry")).error.data["reports"]).toMatchObject([
+      { owner: cyd.agentId },
+    ]);
+    expect((await repo.ask("human:h", "status")).data["needs_a_person"]).toMatchObject([
+      { code: "agent_blocked", message: expect.stringContaining(`held by ${cyd.agentId}`) },
+    ]);
+  });
+
+  it("is nobody's business when whoever wanted it has died", async () => {
+    await ada().write("a.txt");
+    const mine = harnessProcess();
+    await bob({ pid: mine.pid }).write("a.txt");
+    expect((await repo.ask("human:h", "guard", "status")).data["contentions"]).toHaveLength(1);
+    await mine.kill();
+    expect((await repo.ask("human:h", "guard", "status")).data["contentions"]).toEqual([]);
   });
 
   it("wakes whoever waits at its release, with on_release", async () => {

@@ -114,6 +114,7 @@ describe("configuration", () => {
       retrySecs: config.values["guard.retry_secs"],
       retry: config.values["guard.retry"],
       acrossWorktrees: config.values["guard.across_worktrees"],
+      stayInWorktree: config.values["guard.stay_in_worktree"],
       onFailure: config.values["guard.on_failure"],
       deadlineMs: config.values["guard.deadline_secs"] * 1000,
     });

@@ -4,13 +4,21 @@ import { readCommand } from "../../src/guard/shell/walk";
 /** `mode path`, as seen from where the shell stands by then; `?` for what cannot be told. */
 function written(command: string): string[] {
   const { writes } = readCommand(command, { cwd: "/r", home: "/people/ada" });
-  return writes.flatMap(({ value, mode, cwd, names }) =>
-    (value ?? ["?"]).map((path) => {
+  return writes.flatMap(({ value, mode, cwd, names, everybody }) => {
+    if (everybody !== undefined) {
+      const { branch, base } = everybody;
+      return [
+        [`everybody ${cwd ?? "?"}`, branch === null ? "" : `-b ${branch}`, base ?? ""]
+          .filter(Boolean)
+          .join(" "),
+      ];
+    }
+    return (value ?? ["?"]).map((path) => {
       const whole = path.startsWith("/") || path === "?" ? path : `${cwd ?? "?"}/${path}`;
       const into = names === undefined ? "" : ` < ${names.map((name) => name?.join("|") ?? "?").join(",")}`;
       return `${mode} ${whole}${into}`;
-    }),
-  );
+    });
+  });
 }
 
 const known = (command: string) => readCommand(command, { cwd: "/r", home: null }).isKnown;
@@ -66,24 +74,42 @@ describe("what a shell command writes", () => {
     ["curl -o a http://x.invalid && wget -O b http://y.invalid", ["take /r/a", "take /r/b"]],
     ["git checkout -- a b", ["take /r/a", "take /r/b"]],
     ["git checkout HEAD~1 a", ["take /r/a"]],
-    ["git checkout main", ["look /r/:/"]],
-    ["git checkout -b topic", []],
-    ["git switch -c topic", []],
-    ["git switch main", ["look /r/:/"]],
+    ["git checkout main", ["everybody /r main"]],
+    ["git checkout .", ["everybody /r ."]],
+    ["git checkout --detach", ["everybody /r"]],
+    ["git checkout", []],
+    ["git checkout -b topic", ["everybody /r -b topic"]],
+    ["git checkout -b topic origin/main", ["everybody /r -b topic origin/main"]],
+    ["git checkout -b $NAME", ["everybody /r"]],
+    ["git switch -c topic", ["everybody /r -b topic"]],
+    ["git switch main", ["everybody /r main"]],
+    ["cd sub && git switch -", ["everybody /r/sub -"]],
     ["git restore a", ["take /r/a"]],
     ["git restore --staged a", []],
     ["git restore --source=HEAD~1 --staged --worktree a", ["take /r/a"]],
-    ["git stash", ["look /r/:/"]],
-    ["git stash push -- a", ["take /r/a"]],
+    ["git stash", ["everybody /r"]],
+    ["git stash push -- a", ["everybody /r", "take /r/a"]],
+    ["git stash drop", ["everybody /r"]],
+    ["git stash branch x", ["everybody /r -b x"]],
     ["git stash list", []],
-    ["git stash pop", ["look /r/:/"]],
-    ["git reset --hard HEAD~1", ["look /r/:/"]],
+    ["git stash pop", ["everybody /r"]],
+    ["git reset --hard HEAD~1", ["everybody /r"]],
+    ["git reset", ["everybody /r"]],
+    ["git reset HEAD~1", ["everybody /r"]],
+    ["git reset -- a", []],
+    ["git reset HEAD a", []],
     ["git reset a", []],
-    ["git clean -fd", ["look /r/."]],
+    ["git clean -fd", ["everybody /r"]],
+    ["git clean -fd sub", ["look /r/sub"]],
+    ["git branch -m new", ["everybody /r"]],
+    ["git branch new", []],
+    ["git symbolic-ref HEAD refs/heads/x", ["everybody /r"]],
+    ["git symbolic-ref HEAD", []],
     ["git clean -n", []],
     ["git -C sub rm a && git mv b c", ["take /r/sub/a", "take /r/b", "take /r/c < b"]],
     ["git rm --cached a", []],
-    ["git -c x=y pull --rebase", ["look /r/:/"]],
+    ["git -c x=y pull --rebase", ["everybody /r"]],
+    ["git -C ../other stash", ["everybody /r/../other"]],
     ["git commit -am x && git push", []],
     ["apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a\n*** End Patch\nEOF", ["take /r/a"]],
     ["while read l; do echo $l >> out; done < in", ["take /r/out"]],

@@ -4,8 +4,13 @@ import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import type { CotenantError } from "../../src/errors/cotenant-error";
 import { findRepository } from "../../src/identity/repository";
-import { ensureWorktreeIdentity, readWorktreeIdentity } from "../../src/identity/worktree";
+import {
+  ensureWorktreeIdentity,
+  readWorktreeIdentity,
+  settleWorktreeIdentity,
+} from "../../src/identity/worktree";
 import { listWorktrees } from "../../src/identity/worktree-list";
+import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
 import { commit, countingGit, git, makeRepository, temporaryDirectory, write } from "./temporary";
 
@@ -15,7 +20,10 @@ const asked = countingGit();
 const find = (start: string) => findRepository(platform, start, {}, asked);
 const read = async (root: string) => readWorktreeIdentity(platform, asked, await find(root));
 const ensure = async (root: string) => ensureWorktreeIdentity(platform, asked, await find(root));
-const file = (root: string) => path.join(root, ".cotenant/worktree.json");
+const file = (root: string) => path.join(gitDirOf(root), "cotenant-worktree.json");
+const gitDirOf = (root: string) => git(root, "rev-parse", "--absolute-git-dir");
+/** Where earlier versions had it. */
+const earlier = (root: string) => path.join(root, ".cotenant/worktree.json");
 const stored = (root: string) => JSON.parse(fs.readFileSync(file(root), "utf8")) as Record<string, unknown>;
 
 function repositoryWithWorktree(name: string): { main: string; linked: string } {
@@ -33,7 +41,7 @@ describe("a worktree's identity", () => {
       const before = await read(root);
       expect(before.standing).toBe("new");
       expect(before.identity.worktreeId).toMatch(/^wt:[0-9a-f]{8}$/);
-      expect(fs.existsSync(path.join(root, ".cotenant"))).toBe(false);
+      expect(fs.existsSync(file(root))).toBe(false);
       expect((await read(root)).identity.worktreeId).toBe(before.identity.worktreeId);
       const made = await ensure(root);
       expect(made.identity).toEqual(before.identity);
@@ -56,22 +64,9 @@ describe("a worktree's identity", () => {
     await ensure(linked);
     expect(git(main, "status", "--porcelain", "--untracked-files=all")).toBe("");
     expect(git(linked, "status", "--porcelain", "--untracked-files=all")).toBe("");
-    expect(fs.readdirSync(path.join(main, ".cotenant")).sort()).toEqual([".gitignore", "worktree.json"]);
+    expect(fs.existsSync(path.join(main, ".cotenant"))).toBe(false);
     git(main, "worktree", "remove", linked);
     expect(fs.existsSync(linked)).toBe(false);
-  });
-
-  it("does not touch what init or a person put there", async () => {
-    const { main } = repositoryWithWorktree("kept");
-    write(path.join(main, ".cotenant/.gitignore"), "/worktree.json*\n");
-    write(path.join(main, ".cotenant/config.toml"), "");
-    await ensure(main);
-    expect(fs.readFileSync(path.join(main, ".cotenant/.gitignore"), "utf8")).toBe("/worktree.json*\n");
-    expect(fs.readdirSync(path.join(main, ".cotenant")).sort()).toEqual([
-      ".gitignore",
-      "config.toml",
-      "worktree.json",
-    ]);
   });
 
   it("is not written again while nothing has changed", async () => {
@@ -149,6 +144,21 @@ describe("a worktree's identity", () => {
     expect(await read(main)).toMatchObject({ standing: "stored", identity: { worktreeId: original } });
   });
 
+  it("is carried to another worktree neither by a stash nor by a commit", async () => {
+    const { main, linked } = repositoryWithWorktree("carried");
+    const original = (await ensure(main)).identity.worktreeId;
+    write(path.join(main, "left-over"), "to be stashed");
+    git(main, "stash", "push", "--quiet", "--all");
+    git(linked, "stash", "pop", "--quiet");
+    const other = (await ensure(linked)).identity.worktreeId;
+    expect(other).not.toBe(original);
+    expect((await ensure(main)).identity.worktreeId).toBe(original);
+    git(main, "add", "--force", "--all");
+    git(main, "commit", "--quiet", "--allow-empty", "-m", "whatever is there");
+    git(linked, "merge", "--quiet", "main");
+    expect((await ensure(linked)).identity.worktreeId).toBe(other);
+  });
+
   it("is not shared by a copied repository", async () => {
     const { main } = repositoryWithWorktree("whole");
     const original = (await ensure(main)).identity.worktreeId;
@@ -156,6 +166,60 @@ describe("a worktree's identity", () => {
     fs.cpSync(main, copy, { recursive: true });
     expect((await ensure(copy)).standing).toBe("copied");
     expect((await read(copy)).identity.worktreeId).not.toBe(original);
+  });
+
+  it("is not shared by a copy that lies where the original was before it moved", async () => {
+    const { main } = repositoryWithWorktree("swapped");
+    const original = (await ensure(main)).identity.worktreeId;
+    const moved = path.join(home, "swapped-there");
+    fs.renameSync(main, moved);
+    expect((await ensure(moved)).identity.worktreeId).toBe(original);
+    fs.cpSync(moved, main, { recursive: true, preserveTimestamps: true });
+    const { worktreeId } = (await ensure(main)).identity;
+    expect(worktreeId).not.toBe(original);
+    expect(await read(main)).toMatchObject({ standing: "stored", identity: { worktreeId } });
+    expect((await read(moved)).identity.worktreeId).toBe(original);
+  });
+
+  it("is not shared by a copied linked worktree, though Git has one directory for both", async () => {
+    const { linked } = repositoryWithWorktree("doubled");
+    const original = (await ensure(linked)).identity.worktreeId;
+    const copy = path.join(home, "doubled-copy");
+    fs.cpSync(linked, copy, { recursive: true });
+    const { standing, identity, warning } = await ensure(copy);
+    expect({ standing, root: identity.root }).toEqual({ standing: "doubled", root: copy });
+    expect(identity.worktreeId).not.toBe(original);
+    expect(warning).toContain(linked);
+    expect((await read(copy)).identity).toEqual(identity);
+    expect(await read(linked)).toMatchObject({ standing: "stored", identity: { worktreeId: original } });
+  });
+
+  it("is not shared by two directories that the environment leads to", async () => {
+    const { main } = repositoryWithWorktree("environment");
+    const roots = ["one", "two"].map((name) => path.join(home, `environment-${name}`));
+    const ids: string[] = [];
+    for (const root of [...roots, ...roots]) {
+      fs.mkdirSync(root, { recursive: true });
+      const env = { GIT_DIR: path.join(main, ".git"), GIT_WORK_TREE: root };
+      const repository = await findRepository(platform, root, env, nodeGit());
+      ids.push((await ensureWorktreeIdentity(platform, nodeGit(), repository)).identity.worktreeId);
+    }
+    expect(ids[0]).not.toBe(ids[1]);
+    expect(ids.slice(2)).toEqual(ids.slice(0, 2));
+  });
+
+  it("is given anew where two of a repository have one on record", async () => {
+    const { main, linked } = repositoryWithWorktree("record");
+    const original = (await ensure(main)).identity.worktreeId;
+    fs.writeFileSync(file(linked), JSON.stringify({ ...stored(main), root: linked }));
+    expect((await read(linked)).identity.worktreeId).toBe(original);
+    const settled = await settleWorktreeIdentity(platform, asked, await find(linked));
+    expect(settled.identity.worktreeId).not.toBe(original);
+    expect(await read(linked)).toMatchObject({ standing: "stored", identity: settled.identity });
+    expect(await settleWorktreeIdentity(platform, asked, await find(main))).toMatchObject({
+      standing: "stored",
+      identity: { worktreeId: original },
+    });
   });
 
   it.each([
@@ -176,8 +240,8 @@ describe("a worktree's identity", () => {
     expect(mended.identity.worktreeId).toBe(worktreeId);
     expect(mended.warning).toContain("damaged");
     expect(await read(main)).toMatchObject({ standing: "stored", identity: { worktreeId } });
-    const aside = fs.readdirSync(path.join(main, ".cotenant")).find((name) => name.includes("damaged"));
-    expect(fs.readFileSync(path.join(main, ".cotenant", aside!), "utf8")).toBe(text);
+    const aside = fs.readdirSync(gitDirOf(main)).find((name) => name.includes("damaged"));
+    expect(fs.readFileSync(path.join(gitDirOf(main), aside!), "utf8")).toBe(text);
     expect(git(main, "status", "--porcelain", "--untracked-files=all")).toBe("");
   });
 
@@ -192,21 +256,13 @@ describe("a worktree's identity", () => {
     expect(fs.readFileSync(file(main), "utf8")).toBe(text);
   });
 
-  it("is not written through a link out of the worktree", async () => {
-    const { main } = repositoryWithWorktree("linked-out");
-    const target = path.join(home, "victim");
-    fs.mkdirSync(target);
-    fs.symlinkSync(target, path.join(main, ".cotenant"));
-    const failure = await ensure(main).catch((error: unknown) => error as CotenantError);
-    expect(failure).toMatchObject({ code: "E_PATH_ESCAPE" });
-    expect(fs.readdirSync(target)).toEqual([]);
-  });
-
   it("is the same for processes that come first at the same time", async () => {
     const { main } = repositoryWithWorktree("race");
     const ids = await Promise.all(Array.from({ length: 8 }, () => ensure(main)));
     expect(new Set(ids.map(({ identity }) => identity.worktreeId)).size).toBe(1);
-    expect(fs.readdirSync(path.join(main, ".cotenant")).sort()).toEqual([".gitignore", "worktree.json"]);
+    expect(fs.readdirSync(gitDirOf(main)).filter((name) => name.startsWith("cotenant"))).toEqual([
+      "cotenant-worktree.json",
+    ]);
   });
 
   it("needs no template", async () => {
@@ -215,16 +271,71 @@ describe("a worktree's identity", () => {
     expect((await ensure(main)).identity.worktreeId).toBe(worktreeId);
   });
 
-  it("has files as open as the worktree is", async () => {
+  it("has a file as open as the Git directory is", async () => {
     const { main } = repositoryWithWorktree("modes");
-    fs.chmodSync(main, 0o750);
+    fs.chmodSync(path.join(main, ".git"), 0o750);
     await ensure(main);
-    expect(fs.statSync(path.join(main, ".cotenant")).mode & 0o777).toBe(0o750);
     expect(fs.statSync(file(main)).mode & 0o777).toBe(0o640);
   });
 
   it("never asked Git for any of this", () => {
     expect(asked.asked).toEqual([]);
+  });
+});
+
+describe("an identity that an earlier version kept among the files", () => {
+  const all = nodeGit();
+  const readAll = async (root: string) => readWorktreeIdentity(platform, all, await find(root));
+  const ensureAll = async (root: string) => ensureWorktreeIdentity(platform, all, await find(root));
+  const record = (root: string, id = "wt:0badcafe") =>
+    JSON.stringify({
+      schema_version: 1,
+      worktree_id: id,
+      branch: null,
+      root,
+      created_at: "2026-01-01T00:00:00Z",
+    });
+
+  it.each(["where it was", "moved since"])("is taken over once, %s", async (where) => {
+    const { main } = repositoryWithWorktree(`earlier-${where.length}`);
+    const root = where === "where it was" ? main : path.join(home, "nobody-here");
+    write(earlier(main), record(root));
+    expect((await readAll(main)).identity.worktreeId).toBe("wt:0badcafe");
+    expect(fs.existsSync(file(main))).toBe(false);
+    expect((await ensureAll(main)).identity).toMatchObject({ worktreeId: "wt:0badcafe", root: main });
+    expect(fs.existsSync(earlier(main))).toBe(false);
+    // What turns up there later does not count.
+    write(earlier(main), record(main, "wt:12345678"));
+    expect((await ensureAll(main)).identity.worktreeId).toBe("wt:0badcafe");
+    expect(fs.existsSync(earlier(main))).toBe(true);
+  });
+
+  it("does not count where a stash brought it from a worktree that has lost it so", async () => {
+    const { main, linked } = repositoryWithWorktree("earlier-stash");
+    const original = (await readAll(main)).identity.worktreeId;
+    write(earlier(linked), record(main, original));
+    expect((await ensureAll(linked)).identity.worktreeId).not.toBe(original);
+    expect((await ensureAll(main)).identity.worktreeId).toBe(original);
+  });
+
+  it("does not count where another worktree has taken it over", async () => {
+    const { main, linked } = repositoryWithWorktree("earlier-twice");
+    for (const root of [main, linked]) write(earlier(root), record(path.join(home, "nobody-here")));
+    expect((await ensureAll(main)).identity.worktreeId).toBe("wt:0badcafe");
+    expect((await ensureAll(linked)).identity.worktreeId).not.toBe("wt:0badcafe");
+  });
+
+  it.each([
+    ["committed", true],
+    ["damaged", false],
+    ["of a newer version", false],
+  ])("does not count when it is %s, and is left alone", async (what, isCommitted) => {
+    const { main } = repositoryWithWorktree(`earlier-${what.replace(/ /g, "-")}`);
+    const text = isCommitted ? record(main) : what === "damaged" ? "{" : '{"schema_version": 2}';
+    write(earlier(main), text);
+    if (isCommitted) git(main, "add", "--force", earlier(main));
+    expect((await ensureAll(main)).identity.worktreeId).not.toBe("wt:0badcafe");
+    expect(fs.readFileSync(earlier(main), "utf8")).toBe(text);
   });
 });
 

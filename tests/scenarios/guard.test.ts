@@ -455,7 +455,7 @@ describe("S42: each harness's real input, as documented", () => {
     const { retry_at: retryAt } = line.payload as unknown as { retry_at: string };
     const reason = [
       `cotenant: a.txt is held by agent:${harness}-11111111. Nothing was written.`,
-      `retry_at: ${retryAt} (180 s after the denial). Try the same write once more then, not before: earlier attempts are refused.`,
+      `retry_at: ${retryAt} (180 s after the denial). Try the same write once more then; before that it is refused for as long as the file is held.`,
       "Go on with other files meanwhile, and do not write this one by another way.",
     ].join("\n");
     expect(denied).toEqual(FORMS[harness](reason));

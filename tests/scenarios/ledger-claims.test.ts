@@ -54,6 +54,20 @@ describe("S62: two clones claim one issue at once", () => {
     expect(hub.history(id).map(({ status }) => status)).toEqual(tokens.flatMap(() => ["held", "released"]));
   });
 
+  it("a claim from a new worktree is one for all machines, and moves along as one", async () => {
+    const { hub, first, ids } = await sharedIssues(2);
+    const [fresh, own] = ids as [string, string];
+    const second = Machine.clone(hub, "second");
+    await first.prepare("claim", "acquire", own);
+    for (const id of [fresh, own]) {
+      const { lease } = await first.prepare("worktree", "create", "--issue", id, "--claim");
+      expect(hub.claim(id)).toMatchObject({ status: "held", fencing_token: lease.fencing_token });
+      expectJsonRefused(await second.askHere("claim", "acquire", id), 1, "E_LOCK_CONFLICT");
+    }
+    const refused = await second.askHere("worktree", "create", "mine", "--issue", fresh, "--claim");
+    expectJsonRefused(refused, 1, "E_LOCK_CONFLICT");
+  });
+
   it("nobody is offered what another machine holds or has finished", async () => {
     const { hub, first, ids } = await sharedIssues(3);
     const [held, done, free] = ids as [string, string, string];

@@ -129,6 +129,60 @@ describe("S58: killed before READY", () => {
   });
 });
 
+describe("a snapshot that had been visible", () => {
+  const lost = async (repo: TestRepo) => {
+    const { snapshot } = (await repo.prepare("agent:a", "snapshot", "--tag", "release")) as unknown as {
+      snapshot: { snapshot_id: string };
+    };
+    fs.unlinkSync(path.join(repo.control, "snapshots", snapshot.snapshot_id, ".READY"));
+    return snapshot.snapshot_id;
+  };
+
+  it("is set aside when its mark is lost, and never deleted", async () => {
+    const repo = repository();
+    const id = await lost(repo);
+    expect((await repo.ask("agent:b", "gc")).status).toBe(0);
+    const reported = await repo.ask("agent:b", "doctor", "--strict");
+    expect(reported.status).toBe(13);
+    expect(reported.stdout).toContain(`snapshot ${id} was visible, and its .READY is gone`);
+    const repaired = await repo.ask("agent:b", "doctor", "--strict", "--repair");
+    expect(repaired.data["repaired"]).toEqual([expect.stringContaining(`set aside snapshot ${id}`)]);
+    for (const again of [["gc"], ["doctor", "--strict", "--repair"]])
+      expect((await repo.ask("agent:b", ...again)).status).toBe(0);
+    const aside = path.join(repo.control, "snapshots", `${id}.aside`);
+    expect(JSON.parse(fs.readFileSync(path.join(aside, "descriptor.json"), "utf8")).tags).toEqual([
+      "release",
+    ]);
+    expect(repo.git("show", `refs/cotenant/snapshots/${id}:src/app.ts`)).not.toBe("");
+    expect(await history(repo)).toEqual([]);
+    expect((await repo.ask("agent:b", "doctor")).stdout).toContain(`snapshot ${id} was set aside`);
+  });
+
+  it.each(["lost", "set aside"])("stands in the way of deinit also when it is %s", async (how) => {
+    const repo = repository();
+    await lost(repo);
+    if (how === "set aside") await repo.ask("agent:b", "doctor", "--strict", "--repair");
+    expectJsonRefused(await repo.ask("agent:a", "deinit"), 9, "E_POLICY");
+    expect((await repo.ask("agent:a", "deinit", "--snapshots")).status).toBe(0);
+    expect(repo.git("for-each-ref", "refs/cotenant")).toBe("");
+  });
+
+  it("goes for good when somebody took it away and died before it was done", async () => {
+    const repo = repository();
+    const { snapshot } = (await repo.prepare("agent:a", "snapshot", "--tag", "old")) as unknown as {
+      snapshot: { snapshot_id: string };
+    };
+    const { snapshot_id: id } = snapshot;
+    const { data } = await repo.ask("agent:a", "snapshot", "prune", id);
+    const { env } = gitWithDoor("update-ref", KILL_CALLER);
+    const args = ["snapshot", "prune", id, "--run", String(data["plan_id"])];
+    expect((await repo.start("agent:a", args, { env }).done).status, "killed").toBe(null);
+    expect((await repo.ask("agent:b", "gc")).status).toBe(0);
+    expect(fs.existsSync(path.join(repo.control, "snapshots", id))).toBe(false);
+    expect(repo.git("for-each-ref", "refs/cotenant")).toBe("");
+  });
+});
+
 describe("S59: a file that changes during a snapshot", () => {
   it.each([
     ["is changed", "echo more >> src/app.ts"],

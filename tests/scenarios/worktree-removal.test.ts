@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { expectJsonRefused } from "../support/refusals";
-import { TestRepo } from "../support/repo";
+import { pictureOf, TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { gitWithDoor, KILL_CALLER } from "../support/slow-git";
 import { treePicture } from "../support/tree-picture";
@@ -176,8 +176,11 @@ describe("S61: worktree remove", () => {
   it("killed after it: the next one finishes", async () => {
     const { repo, feature } = repository();
     feature.write("new.txt", "new\n");
-    const { env } = gitWithDoor("worktree prune", KILL_CALLER);
+    const { env } = gitWithDoor(".cotenant-gone-", KILL_CALLER);
     expect((await repo.start("agent:a", ["worktree", "remove", "feature"], { env }).done).status).toBe(null);
+    const beside = path.dirname(feature.root);
+    const aside = fs.readdirSync(beside).find((name) => name.startsWith(".cotenant-gone-"));
+    fs.writeFileSync(path.join(beside, aside!, "checked"), "");
     await repo.ask("agent:b", "gc");
     expect(repo.git("worktree", "list", "--porcelain")).not.toContain("feature");
     expect(fs.readdirSync(path.dirname(feature.root)).sort()).toEqual(["repo"]);
@@ -202,5 +205,91 @@ describe("S61: worktree remove", () => {
     const ran = await feature.ask("agent:a", "worktree", "remove", ".");
     expect(ran.status, `${ran}`).toBe(0);
     expect(fs.existsSync(feature.root)).toBe(false);
+  });
+});
+
+describe("a worktree that was deleted by hand", () => {
+  const listed = (repo: TestRepo) => repo.git("worktree", "list", "--porcelain");
+
+  it.each(["at once", "after gc and a repair"])("is removed, and made again, %s", async (when) => {
+    const { repo, feature } = repository();
+    const other = repo.addWorktree("other");
+    await feature.prepare("agent:a", "worktree", "access", "shared");
+    for (const { root } of [feature, other]) fs.rmSync(root, { recursive: true });
+    if (when !== "at once")
+      for (const command of ["gc", "doctor --strict --repair"])
+        await repo.ask("agent:a", ...command.split(" "));
+    const { data } = await removed(repo);
+    expect(data).toMatchObject({
+      worktree: { root: feature.root, branch: "feature" },
+      was_gone: true,
+      kept_ref: null,
+    });
+    expect(listed(repo)).not.toContain(feature.root);
+    expect(listed(repo), "another one is another matter").toContain(other.root);
+    expect((await repo.ask("agent:a", "worktree", "create", "feature")).status).toBe(0);
+    // Without a word before: the branch is free, whatever Git has on record.
+    expect((await repo.ask("agent:a", "worktree", "create", "other", "--path", other.root)).status).toBe(0);
+    expect(repo.at(other.root).git("status", "--porcelain", "--branch")).toBe("## other\n");
+    const { worktrees } = (await repo.ask("agent:a", "worktree", "list")).data;
+    expect(worktrees.map((one) => (one as unknown as { access: string }).access)).toEqual([
+      "exclusive",
+      "exclusive",
+      "exclusive",
+    ]);
+  });
+
+  it("leaves a foreign repository in its place as it is", async () => {
+    const { repo, feature } = repository();
+    feature.git("checkout", "--quiet", "-b", "mine");
+    fs.rmSync(feature.root, { recursive: true });
+    const foreign = TestRepo.make(feature.root);
+    foreign.write("theirs.txt", "theirs\n");
+    const before = pictureOf(feature.root);
+    const beside = () => fs.readdirSync(path.dirname(feature.root)).sort();
+    const around = beside();
+    const { worktrees } = (await repo.ask("agent:a", "worktree", "list")).data;
+    expect(worktrees[1]).toMatchObject({ root: feature.root, exists: false, worktree_id: null });
+    const args = ["worktree", "create", "mine", "--path", feature.root];
+    expectJsonRefused(await repo.ask("agent:a", ...args), 9, "E_POLICY");
+    expect(listed(repo), "what is refused changes nothing").toContain(feature.root);
+    const { data } = await repo.ask("agent:a", "worktree", "remove", "../feature");
+    expect(data["was_gone"]).toBe(true);
+    expect(listed(repo)).not.toContain(feature.root);
+    expect((await repo.ask("agent:a", "worktree", "create", "mine", "--path", "../free")).status).toBe(0);
+    expect(pictureOf(feature.root)).toEqual(before);
+    expect(beside()).toEqual([...around, "free"].sort());
+  });
+
+  it("has what only its record led to kept: commits of no branch, and what was staged", async () => {
+    const { repo, feature } = repository();
+    feature.git("checkout", "--quiet", "--detach");
+    feature.git("commit", "--quiet", "--allow-empty", "--message", "lone");
+    const lone = feature.git("rev-parse", "HEAD").trim();
+    feature.write("staged.txt", "staged\n");
+    feature.git("add", "staged.txt");
+    fs.rmSync(feature.root, { recursive: true });
+    const { data } = await repo.ask("agent:a", "worktree", "remove", "../feature");
+    const ref = String(data["kept_ref"]);
+    expect(repo.git("merge-base", "--is-ancestor", lone, ref), "not to be thrown").toBe("");
+    expect(repo.git("show", `${ref}:staged.txt`)).toBe("staged\n");
+  });
+
+  it("is not forgotten where somebody has locked it in Git, for it may come back", async () => {
+    const { repo, feature } = repository();
+    repo.git("worktree", "lock", "--reason", "on a stick", feature.root);
+    fs.rmSync(feature.root, { recursive: true });
+    for (const command of ["worktree remove feature", "worktree create feature"])
+      expectJsonRefused(await repo.ask("agent:a", ...command.split(" ")), 9, "E_POLICY");
+    expect(listed(repo)).toContain(feature.root);
+  });
+
+  it("is only mended, not forgotten, where its repository was moved away", async () => {
+    const { repo, feature } = repository();
+    const moved = path.join(path.dirname(repo.root), "moved");
+    fs.renameSync(repo.root, moved);
+    expect((await repo.at(moved).ask("agent:a", "worktree", "remove", "../feature")).status).not.toBe(0);
+    repo.at(moved).git("worktree", "repair", feature.root);
+    expect(feature.git("status", "--porcelain")).toBe("");
   });
 });

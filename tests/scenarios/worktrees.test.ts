@@ -8,8 +8,10 @@ import { scratch } from "../support/scratch";
 const idOf = async (worktree: TestRepo) =>
   (await worktree.prepare("agent:a", "worktree", "info")).worktree.worktree_id;
 
-const storedIn = (worktree: TestRepo) =>
-  JSON.parse(fs.readFileSync(path.join(worktree.root, ".cotenant/worktree.json"), "utf8"));
+const fileOf = (worktree: TestRepo) =>
+  path.join(worktree.git("rev-parse", "--absolute-git-dir").trim(), "cotenant-worktree.json");
+
+const storedIn = (worktree: TestRepo) => JSON.parse(fs.readFileSync(fileOf(worktree), "utf8"));
 
 describe("S19: outside Git", () => {
   it.each([
@@ -73,11 +75,11 @@ describe("S20: the worktree's id", () => {
     );
   });
 
-  it("is a new one where worktree.json was copied", async () => {
+  it("is a new one where its file was copied", async () => {
     const repo = TestRepo.make();
     const [first, second] = [repo.addWorktree("first"), repo.addWorktree("second")];
     const id = (await first.prepare("agent:a", "worktree", "init")).worktree.worktree_id;
-    fs.cpSync(path.join(first.root, ".cotenant"), path.join(second.root, ".cotenant"), { recursive: true });
+    fs.copyFileSync(fileOf(first), fileOf(second));
 
     const fresh = await idOf(second);
     expect(fresh).toMatch(/^wt:[0-9a-f]{8}$/);
@@ -92,7 +94,7 @@ describe("S20: the worktree's id", () => {
   it("is computed by reads and stored by the first writing command, which Git does not notice", async () => {
     const repo = TestRepo.make();
     const before = await idOf(repo);
-    expect(fs.existsSync(path.join(repo.root, ".cotenant"))).toBe(false);
+    expect(fs.existsSync(fileOf(repo))).toBe(false);
     await repo.prepare("agent:a", "lock", "acquire", "a.txt");
     expect(storedIn(repo).worktree_id).toBe(before);
     expect(repo.git("status", "--porcelain")).toBe("");

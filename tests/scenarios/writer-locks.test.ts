@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+import { gitWithDoor, KILL_CALLER } from "../support/slow-git";
 
 function repository(): TestRepo {
   const repo = TestRepo.make();
@@ -117,5 +118,81 @@ describe("S56: stealing a writer lock", () => {
     for (const one of ran) if (one.status !== 0) expectJsonRefused(one, 1, "E_LOCK_CONFLICT");
     const tokens = repo.logOf(`worktree:${ran.find(({ status }) => status === 0)!.lease.worktree_id}`);
     expect(tokens.filter(({ event_type: type }) => type === "claim.acquired")).toHaveLength(2);
+  });
+});
+
+describe("a writer lock that was lost", () => {
+  const lose = async (repo: TestRepo, how: string) => {
+    await expired(repo, "agent:a");
+    expect((await repo.askHere("agent:a", "worktree", "renew")).status).toBe(7);
+    if (how === "logged by gc") await repo.prepare("agent:b", "gc");
+    if (how !== "taken over and given back") return;
+    await repo.prepare("agent:b", "worktree", "lock");
+    await repo.prepare("agent:b", "worktree", "unlock");
+  };
+
+  it.each([
+    ["expired", 7, "E_LOCK_EXPIRED"],
+    ["logged by gc", 7, "E_LOCK_EXPIRED"],
+    ["taken over and given back", 8, "E_FENCING_MISMATCH"],
+  ])("%s: no snapshot by its former holder until it takes the lock again", async (how, status, code) => {
+    const repo = TestRepo.make();
+    repo.write("a.txt", "a\n");
+    await lose(repo, how);
+    const before = (await repo.prepare("agent:a", "history", "--all"))["snapshots"];
+    for (const command of ["snapshot", "snapshot --consistency best_effort"]) {
+      const ran = await repo.ask("agent:a", ...command.split(" "));
+      expectJsonRefused(ran, status, code);
+      expect(ran.error.hint).toContain("cotenant worktree lock");
+    }
+    expect((await repo.prepare("agent:a", "history", "--all"))["snapshots"]).toEqual(before);
+    expect((await repo.ask("agent:c", "snapshot")).status, "somebody else has lost nothing").toBe(0);
+    await repo.prepare("agent:a", "worktree", "lock");
+    expect((await repo.ask("agent:a", "snapshot")).status).toBe(0);
+    await repo.prepare("agent:a", "worktree", "unlock");
+    expect((await repo.ask("agent:a", "snapshot")).status, "it has been told").toBe(0);
+  });
+
+  it("only for as long as a snapshot took is nobody's loss", async () => {
+    const repo = TestRepo.make();
+    repo.write("a.txt", "a\n");
+    const { env } = gitWithDoor("ls-files", KILL_CALLER);
+    expect((await repo.start("agent:a", ["snapshot"], { env }).done).status).toBe(null);
+    expect((await repo.ask("agent:a", "snapshot")).status).toBe(0);
+  });
+});
+
+describe("a shared worktree", () => {
+  it("is marked as high risk wherever it or a snapshot of it is shown", async () => {
+    const repo = repository();
+    const texts = async () => {
+      const shown: string[] = [];
+      for (const command of [
+        "status",
+        "info",
+        "worktree list",
+        "worktree info",
+        "worktree access",
+        "history",
+        "info latest",
+      ])
+        if (!(await repo.runHere("agent:b", ...command.split(" "))).stdout.includes("high risk"))
+          shown.push(command);
+      return shown;
+    };
+    await repo.prepare("agent:a", "snapshot");
+    expect(await texts(), "none of them").toHaveLength(7);
+    expect((await repo.run("agent:a", "worktree", "access", "shared")).stdout).toContain("high risk");
+    expect((await repo.run("agent:a", "snapshot")).stdout).toContain("high risk");
+    expect(await texts()).toEqual([]);
+    expect((await repo.ask("agent:b", "status")).data.worktree).toMatchObject({
+      access: "shared",
+      high_risk: true,
+    });
+    expect((await repo.ask("agent:b", "worktree", "info")).data.worktree).toMatchObject({ high_risk: true });
+    expect((await repo.ask("agent:b", "history")).data["snapshots"]).toMatchObject([
+      { warnings: ["best_effort", "shared_worktree"] },
+      { warnings: [] },
+    ]);
   });
 });

@@ -9,6 +9,7 @@ import { heldBy } from "../../kernel/words";
 import { nodeTrees } from "../../platform/node/trees";
 import { dropRef } from "../../snapshots/committing";
 import { readingRoomIn } from "../../snapshots/darkroom";
+import { keptIds } from "../../snapshots/examining";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
 import { planAgentRemoval, projectDesk, removeAgents } from "../agents";
@@ -50,10 +51,11 @@ export const command: Command = {
     const { head } = await workspace.coordinator.snapshot();
     let own = 0;
     const { studio, place, shelf } = readingRoomIn(workspace, nodeTrees());
-    const snapshots = (await shelf.everything()).map(({ id }) => id);
+    const examined = { shelf, coordinator: workspace.coordinator, studio, place };
+    const snapshots = [...(await shelf.everything()).map(({ id }) => id), ...(await shelf.asides())];
     const inspect = async () => {
       own = await refuseWhileOthersWork(workspace, me);
-      if (!parsed.has("snapshots")) refuseSnapshots((await shelf.all()).length);
+      if (!parsed.has("snapshots")) refuseSnapshots((await keptIds(examined)).length);
     };
     // Already now, so that a refusal leaves no trace; under the mutex it counts.
     if (hasStore) await inspect();
@@ -68,10 +70,9 @@ export const command: Command = {
       for (const id of snapshots) await dropRef(studio, place, id);
       for (const worktree of remains) await clearRemains(platform, worktree);
     }
-    const paths = (select: (remains: Remains) => readonly string[]) =>
-      remains.flatMap((one) => select(one).map((name) => `${one.directory}/${name}`));
     const controls = [...(hasStore ? [repository.controlDir] : []), ...leftBehind];
-    const [files, staying] = [paths(({ going }) => going), paths(({ staying: names }) => names)];
+    const files = remains.flatMap(({ going }) => going);
+    const staying = remains.flatMap(({ staying: paths }) => paths);
     const what = [...controls, ...files].map((path) =>
       path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
     );
@@ -170,10 +171,8 @@ async function remainsOfAll(workspace: Workspace, purge: boolean): Promise<Remai
   const { platform, git } = workspace.surroundings;
   const isScaffold = purge ? isAsInitMadeIt : () => false;
   const all: Remains[] = [];
-  for (const worktree of await listWorktrees(platform, git, workspace.repository)) {
-    const remains = worktree.exists ? await remainsIn(platform, git, worktree, isScaffold) : null;
-    if (remains !== null) all.push(remains);
-  }
+  for (const worktree of await listWorktrees(platform, git, workspace.repository))
+    if (worktree.exists) all.push(await remainsIn(platform, git, worktree, isScaffold));
   return all;
 }
 

@@ -64,12 +64,12 @@ export const command: Command = {
 const RECENT_MS = 3_600_000;
 
 async function clearDataPlane(workspace: Workspace): Promise<void> {
-  const { worktreeRoot } = workspace.repository;
+  const { worktreeRoot, gitDir } = workspace.repository;
   const { shelf, grounds } = projectDesk(workspace);
   try {
     const { platform } = workspace.surroundings;
     await tidyAgents(platform, shelf, grounds, RECENT_MS);
-    await clearUnfinished(platform, worktreeRoot, RECENT_MS);
+    await clearUnfinished(platform, { root: worktreeRoot, gitDir }, RECENT_MS);
     await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);
     await settleIssues(await issuesIn(workspace), RECENT_MS);
     await clearNotes(workspace, platform.clock.wallMs() - RECENT_MS);

@@ -1,4 +1,5 @@
 import { seenContentions } from "../../guard/overview";
+import { reachOf } from "../../guard/yielding";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { duration } from "../render";
@@ -11,13 +12,14 @@ export const command: Command = {
   examples: ["cotenant guard report", "cotenant guard report --json"],
   words: { min: 0, max: 0 },
   async run(context) {
-    const { coordinator } = await context.workspace();
-    const blocked = (await seenContentions(coordinator)).filter(
+    const { coordinator, config } = await context.workspace();
+    const reach = reachOf(config.values["guard.across_worktrees"]);
+    const blocked = (await seenContentions(coordinator, reach)).filter(
       ({ contention: { state } }) => state !== "waiting",
     );
     const lines = blocked.flatMap(({ contention, report, isFree }) => [
       `${printable(report.blocked_file, 200)}: ${contention.agentId} waits for instruction`,
-      `  owner: ${report.owner}, for ${duration(report.lock_age_secs * 1000)}, last heard of ${report.last_heartbeat_at ?? "never"}`,
+      `  ${isFree ? "last owner" : "owner"}: ${report.owner}, ${isFree ? "since" : "for"} ${duration(report.lock_age_secs * 1000)}${isFree ? " ago" : ""}, last heard of ${report.last_heartbeat_at ?? "never"}`,
       isFree
         ? `  free now: resolved. Tell ${contention.agentId} to go on`
         : `  next: let ${report.owner} commit or stop, then run 'cotenant guard retry ${printable(report.blocked_file, 200)}'`,

@@ -2,6 +2,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { isoOf } from "../../guard/contention";
 import { type Seen, seenContentions } from "../../guard/overview";
 import { recordFreed } from "../../guard/records";
+import { reachOf } from "../../guard/yielding";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { ownPlace } from "../guard-session";
@@ -9,16 +10,17 @@ import { ownPlace } from "../guard-session";
 export const command: Command = {
   usage: "guard retry [<path>…]",
   about:
-    "Looks whether those who are blocked may go on. Where the file is free by now, that is put on record, and the agent's\nnext attempt is granted. Where it is still held: exit 11, with the report. The first retry is the guard's own: before\nits time nothing is done.",
+    "Looks whether those who are blocked may go on. Where the file is free by now, that is put on record, and the agent's\nnext attempt is granted. Where it is still held: exit 11, with the report. The first retry is the guard's own: before\nits time nothing is done, and a file that is free is granted at the next attempt.",
   flags: {},
   examples: ["cotenant guard retry", "cotenant guard retry src/app.ts"],
   words: { min: 0, max: 100 },
   completes: ["path"],
   async run(context, parsed) {
     const workspace = await context.workspace();
+    const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
     const paths = new Set<string>();
     for (const word of parsed.words) paths.add((await workspace.path(word)).path);
-    const all = (await seenContentions(workspace.coordinator)).filter(
+    const all = (await seenContentions(workspace.coordinator, reach)).filter(
       ({ contention }) => paths.size === 0 || paths.has(contention.path),
     );
     const free = all.filter(({ isFree, contention }) => isFree && contention.state !== "waiting");
@@ -35,16 +37,18 @@ export const command: Command = {
       ...free.map(
         ({ contention: { path, agentId } }) => `${printable(path, 200)} is free: tell ${agentId} to go on`,
       ),
-      ...waiting.map(
-        ({ contention: { path, agentId, retryAt } }) =>
-          `${printable(path, 200)}: ${agentId} tries again by itself at ${isoOf(retryAt)}`,
+      ...waiting.map(({ contention: { path, agentId, retryAt }, isFree }) =>
+        isFree
+          ? `${printable(path, 200)} is free: the next attempt of ${agentId} is granted`
+          : `${printable(path, 200)}: ${agentId} tries again by itself at ${isoOf(retryAt)}`,
       ),
     ];
     return {
       data: {
         resolved: free.map(({ contention }) => named(contention)),
-        waiting: waiting.map(({ contention }) => ({
+        waiting: waiting.map(({ contention, isFree }) => ({
           ...named(contention),
+          free: isFree,
           retry_at: isoOf(contention.retryAt),
         })),
       },

@@ -1,10 +1,11 @@
 import * as fs from "node:fs";
 import { isoOf } from "../../guard/contention";
 import { overview, type Seen } from "../../guard/overview";
+import { reachOf } from "../../guard/yielding";
 import { printable } from "../../kernel/ids";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
-import { columns, leaseTable, paint, statusJson } from "../render";
+import { columns, duration, leaseTable, paint, statusJson } from "../render";
 
 export const command: Command = {
   usage: "guard status",
@@ -16,21 +17,28 @@ export const command: Command = {
   async run(context) {
     const { terminal } = context;
     const workspace = await context.workspace();
-    const { leases, contentions, violations } = await overview(workspace.coordinator);
+    const { leases, contentions, violations } = await overview(
+      workspace.coordinator,
+      reachOf(workspace.config.values["guard.across_worktrees"]),
+    );
     const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
     const me = await callerOrNull(workspace);
-    const rows = contentions.map(({ contention, isFree }) => [
+    const rows = contentions.map(({ contention, isFree, retryInMs }) => [
       printable(contention.path, 60),
       contention.agentId,
-      contention.owner.agentId,
-      isFree && contention.state !== "waiting" ? "free now" : contention.state,
-      isoOf(contention.retryAt),
+      isFree ? "nobody" : contention.owner.agentId,
+      isFree ? "free now" : contention.state,
+      contention.state !== "waiting" || isFree
+        ? "-"
+        : retryInMs > 0
+          ? `in ${duration(retryInMs)}`
+          : "due now",
     ]);
     const text = [
       leases.length === 0 ? "the guard holds nothing" : leaseTable(terminal, leases, me),
       ...(rows.length === 0
         ? []
-        : [columns(terminal, ["FILE", "WANTED BY", "HELD BY", "STATE", "RETRY AT"], rows)]),
+        : [columns(terminal, ["FILE", "WANTED BY", "HELD BY", "STATE", "RETRY"], rows)]),
       ...violations.map(({ path, agentId, owner, at }) =>
         paint(
           terminal,
@@ -61,18 +69,19 @@ export const command: Command = {
   },
 };
 
-export function contentionJson({ contention, isFree }: Seen): Record<string, unknown> {
+export function contentionJson({ contention, isFree, retryInMs }: Seen): Record<string, unknown> {
   return {
     path: contention.path,
     key: contention.key,
     agent_id: contention.agentId,
     session_id: contention.sessionId,
     worktree_id: contention.worktreeId,
-    owner: contention.owner.agentId,
+    owner: isFree ? null : contention.owner.agentId,
     state: contention.state,
     free: isFree,
     denied_at: isoOf(contention.deniedAt),
     retry_at: isoOf(contention.retryAt),
+    retry_in_secs: Math.ceil(retryInMs / 1000),
   };
 }
 

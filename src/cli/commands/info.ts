@@ -14,7 +14,7 @@ import { warningsOf } from "../../snapshots/descriptor";
 import { Shelf } from "../../snapshots/shelf";
 import { SCHEMA_VERSION } from "../../store/schema";
 import { archivedSegments } from "../../store/segments";
-import { accessOf } from "../../worktrees/access";
+import { accessJson, accessOf, accessText } from "../../worktrees/access";
 import type { Command, Output } from "../command";
 import { version } from "../help";
 import { count } from "../render";
@@ -195,7 +195,7 @@ async function snapshotsOf({ platform, place, repository, modes, coordinator }: 
     count: own.length,
     latest: latest === undefined ? null : snapshotJson(latest, all),
     warning: own.some((descriptor) => warningsOf(descriptor).length > 0),
-    access: await accessOf(coordinator, worktreeId),
+    ...accessJson(await accessOf(coordinator, worktreeId)),
   };
 }
 
@@ -205,7 +205,7 @@ function snapshotRows(snapshots: Info["snapshots"]): [string, string][] {
   const last =
     latest === null ? "" : `, the last ${String(latest["short_id"])} of ${String(latest["created_at"])}`;
   return [
-    ["access", access],
+    ["access", accessText(access)],
     ["snapshots", `${n}${last}${warning ? " (! some have warnings: cotenant history)" : ""}`],
   ];
 }

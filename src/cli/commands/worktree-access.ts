@@ -1,6 +1,13 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import { ACCESS_MODES, type Access, accessOf, setAccess } from "../../worktrees/access";
+import {
+  ACCESS_MODES,
+  type Access,
+  accessJson,
+  accessOf,
+  accessText,
+  setAccess,
+} from "../../worktrees/access";
 import type { Command } from "../command";
 
 export const command: Command = {
@@ -22,8 +29,8 @@ export const command: Command = {
     if (word === undefined) {
       const access = await accessOf(workspace.coordinator, worktreeId);
       return {
-        data: { worktree_id: worktreeId, access, changed: false },
-        text: `${worktreeId} is ${access}`,
+        data: { worktree_id: worktreeId, ...accessJson(access), changed: false },
+        text: `${worktreeId} is ${accessText(access)}`,
       };
     }
     if (!(ACCESS_MODES as readonly string[]).includes(word))
@@ -33,12 +40,15 @@ export const command: Command = {
     const session = await workspace.session("write");
     const { clock } = workspace.surroundings.platform;
     const before = await setAccess(session, word as Access, new Date(clock.wallMs()).toISOString());
-    const risk = word === "shared" ? ": whoever writes here does so at their own risk" : "";
     return {
-      data: { worktree_id: session.actor.worktreeId, access: word, changed: before !== word },
+      data: {
+        worktree_id: session.actor.worktreeId,
+        ...accessJson(word as Access),
+        changed: before !== word,
+      },
       text: context.quiet
         ? ""
-        : `${session.actor.worktreeId} is ${before === word ? "" : "now "}${word}${risk}`,
+        : `${session.actor.worktreeId} is ${before === word ? "" : "now "}${accessText(word as Access)}`,
     };
   },
 };

@@ -4,25 +4,25 @@ import { issuesIn } from "../../issues/desk";
 import { isTerminal } from "../../issues/model";
 import { shortId } from "../../issues/short-id";
 import { printable, type Ulid } from "../../kernel/ids";
-import { sameParty } from "../../kernel/lease";
+import type { Lease } from "../../kernel/lease";
 import { nodeCommands } from "../../platform/node/commands";
 import { nodeTrees } from "../../platform/node/trees";
-import { type Created, createWorktree } from "../../worktrees/creating";
+import { type Created, createWorktree, undoCreation } from "../../worktrees/creating";
 import { branchForIssue, checkBranch, normal } from "../../worktrees/naming";
-import { removeWorktree, settleRemovals } from "../../worktrees/removing";
+import { settleRemovals } from "../../worktrees/removing";
 import { runSetup } from "../../worktrees/setup";
-import { gitState, isDirty } from "../../worktrees/surveying";
+import { claimFor, ownClaim } from "../../worktrees/taking-along";
 import { readOptions } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
 import { keyOfIssue, meant } from "../issues";
+import { tellSay } from "../ledger";
 import { count, leaseJson } from "../render";
-import { byKey } from "../targets";
 import { meantWorktree, workspaceAt } from "../worktree-word";
 
 export const command: Command = {
   usage: "worktree create [<branch>] [--issue <id> [--claim]] [--base <commit>] [--path <directory>]",
   about:
-    "Makes a worktree for a branch, new or not, beside the main one. With --issue it is for that issue, which may name the\nbranch, and --claim claims it from there. It gets the ignored files that worktree.copy names from the main worktree,\nand worktree.setup is run in it, if this clone trusts that. Many may be made at once.",
+    "Makes a worktree for a branch, new or not, beside the main one. With --issue it is for that issue, which may name the\nbranch; --claim claims it from there, and a claim that you have already moves along. It gets the ignored files that worktree.copy names from the main worktree,\nand worktree.setup is run in it, if this clone trusts that. Many may be made at once.",
   flags: {
     issue: { value: "<id>", completes: "issue", meaning: "the issue that it is for" },
     claim: { meaning: "with --issue: claim it from the new worktree" },
@@ -65,23 +65,27 @@ export const command: Command = {
     const there = await workspaceAt(context, parsed, entry, "worktree create");
     const session = await there.session("write");
     const grant =
-      issue !== null && parsed.has("claim")
-        ? await session
-            .acquire([{ key: keyOfIssue(issue.id), reach: "repository" }], options)
-            .catch(async (error: unknown) => {
-              // Nothing has happened in it: it goes as it came.
-              await removeWorktree(yard, entry, { snapshotId: null, isSame: clean(workspace, entry) });
-              throw error;
-            })
+      issue !== null && (parsed.has("claim") || issue.own !== null)
+        ? await claimFor(session, keyOfIssue(issue.id), issue.own, options).catch(async (error: unknown) => {
+            // Nothing has happened in it: it goes as it came.
+            await undoCreation(yard, created);
+            throw error;
+          })
         : null;
+    if (grant !== null) tellSay(workspace, grant.ledger);
+    const hasMoved = grant !== null && issue?.own != null;
     const setup = parsed.has("no-setup") ? null : await setUp(context, yard, created);
     const { copied } = created;
     const lines = [
-      `made ${printable(created.root, 500)} on ${created.isNewBranch ? "new " : ""}branch ${printable(created.branch)}`,
+      `made ${printable(created.root, 500)} on ${created.newBranch === null ? "" : "new "}branch ${printable(created.branch)}`,
       ...(copied.length === 0 ? [] : [`  with ${count(copied.length, "ignored file")} of the main worktree`]),
       ...(grant === null
         ? []
-        : [`  ${grant.leases[0]!.key} is claimed from there by ${session.actor.agentId}`]),
+        : [
+            hasMoved
+              ? `  ${grant.leases[0]!.key}, which you had claimed, is claimed from there now (token ${grant.leases[0]!.fencingToken})`
+              : `  ${grant.leases[0]!.key} is claimed from there by ${session.actor.agentId}`,
+          ]),
       ...(setup === null ? [] : [`  setup: ${setup}`]),
     ];
     return {
@@ -90,7 +94,7 @@ export const command: Command = {
           worktree_id: created.worktreeId,
           root: created.root,
           branch: created.branch,
-          new_branch: created.isNewBranch,
+          new_branch: created.newBranch !== null,
           commit: created.commit,
           agent_id: session.actor.agentId,
           issue_id: issue?.id ?? null,
@@ -98,6 +102,7 @@ export const command: Command = {
         copied: copied.length,
         setup,
         lease: grant === null ? null : leaseJson(grant.leases[0]!),
+        claim_moved: hasMoved,
       },
       text: context.quiet ? created.root : lines.join("\n"),
       ...(setup === "failed" ? { exit: SETUP_FAILED } : {}),
@@ -111,7 +116,7 @@ const SETUP_FAILED = 9;
 async function issueWanted(
   workspace: Workspace,
   parsed: Parsed,
-): Promise<{ readonly id: Ulid; readonly branch: string } | null> {
+): Promise<{ readonly id: Ulid; readonly branch: string; readonly own: Lease | null } | null> {
   const typed = parsed.text("issue");
   if (typed === undefined) {
     if (!parsed.has("claim")) return null;
@@ -123,34 +128,24 @@ async function issueWanted(
   const { id, state, issue } = await meant(reader, typed);
   if (isTerminal({ state }))
     throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}`, { data: { id, state } });
-  if (parsed.has("claim")) await refuseClaimed(workspace, id);
-  return { id, branch: branchForIssue(shortId(id, await reader.ids()), issue.title) };
+  return {
+    id,
+    own: await claimOf(workspace, parsed, id),
+    branch: branchForIssue(shortId(id, await reader.ids()), issue.title),
+  };
 }
 
 /** Before anything is made: the claim itself decides, but mostly this spares the work. */
-async function refuseClaimed(workspace: Workspace, id: Ulid): Promise<void> {
+async function claimOf(workspace: Workspace, parsed: Parsed, id: Ulid): Promise<Lease | null> {
   const { actor } = await workspace.session("read");
-  const found = await workspace.coordinator.find([byKey(keyOfIssue(id))]);
-  const other = found.find(({ lease, standing }) => standing === "valid" && !sameParty(lease, actor));
-  if (other === undefined) return;
-  const { agentId, expiresAt } = other.lease;
-  throw new CotenantError("E_LOCK_CONFLICT", `issue ${id} is claimed by ${agentId}`, {
-    data: {
-      holders: [
-        {
-          agent_id: agentId,
-          expires_at: expiresAt === null ? null : new Date(expiresAt.wallMs).toISOString(),
-        },
-      ],
-    },
-  });
-}
-
-function clean(workspace: Workspace, entry: Awaited<ReturnType<typeof meantWorktree>>) {
-  return async (root: string) => {
-    const state = await gitState(workspace.surroundings.git, { ...entry, root }, null);
-    return state !== null && !isDirty(state.dirt);
-  };
+  try {
+    return await ownClaim(workspace.coordinator, actor, keyOfIssue(id));
+  } catch (error) {
+    // Whose issue it is matters only to whoever wants to claim it.
+    if (!parsed.has("claim") && error instanceof CotenantError && error.code === "E_LOCK_CONFLICT")
+      return null;
+    throw error;
+  }
 }
 
 async function setUp(

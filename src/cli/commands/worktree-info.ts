@@ -1,5 +1,6 @@
 import { currentBranch } from "../../identity/branch";
 import { printable } from "../../kernel/ids";
+import { accessJson, accessOf, accessText } from "../../worktrees/access";
 import type { Command } from "../command";
 import { leaseTable, statusJson } from "../render";
 import { worktreeJson } from "../worktrees";
@@ -18,6 +19,7 @@ export const command: Command = {
     const leases = (await workspace.coordinator.list()).filter(
       ({ lease }) => lease.worktreeId === identity.worktreeId,
     );
+    const access = await accessOf(workspace.coordinator, identity.worktreeId);
     const worktree = worktreeJson({
       ...identity,
       branch,
@@ -31,12 +33,14 @@ export const command: Command = {
       `branch    ${branch === null ? "(detached)" : printable(branch)}`,
       `main      ${repository.isMainWorktree ? "yes" : (repository.mainWorktreeRoot ?? "none")}`,
       `control   ${repository.controlDir}`,
+      `access    ${accessText(access)}`,
       leases.length === 0 ? "leases    none" : leaseTable(context.terminal, leases, null),
     ];
     return {
       data: {
         worktree: {
           ...worktree,
+          ...accessJson(access),
           standing,
           control_directory: repository.controlDir,
           created_at: identity.createdAt,

@@ -1,14 +1,17 @@
+import type { Workspace } from "../../coordinator/workspace";
+import { settleWorktreeIdentity, type WorktreeReading } from "../../identity/worktree";
 import type { Command } from "../command";
 
 export const command: Command = {
   usage: "worktree init",
-  about: "Gives this worktree its identity now. Any writing command does it by itself.",
+  about:
+    "Gives this worktree its identity now. Any writing command does it by itself. Where another worktree of the repository\nhas the same one, this one gets a new one.",
   flags: {},
   examples: ["cotenant worktree init"],
   words: { min: 0, max: 0 },
   async run(context) {
     const workspace = await context.workspace();
-    const { identity, standing } = await workspace.worktree("write");
+    const { identity, standing } = await settled(workspace);
     const text = `${standing === "stored" ? "this worktree is" : "this worktree is now"} ${identity.worktreeId}`;
     return {
       data: {
@@ -19,3 +22,10 @@ export const command: Command = {
     };
   },
 };
+
+async function settled(workspace: Workspace): Promise<WorktreeReading> {
+  const { platform, git } = workspace.surroundings;
+  const reading = await settleWorktreeIdentity(platform, git, workspace.repository);
+  if (reading.warning !== null) workspace.warnings.push(reading.warning);
+  return reading;
+}

@@ -1,4 +1,5 @@
 import { printable } from "../../kernel/ids";
+import { accessJson } from "../../worktrees/access";
 import { type Dirt, isDirty, type Surveyed, surveyWorktrees } from "../../worktrees/surveying";
 import type { Command } from "../command";
 import { columns } from "../render";
@@ -20,7 +21,7 @@ export const command: Command = {
       String(worktree.leases.length),
       agentText(worktree),
       stateText(worktree),
-      `${printable(worktree.root, 500)}${worktree.exists ? "" : " (gone)"}${worktree.isMain ? " (main)" : ""}`,
+      `${printable(worktree.root, 500)}${worktree.exists ? "" : worktree.isReplaced ? " (gone; something else is there)" : " (gone)"}${worktree.isMain ? " (main)" : ""}`,
     ]);
     return {
       data: { worktrees: worktrees.map(surveyedJson) },
@@ -36,7 +37,7 @@ function agentText({ agents, record, writer }: Surveyed): string {
 }
 
 function stateText({ state, access }: Surveyed): string {
-  const parts = access === "shared" ? ["shared"] : [];
+  const parts = access === "shared" ? ["shared, high risk"] : [];
   if (state === null) return parts.join(", ") || "-";
   parts.push(isDirty(state.dirt) ? dirtText(state.dirt) : "clean");
   if (state.ahead !== null && state.ahead > 0) parts.push(`+${state.ahead}`);
@@ -64,7 +65,7 @@ function surveyedJson(worktree: Surveyed): Record<string, unknown> {
     agent_id: record?.agentId ?? null,
     issue_id: record?.issueId ?? null,
     setup: record?.setup ?? null,
-    access: worktree.access,
+    ...accessJson(worktree.access),
     locked_by: writer?.lease.agentId ?? null,
     dirty: state === null ? null : { ...state.dirt, any: isDirty(state.dirt) },
     ahead: state?.ahead ?? null,

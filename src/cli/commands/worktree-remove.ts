@@ -1,4 +1,5 @@
 import { CotenantError } from "../../errors/cotenant-error";
+import type { WorktreeEntry } from "../../identity/worktree-list";
 import { printable } from "../../kernel/ids";
 import { sameParty } from "../../kernel/lease";
 import { nodeTrees } from "../../platform/node/trees";
@@ -6,18 +7,20 @@ import { darkroomIn } from "../../snapshots/darkroom";
 import { keepBeforeRemoval } from "../../snapshots/keeping";
 import { cachePath } from "../../snapshots/stat-cache";
 import { accessOf } from "../../worktrees/access";
+import { forgetGone, refuseLockedByGit } from "../../worktrees/forgetting";
 import { settleMakings } from "../../worktrees/making";
+import type { Yard } from "../../worktrees/place";
 import { removeWorktree, settleRemovals } from "../../worktrees/removing";
 import { type AtStake, atStake } from "../../worktrees/stake";
 import { underWriterLock, writerKey } from "../../worktrees/writer-lock";
-import type { Command } from "../command";
+import type { Command, Context, Output } from "../command";
 import { byKey } from "../targets";
 import { meantWorktree, workspaceAt } from "../worktree-word";
 
 export const command: Command = {
   usage: "worktree remove <worktree> [--no-snapshot] [--ignored]",
   about:
-    "Takes a worktree away. Whatever it has that exists nowhere else is kept as a snapshot first: changes, new files,\nwhat is staged, commits that no branch leads to; with --ignored also what Git ignores, which is gone otherwise. Its\nbranch stays. Refused while somebody else holds leases from it.",
+    "Takes a worktree away. Whatever it has that exists nowhere else is kept as a snapshot first: changes, new files,\nwhat is staged, commits that no branch leads to; with --ignored also what Git ignores, which is gone otherwise. Its\nbranch stays. Refused while somebody else holds leases from it. Of one that was deleted by hand, Git's record goes; whatever is in\nits place by now is not touched.",
   flags: {
     "no-snapshot": { meaning: "refuse instead, when there is something to be kept" },
     ignored: { meaning: "keep what Git ignores, too" },
@@ -41,7 +44,8 @@ export const command: Command = {
           hint: "name a linked one; 'cotenant worktree list' shows them",
         },
       );
-    await refuseLockedByGit(here.surroundings.platform.files, worktree);
+    await refuseLockedByGit(yard, worktree);
+    if (!worktree.exists) return removedGone(context, yard, worktree);
     const there = await workspaceAt(context, parsed, worktree, "worktree remove");
     const room = await darkroomIn(there, trees);
     const { worktreeId } = room.session.actor;
@@ -72,27 +76,36 @@ export const command: Command = {
       data: {
         worktree: { worktree_id: worktreeId, root: worktree.root, branch: worktree.branch },
         snapshot_id: snapshotId,
+        was_gone: false,
+        kept_ref: null,
       },
       text: context.quiet ? "" : lines.join("\n"),
     };
   },
 };
 
-type Here = Awaited<ReturnType<Parameters<Command["run"]>[0]["workspace"]>>;
-
-async function refuseLockedByGit(
-  files: Here["surroundings"]["platform"]["files"],
-  { gitDir, root }: { readonly gitDir: string; readonly root: string },
-): Promise<void> {
-  const bytes = await files.readFile(`${gitDir}/locked`);
-  if (bytes === null) return;
-  const why = new TextDecoder().decode(bytes).trim();
-  throw new CotenantError(
-    "E_POLICY",
-    `${printable(root, 500)} is locked in Git${why === "" ? "" : `: ${printable(why, 200)}`}`,
-    { hint: `whoever locked it unlocks it: git worktree unlock ${printable(root, 500)}`, data: { root } },
-  );
+/** Only Git's record is left of it, and that goes. */
+async function removedGone(context: Context, yard: Yard, worktree: WorktreeEntry): Promise<Output> {
+  const { root, branch, isReplaced } = worktree;
+  const { worktreeId, keptRef } = await forgetGone(yard, worktree);
+  const where = printable(root, 500);
+  const lines = [
+    `${where} was gone already${isReplaced ? ", and another repository is in its place, which stays as it is" : ""}: Git has forgotten it`,
+    ...(branch === null ? [] : [`  its branch ${printable(branch)} stays`]),
+    ...(keptRef === null ? [] : [`  what only its record led to is kept: git log ${keptRef}`]),
+  ];
+  return {
+    data: {
+      worktree: { worktree_id: worktreeId, root, branch },
+      snapshot_id: null,
+      was_gone: true,
+      kept_ref: keptRef,
+    },
+    text: context.quiet ? "" : lines.join("\n"),
+  };
 }
+
+type Here = Awaited<ReturnType<Parameters<Command["run"]>[0]["workspace"]>>;
 
 async function refuseHeld(there: Here, actor: Parameters<typeof sameParty>[0]): Promise<void> {
   const held = (await there.coordinator.list()).filter(

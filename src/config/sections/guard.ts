@@ -42,6 +42,14 @@ export const GUARD = {
     tighten: "later",
     meaning: "The same path changed in two worktrees. off: nothing; warn: a remark; enforce: refused.",
   },
+  "guard.stay_in_worktree": {
+    type: "enum",
+    values: ["off", "warn", "enforce"],
+    default: "warn",
+    tighten: "later",
+    meaning:
+      "An agent of a linked worktree (started or with a claim there) writes in another one. off: nothing; warn: a remark; enforce: refused.",
+  },
   "guard.on_failure": {
     type: "enum",
     values: ["open", "closed_if_held", "closed"],

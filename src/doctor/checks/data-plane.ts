@@ -22,11 +22,7 @@ export const dataPlaneCheck: Check = {
         ),
       ];
     const found = [
-      ...(await missingLines(
-        patient,
-        ".gitignore",
-        "worktree.json and unfinished files may get into commits",
-      )),
+      ...(await missingLines(patient, ".gitignore", "files of one worktree alone may get into commits")),
       ...(await missingLines(
         patient,
         ".gitattributes",

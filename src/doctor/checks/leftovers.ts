@@ -1,3 +1,4 @@
+import { worktreeFilePath } from "../../identity/worktree-file";
 import { removedStores } from "../../store/dismantle";
 import { type Check, note, ok, type Reported } from "../finding";
 import type { Patient } from "../patient";
@@ -51,12 +52,14 @@ const KINDS: readonly Kind[] = [
 export const leftoversCheck: Check = {
   name: "leftovers",
   async look(patient) {
-    const { platform, layout, dataDirectory } = patient;
+    const { platform, layout, dataDirectory, repository } = patient;
     const isOurs = (path: string) =>
       !path.includes("/issues/") || /\/issues\/[^/]+(?:\/issue\.json[^/]*)?$/.test(path);
+    const isIdentity = (path: string) => path.startsWith(worktreeFilePath(repository.gitDir));
     const entries = [
       ...(await treeBelow(platform.files, layout.root)).entries,
       ...(await treeBelow(platform.files, dataDirectory, isOurs)).entries,
+      ...(await treeBelow(platform.files, repository.gitDir, isIdentity)).entries,
     ];
     const found = [
       ...KINDS.flatMap((kind) => ofKind(patient, kind, entries)),

@@ -74,6 +74,17 @@ function reported(ailment: Ailment, isStrict: boolean): Reported {
       return broken(`snapshot ${id} is ready, and the log does not say so: its process died`, REPAIR);
     case "remains":
       return broken(`something is left of snapshot ${id}, which was taken away`, REPAIR);
+    case "lost":
+      return broken(
+        `snapshot ${id} was visible, and its .READY is gone: nobody sees it any more`,
+        `${REPAIR} (it sets it aside, with all that it holds)`,
+      );
+    case "aside":
+      return note(
+        `snapshot ${id} was set aside, because its .READY was gone`,
+        `look at it with Git: git show refs/cotenant/snapshots/${id}`,
+        data,
+      );
     case "unkept":
       return broken(`the ref of snapshot ${id} is gone: Git may clear its objects away`, REPAIR);
     case "marked":

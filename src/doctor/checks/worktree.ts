@@ -22,7 +22,13 @@ export const worktreeCheck: Check = {
         ? ok(`${identity.worktreeId}${standing === "new" ? " (not stored yet)" : ""}`, data)
         : standing === "moved"
           ? note(words ?? "this worktree was moved", MAKE_ANEW, data)
-          : warning(words ?? "its identity is not its own", MAKE_ANEW, data);
+          : warning(
+              words ?? "its identity is not its own",
+              standing === "doubled"
+                ? "keep one of the two directories; another worktree is made with 'cotenant worktree create'"
+                : MAKE_ANEW,
+              data,
+            );
     return [own, ...(await twins(patient))];
   },
 };

@@ -6,6 +6,17 @@ export interface Written {
   /** `into`: below this directory, under the names of these. */
   readonly names?: readonly Value[];
   readonly mode: "take" | "look";
+  /** Of a command that touches what everybody in a checkout shares; it has no path of its own. */
+  readonly everybody?: Everybody;
+}
+
+/** A command that moves HEAD, the index, the stash or every file of a worktree at once. */
+export interface Everybody {
+  /** As far as it can be read. */
+  readonly command: string;
+  /** The branch that it makes, and where that, or what is checked out, starts; null where it cannot be told. */
+  readonly branch: string | null;
+  readonly base: string | null;
 }
 
 export function take(value: Value): Written {
@@ -14,6 +25,14 @@ export function take(value: Value): Written {
 
 export function look(value: Value): Written {
   return { value, mode: "look" };
+}
+
+export function everybody(branch: Value = null, base: Value = null): Written {
+  return {
+    value: [],
+    mode: "look",
+    everybody: { command: "", branch: singleOf(branch), base: singleOf(base) },
+  };
 }
 
 /** What is no option, nor the value of one of `valued`. */

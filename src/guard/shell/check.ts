@@ -1,8 +1,6 @@
-import { dirKey } from "../../kernel/keys";
-import { isRefusal } from "../../kernel/refusal";
-import { ALLOWED, type Verdict } from "../answers";
+import type { Verdict } from "../answers";
 import { type Checking, checkTargets } from "../check";
-import { repositoryOf } from "../place";
+import { checkShared } from "../shared-checkout";
 import { type Group, locate, type Named, type Target } from "../target";
 import type { Wish } from "../tools";
 import type { World } from "../world";
@@ -22,45 +20,26 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
     dialect === "powershell"
       ? { writes: [], isKnown: false }
       : readCommand(command, { cwd, home: world.home });
+  const shared = await checkShared(checking, reading.writes);
+  if (!shared.isAllowed) return shared;
   const groups = await groupsOf(world, cwd, await namedBy(world, reading.writes));
-  const verdict = groups.length === 0 ? ALLOWED : await checkTargets(checking, groups);
+  const verdict = groups.length === 0 ? shared : both(shared, await checkTargets(checking, groups));
   if (verdict.isAllowed && !reading.isKnown) await remember(checking, cwd, command);
   return verdict;
 }
 
-const WHOLE = "/:/";
+function both(one: Verdict, other: Verdict): Verdict {
+  if (!one.isAllowed || !other.isAllowed || one.tell === null) return other;
+  return { isAllowed: true, tell: [one.tell, other.tell].filter((text) => text !== null).join("\n") };
+}
 
 async function groupsOf(world: World, cwd: string, named: readonly Named[]): Promise<Group[]> {
-  const wholes = named
-    .filter(({ path }) => path.endsWith(WHOLE))
-    .map(({ path }) => path.slice(0, -WHOLE.length));
-  const groups = await locate(
-    world,
-    cwd,
-    named.filter(({ path }) => !path.endsWith(WHOLE)),
-  );
   const tracked: Group[] = [];
-  for (const group of groups) {
+  for (const group of await locate(world, cwd, named)) {
     const targets = await withoutIgnored(world, group);
     if (targets.length > 0) tracked.push({ ...group, targets });
   }
-  for (const start of new Set(wholes)) {
-    const whole = await wholeWorktree(world, start);
-    if (whole === null) continue;
-    const root = whole.repository.worktreeRoot;
-    const at = tracked.findIndex(({ repository }) => repository.worktreeRoot === root);
-    if (at === -1) tracked.push(whole);
-    else tracked[at] = { ...whole, targets: [...tracked[at]!.targets, ...whole.targets] };
-  }
   return tracked;
-}
-
-async function wholeWorktree(world: World, start: string): Promise<Group | null> {
-  const repository = await repositoryOf(world, start);
-  const key = dirKey(".");
-  if (repository === null || isRefusal(key)) return null;
-  const target: Target = { key, path: ".", absolutePath: repository.worktreeRoot, mode: "look" };
-  return { repository, targets: [target] };
 }
 
 /** Two agents may build at the same time: what Git ignores is nobody's work. */

@@ -1,7 +1,8 @@
-import { hasLetter, isGiven, look, operands, take, type Written } from "./arguments";
+import { everybody, hasLetter, isGiven, look, operands, take, type Written } from "./arguments";
 import { singleOf, type Value } from "./words";
 
-const WHOLE: readonly Written[] = [look([":/"])];
+/** What everybody in the checkout shares. */
+const WHOLE: readonly Written[] = [everybody()];
 /** Options of Git itself that take a value. */
 const GLOBAL_VALUED = ["-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path"];
 
@@ -11,7 +12,11 @@ export function gitWrites(args: readonly Value[]): Written[] {
   const name = at === -1 ? null : singleOf(args[at]!);
   if (name === null) return [];
   const reading = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  return reading === undefined ? [] : [...reading(args.slice(at + 1))];
+  const command = ["git", ...args.slice(at).map((arg) => singleOf(arg) ?? "…")].join(" ");
+  const writes = reading === undefined ? [] : reading(args.slice(at + 1));
+  return writes.map((write) =>
+    write.everybody === undefined ? write : { ...write, everybody: { ...write.everybody, command } },
+  );
 }
 
 /** `git -C <directory> …`: where the rest of it is meant. */
@@ -38,7 +43,7 @@ export const HARMLESS_GIT: ReadonlySet<string> = new Set(
 
 const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Written[]>> = {
   checkout,
-  switch: (args) => (createsOnly(args, ["-c", "-C", "--create", "--force-create"]) ? [] : WHOLE),
+  switch: (args) => moved(args, ["-c", "-C", "--create", "--force-create", "--orphan"]),
   restore: (args) => {
     const isStagedOnly =
       (isGiven(args, "--staged") || hasLetter(args, "S")) &&
@@ -48,17 +53,27 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
   },
   stash: (args) => {
     const verb = singleOf(args[0] ?? null);
-    if (verb === "list" || verb === "show" || verb === "drop" || verb === "clear" || verb === "create")
-      return [];
-    const paths = afterDashes(args);
-    return paths.length > 0 ? paths.map(take) : WHOLE;
+    if (verb === "list" || verb === "show" || verb === "create") return [];
+    // One stash for all worktrees of a repository: also whoever puts away only its own moves what others count on.
+    return [everybody(verb === "branch" ? (args[1] ?? null) : null), ...afterDashes(args).map(take)];
   },
-  reset: (args) => (["--hard", "--merge", "--keep"].some((option) => isGiven(args, option)) ? WHOLE : []),
+  reset: (args) => {
+    const moves = ["--hard", "--merge", "--keep", "--soft", "--mixed"].some((option) =>
+      isGiven(args, option),
+    );
+    if (moves) return WHOLE;
+    if (afterDashes(args).length > 0) return [];
+    const rest = operands(args);
+    // Alone it takes everything out of the index; one word is a commit, or else a path.
+    return rest.length === 0 || (rest.length === 1 && COMMIT.test(singleOf(rest[0]!) ?? "")) ? WHOLE : [];
+  },
   clean: (args) => {
     if (isGiven(args, "-n") || isGiven(args, "--dry-run")) return [];
     const paths = operands(args, ["-e", "--exclude"]);
-    return paths.length > 0 ? paths.map(look) : [look(["."])];
+    return paths.length > 0 ? paths.map(look) : WHOLE;
   },
+  branch: (args) => (["-m", "-M", "--move"].some((option) => isGiven(args, option)) ? WHOLE : []),
+  "symbolic-ref": (args) => (operands(args, ["-m"]).length > 1 ? WHOLE : []),
   rm: (args) => (isGiven(args, "--cached") ? [] : operands(args).map(take)),
   mv: (args) => {
     const paths = operands(args);
@@ -85,20 +100,26 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
   "checkout-index": () => WHOLE,
 };
 
+/** What can only be a commit. */
+const COMMIT = /^(?:(?:HEAD|@|ORIG_HEAD|FETCH_HEAD)(?:[~^@].*)?|[0-9a-f]{7,64})$/;
+const NEW_BRANCH = ["-b", "-B", "--orphan"];
+
 function checkout(args: readonly Value[]): readonly Written[] {
   const paths = afterDashes(args);
   if (paths.length > 0) return paths.map(take);
-  if (createsOnly(args, ["-b", "-B", "--orphan"])) return [];
-  const rest = operands(args, ["-b", "-B", "--orphan", "--conflict"]);
+  if (NEW_BRANCH.some((option) => isGiven(args, option))) return moved(args, NEW_BRANCH);
+  const rest = operands(args, ["--conflict"]);
   // `git checkout HEAD~1 src/a.ts`: what follows the commit is a path. One word alone is a branch, or else a path.
   if (rest.length > 1) return rest.slice(1).map(take);
-  return rest.length === 0 && !isGiven(args, "-f") ? [] : WHOLE;
+  const isNothing = rest.length === 0 && !isGiven(args, "-f") && !isGiven(args, "--detach");
+  return isNothing ? [] : [everybody(null, rest[0] ?? null)];
 }
 
-/** A new branch where HEAD is: no file changes. */
-function createsOnly(args: readonly Value[], options: readonly string[]): boolean {
-  if (!options.some((option) => isGiven(args, option))) return false;
-  return operands(args, options).length === 0;
+/** HEAD goes elsewhere: to a new branch, where no file need change, or to one that is there. */
+function moved(args: readonly Value[], creating: readonly string[]): readonly Written[] {
+  const at = args.findIndex((arg) => creating.includes(singleOf(arg) ?? ""));
+  const rest = operands(args, creating);
+  return [everybody(at === -1 ? null : (args[at + 1] ?? null), rest[0] ?? null)];
 }
 
 function afterDashes(args: readonly Value[]): Value[] {

@@ -29,9 +29,7 @@ async function pathsOf({ platform }: World, value: Value, cwd: string | null): P
   const found: string[] = [];
   for (const text of value ?? []) {
     if (text === "" || text === "-") continue;
-    // Git's `:/`, and the like: the whole of the worktree.
-    if (text === ":/" && cwd !== null) found.push(`${cwd}/:/`);
-    else if (text.startsWith("/") || cwd !== null) {
+    if (text.startsWith("/") || cwd !== null) {
       const whole = text.startsWith("/") ? text : `${cwd}/${text}`;
       found.push(...(hasPattern(whole) ? await expanded(platform.files, whole) : [whole]));
     }

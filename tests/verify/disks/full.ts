@@ -72,8 +72,9 @@ async function prepare(room: DiskRoom, step: string): Promise<void> {
   }
   if (step === "FORGET-INIT") {
     // Not the issues: they are what other trials work on.
-    for (const name of ["config.toml", "worktree.json", ".gitignore", ".gitattributes"])
+    for (const name of ["config.toml", ".gitignore", ".gitattributes"])
       rmSync(join(room.root, ".cotenant", name), { force: true });
+    rmSync(join(room.root, ".git/cotenant-worktree.json"), { force: true });
     return;
   }
   const { status, words } = await room.runHere(step);

@@ -41,7 +41,7 @@ const KINDS: readonly Kind[] = [
   },
   {
     name: "worktree",
-    path: "/repo/.cotenant/worktree.json",
+    path: "/repo/.git/cotenant-worktree.json",
     form: "json",
     commands: [
       ["worktree info", "E_SCHEMA_NEWER"],
