@@ -15,7 +15,12 @@ export async function edit(
   parsed: Parsed,
   typed: string,
   plan: (desk: Desk, id: Ulid) => Promise<Change>,
-  words: { readonly done: (issue: FoundIssue) => string; readonly same: string },
+  words: {
+    readonly done: (issue: FoundIssue) => string;
+    readonly same: string;
+    /** What follows from it, and is said after it. */
+    readonly afterwards?: (desk: Desk, issue: FoundIssue) => Promise<string>;
+  },
 ): Promise<Output> {
   const desk = await openDesk(context);
   const { reader, workspace } = desk;
@@ -28,7 +33,8 @@ export async function edit(
   const outcome = await writer.update(id, change, workspace === null ? {} : await proof(workspace, parsed));
   workspace?.warnings.push(...outcome.warnings);
   const { found, changed, replayed } = outcome;
-  const said = changed ? words.done(found) : words.same;
+  const more = (await words.afterwards?.(desk, found)) ?? "";
+  const said = `${changed ? words.done(found) : words.same}${more}`;
   const text = `${short}: ${said}\n  ${printable(found.issue.title)}`;
   return { data: { issue: issueJson(found, ids), changed, replayed }, text: context.quiet ? "" : text };
 }

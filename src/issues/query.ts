@@ -1,10 +1,11 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import { ExtentIndex } from "../kernel/conflicts";
 import type { Ulid, WorktreeId } from "../kernel/ids";
-import { dirKey, fileKey, nameOf } from "../kernel/keys";
+import { dirKey, fileKey } from "../kernel/keys";
 import { type Lease, sameParty } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import { Board, type IssueRow, type Scope } from "./board";
+import { claimantOf, isFinishedElsewhere, type Workers } from "./effective";
 import { namespaceOf } from "./labels";
 import { ISSUE_STATES, type IssueState, PRIORITIES, type Priority, TERMINAL_STATES } from "./model";
 import type { IssueReader } from "./reader";
@@ -37,22 +38,10 @@ export function isFiltered(filter: Filter): boolean {
 }
 
 /** What queries know besides the issues. */
-export interface QuerySetting {
+export interface QuerySetting extends Workers {
   readonly reader: IssueReader;
-  /** Valid claims, by issue. */
-  readonly claims: ReadonlyMap<Ulid, LeaseStatus>;
-  /** What other machines hold, or have finished. */
-  readonly elsewhere: ReadonlyMap<Ulid, Elsewhere>;
   /** `types.hierarchy`: the broadest first, those on one line on one level. */
   readonly hierarchy: readonly string[];
-}
-
-/** What was heard of an issue on another machine. */
-export interface Elsewhere {
-  /** Who holds it there; null: nobody any more. */
-  readonly agentId: string | null;
-  /** With this version it was finished there; null: it was not. */
-  readonly finishedAtVersion: number | null;
 }
 
 export interface Answer {
@@ -70,12 +59,12 @@ export interface Blocker {
   /** Null for an issue that nobody has, or that nobody can read. */
   readonly state: IssueState | null;
   readonly title: string | null;
-  readonly claim: LeaseStatus | null;
+  /** Who has claimed it, here or on another machine. */
+  readonly claimedBy: string | null;
 }
 
-export async function loadBoard({ reader, claims }: QuerySetting, scope: Scope): Promise<Board> {
-  const holders = new Map([...claims].map(([id, { lease }]) => [id, lease.worktreeId as string]));
-  return Board.load(reader, scope, holders);
+export async function loadBoard(setting: QuerySetting, scope: Scope): Promise<Board> {
+  return Board.load(setting.reader, scope, setting);
 }
 
 /** All that the filter lets through. */
@@ -98,37 +87,37 @@ function isTerminalState(state: IssueState): boolean {
   return TERMINAL_STATES.includes(state);
 }
 
-/** Ready, unclaimed, waiting for nothing; with `held`, also none of whose declared files is held by somebody else. */
+/**
+ * Ready, unclaimed, waiting for nothing, left work among them; with `held`, also none of whose declared files is held
+ * by somebody else.
+ */
 export async function queryAvailable(
   setting: QuerySetting,
   filter: Filter,
   held: HeldFiles | null = null,
 ): Promise<Answer> {
   const board = await loadBoard(setting, "everywhere");
-  const { taken, finished } = takenElsewhere(setting);
-  const claimed = new Set([...setting.claims.keys(), ...taken].map((id) => board.rowOf(id)));
-  const ready = await board.settle(board.shown(["ready"]).filter((row) => !claimed.has(row)));
-  const over = new Map([...finished].map(([id, version]) => [board.rowOf(id), version]));
+  const ready = await board.settle(board.shown(["ready"]));
   const candidates = ready.filter(
     (row) =>
       board.state(row) === "ready" &&
       hasPriority(board, row, filter) &&
-      // Whoever has brought it back here has a newer one.
-      !(over.has(row) && board.details(row).version < over.get(row)!),
+      !(setting.elsewhere.size > 0 && isFinished(setting, board, row)),
   );
   await board.checkDependencies(candidates);
   const free = candidates.filter((row) => !board.isBlocked(row));
   return answerOf(setting, board, free, filter, (row) => held?.isFree(row.files) ?? true);
 }
 
-function takenElsewhere({ elsewhere }: QuerySetting): { taken: Ulid[]; finished: Map<Ulid, number> } {
-  const taken: Ulid[] = [];
-  const finished = new Map<Ulid, number>();
-  for (const [id, { agentId, finishedAtVersion }] of elsewhere) {
-    if (agentId !== null) taken.push(id);
-    else if (finishedAtVersion !== null) finished.set(id, finishedAtVersion);
-  }
-  return { taken, finished };
+function isFinished(setting: QuerySetting, board: Board, row: number): boolean {
+  return isFinishedElsewhere(setting, board.id(row), board.details(row).version);
+}
+
+/** What somebody has left, whether or not it waits for something by now. The most urgent first. */
+export async function queryLeft(setting: QuerySetting): Promise<Answer> {
+  const board = await loadBoard(setting, "everywhere");
+  const ready = board.shown(["ready"]).filter((row) => board.isLeft(row));
+  return answerOf(setting, board, ready, ANYTHING, (row) => row.isLeft);
 }
 
 /** Whatever waits for something that is not over. */
@@ -147,21 +136,21 @@ export async function queryBlocked(
 }
 
 /** What an issue waits for. Its dependencies must have been looked at. */
-export async function blockersOf({ claims }: QuerySetting, board: Board, row: number): Promise<Blocker[]> {
+export async function blockersOf(workers: Workers, board: Board, row: number): Promise<Blocker[]> {
   const named = board.details(row).dependencies;
   const rows = [...board.dependencies(row)];
   await board.settle(rows.filter((needed) => needed !== -1));
   return rows.flatMap((needed, at): Blocker[] => {
     if (board.isOver(needed)) return [];
     const id = named[at] ?? "";
-    if (needed === -1) return [{ id, shortId: null, state: null, title: null, claim: null }];
+    if (needed === -1) return [{ id, shortId: null, state: null, title: null, claimedBy: null }];
     return [
       {
         id,
         shortId: board.shortId(needed),
         state: board.state(needed),
         title: board.isShown(needed) ? board.details(needed).title : null,
-        claim: claims.get(id as Ulid) ?? null,
+        claimedBy: claimantOf(workers, id as Ulid),
       },
     ];
   });
@@ -267,13 +256,4 @@ export class HeldFiles {
       ),
     );
   }
-}
-
-/** The valid claims among leases, by issue. */
-export function claimsAmong(statuses: readonly LeaseStatus[]): Map<Ulid, LeaseStatus> {
-  const claims = new Map<Ulid, LeaseStatus>();
-  for (const status of statuses)
-    if (status.standing === "valid" && status.lease.key.startsWith("issue:"))
-      claims.set(nameOf(status.lease.key) as Ulid, status);
-  return claims;
 }
