@@ -65,23 +65,16 @@ const MOST_LEFT = 10;
 
 /** Until somebody takes it. */
 function leftWork(left: readonly LeftIssue[]): Finding[] {
-  const more = left.length - MOST_LEFT;
-  return [
-    ...left.slice(0, MOST_LEFT).map(({ shortId, title, words }) => ({
-      code: "work_left",
-      message: `${shortId} "${printable(title, 80)}" was ${words}`,
-      next: `take it over: cotenant claim acquire ${shortId}`,
-    })),
-    ...(more > 0
-      ? [
-          {
-            code: "work_left",
-            message: `and ${count(more, "more issue")} that somebody has left`,
-            next: "cotenant query available",
-          },
-        ]
-      : []),
-  ];
+  const told = left.slice(0, MOST_LEFT).map(({ shortId, title, words }) => ({
+    message: `${shortId} "${printable(title, 80)}" was ${words}`,
+    next: `take it over: cotenant claim acquire ${shortId}`,
+  }));
+  const more = left.length - told.length;
+  const rest = {
+    message: `and ${count(more, "more issue")} that somebody has left`,
+    next: "cotenant query available",
+  };
+  return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "work_left", ...finding }));
 }
 
 function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {

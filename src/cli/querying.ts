@@ -157,12 +157,19 @@ export function listText(
   ].join("\n");
 }
 
+const MOST_LEFT = 20;
+
 /** Below a list: which of it somebody has left, and where. */
 export function leftLines(issues: readonly IssueRow[], left: LeftMap, here: string): string[] {
-  return issues.flatMap(({ id, shortId }) => {
+  const lines = issues.flatMap(({ id, shortId }) => {
     const work = left.get(id);
     return work === undefined ? [] : [`${shortId} was ${leftText(work, here)}`];
   });
+  if (lines.length <= MOST_LEFT) return lines;
+  return [
+    ...lines.slice(0, MOST_LEFT),
+    `and ${lines.length - MOST_LEFT} more were left: --json says by whom`,
+  ];
 }
 
 /** They are never passed over in silence. */

@@ -203,7 +203,8 @@ describe("names of earlier tools", () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
     expect((await repo.ask("agent:a", "claim", id)).lease.issue_id).toBe(id);
-    expect((await repo.ask("agent:a", "issue", "list", "--state", "in-progress")).data["issues"]).toEqual([]);
+    const working = await repo.ask("agent:a", "issue", "list", "--state", "in-progress");
+    expect(working.data["issues"]).toMatchObject([{ id, state: "in_progress" }]);
     expect((await repo.run("agent:a", "help", "lock", "list")).stdout).toMatch(
       /^usage: cotenant lock status/,
     );

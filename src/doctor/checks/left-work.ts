@@ -16,7 +16,7 @@ import type { Patient } from "../patient";
 
 /** Issues whose holder went away without a release: free to take, and their changes may lie about. */
 export const leftWorkCheck: Check = {
-  name: "left work",
+  name: "left-work",
   async look(patient) {
     const { platform, repository, coordinator, place, hasStore } = patient;
     if (!hasStore) return [];
