@@ -1,6 +1,7 @@
 import type { LeaseStatus } from "../coordinator/contract";
+import { CotenantError } from "../errors/cotenant-error";
 import { ExtentIndex } from "../kernel/conflicts";
-import type { Ulid, WorktreeId } from "../kernel/ids";
+import { printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import { dirKey, fileKey } from "../kernel/keys";
 import { type Lease, sameParty } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
@@ -68,10 +69,15 @@ export async function loadBoard(setting: QuerySetting, scope: Scope): Promise<Bo
 }
 
 /** All that the filter lets through. */
-export async function queryAll(setting: QuerySetting, filter: Filter, scope: Scope): Promise<Answer> {
+export async function queryAll(
+  setting: QuerySetting,
+  filter: Filter,
+  scope: Scope,
+  isWanted?: (row: IssueRow) => boolean,
+): Promise<Answer> {
   const board = await loadBoard(setting, scope);
   const rows = board.shown(filter.states.length === 0 ? null : filter.states);
-  return answerOf(setting, board, rows, filter);
+  return answerOf(setting, board, rows, filter, isWanted);
 }
 
 /** Of the states that are asked for, only those that end something. */
@@ -167,6 +173,7 @@ export async function answerOf(
   const byNumbers = (row: number) =>
     hasPriority(board, row, filter) &&
     (filter.states.length === 0 || filter.states.includes(board.state(row)!));
+  await refuseUnknownTypes(hierarchy, board, filter);
   const settled = await board.settle(among.filter(byNumbers));
   const rows = settled.filter(byNumbers);
   await board.checkLabels(rows);
@@ -188,6 +195,30 @@ export async function answerOf(
   const broken = await board.unreadable();
   await board.save();
   return { board, issues, broken };
+}
+
+/**
+ * A type is known by the hierarchy, or because some issue has it: a mistyped one would look as if there were none. All
+ * labels are looked at only for one that the hierarchy does not have.
+ */
+async function refuseUnknownTypes(
+  hierarchy: readonly string[],
+  board: Board,
+  { types }: Filter,
+): Promise<void> {
+  const known = new Set(hierarchy.flatMap((line) => line.split(" ")));
+  if (types.every((type) => known.has(type))) return;
+  const rows = await board.settle(board.shown());
+  await board.checkLabels(rows);
+  for (const row of rows) for (const type of typesOf(board.labels(row))) known.add(type);
+  const unknown = types.find((type) => !known.has(type));
+  if (unknown === undefined) return;
+  const names = [...known].sort();
+  throw new CotenantError("E_USAGE", `no issue is of type "${printable(unknown, 40)}"`, {
+    hint:
+      names.length === 0 ? "no issue has a type: label" : `use one of ${printable(names.join(", "), 500)}`,
+    data: { type: printable(unknown, 40), known: names.slice(0, 100) },
+  });
 }
 
 function hasPriority(board: Board, row: number, { priorities }: Filter): boolean {
