@@ -119,7 +119,7 @@ export class IssueWriter {
     const additions: Addition[] = [{ file: COMMENTS, line }, ...told];
     const write = async () => {
       await folder.carry(id, additions);
-      await folder.settle(id, additions);
+      await folder.settle(id, null, additions);
     };
     if (this.#session === null) {
       await write();
@@ -177,8 +177,8 @@ export class IssueWriter {
       type: "issue.written",
       payload: { issue_id: id, version, digest: plan.stamp.digest, state: plan.issue.state },
       facts: new Map([[stampName(id), stampToFact(plan.stamp)]]),
-      carryOut: () => folder.carryOut(id, plan.stamp.additions),
-      settle: () => folder.settle(id, plan.stamp.additions),
+      carryOut: () => folder.carryOut(id, plan.stamp.digest, plan.stamp.additions),
+      settle: () => folder.settle(id, plan.stamp.digest, plan.stamp.additions),
       answer: { found: plan.after(folder.root), changed: true, replayed: false, lease, warnings },
       result: { issue_id: id, version },
     };
@@ -200,8 +200,8 @@ export class IssueWriter {
     });
     const folder = this.#reader.here;
     await folder.stage(id, plan.text);
-    await folder.carryOut(id, plan.stamp.additions);
-    await folder.settle(id, plan.stamp.additions);
+    await folder.carryOut(id, plan.stamp.digest, plan.stamp.additions);
+    await folder.settle(id, plan.stamp.digest, plan.stamp.additions);
     return { ...outcome, found: plan.after(folder.root), changed: true };
   }
 
@@ -263,10 +263,7 @@ export class IssueWriter {
       // What was logged there and not carried out yet.
       [RESULTS, linesFor(RESULTS, stamp)],
     ];
-    if ((await folder.read(id)) === null) {
-      await folder.stage(id, copy.raw.text);
-      await folder.carryOut(id, []);
-    }
+    if ((await folder.read(id)) === null) await folder.bringIn(id, copy.raw.text);
     for (const [file, text] of texts) if (text.trim() !== "") await folder.add(id, file, linesOf(text));
   }
 
@@ -282,10 +279,10 @@ export class IssueWriter {
     };
     type Plans = Awaited<ReturnType<typeof prepare>>;
     const carryOut = async (plans: Plans) => {
-      for (const { issue, stamp } of plans) await folder.carryOut(issue.id, stamp.additions);
+      for (const { issue, stamp } of plans) await folder.carryOut(issue.id, stamp.digest, stamp.additions);
     };
     const settle = async (plans: Plans) => {
-      for (const { issue, stamp } of plans) await folder.settle(issue.id, stamp.additions);
+      for (const { issue, stamp } of plans) await folder.settle(issue.id, stamp.digest, stamp.additions);
     };
     if (this.#session === null) {
       const plans = await prepare(null);

@@ -182,6 +182,21 @@ describe("a write", () => {
     });
   });
 
+  it("keeps what it has staged while the one before it is being settled, after the mutex", async () => {
+    const { platform } = world().attach("writer");
+    const folder = new IssueFolder(platform, "/repo");
+    const id = freshId(platform);
+    const digest = (text: string) => platform.digest.sha256(text);
+    await folder.stage(id, "first");
+    await folder.carryOut(id, digest("first"), []);
+    await folder.stage(id, "second");
+    await folder.settle(id, digest("first"), []);
+    await folder.carryOut(id, digest("second"), []);
+    await folder.settle(id, digest("second"), []);
+    expect((await folder.read(id))?.text).toBe("second");
+    expect(await platform.files.readDirectory(folder.folder(id))).toEqual(["issue.json"]);
+  });
+
   it("does not follow a link out of the worktree", async () => {
     const made = world();
     const a = clerk(made, "agent:a");

@@ -212,9 +212,10 @@ async function unfinished(
   const found: Reported[] = [];
   const { files, digest } = sources.platform;
   for (const id of await here.ids()) {
-    const path = `${here.folder(id)}/issue.json.new`;
     const stamp = stamps.get(id);
-    if (stamp === undefined || (await files.stat(path))?.kind !== "file") continue;
+    if (stamp === undefined) continue;
+    const path = here.stagedPath(id, stamp.digest);
+    if ((await files.stat(path))?.kind !== "file") continue;
     const text = await textOf(files, path);
     if (text === null || digest.sha256(text) !== stamp.digest) continue;
     found.push(
