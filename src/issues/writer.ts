@@ -8,6 +8,7 @@ import { isRefusal, type Refusal } from "../kernel/refusal";
 import type { Intention, Standing } from "../store/writing";
 import { type Author, additionsOf, type DataEvent, type IssueChange } from "./changes";
 import { IssueFolder, type RawIssue } from "./folder";
+import { lineageAfter } from "./lineage";
 import { encodeIssue, type Issue } from "./model";
 import { type IssueReader, usable } from "./reader";
 import { copyFrom, type FoundIssue, isFound, resolve, versionOf } from "./resolve";
@@ -205,7 +206,12 @@ export class IssueWriter {
     return { ...outcome, found: plan.after(folder.root), changed: true };
   }
 
-  #plan(found: FoundIssue, change: IssueChange, author: Author, stamp: Omit<Issue["stamp"], "origin">) {
+  #plan(
+    found: FoundIssue,
+    change: IssueChange,
+    author: Author,
+    stamp: Omit<Issue["stamp"], "origin" | "lineage">,
+  ) {
     const { platform } = this.#reader.sources;
     const { at, agentId, worktreeId } = author;
     const issue: Issue = {
@@ -213,7 +219,11 @@ export class IssueWriter {
       ...change.fields,
       updated_at: at,
       updated_by: agentId,
-      stamp: { ...stamp, origin: worktreeId },
+      stamp: {
+        ...stamp,
+        origin: worktreeId,
+        lineage: lineageAfter([found.issue], (text) => platform.digest.sha256(text)),
+      },
     };
     const text = encodeIssue(issue);
     const additions = additionsOf(platform, change, found.copy.raw, author);
