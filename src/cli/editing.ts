@@ -1,6 +1,6 @@
 import type { FoundIssue } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
-import type { Change } from "../issues/writer";
+import type { Change, WriteOptions } from "../issues/writer";
 import { printable, type Ulid } from "../kernel/ids";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { HOLDER_FLAGS, proof } from "./holding";
@@ -16,6 +16,8 @@ export async function edit(
   typed: string,
   plan: (desk: Desk, id: Ulid) => Promise<Change>,
   words: {
+    /** More than what proves the claim. */
+    readonly options?: (desk: Desk, id: Ulid) => Promise<WriteOptions>;
     readonly done: (issue: FoundIssue) => string;
     readonly same: string;
     /** What follows from it, and is said after it. */
@@ -30,7 +32,8 @@ export async function edit(
   const short = shortId(id, ids);
   const change = await plan(desk, id);
   const writer = await writerAt(desk);
-  const outcome = await writer.update(id, change, workspace === null ? {} : await proof(workspace, parsed));
+  const shown = workspace === null ? {} : await proof(workspace, parsed);
+  const outcome = await writer.update(id, change, { ...shown, ...(await words.options?.(desk, id)) });
   workspace?.warnings.push(...outcome.warnings);
   const { found, changed, replayed } = outcome;
   const more = (await words.afterwards?.(desk, found)) ?? "";

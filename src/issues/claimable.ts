@@ -1,5 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
+import { takeBackHint } from "./lost";
 import { isTerminal } from "./model";
 import type { IssueReader } from "./reader";
 import { type FoundIssue, isFound } from "./resolve";
@@ -23,7 +24,10 @@ export async function refuseUnclaimable(
   const { id, state, ahead } = found;
   if (isTerminal({ state }) && terms.isReopening !== true) {
     const where = ahead === null ? "" : ` (written by ${ahead.agentId} in ${ahead.worktreeId})`;
-    throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}${where}`, { data: { id, state } });
+    throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}${where}`, {
+      ...(ahead === null ? {} : { hint: `if the branch with that was thrown away: ${takeBackHint(id)}` }),
+      data: { id, state },
+    });
   }
   // Written in progress and held by nobody, it was left: that is as good as ready.
   if (terms.onlyIfReady === true && state !== "ready" && state !== "in_progress")

@@ -156,18 +156,25 @@ export class IssueFolder {
       await this.#platform.files.syncDirectory(directory);
   }
 
-  /** Finishes a write whose process died before it could. False when there is nothing of the kind. */
-  async finish(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
+  /** Whether a write was logged, and not carried out or not settled; its process may be about to. */
+  async isUnfinished(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
+    if ((await this.#staged(id, stamp.digest)) !== null) return true;
+    return (await this.#isPlaced(id, stamp)) && !(await this.#hasAll(id, stamp.additions));
+  }
+
+  async #isPlaced(id: Ulid, { digest }: WrittenStamp): Promise<boolean> {
     const text = await this.#text(`${this.folder(id)}/issue.json`);
-    const isThere = text !== null && this.#digest(text) === stamp.digest;
-    if (isThere) {
-      const isSettled = (await this.#staged(id, stamp.digest)) === null;
-      if (isSettled && (await this.#hasAll(id, stamp.additions))) return false;
-      await this.carry(id, stamp.additions);
-    } else {
-      if ((await this.#staged(id, stamp.digest)) === null) return false;
-      await this.carryOut(id, stamp.digest, stamp.additions);
-    }
+    return text !== null && this.#digest(text) === digest;
+  }
+
+  /**
+   * Finishes a write whose process died before it could. False when there is nothing of the kind. Only under the mutex:
+   * else it may be in the way of its own writer, or put an old text over a newer one.
+   */
+  async finish(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
+    if (!(await this.isUnfinished(id, stamp))) return false;
+    if (await this.#isPlaced(id, stamp)) await this.carry(id, stamp.additions);
+    else await this.carryOut(id, stamp.digest, stamp.additions);
     await this.settle(id, stamp.digest, stamp.additions);
     return true;
   }

@@ -33,6 +33,8 @@ export interface WriteOptions {
   readonly secret?: string | null;
   /** Instead of what is configured: a gate's result by a person or CI needs no claim. */
   readonly enforcement?: Enforcement;
+  /** Of a deleted issue whose deletion nothing has any more: it is written anew, on what its newest copy has. */
+  readonly takesBack?: boolean;
 }
 
 /** Asked inside the critical section, with the issue as it stands there; null where there is nothing to change. */
@@ -100,7 +102,8 @@ export class IssueWriter {
       facts: [stampName(id)],
       requestId,
       secret,
-      body: (standing) => this.#body(id, change, committed, enforcement, standing),
+      body: (standing) =>
+        this.#body(id, change, committed, { enforcement, takesBack: options.takesBack ?? false }, standing),
     });
     if (!written.replayed && written.answer !== null) return written.answer;
     // What was done then may have been its deletion.
@@ -147,7 +150,7 @@ export class IssueWriter {
     id: Ulid,
     change: Change,
     committed: RawIssue | null,
-    enforcement: Enforcement,
+    { enforcement, takesBack }: { readonly enforcement: Enforcement; readonly takesBack: boolean },
     standing: Standing,
   ): Promise<Intention<WriteOutcome> | null> {
     const warnings: string[] = [];
@@ -160,10 +163,11 @@ export class IssueWriter {
     const folder = await this.#folderFor(lease);
     if (stamp !== null) await folder.finish(id, stamp);
     const copies = await this.#reader.copies(id, stamp, lease?.worktreeId ?? null, committed);
-    const found = usable(id, resolve(id, copies, stamp));
+    const resolved = resolve(id, copies, stamp);
+    const found = takesBack && isFound(resolved) ? resolved : usable(id, resolved);
     const wanted = await change(found);
     if (wanted === null) return null;
-    if (found.ahead !== null) warnings.push(aheadWarning(found.ahead));
+    if (found.ahead !== null && !takesBack) warnings.push(aheadWarning(found.ahead));
     const version = 1 + Math.max(stamp?.version ?? 0, ...copies.map(versionOf));
     const author = { ...this.#author(lease), at: new Date(standing.now.wallMs).toISOString() };
     const plan = this.#plan(found, wanted, author, {

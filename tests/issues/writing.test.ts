@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { IssueChange } from "../../src/issues/changes";
+import { underMutex } from "../../src/issues/desk";
 import { IssueFolder } from "../../src/issues/folder";
 import { type FoundIssue, isFound } from "../../src/issues/resolve";
 import { settleIssues } from "../../src/issues/settle";
@@ -267,7 +268,7 @@ async function struckAt(
     const first = judged(await run(look, "agent:b"), acknowledged);
     // Reading again, settling, and writing again change nothing about that.
     expect(judged(await run(look, "agent:b"), first === "new")).toBe(first);
-    await run((c) => settleIssues(c.reader, 0));
+    await run((c) => settleIssues(c.reader, 0, (act) => underMutex(c.session, act)));
     expect(judged(await run(look, "agent:b"), first === "new")).toBe(first);
     const after = await run(async (c) => {
       // Secrets are not synced: after a power cut the session proves itself anew.

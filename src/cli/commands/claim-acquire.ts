@@ -1,12 +1,13 @@
 import { refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
+import { takenBack } from "../../issues/lost";
 import { shortId } from "../../issues/short-id";
 import { belongsTo } from "../../kernel/lease";
 import { ACQUIRE_FLAGS, acquire } from "../acquiring";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { givenReason } from "../holding";
-import { keyOfIssue, meant } from "../issues";
+import { keyOfIssue, meantId } from "../issues";
 import { ledgerView } from "../ledger";
 import { leftJson, leftOf, takeOverLines } from "../left-work";
 import { workersOn } from "../querying";
@@ -18,7 +19,10 @@ export const command: Command = {
   flags: {
     ...ACQUIRE_FLAGS,
     force: { meaning: "end somebody else's live claim; needs --reason and the policy's permission" },
-    reopen: { meaning: "also an issue that is done, rejected or archived, to bring it back" },
+    reopen: {
+      meaning:
+        "also an issue that is done, rejected or archived, or deleted on a branch that is gone, to bring it back",
+    },
     "if-ready": { meaning: "only when the issue is ready, or was left" },
     "allow-blocked": { meaning: "also while it waits for another issue; needs --reason" },
     offline: { meaning: "claim locally without asking a ledger" },
@@ -29,8 +33,8 @@ export const command: Command = {
   async run(context, parsed) {
     const workspace = await context.workspace();
     const reader = await issuesIn(workspace);
-    const found = await meant(reader, parsed.words[0]!);
-    const { id } = found;
+    const id = await meantId(reader, parsed.words[0]!);
+    const found = parsed.has("reopen") ? await takenBack(reader, id) : await reader.get(id);
     if (parsed.has("allow-blocked")) givenReason(parsed, "claiming an issue that waits for another");
     const workers = await workersOn(workspace, id, await ledgerView(workspace));
     const me = await callerOrNull(workspace);
