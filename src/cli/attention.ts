@@ -17,6 +17,14 @@ export interface Finding {
   readonly next: string;
 }
 
+/** An issue whose holder went away without a release. */
+export interface LeftIssue {
+  readonly shortId: string;
+  readonly title: string;
+  /** By whom, when, and where its changes are. */
+  readonly words: string;
+}
+
 /** What there is to look at. */
 export interface Scene {
   /** Lapsed ones included. */
@@ -30,6 +38,8 @@ export interface Scene {
   readonly contentions: readonly Seen[];
   /** What shell commands changed under somebody else's lease. */
   readonly trespasses: readonly GuardViolation[];
+  /** Issues that somebody has left, the most urgent first. */
+  readonly left: readonly LeftIssue[];
   /** Claims that the ledger has not confirmed. */
   readonly provisional: readonly LeaseStatus[];
 }
@@ -47,7 +57,24 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...unconfirmed(scene.provisional),
     ...blocked(scene.contentions),
     ...trespassed(scene.trespasses),
+    ...leftWork(scene.left),
   ];
+}
+
+const MOST_LEFT = 10;
+
+/** Until somebody takes it. */
+function leftWork(left: readonly LeftIssue[]): Finding[] {
+  const told = left.slice(0, MOST_LEFT).map(({ shortId, title, words }) => ({
+    message: `${shortId} "${printable(title, 80)}" was ${words}`,
+    next: `take it over: cotenant claim acquire ${shortId}`,
+  }));
+  const more = left.length - told.length;
+  const rest = {
+    message: `and ${count(more, "more issue")} that somebody has left`,
+    next: "cotenant query available",
+  };
+  return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "work_left", ...finding }));
 }
 
 function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {

@@ -237,7 +237,7 @@ const ALIASES: Readonly<Record<string, { readonly name: string; readonly flags?:
   "claim evict": { name: "claim force-evict" },
   "lock list": { name: "lock status" },
   ready: { name: "query available" },
-  close: { name: "issue update", flags: ["--state", "done"] },
+  close: { name: "issue update", flags: ["--state", "done", "--release"] },
   "in-progress": { name: "issue update", flags: ["--state", "in_progress"] },
 };
 

@@ -15,8 +15,16 @@ export async function edit(
   parsed: Parsed,
   typed: string,
   plan: (desk: Desk, id: Ulid) => Promise<Change>,
-  words: { readonly done: (issue: FoundIssue) => string; readonly same: string },
-  optionsFor: (desk: Desk, parsed: Parsed) => Promise<WriteOptions> = asHolder,
+  words: {
+    /** In place of what proves the claim. */
+    readonly proof?: (desk: Desk, parsed: Parsed) => Promise<WriteOptions>;
+    /** More than that. */
+    readonly options?: (desk: Desk, id: Ulid) => Promise<WriteOptions>;
+    readonly done: (issue: FoundIssue) => string;
+    readonly same: string;
+    /** What follows from it, and is said after it. */
+    readonly afterwards?: (desk: Desk, issue: FoundIssue) => Promise<string>;
+  },
 ): Promise<Output> {
   const desk = await openDesk(context);
   const { reader, workspace } = desk;
@@ -26,10 +34,12 @@ export async function edit(
   const short = shortId(id, ids);
   const change = await plan(desk, id);
   const writer = await writerAt(desk);
-  const outcome = await writer.update(id, change, await optionsFor(desk, parsed));
+  const shown = await (words.proof ?? asHolder)(desk, parsed);
+  const outcome = await writer.update(id, change, { ...shown, ...(await words.options?.(desk, id)) });
   workspace?.warnings.push(...outcome.warnings);
   const { found, changed, replayed } = outcome;
-  const said = changed ? words.done(found) : words.same;
+  const more = (await words.afterwards?.(desk, found)) ?? "";
+  const said = `${changed ? words.done(found) : words.same}${more}`;
   const text = `${short}: ${said}\n  ${printable(found.issue.title)}`;
   return { data: { issue: issueJson(found, ids), changed, replayed }, text: context.quiet ? "" : text };
 }

@@ -1,18 +1,19 @@
 import type { Board } from "../issues/board";
+import { claimantOf } from "../issues/effective";
 import type { Node } from "../issues/graph";
 import { circleIn, tree } from "../issues/graph";
 import { loadBoard, type QuerySetting } from "../issues/query";
 import { printable } from "../kernel/ids";
 import type { Context, Flag, Output } from "./command";
 import { meantId } from "./issues";
-import { openQuery } from "./querying";
+import { openQuery, type Setting } from "./querying";
 
 export const CLAIMS_FLAG: Readonly<Record<string, Flag>> = {
   "show-claims": { meaning: "say who has claimed each of them" },
 };
 
 export interface Drawing {
-  readonly setting: QuerySetting;
+  readonly setting: Setting;
   readonly board: Board;
 }
 
@@ -72,7 +73,7 @@ function nodeJson({ setting, board }: Drawing, row: number): Record<string, unkn
     short_id: board.shortId(row),
     title: isShown ? board.details(row).title : null,
     state: board.state(row),
-    claimed_by: setting.claims.get(id)?.lease.agentId ?? null,
+    claimed_by: claimantOf(setting, id),
   };
 }
 
@@ -83,7 +84,7 @@ export function labelOf(board: Board, row: number): string {
   return `${short}  ${printable(title, 80)} (${state})`;
 }
 
-function claimText({ claims }: QuerySetting, board: Board, row: number): string {
-  const claim = claims.get(board.id(row));
-  return claim === undefined ? "  unclaimed" : `  claimed by ${claim.lease.agentId}`;
+function claimText(setting: QuerySetting, board: Board, row: number): string {
+  const claimant = claimantOf(setting, board.id(row));
+  return claimant === null ? "  unclaimed" : `  claimed by ${claimant}`;
 }

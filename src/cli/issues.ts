@@ -90,14 +90,21 @@ export function keyOfIssue(id: Ulid): LeaseKey {
   return orThrow(issueKey(id));
 }
 
+/** `state` and `assignee`: those that count, where they are shown; those that were written, where that is the answer. */
 export function issueJson(
-  { issue, labels, dependencies, state }: Pick<FoundIssue, "issue" | "labels" | "dependencies" | "state">,
+  {
+    issue,
+    labels,
+    dependencies,
+    state,
+    assignee = issue.assignee,
+  }: Pick<FoundIssue, "issue" | "labels" | "dependencies" | "state"> & { readonly assignee?: string | null },
   /** All ids there are, or the short one if it is known already. */
   all: readonly Ulid[] | string,
 ): Record<string, unknown> {
   const { extra: _, ...fields } = issue;
   const short = typeof all === "string" ? all : shortId(issue.id, all);
-  return { ...fields, state, labels, dependencies, short_id: short };
+  return { ...fields, state, assignee, labels, dependencies, short_id: short };
 }
 
 /** Of an issue that has just been made. */

@@ -1,25 +1,28 @@
+import type { Workspace } from "../coordinator/workspace";
 import type { IssueRow } from "../issues/board";
+import {
+  claimantOf,
+  elsewhereIn,
+  NO_WORKERS,
+  type Workers,
+  workersAmong,
+  workersOf,
+} from "../issues/effective";
 import { parseLabel } from "../issues/labels";
 import { ISSUE_STATES, PRIORITIES } from "../issues/model";
-import {
-  type Answer,
-  claimsAmong,
-  type Elsewhere,
-  type Filter,
-  HeldFiles,
-  type QuerySetting,
-  typesOf,
-} from "../issues/query";
+import { type Answer, type Filter, HeldFiles, type QuerySetting, typesOf } from "../issues/query";
 import { parseState } from "../issues/states";
 import { printable, type Ulid } from "../kernel/ids";
 import type { ClaimsView } from "../ledger/view";
 import { callerOrNull } from "./caller";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { assigneeOf, priorityOf } from "./issue-fields";
-import { type Desk, openDesk } from "./issues";
+import { type Desk, keyOfIssue, openDesk } from "./issues";
 import { ledgerView } from "./ledger";
+import { type LeftMap, leftAmong, leftJsonOf, leftText } from "./left-work";
 import { usage } from "./parse";
 import { columns, count } from "./render";
+import { byKey } from "./targets";
 
 /** What every query can be narrowed by. */
 export const FILTER_FLAGS: Readonly<Record<string, Flag>> = {
@@ -58,26 +61,34 @@ export function filterFrom(parsed: Parsed): Filter {
   };
 }
 
+/** With where what somebody left is to be found. */
+export interface Setting extends QuerySetting {
+  /** Of those among the rows that are left work. */
+  leftAmong(rows: readonly IssueRow[]): Promise<LeftMap>;
+}
+
 /** Everything that queries are answered from. */
-export async function openQuery(context: Context): Promise<{ desk: Desk; setting: QuerySetting }> {
+export async function openQuery(context: Context): Promise<{ desk: Desk; setting: Setting }> {
   const desk = await openDesk(context);
   return { desk, setting: await settingAt(desk) };
 }
 
-export async function settingAt({ reader, workspace }: Desk): Promise<QuerySetting> {
-  const statuses = workspace === null ? [] : await workspace.coordinator.list({ kinds: ["issue"] });
-  const hierarchy = workspace?.config.values["types.hierarchy"] ?? [];
-  const view = workspace === null ? null : await ledgerView(workspace);
-  return { reader, claims: claimsAmong(statuses), hierarchy, elsewhere: elsewhereOf(view) };
+export async function settingAt({ reader, workspace }: Desk): Promise<Setting> {
+  if (workspace === null)
+    return { reader, hierarchy: [], ...NO_WORKERS, leftAmong: async () => new Map<Ulid, never>() };
+  const { coordinator, config } = workspace;
+  const workers = await workersOf(coordinator, elsewhereIn(await ledgerView(workspace)));
+  return {
+    reader,
+    hierarchy: config.values["types.hierarchy"],
+    ...workers,
+    leftAmong: (rows) => leftAmong(workspace, reader, workers, rows),
+  };
 }
 
-/** What other machines hold, or have finished, as far as the ledger was heard of. */
-function elsewhereOf(view: ClaimsView | null): QuerySetting["elsewhere"] {
-  const heard = new Map<Ulid, Elsewhere>();
-  for (const [id, { issue }] of view?.over ?? [])
-    heard.set(id, { agentId: null, finishedAtVersion: issue?.version ?? 0 });
-  for (const [id, { agentId }] of view?.others ?? []) heard.set(id, { agentId, finishedAtVersion: null });
-  return heard;
+/** Who works on one issue, without a look at all the others. */
+export async function workersOn(workspace: Workspace, id: Ulid, view: ClaimsView | null): Promise<Workers> {
+  return workersAmong(await workspace.coordinator.find([byKey(keyOfIssue(id))]), elsewhereIn(view));
 }
 
 /** What others hold, for `--free-files`. */
@@ -88,7 +99,7 @@ export async function heldFiles({ reader, workspace }: Desk): Promise<HeldFiles 
 }
 
 /** An issue as lists have it: without the long texts. */
-export function rowJson(issue: IssueRow, claimedBy: string | null): Record<string, unknown> {
+export function rowJson(issue: IssueRow, claimedBy: string | null, left: LeftMap): Record<string, unknown> {
   return {
     id: issue.id,
     short_id: issue.shortId,
@@ -105,33 +116,28 @@ export function rowJson(issue: IssueRow, claimedBy: string | null): Record<strin
     version: issue.version,
     layer: issue.layer,
     claimed_by: claimedBy,
+    left: leftJsonOf(left, issue.id),
   };
 }
 
 /** A list for people and for programs. `nothing` is said when there is none. */
-export function answerOutput(
+export async function answerOutput(
   context: Context,
-  setting: Pick<QuerySetting, "claims" | "elsewhere">,
+  setting: Setting,
   { issues, broken }: Pick<Answer, "issues" | "broken">,
   nothing: string,
-): Output {
-  const rows = context.json ? issues.map((row) => rowJson(row, claimantOf(setting, row.id))) : [];
+): Promise<Output> {
+  const left = await setting.leftAmong(issues);
+  const rows = context.json ? issues.map((row) => rowJson(row, claimantOf(setting, row.id), left)) : [];
   const data = { issues: rows, broken };
-  return { data, text: context.json ? "" : listText(context, setting, issues, broken, nothing) };
-}
-
-/** Who has claimed it, here or on another machine. */
-export function claimantOf(
-  { claims, elsewhere }: Pick<QuerySetting, "claims" | "elsewhere">,
-  id: Ulid,
-): string | null {
-  return claims.get(id)?.lease.agentId ?? elsewhere.get(id)?.agentId ?? null;
+  return { data, text: context.json ? "" : listText(context, setting, issues, left, broken, nothing) };
 }
 
 export function listText(
   context: Context,
-  setting: Pick<QuerySetting, "claims" | "elsewhere">,
+  setting: QuerySetting,
   issues: readonly IssueRow[],
+  left: LeftMap,
   broken: Answer["broken"],
   nothing: string,
 ): string {
@@ -144,9 +150,26 @@ export function listText(
     printable(issue.title, 80),
   ]);
   const head = ["ID", "STATE", "PRIORITY", "TYPE", "CLAIMED BY", "TITLE"];
-  return [rows.length === 0 ? nothing : columns(context.terminal, head, rows), ...brokenLines(broken)].join(
-    "\n",
-  );
+  return [
+    rows.length === 0 ? nothing : columns(context.terminal, head, rows),
+    ...leftLines(issues, left, setting.reader.here.root),
+    ...brokenLines(broken),
+  ].join("\n");
+}
+
+const MOST_LEFT = 20;
+
+/** Below a list: which of it somebody has left, and where. */
+export function leftLines(issues: readonly IssueRow[], left: LeftMap, here: string): string[] {
+  const lines = issues.flatMap(({ id, shortId }) => {
+    const work = left.get(id);
+    return work === undefined ? [] : [`${shortId} was ${leftText(work, here)}`];
+  });
+  if (lines.length <= MOST_LEFT) return lines;
+  return [
+    ...lines.slice(0, MOST_LEFT),
+    `and ${lines.length - MOST_LEFT} more were left: --json says by whom`,
+  ];
 }
 
 /** They are never passed over in silence. */

@@ -1,18 +1,23 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { recentViolations } from "../enforce/violations";
+import { CotenantError } from "../errors/cotenant-error";
 import { seenContentions } from "../guard/overview";
 import { guardViolations } from "../guard/violations";
 import { reachOf } from "../guard/yielding";
+import { issuesIn } from "../issues/desk";
+import { elsewhereIn, workersAmong } from "../issues/effective";
+import { queryLeft } from "../issues/query";
 import type { Actor } from "../kernel/commands";
 import { sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { ClaimsView } from "../ledger/view";
 import { type Access, accessJson, accessOf, accessText } from "../worktrees/access";
-import { type Finding, needsAPerson } from "./attention";
+import { type Finding, type LeftIssue, needsAPerson } from "./attention";
 import { callerOrNull } from "./caller";
 import { keysOf, ticketJson } from "./commands/lock-status";
 import { elsewhereJson, elsewhereLines, ledgerView } from "./ledger";
+import { leftAmong, leftText } from "./left-work";
 import { count, leaseTable, paint, statusJsonIn } from "./render";
 import type { Terminal } from "./terminal";
 
@@ -72,9 +77,33 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
         reachOf(workspace.config.values["guard.across_worktrees"]),
       ),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
+      left: await leftHere(workspace, all, ledger),
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };
+}
+
+/** What somebody has left. An issue that cannot be read keeps nobody from seeing the rest. */
+async function leftHere(
+  workspace: Workspace,
+  statuses: readonly LeaseStatus[],
+  view: ClaimsView | null,
+): Promise<LeftIssue[]> {
+  const reader = await issuesIn(workspace);
+  const workers = workersAmong(statuses, elsewhereIn(view));
+  try {
+    const { issues } = await queryLeft({ reader, hierarchy: [], ...workers });
+    const left = await leftAmong(workspace, reader, workers, issues);
+    return issues.map(({ id, shortId, title }) => ({
+      shortId,
+      title,
+      words: leftText(left.get(id)!, reader.here.root),
+    }));
+  } catch (error) {
+    if (!(error instanceof CotenantError)) throw error;
+    workspace.warnings.push(`what was left cannot be told: ${error.message}`);
+    return [];
+  }
 }
 
 function order({ lease }: LeaseStatus, me: Actor | null): number {

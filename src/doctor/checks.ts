@@ -12,6 +12,7 @@ import { indexCheck } from "./checks/index";
 import { issuesCheck } from "./checks/issues";
 import { leasesCheck } from "./checks/leases";
 import { ledgerCheck } from "./checks/ledger";
+import { leftWorkCheck } from "./checks/left-work";
 import { leftoversCheck } from "./checks/leftovers";
 import { locksCheck } from "./checks/locks";
 import { logCheck } from "./checks/log";
@@ -35,6 +36,7 @@ export const CHECKS: readonly Check[] = [
   dataPlaneCheck,
   worktreeCheck,
   issuesCheck,
+  leftWorkCheck,
   gatesCheck,
   mergingCheck,
   hooksCheck,

@@ -76,7 +76,7 @@ async function editOf(
 
 /** Whether a merge has made of these files what our own merge of the two sides makes of them. */
 async function isMerge(
-  { reader }: EditSources,
+  { reader, digest }: EditSources,
   read: Texts,
   commit: ChangingCommit,
   changes: readonly OwnChange[],
@@ -99,7 +99,8 @@ async function isMerge(
       if (!isUnion) return false;
       continue;
     }
-    const result = mergeIssueFiles(atBase === null ? null : texts.get(atBase)!, mine, theirs, MARKS);
+    const common = atBase === null ? null : texts.get(atBase)!;
+    const result = mergeIssueFiles(common, mine, theirs, MARKS, (text) => digest.sha256(text));
     if (!("text" in result) || result.conflicts.length > 0 || result.text !== merged) return false;
   }
   return true;

@@ -1,6 +1,7 @@
 import type { Ulid } from "../kernel/ids";
 import type { LiveCatalog } from "./cache/live";
 import { BROKEN, DEPS_FILE, LABELS_FILE, WHOLE } from "./cache/table";
+import { effectiveAssignee, effectiveState, NO_WORKERS, type Workers } from "./effective";
 import {
   decodeIssue,
   ISSUE_STATES,
@@ -30,6 +31,8 @@ export interface IssueRow {
   readonly updatedBy: string;
   readonly version: number;
   readonly layer: Layer;
+  /** Left work: state and assignee are no longer those that are written. */
+  readonly isLeft: boolean;
 }
 
 export interface WholeIssue extends IssueRow {
@@ -42,21 +45,24 @@ export type Scope = "here" | "everywhere";
 /** No copy, or none that can be read. */
 const NOWHERE = -1;
 const UNREADABLE = -2;
+const IN_PROGRESS = ISSUE_STATES.indexOf("in_progress");
 const TERMINAL = TERMINAL_STATES.map((state) => ISSUE_STATES.indexOf(state));
 
 /**
- * All issues as they stand, a row for each. State, priority and deletion are known of every row; the rest is read, and
+ * All issues as they stand, a row for each: states and assignees are those that count with the claims of this look. State, priority and deletion are known of every row; the rest is read, and
  * looked after, only for rows that somebody asks about.
  */
 export class Board {
   readonly #reader: IssueReader;
   readonly #live: LiveCatalog;
   readonly #layers: readonly Layer[];
+  readonly #workers: Workers;
   /** The place with the newest copy. */
   readonly #winner: Int8Array;
   readonly #state: Uint8Array;
   readonly #priority: Uint8Array;
   readonly #isDeleted: Uint8Array;
+  readonly #isLeft: Uint8Array;
   /** Rows for which what is cached is not all there is: written elsewhere, claimed there, or only committed. */
   readonly #isOdd: Uint8Array;
   /** Rows with something to show, by state, and those with something that cannot be read: found in one go. */
@@ -68,14 +74,10 @@ export class Board {
   /** Rows whose sets have been looked at, by file. */
   readonly #checked = new Map<number, Uint8Array>();
 
-  private constructor(
-    reader: IssueReader,
-    live: LiveCatalog,
-    scope: Scope,
-    holders: ReadonlyMap<Ulid, string>,
-  ) {
+  private constructor(reader: IssueReader, live: LiveCatalog, scope: Scope, workers: Workers) {
     this.#reader = reader;
     this.#live = live;
+    this.#workers = workers;
     const { here, mainRoot } = reader.sources;
     const hasMain = mainRoot !== null && mainRoot !== here.root;
     this.#layers = hasMain ? ["worktree", "main", "HEAD"] : ["worktree", "HEAD"];
@@ -84,29 +86,55 @@ export class Board {
     this.#state = new Uint8Array(rows);
     this.#priority = new Uint8Array(rows);
     this.#isDeleted = new Uint8Array(rows);
+    this.#isLeft = new Uint8Array(rows);
     this.#isOdd = new Uint8Array(rows);
     this.#countsIn = new Int8Array(rows).fill(NOWHERE);
     this.#resolve(scope);
+    this.#countClaims();
     if (scope === "here") return;
-    for (const [id, worktreeId] of holders) {
-      const row = worktreeId === here.worktreeId ? -1 : live.catalog.rowOf(id);
+    for (const [id, { lease }] of workers.claims) {
+      const row = lease.worktreeId === here.worktreeId ? -1 : live.catalog.rowOf(id);
       if (row !== -1) this.#isOdd[row] = 1;
     }
   }
 
-  /** `holders`: in whose worktree each claimed issue is worked on. */
-  static async load(
-    reader: IssueReader,
-    scope: Scope,
-    holders: ReadonlyMap<Ulid, string> = new Map(),
-  ): Promise<Board> {
+  /** `workers`: who has claimed what, and in which worktree. */
+  static async load(reader: IssueReader, scope: Scope, workers: Workers = NO_WORKERS): Promise<Board> {
     const live = await reader.live();
-    await live.refreshNames(holders.keys());
+    await live.refreshNames(workers.claims.keys());
     await live.refreshIssues();
-    const board = new Board(reader, live, scope, holders);
-    const held = [...holders.keys()].map((id) => live.catalog.rowOf(id)).filter((row) => row !== -1);
+    const board = new Board(reader, live, scope, workers);
+    const held = [...workers.claims.keys()].map((id) => live.catalog.rowOf(id)).filter((row) => row !== -1);
     await board.settle(held);
     return board;
+  }
+
+  /** Only rows that claims can make a difference to: those that have one, or had, and those written in progress. */
+  #countClaims(): void {
+    const { claims, lapsed, elsewhere } = this.#workers;
+    for (const id of [...claims.keys(), ...lapsed.keys(), ...elsewhere.keys()]) {
+      const row = this.rowOf(id);
+      if (row !== -1 && this.#countsIn[row] !== NOWHERE) this.#count(row);
+    }
+    for (const row of [...this.#inState[IN_PROGRESS]!]) this.#count(row);
+  }
+
+  /** From the written state of a row to the one that counts, and into its list. */
+  #count(row: number): void {
+    const written = { state: ISSUE_STATES[this.#state[row]!]!, version: this.#version(row) };
+    const { state, isLeft } = effectiveState(this.#workers, this.id(row), written);
+    this.#isLeft[row] = isLeft ? 1 : 0;
+    this.#state[row] = ISSUE_STATES.indexOf(state);
+    if (this.#countsIn[row] === this.#state[row]) return;
+    this.#countsIn[row] = this.#state[row]!;
+    this.#inState[this.#state[row]!]!.push(row);
+  }
+
+  #version(row: number): number {
+    const found = this.#found.get(row);
+    if (found !== undefined && isFound(found)) return found.issue.stamp.version;
+    const winner = this.#winner[row]!;
+    return winner < 0 ? 0 : this.#live.catalog.places[winner]!.table.columns.version[row]!;
   }
 
   /** Versions decide, of equal ones the nearest; and above them all, what the control plane remembers. */
@@ -170,6 +198,10 @@ export class Board {
     return isKnown ? ISSUE_STATES[this.#state[row]!]! : null;
   }
 
+  isLeft(row: number): boolean {
+    return this.#isLeft[row] === 1;
+  }
+
   isDeleted(row: number): boolean {
     return this.#isDeleted[row] === 1;
   }
@@ -221,9 +253,7 @@ export class Board {
     this.#state[row] = ISSUE_STATES.indexOf(found.state);
     this.#priority[row] = PRIORITIES.indexOf(found.issue.priority);
     this.#isDeleted[row] = found.isDeleted ? 1 : 0;
-    if (this.#countsIn[row] === this.#state[row]) return;
-    this.#countsIn[row] = this.#state[row]!;
-    this.#inState[this.#state[row]!]!.push(row);
+    this.#count(row);
   }
 
   /** Looks again at what these depend on. */
@@ -279,35 +309,41 @@ export class Board {
 
   /** Of a row that has something to show. */
   details(row: number): IssueRow {
-    const own = { row, id: this.id(row), shortId: this.shortId(row) };
     const found = this.#found.get(row);
+    const id = this.id(row);
+    const state = ISSUE_STATES[this.#state[row]!]!;
+    const isLeft = this.#isLeft[row] === 1;
+    const who = (written: { assignee: string | null; updatedBy: string }) =>
+      effectiveAssignee(this.#workers, id, written, { state, isLeft });
+    const own = { row, id, shortId: this.shortId(row), state, isLeft };
     if (found !== undefined && isFound(found)) {
       const { issue, labels, dependencies, copy } = found;
-      const { title, assignee, files, created_at, updated_at, updated_by } = issue;
+      const { title, files, priority, created_at, updated_at, updated_by } = issue;
       const times = { createdAt: created_at, updatedAt: updated_at, updatedBy: updated_by };
       const seen = { version: issue.stamp.version, layer: copy.layer };
-      const counted = { state: found.state, priority: issue.priority };
-      return { ...own, title, assignee, files, labels, dependencies, ...times, ...seen, ...counted };
+      const assignee = who({ assignee: issue.assignee, updatedBy: updated_by });
+      return { ...own, title, assignee, priority, files, labels, dependencies, ...times, ...seen };
     }
     const { table } = this.#live.catalog.places[this.#winner[row]!]!;
     const text = table.text(row);
     // Field by field: there may be many thousands of them.
     return {
       row,
-      id: own.id,
+      id,
       shortId: own.shortId,
       title: text.title,
-      assignee: text.assignee,
+      assignee: who(text),
       labels: table.labels(row),
       dependencies: text.dependencies,
       files: text.files,
       createdAt: text.createdAt,
       updatedAt: text.updatedAt,
       updatedBy: text.updatedBy,
-      state: ISSUE_STATES[this.#state[row]!]!,
+      state,
       priority: PRIORITIES[this.#priority[row]!]!,
       version: table.columns.version[row]!,
       layer: this.#layer(row)!,
+      isLeft,
     };
   }
 

@@ -1,4 +1,5 @@
 import type { Coordinator } from "../coordinator/contract";
+import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { headCommit } from "../identity/head-commit";
 import type { Repository } from "../identity/repository";
@@ -75,6 +76,18 @@ export async function writerIn(workspace: Workspace, reader: IssueReader): Promi
   const session = await workspace.session("write");
   const enforcement = workspace.config.values["worktree.enforce_leases"] as Enforcement;
   return new IssueWriter(reader, session, enforcement, session.actor.agentId);
+}
+
+/** Without anything for the log: what was logged before is only carried out. */
+export async function underMutex(session: Session, act: () => Promise<void>): Promise<void> {
+  await session.write([], {
+    about: "finishing writes of issues",
+    facts: [],
+    body: async () => {
+      await act();
+      return null;
+    },
+  });
 }
 
 function rootsOf({ platform, git, repository }: IssuePlace): (worktreeId: string) => Promise<string | null> {

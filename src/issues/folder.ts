@@ -24,7 +24,12 @@ export interface RawIssue {
 }
 
 export const ISSUES = ".cotenant/issues";
-const STAGED = "issue.json.new";
+/**
+ * Each write has a name of its own for it: a write is settled after the mutex, when the next one may have staged its
+ * own already, and must not take that away.
+ */
+const stagedName = (digest: string) => `issue.json.${digest.slice(0, 16)}.new`;
+const STAGED = /^issue\.json(?:\.[0-9a-f]{16})?\.new$/;
 const PLACING = "issue.json.now.new";
 const utf8 = new TextEncoder();
 
@@ -85,7 +90,7 @@ export class IssueFolder {
   /** The new `issue.json`, beside the old one and on the disk: from here on the write can be finished by anybody. */
   async stage(id: Ulid, text: string): Promise<void> {
     const { files } = this.#platform;
-    const path = `${this.folder(id)}/${STAGED}`;
+    const path = this.stagedPath(id, this.#digest(text));
     await this.#ensureDirectories(id);
     await files.unlink(path);
     const fd = await files.open(path, "create", 0o644);
@@ -100,19 +105,25 @@ export class IssueFolder {
     await files.syncDirectory(this.folder(id));
   }
 
-  async unstage(id: Ulid): Promise<void> {
-    await this.#platform.files.unlink(`${this.folder(id)}/${STAGED}`);
-    await this.#platform.files.removeDirectory(this.folder(id));
+  stagedPath(id: Ulid, digest: string): string {
+    return `${this.folder(id)}/${stagedName(digest)}`;
   }
 
-  /** What a logged write comes to. Doing it twice is as good as once. */
-  async carryOut(id: Ulid, additions: readonly Addition[]): Promise<void> {
+  /** A copy of an issue that this worktree lacks: nothing is logged for it. */
+  async bringIn(id: Ulid, text: string): Promise<void> {
+    await this.stage(id, text);
+    await this.carryOut(id, this.#digest(text), []);
+    await this.#platform.files.unlink(this.stagedPath(id, this.#digest(text)));
+  }
+
+  /** What a logged write comes to, of the text with this digest. Doing it twice is as good as once. */
+  async carryOut(id: Ulid, digest: string, additions: readonly Addition[]): Promise<void> {
     const { files } = this.#platform;
     const folder = this.folder(id);
     await this.carry(id, additions);
     // The staged name stays until the new one is on the disk: a power cut may keep either half of a rename.
     await files.unlink(`${folder}/${PLACING}`);
-    await files.link(`${folder}/${STAGED}`, `${folder}/${PLACING}`);
+    await files.link(this.stagedPath(id, digest), `${folder}/${PLACING}`);
     await files.rename(`${folder}/${PLACING}`, `${folder}/issue.json`);
   }
 
@@ -125,13 +136,16 @@ export class IssueFolder {
       );
   }
 
-  /** Before the write is acknowledged: the files that grew, and the new name of the one that was replaced. */
-  async settle(id: Ulid, additions: readonly Addition[]): Promise<void> {
+  /**
+   * Before the write is acknowledged: the files that grew, and the new name of the one that was replaced; `digest` null
+   * where none was. No longer under the mutex.
+   */
+  async settle(id: Ulid, digest: string | null, additions: readonly Addition[]): Promise<void> {
     const { files } = this.#platform;
     for (const file of filesOf(additions)) await this.#sync(this.#place(id, file).path);
     await files.syncDirectory(this.folder(id));
     if (additions.some(({ file }) => file === RESULTS)) await this.#settleResults(id);
-    await files.unlink(`${this.folder(id)}/${STAGED}`);
+    if (digest !== null) await files.unlink(this.stagedPath(id, digest));
     if (additions.some(({ file }) => file === EVENTS))
       await files.syncDirectory(`${this.root}/.cotenant/events`);
   }
@@ -142,19 +156,26 @@ export class IssueFolder {
       await this.#platform.files.syncDirectory(directory);
   }
 
-  /** Finishes a write whose process died before it could. False when there is nothing of the kind. */
-  async finish(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
+  /** Whether a write was logged, and not carried out or not settled; its process may be about to. */
+  async isUnfinished(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
+    if ((await this.#staged(id, stamp.digest)) !== null) return true;
+    return (await this.#isPlaced(id, stamp)) && !(await this.#hasAll(id, stamp.additions));
+  }
+
+  async #isPlaced(id: Ulid, { digest }: WrittenStamp): Promise<boolean> {
     const text = await this.#text(`${this.folder(id)}/issue.json`);
-    const isThere = text !== null && this.#digest(text) === stamp.digest;
-    if (isThere) {
-      const isSettled = (await this.#staged(id, stamp.digest)) === null;
-      if (isSettled && (await this.#hasAll(id, stamp.additions))) return false;
-      await this.carry(id, stamp.additions);
-    } else {
-      if ((await this.#staged(id, stamp.digest)) === null) return false;
-      await this.carryOut(id, stamp.additions);
-    }
-    await this.settle(id, stamp.additions);
+    return text !== null && this.#digest(text) === digest;
+  }
+
+  /**
+   * Finishes a write whose process died before it could. False when there is nothing of the kind. Only under the mutex:
+   * else it may be in the way of its own writer, or put an old text over a newer one.
+   */
+  async finish(id: Ulid, stamp: WrittenStamp): Promise<boolean> {
+    if (!(await this.isUnfinished(id, stamp))) return false;
+    if (await this.#isPlaced(id, stamp)) await this.carry(id, stamp.additions);
+    else await this.carryOut(id, stamp.digest, stamp.additions);
+    await this.settle(id, stamp.digest, stamp.additions);
     return true;
   }
 
@@ -171,9 +192,14 @@ export class IssueFolder {
     const { files, clock } = this.#platform;
     for (const id of await this.ids()) {
       const names = (await files.readDirectory(this.folder(id))) ?? [];
-      if (!names.includes(STAGED)) continue;
-      const stat = await files.lstat(`${this.folder(id)}/${STAGED}`);
-      if (stat?.kind === "file" && stat.mtimeMs < clock.wallMs() - recentMs) await this.unstage(id);
+      for (const name of names.filter((one) => STAGED.test(one))) {
+        const path = `${this.folder(id)}/${name}`;
+        const stat = await files.lstat(path);
+        if (stat?.kind !== "file" || stat.mtimeMs >= clock.wallMs() - recentMs) continue;
+        await files.unlink(path);
+        // Empty now, if that was all there was of it.
+        await files.removeDirectory(this.folder(id));
+      }
     }
   }
 
@@ -241,7 +267,7 @@ export class IssueFolder {
   }
 
   async #staged(id: Ulid, digest: string): Promise<string | null> {
-    const text = await this.#text(`${this.folder(id)}/${STAGED}`);
+    const text = await this.#text(this.stagedPath(id, digest));
     return text !== null && this.#digest(text) === digest ? text : null;
   }
 

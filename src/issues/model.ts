@@ -28,6 +28,8 @@ export interface Stamp {
   readonly lease_id: string | null;
   readonly fencing_token: number | null;
   readonly sequence: number | null;
+  /** Versions that this one was made from, by digest; absent for a new issue. */
+  readonly lineage?: string;
 }
 
 /** A document that belongs to an issue: a file of the repository. */
@@ -167,13 +169,28 @@ function stampFrom(value: unknown): Stamp {
   const stamp: Readonly<Record<string, unknown>> = isObject(value) ? value : {};
   const number = (name: string) =>
     Number.isSafeInteger(stamp[name]) && (stamp[name] as number) >= 0 ? (stamp[name] as number) : null;
+  const lineage = lineageFrom(stamp["lineage"]);
   return {
     version: number("version") ?? 0,
     origin: typeof stamp["origin"] === "string" ? stamp["origin"] : "",
     lease_id: typeof stamp["lease_id"] === "string" ? stamp["lease_id"] : null,
     fencing_token: number("fencing_token"),
     sequence: number("sequence"),
+    ...(lineage === null ? {} : { lineage }),
   };
+}
+
+/** How many earlier versions a stamp names, at most. */
+export const MOST_ANCESTORS = 32;
+export const ANCESTOR_DIGITS = 16;
+const LINEAGE = new RegExp(`^[0-9a-f]{${ANCESTOR_DIGITS}}(?: [0-9a-f]{${ANCESTOR_DIGITS}})*$`);
+
+function lineageFrom(value: unknown): string | null {
+  const isOne =
+    typeof value === "string" &&
+    value.length <= MOST_ANCESTORS * (ANCESTOR_DIGITS + 1) &&
+    LINEAGE.test(value);
+  return isOne ? value : null;
 }
 
 function documentFrom(value: unknown): DocumentRef[] {

@@ -2,7 +2,7 @@ import type { Grant, LeaseStatus } from "../coordinator/contract";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
 import type { IssueRow } from "./board";
-import { isTerminal } from "./model";
+import { openNeeds } from "./claimable";
 import type { Answer } from "./query";
 import type { IssueReader } from "./reader";
 import { isFound } from "./resolve";
@@ -63,10 +63,8 @@ async function attempt(taking: Taking, id: Ulid): Promise<Grant | null> {
 /** Between our look and our claim somebody may have had it, and finished it, or added something to wait for. */
 async function isStillFree(reader: IssueReader, id: Ulid): Promise<boolean> {
   const found = await reader.find(id);
-  if (!isFound(found) || found.isDeleted || found.state !== "ready") return false;
-  const needed = await reader.findAll(found.dependencies as Ulid[]);
-  return found.dependencies.every((dependency) => {
-    const other = needed.get(dependency as Ulid) ?? null;
-    return isFound(other) && (other.isDeleted || isTerminal(other));
-  });
+  if (!isFound(found) || found.isDeleted) return false;
+  // What is written in progress was left by somebody: the claim on it is ours.
+  if (found.state !== "ready" && found.state !== "in_progress") return false;
+  return (await openNeeds(reader, found.dependencies)).length === 0;
 }

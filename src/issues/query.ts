@@ -1,10 +1,12 @@
 import type { LeaseStatus } from "../coordinator/contract";
+import { CotenantError } from "../errors/cotenant-error";
 import { ExtentIndex } from "../kernel/conflicts";
-import type { Ulid, WorktreeId } from "../kernel/ids";
-import { dirKey, fileKey, nameOf } from "../kernel/keys";
+import { printable, type Ulid, type WorktreeId } from "../kernel/ids";
+import { dirKey, fileKey } from "../kernel/keys";
 import { type Lease, sameParty } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import { Board, type IssueRow, type Scope } from "./board";
+import { claimantOf, isFinishedElsewhere, type Workers } from "./effective";
 import { namespaceOf } from "./labels";
 import { ISSUE_STATES, type IssueState, PRIORITIES, type Priority, TERMINAL_STATES } from "./model";
 import type { IssueReader } from "./reader";
@@ -37,22 +39,10 @@ export function isFiltered(filter: Filter): boolean {
 }
 
 /** What queries know besides the issues. */
-export interface QuerySetting {
+export interface QuerySetting extends Workers {
   readonly reader: IssueReader;
-  /** Valid claims, by issue. */
-  readonly claims: ReadonlyMap<Ulid, LeaseStatus>;
-  /** What other machines hold, or have finished. */
-  readonly elsewhere: ReadonlyMap<Ulid, Elsewhere>;
   /** `types.hierarchy`: the broadest first, those on one line on one level. */
   readonly hierarchy: readonly string[];
-}
-
-/** What was heard of an issue on another machine. */
-export interface Elsewhere {
-  /** Who holds it there; null: nobody any more. */
-  readonly agentId: string | null;
-  /** With this version it was finished there; null: it was not. */
-  readonly finishedAtVersion: number | null;
 }
 
 export interface Answer {
@@ -70,19 +60,24 @@ export interface Blocker {
   /** Null for an issue that nobody has, or that nobody can read. */
   readonly state: IssueState | null;
   readonly title: string | null;
-  readonly claim: LeaseStatus | null;
+  /** Who has claimed it, here or on another machine. */
+  readonly claimedBy: string | null;
 }
 
-export async function loadBoard({ reader, claims }: QuerySetting, scope: Scope): Promise<Board> {
-  const holders = new Map([...claims].map(([id, { lease }]) => [id, lease.worktreeId as string]));
-  return Board.load(reader, scope, holders);
+export async function loadBoard(setting: QuerySetting, scope: Scope): Promise<Board> {
+  return Board.load(setting.reader, scope, setting);
 }
 
 /** All that the filter lets through. */
-export async function queryAll(setting: QuerySetting, filter: Filter, scope: Scope): Promise<Answer> {
+export async function queryAll(
+  setting: QuerySetting,
+  filter: Filter,
+  scope: Scope,
+  isWanted?: (row: IssueRow) => boolean,
+): Promise<Answer> {
   const board = await loadBoard(setting, scope);
   const rows = board.shown(filter.states.length === 0 ? null : filter.states);
-  return answerOf(setting, board, rows, filter);
+  return answerOf(setting, board, rows, filter, isWanted);
 }
 
 /** Of the states that are asked for, only those that end something. */
@@ -98,37 +93,37 @@ function isTerminalState(state: IssueState): boolean {
   return TERMINAL_STATES.includes(state);
 }
 
-/** Ready, unclaimed, waiting for nothing; with `held`, also none of whose declared files is held by somebody else. */
+/**
+ * Ready, unclaimed, waiting for nothing, left work among them; with `held`, also none of whose declared files is held
+ * by somebody else.
+ */
 export async function queryAvailable(
   setting: QuerySetting,
   filter: Filter,
   held: HeldFiles | null = null,
 ): Promise<Answer> {
   const board = await loadBoard(setting, "everywhere");
-  const { taken, finished } = takenElsewhere(setting);
-  const claimed = new Set([...setting.claims.keys(), ...taken].map((id) => board.rowOf(id)));
-  const ready = await board.settle(board.shown(["ready"]).filter((row) => !claimed.has(row)));
-  const over = new Map([...finished].map(([id, version]) => [board.rowOf(id), version]));
+  const ready = await board.settle(board.shown(["ready"]));
   const candidates = ready.filter(
     (row) =>
       board.state(row) === "ready" &&
       hasPriority(board, row, filter) &&
-      // Whoever has brought it back here has a newer one.
-      !(over.has(row) && board.details(row).version < over.get(row)!),
+      !(setting.elsewhere.size > 0 && isFinished(setting, board, row)),
   );
   await board.checkDependencies(candidates);
   const free = candidates.filter((row) => !board.isBlocked(row));
   return answerOf(setting, board, free, filter, (row) => held?.isFree(row.files) ?? true);
 }
 
-function takenElsewhere({ elsewhere }: QuerySetting): { taken: Ulid[]; finished: Map<Ulid, number> } {
-  const taken: Ulid[] = [];
-  const finished = new Map<Ulid, number>();
-  for (const [id, { agentId, finishedAtVersion }] of elsewhere) {
-    if (agentId !== null) taken.push(id);
-    else if (finishedAtVersion !== null) finished.set(id, finishedAtVersion);
-  }
-  return { taken, finished };
+function isFinished(setting: QuerySetting, board: Board, row: number): boolean {
+  return isFinishedElsewhere(setting, board.id(row), board.details(row).version);
+}
+
+/** What somebody has left, whether or not it waits for something by now. The most urgent first. */
+export async function queryLeft(setting: QuerySetting): Promise<Answer> {
+  const board = await loadBoard(setting, "everywhere");
+  const ready = board.shown(["ready"]).filter((row) => board.isLeft(row));
+  return answerOf(setting, board, ready, ANYTHING, (row) => row.isLeft);
 }
 
 /** Whatever waits for something that is not over. */
@@ -147,21 +142,21 @@ export async function queryBlocked(
 }
 
 /** What an issue waits for. Its dependencies must have been looked at. */
-export async function blockersOf({ claims }: QuerySetting, board: Board, row: number): Promise<Blocker[]> {
+export async function blockersOf(workers: Workers, board: Board, row: number): Promise<Blocker[]> {
   const named = board.details(row).dependencies;
   const rows = [...board.dependencies(row)];
   await board.settle(rows.filter((needed) => needed !== -1));
   return rows.flatMap((needed, at): Blocker[] => {
     if (board.isOver(needed)) return [];
     const id = named[at] ?? "";
-    if (needed === -1) return [{ id, shortId: null, state: null, title: null, claim: null }];
+    if (needed === -1) return [{ id, shortId: null, state: null, title: null, claimedBy: null }];
     return [
       {
         id,
         shortId: board.shortId(needed),
         state: board.state(needed),
         title: board.isShown(needed) ? board.details(needed).title : null,
-        claim: claims.get(id as Ulid) ?? null,
+        claimedBy: claimantOf(workers, id as Ulid),
       },
     ];
   });
@@ -178,6 +173,7 @@ export async function answerOf(
   const byNumbers = (row: number) =>
     hasPriority(board, row, filter) &&
     (filter.states.length === 0 || filter.states.includes(board.state(row)!));
+  await refuseUnknownTypes(hierarchy, board, filter);
   const settled = await board.settle(among.filter(byNumbers));
   const rows = settled.filter(byNumbers);
   await board.checkLabels(rows);
@@ -199,6 +195,30 @@ export async function answerOf(
   const broken = await board.unreadable();
   await board.save();
   return { board, issues, broken };
+}
+
+/**
+ * A type is known by the hierarchy, or because some issue has it: a mistyped one would look as if there were none. All
+ * labels are looked at only for one that the hierarchy does not have.
+ */
+async function refuseUnknownTypes(
+  hierarchy: readonly string[],
+  board: Board,
+  { types }: Filter,
+): Promise<void> {
+  const known = new Set(hierarchy.flatMap((line) => line.split(" ")));
+  if (types.every((type) => known.has(type))) return;
+  const rows = await board.settle(board.shown());
+  await board.checkLabels(rows);
+  for (const row of rows) for (const type of typesOf(board.labels(row))) known.add(type);
+  const unknown = types.find((type) => !known.has(type));
+  if (unknown === undefined) return;
+  const names = [...known].sort();
+  throw new CotenantError("E_USAGE", `no issue is of type "${printable(unknown, 40)}"`, {
+    hint:
+      names.length === 0 ? "no issue has a type: label" : `use one of ${printable(names.join(", "), 500)}`,
+    data: { type: printable(unknown, 40), known: names.slice(0, 100) },
+  });
 }
 
 function hasPriority(board: Board, row: number, { priorities }: Filter): boolean {
@@ -267,13 +287,4 @@ export class HeldFiles {
       ),
     );
   }
-}
-
-/** The valid claims among leases, by issue. */
-export function claimsAmong(statuses: readonly LeaseStatus[]): Map<Ulid, LeaseStatus> {
-  const claims = new Map<Ulid, LeaseStatus>();
-  for (const status of statuses)
-    if (status.standing === "valid" && status.lease.key.startsWith("issue:"))
-      claims.set(nameOf(status.lease.key) as Ulid, status);
-  return claims;
 }

@@ -179,7 +179,10 @@ export function usable(id: Ulid, found: FoundIssue | UnreadableIssue | null): Fo
     "E_NOT_FOUND",
     `issue ${id} was deleted by ${found.ahead?.agentId ?? found.issue.updated_by}`,
     {
-      hint: "'cotenant issue list' shows what there is",
+      hint:
+        found.ahead === null
+          ? "'cotenant issue list' shows what there is"
+          : `if the branch with that was thrown away: cotenant claim acquire ${id} --reopen && cotenant issue reopen ${id}`,
       data: { id, deleted: true },
     },
   );

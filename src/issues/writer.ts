@@ -8,6 +8,7 @@ import { isRefusal, type Refusal } from "../kernel/refusal";
 import type { Intention, Standing } from "../store/writing";
 import { type Author, additionsOf, type DataEvent, type IssueChange } from "./changes";
 import { IssueFolder, type RawIssue } from "./folder";
+import { lineageAfter } from "./lineage";
 import { encodeIssue, type Issue } from "./model";
 import { type IssueReader, usable } from "./reader";
 import { copyFrom, type FoundIssue, isFound, resolve, versionOf } from "./resolve";
@@ -32,6 +33,8 @@ export interface WriteOptions {
   readonly secret?: string | null;
   /** Instead of what is configured: a gate's result by a person or CI needs no claim. */
   readonly enforcement?: Enforcement;
+  /** Of a deleted issue whose deletion nothing has any more: it is written anew, on what its newest copy has. */
+  readonly takesBack?: boolean;
 }
 
 /** Asked inside the critical section, with the issue as it stands there; null where there is nothing to change. */
@@ -93,15 +96,15 @@ export class IssueWriter {
     // What is asked under the mutex must not wait for Git.
     await this.#reader.sources.rootOf(this.#session.actor.worktreeId);
     const { requestId = null, secret = null } = options;
-    const enforcement = options.enforcement ?? this.#enforcement;
+    // Whoever shows a secret means to write under its claim, whatever is enforced.
+    const enforcement = secret === null ? (options.enforcement ?? this.#enforcement) : "strict";
     const written = await this.#session.write([{ key: keyOf(id), leaseId: null }], {
       about: `issue:${id}`,
       facts: [stampName(id)],
       requestId,
       secret,
-      // Whoever shows a secret means to write under its claim, whatever is enforced.
       body: (standing) =>
-        this.#body(id, change, committed, secret === null ? enforcement : "strict", standing),
+        this.#body(id, change, committed, { enforcement, takesBack: options.takesBack ?? false }, standing),
     });
     if (!written.replayed && written.answer !== null) return written.answer;
     // What was done then may have been its deletion.
@@ -121,7 +124,7 @@ export class IssueWriter {
     const additions: Addition[] = [{ file: COMMENTS, line }, ...told];
     const write = async () => {
       await folder.carry(id, additions);
-      await folder.settle(id, additions);
+      await folder.settle(id, null, additions);
     };
     if (this.#session === null) {
       await write();
@@ -148,7 +151,7 @@ export class IssueWriter {
     id: Ulid,
     change: Change,
     committed: RawIssue | null,
-    enforcement: Enforcement,
+    { enforcement, takesBack }: { readonly enforcement: Enforcement; readonly takesBack: boolean },
     standing: Standing,
   ): Promise<Intention<WriteOutcome> | null> {
     const warnings: string[] = [];
@@ -161,10 +164,11 @@ export class IssueWriter {
     const folder = await this.#folderFor(lease);
     if (stamp !== null) await folder.finish(id, stamp);
     const copies = await this.#reader.copies(id, stamp, lease?.worktreeId ?? null, committed);
-    const found = usable(id, resolve(id, copies, stamp));
+    const resolved = resolve(id, copies, stamp);
+    const found = takesBack && isFound(resolved) ? resolved : usable(id, resolved);
     const wanted = await change(found);
     if (wanted === null) return null;
-    if (found.ahead !== null) warnings.push(aheadWarning(found.ahead));
+    if (found.ahead !== null && !takesBack) warnings.push(aheadWarning(found.ahead));
     const version = 1 + Math.max(stamp?.version ?? 0, ...copies.map(versionOf));
     const author = { ...this.#author(lease), at: new Date(standing.now.wallMs).toISOString() };
     const plan = this.#plan(found, wanted, author, {
@@ -179,8 +183,8 @@ export class IssueWriter {
       type: "issue.written",
       payload: { issue_id: id, version, digest: plan.stamp.digest, state: plan.issue.state },
       facts: new Map([[stampName(id), stampToFact(plan.stamp)]]),
-      carryOut: () => folder.carryOut(id, plan.stamp.additions),
-      settle: () => folder.settle(id, plan.stamp.additions),
+      carryOut: () => folder.carryOut(id, plan.stamp.digest, plan.stamp.additions),
+      settle: () => folder.settle(id, plan.stamp.digest, plan.stamp.additions),
       answer: { found: plan.after(folder.root), changed: true, replayed: false, lease, warnings },
       result: { issue_id: id, version },
     };
@@ -202,12 +206,17 @@ export class IssueWriter {
     });
     const folder = this.#reader.here;
     await folder.stage(id, plan.text);
-    await folder.carryOut(id, plan.stamp.additions);
-    await folder.settle(id, plan.stamp.additions);
+    await folder.carryOut(id, plan.stamp.digest, plan.stamp.additions);
+    await folder.settle(id, plan.stamp.digest, plan.stamp.additions);
     return { ...outcome, found: plan.after(folder.root), changed: true };
   }
 
-  #plan(found: FoundIssue, change: IssueChange, author: Author, stamp: Omit<Issue["stamp"], "origin">) {
+  #plan(
+    found: FoundIssue,
+    change: IssueChange,
+    author: Author,
+    stamp: Omit<Issue["stamp"], "origin" | "lineage">,
+  ) {
     const { platform } = this.#reader.sources;
     const { at, agentId, worktreeId } = author;
     const issue: Issue = {
@@ -215,7 +224,11 @@ export class IssueWriter {
       ...change.fields,
       updated_at: at,
       updated_by: agentId,
-      stamp: { ...stamp, origin: worktreeId },
+      stamp: {
+        ...stamp,
+        origin: worktreeId,
+        lineage: lineageAfter([found.issue], (text) => platform.digest.sha256(text)),
+      },
     };
     const text = encodeIssue(issue);
     const additions = additionsOf(platform, change, found.copy.raw, author);
@@ -265,10 +278,7 @@ export class IssueWriter {
       // What was logged there and not carried out yet.
       [RESULTS, linesFor(RESULTS, stamp)],
     ];
-    if ((await folder.read(id)) === null) {
-      await folder.stage(id, copy.raw.text);
-      await folder.carryOut(id, []);
-    }
+    if ((await folder.read(id)) === null) await folder.bringIn(id, copy.raw.text);
     for (const [file, text] of texts) if (text.trim() !== "") await folder.add(id, file, linesOf(text));
   }
 
@@ -284,10 +294,10 @@ export class IssueWriter {
     };
     type Plans = Awaited<ReturnType<typeof prepare>>;
     const carryOut = async (plans: Plans) => {
-      for (const { issue, stamp } of plans) await folder.carryOut(issue.id, stamp.additions);
+      for (const { issue, stamp } of plans) await folder.carryOut(issue.id, stamp.digest, stamp.additions);
     };
     const settle = async (plans: Plans) => {
-      for (const { issue, stamp } of plans) await folder.settle(issue.id, stamp.additions);
+      for (const { issue, stamp } of plans) await folder.settle(issue.id, stamp.digest, stamp.additions);
     };
     if (this.#session === null) {
       const plans = await prepare(null);

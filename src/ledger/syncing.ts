@@ -1,5 +1,8 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
+import { issuesIn } from "../issues/desk";
+import { writeBack } from "../issues/putting-back";
+import { IssueWriter } from "../issues/writer";
 import type { Ulid } from "../kernel/ids";
 import { claimsOf } from "./claiming";
 import { DataSync, type SyncResult } from "./data/sync";
@@ -41,7 +44,7 @@ async function syncOnce(
   const reconciled = await reconcile(ledger, actor, { most: null, onProgress, look });
   await beat(open, session);
   await ledger.parts.remote.settle();
-  const data = await new DataSync(open, workspace, session).run();
+  const data = await exchange(open, workspace, session, stale);
   await remote.settle();
   const now = new Date(ledger.nowMs).toISOString();
   await state.update((before) => ({
@@ -53,6 +56,43 @@ async function syncOnce(
   }));
   await tidyCopy(open);
   return { ...data, reconciled, stale, orphans, claims: look.claims.size };
+}
+
+/** Data both ways; and again with what a stale claim left written, which can be told only with what the branch has. */
+async function exchange(
+  open: OpenLedger,
+  workspace: Workspace,
+  session: Session,
+  stale: readonly Released[],
+): Promise<SyncResult> {
+  const first = await new DataSync(open, workspace, session).run();
+  if (!(await putBackStale(workspace, session, stale))) return first;
+  const second = await new DataSync(open, workspace, session).run();
+  const both = (one: readonly Ulid[], other: readonly Ulid[]) => [...new Set([...one, ...other])];
+  return {
+    ...second,
+    pushed: both(first.pushed, second.pushed),
+    written: both(first.written, second.written),
+    retries: first.retries + second.retries,
+  };
+}
+
+/** Where it was written, an issue is ready again and nobody's. False where nothing had to be changed. */
+async function putBackStale(
+  workspace: Workspace,
+  session: Session,
+  stale: readonly Released[],
+): Promise<boolean> {
+  let hasChanged = false;
+  for (const { issueId, agentId } of stale) {
+    const reader = await issuesIn(workspace);
+    const writer = new IssueWriter(reader, session, "off", session.actor.agentId);
+    const claim = { id: issueId, holder: agentId };
+    const { isChanged, failure } = await writeBack(writer, reader, claim, {});
+    if (failure !== null) workspace.warnings.push(failure);
+    hasChanged ||= isChanged;
+  }
+  return hasChanged;
 }
 
 /** Signs of life of every claim of this clone that are due. One that was lost is said so by its holder's next command. */

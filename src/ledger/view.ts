@@ -11,7 +11,8 @@ import {
 } from "./confirmations";
 import { openLedger } from "./open";
 import type { ClaimRecord } from "./record";
-import { isOver, judge, rulesOf } from "./rules";
+import type { ClaimRef } from "./remote";
+import { type ClaimRules, isOver, judge, rulesOf } from "./rules";
 
 /** What is known of claims without asking anybody: this clone's own, and what was last heard of others. */
 export interface ClaimsView {
@@ -31,22 +32,32 @@ export async function claimsView(workspace: Workspace): Promise<ClaimsView | nul
   const cloneId = await readCloneId(platform, coordinator, repository.controlDir);
   const known = await readConfirmations(coordinator, "all");
   const nowMs = platform.clock.wallMs();
+  const heard = heardOf(await lastSeen(workspace), cloneId, nowMs, rulesOf(config.values));
+  return { ...heard, standing: (lease) => standingOf(lease, known, cloneId, nowMs) };
+}
+
+/** What claims that were seen at the remote say of other clones. */
+export function heardOf(
+  seen: ReadonlyMap<Ulid, ClaimRef>,
+  cloneId: Ulid | null,
+  nowMs: number,
+  rules: ClaimRules,
+): Pick<ClaimsView, "others" | "over"> {
   const others = new Map<Ulid, ClaimRecord>();
   const over = new Map<Ulid, ClaimRecord>();
-  const rules = rulesOf(config.values);
-  for (const [id, ref] of await lastSeen(workspace)) {
+  for (const [id, ref] of seen) {
     const record = recordAt(ref);
     if (record === null || record.cloneId === cloneId) continue;
     if (judge(record, cloneId ?? NOBODY, nowMs, rules).kind === "held") others.set(id, record);
     else if (!record.isHeld && isOver(record.issue)) over.set(id, record);
   }
-  return { others, over, standing: (lease) => standingOf(lease, known, cloneId, nowMs) };
+  return { others, over };
 }
 
 const NOBODY = "00000000000000000000000000" as Ulid;
 
 /** A ledger that cannot be read is no reason why a look at claims fails. */
-async function lastSeen(workspace: Workspace) {
+async function lastSeen(workspace: Workspace): Promise<ReadonlyMap<Ulid, ClaimRef>> {
   try {
     const { remote } = await openLedger(workspace, "cotenant");
     return await remote.seen("all");

@@ -5,6 +5,7 @@ import { PROGRAM, run } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
+import { ulid } from "../support/ulid";
 
 let repo: TestRepo;
 let id: string;
@@ -201,6 +202,38 @@ describe("claim create", () => {
     const ran = await repo.run("agent:a", "claim", "create", "--title", "Too long", "--ttl", "99999999");
     expect(ran.status).toBe(9);
     expect((await repo.ask("agent:a", "issue", "list")).data["issues"]).toEqual([]);
+    // Nor where only the store can tell.
+    const limit = { COTENANT_COORDINATION_MAX_INDEFINITE_LEASES_PER_AGENT: "1" };
+    const endless = (title: string) =>
+      repo.askWith(limit, "agent:a", "claim", "create", "--title", title, "--ttl", "0", "--reason", "long");
+    expect((await endless("First")).status).toBe(0);
+    for (let round = 0; round < 2; round++) expectJsonRefused(await endless("Second"), 9, "E_LIMIT");
+    expect((await repo.ask("agent:a", "issue", "list")).data["issues"]).toMatchObject([{ title: "First" }]);
+    expect((await repo.ask("agent:a", "claim", "list")).data.leases).toHaveLength(1);
+  });
+
+  it("gives the claim back when the issue cannot be written", async () => {
+    const repo = TestRepo.make();
+    repo.write(".cotenant/issues", "in the way");
+    const ran = await repo.ask("agent:a", "claim", "create", "--title", "Nowhere to go");
+    expect(ran.status).not.toBe(0);
+    expect((await repo.ask("agent:a", "claim", "list")).data.leases).toEqual([]);
+  });
+
+  it("makes one issue however often the same request is made", async () => {
+    const repo = TestRepo.make();
+    const create = ["claim", "create", "--title", "Once", "--request-id", ulid()];
+    const first = await repo.ask("agent:a", ...create);
+    const again = await repo.ask("agent:a", ...create);
+    expect(again.data).toMatchObject({
+      replayed: true,
+      issue: { id: first.data.issue.id },
+      lease: { lease_id: first.lease.lease_id },
+    });
+    expect((await repo.ask("agent:a", "issue", "list")).data["issues"]).toHaveLength(1);
+    // Whoever died between the claim and the issue comes back, and finishes it.
+    fs.rmSync(path.join(repo.root, ".cotenant/issues"), { recursive: true });
+    expect((await repo.ask("agent:a", ...create)).data.issue.id).toBe(first.data.issue.id);
   });
 });
 
@@ -209,7 +242,8 @@ describe("names of earlier tools", () => {
     const repo = TestRepo.make();
     const id = await repo.issue();
     expect((await repo.ask("agent:a", "claim", id)).lease.issue_id).toBe(id);
-    expect((await repo.ask("agent:a", "issue", "list", "--state", "in-progress")).data["issues"]).toEqual([]);
+    const working = await repo.ask("agent:a", "issue", "list", "--state", "in-progress");
+    expect(working.data["issues"]).toMatchObject([{ id, state: "in_progress" }]);
     expect((await repo.run("agent:a", "help", "lock", "list")).stdout).toMatch(
       /^usage: cotenant lock status/,
     );

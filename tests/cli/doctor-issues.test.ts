@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -168,7 +169,10 @@ describe("doctor and validate on issues", () => {
     expect(await findings()).toMatchObject([{ level: "note", message: expect.stringContaining(gone) }]);
 
     const id = await repo.issue("Half-written work");
-    fs.renameSync(file(id), `${file(id)}.new`);
+    const digest = createHash("sha256")
+      .update(fs.readFileSync(file(id)))
+      .digest("hex");
+    fs.renameSync(file(id), `${file(id)}.${digest.slice(0, 16)}.new`);
     const found = await findings();
     expect(found.map(({ message }) => message).join("\n")).toMatch(new RegExp(`${id}.*was not finished`));
     expect((await repo.run("agent:a", "query", "available")).stdout).toContain("Half-written work");

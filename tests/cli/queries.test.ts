@@ -42,6 +42,19 @@ describe("queries", () => {
       expectRefused(await repo.runHere("agent:a", "query", "available", ...bad.split(" ")), 64, "E_USAGE");
   });
 
+  it("name the known types where one is asked for that nobody knows", async () => {
+    writeIssue(repo.root, { title: "Chore", labels: ["type:chore"] });
+    writeIssue(repo.root, { title: "Research", labels: ["type:spike"] });
+    for (const command of ["query available", "query all", "query strategic", "issue list", "claim next"]) {
+      const refused = await repo.askHere("agent:a", ...command.split(" "), "--type", "bgu");
+      expectJsonRefused(refused, 64, "E_USAGE");
+      expect(refused.error.hint, command).toMatch(/bug.*chore.*spike/);
+    }
+    // Known by the hierarchy alone, or by an issue alone.
+    expect(titles(await repo.askHere("agent:a", "query", "available", "--type", "bug"))).toEqual([]);
+    expect(titles(await repo.askHere("agent:a", "query", "all", "--type", "spike"))).toEqual(["Research"]);
+  });
+
   it("leave out issues whose files somebody else holds, with --free-files", async () => {
     writeIssue(repo.root, { title: "Free", files: ["src/free.ts"] });
     writeIssue(repo.root, { title: "File held", files: ["src/held.ts"] });

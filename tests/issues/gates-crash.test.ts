@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
-import { issuesIn, writerIn } from "../../src/issues/desk";
+import { issuesIn, underMutex, writerIn } from "../../src/issues/desk";
 import { withGates, withResult } from "../../src/issues/gates/passing";
 import { newResult, pendingGates, readResults } from "../../src/issues/gates/results";
 import { newIssue } from "../../src/issues/model";
@@ -36,7 +36,7 @@ async function open(root: string, platform: Platform) {
   const surroundings = { platform, git: nodeGit(), env: {}, cwd: root, home: scratch(), isTerminal: false };
   const workspace = await Workspace.open(surroundings, { agentId: "human:a", session: "s" });
   const reader = await issuesIn(workspace);
-  return { reader, writer: await writerIn(workspace, reader) };
+  return { reader, writer: await writerIn(workspace, reader), session: await workspace.session("write") };
 }
 
 const WITHOUT_CLAIM = { enforcement: "off" } as const;
@@ -79,7 +79,7 @@ describe("a gate's pass that is killed", () => {
   it.each([
     [
       "before the new issue stands beside the old one",
-      (_: string, p: string) => p.endsWith("issue.json.new"),
+      (_: string, p: string) => /issue\.json\.[0-9a-f]{16}\.new$/.test(p),
       false,
     ],
     ["before it is logged", (call: string, p: string) => call === "append" && !p.includes("results"), false],
@@ -97,8 +97,8 @@ describe("a gate's pass that is killed", () => {
     const whole = isLogged ? { state: "done", pending: [] } : { state: "gated", pending: ["review"] };
     expect(await seen(repo.root, id)).toEqual(whole);
     // Whoever comes next finishes it, and nothing is there twice.
-    const { reader } = await open(repo.root, nodePlatform());
-    expect(await settleIssues(reader, 0)).toBe(isLogged ? 1 : 0);
+    const { reader, session } = await open(repo.root, nodePlatform());
+    expect(await settleIssues(reader, 0, (act) => underMutex(session, act))).toBe(isLogged ? 1 : 0);
     expect(await seen(repo.root, id)).toEqual(whole);
     const file = path.join(repo.root, `.cotenant/gates/results/${id}.jsonl`);
     const lines = fs.existsSync(file) ? fs.readFileSync(file, "utf8").split("\n").length - 1 : 0;

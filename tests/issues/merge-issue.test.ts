@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { descendantOf, lineageAfter } from "../../src/issues/lineage";
 import { mergeIssueFiles } from "../../src/issues/merge/files";
 import { mergeIssues } from "../../src/issues/merge/issue";
 import { decodeIssue, encodeIssue, type Issue, newIssue } from "../../src/issues/model";
 import type { Ulid } from "../../src/kernel/ids";
+import { sha256 } from "../store/stage";
 
 const AT = "2026-01-01T00:00:00.000Z";
 const LATER = "2026-01-02T00:00:00.000Z";
@@ -210,7 +212,7 @@ describe("the stamp", () => {
 describe("files", () => {
   const text = (fields: Partial<Issue>, version = 2) => encodeIssue(changed(fields, version));
   const files = (base: string | null, left: string, right: string) =>
-    mergeIssueFiles(base, left, right, MARKS);
+    mergeIssueFiles(base, left, right, MARKS, sha256);
   const pick = (from: string, side: "<" | ">") =>
     from.replace(/^<{7} ours\n([\s\S]*?)^={7}\n([\s\S]*?)^>{7} theirs\n/gm, side === "<" ? "$1" : "$2");
 
@@ -315,5 +317,58 @@ describe("files", () => {
     const found = files(encodeIssue(BASE), left, text({ extra: { tool: { b: 2 } } })) as { text: string };
     expect(JSON.parse(found.text).tool).toEqual(JSON.parse('{"__proto__":{"isAdmin":true},"a":1,"b":2}'));
     expect(({} as Record<string, unknown>)["isAdmin"]).toBeUndefined();
+  });
+});
+
+describe("a copy that the other was made from", () => {
+  const after = (before: Issue, fields: Partial<Issue>, version: number): Issue => ({
+    ...before,
+    ...fields,
+    stamp: { ...stamp(version), lineage: lineageAfter([before], sha256) },
+  });
+  const first = { ...BASE, stamp: stamp(1) };
+  const second = after(first, { title: "Second" }, 2);
+  const third = after(second, { title: "Third", state: "done" }, 3);
+
+  it("gives way, in either order, however many writes are between them", () => {
+    for (const older of [first, second]) {
+      const texts = [encodeIssue(older), encodeIssue(third)] as const;
+      expect(mergeIssueFiles(null, texts[0], texts[1], MARKS, sha256)).toMatchObject({ text: texts[1] });
+      expect(mergeIssueFiles("", texts[1], texts[0], MARKS, sha256)).toMatchObject({ text: texts[1] });
+    }
+  });
+
+  it("does not, where the newer one was written without having seen it", () => {
+    // A higher number, made from the first one: what the second says is not in it.
+    const blind = after(first, { title: "Blind" }, 3);
+    expect(descendantOf(null, second, blind, sha256)).toBeNull();
+    const merged = mergeIssueFiles(null, encodeIssue(second), encodeIssue(blind), MARKS, sha256);
+    expect(merged).toMatchObject({ conflicts: ["title"] });
+  });
+
+  it("does not, where both come from something newer: then it is somebody's way back", () => {
+    const fourth = after(third, { priority: "high" }, 4);
+    expect(descendantOf(third, second, fourth, sha256)).toBeNull();
+    expect(descendantOf(first, second, fourth, sha256)).toBe(fourth);
+  });
+
+  it("does not, with one letter changed, or with a lineage that is none", () => {
+    expect(descendantOf(null, { ...second, title: "Secand" }, third, sha256)).toBeNull();
+    for (const lineage of ["", "x", "0".repeat(16_000), [] as never]) {
+      const text = encodeIssue({ ...third, stamp: { ...stamp(3), lineage } });
+      const reading = decodeIssue(text);
+      expect("issue" in reading && reading.issue.stamp.lineage).toBeUndefined();
+    }
+  });
+
+  it("is remembered through a merge, and the merge is the same in either order", () => {
+    const left = after(second, { priority: "high" }, 3);
+    const right = after(second, { assignee: "agent:b" }, 3);
+    const texts = [encodeIssue(second), encodeIssue(left), encodeIssue(right)] as const;
+    const merged = mergeIssueFiles(texts[0], texts[1], texts[2], MARKS, sha256);
+    expect(mergeIssueFiles(texts[0], texts[2], texts[1], MARKS, sha256)).toEqual(merged);
+    const whole = (merged as { merged: { left: Issue } }).merged.left;
+    for (const older of [left, right, second, first])
+      expect(descendantOf(null, older, whole, sha256)).toBe(whole);
   });
 });

@@ -14,6 +14,7 @@ import {
 import { encodeSetLine, readOrSet, type SetLine } from "../../src/issues/or-set";
 import type { Ulid } from "../../src/kernel/ids";
 import { propertyRuns, propertySeed } from "../kernel/property";
+import { sha256 } from "../store/stage";
 
 /** Each makes and merges whole issues: a fifth of what properties of the kernel get. */
 const RUNS = Math.ceil(propertyRuns() / 5);
@@ -173,8 +174,8 @@ describe("issues that two branches changed in any way", () => {
         expect(one).toEqual({ left: other.right, right: other.left, conflicts: other.conflicts });
         const texts = [base, left, right].map(encodeIssue) as [string, string, string];
         const [here, there] = [
-          mergeIssueFiles(texts[0], texts[1], texts[2], MARKS),
-          mergeIssueFiles(texts[0], texts[2], texts[1], MARKS),
+          mergeIssueFiles(texts[0], texts[1], texts[2], MARKS, sha256),
+          mergeIssueFiles(texts[0], texts[2], texts[1], MARKS, sha256),
         ];
         if (!("text" in here) || !("text" in there)) throw new Error("merged as text");
         if (here.conflicts.length === 0) expect(here.text).toBe(there.text);
@@ -231,7 +232,10 @@ describe("issues that two branches changed in any way", () => {
           [from, mine],
           [mine, mine],
         ] as const)
-          expect(mergeIssueFiles(from, one, other, MARKS)).toMatchObject({ text: mine, conflicts: [] });
+          expect(mergeIssueFiles(from, one, other, MARKS, sha256)).toMatchObject({
+            text: mine,
+            conflicts: [],
+          });
       }),
       SETTINGS,
     );
@@ -295,7 +299,13 @@ describe("issues that two branches changed in any way", () => {
       let conflicts = 0;
       fc.assert(
         fc.property(scene, fc.infiniteStream(fc.boolean()), ({ base, left, right }, choice) => {
-          const merged = mergeIssueFiles(encodeIssue(base), encodeIssue(left), encodeIssue(right), MARKS);
+          const merged = mergeIssueFiles(
+            encodeIssue(base),
+            encodeIssue(left),
+            encodeIssue(right),
+            MARKS,
+            sha256,
+          );
           if (!("text" in merged) || merged.conflicts.length === 0) return;
           conflicts++;
           expect(decodeIssue(merged.text)).toEqual({ broken: "it has unresolved merge conflicts" });

@@ -4,10 +4,11 @@ import * as path from "node:path";
 import { type Surroundings, Workspace } from "../../src/coordinator/workspace";
 import { CommittedIssues } from "../../src/issues/committed";
 import { issuesIn, writerIn } from "../../src/issues/desk";
+import { workersOf } from "../../src/issues/effective";
 import type { IssueFolder } from "../../src/issues/folder";
 import { encodeIssue, type Issue, newIssue, PRIORITIES, TERMINAL_STATES } from "../../src/issues/model";
 import { encodeSetLine } from "../../src/issues/or-set";
-import { claimsAmong, type QuerySetting } from "../../src/issues/query";
+import type { QuerySetting } from "../../src/issues/query";
 import type { IssueReader } from "../../src/issues/reader";
 import { copyFrom, type FoundIssue, isFound, resolve, type UnreadableIssue } from "../../src/issues/resolve";
 import type { WrittenStamp } from "../../src/issues/stamps";
@@ -66,8 +67,7 @@ export class Scene {
 
   async setting(root = this.main): Promise<QuerySetting> {
     const { workspace, reader } = await this.open(root);
-    const claims = claimsAmong(await workspace.coordinator.list({ kinds: ["issue"] }));
-    return { reader, claims, hierarchy: HIERARCHY, elsewhere: new Map() };
+    return { reader, hierarchy: HIERARCHY, ...(await workersOf(workspace.coordinator)) };
   }
 
   async claim(id: Ulid, root: string, agentId: string): Promise<void> {
@@ -185,7 +185,15 @@ export interface Expected {
 }
 
 /** The same questions answered by reading every copy of every issue, without any cache. */
-export async function plainly({ reader, claims }: QuerySetting): Promise<Expected> {
+export async function plainly({ reader, claims, lapsed }: QuerySetting): Promise<Expected> {
+  // Claimed is in progress; in progress without a claim is left, and ready again.
+  const counted = <T extends FoundIssue>(issue: T): T => {
+    const { state } = issue;
+    if (TERMINAL_STATES.includes(state) || state === "gated") return issue;
+    if (claims.has(issue.id)) return { ...issue, state: "in_progress" };
+    return state === "in_progress" ? { ...issue, state: "ready" } : issue;
+  };
+  if (lapsed.size > 0) throw new Error("claims of a scene do not lapse");
   const { sources, here, main } = reader;
   const stamps = await sources.stamps(null);
   const committed = new CommittedIssues(sources.git!, here.root);
@@ -196,14 +204,17 @@ export async function plainly({ reader, claims }: QuerySetting): Promise<Expecte
   ]);
   for (const id of [...stamps.keys(), ...claims.keys()]) ids.add(id);
   const found = await reader.findAll([...ids].sort());
-  const readable = [...found.values()].filter(isFound).filter(({ isDeleted }) => !isDeleted);
+  const readable = [...found.values()]
+    .filter(isFound)
+    .filter(({ isDeleted }) => !isDeleted)
+    .map(counted);
   const isOver = (id: string) => isFinished(found.get(id as Ulid) ?? null, stamps.get(id as Ulid));
   const isBlocked = (issue: FoundIssue) => issue.dependencies.some((id) => !isOver(id));
   const isOpen = (issue: FoundIssue) => !TERMINAL_STATES.includes(issue.state);
   const local: FoundIssue[] = [];
   for (const id of await here.ids()) {
     const alone = await onlyHere(here, id);
-    if (alone !== null) local.push(alone);
+    if (alone !== null) local.push(counted(alone));
   }
   return {
     all: inOrder(readable),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { IssueChange } from "../../src/issues/changes";
+import { underMutex } from "../../src/issues/desk";
 import { IssueFolder } from "../../src/issues/folder";
 import { type FoundIssue, isFound } from "../../src/issues/resolve";
 import { settleIssues } from "../../src/issues/settle";
@@ -182,6 +183,21 @@ describe("a write", () => {
     });
   });
 
+  it("keeps what it has staged while the one before it is being settled, after the mutex", async () => {
+    const { platform } = world().attach("writer");
+    const folder = new IssueFolder(platform, "/repo");
+    const id = freshId(platform);
+    const digest = (text: string) => platform.digest.sha256(text);
+    await folder.stage(id, "first");
+    await folder.carryOut(id, digest("first"), []);
+    await folder.stage(id, "second");
+    await folder.settle(id, digest("first"), []);
+    await folder.carryOut(id, digest("second"), []);
+    await folder.settle(id, digest("second"), []);
+    expect((await folder.read(id))?.text).toBe("second");
+    expect(await platform.files.readDirectory(folder.folder(id))).toEqual(["issue.json"]);
+  });
+
   it("does not follow a link out of the worktree", async () => {
     const made = world();
     const a = clerk(made, "agent:a");
@@ -252,7 +268,7 @@ async function struckAt(
     const first = judged(await run(look, "agent:b"), acknowledged);
     // Reading again, settling, and writing again change nothing about that.
     expect(judged(await run(look, "agent:b"), first === "new")).toBe(first);
-    await run((c) => settleIssues(c.reader, 0));
+    await run((c) => settleIssues(c.reader, 0, (act) => underMutex(c.session, act)));
     expect(judged(await run(look, "agent:b"), first === "new")).toBe(first);
     const after = await run(async (c) => {
       // Secrets are not synced: after a power cut the session proves itself anew.

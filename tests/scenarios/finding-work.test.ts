@@ -12,6 +12,7 @@ interface Listed {
   readonly state: string;
   readonly claimed_by: string | null;
   readonly layer: string;
+  readonly left: object | null;
   readonly blocked_by?: readonly {
     readonly id: string;
     readonly state: string;
@@ -113,9 +114,9 @@ describe("S22: an issue from every worktree", () => {
     await repo.prepare("agent:b", "issue", "update", uncommitted, "--title", "Written by its holder");
     const seen = await feature.ask("agent:a", "issue", "show", uncommitted);
     expect(seen.data).toMatchObject({ issue: { title: "Written by its holder" }, layer: "holder" });
-    expect(titles(await feature.askHere("agent:a", "query", "all", "--state", "ready"))).toContain(
+    expect(titles(await feature.askHere("agent:a", "query", "all", "--state", "in_progress"))).toEqual([
       "Written by its holder",
-    );
+    ]);
   });
 
   it("is listed by query all only where it stands, and by any filter everywhere", async () => {
@@ -146,10 +147,10 @@ describe("S24: a circle, and what waits for what", () => {
     expect(others).toEqual([]);
     expect(blocked).toMatchObject({
       id: second,
-      blocked_by: [{ id: first, state: "ready", title: "First", claimed_by: "agent:a" }],
+      blocked_by: [{ id: first, state: "in_progress", title: "First", claimed_by: "agent:a" }],
     });
     const said = await repo.runHere("agent:b", "query", "blocked");
-    expect(said.stdout).toMatch(/waits for \w+, ready, claimed by agent:a {2}First/);
+    expect(said.stdout).toMatch(/waits for \w+, in_progress, claimed by agent:a {2}First/);
 
     await repo.prepare("agent:a", "issue", "update", first, "--state", "done");
     expect(listed(await repo.askHere("agent:b", "query", "blocked"))).toEqual([]);
@@ -214,10 +215,12 @@ describe("S29a: 10,000 issues", () => {
       ids.push(writeIssue(repo.root, { title, state, dependencies: needs }));
     }
     // Those with 6 wait for nothing; those with 7 for those with 6, which are not done; those with 8 for what is done.
-    const expected = ids.filter((_, n) => n % 10 === 6 || n % 10 === 8).sort();
+    // Those with 9 are in progress, and nobody has claimed them: they were left.
+    const expected = ids.filter((_, n) => n % 10 === 6 || n % 10 >= 8).sort();
     for (let round = 0; round < 2; round++) {
       const found = listed(await repo.ask("agent:a", "query", "available"));
       expect(found.map(({ id }) => id)).toEqual(expected);
+      expect(found.filter(({ left }) => left !== null)).toHaveLength(1_000);
     }
     expect(titles(await repo.ask("agent:a", "search", "needle"))).toEqual(["The needle in it"]);
     expect(listed(await repo.ask("agent:a", "graph", "roots")).map(({ id }) => id)).toEqual(

@@ -57,7 +57,7 @@ describe("S25: done with a gate pending", () => {
     const id = await claimed(repo);
     await repo.prepare(ADA, "gate", "add", id, "review");
     await repo.prepare("ci:build", "gate", "pass", id, "review");
-    expect(await stateOf(repo, id)).toMatchObject({ state: "ready" });
+    expect(await stateOf(repo, id)).toMatchObject({ state: "in_progress" });
     await repo.ask(ADA, "issue", "update", id, "--state", "done");
     expect(await stateOf(repo, id)).toMatchObject({ state: "done" });
   });

@@ -70,7 +70,7 @@ describe("S23: a change without a claim", () => {
     // But everybody may say something.
     expect((await repo.run("agent:a", "issue", "comment", id, "--text", "look here")).status).toBe(0);
     expect(await shown(id)).toMatchObject({
-      issue: { state: "ready" },
+      issue: { state: "in_progress" },
       comments: [{ text: "look here", by: "agent:a" }],
     });
   });
@@ -200,8 +200,11 @@ describe("changing issues", () => {
       5,
       "E_TERMINAL_STATE",
     );
-    expect((await repo.run("agent:a", "issue", "reopen", id)).status).toBe(0);
-    expect((await shown(id)).issue.state).toBe("ready");
+    expect((await repo.ask("agent:a", "issue", "reopen", id)).data["issue"]).toMatchObject({
+      state: "ready",
+    });
+    // Claimed as it is, it is in progress at once.
+    expect((await shown(id)).issue.state).toBe("in_progress");
     expectRefused(await repo.runHere("agent:a", "issue", "update", id, "--state", "asleep"), 64, "E_USAGE");
     expectRefused(await repo.runHere("agent:a", "issue", "update", id), 64, "E_USAGE");
     expectRefused(await repo.runHere("agent:a", "issue", "reject", id), 64, "E_USAGE");

@@ -356,3 +356,42 @@ describe("a clone that was never initialised", () => {
     ]);
   });
 });
+
+describe("an issue that was made here, uncommitted, and finished in another worktree", () => {
+  it("merges when both have committed it: one copy comes from the other", async () => {
+    const other = repo.addWorktree("other");
+    const id = (await repo.prepare("agent:a", "issue", "create", "--title", "Made here")).issue.id;
+    await other.prepare("agent:b", "claim", "acquire", id);
+    await other.prepare("agent:b", "issue", "update", id, "--title", "Done there");
+    await other.prepare("agent:b", "issue", "update", id, "--state", "in_progress");
+    await other.prepare("agent:b", "close", id, "--reason", "it works");
+    commit(repo, "as it was made");
+    commit(other, "as it was done");
+    for (const [where, branch] of [
+      [repo, "other"],
+      [other, "main"],
+    ] as const) {
+      const merged = git(where, "merge", "--no-edit", branch);
+      expect(merged.status, merged.text).toBe(0);
+      const file = path.join(where.root, `.cotenant/issues/${id}/issue.json`);
+      expect(JSON.parse(fs.readFileSync(file, "utf8"))).toMatchObject({
+        title: "Done there",
+        state: "done",
+        resolution: "it works",
+      });
+    }
+  });
+
+  it("conflicts where the one that was made first was changed by hand since", async () => {
+    const other = repo.addWorktree("other");
+    const id = (await repo.prepare("agent:a", "issue", "create", "--title", "Made here")).issue.id;
+    await other.prepare("agent:b", "claim", "acquire", id);
+    await other.prepare("agent:b", "issue", "update", id, "--title", "Done there");
+    const file = path.join(repo.root, `.cotenant/issues/${id}/issue.json`);
+    fs.writeFileSync(file, fs.readFileSync(file, "utf8").replace("Made here", "Changed here"));
+    commit(repo, "as it was made");
+    commit(other, "as it was done");
+    expect(git(repo, "merge", "--no-edit", "other").status).not.toBe(0);
+    expect(fs.readFileSync(file, "utf8")).toMatch(/Changed here[^]*Done there/);
+  });
+});

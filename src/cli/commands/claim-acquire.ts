@@ -1,19 +1,30 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
-import { isTerminal } from "../../issues/model";
+import { takenBack } from "../../issues/lost";
+import { shortId } from "../../issues/short-id";
+import { belongsTo } from "../../kernel/lease";
 import { ACQUIRE_FLAGS, acquire } from "../acquiring";
+import { callerOrNull } from "../caller";
 import type { Command } from "../command";
-import { keyOfIssue, meant } from "../issues";
+import { givenReason } from "../holding";
+import { keyOfIssue, meantId } from "../issues";
+import { ledgerView } from "../ledger";
+import { leftJson, leftOf, takeOverLines } from "../left-work";
+import { workersOn } from "../querying";
 
 export const command: Command = {
   usage: "claim acquire <issue> [--ttl <secs>] [--wait [--timeout <secs>]] [--force --reason <text>]",
   about:
-    "Claims an issue: nobody else can claim it until you release it or it runs out. Asking again for what you\nhold returns the same claim.",
+    "Claims an issue: nobody else can claim it until you release it or it runs out. Asking again for what you\nhold returns the same claim. While you hold it, it is in progress and yours wherever it is shown. Of one that somebody\nhas left it says who, when, and with which command to go on where their changes are.",
   flags: {
     ...ACQUIRE_FLAGS,
     force: { meaning: "end somebody else's live claim; needs --reason and the policy's permission" },
-    reopen: { meaning: "also an issue that is done, rejected or archived, to bring it back" },
-    "if-ready": { meaning: "only when the issue's state is ready" },
+    reopen: {
+      meaning:
+        "also an issue that is done, rejected or archived, or deleted on a branch that is gone, to bring it back",
+    },
+    "if-ready": { meaning: "only when the issue is ready, or was left" },
+    "allow-blocked": { meaning: "also while it waits for another issue; needs --reason" },
     offline: { meaning: "claim locally without asking a ledger" },
   },
   examples: ["cotenant claim acquire 7x3k", "cotenant claim acquire 7x3k --ttl 1800 --wait --timeout 60"],
@@ -21,21 +32,33 @@ export const command: Command = {
   completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const { id, state, ahead } = await meant(await issuesIn(workspace), parsed.words[0]!);
-    if (isTerminal({ state }) && !parsed.has("reopen")) {
-      const where = ahead === null ? "" : ` (written by ${ahead.agentId} in ${ahead.worktreeId})`;
-      throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}${where}`, { data: { id, state } });
-    }
-    if (parsed.has("if-ready") && state !== "ready") {
-      throw new CotenantError("E_POLICY", `issue ${id} is ${state}, not ready`, {
-        hint: "leave out --if-ready, or pick one that is ready",
-        data: { id, state },
-      });
-    }
-    return acquire(context, parsed, workspace, {
+    const reader = await issuesIn(workspace);
+    const id = await meantId(reader, parsed.words[0]!);
+    const found = parsed.has("reopen") ? await takenBack(reader, id) : await reader.get(id);
+    if (parsed.has("allow-blocked")) givenReason(parsed, "claiming an issue that waits for another");
+    const workers = await workersOn(workspace, id, await ledgerView(workspace));
+    const me = await callerOrNull(workspace);
+    const claim = workers.claims.get(id);
+    // Whoever holds it asks for what they have: nothing begins by that.
+    const isOwn = claim !== undefined && me !== null && belongsTo(claim.lease, me);
+    await refuseUnclaimable(reader, found, {
+      isReopening: parsed.has("reopen"),
+      onlyIfReady: parsed.has("if-ready"),
+      allowsBlocked: parsed.has("allow-blocked") || isOwn,
+    });
+    const left = await leftOf(workspace, reader, workers, found);
+    const shortened = left === null ? id : shortId(id, await reader.ids());
+    const output = await acquire(context, parsed, workspace, {
       keys: [{ key: keyOfIssue(id), reach: "repository" }],
       steal: parsed.has("force"),
       noun: "claim",
     });
+    const { agentId } = await workspace.agent();
+    const lines = takeOverLines(left, { shortId: shortened, agentId, here: reader.here.root });
+    return {
+      ...output,
+      data: { ...output.data, left: left === null ? null : leftJson(left) },
+      text: context.quiet ? output.text : [output.text, ...lines].join("\n"),
+    };
   },
 };

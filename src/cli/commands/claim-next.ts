@@ -8,6 +8,7 @@ import { ACQUIRE_FLAGS, grantOutput, readOptions, waitSecs } from "../acquiring"
 import type { Command, Context, Parsed } from "../command";
 import { keyOfIssue } from "../issues";
 import { tellSay, withLedger } from "../ledger";
+import { takeOverLines } from "../left-work";
 import { FILTER_FLAGS, filterFrom, heldFiles, rowJson, settingAt } from "../querying";
 import { byKey } from "../targets";
 
@@ -35,13 +36,16 @@ export const command: Command = {
     const session = await workspace.session("write");
     const reader = await issuesIn(workspace);
     const desk = { reader, workspace };
+    // As of the look that found it: the claim itself ends what was there before.
+    let setting = await settingAt(desk);
     const take = async () => {
       await hearOfClaims(workspace);
       return takeNext({
         reader,
         look: async () => {
           const held = parsed.has("free-files") ? await heldFiles(desk) : null;
-          return queryAvailable(await settingAt(desk), filter, held);
+          setting = await settingAt(desk);
+          return queryAvailable(setting, filter, held);
         },
         claims: async () => (await settingAt(desk)).claims,
         acquire: (id: Ulid) =>
@@ -55,13 +59,20 @@ export const command: Command = {
     if (taken === null) throw nothing(filter, parsed.has("wait") ? timeoutMs : null);
     tellSay(workspace, taken.grant.ledger);
     const output = grantOutput(context, parsed, session, withLedger(workspace, taken.grant), "claim");
-    const issue = rowJson({ ...taken.issue }, null);
-    const title = `${taken.issue.shortId}: ${printable(taken.issue.title, 300)}`;
+    const { agentId } = session.actor;
+    const { shortId, id, title } = taken.issue;
+    const left = await setting.leftAmong([taken.issue]);
+    // It is in progress, and theirs, by the claim that they have just been given.
+    const now = { ...taken.issue, state: "in_progress", assignee: agentId } as const;
+    const who = { shortId, agentId, here: reader.here.root };
+    const lines = [
+      `${shortId}: ${printable(title, 300)}`,
+      output.text,
+      ...takeOverLines(left.get(id) ?? null, who),
+    ];
     return {
-      data: { issue: { ...issue, claimed_by: session.actor.agentId }, ...output.data },
-      text: context.quiet
-        ? [taken.issue.shortId, output.text].filter(Boolean).join("\n")
-        : `${title}\n${output.text}`,
+      data: { issue: rowJson(now, agentId, left), ...output.data },
+      text: context.quiet ? [shortId, output.text].filter(Boolean).join("\n") : lines.join("\n"),
     };
   },
 };

@@ -46,13 +46,13 @@ async function fromIssue(context: Context, parsed: Parsed, typed: string, key: s
         ]);
       },
     {
+      proof: resultOptions,
       done: ({ issue }) =>
         issue.state === "done"
           ? `without ${printable(key, 80)} nothing is left to pass: done`
           : `gates: ${issue.gates.map((gate) => printable(gate, 80)).join(", ") || "none"}`,
       same: "it does not have it",
     },
-    resultOptions,
   );
 }
 

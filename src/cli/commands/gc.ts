@@ -1,11 +1,12 @@
 import { tidyAgents } from "../../agents/tidy";
+import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { clearNotes } from "../../enforce/commit-note";
 import { forgetOldViolations } from "../../enforce/violations";
 import { fileFailure } from "../../errors/cotenant-error";
 import { tidyGuard } from "../../guard/tidy";
 import { clearUnfinished } from "../../identity/worktree-file";
-import { issuesIn } from "../../issues/desk";
+import { issuesIn, underMutex } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
 import { nodeTrees } from "../../platform/node/trees";
 import { clearIndexes } from "../../publish/agent-index";
@@ -42,7 +43,7 @@ export const command: Command = {
       },
     });
     await tidyGuard(workspace.surroundings.platform, coordinator, session);
-    await clearDataPlane(workspace);
+    await clearDataPlane(workspace, session);
     await clearUp({ ...readingRoomIn(workspace, nodeTrees()), session });
     const text = [
       `logged the end of ${count(leases.length, "lease")}`,
@@ -63,7 +64,7 @@ export const command: Command = {
 /** What is unfinished for that long, nobody is going to finish. */
 const RECENT_MS = 3_600_000;
 
-async function clearDataPlane(workspace: Workspace): Promise<void> {
+async function clearDataPlane(workspace: Workspace, session: Session): Promise<void> {
   const { worktreeRoot, gitDir } = workspace.repository;
   const { shelf, grounds } = projectDesk(workspace);
   try {
@@ -71,7 +72,7 @@ async function clearDataPlane(workspace: Workspace): Promise<void> {
     await tidyAgents(platform, shelf, grounds, RECENT_MS);
     await clearUnfinished(platform, { root: worktreeRoot, gitDir }, RECENT_MS);
     await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);
-    await settleIssues(await issuesIn(workspace), RECENT_MS);
+    await settleIssues(await issuesIn(workspace), RECENT_MS, (act) => underMutex(session, act));
     await clearNotes(workspace, platform.clock.wallMs() - RECENT_MS);
   } catch (error) {
     throw fileFailure(error, "clearing away unfinished files", `${worktreeRoot}/.cotenant`);

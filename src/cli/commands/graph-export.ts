@@ -1,3 +1,4 @@
+import { claimantOf } from "../../issues/effective";
 import { circleIn, type Node, reach, wholeGraph } from "../../issues/graph";
 import { GRAPH_FORMATS, type GraphFormat, renderGraph } from "../../issues/graph-text";
 import { printable } from "../../kernel/ids";
@@ -56,6 +57,6 @@ function onlyOpen({ board }: Drawing, nodes: ReadonlyMap<number, Node>): Map<num
 }
 
 function label({ board, setting }: Drawing, row: number, showClaims: boolean): string {
-  const claim = showClaims ? setting.claims.get(board.id(row)) : undefined;
-  return `${labelOf(board, row)}${claim === undefined ? "" : `, ${claim.lease.agentId}`}`;
+  const claimant = showClaims ? claimantOf(setting, board.id(row)) : null;
+  return `${labelOf(board, row)}${claimant === null ? "" : `, ${claimant}`}`;
 }

@@ -1,7 +1,9 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
+import { openNeeds, refuseOpenNeeds } from "../../issues/claimable";
+import { createClaimed, idForRequest } from "../../issues/claimed-creation";
 import { labelChange } from "../../issues/labels";
-import { newIssue } from "../../issues/model";
+import { type Issue, newIssue } from "../../issues/model";
 import { shortId } from "../../issues/short-id";
 import { parseState } from "../../issues/states";
 import { type Draft, IssueWriter } from "../../issues/writer";
@@ -11,7 +13,7 @@ import { ACQUIRE_FLAGS, acquire, readOptions } from "../acquiring";
 import { callerOrNull } from "../caller";
 import type { Command, Context, Flag, Output, Parsed } from "../command";
 import { knownGates } from "../gates";
-import { requestId } from "../holding";
+import { givenReason, requestId } from "../holding";
 import {
   assigneeOf,
   contextOf,
@@ -23,9 +25,16 @@ import {
   titleOf,
 } from "../issue-fields";
 import { type Desk, keyOfIssue, meantId, newIssueJson, openDesk } from "../issues";
+import { byKey } from "../targets";
 
 // A new issue is free: there is nothing to wait for.
-const { wait: _wait, timeout: _timeout, ...CLAIM_FLAGS } = ACQUIRE_FLAGS;
+const { wait: _wait, timeout: _timeout, ...ACQUIRING } = ACQUIRE_FLAGS;
+
+/** For an issue that is claimed as it is made. */
+export const CLAIM_FLAGS: Readonly<Record<string, Flag>> = {
+  ...ACQUIRING,
+  "allow-blocked": { meaning: "claim it though it waits for another issue; needs --reason" },
+};
 
 export const CREATE_FLAGS: Readonly<Record<string, Flag>> = {
   ...FIELD_FLAGS,
@@ -68,45 +77,63 @@ export const command: Command = {
 
 /** One issue as the flags describe it; claimed, if that is wanted. */
 export async function createOne(context: Context, parsed: Parsed, isClaimed: boolean): Promise<Output> {
-  // Whatever would keep it from being claimed is said before there is an issue.
-  if (isClaimed) await readOptions(parsed, await context.workspace(), { keys: [], noun: "claim" });
+  if (isClaimed) return createAndClaim(context, parsed);
   const desk = await openDesk(context);
   const others = await desk.reader.ids();
   const draft = await draftFrom(desk, parsed);
   const creator = await creatorAt(desk);
-  const issue = await creator.createOne(draft, givenOnce(desk, parsed, isClaimed));
-  const { id } = issue;
-  const replayed = id !== draft.issue.id;
-  const short = shortId(id, others);
-  const data = {
-    issue: newIssueJson(issue, draft, others),
-    path: `${desk.reader.here.folder(id)}/issue.json`,
-    replayed,
-  };
-  const created = `created ${short}: ${printable(issue.title)}`;
-  if (!isClaimed) {
-    const text = context.quiet ? short : `${created}\n  claim it: cotenant claim acquire ${short}`;
-    return { data, text };
-  }
-  const claimed = await acquire(context, parsed, await context.workspace(), {
-    keys: [{ key: keyOfIssue(id), reach: "repository" }],
-    steal: false,
-    noun: "claim",
+  const once = desk.workspace === null ? null : requestId(desk.workspace, parsed);
+  const made = madeOutput(desk, await creator.createOne(draft, once), draft, others);
+  const text = context.quiet
+    ? made.short
+    : `${made.created}\n  claim it: cotenant claim acquire ${made.short}`;
+  return { data: made.data, text };
+}
+
+async function createAndClaim(context: Context, parsed: Parsed): Promise<Output> {
+  // Whatever can be told from the words alone is said before anything is written.
+  const workspace = await context.workspace();
+  const options = await readOptions(parsed, workspace, { keys: [], noun: "claim" });
+  if (parsed.has("allow-blocked")) givenReason(parsed, "claiming an issue that waits for another");
+  const desk = await openDesk(context);
+  const { reader } = desk;
+  const others = await reader.ids();
+  const { platform } = workspace.surroundings;
+  const ownId = options.requestId === null ? null : idForRequest(platform, options.requestId);
+  const draft = await draftFrom(desk, parsed, ownId);
+  const { id } = draft.issue;
+  if (!parsed.has("allow-blocked"))
+    refuseOpenNeeds(id, await openNeeds(reader, draft.dependencies), "claimed");
+  const key = keyOfIssue(id);
+  const { claimed, issue } = await createClaimed({
+    claim: () =>
+      acquire(context, parsed, workspace, {
+        keys: [{ key, reach: "repository" }],
+        steal: false,
+        noun: "claim",
+      }),
+    create: async () => {
+      const made = ownId === null ? null : await reader.find(id);
+      return made === null ? (await creatorAt(desk)).createOne(draft, null) : (await reader.get(id)).issue;
+    },
+    giveBack: async () => (await workspace.session("write")).release([byKey(key)]),
   });
+  const { data, created, short } = madeOutput(desk, issue, draft, others);
   const text = context.quiet
     ? [short, claimed.text].filter((part) => part !== "").join("\n")
     : `${created}\n${claimed.text}`;
   return { data: { ...data, ...claimed.data }, text };
 }
 
-/** The id names the whole operation, and there are two of them when the issue is claimed as well. */
-function givenOnce({ workspace }: Desk, parsed: Parsed, isClaimed: boolean): Ulid | null {
-  if (workspace === null || parsed.text("request-id") === undefined) return null;
-  if (isClaimed)
-    throw new CotenantError("E_USAGE", "--request-id cannot be given to two operations at once", {
-      hint: "create the issue first, and claim it then",
-    });
-  return requestId(workspace, parsed);
+function madeOutput({ reader }: Desk, issue: Issue, draft: Draft, others: readonly Ulid[]) {
+  const { id } = issue;
+  const short = shortId(id, others);
+  const data = {
+    issue: newIssueJson(issue, draft, others),
+    path: `${reader.here.folder(id)}/issue.json`,
+    replayed: id !== draft.issue.id,
+  };
+  return { data, short, created: `created ${short}: ${printable(issue.title)}` };
 }
 
 /** Creating needs no name: where nobody says who they are, the issue says so too, and the log does not. */
@@ -120,7 +147,7 @@ export async function creatorAt({ reader, workspace }: Desk): Promise<IssueWrite
   return new IssueWriter(reader, await workspace.session("write"), "off", caller.agentId);
 }
 
-async function draftFrom(desk: Desk, parsed: Parsed): Promise<Draft> {
+async function draftFrom(desk: Desk, parsed: Parsed, id: Ulid | null = null): Promise<Draft> {
   const { reader, workspace } = desk;
   const dependencies: Ulid[] = [];
   for (const typed of parsed.texts("depends-on")) dependencies.push(await meantId(reader, typed));
@@ -130,7 +157,7 @@ async function draftFrom(desk: Desk, parsed: Parsed): Promise<Draft> {
     throw new CotenantError("E_USAGE", `a new issue cannot be ${state}`, {
       hint: "use --state backlog or ready",
     });
-  return draft(workspace, {
+  const wanted: Wanted = {
     title: titleOf(parsed.text("title") ?? parsed.words[0]),
     description: (await givenDescription(parsed)) ?? "",
     priority: priorityOf(parsed.text("priority") ?? "normal"),
@@ -141,7 +168,8 @@ async function draftFrom(desk: Desk, parsed: Parsed): Promise<Draft> {
     state,
     labels: labelsOf(parsed.texts("label")),
     dependencies,
-  });
+  };
+  return draft(workspace, wanted, id);
 }
 
 export interface Wanted {
@@ -157,14 +185,19 @@ export interface Wanted {
   readonly dependencies: readonly string[];
 }
 
-export async function draft(workspace: Workspace | null, wanted: Wanted): Promise<Draft> {
+/** `id`: of one that a request names; else a new one. */
+export async function draft(
+  workspace: Workspace | null,
+  wanted: Wanted,
+  id: Ulid | null = null,
+): Promise<Draft> {
   const { clock, random } = nodePlatform();
   const { labels, dependencies, ...fields } = wanted;
   const unique = workspace?.config.values["issues.unique_labels"] ?? ["type"];
   const agentId = workspace === null ? "" : ((await callerOrNull(workspace))?.agentId ?? "");
   const issue = newIssue({
     ...fields,
-    id: makeUlid(clock.wallMs(), random.bytes(10)),
+    id: id ?? makeUlid(clock.wallMs(), random.bytes(10)),
     created_at: new Date(clock.wallMs()).toISOString(),
     created_by: agentId,
     stamp: { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null },

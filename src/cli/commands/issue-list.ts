@@ -1,7 +1,9 @@
+import { claimantOf } from "../../issues/effective";
 import { queryAll } from "../../issues/query";
 import type { Command } from "../command";
 import { issueJson } from "../issues";
-import { claimantOf, FILTER_FLAGS, filterFrom, listText, openQuery, STATE_FLAG } from "../querying";
+import { leftJsonOf } from "../left-work";
+import { FILTER_FLAGS, filterFrom, listText, openQuery, STATE_FLAG } from "../querying";
 
 export const command: Command = {
   usage: "issue list [--state <state>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]…",
@@ -14,12 +16,15 @@ export const command: Command = {
     const filter = filterFrom(parsed);
     const { setting } = await openQuery(context);
     const { board, issues, broken } = await queryAll(setting, filter, "everywhere");
-    if (!context.json) return { data: {}, text: listText(context, setting, issues, broken, "no issues") };
+    const left = await setting.leftAmong(issues);
+    if (!context.json)
+      return { data: {}, text: listText(context, setting, issues, left, broken, "no issues") };
     const items: Record<string, unknown>[] = [];
     for await (const { issue, id, shortId, ...row } of board.issues(issues.map(({ row }) => row)))
       items.push({
         ...issueJson({ ...row, issue }, shortId),
         claimed_by: claimantOf(setting, id),
+        left: leftJsonOf(left, id),
       });
     return { data: { issues: items, broken }, text: "" };
   },

@@ -1,4 +1,5 @@
 import { readResults, resetLines } from "../../issues/gates/results";
+import { takenBack } from "../../issues/lost";
 import { isTerminal } from "../../issues/model";
 import type { Command } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
@@ -6,7 +7,7 @@ import { EDIT_FLAGS, edit } from "../editing";
 export const command: Command = {
   usage: "issue reopen <id> [--reason <text>]",
   about:
-    "Brings back an issue that is done, rejected or archived, as ready. It needs a claim like every change:\n'claim acquire --reopen' takes one on an issue that has ended. Its gates have to be passed again.",
+    "Brings back an issue that is done, rejected or archived, as ready. It needs a claim like every change:\n'claim acquire --reopen' takes one on an issue that has ended. Its gates have to be passed again. One that was deleted comes back when no branch and no worktree has\nits deletion any more.",
   flags: { ...EDIT_FLAGS, reason: { value: "<text>", meaning: "why it is open again" } },
   examples: ['cotenant issue reopen 7x3k --reason "it broke again"'],
   words: { min: 1, max: 1 },
@@ -20,18 +21,24 @@ export const command: Command = {
       async ({ reader, workspace }) => {
         const by = workspace === null ? "" : (await workspace.agent()).agentId;
         return async (current) => {
-          const { issue, state } = current;
-          if (!isTerminal({ state })) return null;
-          const changes = { state: { from: state, to: "ready" } };
+          const { issue, state, isDeleted } = current;
+          if (!isTerminal({ state }) && !isDeleted) return null;
+          // What a deletion left of it, where nothing has the deletion any more, is what it was before.
+          const open = isTerminal({ state }) || isTerminal(issue) ? "ready" : issue.state;
+          const changes = { state: { from: isDeleted ? "deleted" : state, to: open } };
           return {
-            fields: { state: "ready", resolution: null },
+            fields: { state: open, resolution: null, deleted_at: null },
             // What was passed for the work that was not good enough has to be passed again.
             results: resetLines(reader.sources.platform, await readResults(reader, current), issue.gates, by),
             events: [{ type: "issue.updated", payload: { issue_id: issue.id, changes, reason } }],
           };
         };
       },
-      { done: () => "ready again", same: "it is open already" },
+      {
+        done: ({ issue }) => `${issue.state} again`,
+        same: "it is open already",
+        options: async ({ reader }, id) => ({ takesBack: (await takenBack(reader, id)).isDeleted }),
+      },
     );
   },
 };

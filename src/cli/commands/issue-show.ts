@@ -1,11 +1,14 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import { type Comment, readComments } from "../../issues/comments";
+import { effective, NO_WORKERS } from "../../issues/effective";
 import type { FoundIssue } from "../../issues/resolve";
 import { printable, type Ulid } from "../../kernel/ids";
 import type { ClaimsView } from "../../ledger/view";
 import type { Command } from "../command";
-import { issueJson, keyOfIssue, meant, openDesk } from "../issues";
+import { issueJson, meant, openDesk } from "../issues";
 import { ledgerView } from "../ledger";
+import { leftJson, leftOf, leftText } from "../left-work";
+import { workersOn } from "../querying";
 import { statusJsonIn, timeLeft, verbatim } from "../render";
 import { byKey } from "../targets";
 
@@ -21,9 +24,11 @@ export const command: Command = {
     const { reader, workspace } = await openDesk(context);
     const found = await meant(reader, parsed.words[0]!);
     const { id, copy, diverged, ahead } = found;
-    const claims = workspace === null ? [] : await workspace.coordinator.find([byKey(keyOfIssue(id))]);
-    const claim = claims.find(({ standing }) => standing === "valid") ?? null;
     const view = workspace === null ? null : await ledgerView(workspace);
+    const workers = workspace === null ? NO_WORKERS : await workersOn(workspace, id, view);
+    const claim = workers.claims.get(id) ?? null;
+    const left = workspace === null ? null : await leftOf(workspace, reader, workers, found);
+    const counted = effective(workers, found);
     const comments = await readComments(reader, found);
     if (ahead !== null)
       workspace?.warnings.push(
@@ -35,7 +40,7 @@ export const command: Command = {
       );
     for (const other of found.broken)
       workspace?.warnings.push(`${other.root ?? "HEAD"} has a copy that cannot be read`);
-    const json = issueJson(found, await reader.ids());
+    const json = issueJson({ ...found, ...counted }, await reader.ids());
     return {
       data: {
         issue: json,
@@ -52,8 +57,12 @@ export const command: Command = {
               },
         comments: comments.map(({ id: commentId, at, by, text }) => ({ id: commentId, at, by, text })),
         claim: claim === null ? null : statusJsonIn(view)(claim),
+        left: left === null ? null : leftJson(left),
       },
-      text: lines(found, String(json["short_id"]), claimText(claim, view, id), comments).join("\n"),
+      text: lines({ ...found, ...counted }, String(json["short_id"]), comments, {
+        claimed: claimText(claim, view, id),
+        left: left === null ? null : leftText(left, reader.here.root),
+      }).join("\n"),
     };
   },
 };
@@ -68,8 +77,13 @@ function claimText(claim: LeaseStatus | null, view: ClaimsView | null, id: Ulid)
   return other === undefined ? "by nobody" : `by ${other.agentId} on ${printable(other.host, 60)}`;
 }
 
-function lines(found: FoundIssue, short: string, claim: string, comments: readonly Comment[]): string[] {
-  const { issue, labels, dependencies, copy, state } = found;
+function lines(
+  found: FoundIssue & { readonly assignee: string | null },
+  short: string,
+  comments: readonly Comment[],
+  words: { readonly claimed: string; readonly left: string | null },
+): string[] {
+  const { issue, labels, dependencies, copy, state, assignee } = found;
   const listed = (name: string, values: readonly string[]) =>
     values.length === 0
       ? []
@@ -78,7 +92,7 @@ function lines(found: FoundIssue, short: string, claim: string, comments: readon
     `${short}  ${printable(issue.title, 300)}`,
     `  id        ${issue.id}`,
     `  state     ${state}, priority ${issue.priority}`,
-    ...listed("assignee", issue.assignee === null ? [] : [issue.assignee]),
+    ...listed("assignee", assignee === null ? [] : [assignee]),
     ...listed("labels", labels),
     ...listed("needs", dependencies),
     ...listed("gates", issue.gates),
@@ -92,7 +106,8 @@ function lines(found: FoundIssue, short: string, claim: string, comments: readon
       Object.entries(issue.context).map(([name, text]) => `${name}=${text}`),
     ),
     ...listed("because", issue.resolution === null ? [] : [issue.resolution]),
-    `  claimed   ${claim}`,
+    `  claimed   ${words.claimed}`,
+    ...(words.left === null ? [] : [`  it was    ${words.left}`]),
     `  read from ${copy.layer}, version ${issue.stamp.version}`,
     ...(issue.description === "" ? [] : ["", ...indented(issue.description)]),
     ...comments.flatMap(({ at, by, text }) => [

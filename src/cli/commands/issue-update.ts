@@ -1,11 +1,14 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { fieldChanges } from "../../issues/changes";
+import { finishCheck } from "../../issues/claimable";
 import { pendingGates } from "../../issues/gates/results";
 import { labelChange } from "../../issues/labels";
-import { ISSUE_STATES, type Issue } from "../../issues/model";
+import { ISSUE_STATES, type Issue, type IssueState } from "../../issues/model";
 import { parseState, stateAfter } from "../../issues/states";
+import { checkText } from "../../kernel/policy";
 import type { Command, Parsed } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
+import { givenReason } from "../holding";
 import {
   assigneeOf,
   contextOf,
@@ -16,6 +19,7 @@ import {
   priorityOf,
   titleOf,
 } from "../issue-fields";
+import { releaseIfHeld } from "../releasing";
 
 export const command: Command = {
   usage: "issue update <id> [--state <state>] [--title <text>] [--description <text>] [--priority <p>] …",
@@ -28,6 +32,9 @@ export const command: Command = {
     label: { value: "<ns:value>", many: true, meaning: "add a label" },
     "remove-label": { value: "<ns:value>", many: true, meaning: "take a label away" },
     "remove-file": { value: "<path>", many: true, meaning: "a file that it does not change after all" },
+    reason: { value: "<text>", meaning: "with --state done: how it was done, kept as its resolution" },
+    release: { meaning: "give the claim back as well" },
+    "allow-blocked": { meaning: "with --state done: though it waits for another issue; needs --reason" },
     "remove-context": { value: "<name>", many: true, meaning: "forget what was known under this name" },
   },
   examples: ["cotenant issue update 7x3k --state in_progress", "cotenant issue update 7x3k --state done"],
@@ -44,19 +51,24 @@ export const command: Command = {
       throw new CotenantError("E_USAGE", "nothing to change was given", {
         hint: "say what: --state, --title, --description, --priority, --assignee, --label, --file, --context",
       });
+    const reason = reasonFor(parsed, wanted);
+    const allowsBlocked = parsed.has("allow-blocked");
     return edit(
       context,
       parsed,
       parsed.words[0]!,
-      async ({ workspace, reader }) => {
+      async ({ workspace, reader }, id) => {
+        const check = wanted === "done" && !allowsBlocked ? await finishCheck(reader, id) : null;
         const unique = workspace?.config.values["issues.unique_labels"] ?? ["type"];
         return async (current) => {
           const { issue, labels } = current;
+          check?.(current);
           const pending = wanted === "done" ? await pendingGates(reader, current) : [];
           const fields: Partial<Issue> = {
             ...given.fields,
             ...given.apply(issue),
             ...(wanted === null ? {} : { state: stateAfter(issue, wanted, pending) }),
+            ...(reason === null ? {} : { resolution: reason }),
           };
           const changes = fieldChanges(issue, fields);
           const set = labelChange(labels, add, remove, unique);
@@ -73,11 +85,35 @@ export const command: Command = {
           wanted === "done" && issue.state === "gated"
             ? "gated: it is done once its gates are passed"
             : issue.state,
-        same: "it is so already",
+        same: "nothing to change",
+        afterwards: async ({ workspace }, { id }) =>
+          parsed.has("release") && workspace !== null && (await releaseIfHeld(parsed, workspace, id))
+            ? ", and its claim is given back"
+            : "",
       },
     );
   },
 };
+
+/** How it was done, or why it cannot wait. */
+function reasonFor(parsed: Parsed, wanted: IssueState | null): string | null {
+  if (wanted === "done")
+    return parsed.has("allow-blocked")
+      ? givenReason(parsed, "finishing an issue that waits for another")
+      : givenText(parsed);
+  for (const flag of ["allow-blocked", "reason"])
+    if (parsed.has(flag) || parsed.text(flag) !== undefined)
+      throw new CotenantError("E_USAGE", `--${flag} goes with --state done`, {
+        hint: `leave out --${flag}, or say what the issue becomes`,
+      });
+  return null;
+}
+
+function givenText(parsed: Parsed): string | null {
+  const reason = parsed.text("reason") ?? null;
+  orThrow(checkText(reason, "reason"));
+  return reason;
+}
 
 async function givenFields(parsed: Parsed) {
   const title = parsed.text("title");

@@ -32,7 +32,10 @@ export const command: Command = {
     const [from, mine, yours] = await Promise.all(
       [base, ours, theirs].map((name) => read(surroundings, name)),
     );
-    const merged = mergedOrWhy(() => mergeIssueFiles(textOf(from!), textOf(mine!), textOf(yours!), marks));
+    const { digest } = surroundings.platform;
+    const merged = mergedOrWhy(() =>
+      mergeIssueFiles(textOf(from!), textOf(mine!), textOf(yours!), marks, (text) => digest.sha256(text)),
+    );
     // Of common ancestors among themselves nobody has to hear.
     const say =
       marks.size === MARK

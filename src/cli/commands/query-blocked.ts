@@ -1,11 +1,12 @@
+import { claimantOf } from "../../issues/effective";
 import { type Blocker, queryBlocked } from "../../issues/query";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import {
   brokenLines,
-  claimantOf,
   FILTER_FLAGS,
   filterFrom,
+  leftLines,
   openQuery,
   rowJson,
   STATE_FLAG,
@@ -21,26 +22,31 @@ export const command: Command = {
   async run(context, parsed) {
     const { setting } = await openQuery(context);
     const { issues, broken, blockers } = await queryBlocked(setting, filterFrom(parsed));
+    const left = await setting.leftAmong(issues);
     const items = issues.map((issue) => ({
-      ...rowJson(issue, claimantOf(setting, issue.id)),
+      ...rowJson(issue, claimantOf(setting, issue.id), left),
       blocked_by: (blockers.get(issue.id) ?? []).map(blockerJson),
     }));
     const lines = issues.flatMap((issue) => [
       `${issue.shortId}  ${issue.state}, ${issue.priority}  ${printable(issue.title, 80)}`,
       ...(blockers.get(issue.id) ?? []).map((blocker) => `  waits for ${blockerText(blocker)}`),
     ]);
-    const text = [...(lines.length === 0 ? ["nothing is blocked"] : lines), ...brokenLines(broken)];
+    const text = [
+      ...(lines.length === 0 ? ["nothing is blocked"] : lines),
+      ...leftLines(issues, left, setting.reader.here.root),
+      ...brokenLines(broken),
+    ];
     return { data: { issues: items, broken }, text: text.join("\n") };
   },
 };
 
-function blockerJson({ id, shortId, state, title, claim }: Blocker): Record<string, unknown> {
-  return { id, short_id: shortId, state, title, claimed_by: claim?.lease.agentId ?? null };
+function blockerJson({ id, shortId, state, title, claimedBy }: Blocker): Record<string, unknown> {
+  return { id, short_id: shortId, state, title, claimed_by: claimedBy };
 }
 
-function blockerText({ id, shortId, state, title, claim }: Blocker): string {
+function blockerText({ id, shortId, state, title, claimedBy }: Blocker): string {
   if (shortId === null) return `${printable(id, 40)}, which nobody has`;
   const what = state === null ? "which cannot be read" : state;
-  const who = claim === null ? "" : `, claimed by ${claim.lease.agentId}`;
+  const who = claimedBy === null ? "" : `, claimed by ${claimedBy}`;
   return `${shortId}, ${what}${who}${title === null ? "" : `  ${printable(title, 60)}`}`;
 }

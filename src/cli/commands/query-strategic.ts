@@ -1,4 +1,5 @@
-import { queryAll } from "../../issues/query";
+import type { IssueRow } from "../../issues/board";
+import { queryAll, typesOf } from "../../issues/query";
 import type { Command } from "../command";
 import { answerOutput, FILTER_FLAGS, filterFrom, openQuery, STATE_FLAG } from "../querying";
 
@@ -12,11 +13,8 @@ export const command: Command = {
     const filter = filterFrom(parsed);
     const { desk, setting } = await openQuery(context);
     const strategic = desk.workspace?.config.values["types.strategic"] ?? ["milestone", "epic"];
-    const types =
-      filter.types.length === 0 ? strategic : filter.types.filter((type) => strategic.includes(type));
-    // No type at all is asked for by a name that no type has.
-    const wanted = { ...filter, types: types.length === 0 ? [""] : types };
-    const found = await queryAll(setting, wanted, "everywhere");
+    const isStrategic = ({ labels }: IssueRow) => typesOf(labels).some((type) => strategic.includes(type));
+    const found = await queryAll(setting, filter, "everywhere", isStrategic);
     return answerOutput(context, setting, found, `no issues of type ${strategic.join(", ")}`);
   },
 };

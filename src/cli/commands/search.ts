@@ -1,11 +1,12 @@
 import { createContext, runInContext } from "node:vm";
 import { CotenantError } from "../../errors/cotenant-error";
+import { claimantOf } from "../../issues/effective";
 import { loadBoard } from "../../issues/query";
 import { type Match, patternMatch, type SearchResult, search, wordMatch } from "../../issues/search";
 import { printable } from "../../kernel/ids";
 import type { Command, Context, Parsed } from "../command";
 import { usage } from "../parse";
-import { brokenLines, claimantOf, openQuery, rowJson } from "../querying";
+import { brokenLines, leftLines, openQuery, rowJson } from "../querying";
 import { paint } from "../render";
 
 /** For the whole of a search by pattern. */
@@ -33,8 +34,10 @@ export const command: Command = {
     const all = await search(setting.reader, board, matches, isPattern ? budgeted() : (act) => act());
     const results = all.slice(0, limit);
     const broken = await board.unreadable();
+    const rows = results.map(({ issue }) => issue);
+    const left = await setting.leftAmong(rows);
     const items = results.map(({ issue, score, hits }) => ({
-      ...rowJson(issue, claimantOf(setting, issue.id)),
+      ...rowJson(issue, claimantOf(setting, issue.id), left),
       score,
       matches: hits,
     }));
@@ -42,6 +45,7 @@ export const command: Command = {
     const text = [
       ...(results.length === 0 ? ["nothing found"] : results.flatMap((result) => lines(result, mark))),
       ...(all.length > results.length ? [`${all.length - results.length} more: --limit shows them`] : []),
+      ...leftLines(rows, left, setting.reader.here.root),
       ...brokenLines(broken),
     ].join("\n");
     return { data: { issues: items, found: all.length, broken }, text };

@@ -1,7 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
+import { refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
-import { isTerminal } from "../../issues/model";
 import { shortId } from "../../issues/short-id";
 import { printable, type Ulid } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
@@ -14,6 +14,7 @@ import { runSetup } from "../../worktrees/setup";
 import { claimFor, ownClaim } from "../../worktrees/taking-along";
 import { readOptions } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
+import { givenReason } from "../holding";
 import { keyOfIssue, meant } from "../issues";
 import { tellSay } from "../ledger";
 import { count, leaseJson } from "../render";
@@ -27,6 +28,8 @@ export const command: Command = {
     issue: { value: "<id>", completes: "issue", meaning: "the issue that it is for" },
     claim: { meaning: "with --issue: claim it from the new worktree" },
     ttl: { value: "<secs>", meaning: "with --claim: how long the claim lasts unless renewed (default 600)" },
+    "allow-blocked": { meaning: "with --claim: though it waits for another issue; needs --reason" },
+    reason: { value: "<text>", meaning: "with --claim: why; shown to others and logged" },
     base: { value: "<commit>", completes: "ref", meaning: "where a new branch starts (default: HEAD)" },
     path: { value: "<directory>", completes: "directory", meaning: "where it goes, outside the repository" },
     "no-copy": { meaning: "without what worktree.copy names" },
@@ -125,9 +128,12 @@ async function issueWanted(
     });
   }
   const reader = await issuesIn(workspace);
-  const { id, state, issue } = await meant(reader, typed);
-  if (isTerminal({ state }))
-    throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}`, { data: { id, state } });
+  const found = await meant(reader, typed);
+  const { id, issue } = found;
+  if (parsed.has("allow-blocked")) givenReason(parsed, "claiming an issue that waits for another");
+  // Without a claim it may be prepared for later.
+  const allowsBlocked = parsed.has("allow-blocked") || !parsed.has("claim");
+  await refuseUnclaimable(reader, found, { allowsBlocked });
   return {
     id,
     own: await claimOf(workspace, parsed, id),

@@ -1,7 +1,8 @@
 import { readWorktreeIdentity } from "../../identity/worktree";
 import { cycleIn } from "../../issues/cycles";
 import { issuesAt } from "../../issues/desk";
-import { decodeIssue, type Issue, MAX_DESCRIPTION } from "../../issues/model";
+import { placeOfNewest, takeBackHint } from "../../issues/lost";
+import { decodeIssue, type Issue, isTerminal, MAX_DESCRIPTION } from "../../issues/model";
 import { readOrSet } from "../../issues/or-set";
 import type { IssueReader } from "../../issues/reader";
 import { type FoundIssue, isFound } from "../../issues/resolve";
@@ -154,6 +155,7 @@ async function together(patient: Patient): Promise<Reported[]> {
     ...capped(issues.flatMap(diverged)),
     ...capped(await unfinished(reader, stamps)),
     ...capped(lost(found, stamps)),
+    ...(await thrownAway(reader, [...found.values()].filter(isFound))),
   ];
 }
 
@@ -212,9 +214,10 @@ async function unfinished(
   const found: Reported[] = [];
   const { files, digest } = sources.platform;
   for (const id of await here.ids()) {
-    const path = `${here.folder(id)}/issue.json.new`;
     const stamp = stamps.get(id);
-    if (stamp === undefined || (await files.stat(path))?.kind !== "file") continue;
+    if (stamp === undefined) continue;
+    const path = here.stagedPath(id, stamp.digest);
+    if ((await files.stat(path))?.kind !== "file") continue;
     const text = await textOf(files, path);
     if (text === null || digest.sha256(text) !== stamp.digest) continue;
     found.push(
@@ -222,6 +225,30 @@ async function unfinished(
         id,
         path,
       }),
+    );
+  }
+  return found;
+}
+
+/** How many issues are looked for on every branch. */
+const MOST_LOOKED_FOR = 20;
+
+/** Done, or deleted, on a branch that is gone: it stays so until somebody takes it back. */
+async function thrownAway(reader: IssueReader, issues: readonly FoundIssue[]): Promise<Reported[]> {
+  const found: Reported[] = [];
+  const suspects = issues.filter(
+    ({ ahead, isDeleted, state }) => ahead !== null && (isDeleted || isTerminal({ state })),
+  );
+  for (const issue of suspects.slice(0, MOST_LOOKED_FOR)) {
+    if ((await placeOfNewest(reader, issue)) !== null) continue;
+    const { id, ahead, isDeleted, state } = issue;
+    const what = isDeleted ? "deleted" : state;
+    found.push(
+      warning(
+        `issue ${id} counts as ${what}, by ${ahead!.agentId} at ${ahead!.at}, and no branch and no worktree has that any more`,
+        `take it back: ${takeBackHint(id)}`,
+        { id, state: what, worktree_id: ahead!.worktreeId },
+      ),
     );
   }
   return found;

@@ -82,18 +82,21 @@ async function intention(
       }),
     );
   }
+  const digestOf = ({ text }: IssueWrite) => (text === null ? null : platform.digest.sha256(text.next));
   return {
     type: "sync.merged",
     payload: { issue_ids: writes.map(({ id }) => id) },
     facts,
     carryOut: async () => {
-      for (const { id, text, lines } of writes)
-        await (text === null
-          ? folder.carry(id, additionsOf(lines))
-          : folder.carryOut(id, additionsOf(lines)));
+      for (const write of writes) {
+        const [digest, additions] = [digestOf(write), additionsOf(write.lines)];
+        await (digest === null
+          ? folder.carry(write.id, additions)
+          : folder.carryOut(write.id, digest, additions));
+      }
     },
     settle: async () => {
-      for (const { id, lines } of writes) await folder.settle(id, additionsOf(lines));
+      for (const write of writes) await folder.settle(write.id, digestOf(write), additionsOf(write.lines));
     },
     answer: true,
   };

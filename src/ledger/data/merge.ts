@@ -1,4 +1,6 @@
 import { encodeComment } from "../../issues/comments";
+import { descendantOf } from "../../issues/lineage";
+import { withLineage } from "../../issues/merge/files";
 import { mergeIssues } from "../../issues/merge/issue";
 import { readWhole } from "../../issues/merge/reading";
 import { isEqual } from "../../issues/merge/values";
@@ -41,7 +43,11 @@ export function mergeIssueTexts(
   // An older copy, of a branch that was checked out or a ledger that was put back: no change by anybody.
   if (common !== null && mine.issue.stamp.version < common.stamp.version) return plain(there);
   if (common !== null && yours.issue.stamp.version < common.stamp.version) return plain(here);
-  const merged = mergeIssues(common, mine.issue, yours.issue);
+  const newer =
+    root === null || common !== null ? descendantOf(common, mine.issue, yours.issue, sha256) : null;
+  if (newer !== null) return plain(newer === mine.issue ? here : there);
+  const sides = [mine.issue, yours.issue] as const;
+  const merged = withLineage(mergeIssues(common, ...sides), sides, sha256);
   if (merged.conflicts.length === 0)
     return plain(asWritten(merged.left, [here, there], [mine.issue, yours.issue]));
   const isLeft = standsLeft(merged.conflicts, mine.issue, yours.issue, here, there);

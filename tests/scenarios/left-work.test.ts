@@ -1,0 +1,243 @@
+import { execFileSync } from "node:child_process";
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { describe, expect, it } from "vitest";
+import { clockOff, Machine, sharedIssues } from "../support/machines";
+import { PROGRAM, type Ran, until } from "../support/program";
+import { TestRepo } from "../support/repo";
+
+interface Shown {
+  readonly id: string;
+  readonly state: string;
+  readonly assignee: string | null;
+  readonly claimed_by?: string | null;
+  readonly left?: { readonly agent_id: string; readonly root: string | null; readonly branch: string | null };
+}
+
+const listed = (ran: Ran) => ran.data["issues"] as readonly Shown[];
+const seen = async (repo: TestRepo, id: string, ...words: string[]) =>
+  listed(await repo.askHere("agent:looker", ...words)).find((issue) => issue.id === id);
+
+/** Whoever held it is gone: its claim runs out. */
+async function lapse(repo: TestRepo, id: string): Promise<void> {
+  await until("its claim has run out", async () => {
+    const { data } = await repo.askHere("agent:looker", "claim", "list");
+    return !data.leases.some(({ issue_id }) => issue_id === id);
+  });
+}
+
+/** An issue that agent:ada had written in progress in a worktree of its own when it died. */
+async function abandoned(repo: TestRepo): Promise<{ id: string; ada: TestRepo }> {
+  const id = await repo.issue("Log in");
+  const ada = repo.addWorktree("ada");
+  await ada.prepare("agent:ada", "claim", "acquire", id, "--ttl", "1");
+  await ada.prepare("agent:ada", "issue", "update", id, "--state", "in_progress", "--assignee", "agent:ada");
+  await lapse(repo, id);
+  return { id, ada };
+}
+
+describe("a valid claim is the state of its issue", () => {
+  it("in progress and assigned to its holder wherever it is shown, without a write, until it is given back", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue("Log in");
+    const other = await repo.issue("Needs it");
+    await repo.prepare("agent:planner", "claim", "acquire", other);
+    await repo.prepare("agent:planner", "dep", "add", other, id);
+    await repo.prepare("agent:planner", "claim", "release", other);
+    const file = path.join(repo.root, ".cotenant/issues", id, "issue.json");
+    const before = fs.readFileSync(file, "utf8");
+    await repo.prepare("agent:ada", "claim", "acquire", id);
+    expect(fs.readFileSync(file, "utf8")).toBe(before);
+    const working = { state: "in_progress", assignee: "agent:ada" };
+    for (const words of [
+      ["issue", "list"],
+      ["issue", "list", "--state", "in_progress"],
+      ["issue", "list", "--assignee", "agent:ada"],
+      ["query", "all"],
+      ["query", "all", "--state", "in_progress"],
+      ["search", "log"],
+      ["graph", "roots"],
+    ])
+      expect(await seen(repo, id, ...words), words.join(" ")).toMatchObject(working);
+    expect(await seen(repo, id, "query", "all", "--state", "ready")).toBeUndefined();
+    expect(await seen(repo, id, "query", "available")).toBeUndefined();
+    expect((await repo.askHere("agent:looker", "issue", "show", id)).data.issue).toMatchObject(working);
+    expect((await repo.askHere("agent:looker", "graph", "export")).data["nodes"]).toContainEqual(
+      expect.objectContaining({ id, state: "in_progress", claimed_by: "agent:ada" }),
+    );
+    const [blocked] = listed(await repo.askHere("agent:looker", "query", "blocked"));
+    expect(blocked).toMatchObject({ id: other, blocked_by: [{ id, state: "in_progress" }] });
+    expect((await repo.runHere("agent:looker", "issue", "show", id)).stdout).toMatch(/state +in_progress/);
+    expect((await repo.runHere("agent:looker", "issue", "list")).stdout).toMatch(/in_progress .*agent:ada/);
+    await repo.prepare("agent:ada", "claim", "release", id);
+    expect(fs.readFileSync(file, "utf8")).toBe(before);
+    expect(await seen(repo, id, "issue", "list")).toMatchObject({ state: "ready", assignee: null });
+    expect(await seen(repo, id, "query", "available")).toBeDefined();
+  });
+
+  it("but what is over, and what waits for its gates, stays so", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue("Log in");
+    await repo.prepare("agent:ada", "claim", "acquire", id);
+    await repo.prepare("agent:ada", "issue", "update", id, "--state", "done");
+    expect(await seen(repo, id, "query", "closed")).toMatchObject({ state: "done", claimed_by: "agent:ada" });
+  });
+
+  it("also on another machine, as far as the ledger was heard of", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    const second = Machine.clone(hub, "second");
+    await second.prepare("sync");
+    await first.prepare("claim", "acquire", id);
+    await second.prepare("sync");
+    const working = { state: "in_progress", assignee: "agent:first" };
+    expect(listed(await second.askHere("issue", "list"))).toMatchObject([working]);
+    expect((await second.askHere("issue", "show", id)).data.issue).toMatchObject(working);
+    await first.prepare("claim", "release", id);
+    await second.prepare("sync");
+    expect(listed(await second.askHere("issue", "list"))).toMatchObject([{ state: "ready", assignee: null }]);
+  });
+});
+
+describe("the end of a claim", () => {
+  it("by a release puts back what was written: ready, and nobody's", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue();
+    await repo.prepare("agent:ada", "claim", "acquire", id);
+    await repo.prepare("agent:ada", "issue", "update", id, "--state", "in_progress");
+    await repo.prepare("agent:ada", "issue", "assign", id, "agent:ada");
+    await repo.prepare("agent:ada", "claim", "release", id);
+    const file = path.join(repo.root, ".cotenant/issues", id, "issue.json");
+    expect(JSON.parse(fs.readFileSync(file, "utf8"))).toMatchObject({ state: "ready", assignee: null });
+    expect(await seen(repo, id, "query", "available")).toMatchObject({ left: null });
+  });
+
+  it("by a release leaves an assignment to somebody else, and what is done", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue();
+    await repo.prepare("agent:ada", "claim", "acquire", id);
+    await repo.prepare("agent:ada", "issue", "assign", id, "agent:bob");
+    await repo.prepare("agent:ada", "claim", "release", id);
+    expect(await seen(repo, id, "issue", "list")).toMatchObject({ state: "ready", assignee: "agent:bob" });
+    await repo.prepare("agent:ada", "claim", "acquire", id);
+    await repo.prepare("agent:ada", "issue", "update", id, "--state", "done", "--assignee", "agent:ada");
+    await repo.prepare("agent:ada", "claim", "release", id);
+    expect(await seen(repo, id, "issue", "list")).toMatchObject({ state: "done", assignee: "agent:ada" });
+  });
+
+  it("comes with close, which says how it was done", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue();
+    await repo.prepare("agent:ada", "claim", "acquire", id);
+    const closed = await repo.askHere("agent:ada", "close", id, "--reason", "merged in 12ab");
+    expect(closed.data.issue).toMatchObject({ state: "done", resolution: "merged in 12ab" });
+    expect((await repo.askHere("agent:ada", "claim", "list")).data.leases).toEqual([]);
+  });
+
+  it("by a stale claim on the ledger puts back what was written, on whichever machine", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    first.env = { COTENANT_SYNC_CLAIM_TIMEOUT_HOURS: "2" };
+    await first.prepare("claim", "acquire", id, "--ttl", "0", "--reason", "long work");
+    await first.prepare("issue", "update", id, "--state", "in_progress", "--assignee", "agent:first");
+    await first.prepare("sync");
+    const second = Machine.clone(hub, "second", { env: { COTENANT_SYNC_CLAIM_TIMEOUT_HOURS: "2" } });
+    await second.prepare("sync");
+    expect(listed(await second.askHere("issue", "list"))).toMatchObject([{ state: "in_progress" }]);
+    await second.askWith(clockOff("+150m"), "sync");
+    const file = path.join(second.repo.root, ".cotenant/issues", id, "issue.json");
+    expect(JSON.parse(fs.readFileSync(file, "utf8"))).toMatchObject({ state: "ready", assignee: null });
+    // And it is on the branch: a third machine gets it from there.
+    const third = Machine.clone(hub, "third");
+    await third.prepare("sync");
+    expect(listed(await third.askHere("issue", "list"))).toMatchObject([{ state: "ready", left: null }]);
+  });
+});
+
+describe("S81: a holder dies with its issue in progress", () => {
+  it("the next claim next gets it, told whose it was and where the changes are", async () => {
+    const repo = TestRepo.make();
+    await repo.prepare("agent:planner", "issue", "create", "--title", "Less urgent", "--priority", "low");
+    const { id, ada } = await abandoned(repo);
+    const next = await repo.askHere("agent:bob", "claim", "next");
+    expect(next.data.issue).toMatchObject({
+      id,
+      state: "in_progress",
+      assignee: "agent:bob",
+      claimed_by: "agent:bob",
+      left: { agent_id: "agent:ada", root: ada.root, branch: "ada", snapshot_id: null },
+    });
+    // Until the end of this claim it is nobody's leavings any more.
+    expect(await seen(repo, id, "issue", "list")).toMatchObject({ assignee: "agent:bob", left: null });
+  });
+
+  it("status, doctor, lists and show say so, until somebody takes it, also after the end was logged", async () => {
+    const repo = TestRepo.make();
+    const { id, ada } = await abandoned(repo);
+    const short = (await repo.askHere("agent:looker", "issue", "show", id)).data.issue.short_id;
+    for (const gone of ["lapsed", "logged"]) {
+      if (gone === "logged") await repo.prepare("agent:looker", "gc");
+      const left = { agent_id: "agent:ada", root: ada.root, branch: "ada" };
+      expect(await seen(repo, id, "query", "available"), gone).toMatchObject({ state: "ready", left });
+      expect((await repo.askHere("agent:looker", "issue", "show", id)).data, gone).toMatchObject({
+        left,
+        issue: { state: "ready", assignee: null },
+      });
+      const status = await repo.askHere("agent:looker", "status");
+      expect(status.data["needs_a_person"], gone).toMatchObject([
+        { code: "work_left", next: `take it over: cotenant claim acquire ${short}` },
+      ]);
+      for (const command of ["status", "query available", "issue list", "doctor", `issue show ${short}`]) {
+        const { stdout } = await repo.runHere("agent:looker", ...command.split(" "));
+        expect(stdout, command).toContain("left by agent:ada");
+        expect(stdout, command).toContain(ada.root);
+      }
+    }
+    await repo.prepare("agent:bob", "claim", "acquire", id);
+    expect((await repo.askHere("agent:looker", "status")).data["needs_a_person"]).toEqual([]);
+    expect((await repo.runHere("agent:looker", "doctor")).stdout).not.toContain("left by agent:ada");
+  });
+
+  it("also one that was only ever claimed", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue("Log in");
+    const ada = repo.addWorktree("ada");
+    await ada.prepare("agent:ada", "claim", "acquire", id, "--ttl", "1");
+    await lapse(repo, id);
+    expect(await seen(repo, id, "query", "available")).toMatchObject({
+      state: "ready",
+      left: { agent_id: "agent:ada", root: ada.root },
+    });
+  });
+
+  it("the command that claim acquire offers takes the worktree over, as printed", async () => {
+    const repo = TestRepo.make();
+    const { id, ada } = await abandoned(repo);
+    const { stdout } = await repo.runHere("agent:bob", "claim", "acquire", id);
+    const offered = /go on there: (.*)$/m.exec(stdout)?.[1];
+    expect(offered).toContain(ada.root);
+    const env = { ...process.env, COTENANT_AGENT_ID: "agent:bob" };
+    const program = `cotenant() { ${process.execPath} ${PROGRAM} "$@"; }`;
+    const script = `${program}; ${offered} && pwd && cotenant issue update ${id} --title "Log in at last"`;
+    const said = execFileSync("sh", ["-c", script], { cwd: repo.root, env, encoding: "utf8" });
+    expect(said).toContain(`${ada.root}\n`);
+    expect(await seen(repo, id, "issue", "list")).toMatchObject({
+      title: "Log in at last",
+      claimed_by: "agent:bob",
+    });
+  });
+
+  it("where the worktree is gone, its snapshot and its branch are named", async () => {
+    const repo = TestRepo.make();
+    const { id, ada } = await abandoned(repo);
+    ada.write("half.ts");
+    const removed = await repo.ask("agent:looker", "worktree", "remove", ada.root);
+    const snapshot = removed.data["snapshot_id"];
+    expect(snapshot).toEqual(expect.any(String));
+    expect(await seen(repo, id, "query", "available")).toMatchObject({
+      left: { agent_id: "agent:ada", root: null, branch: "ada", snapshot_id: snapshot },
+    });
+    const { stdout } = await repo.runHere("agent:bob", "claim", "acquire", id);
+    expect(stdout).toContain(`go on there: cotenant restore ${snapshot}`);
+  });
+});
