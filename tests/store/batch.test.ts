@@ -154,7 +154,7 @@ describe("calls that come together", () => {
     expect(waiting).toMatchObject({ done: false, queue: { ahead: 0 } });
     expect(other).toMatchObject({ done: false, refusal: { code: "E_LOCK_CONFLICT" } });
     expect((await a.coordinator.waiters()).length).toBe(1);
-    await b.store.leaveQueue((waiting as { queue: Place }).queue, b.logActor);
+    await b.store.leaveQueue((waiting as { queue: Place }).queue, b.logActor, b.coordinator.policy);
     expect((await a.coordinator.waiters()).length).toBe(0);
   });
 

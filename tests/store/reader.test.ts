@@ -278,7 +278,7 @@ describe("a reader", () => {
     await a.store.hold(a.logActor, async () => {
       const b = enter(world, "agent:b");
       expect((await b.coordinator.list()).length).toBe(1);
-      expect(await b.store.queue.load(b.store.now())).toEqual({ live: [], void: [] });
+      expect(await b.store.queue.load(b.store.now())).toEqual({ live: [], void: [], lapsed: [] });
       expect(EVERYTHING.everything).toBe(true);
     });
     await a.coordinator.acquire(acquireRequest(a, "resource:two"));
