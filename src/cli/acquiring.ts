@@ -164,5 +164,11 @@ function verb(grant: Grant, lease: Lease): string {
 export function lasting(lease: Lease): string {
   if (lease.bind === "process") return "while its process runs";
   if (lease.expiresAt === null) return "indefinite";
-  return `${duration(lease.ttlSecs * 1000)}, until ${new Date(lease.expiresAt.wallMs).toISOString()}`;
+  const until = `until ${new Date(lease.expiresAt.wallMs).toISOString()}`;
+  const { ttlSecs, expiresAt, renewedAt } = lease;
+  const lastsMs = expiresAt.wallMs - renewedAt.wallMs;
+  // Asked for less than it had left: nothing shortens a lease.
+  return lastsMs >= (ttlSecs + 1) * 1000
+    ? `${duration(lastsMs)}, ${until} (a renewal never shortens; from the next one on ${duration(ttlSecs * 1000)})`
+    : `${duration(Math.min(lastsMs, ttlSecs * 1000))}, ${until}`;
 }

@@ -58,11 +58,11 @@ export interface HeldRequest {
   readonly actor: Actor;
   readonly keys: readonly { readonly key: LeaseKey; readonly reach: Reach }[];
   readonly secrets: readonly string[];
+  readonly ttlSecs: number;
+  readonly bind: Bind;
 }
 
 export interface AcquireRequest extends Operation, HeldRequest {
-  readonly ttlSecs: number;
-  readonly bind: Bind;
   readonly reason: string | null;
   readonly note: string | null;
   readonly secretHash: string;

@@ -76,8 +76,6 @@ export class LocalCoordinator implements Coordinator {
     const command = this.#acquireCommand({
       ...request,
       requestId: null,
-      ttlSecs: this.policy.defaultTtlSecs,
-      bind: "process",
       reason: null,
       note: null,
       secretHash: "",

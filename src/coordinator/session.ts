@@ -68,8 +68,9 @@ export class Session {
     const { actor, coordinator } = this;
     const owned = await this.#keyring.on(keys.map(({ key }) => key));
     const secrets = owned.map(({ secret }) => secret);
+    const { ttlSecs, bind = "ttl" } = options;
     if (options.requestId == null && options.steal !== true && secrets.length > 0) {
-      const leases = await coordinator.held({ actor, keys, secrets });
+      const leases = await coordinator.held({ actor, keys, secrets, ttlSecs, bind });
       if (leases !== null) {
         if (options.upkeep !== false) await this.#showLife();
         this.lastSecret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
@@ -86,8 +87,8 @@ export class Session {
       secrets,
       secretHash: made.secretHash,
       leaseIds: proposed.map(({ leaseId }) => leaseId),
-      ttlSecs: options.ttlSecs,
-      bind: options.bind ?? "ttl",
+      ttlSecs,
+      bind,
       reason: options.reason ?? null,
       note: options.note ?? null,
       steal: options.steal ?? false,

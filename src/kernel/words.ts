@@ -81,3 +81,23 @@ export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof 
     data: { lease_id: leaseId, key, end },
   });
 }
+
+export function cannotBecomeEndless(): Refusal {
+  return refuse("E_USAGE", "a lease with an expiry cannot become one without", {
+    hint: 'release it and acquire it with --ttl 0 --reason "…"',
+  });
+}
+
+export function liveWriterLock(lease: Lease): Refusal {
+  return refuse(
+    "E_LOCK_CONFLICT",
+    `the writer lock of ${nameOfHolder(lease)} is live, and nobody can take it away`,
+    {
+      hint:
+        lease.expiresAt === null
+          ? "ask its holder to release it"
+          : "wait for it to expire, or ask its holder to release it",
+      data: { holders: [leaseSummary(lease)] },
+    },
+  );
+}

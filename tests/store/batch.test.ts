@@ -207,7 +207,7 @@ describe("what a reader sees of a write that is taken back", () => {
       const firstLine = data.indexOf(10) + 1;
       await append(fd, data.subarray(0, firstLine));
       const { secrets } = request;
-      answer = await onlooker.coordinator.held({ actor: a.actor, keys: request.keys, secrets });
+      answer = await onlooker.coordinator.held({ ...request, secrets });
       throw Object.assign(new Error("full"), { code: "ENOSPC" });
     };
     const secret = "the secret";
