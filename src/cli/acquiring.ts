@@ -32,6 +32,7 @@ export interface Wish {
   readonly keys: readonly { readonly key: LeaseKey; readonly reach: Reach }[];
   readonly steal: boolean;
   readonly ttlSecs?: number;
+  readonly aboveToken?: number;
   /** How a lease is called in this command's words. */
   readonly noun: "claim" | "lock";
 }
@@ -54,6 +55,7 @@ export async function acquire(
   const grant = await session.acquire(wish.keys, {
     ...options,
     steal: wish.steal,
+    aboveToken: wish.aboveToken ?? 0,
     isOffline: parsed.has("offline"),
     wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
   });

@@ -23,6 +23,8 @@ export interface AcquireOptions {
   readonly upkeep?: boolean;
   /** Claims that are shared between machines: without asking the others. */
   readonly isOffline?: boolean;
+  /** The highest token that these keys are known to have had, from what was written under it (PROTOCOL 23). */
+  readonly aboveToken?: number;
 }
 
 export interface Acquired extends Grant {
@@ -95,6 +97,7 @@ export class Session {
       wait: options.wait ?? null,
       requestId: options.requestId ?? null,
       isOffline: options.isOffline ?? false,
+      aboveToken: options.aboveToken ?? 0,
     };
     try {
       const ask = () => coordinator.acquire(request);

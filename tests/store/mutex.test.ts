@@ -129,6 +129,19 @@ describe("the mutex", () => {
     expect(await codeOf(a.acquire("resource:two"))).toBe("E_LOCK_CONFLICT");
   });
 
+  it("is the file that has its name: whoever locked one that was replaced waits for those who lock the new one", async () => {
+    const world = quietWorld();
+    const { party: a, process } = enterAs(world, "agent:a", { busyTimeoutMs: 1_000 });
+    await a.acquire("resource:one");
+    await process.platform.files.unlink(LOCK);
+    const b = enter(world, "agent:b");
+    const sitting = b.store.hold(b.logActor, () => b.platform.timers.sleep(5_000).done);
+    await settle();
+    expect(await codeOf(a.acquire("resource:two"))).toBe("E_STORE_BUSY");
+    await sitting;
+    await a.acquire("resource:two");
+  });
+
   it("lets the callers of one process in one after the other", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");

@@ -268,7 +268,9 @@ describe("a reader", () => {
     expect(await codeOf(b.coordinator.waiters() as Promise<unknown>)).toBe("E_DISK");
     expect(await codeOf(history(b))).toBe("E_DISK");
     expect(await codeOf(b.coordinator.list())).toBe("E_DISK");
-    expect(await codeOf(b.coordinator.held({ actor: b.actor, keys: [], secrets: [], ttlSecs: 600, bind: "ttl" }))).toBe("E_DISK");
+    expect(
+      await codeOf(b.coordinator.held({ actor: b.actor, keys: [], secrets: [], ttlSecs: 600, bind: "ttl" })),
+    ).toBe("E_DISK");
   });
 
   it("never holds up a writer, nor waits for one", async () => {

@@ -1,6 +1,7 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { issuesIn } from "../../issues/desk";
 import { isTerminal } from "../../issues/model";
+import { tokenSeen } from "../../issues/stamps";
 import { ACQUIRE_FLAGS, acquire } from "../acquiring";
 import type { Command } from "../command";
 import { keyOfIssue, meant } from "../issues";
@@ -21,7 +22,7 @@ export const command: Command = {
   completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const { id, state, ahead } = await meant(await issuesIn(workspace), parsed.words[0]!);
+    const { id, issue, state, ahead } = await meant(await issuesIn(workspace), parsed.words[0]!);
     if (isTerminal({ state }) && !parsed.has("reopen")) {
       const where = ahead === null ? "" : ` (written by ${ahead.agentId} in ${ahead.worktreeId})`;
       throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}${where}`, { data: { id, state } });
@@ -35,6 +36,7 @@ export const command: Command = {
     return acquire(context, parsed, workspace, {
       keys: [{ key: keyOfIssue(id), reach: "repository" }],
       steal: parsed.has("force"),
+      aboveToken: tokenSeen([issue]),
       noun: "claim",
     });
   },

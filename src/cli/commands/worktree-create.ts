@@ -3,6 +3,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { issuesIn } from "../../issues/desk";
 import { isTerminal } from "../../issues/model";
 import { shortId } from "../../issues/short-id";
+import { tokenSeen } from "../../issues/stamps";
 import { printable, type Ulid } from "../../kernel/ids";
 import { sameParty } from "../../kernel/lease";
 import { nodeCommands } from "../../platform/node/commands";
@@ -67,7 +68,10 @@ export const command: Command = {
     const grant =
       issue !== null && parsed.has("claim")
         ? await session
-            .acquire([{ key: keyOfIssue(issue.id), reach: "repository" }], options)
+            .acquire([{ key: keyOfIssue(issue.id), reach: "repository" }], {
+              ...options,
+              aboveToken: issue.aboveToken,
+            })
             .catch(async (error: unknown) => {
               // Nothing has happened in it: it goes as it came.
               await removeWorktree(yard, entry, { snapshotId: null, isSame: clean(workspace, entry) });
@@ -111,7 +115,7 @@ const SETUP_FAILED = 9;
 async function issueWanted(
   workspace: Workspace,
   parsed: Parsed,
-): Promise<{ readonly id: Ulid; readonly branch: string } | null> {
+): Promise<{ readonly id: Ulid; readonly branch: string; readonly aboveToken: number } | null> {
   const typed = parsed.text("issue");
   if (typed === undefined) {
     if (!parsed.has("claim")) return null;
@@ -124,7 +128,8 @@ async function issueWanted(
   if (isTerminal({ state }))
     throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}`, { data: { id, state } });
   if (parsed.has("claim")) await refuseClaimed(workspace, id);
-  return { id, branch: branchForIssue(shortId(id, await reader.ids()), issue.title) };
+  const branch = branchForIssue(shortId(id, await reader.ids()), issue.title);
+  return { id, branch, aboveToken: tokenSeen([issue]) };
 }
 
 /** Before anything is made: the claim itself decides, but mostly this spares the work. */
