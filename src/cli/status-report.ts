@@ -1,10 +1,11 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { recentViolations } from "../enforce/violations";
+import { liveStrangers } from "../guard/calling-process";
 import { seenContentions } from "../guard/overview";
 import { guardViolations } from "../guard/violations";
 import type { Actor } from "../kernel/commands";
-import { sameParty } from "../kernel/lease";
+import { type Holder, sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { ClaimsView } from "../ledger/view";
 import { type Finding, needsAPerson } from "./attention";
@@ -61,9 +62,29 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       violations: await recentViolations(coordinator, workspace.store.now().wallMs),
       contentions: await seenContentions(coordinator),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
+      strangers: await strangersOf(workspace, leases),
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };
+}
+
+/** Of each agent the live processes that lock and claim in its name. */
+async function strangersOf(
+  { surroundings }: Workspace,
+  valid: readonly LeaseStatus[],
+): Promise<ReadonlyMap<string, readonly Holder[]>> {
+  const named = new Map<string, Holder[]>();
+  for (const { lease } of valid) {
+    // A person may well have two terminals.
+    if (lease.bind !== "ttl" || lease.agentId.startsWith("human:")) continue;
+    const known = named.get(lease.agentId);
+    if (known === undefined) named.set(lease.agentId, [lease.holder]);
+    else known.push(lease.holder);
+  }
+  const found = new Map<string, readonly Holder[]>();
+  for (const [agentId, holders] of named)
+    if (holders.length > 1) found.set(agentId, await liveStrangers(surroundings.platform.processes, holders));
+  return found;
 }
 
 function order({ lease }: LeaseStatus, me: Actor | null): number {

@@ -2,7 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
 import { type AgentId, makeUlid, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { type Bind, type Ended, type Lease, type Reach, sameParty } from "../kernel/lease";
+import { type Bind, type Ended, type Holder, type Lease, type Reach, sameParty } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
 import { escapeName, type Layout, type Modes } from "../store/layout";
@@ -25,6 +25,8 @@ export interface AcquireOptions {
   readonly isOffline?: boolean;
   /** The highest token that these keys are known to have had, from what was written under it (PROTOCOL 23). */
   readonly aboveToken?: number;
+  /** Which process the lease is said to be held by; the session's own, unless it only runs a command for another. */
+  readonly holder?: Holder;
 }
 
 export interface Acquired extends Grant {
@@ -67,7 +69,8 @@ export class Session {
     keys: readonly { key: LeaseKey; reach: Reach }[],
     options: AcquireOptions,
   ): Promise<Acquired> {
-    const { actor, coordinator } = this;
+    const { coordinator } = this;
+    const actor = { ...this.actor, holder: options.holder ?? this.actor.holder };
     const owned = await this.#keyring.on(keys.map(({ key }) => key));
     const secrets = owned.map(({ secret }) => secret);
     const { ttlSecs, bind = "ttl" } = options;

@@ -99,6 +99,7 @@ describe("status ends with what needs a person", () => {
         contentions: [],
         trespasses: [],
         provisional: [],
+        strangers: new Map(),
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);
