@@ -17,7 +17,8 @@ import { factNews, factPosition } from "../store/fact-news";
 import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
 import { Reader, type Snapshot } from "../store/reader";
 import { MEMORY_MS } from "../store/replay";
-import type { Outcome, Store, Submission } from "../store/store";
+import type { Store } from "../store/store";
+import type { Outcome, Submission } from "../store/submission";
 import type { Place } from "../store/turnstile";
 import type { Written } from "../store/writing";
 import type {

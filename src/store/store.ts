@@ -1,6 +1,6 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Command } from "../kernel/commands";
-import { type Circumstances, type Decision, decide, standingOf } from "../kernel/decide";
+import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId, Ulid } from "../kernel/ids";
 import type { Ended, Lease, Slot } from "../kernel/lease";
@@ -31,6 +31,7 @@ import type { Overlay } from "./overlay";
 import { TicketQueue } from "./queue";
 import type { Head, RequestRecord } from "./replay";
 import { findRequest, repeatOutcome } from "./requests";
+import { answering, granted, type Outcome, outcomeUnknown, type Submission } from "./submission";
 import { SyncMark } from "./sync-mark";
 import { DamagedIndex } from "./tree-files";
 import { type Place, Turnstile } from "./turnstile";
@@ -55,28 +56,6 @@ export const DEFAULT_STORE_OPTIONS: Omit<StoreOptions, "controlDirectory"> = {
   indexLagBytes: 0,
   doing: "cotenant",
 };
-
-export interface Submission {
-  readonly command: Command;
-  readonly policy: Policy;
-  readonly actor: LogActor;
-  readonly requestId: Ulid | null;
-  /** Names the operation in the log when the caller gave no request id of its own. */
-  readonly operationId: Ulid;
-  /** For an acquire that waits: the caller's place, or the wish for one. */
-  readonly queue: Place | null;
-}
-
-export type Outcome =
-  | {
-      readonly done: true;
-      readonly leases: readonly Lease[];
-      readonly ended: readonly Ended[];
-      /** Whether this call changed anything, or found it done already. */
-      readonly changed: boolean;
-      readonly replayed: boolean;
-    }
-  | { readonly done: false; readonly refusal: Refusal; readonly queue: Place | null };
 
 interface Job {
   readonly submission: Submission;
@@ -319,10 +298,8 @@ export class Store {
     for (const [done, job] of batch.entries()) {
       try {
         const { outcome, event } = await this.#decide(job.submission, ground, turnstile);
-        if (event !== null) {
-          text += this.#encode(event, job.submission, ground);
-          turnstile.note(event);
-        }
+        if (event !== null) text += this.#encode(event, job.submission, ground);
+        if (event !== null) turnstile.note(event);
         outcomes.push({ job, outcome });
       } catch (error) {
         if (!(error instanceof DamagedIndex)) {
@@ -460,42 +437,8 @@ export class Store {
   }
 }
 
-/**
- * What is written of an operation, so that a retry gets the answer that the first call got: of an acquire, every
- * lease it answered with, also those that were held already; and where nothing was to be done, but it has a request
- * id, that it was asked for, or a late duplicate would do it after all.
- */
-function answering({ event, leases }: Decision, command: Command): ClaimEvent | null {
-  if (command.kind !== "acquire") return event;
-  return { type: "claim.renewed", ended: [], reason: null, ...event, leases };
-}
-
-function granted(decision: Decision): Outcome {
-  return {
-    done: true,
-    leases: decision.leases,
-    ended: decision.event?.ended ?? [],
-    changed: decision.event !== null,
-    replayed: false,
-  };
-}
-
 function wholeView(overlay: Overlay): { leases: Map<Slot, Lease>; endings: Map<LeaseId, Ended> } {
   const leases = new Map<Slot, Lease>();
   overlay.layOver(leases);
   return { leases, endings: new Map([...overlay.endings].map(([id, record]) => [id, record.ended])) };
-}
-
-/** Doing these twice is as good as once: they take no request id. */
-const UNNAMED: ReadonlySet<Command["kind"]> = new Set(["gc", "stop", "upkeep"]);
-
-function outcomeUnknown(error: unknown, submission: Submission): unknown {
-  if (!(error instanceof CotenantError) || error.code !== "E_DISK") return error;
-  const requestId = submission.requestId ?? submission.operationId;
-  const isNamed = !UNNAMED.has(submission.command.kind);
-  return new CotenantError("E_DISK", `${error.message}; whether the operation took effect is unknown`, {
-    hint: `mend the disk, then run it again${isNamed ? ` with --request-id ${requestId}` : ""}`,
-    data: { ...error.data, outcome: "unknown", request_id: requestId },
-    cause: error,
-  });
 }
