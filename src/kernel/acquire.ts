@@ -23,7 +23,7 @@ import { type Refusal, refuse } from "./refusal";
 import { ticketsAhead } from "./tickets";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";
-import { cannotBecomeEndless, heldBy, liveWriterLock, needsReason, notAllowedToEvict, queued } from "./words";
+import { heldBy, liveWriterLock, needsReason, notAllowedToEvict, queued } from "./words";
 
 /** A key that the caller does not hold yet. */
 interface Want extends Extent {
@@ -49,8 +49,6 @@ export function decideAcquire(view: View, command: Acquire, at: Circumstances): 
   const unfit = checkAcquire(command, at);
   if (unfit !== null) return unfit;
   const { held, wants } = sortOut(view, command, at);
-  const endless = checkEndless(held.values(), command);
-  if (endless !== null) return endless;
   const around = lookAround(view, wants, command, at);
   const refused = checkTaking(view, wants, around, command, at);
   if (refused !== null) return refused;
@@ -100,12 +98,6 @@ function sortOut(view: View, command: Acquire, at: Circumstances) {
     else wants.set(slot, { key, reach, worktreeId, leaseId: command.leaseIds[order]!, order });
   });
   return { held, wants: [...wants.values()] };
-}
-
-/** No lease that ends becomes one that does not: who holds it without end is for the rules on new ones to say. */
-function checkEndless(held: Iterable<Lease>, { bind, ttlSecs }: Acquire): Refusal | null {
-  const isAsked = bind === "ttl" && ttlSecs === 0;
-  return isAsked && [...held].some(({ expiresAt }) => expiresAt !== null) ? cannotBecomeEndless() : null;
 }
 
 function lookAround(view: View, wants: readonly Want[], command: Acquire, at: Circumstances): Surroundings {

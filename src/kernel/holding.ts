@@ -10,7 +10,7 @@ import { isRefusal, type Refusal, refuse } from "./refusal";
 import { instantOf, later, remainingMs } from "./time";
 import { isStale, timeLeftMs } from "./validity";
 import type { ClaimEventType, View } from "./view";
-import { cannotBecomeEndless, needsReason } from "./words";
+import { needsReason } from "./words";
 
 export function decideRenew(view: View, command: Renew, at: Circumstances): Decision | Refusal {
   if (command.overrideMax && !isGiven(command.reason)) return needsReason("--override-max");
@@ -32,7 +32,11 @@ function renew(lease: Lease, command: Renew, at: Circumstances): Lease | Refusal
   const beaten = { ...stampedBy(lease, command.actor), renewedAt: now, lastBeat: now, stopIdleAt: null };
   // max(old, now + ttl): a lease that never expires goes on never expiring.
   if (lease.expiresAt === null) return beaten;
-  if (ttlSecs === 0) return cannotBecomeEndless();
+  if (ttlSecs === 0) {
+    return refuse("E_USAGE", "a lease with an expiry cannot be renewed into one without", {
+      hint: 'release it and acquire it with --ttl 0 --reason "…"',
+    });
+  }
   const lifetimeLeftMs = remainingMs(endOfLifetime(lease), at.now);
   if (ttlSecs * 1000 > lifetimeLeftMs && !command.overrideMax) return tooLong(lease, lifetimeLeftMs);
   const forMs = Math.max(ttlSecs * 1000, timeLeftMs(lease, at.now));

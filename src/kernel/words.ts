@@ -82,12 +82,6 @@ export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof 
   });
 }
 
-export function cannotBecomeEndless(): Refusal {
-  return refuse("E_USAGE", "a lease with an expiry cannot become one without", {
-    hint: 'release it and acquire it with --ttl 0 --reason "…"',
-  });
-}
-
 export function liveWriterLock(lease: Lease): Refusal {
   return refuse(
     "E_LOCK_CONFLICT",

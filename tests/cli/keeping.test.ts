@@ -19,14 +19,6 @@ describe("a lease that is asked for again", () => {
     const { stdout } = await repo.runHere("agent:a", "lock", "acquire", "a.ts", "--ttl", "60");
     expect(stdout).toMatch(/^already yours: file:a\.ts .*1h00m, until/);
   });
-
-  it("without an end, is refused with what to do: it has one", async () => {
-    const id = await repo.issue();
-    await repo.prepare("agent:a", "claim", "acquire", id);
-    const endless = await repo.askHere("agent:a", "claim", "acquire", id, "--ttl", "0", "--reason", "r");
-    expectJsonRefused(endless, 64, "E_USAGE");
-    expect(endless.error.hint).toContain("release it");
-  });
 });
 
 describe("a renewal for less than is left", () => {

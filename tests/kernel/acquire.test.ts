@@ -112,13 +112,6 @@ describe("asking again", () => {
     expect(leftSecs(one(scene.acquire(ann, "file:a", { ttlSecs: 100_000 })))).toBe(86_300);
   });
 
-  test("for a lease without end is refused where it has one: that takes a new lease", () => {
-    const scene = new Scene();
-    const ann = scene.actor("agent:ann");
-    granted(scene.acquire(ann, ISSUE));
-    expect(refused(scene.acquire(ann, ISSUE, { ttlSecs: 0, reason: "r" }))).toBe("E_USAGE");
-  });
-
   test("gives the same lease and writes nothing while more than half of its TTL is left", () => {
     const scene = new Scene();
     const ann = scene.actor("agent:ann");

@@ -147,8 +147,6 @@ export class Model {
       if (mine !== undefined) have.push(mine);
       else need.push({ ...place, id: c.leaseIds[i]! });
     });
-    if (c.bind === "ttl" && c.ttlSecs === 0 && have.some((f) => f.expires !== null))
-      return { code: "E_USAGE" };
     const others = this.facts.filter((f) => !isParty(f, c.actor) && !isHandedTo(f, c.actor));
     const enemies = others.filter((f) => why(f, at) === null && need.some((n) => clash(n, f)));
 

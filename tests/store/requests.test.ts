@@ -67,6 +67,7 @@ describe("a request id", () => {
     const late = submission(a, request);
     world.advance(600_000);
     await compact(a);
+    for (const path of world.disk.paths()) if (/\/archive\/./.test(path)) await a.platform.files.unlink(path);
     expect(await a.store.submit(late)).toMatchObject({ done: true, replayed: true });
   });
 
