@@ -17,8 +17,12 @@ import { ensureInstalled } from "./install.mjs";
 import { optionsGiven, ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
-/** A layer that takes this much longer than its share hangs. */
-const PATIENCE_MS = 30 * 60_000;
+/** A layer that goes on for this much longer than it was given hangs. */
+const PATIENCE_MS = 5 * 60_000;
+/** One that takes no notice of the time, because it tries a fixed amount. */
+const FIXED_MS = 45 * 60_000;
+/** What a layer that tries all there is gets of the time, beside the shares of the others. */
+const EXHAUSTIVE_SHARE = 0.08;
 
 const values = optionsGiven({
   minutes: { type: "string", default: "10" },
@@ -74,7 +78,7 @@ function withOwnAddress({ path }) {
 }
 
 /** Answers the last line of its output, as JSON. What it says otherwise goes to our terminal. */
-function runProgram(program, args) {
+function runProgram(program, args, mostMs = PATIENCE_MS) {
   const child = spawn(process.execPath, [program, ...args], {
     cwd: ROOT,
     stdio: ["ignore", "pipe", "inherit"],
@@ -87,12 +91,17 @@ function runProgram(program, args) {
     output += text;
   });
   return new Promise((resolve, reject) => {
-    const watchdog = setTimeout(() => end(child), PATIENCE_MS);
+    let isLate = false;
+    const watchdog = setTimeout(() => {
+      isLate = true;
+      end(child);
+    }, mostMs);
     child.on("error", reject);
     child.on("close", (status, signal) => {
       clearTimeout(watchdog);
       running.delete(child);
       if (status === 0) resolve(JSON.parse(output.trim().split("\n").at(-1)));
+      else if (isLate) reject(new Error(`no end within ${Math.round(mostMs / 60_000)} minutes`));
       else reject(new Error(`ended with ${signal ?? status}`));
     });
   });
@@ -109,20 +118,27 @@ function end(child) {
   }
 }
 
-async function runLayer(program, layer, minutes) {
+async function runLayer(program, layer, givenMs) {
+  const isTimed = values.seed === undefined && values.case === undefined;
   const effort = {
     layer: layer.name,
     // A seed repeats one story; a case is repeated whole.
     least: number("least") ?? (values.seed === undefined || values.case !== undefined ? layer.inVerify : 1),
-    forMs: values.seed === undefined ? layer.share * minutes * 60_000 * CORES : 0,
+    forMs: isTimed && layer.share > 0 ? givenMs : 0,
+    ...(isTimed ? { atMostMs: givenMs } : {}),
     ...(values.seed === undefined ? {} : { seed: number("seed") }),
     only: values.case ?? null,
   };
+  const isFixed = layer.share === 0 && layer.inVerify === 0;
+  const mostMs = isTimed && !isFixed ? givenMs + PATIENCE_MS : FIXED_MS;
   const started = performance.now();
   say(`${layer.name}…`);
   try {
-    return await runProgram(program, [JSON.stringify(effort)]);
+    const result = await runProgram(program, [JSON.stringify(effort)], mostMs);
+    if (result.broke.length > 0) say(`${layer.name} BROKE: ${result.broke[0].what}`);
+    return result;
   } catch (error) {
+    say(`${layer.name} DIED: ${error.message}`);
     const broke = [
       { what: `the layer itself: ${error.message}`, replay: `npm run verify -- --layer ${layer.name}` },
     ];
@@ -133,6 +149,7 @@ async function runLayer(program, layer, minutes) {
       tried: 0,
       counters: {},
       unmoved: [],
+      isCutShort: false,
       broke,
       ms: performance.now() - started,
     };
@@ -142,12 +159,20 @@ async function runLayer(program, layer, minutes) {
 /** Two at a time, the longest first: the last to end should be a short one. */
 const CORES = 2;
 
+const weightOf = ({ share }) => share || EXHAUSTIVE_SHARE;
+
+/** Each gets its part of what is left when it starts, so that all of them together keep to the minutes. */
 async function runAll(program, layers, minutes) {
-  const waiting = [...layers].sort((a, b) => b.share - a.share);
+  const until = performance.now() + minutes * 60_000;
+  const waiting = [...layers].sort((a, b) => weightOf(b) - weightOf(a));
   const results = [];
   const worker = async () => {
-    for (let layer = waiting.shift(); layer !== undefined; layer = waiting.shift())
-      results.push(await runLayer(program, layer, minutes));
+    for (let layer = waiting.shift(); layer !== undefined; layer = waiting.shift()) {
+      const weights = [layer, ...waiting].reduce((sum, other) => sum + weightOf(other), 0);
+      const leftMs = Math.max(0, until - performance.now());
+      const partMs = (weightOf(layer) / weights) * leftMs * CORES;
+      results.push(await runLayer(program, layer, Math.min(leftMs, partMs)));
+    }
   };
   await Promise.all(Array.from({ length: CORES }, worker));
   return layers.map(({ name }) => results.find(({ layer }) => layer === name));
@@ -155,10 +180,15 @@ async function runAll(program, layers, minutes) {
 
 function report(results, started) {
   const figure = (value) => value.toLocaleString("en").padStart(12);
-  const row = ({ layer, unit, tried, broke, unmoved, ms, seed }) => [
+  const verdict = ({ broke, unmoved, isCutShort }) => {
+    if (broke.length > 0) return `${broke.length} broke`;
+    if (isCutShort) return "nothing until the time was up";
+    return unmoved.length > 0 ? "not everything was tried" : "nothing";
+  };
+  const row = ({ layer, unit, tried, broke, unmoved, isCutShort, ms, seed }) => [
     layer,
     `${figure(tried)} ${unit}`,
-    broke.length > 0 ? `${broke.length} broke` : unmoved.length > 0 ? "not everything was tried" : "nothing",
+    verdict({ broke, unmoved, isCutShort }),
     `${(ms / 1000).toFixed(1)} s`.padStart(8),
     String(seed).padStart(11),
   ];
@@ -169,10 +199,11 @@ function report(results, started) {
     const text = Object.entries(counters).map(([name, value]) => `${name} ${value.toLocaleString("en")}`);
     if (text.length > 0) process.stdout.write(`${layer}: ${text.join(" · ")}\n`);
   }
-  for (const { layer, seed, tried, unmoved, broke } of results) {
+  for (const { layer, seed, tried, unmoved, isCutShort, broke } of results) {
     for (const { what, replay } of broke)
       process.stdout.write(`\nBROKEN ${layer}: ${what}\n  again: ${replay}\n`);
-    for (const name of unmoved) process.stdout.write(`\nNEVER HAPPENED ${layer}: ${name} (seed ${seed})\n`);
+    const what = isCutShort ? "NO TIME FOR" : "NEVER HAPPENED";
+    for (const name of unmoved) process.stdout.write(`\n${what} ${layer}: ${name} (seed ${seed})\n`);
     if (tried === 0) process.stdout.write(`\nNOTHING TRIED ${layer}\n`);
   }
 }
@@ -204,7 +235,8 @@ async function main() {
   const results = await runAll(program, layers, minutes);
   report(results, started);
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
-  const isFine = ({ broke, unmoved, tried }) => broke.length === 0 && unmoved.length === 0 && tried > 0;
+  const isFine = ({ broke, unmoved, isCutShort, tried }) =>
+    broke.length === 0 && (isCutShort || (unmoved.length === 0 && tried > 0));
   return results.every(isFine) ||
     (values.seed !== undefined && results.every(({ broke }) => broke.length === 0))
     ? 0

@@ -1,10 +1,11 @@
 import type { Grant } from "../coordinator/contract";
-import type { Session } from "../coordinator/session";
+import type { Acquired, Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { callingProcess, twinOf } from "../guard/calling-process";
 import { printable } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import type { Lease, Reach } from "../kernel/lease";
+import type { Holder, Lease, Reach } from "../kernel/lease";
 import { checkIndefinite, checkText, checkTtl } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { CHANGE_FLAGS, requestId } from "./holding";
@@ -32,6 +33,7 @@ export interface Wish {
   readonly keys: readonly { readonly key: LeaseKey; readonly reach: Reach }[];
   readonly steal: boolean;
   readonly ttlSecs?: number;
+  readonly aboveToken?: number;
   /** How a lease is called in this command's words. */
   readonly noun: "claim" | "lock";
 }
@@ -51,14 +53,29 @@ export async function acquire(
   const onWait = ({ ahead, message }: { ahead: number; message: string }) => {
     if (!context.quiet) context.note(`waiting as number ${ahead + 1}: ${message}`);
   };
+  const holder = await callingProcess(workspace.surroundings.platform.processes);
   const grant = await session.acquire(wish.keys, {
     ...options,
+    holder,
     steal: wish.steal,
+    aboveToken: wish.aboveToken ?? 0,
     isOffline: parsed.has("offline"),
     wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
   });
   tellSay(workspace, grant.ledger);
+  await tellOfTwin(workspace, holder, grant);
   return grantOutput(context, parsed, session, withLedger(workspace, grant), wish.noun);
+}
+
+/** What one agent is given is given to everybody of its name: whoever shares it without knowing must hear so. */
+async function tellOfTwin(workspace: Workspace, mine: Holder, grant: Acquired): Promise<void> {
+  const kept = grant.leases.filter((lease) => !grant.fresh.includes(lease));
+  const twin = await twinOf(workspace.surroundings.platform.processes, mine, kept);
+  if (twin === null) return;
+  const { agentId } = kept[0]!;
+  workspace.warnings.push(
+    `ANOTHER LIVE PROCESS HOLDS THIS UNDER THE SAME NAME: process ${twin.pid} uses ${agentId}, too. If that is another agent, nothing keeps the two apart: give each its own COTENANT_AGENT_ID or COTENANT_SESSION_ID`,
+  );
 }
 
 /** What was granted, for people and for programs. */
@@ -164,5 +181,11 @@ function verb(grant: Grant, lease: Lease): string {
 export function lasting(lease: Lease): string {
   if (lease.bind === "process") return "while its process runs";
   if (lease.expiresAt === null) return "indefinite";
-  return `${duration(lease.ttlSecs * 1000)}, until ${new Date(lease.expiresAt.wallMs).toISOString()}`;
+  const until = `until ${new Date(lease.expiresAt.wallMs).toISOString()}`;
+  const { ttlSecs, expiresAt, renewedAt } = lease;
+  const lastsMs = expiresAt.wallMs - renewedAt.wallMs;
+  // Asked for less than it had left: nothing shortens a lease.
+  return lastsMs >= (ttlSecs + 1) * 1000
+    ? `${duration(lastsMs)}, ${until} (a renewal never shortens; from the next one on ${duration(ttlSecs * 1000)})`
+    : `${duration(Math.min(lastsMs, ttlSecs * 1000))}, ${until}`;
 }

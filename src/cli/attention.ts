@@ -42,6 +42,8 @@ export interface Scene {
   readonly left: readonly LeftIssue[];
   /** Claims that the ledger has not confirmed. */
   readonly provisional: readonly LeaseStatus[];
+  /** Live processes that use one name, none of them started by another. */
+  readonly strangers: ReadonlyMap<string, readonly Holder[]>;
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
@@ -51,7 +53,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...untrusted(workspace),
     ...stale(valid),
     ...unlogged(scene),
-    ...usedTwice(valid, scene.waiters),
+    ...usedTwice(valid, scene),
     ...waitingLong(valid, scene),
     ...violated(scene.violations),
     ...unconfirmed(scene.provisional),
@@ -175,7 +177,7 @@ function unlogged({ leases, now }: Scene): Finding[] {
 }
 
 /** One agent id, several live holders: they would share leases and take each other's for their own. */
-function usedTwice(valid: readonly LeaseStatus[], waiters: readonly Ticket[]): Finding[] {
+function usedTwice(valid: readonly LeaseStatus[], { waiters, strangers }: Scene): Finding[] {
   const live = new Map<string, Holder[]>();
   const add = (agentId: string, holder: Holder) => {
     const known = live.get(agentId) ?? [];
@@ -193,6 +195,15 @@ function usedTwice(valid: readonly LeaseStatus[], waiters: readonly Ticket[]): F
         holders.map(({ pid }) => pid),
       ),
     );
+  for (const [agentId, holders] of strangers)
+    if (holders.length > 1 && (live.get(agentId)?.length ?? 0) < 2)
+      findings.push(
+        twice(
+          agentId,
+          `${holders.length} live processes`,
+          holders.map(({ pid }) => pid),
+        ),
+      );
   for (const [agentId, users] of usersOf(valid))
     if (users.size > 1) findings.push(twice(agentId, `${users.size} users`, [...users]));
   return findings;

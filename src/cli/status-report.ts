@@ -2,6 +2,7 @@ import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { recentViolations } from "../enforce/violations";
 import { CotenantError } from "../errors/cotenant-error";
+import { liveStrangers } from "../guard/calling-process";
 import { seenContentions } from "../guard/overview";
 import { guardViolations } from "../guard/violations";
 import { reachOf } from "../guard/yielding";
@@ -9,7 +10,7 @@ import { issuesIn } from "../issues/desk";
 import { elsewhereIn, workersAmong } from "../issues/effective";
 import { queryLeft } from "../issues/query";
 import type { Actor } from "../kernel/commands";
-import { sameParty } from "../kernel/lease";
+import { type Holder, sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { ClaimsView } from "../ledger/view";
 import { type Access, accessJson, accessOf, accessText } from "../worktrees/access";
@@ -78,6 +79,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       ),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
       left: await leftHere(workspace, all, ledger),
+      strangers: await strangersOf(workspace, leases),
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };
@@ -104,6 +106,25 @@ async function leftHere(
     workspace.warnings.push(`what was left cannot be told: ${error.message}`);
     return [];
   }
+}
+
+/** Of each agent the live processes that lock and claim in its name. */
+async function strangersOf(
+  { surroundings }: Workspace,
+  valid: readonly LeaseStatus[],
+): Promise<ReadonlyMap<string, readonly Holder[]>> {
+  const named = new Map<string, Holder[]>();
+  for (const { lease } of valid) {
+    // A person may well have two terminals.
+    if (lease.bind !== "ttl" || lease.agentId.startsWith("human:")) continue;
+    const known = named.get(lease.agentId);
+    if (known === undefined) named.set(lease.agentId, [lease.holder]);
+    else known.push(lease.holder);
+  }
+  const found = new Map<string, readonly Holder[]>();
+  for (const [agentId, holders] of named)
+    if (holders.length > 1) found.set(agentId, await liveStrangers(surroundings.platform.processes, holders));
+  return found;
 }
 
 function order({ lease }: LeaseStatus, me: Actor | null): number {

@@ -58,11 +58,11 @@ export interface HeldRequest {
   readonly actor: Actor;
   readonly keys: readonly { readonly key: LeaseKey; readonly reach: Reach }[];
   readonly secrets: readonly string[];
+  readonly ttlSecs: number;
+  readonly bind: Bind;
 }
 
 export interface AcquireRequest extends Operation, HeldRequest {
-  readonly ttlSecs: number;
-  readonly bind: Bind;
   /** Of a process-bound lease: how long it lasts at most without a sign of life. */
   readonly atMostSecs?: number;
   readonly reason: string | null;

@@ -9,7 +9,7 @@ import { kindOf, type LeaseKey } from "../kernel/keys";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
-import { type Ticket, ticketsAhead } from "../kernel/tickets";
+import type { Ticket } from "../kernel/tickets";
 import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
 import type { LogActor } from "../store/envelope";
@@ -17,7 +17,8 @@ import { factNews, factPosition } from "../store/fact-news";
 import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
 import { Reader, type Snapshot } from "../store/reader";
 import { MEMORY_MS } from "../store/replay";
-import type { Outcome, Store, Submission } from "../store/store";
+import type { Store } from "../store/store";
+import type { Outcome, Submission } from "../store/submission";
 import type { Place } from "../store/turnstile";
 import type { Written } from "../store/writing";
 import type {
@@ -42,7 +43,8 @@ import type {
   WriteRequest,
 } from "./contract";
 import { readHistory, watchLog } from "./history";
-import { type Look, waitForTurn } from "./waiting";
+import { lookAtQueue } from "./queue-look";
+import { waitForTurn } from "./waiting";
 
 /** The engine that needs nothing but files under the Git directory. */
 export class LocalCoordinator implements Coordinator {
@@ -62,13 +64,12 @@ export class LocalCoordinator implements Coordinator {
     const command = this.#acquireCommand(request);
     const submit = (queue: Place | null) => this.#submit(command, request.requestId, queue);
     if (request.wait === null) return grant(accept(await submit(null)), 0);
-    const { outcome, waitedMs } = await waitForTurn(
-      this.store,
-      this.#logActor(request.actor),
-      request.wait,
+    const actor = this.#logActor(request.actor);
+    const { outcome, waitedMs } = await waitForTurn(this.store, request.wait, {
       submit,
-      (place) => this.#peek(command, place),
-    );
+      look: (mine, before) => lookAtQueue(this.store, this.#reader, this.policy, command, mine, before),
+      leave: (place) => this.store.leaveQueue(place, actor, this.policy),
+    });
     return grant(accept(outcome), waitedMs);
   }
 
@@ -76,8 +77,6 @@ export class LocalCoordinator implements Coordinator {
     const command = this.#acquireCommand({
       ...request,
       requestId: null,
-      ttlSecs: this.policy.defaultTtlSecs,
-      bind: "process",
       reason: null,
       note: null,
       secretHash: "",
@@ -295,26 +294,6 @@ export class LocalCoordinator implements Coordinator {
     return this.store.submit(submission);
   }
 
-  /** Whether there is anything to wait for, without the mutex and without writing. */
-  async #peek(command: Acquire, place: Place): Promise<Look> {
-    const now = this.store.now();
-    const tickets = await this.#tickets(now);
-    const placed = { ...command, ticket: place.ticket?.number ?? null };
-    const snapshot = await this.#reader.snapshot(needsOf(placed, tickets, now, this.policy));
-    const at = { ...(await this.#circumstances(snapshot)), tickets };
-    const decision = decide({ ...snapshot, nextToken: snapshot.head.nextToken }, placed, at);
-    let nextExpiryMs: number | null = null;
-    for (const { expiresAt } of snapshot.leases.values()) {
-      if (expiresAt === null) continue;
-      const left = remainingMs(expiresAt, at.now);
-      if (left > 0 && (nextExpiryMs === null || left < nextExpiryMs)) nextExpiryMs = left;
-    }
-    const code = isRefusal(decision) ? decision.code : null;
-    const state = code === "E_QUEUED" ? "queued" : code === "E_LOCK_CONFLICT" ? "held" : "settled";
-    const message = isRefusal(decision) ? decision.message : "";
-    return { state, nextExpiryMs, message, ahead: countAhead(place, snapshot, at) };
-  }
-
   async #tickets(now: Now): Promise<Ticket[]> {
     try {
       return (await this.store.queue.load(now)).live;
@@ -358,12 +337,6 @@ export class LocalCoordinator implements Coordinator {
       pid: this.store.platform.processes.self().pid,
     };
   }
-}
-
-function countAhead({ ticket, ahead }: Place, { leases }: Snapshot, at: Circumstances): number {
-  if (ticket === null) return ahead;
-  const valid = [...leases.values()].filter((lease) => standingOf(lease, at) === "valid");
-  return ticketsAhead({ ...ticket, ticket: ticket.number }, at.tickets, valid).length;
 }
 
 function accept(outcome: Outcome): Extract<Outcome, { done: true }> {

@@ -2,7 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
 import { type AgentId, makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { type Bind, type Ended, type Lease, type Reach, sameParty } from "../kernel/lease";
+import { type Bind, type Ended, type Holder, type Lease, type Reach, sameParty } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
 import { escapeName, type Layout, type Modes } from "../store/layout";
@@ -25,6 +25,10 @@ export interface AcquireOptions {
   readonly upkeep?: boolean;
   /** Claims that are shared between machines: without asking the others. */
   readonly isOffline?: boolean;
+  /** The highest token that these keys are known to have had, from what was written under it (PROTOCOL 23). */
+  readonly aboveToken?: number;
+  /** Which process the lease is said to be held by; the session's own, unless it only runs a command for another. */
+  readonly holder?: Holder;
 }
 
 export interface Acquired extends Grant {
@@ -84,12 +88,14 @@ export class Session {
     keys: readonly { key: LeaseKey; reach: Reach }[],
     options: AcquireOptions,
   ): Promise<Acquired> {
-    const { actor, coordinator } = this;
+    const { coordinator } = this;
     for (const { key } of keys) this.#mayTake(key);
+    const actor = { ...this.actor, holder: options.holder ?? this.actor.holder };
     const owned = await this.#keyring.on(keys.map(({ key }) => key));
     const secrets = owned.map(({ secret }) => secret);
+    const { ttlSecs, bind = "ttl" } = options;
     if (options.requestId == null && options.steal !== true && secrets.length > 0) {
-      const leases = await coordinator.held({ actor, keys, secrets });
+      const leases = await coordinator.held({ actor, keys, secrets, ttlSecs, bind });
       if (leases !== null) {
         if (options.upkeep !== false) await this.#showLife();
         this.lastSecret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
@@ -106,8 +112,8 @@ export class Session {
       secrets,
       secretHash: made.secretHash,
       leaseIds: proposed.map(({ leaseId }) => leaseId),
-      ttlSecs: options.ttlSecs,
-      bind: options.bind ?? "ttl",
+      ttlSecs,
+      bind,
       ...(options.atMostSecs === undefined ? {} : { atMostSecs: options.atMostSecs }),
       reason: options.reason ?? null,
       note: options.note ?? null,
@@ -115,6 +121,7 @@ export class Session {
       wait: options.wait ?? null,
       requestId: options.requestId ?? null,
       isOffline: options.isOffline ?? false,
+      aboveToken: options.aboveToken ?? 0,
     };
     try {
       const ask = () => coordinator.acquire(request);

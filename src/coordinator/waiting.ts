@@ -1,109 +1,208 @@
-import { CotenantError } from "../errors/cotenant-error";
-import { instantOf, later } from "../kernel/time";
-import type { LogActor } from "../store/envelope";
-import type { Outcome, Store } from "../store/store";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import type { Ticket } from "../kernel/tickets";
+import { type Instant, instantOf, later } from "../kernel/time";
+import { Predecessors } from "../store/predecessors";
+import { sameTicket } from "../store/queue";
+import type { Store } from "../store/store";
+import type { Outcome } from "../store/submission";
 import type { Place } from "../store/turnstile";
 import type { Wait } from "./contract";
+import type { Look } from "./queue-look";
 
-/** Liveness raises no event, so everybody who waits looks again this often. */
-const LOOK_EVERY_MS = 1_000;
 /**
- * A busy log wakes everybody for everything. Whoever is next looks soon again, the others the later the more there are
- * before them: else the whole queue is in the way of the one who is served.
+ * PROTOCOL 15. Whoever frees something marks the tickets of those whose turn it is. Deaths raise no event and a wake-up may
+ * be lost, so that each waiter also looks at the one before it this often, ...
  */
-const NEXT_RESTS_MS = 2;
-const REST_PER_PLACE_MS = 15;
-const REST_AT_MOST_MS = 250;
+const LOOK_EVERY_MS = 1_000;
+/** ... and at everything this often; the first in line every time, for nobody is before it. */
+const LOOK_AT_ALL_MS = 5_000;
+/** Without a watch the ticket is read again and again, the oftener the fewer are served before. */
+const POLL_AT_LEAST_MS = 25;
+const POLL_AT_MOST_MS = 250;
 
-/** What a look without the mutex tells a waiter. */
-export interface Look {
-  /** `settled`: it would be granted now, or refused for something that waiting does not cure. */
-  readonly state: "settled" | "held" | "queued";
-  /** How many are served before it now, and what it waits for, in words. */
-  readonly ahead: number;
-  readonly message: string;
-  readonly nextExpiryMs: number | null;
+/** What a waiter does with the store. */
+export interface Attempts {
+  /** Asks to be granted, or for a place in the queue. */
+  readonly submit: (place: Place) => Promise<Outcome>;
+  readonly look: (mine: Ticket, before: Predecessors) => Promise<Look>;
+  readonly leave: (place: Place) => Promise<void>;
 }
 
-/**
- * Waits in the queue until `submit` is granted or the time is up. The watch is armed before each look, so
- * that nothing that happens between the look and the sleep is missed.
- */
+/** Waits in the queue until `submit` is granted or the time is up. */
 export async function waitForTurn(
   store: Store,
-  actor: LogActor,
   wait: Wait,
-  submit: (place: Place) => Promise<Outcome>,
-  peek: (place: Place) => Promise<Look>,
+  { submit, look, leave }: Attempts,
 ): Promise<{ outcome: Outcome; waitedMs: number }> {
-  const { timers, clock } = store.platform;
-  const startedMs = clock.monotonicMs();
-  const waitedMs = () => clock.monotonicMs() - startedMs;
+  const time = new WaitingTime(store, wait);
   await store.prepare();
-  const bell = new Bell(store, wait.signal);
   let place: Place = { until: later(instantOf(store.now()), wait.timeoutMs), ticket: null, ahead: 0 };
-  let isQueued = false;
+  let vigil: Vigil | null = null;
   try {
     for (;;) {
-      const outcome = await submit(place);
-      const submittedMs = waitedMs();
-      isQueued = !outcome.done && outcome.queue !== null;
-      if (outcome.done || outcome.queue === null) return { outcome, waitedMs: submittedMs };
-      const moved = place.ticket === null || outcome.queue.ahead !== place.ahead;
-      if (moved) wait.onWait?.({ ahead: outcome.queue.ahead, message: outcome.refusal.message });
-      place = outcome.queue;
-      for (;;) {
-        if (wait.signal?.aborted === true || waitedMs() >= wait.timeoutMs)
-          throw gaveUp(place, outcome.refusal.message, waitedMs());
-        bell.reset();
-        const lookedMs = waitedMs();
-        const look = await peek(place);
-        if (look.state === "settled") break;
-        if (look.ahead !== place.ahead) {
-          place = { ...place, ahead: look.ahead };
-          wait.onWait?.({ ahead: look.ahead, message: look.message });
-        }
-        // Behind somebody who may be stopped: whoever holds the mutex keeps the clock of their turn.
-        if (look.state === "queued" && waitedMs() - submittedMs >= LOOK_EVERY_MS) break;
-        const untilExpiryMs = look.nextExpiryMs === null ? LOOK_EVERY_MS : look.nextExpiryMs + 1;
-        await bell.sleep(Math.min(LOOK_EVERY_MS, untilExpiryMs, Math.max(1, wait.timeoutMs - waitedMs())));
-        const nextLookMs = Math.min(lookedMs + restMs(look.ahead), wait.timeoutMs);
-        if (nextLookMs > waitedMs()) await timers.sleep(nextLookMs - waitedMs()).done;
+      const outcome = await patiently(() => submit(place), place, time);
+      if (outcome.done || outcome.queue === null) {
+        place = { ...place, ticket: null };
+        return { outcome, waitedMs: time.waitedMs() };
       }
+      const isElsewhere = place.ticket === null || !sameTicket(outcome.queue.ticket!, place.ticket);
+      if (isElsewhere || outcome.queue.ahead !== place.ahead)
+        wait.onWait?.({ ahead: outcome.queue.ahead, message: outcome.refusal.message });
+      place = outcome.queue;
+      if (isElsewhere || vigil === null) {
+        vigil?.end();
+        vigil = new Vigil(store, place.ticket!, look, wait);
+      }
+      const ahead = await vigil.keep(place.ahead, time);
+      place = { ...place, ahead };
+      if (time.isUp()) throw gaveUp(place, outcome.refusal.message, time);
     }
   } finally {
-    bell.close();
+    vigil?.end();
     // Whatever ended the wait: a ticket that nobody waits with would hold up those behind it. If it cannot be
     // given back, it loses its place by itself.
-    if (isQueued) await store.leaveQueue(place, actor).catch(() => {});
+    if (place.ticket !== null) await leave(place).catch(() => {});
   }
 }
 
-function restMs(ahead: number): number {
-  return ahead === 0 ? NEXT_RESTS_MS : Math.min(ahead * REST_PER_PLACE_MS, REST_AT_MOST_MS);
+class WaitingTime {
+  readonly #store: Store;
+  readonly #wait: Wait;
+  readonly #startedMs: number;
+
+  constructor(store: Store, wait: Wait) {
+    this.#store = store;
+    this.#wait = wait;
+    this.#startedMs = store.platform.clock.monotonicMs();
+  }
+
+  waitedMs(): number {
+    return this.#store.platform.clock.monotonicMs() - this.#startedMs;
+  }
+
+  leftMs(): number {
+    return this.#wait.signal?.aborted === true ? 0 : this.#wait.timeoutMs - this.waitedMs();
+  }
+
+  isUp(): boolean {
+    return this.leftMs() <= 0;
+  }
 }
 
-/** Rings when the log or the queue changes, or the caller has had enough; a ring between `reset` and `sleep` is not lost. */
+/** Whoever waits for a lease may as well wait for the mutex: a busy store ends no wait before its time. */
+async function patiently(submit: () => Promise<Outcome>, place: Place, time: WaitingTime): Promise<Outcome> {
+  for (;;) {
+    try {
+      return await submit();
+    } catch (error) {
+      const isBusy =
+        error instanceof CotenantError && error.code === "E_STORE_BUSY" && "holder" in error.data;
+      if (!isBusy) throw error;
+      if (time.isUp()) throw gaveUp(place, error.message, time);
+    }
+  }
+}
+
+/** One waiter with one ticket: sleeps until there is a reason to ask again. */
+class Vigil {
+  readonly #store: Store;
+  readonly #before: Predecessors;
+  readonly #look: () => Promise<Look>;
+  readonly #wait: Wait;
+  readonly #bell: Bell;
+  /** The mark that was the reason last time: it is none for another attempt. */
+  #answered: Instant | null = null;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #lookedAtAllMs = Number.NEGATIVE_INFINITY;
+  #untilExpiryMs: number | null = null;
+
+  constructor(store: Store, mine: Ticket, look: Attempts["look"], wait: Wait) {
+    this.#store = store;
+    this.#before = new Predecessors(store.queue, mine);
+    this.#look = () => look(mine, this.#before);
+    this.#wait = wait;
+    this.#bell = new Bell(store, store.queue.path(mine.number), wait.signal);
+  }
+
+  /** Until it may go, has lost its place, or the time is up. Answers how many are before it. */
+  async keep(placesAhead: number, time: WaitingTime): Promise<number> {
+    try {
+      return await this.#keep(placesAhead, time);
+    } catch (error) {
+      throw fileFailure(error, "reading the queue", this.#store.layout.queue);
+    }
+  }
+
+  async #keep(placesAhead: number, time: WaitingTime): Promise<number> {
+    let ahead = placesAhead;
+    while (!time.isUp()) {
+      // Armed before the ticket is read, so that nothing that happens between that and the sleep is missed.
+      this.#bell.arm();
+      if (await this.#isCalled()) return ahead;
+      if (await this.#isLookDue(ahead, time.waitedMs())) {
+        const look = await this.#look();
+        this.#lookedAtAllMs = this.#lookedMs = time.waitedMs();
+        if (look.state !== "waiting") return look.ahead;
+        if (look.ahead !== ahead) this.#wait.onWait?.({ ahead: look.ahead, message: look.message });
+        ahead = look.ahead;
+        this.#untilExpiryMs = ahead === 0 ? look.nextExpiryMs : null;
+      }
+      const pollMs = Math.min(Math.max(POLL_AT_LEAST_MS, ahead), POLL_AT_MOST_MS);
+      const atMostMs = this.#bell.isArmed ? LOOK_EVERY_MS : pollMs;
+      const expiryMs = this.#untilExpiryMs === null ? atMostMs : this.#untilExpiryMs + 1;
+      await this.#bell.sleep(Math.min(atMostMs, expiryMs, Math.max(1, time.leftMs())));
+    }
+    return ahead;
+  }
+
+  end(): void {
+    this.#bell.close();
+  }
+
+  /** Marked, by whoever freed what it waits for; or without a place any more. */
+  async #isCalled(): Promise<boolean> {
+    const mine = await this.#before.mine();
+    if (mine === null) return true;
+    if (mine.freeSince === null || mine.freeSince.monotonicMs === this.#answered?.monotonicMs) return false;
+    this.#answered = mine.freeSince;
+    return true;
+  }
+
+  async #isLookDue(ahead: number, nowMs: number): Promise<boolean> {
+    if (nowMs - this.#lookedAtAllMs >= (ahead === 0 ? LOOK_EVERY_MS : LOOK_AT_ALL_MS)) return true;
+    if (this.#untilExpiryMs !== null && nowMs - this.#lookedAtAllMs > this.#untilExpiryMs) return true;
+    if (nowMs - this.#lookedMs < LOOK_EVERY_MS) return false;
+    this.#lookedMs = nowMs;
+    return !(await this.#before.isNearestWaiting(this.#store.now()));
+  }
+}
+
+/** Rings when the ticket changes, or the caller has had enough; a ring between `arm` and `sleep` is not lost. */
 class Bell {
   readonly #store: Store;
-  readonly #watches: { close(): void }[];
-  #rung = false;
+  readonly #path: string;
+  readonly #signal: AbortSignal | undefined;
+  #watch: { close(): void } | null = null;
+  #rung = true;
   #wake: () => void = () => {};
 
-  constructor(store: Store, signal: AbortSignal | undefined) {
+  constructor(store: Store, path: string, signal: AbortSignal | undefined) {
     this.#store = store;
-    const ring = () => {
-      this.#rung = true;
-      this.#wake();
-    };
-    const { root, queue } = store.layout;
-    this.#watches = [root, queue].map((path) => store.platform.timers.watchDirectory(path, ring));
-    signal?.addEventListener("abort", ring);
-    this.#watches.push({ close: () => signal?.removeEventListener("abort", ring) });
+    this.#path = path;
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.#ring);
   }
 
-  reset(): void {
+  get isArmed(): boolean {
+    return this.#watch !== null;
+  }
+
+  /** After a ring anew: the name may stand for another file by now. Watches that had run out may be back. */
+  arm(): void {
+    if (!this.#rung && this.#watch !== null) return;
+    this.#watch?.close();
     this.#rung = false;
+    this.#watch = this.#store.platform.timers.watchFile(this.#path, this.#ring);
   }
 
   async sleep(ms: number): Promise<void> {
@@ -115,17 +214,22 @@ class Bell {
   }
 
   close(): void {
-    for (const watch of this.#watches) watch.close();
+    this.#watch?.close();
+    this.#signal?.removeEventListener("abort", this.#ring);
   }
+
+  readonly #ring = (): void => {
+    this.#rung = true;
+    this.#wake();
+  };
 }
 
-function gaveUp(place: Place, message: string, waitedMs: number): CotenantError {
+function gaveUp(place: Place, message: string, time: WaitingTime): CotenantError {
   const position = place.ahead + 1;
+  const waitedSecs = Math.round(time.waitedMs() / 1000);
   return new CotenantError(
     "E_WAIT_TIMEOUT",
-    `waited ${Math.round(waitedMs / 1000)} s as number ${position} in the queue: ${message}`,
-    {
-      data: { position, waited_secs: Math.round(waitedMs / 1000) },
-    },
+    `waited ${waitedSecs} s as number ${position} in the queue: ${message}`,
+    { data: { position, waited_secs: waitedSecs } },
   );
 }

@@ -16,7 +16,7 @@ import type { LastingGit } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
-import { Store } from "../store/store";
+import { DEFAULT_STORE_OPTIONS, Store } from "../store/store";
 import type { Coordinator } from "./contract";
 import { LocalCoordinator } from "./local";
 import { Session } from "./session";
@@ -79,6 +79,7 @@ export class Workspace {
     this.config = config;
     this.#flags = flags;
     const store = new Store(surroundings.platform, {
+      ...DEFAULT_STORE_OPTIONS,
       controlDirectory: repository.controlDir,
       modes: modesFor(repository.config.sharedRepository),
       busyTimeoutMs: config.values["store.busy_timeout_secs"] * 1000,

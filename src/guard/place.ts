@@ -58,6 +58,7 @@ export async function openPlace(world: World, repository: Repository, who: Who):
     controlDirectory: repository.controlDir,
     modes: modesFor(repository.config.sharedRepository),
     busyTimeoutMs: Math.min(settings.busyTimeoutMs, settings.deadlineMs),
+    contendedTimeoutMs: settings.deadlineMs,
     rotateBytes: settings.rotateBytes,
     indexLagBytes: 0,
     doing: "guard",

@@ -1,7 +1,7 @@
 import { type Fact, type FactName, factId } from "../kernel/facts";
 import { parseUlid, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
-import { ISSUE_STATES, type IssueState } from "./model";
+import { ISSUE_STATES, type Issue, type IssueState } from "./model";
 
 /** A line that a write adds to one of the files that only grow. */
 export interface Addition {
@@ -38,6 +38,14 @@ export interface WrittenStamp {
   readonly agentId: string;
   readonly at: string;
   readonly additions: readonly Addition[];
+}
+
+/**
+ * The highest token that these issues are known to have been written under. A control plane that was put back from an older
+ * copy does not know of it, and would give it out again (PROTOCOL 23).
+ */
+export function tokenSeen(issues: readonly Issue[]): number {
+  return issues.reduce((highest, { stamp }) => Math.max(highest, stamp.fencing_token ?? 0), 0);
 }
 
 export const STAMP_KIND = "stamp";

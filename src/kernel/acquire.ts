@@ -1,9 +1,8 @@
-import { type Circumstances, type Decision, standingOf } from "./circumstances";
+import { type Circumstances, type Decision, isLiveWriterLock, standingOf } from "./circumstances";
 import type { Acquire } from "./commands";
 import { type Extent, ExtentIndex } from "./conflicts";
 import type { FencingToken, LeaseId } from "./ids";
-import { adopt, upkeep } from "./keeping";
-import { kindOf } from "./keys";
+import { adopt, extended, upkeep } from "./keeping";
 import {
   awaitsAdoption,
   belongsTo,
@@ -24,7 +23,7 @@ import { type Refusal, refuse } from "./refusal";
 import { ticketsAhead } from "./tickets";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";
-import { heldBy, leaseSummary, nameOfHolder, needsReason, notAllowedToEvict, queued } from "./words";
+import { heldBy, liveWriterLock, needsReason, notAllowedToEvict, queued } from "./words";
 
 /** A key that the caller does not hold yet. */
 interface Want extends Extent {
@@ -151,16 +150,8 @@ function checkTaking(
 function checkSteal(command: Acquire, blockers: readonly Lease[], at: Circumstances): Refusal | null {
   if (!isGiven(command.reason)) return needsReason("ending somebody's live lease");
   if (!mayEvict(command.actor.agentId, at.policy)) return notAllowedToEvict(command.actor.agentId, at.policy);
-  const writer = blockers.find((lease) => kindOf(lease.key) === "worktree");
-  if (writer === undefined) return null;
-  return refuse(
-    "E_LOCK_CONFLICT",
-    `the writer lock of ${nameOfHolder(writer)} is live and cannot be stolen`,
-    {
-      hint: "wait for it to expire, or ask its holder to release it",
-      data: { holders: [leaseSummary(writer)] },
-    },
-  );
+  const writer = blockers.find((lease) => isLiveWriterLock(lease, at));
+  return writer === undefined ? null : liveWriterLock(writer);
 }
 
 /** Going before others who wait takes the same right as ending a live lease. */
@@ -256,12 +247,13 @@ function keep(lease: Lease, command: Acquire, at: Circumstances): Lease {
     kept =
       lease.bind === "process"
         ? { ...lease, secretHash, lastBeat: instantOf(at.now) }
-        : adopt(lease, actor, secretHash, at.now);
+        : adopt(lease, actor, secretHash, at);
   }
   if (kept.bind === "process" && command.bind === "process" && !sameProcess(kept.holder, actor.holder)) {
     kept = { ...kept, holder: actor.holder, lastBeat: instantOf(at.now) };
   }
-  return upkeep(kept, actor, at) ?? kept;
+  const looked = upkeep(kept, actor, at) ?? kept;
+  return command.bind === "ttl" ? extended(looked, command.ttlSecs, actor, at) : looked;
 }
 
 /** In the order of the keys; then what was adopted along with them, for the caller must know that it has it. */

@@ -1,9 +1,10 @@
 import type { LeaseId } from "./ids";
+import { kindOf } from "./keys";
 import type { Lease } from "./lease";
 import type { Policy } from "./policy";
 import type { Ticket } from "./tickets";
 import type { Now } from "./time";
-import { type Liveness, type Standing, standing } from "./validity";
+import { isStale, type Liveness, type Standing, standing } from "./validity";
 import type { ClaimEvent } from "./view";
 
 /** Everything outside the log that a decision may depend on, gathered in the same critical section. */
@@ -28,4 +29,13 @@ export interface Decision {
 
 export function standingOf(lease: Lease, at: Circumstances): Standing {
   return standing(lease, at.now, at.liveness.get(lease.leaseId) ?? "unknown", at.policy);
+}
+
+/**
+ * SPEC §12: somebody writes under it at this moment, so that nobody may end it but its holder and its time. One without an
+ * expiry whose holder has not been heard of for too long is not live in this sense: else it would never end.
+ */
+export function isLiveWriterLock(lease: Lease, at: Circumstances): boolean {
+  const isWriterLock = kindOf(lease.key) === "worktree";
+  return isWriterLock && standingOf(lease, at) === "valid" && !isStale(lease, at.now, at.policy);
 }

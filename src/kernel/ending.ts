@@ -1,4 +1,4 @@
-import { type Circumstances, type Decision, standingOf } from "./circumstances";
+import { type Circumstances, type Decision, isLiveWriterLock, standingOf } from "./circumstances";
 import type { Actor, Evict } from "./commands";
 import { type LeaseId, printable } from "./ids";
 import { type Ended, endedRecord, type Lease, sameParty } from "./lease";
@@ -6,7 +6,7 @@ import { checkCount, checkText, isGiven, LIMITS, mayEvict } from "./policy";
 import { gone, NamedLeases, nearest } from "./proof";
 import { isRefusal, type Refusal, refuse } from "./refusal";
 import type { ClaimEvent, View } from "./view";
-import { leaseSummary, needsReason, notAllowedToEvict } from "./words";
+import { leaseSummary, liveWriterLock, needsReason, notAllowedToEvict } from "./words";
 
 export function decideEvict(view: View, command: Evict, at: Circumstances): Decision | Refusal {
   if (!isGiven(command.reason)) return needsReason("ending somebody's lease");
@@ -18,6 +18,7 @@ export function decideEvict(view: View, command: Evict, at: Circumstances): Deci
     const lease = meantByOnlooker(named.of(ref), command.actor, at);
     if (lease === undefined) return gone(view, ref);
     if (isRefusal(lease)) return lease;
+    if (command.isOverruled !== true && isLiveWriterLock(lease, at)) return liveWriterLock(lease);
     const needsRight = command.isOverruled !== true && standingOf(lease, at) === "valid";
     if (needsRight && !mayEvict(command.actor.agentId, at.policy))
       return notAllowedToEvict(command.actor.agentId, at.policy);

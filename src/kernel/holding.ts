@@ -2,6 +2,7 @@ import { type Circumstances, type Decision, standingOf } from "./circumstances";
 import type { Heartbeat, LeaseRef, Prove, Release, Renew, Stop, Upkeep } from "./commands";
 import { type LeaseId, printable } from "./ids";
 import { adopt, endOfLifetime, stampedBy, upkeep } from "./keeping";
+import { kindOf } from "./keys";
 import { awaitsAdoption, endedRecord, type Lease, slotOf } from "./lease";
 import { checkCount, checkText, checkTtl, isGiven, LIMITS } from "./policy";
 import { type Caller, meantByHolder, NamedLeases, proven, provenAndValid, shows } from "./proof";
@@ -67,7 +68,7 @@ export function decideHeartbeat(view: View, command: Heartbeat, at: Circumstance
   if (unfit !== null) return unfit;
   const named = new NamedLeases(view, command.leases);
   const beaten = eachOnce(command.leases, (ref) => {
-    const lease = provenAndValid(view, named, ref, command, at);
+    const lease = notStale(provenAndValid(view, named, ref, command, at), at);
     return isRefusal(lease) ? lease : { ...lease, lastBeat: instantOf(at.now) };
   });
   return isRefusal(beaten) ? beaten : changed("claim.heartbeat", beaten);
@@ -93,22 +94,21 @@ export function decideProve(view: View, command: Prove, at: Circumstances): Deci
   const unfit = checkCount(command.leases.length, "leases");
   if (unfit !== null) return unfit;
   const named = new NamedLeases(view, command.leases);
-  const held = eachOnce(command.leases, (ref) => {
-    const lease = provenAndValid(view, named, ref, command, at);
-    return !isRefusal(lease) && isStale(lease, at.now, at.policy) ? stale(lease, at) : lease;
-  });
+  const held = eachOnce(command.leases, (ref) => notStale(provenAndValid(view, named, ref, command, at), at));
   if (isRefusal(held)) return held;
   const adopted = held.filter((lease) => view.leases.get(slotOf(lease)) !== lease);
   return { ...changed("claim.renewed", adopted), leases: held };
 }
 
-function stale(lease: Lease, at: Circumstances): Refusal {
+/** SPEC §3: nothing but a renewal ends staleness, neither a beat nor a second try. */
+function notStale(lease: Lease | Refusal, at: Circumstances): Lease | Refusal {
+  if (isRefusal(lease) || !isStale(lease, at.now, at.policy)) return lease;
   const { staleThresholdSecs } = at.policy;
   return refuse(
     "E_LOCK_EXPIRED",
-    `${printable(lease.key)} has no expiry and showed no sign of life for ${staleThresholdSecs} s: nothing may be written under it`,
+    `${printable(lease.key)} has no expiry and showed no sign of life for more than ${staleThresholdSecs} s: it is stale until it is renewed, and nothing may be written under it`,
     {
-      hint: "renew it, and the write may go on",
+      hint: `'cotenant ${kindOf(lease.key) === "issue" ? "claim" : "lock"} renew ${lease.leaseId}', if it is still wanted`,
       data: { lease_id: lease.leaseId, key: lease.key, setting: "coordination.stale_threshold_secs" },
     },
   );
@@ -130,7 +130,7 @@ export function decideUpkeep(view: View, command: Upkeep, at: Circumstances): De
       ? lease
       : command.secretHash === undefined
         ? null
-        : adopt(lease, command.actor, command.secretHash, at.now);
+        : adopt(lease, command.actor, command.secretHash, at);
     if (own === null) continue;
     const after = upkeep(own, command.actor, at) ?? own;
     if (after !== lease) kept.push(after);

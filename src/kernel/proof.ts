@@ -92,7 +92,7 @@ export function proven(
   const lease = meantByHolder(named.of(ref), caller, at);
   if (lease === undefined) return gone(view, ref);
   if (shows(caller, lease)) return lease;
-  if (awaitsAdoption(lease, caller.actor)) return adopt(lease, caller.actor, caller.secretHash, at.now);
+  if (awaitsAdoption(lease, caller.actor)) return adopt(lease, caller.actor, caller.secretHash, at);
   // Without an id the caller may have held it once, or never: it is told who holds it now.
   return refuse(
     "E_LOCK_NOT_HELD",

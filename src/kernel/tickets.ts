@@ -50,23 +50,39 @@ export function inTheWay(ticket: Ticket, validLeases: Iterable<Lease>): Lease[] 
   return [...validLeases].filter((lease) => !belongsTo(lease, ticket) && wanted.conflictsWith(lease));
 }
 
+/** Who asks for what: with a ticket, from its place in the queue; without one, from its end. */
+interface Asker extends Party {
+  readonly keys: Wanted;
+  readonly ticket: number | null;
+}
+
 /**
  * Tickets that the asker must let go first: live, ahead of its own, wanting the same, of another holder. A
  * ticket does not bind whoever holds a lease it waits for, or that lease might never be freed.
  */
 export function ticketsAhead(
-  asker: {
-    keys: Wanted;
-    agentId: AgentId;
-    sessionId: SessionId;
-    worktreeId: WorktreeId;
-    ticket: number | null;
-  },
+  asker: Asker,
   liveTickets: readonly Ticket[],
   validLeases: readonly Lease[],
 ): Ticket[] {
-  const others = liveTickets.filter((ticket) => !sameParty(ticket, asker));
-  if (others.length === 0) return [];
+  return liveTickets.length === 0 ? [] : liveTickets.filter(bindsThe(asker, liveTickets, validLeases));
+}
+
+/** Whether a waiter could take its keys now. One that does not for `TURN_MS` loses its place. */
+export function isItsTurn(
+  ticket: Ticket,
+  liveTickets: readonly Ticket[],
+  validLeases: readonly Lease[],
+): boolean {
+  if (inTheWay(ticket, validLeases).length > 0) return false;
+  return !liveTickets.some(bindsThe({ ...ticket, ticket: ticket.number }, liveTickets, validLeases));
+}
+
+function bindsThe(
+  asker: Asker,
+  liveTickets: readonly Ticket[],
+  validLeases: readonly Lease[],
+): (ticket: Ticket) => boolean {
   const place = placeOf(asker, liveTickets);
   const wanted = new ExtentIndex(extentsOf(asker));
   const held = new ExtentIndex(
@@ -76,32 +92,24 @@ export function ticketsAhead(
     extentsOf(ticket).some((extent) =>
       held.conflictingWith(extent).some((lease) => !belongsTo(lease, ticket)),
     );
-  return others.filter((ticket) => ticket.number < place && meets(wanted, ticket) && !waitsForAsker(ticket));
-}
-
-/** Whether a waiter could take its keys now. One that does not for `TURN_MS` loses its place. */
-export function isItsTurn(
-  ticket: Ticket,
-  liveTickets: readonly Ticket[],
-  validLeases: readonly Lease[],
-): boolean {
-  return (
-    inTheWay(ticket, validLeases).length === 0 &&
-    ticketsAhead({ ...ticket, ticket: ticket.number }, liveTickets, validLeases).length === 0
-  );
+  return (ticket) =>
+    ticket.number < place && !sameParty(ticket, asker) && meets(wanted, ticket) && !waitsForAsker(ticket);
 }
 
 /** A number is a place in the queue only as long as its ticket lives: whoever lost it stands at the end. */
-function placeOf(asker: Party & { ticket: number | null }, liveTickets: readonly Ticket[]): number {
+function placeOf(asker: Asker, liveTickets: readonly Ticket[]): number {
   const own = liveTickets.some((ticket) => ticket.number === asker.ticket && sameParty(ticket, asker));
   return own && asker.ticket !== null ? asker.ticket : Number.POSITIVE_INFINITY;
 }
 
-function extentsOf(wanting: { keys: Wanted; worktreeId: WorktreeId }): Extent[] {
+export function extentsOf(wanting: { keys: Wanted; worktreeId: WorktreeId }): Extent[] {
   const { worktreeId } = wanting;
   return wanting.keys.map(({ key, reach }) => ({ key, reach: effectiveReach(key, reach), worktreeId }));
 }
 
-function meets(index: ExtentIndex<Extent>, wanting: { keys: Wanted; worktreeId: WorktreeId }): boolean {
+export function meets(
+  index: ExtentIndex<Extent>,
+  wanting: { keys: Wanted; worktreeId: WorktreeId },
+): boolean {
   return extentsOf(wanting).some((extent) => index.conflictsWith(extent));
 }

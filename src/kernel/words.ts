@@ -80,3 +80,17 @@ export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof 
     data: { lease_id: leaseId, key, end },
   });
 }
+
+export function liveWriterLock(lease: Lease): Refusal {
+  return refuse(
+    "E_LOCK_CONFLICT",
+    `the writer lock of ${nameOfHolder(lease)} is live, and nobody can take it away`,
+    {
+      hint:
+        lease.expiresAt === null
+          ? "ask its holder to release it"
+          : "wait for it to expire, or ask its holder to release it",
+      data: { holders: [leaseSummary(lease)] },
+    },
+  );
+}

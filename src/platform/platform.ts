@@ -62,6 +62,8 @@ export interface Timers {
   sleep(ms: number): Sleep;
   /** Calls `notify` when an entry of the directory changes. Never a promise of completeness: poll as well. */
   watchDirectory(path: string, notify: () => void): { close(): void };
+  /** The same for one file, by its inode. Null where none is to be had: watches run out, and callers poll instead. */
+  watchFile(path: string, notify: () => void): { close(): void } | null;
 }
 
 export interface Sleep {

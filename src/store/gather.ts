@@ -86,8 +86,8 @@ export async function gather(index: IndexTree, needs: Needs, overlay: Overlay): 
   if (needs.everything) for await (const lease of index.all()) found.set(slotOf(lease), lease);
   for (const kind of needs.kinds)
     for await (const lease of index.ofKind(kind)) found.set(slotOf(lease), lease);
-  for (const extent of needs.extents) add(await index.conflicting(extent, enough));
-  for (const extent of needs.rivals) add(await index.conflicting(extent));
+  for (const extent of eachOnce(needs.extents)) add(await index.conflicting(extent, enough));
+  for (const extent of eachOnce(needs.rivals)) add(await index.conflicting(extent));
   for (const ref of needs.refs) add(await named(index, ref));
   if (needs.indefinite) add(await index.indefinite());
   overlay.layOver(found);
@@ -96,6 +96,12 @@ export async function gather(index: IndexTree, needs: Needs, overlay: Overlay): 
     add(await index.conflicting({ key, reach, worktreeId: needs.movingTo }));
   overlay.layOver(found);
   return found;
+}
+
+/** Where many wait for one key, it is looked up once. */
+function eachOnce(extents: readonly Extent[]): Iterable<Extent> {
+  if (extents.length < 2) return extents;
+  return new Map(extents.map((extent) => [slotOf(extent), extent])).values();
 }
 
 async function named(index: IndexTree, ref: LeaseRef): Promise<Lease[]> {

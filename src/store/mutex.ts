@@ -15,6 +15,14 @@ export interface LockHandle {
   readonly opening: number;
 }
 
+/** How long somebody waits for the mutex. */
+export interface Patience {
+  /** While one and the same holder keeps it. */
+  readonly busyTimeoutMs: number;
+  /** While it goes from one to the next, and others are quicker each time. */
+  readonly contendedTimeoutMs: number;
+}
+
 const METADATA_BYTES = 512;
 
 /**
@@ -25,7 +33,7 @@ export class Mutex {
   readonly #platform: Platform;
   readonly #layout: Layout;
   readonly #modes: Modes;
-  readonly #busyTimeoutMs: number;
+  readonly #patience: Patience;
   #fd: Descriptor | null = null;
   /** How often the file was opened. */
   #opening = 0;
@@ -34,11 +42,11 @@ export class Mutex {
   /** One door per process: an OS lock excludes processes, not callers (PROTOCOL 1). */
   #door: Promise<unknown> = Promise.resolve();
 
-  constructor(platform: Platform, layout: Layout, modes: Modes, busyTimeoutMs: number) {
+  constructor(platform: Platform, layout: Layout, modes: Modes, patience: Patience) {
     this.#platform = platform;
     this.#layout = layout;
     this.#modes = modes;
-    this.#busyTimeoutMs = busyTimeoutMs;
+    this.#patience = patience;
   }
 
   hold<T>(who: MutexMetadata, body: () => Promise<T>): Promise<T> {
@@ -123,27 +131,36 @@ export class Mutex {
   async #waitForLock(fd: Descriptor): Promise<void> {
     const waiting = this.#unfinished ?? this.#platform.locks.lock(fd);
     this.#unfinished = waiting;
-    const sleep = this.#platform.timers.sleep(this.#busyTimeoutMs);
+    let before = await this.metadata();
+    for (let waitedMs = this.#patience.busyTimeoutMs; ; waitedMs += this.#patience.busyTimeoutMs) {
+      if (await this.#isOverSoon(waiting)) return;
+      const holder = await this.metadata();
+      const isStuck = holder === null || JSON.stringify(holder) === JSON.stringify(before);
+      // It goes from hand to hand: our turn comes as well.
+      if (!isStuck && waitedMs < this.#patience.contendedTimeoutMs) {
+        before = holder;
+        continue;
+      }
+      // The wait cannot be called off. If it succeeds while nobody wants the lock, give it back at once.
+      waiting.then(
+        () => this.#giveBack(waiting, fd),
+        () => {},
+      );
+      throw busy(holder, waitedMs, isStuck);
+    }
+  }
+
+  async #isOverSoon(waiting: Promise<void>): Promise<boolean> {
+    const sleep = this.#platform.timers.sleep(this.#patience.busyTimeoutMs);
     let isOver = true;
     try {
       isOver = await Promise.race([waiting.then(() => true), sleep.done.then(() => false)]);
+      return isOver;
     } finally {
       // Also when it failed: the next caller asks anew.
       if (isOver) this.#unfinished = null;
       sleep.wake();
     }
-    if (isOver) return;
-    // The wait cannot be called off. If it succeeds while nobody wants the lock, give it back at once.
-    waiting.then(
-      () => this.#giveBack(waiting, fd),
-      () => {},
-    );
-    const holder = await this.metadata();
-    throw new CotenantError(
-      "E_STORE_BUSY",
-      `the store has been locked for ${Math.round(this.#busyTimeoutMs / 1000)} s${holder === null ? "" : ` by process ${holder["pid"]} (${holder["agent_id"]}, ${holder["doing"]})`}`,
-      { data: { holder } },
-    );
   }
 
   #giveBack(waiting: Promise<void>, fd: Descriptor): void {
@@ -194,6 +211,18 @@ export class Mutex {
       // A full disk must not stop a release; nobody depends on the words.
     }
   }
+}
+
+function busy(holder: Record<string, unknown> | null, waitedMs: number, isStuck: boolean): CotenantError {
+  const secs = Math.round(waitedMs / 1000);
+  const who = holder === null ? "" : `process ${holder["pid"]} (${holder["agent_id"]}, ${holder["doing"]})`;
+  const words = isStuck
+    ? `the store has been locked for ${secs} s${who === "" ? "" : ` by ${who}`}`
+    : `so many others use the store that this command did not get at it for ${secs} s; at present ${who}`;
+  return new CotenantError("E_STORE_BUSY", words, {
+    ...(isStuck ? {} : { hint: "run the same command again when there is less going on" }),
+    data: { holder },
+  });
 }
 
 /** Not made anew by whoever waited: it was to be gone. */

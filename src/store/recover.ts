@@ -2,6 +2,7 @@ import { fileFailure } from "../errors/cotenant-error";
 import type { FencingToken } from "../kernel/ids";
 import { type Lease, type Slot, slotOf } from "../kernel/lease";
 import type { Descriptor } from "../platform/platform";
+import { decodeApplied } from "./applied";
 import { acknowledgedDamage, withoutReplaced } from "./damage";
 import type { LogActor } from "./envelope";
 import { fileTime } from "./layout";
@@ -27,15 +28,20 @@ export interface RecoveryReport {
 }
 
 /** Salvages every whole line into a new segment, keeps the damaged file, and says what it did. */
-export async function recover(store: Store, actor: LogActor): Promise<RecoveryReport> {
+export async function recover(
+  store: Store,
+  actor: LogActor,
+  /** The highest token that is known from elsewhere: from what was written under it. */
+  seenToken = 0,
+): Promise<RecoveryReport> {
   try {
-    return await store.hold(actor, () => mend(store, actor));
+    return await store.hold(actor, () => mend(store, actor, seenToken));
   } catch (error) {
     throw fileFailure(error, "recovering the log", store.layout.log);
   }
 }
 
-async function mend(store: Store, actor: LogActor): Promise<RecoveryReport> {
+async function mend(store: Store, actor: LogActor, seenToken: number): Promise<RecoveryReport> {
   const { keeper, platform, layout } = store;
   const log = await keeper.attach();
   if (log === null && !(await keeper.hasBeen())) return nothingToDo(new Replay());
@@ -49,10 +55,13 @@ async function mend(store: Store, actor: LogActor): Promise<RecoveryReport> {
     return nothingToDo(looked);
   }
   const replay = await salvage(store, log, damage);
-  const { leases, fromIndex } = await standing(store, replay);
-  const highest = fromIndex.reduce(
-    (top, lease) => Math.max(top, lease.fencingToken),
-    replay.head.nextToken as number,
+  const { leases, fromIndex, highestToken } = await standing(store, replay);
+  const applied = decodeApplied(platform.digest, await platform.files.readFile(layout.applied));
+  const highest = Math.max(
+    replay.head.nextToken,
+    applied?.head.nextToken ?? 0,
+    highestToken + 1,
+    seenToken + 1,
   );
   // Being cautious here too: what only the index still knows was said by a line that is lost.
   for await (const [name, fact] of store.index.facts.salvage())
@@ -164,13 +173,16 @@ async function newestArchived(store: Store): Promise<Replay | null> {
 async function standing(
   store: Store,
   replay: Replay,
-): Promise<{ leases: Map<Slot, Lease>; fromIndex: Lease[] }> {
+): Promise<{ leases: Map<Slot, Lease>; fromIndex: Lease[]; highestToken: number }> {
   const found: Lease[] = [];
+  let highestToken = 0;
   for await (const lease of store.index.salvage()) {
+    highestToken = Math.max(highestToken, lease.fencingToken);
     // What the salvaged lines know of, or of something later on the same key, they have the say on.
     const isKnown = (replay.tokens.get(slotOf(lease)) ?? 0) >= lease.fencingToken;
     if (!isKnown && !replay.endings.has(lease.leaseId)) found.push(lease);
   }
   const leases = withoutReplaced([...replay.leases.values(), ...found]);
-  return { leases, fromIndex: found.filter((lease) => leases.get(slotOf(lease)) === lease) };
+  const fromIndex = found.filter((lease) => leases.get(slotOf(lease)) === lease);
+  return { leases, fromIndex, highestToken };
 }

@@ -7,7 +7,7 @@ import { claimEventOf, decodeLine, type Line } from "./envelope";
 import type { Layout } from "./layout";
 import { eachLine, type RequestRecord, requestFromWire, requestOf } from "./replay";
 import { archivedSegments, readSegment } from "./segments";
-import type { Outcome } from "./store";
+import type { Outcome } from "./submission";
 import { list, object } from "./wire";
 
 const EVENTS_OF: Readonly<Record<Command["kind"], readonly string[]>> = {

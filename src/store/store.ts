@@ -1,6 +1,6 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Command } from "../kernel/commands";
-import { type Circumstances, type Decision, decide } from "../kernel/decide";
+import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId, Ulid } from "../kernel/ids";
 import type { Ended, Lease, Slot } from "../kernel/lease";
@@ -11,7 +11,16 @@ import { type ClaimEvent, tokenAfter, type View } from "../kernel/view";
 import type { Platform } from "../platform/platform";
 import { Durability } from "./durability";
 import { claimPayload, type Entry, encodeLine, type LogActor } from "./envelope";
-import { gather, gatherEndings, gatherFacts, isWanted, livenessOf, needsOf } from "./gather";
+import {
+  gather,
+  gatherEndings,
+  gatherFacts,
+  isWanted,
+  livenessOf,
+  type Needs,
+  NOTHING,
+  needsOf,
+} from "./gather";
 import type { Ground } from "./ground";
 import { GroundKeeper } from "./ground-keeper";
 import { IndexTree } from "./index-tree";
@@ -22,6 +31,7 @@ import type { Overlay } from "./overlay";
 import { TicketQueue } from "./queue";
 import type { Head, RequestRecord } from "./replay";
 import { findRequest, repeatOutcome } from "./requests";
+import { answering, granted, type Outcome, outcomeUnknown, type Submission } from "./submission";
 import { SyncMark } from "./sync-mark";
 import { DamagedIndex } from "./tree-files";
 import { type Place, Turnstile } from "./turnstile";
@@ -31,6 +41,7 @@ export interface StoreOptions {
   readonly controlDirectory: string;
   readonly modes: Modes;
   readonly busyTimeoutMs: number;
+  readonly contendedTimeoutMs: number;
   readonly rotateBytes: number;
   readonly indexLagBytes: number;
   /** What this process is doing, for whoever finds it holding the mutex. */
@@ -40,32 +51,11 @@ export interface StoreOptions {
 export const DEFAULT_STORE_OPTIONS: Omit<StoreOptions, "controlDirectory"> = {
   modes: PRIVATE,
   busyTimeoutMs: 10_000,
+  contendedTimeoutMs: 300_000,
   rotateBytes: 16 << 20,
   indexLagBytes: 0,
   doing: "cotenant",
 };
-
-export interface Submission {
-  readonly command: Command;
-  readonly policy: Policy;
-  readonly actor: LogActor;
-  readonly requestId: Ulid | null;
-  /** Names the operation in the log when the caller gave no request id of its own. */
-  readonly operationId: Ulid;
-  /** For an acquire that waits: the caller's place, or the wish for one. */
-  readonly queue: Place | null;
-}
-
-export type Outcome =
-  | {
-      readonly done: true;
-      readonly leases: readonly Lease[];
-      readonly ended: readonly Ended[];
-      /** Whether this call changed anything, or found it done already. */
-      readonly changed: boolean;
-      readonly replayed: boolean;
-    }
-  | { readonly done: false; readonly refusal: Refusal; readonly queue: Place | null };
 
 interface Job {
   readonly submission: Submission;
@@ -98,7 +88,6 @@ export class Store {
   readonly mutex: Mutex;
   readonly #mark: SyncMark;
   readonly #durability: Durability;
-  readonly #turnstile: Turnstile;
   #waiting: Job[] = [];
   #draining = false;
 
@@ -109,14 +98,13 @@ export class Store {
     this.layout = layout;
     this.options = options;
     this.index = new IndexTree(files, digest, layout, options.modes);
-    this.mutex = new Mutex(platform, layout, options.modes, options.busyTimeoutMs);
+    this.mutex = new Mutex(platform, layout, options.modes, options);
     this.queue = new TicketQueue(platform, layout, options.modes);
     this.#mark = new SyncMark(files, digest, layout, options.modes);
     this.keeper = new GroundKeeper(platform, layout, this.index, this.#mark, options);
     this.#durability = new Durability(platform, layout, this.#mark, this.keeper, (actor, body) =>
       this.hold(actor, body),
     );
-    this.#turnstile = new Turnstile(platform, this.queue);
   }
 
   now(): Now {
@@ -188,11 +176,12 @@ export class Store {
   }
 
   /** For a waiter that gives up; one that dies just leaves its ticket to be found void. */
-  async leaveQueue(place: Place, actor: LogActor): Promise<void> {
+  async leaveQueue(place: Place, actor: LogActor, policy: Policy): Promise<void> {
     try {
       await this.hold(actor, async () => {
-        const mine = this.#turnstile.placeOf(place, await this.#turnstile.load(this.now()));
-        if (mine !== null) await this.queue.remove(mine.number);
+        const turnstile = this.#turnstile();
+        await turnstile.leave(place, this.now());
+        await this.#onGround(actor, (ground) => this.#wake(turnstile, policy, ground));
       });
     } catch (error) {
       throw this.#explained(error);
@@ -304,11 +293,13 @@ export class Store {
 
   async #performOn(ground: Ground, batch: Job[], actor: LogActor): Promise<Settled> {
     const outcomes: { job: Job; outcome: Outcome }[] = [];
+    const turnstile = this.#turnstile();
     let text = "";
     for (const [done, job] of batch.entries()) {
       try {
-        const { outcome, event } = await this.#decide(job.submission, ground);
+        const { outcome, event } = await this.#decide(job.submission, ground, turnstile);
         if (event !== null) text += this.#encode(event, job.submission, ground);
+        if (event !== null) turnstile.note(event);
         outcomes.push({ job, outcome });
       } catch (error) {
         if (!(error instanceof DamagedIndex)) {
@@ -328,20 +319,42 @@ export class Store {
       await log.release();
       throw error;
     }
+    const { policy } = batch[0]!.submission;
+    try {
+      await this.#wake(turnstile, policy, ground);
+    } catch {
+      // What is done is done. Whoever was not told finds out by looking.
+    }
     return { log, head: ground.head, wrote: text !== "", outcomes };
+  }
+
+  /** One for each critical section: it knows the queue as it is in there. */
+  #turnstile(): Turnstile {
+    return new Turnstile(this.platform, this.queue);
+  }
+
+  #wake(turnstile: Turnstile, policy: Policy, ground: Ground): Promise<void> {
+    const now = this.now();
+    return turnstile.wake(now, async (extents) => {
+      const { leases } = await this.#viewOf({ ...NOTHING, extents }, ground);
+      const liveness = await livenessOf(this.platform, leases.values());
+      const at: Circumstances = { now, policy, liveness, tickets: [] };
+      return [...leases.values()].filter((lease) => standingOf(lease, at) === "valid");
+    });
   }
 
   async #decide(
     submission: Submission,
     ground: Ground,
+    turnstile: Turnstile,
   ): Promise<{ outcome: Outcome; event: ClaimEvent | null }> {
     const repeated = await this.#repeated(submission, ground);
     if (repeated !== null) return { outcome: repeated, event: null };
     const { command, policy } = submission;
     const now = this.now();
     const isAcquire = command.kind === "acquire";
-    const tickets = isAcquire ? await this.#turnstile.load(now) : [];
-    const place = this.#turnstile.placeOf(submission.queue, tickets);
+    const tickets = isAcquire ? await turnstile.tickets(now) : [];
+    const place = turnstile.placeOf(submission.queue, tickets);
     const placed: Command = isAcquire ? { ...command, ticket: place?.number ?? null } : command;
     const view = await this.#view(placed, tickets, now, policy, ground);
     const liveness = await livenessOf(this.platform, view.leases.values());
@@ -349,7 +362,7 @@ export class Store {
     const decision = decide(view, placed, at);
     let queue: Place | Refusal | null = null;
     if (placed.kind === "acquire") {
-      queue = await this.#turnstile.settle(placed, decision, { view, at, place, wish: submission.queue });
+      queue = await turnstile.settle(placed, decision, { view, at, place, wish: submission.queue });
     }
     if (isRefusal(queue)) return { outcome: { done: false, refusal: queue, queue: null }, event: null };
     if (isRefusal(decision)) return { outcome: { done: false, refusal: decision, queue }, event: null };
@@ -358,16 +371,19 @@ export class Store {
     return { outcome: granted(decision), event };
   }
 
-  async #view(
+  #view(
     command: Command,
     tickets: Circumstances["tickets"],
     now: Now,
     policy: Policy,
     ground: Ground,
   ): Promise<View> {
+    return this.#viewOf(needsOf(command, tickets, now, policy), ground);
+  }
+
+  async #viewOf(needs: Needs, ground: Ground): Promise<View> {
     const { nextToken } = ground.head;
     if (ground.index === null) return { ...wholeView(ground.overlay), nextToken };
-    const needs = needsOf(command, tickets, now, policy);
     return {
       leases: await gather(this.index, needs, ground.overlay),
       endings: await gatherEndings(this.index, needs, ground.overlay),
@@ -421,42 +437,8 @@ export class Store {
   }
 }
 
-/**
- * What is written of an operation, so that a retry gets the answer that the first call got: of an acquire, every
- * lease it answered with, also those that were held already; and where nothing was to be done, but it has a request
- * id, that it was asked for, or a late duplicate would do it after all.
- */
-function answering({ event, leases }: Decision, command: Command): ClaimEvent | null {
-  if (command.kind !== "acquire") return event;
-  return { type: "claim.renewed", ended: [], reason: null, ...event, leases };
-}
-
-function granted(decision: Decision): Outcome {
-  return {
-    done: true,
-    leases: decision.leases,
-    ended: decision.event?.ended ?? [],
-    changed: decision.event !== null,
-    replayed: false,
-  };
-}
-
 function wholeView(overlay: Overlay): { leases: Map<Slot, Lease>; endings: Map<LeaseId, Ended> } {
   const leases = new Map<Slot, Lease>();
   overlay.layOver(leases);
   return { leases, endings: new Map([...overlay.endings].map(([id, record]) => [id, record.ended])) };
-}
-
-/** Doing these twice is as good as once: they take no request id. */
-const UNNAMED: ReadonlySet<Command["kind"]> = new Set(["gc", "stop", "upkeep"]);
-
-function outcomeUnknown(error: unknown, submission: Submission): unknown {
-  if (!(error instanceof CotenantError) || error.code !== "E_DISK") return error;
-  const requestId = submission.requestId ?? submission.operationId;
-  const isNamed = !UNNAMED.has(submission.command.kind);
-  return new CotenantError("E_DISK", `${error.message}; whether the operation took effect is unknown`, {
-    hint: `mend the disk, then run it again${isNamed ? ` with --request-id ${requestId}` : ""}`,
-    data: { ...error.data, outcome: "unknown", request_id: requestId },
-    cause: error,
-  });
 }

@@ -1,13 +1,14 @@
 import type { Acquire } from "../kernel/commands";
+import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { type Circumstances, type Decision, standingOf } from "../kernel/decide";
 import type { Lease } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
 import { isRefusal, type Refusal, refuse } from "../kernel/refusal";
-import { inTheWay, type Ticket, ticketsAhead, wantsSame } from "../kernel/tickets";
+import { extentsOf, isItsTurn, meets, type Ticket, ticketsAhead } from "../kernel/tickets";
 import { type Instant, instantOf, type Now } from "../kernel/time";
-import type { View } from "../kernel/view";
+import type { ClaimEvent, View } from "../kernel/view";
 import type { Platform } from "../platform/platform";
-import { nextNumber, sameTicket, type TicketQueue, withFreeSince } from "./queue";
+import { nextNumber, sameTicket, type TicketQueue } from "./queue";
 
 /** A waiter's side of the queue: its ticket, once it has one, and until when it wants to wait. */
 export interface Place {
@@ -24,10 +25,16 @@ interface Scene {
   readonly wish: Place | null;
 }
 
-/** First come, first served: everything that happens to tickets inside the critical section (PROTOCOL 15). */
+/**
+ * First come, first served: everything that happens to tickets inside one critical section (PROTOCOL 15). It remembers
+ * what the section may have freed, or taken, and at its end tells those whose turn has come, and nobody else.
+ */
 export class Turnstile {
   readonly #platform: Platform;
   readonly #queue: TicketQueue;
+  #tickets: Ticket[] | null = null;
+  readonly #freed: Extent[] = [];
+  readonly #taken: Extent[] = [];
 
   constructor(platform: Platform, queue: TicketQueue) {
     this.#platform = platform;
@@ -35,9 +42,12 @@ export class Turnstile {
   }
 
   /** Live tickets; the void ones are cleared away. */
-  async load(now: Now): Promise<Ticket[]> {
+  async tickets(now: Now): Promise<readonly Ticket[]> {
+    if (this.#tickets !== null) return this.#tickets;
     const found = await this.#queue.load(now);
     for (const number of found.void) await this.#queue.remove(number);
+    for (const ticket of found.lapsed) this.#freed.push(...extentsOf(ticket));
+    this.#tickets = found.live;
     return found.live;
   }
 
@@ -54,16 +64,55 @@ export class Turnstile {
     scene: Scene,
   ): Promise<Place | null | Refusal> {
     if (!isRefusal(decision)) {
-      if (scene.place !== null) await this.#queue.remove(scene.place.number);
+      if (scene.place !== null) await this.#remove(scene.place);
       return null;
     }
-    await this.#watchTurns(command, scene);
+    // What it wants may be free by now, and the one whose turn it is may be stopped: its clock must run.
+    this.#freed.push(...extentsOf({ keys: command.keys, worktreeId: command.actor.worktreeId }));
     const canBeCured = decision.code === "E_LOCK_CONFLICT" || decision.code === "E_QUEUED";
-    if (!canBeCured && scene.place !== null) await this.#queue.remove(scene.place.number);
+    if (!canBeCured && scene.place !== null) await this.#remove(scene.place);
     if (scene.wish === null || !canBeCured) return null;
     const ticket = scene.place ?? (await this.#join(command, scene, scene.wish.until));
     if (isRefusal(ticket)) return ticket;
     return { until: scene.wish.until, ticket, ahead: countAhead(ticket, scene) };
+  }
+
+  /** For a waiter that gives up. */
+  async leave(place: Place, now: Now): Promise<void> {
+    const mine = this.placeOf(place, await this.tickets(now));
+    if (mine === null) return;
+    await this.#remove(mine);
+    this.#freed.push(...extentsOf(mine));
+  }
+
+  /** What an event means to those who wait. */
+  note({ type, leases, ended }: ClaimEvent): void {
+    this.#freed.push(...ended);
+    if (type === "claim.acquired" || type === "claim.transferred") this.#taken.push(...leases);
+  }
+
+  /**
+   * Wakes every waiter that may go now, by writing since when into its ticket, and takes that back from those that may not
+   * after all. Whoever is told and does not go loses its place. `validOn` answers with every valid lease
+   * that conflicts with one of the extents.
+   */
+  async wake(now: Now, validOn: (extents: readonly Extent[]) => Promise<readonly Lease[]>): Promise<void> {
+    if (this.#freed.length === 0 && this.#taken.length === 0) return;
+    const tickets = await this.tickets(now);
+    if (tickets.length === 0) return;
+    const freed = new ExtentIndex(this.#freed);
+    const taken = new ExtentIndex(this.#taken);
+    const concerned = tickets.filter(
+      (ticket) => meets(freed, ticket) || (ticket.freeSince !== null && meets(taken, ticket)),
+    );
+    if (concerned.length === 0) return;
+    const wanted = new ExtentIndex(concerned.flatMap(extentsOf));
+    const valid = await validOn(tickets.filter((ticket) => meets(wanted, ticket)).flatMap(extentsOf));
+    for (const ticket of concerned) {
+      const mayGo = isItsTurn(ticket, tickets, valid);
+      if (mayGo !== (ticket.freeSince !== null))
+        await this.#queue.mark(ticket, mayGo ? instantOf(now) : null);
+    }
   }
 
   async #join(command: Acquire, scene: Scene, until: Instant): Promise<Ticket | Refusal> {
@@ -86,31 +135,17 @@ export class Turnstile {
       freeSince: null,
     };
     await this.#queue.write(ticket);
+    this.#tickets?.push(ticket);
     return ticket;
   }
 
-  /** Starts, and stops, the clock of whoever could take its keys now but does not. */
-  async #watchTurns(command: Acquire, scene: Scene): Promise<void> {
-    const { at, view } = scene;
-    const rivals = at.tickets.filter(
-      (t) => t !== scene.place && wantsSame(t, { keys: command.keys, worktreeId: command.actor.worktreeId }),
-    );
-    if (rivals.length === 0) return;
-    const valid = [...view.leases.values()].filter((lease) => standingOf(lease, at) === "valid");
-    for (const rival of rivals) {
-      const couldGo = inTheWay(rival, valid).length === 0 && aheadOf(rival, at.tickets, valid).length === 0;
-      if (couldGo && rival.freeSince === null)
-        await this.#queue.write(withFreeSince(rival, instantOf(at.now)));
-      else if (!couldGo && rival.freeSince !== null) await this.#queue.write(withFreeSince(rival, null));
-    }
+  async #remove(ticket: Ticket): Promise<void> {
+    await this.#queue.remove(ticket.number);
+    this.#tickets = this.#tickets?.filter((other) => other !== ticket) ?? null;
   }
 }
 
 function countAhead(ticket: Ticket, scene: Scene): number {
   const valid = [...scene.view.leases.values()].filter((lease) => standingOf(lease, scene.at) === "valid");
-  return aheadOf(ticket, scene.at.tickets, valid).length;
-}
-
-function aheadOf(ticket: Ticket, tickets: readonly Ticket[], valid: readonly Lease[]): Ticket[] {
-  return ticketsAhead({ ...ticket, ticket: ticket.number }, tickets, valid);
+  return ticketsAhead({ ...ticket, ticket: ticket.number }, scene.at.tickets, valid).length;
 }

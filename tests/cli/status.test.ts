@@ -100,6 +100,7 @@ describe("status ends with what needs a person", () => {
         trespasses: [],
         provisional: [],
         left: [],
+        strangers: new Map(),
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);

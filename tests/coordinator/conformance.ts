@@ -673,7 +673,13 @@ class Holder {
 
   held(...names: string[]) {
     const keys = names.map((name) => ({ key: key(name), reach: "repository" as const }));
-    return this.coordinator.held({ actor: this.actor, keys, secrets: this.secrets });
+    return this.coordinator.held({
+      actor: this.actor,
+      keys,
+      secrets: this.secrets,
+      ttlSecs: 60,
+      bind: "ttl",
+    });
   }
 
   renew(name: Asked, ttlSecs = 600, more: { overrideMax?: boolean; reason?: string } = {}) {

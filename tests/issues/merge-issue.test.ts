@@ -321,14 +321,14 @@ describe("files", () => {
 });
 
 describe("a copy that the other was made from", () => {
-  const after = (before: Issue, fields: Partial<Issue>, version: number): Issue => ({
+  const writtenAfter = (before: Issue, fields: Partial<Issue>, version: number): Issue => ({
     ...before,
     ...fields,
     stamp: { ...stamp(version), lineage: lineageAfter([before], sha256) },
   });
   const first = { ...BASE, stamp: stamp(1) };
-  const second = after(first, { title: "Second" }, 2);
-  const third = after(second, { title: "Third", state: "done" }, 3);
+  const second = writtenAfter(first, { title: "Second" }, 2);
+  const third = writtenAfter(second, { title: "Third", state: "done" }, 3);
 
   it("gives way, in either order, however many writes are between them", () => {
     for (const older of [first, second]) {
@@ -340,14 +340,14 @@ describe("a copy that the other was made from", () => {
 
   it("does not, where the newer one was written without having seen it", () => {
     // A higher number, made from the first one: what the second says is not in it.
-    const blind = after(first, { title: "Blind" }, 3);
+    const blind = writtenAfter(first, { title: "Blind" }, 3);
     expect(descendantOf(null, second, blind, sha256)).toBeNull();
     const merged = mergeIssueFiles(null, encodeIssue(second), encodeIssue(blind), MARKS, sha256);
     expect(merged).toMatchObject({ conflicts: ["title"] });
   });
 
   it("does not, where both come from something newer: then it is somebody's way back", () => {
-    const fourth = after(third, { priority: "high" }, 4);
+    const fourth = writtenAfter(third, { priority: "high" }, 4);
     expect(descendantOf(third, second, fourth, sha256)).toBeNull();
     expect(descendantOf(first, second, fourth, sha256)).toBe(fourth);
   });
@@ -362,8 +362,8 @@ describe("a copy that the other was made from", () => {
   });
 
   it("is remembered through a merge, and the merge is the same in either order", () => {
-    const left = after(second, { priority: "high" }, 3);
-    const right = after(second, { assignee: "agent:b" }, 3);
+    const left = writtenAfter(second, { priority: "high" }, 3);
+    const right = writtenAfter(second, { assignee: "agent:b" }, 3);
     const texts = [encodeIssue(second), encodeIssue(left), encodeIssue(right)] as const;
     const merged = mergeIssueFiles(texts[0], texts[1], texts[2], MARKS, sha256);
     expect(mergeIssueFiles(texts[0], texts[2], texts[1], MARKS, sha256)).toEqual(merged);

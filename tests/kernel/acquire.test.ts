@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Lease } from "../../src/kernel/lease";
 import { elapsedMs } from "../../src/kernel/time";
 import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1, WT2, written } from "./scene";
 
@@ -97,6 +98,20 @@ describe("acquire", () => {
 });
 
 describe("asking again", () => {
+  test("for longer extends the lease, never past its total lifetime, and for less leaves it alone", () => {
+    const scene = new Scene();
+    const ann = scene.actor("agent:ann");
+    const leftSecs = (lease: Lease) => (lease.expiresAt!.monotonicMs - scene.now.monotonicMs) / 1000;
+    const first = one(scene.acquire(ann, "file:a", { ttlSecs: 600 }));
+    scene.advance(100);
+    const longer = one(scene.acquire(ann, "file:a", { ttlSecs: 3_600 }));
+    expect([longer.leaseId, longer.ttlSecs, leftSecs(longer)]).toEqual([first.leaseId, 3_600, 3_600]);
+    const shorter = scene.acquire(ann, "file:a", { ttlSecs: 60 });
+    expect([one(shorter), written(shorter)]).toEqual([longer, null]);
+    scene.policy = { ...scene.policy, maxTtlSecs: {} };
+    expect(leftSecs(one(scene.acquire(ann, "file:a", { ttlSecs: 100_000 })))).toBe(86_300);
+  });
+
   test("gives the same lease and writes nothing while more than half of its TTL is left", () => {
     const scene = new Scene();
     const ann = scene.actor("agent:ann");

@@ -85,7 +85,39 @@ describe("leases without expiry", () => {
     granted(scene.acquire(eve, ISSUE, { ...FOREVER, steal: true }));
   });
 
-  test("grow stale without a beat: they still exclude, until renewed or beaten", () => {
+  test("once stale, stay so through every sign of life but a renewal", () => {
+    const scene = new Scene();
+    const ann = scene.actor("agent:ann");
+    granted(scene.acquire(ann, ISSUE, FOREVER));
+    scene.advance(3601);
+    const stale = () => isStale(scene.lease(ISSUE)!, scene.now, scene.policy);
+    for (const attempt of ["first", "second"]) {
+      expect(refused(scene.prove(ann, byKey(ISSUE))), attempt).toBe("E_LOCK_EXPIRED");
+      scene.upkeep(ann, byKey(ISSUE));
+      granted(scene.acquire(ann, ISSUE, FOREVER));
+      expect(refused(scene.heartbeat(ann, byKey(ISSUE))), attempt).toBe("E_LOCK_EXPIRED");
+      expect(stale(), attempt).toBe(true);
+    }
+    granted(scene.stop(ann, byKey(ISSUE)));
+    scene.upkeep(ann, byKey(ISSUE));
+    expect(scene.lease(ISSUE)!.stopIdleAt).toBeNull();
+    expect(stale()).toBe(true);
+    granted(scene.renew(ann, byKey(ISSUE)));
+    granted(scene.prove(ann, byKey(ISSUE)));
+  });
+
+  test("that were handed over and became stale are not revived by whoever adopts them", () => {
+    const scene = new Scene();
+    const [ann, bob] = [scene.actor("agent:ann"), scene.actor("agent:bob")];
+    granted(scene.acquire(ann, ISSUE, FOREVER));
+    granted(scene.transfer(ann, byKey(ISSUE), bob));
+    scene.advance(3601);
+    expect(refused(scene.prove(bob, byKey(ISSUE)))).toBe("E_LOCK_EXPIRED");
+    granted(scene.acquire(bob, ISSUE, FOREVER));
+    expect(refused(scene.prove(bob, byKey(ISSUE)))).toBe("E_LOCK_EXPIRED");
+  });
+
+  test("grow stale without a beat: they still exclude, until renewed", () => {
     const scene = new Scene();
     const ann = scene.actor("agent:ann");
     granted(scene.acquire(ann, ISSUE, FOREVER));

@@ -81,17 +81,15 @@ export class Model {
       }
       case "heartbeat":
         return this.#asHolder(command, at, true, (fact) => {
+          if (forgotten(fact, at)) return "E_LOCK_EXPIRED";
           fact.beat = stamp(at);
           return null;
         });
       case "prove": {
         const handed = new Set(this.facts.filter((fact) => fact.secret === null).map(({ id }) => id));
-        const answer = this.#asHolder(command, at, true, (fact) => {
-          const isForever = fact.bind === "ttl" && fact.expires === null;
-          return isForever && since(fact.beat, at) > at.policy.staleThresholdSecs * 1000
-            ? "E_LOCK_EXPIRED"
-            : null;
-        });
+        const answer = this.#asHolder(command, at, true, (fact) =>
+          forgotten(fact, at) ? "E_LOCK_EXPIRED" : null,
+        );
         return "code" in answer
           ? answer
           : { ...answer, wrote: answer.about.some(({ id }) => handed.has(id)) };
@@ -167,7 +165,7 @@ export class Model {
       if (!c.steal) return { code: "E_LOCK_CONFLICT" };
       if (blank(c.reason)) return { code: "E_USAGE" };
       if (!allowed(c.actor.agentId, at)) return { code: "E_POLICY" };
-      if (enemies.some((f) => f.key.startsWith("worktree:"))) return { code: "E_LOCK_CONFLICT" };
+      if (enemies.some((f) => untouchable(f, at))) return { code: "E_LOCK_CONFLICT" };
     }
     const overQueue = c.steal && !blank(c.reason) && allowed(c.actor.agentId, at);
     if (!overQueue && need.some((n) => at.tickets.some((t) => this.#mustLetGo(t, n, c, at))))
@@ -228,6 +226,7 @@ export class Model {
         wrote = true;
       }
       if (this.#lookAfter(fact, c.actor, at)) wrote = true;
+      if (c.bind === "ttl" && this.#extend(fact, c, at)) wrote = true;
     }
     this.facts.push(...taken);
     const mine = [...have, ...taken];
@@ -353,7 +352,20 @@ export class Model {
     fact.branch = actor.branch;
     fact.holder = actor.holder;
     fact.secret = secret;
+    if (!forgotten(fact, at)) fact.beat = stamp(at);
+    return true;
+  }
+
+  #extend(fact: Fact, c: Acquire, at: Circumstances): boolean {
+    if (fact.expires === null || c.ttlSecs <= fact.ttl) return false;
+    const could = Math.min(c.ttlSecs * 1000, left(plus(fact.acquired, fact.maxTotal ?? 30 * 86_400), at));
+    if (could <= leftOf(fact, at)) return false;
+    fact.expires = { ...stamp(at), ...moved(at, could) };
+    fact.ttl = c.ttlSecs;
+    fact.renewed = stamp(at);
     fact.beat = stamp(at);
+    if (fact.bind === "ttl" && fact.holder.machineId !== c.actor.holder.machineId)
+      fact.holder = c.actor.holder;
     return true;
   }
 
@@ -361,9 +373,10 @@ export class Model {
     let changed = false;
     if (fact.stopped !== null) {
       fact.stopped = null;
-      fact.beat = stamp(at);
+      if (!forgotten(fact, at)) fact.beat = stamp(at);
       changed = true;
     }
+    if (forgotten(fact, at)) return changed;
     if (fact.expires === null) {
       const every = Math.min(60, at.policy.unknownTtlSecs / 2, at.policy.staleThresholdSecs / 2);
       if (fact.beat.clockId !== at.now.clockId || since(fact.beat, at) >= every * 1000) {
@@ -450,8 +463,10 @@ export class Model {
       const near = theirs.filter((f) => f.reach === "repository" || f.worktree === actor.worktreeId);
       if (near.length === 0 && theirs.length > 1) return { code: "E_USAGE" };
       const meant = first(near.length > 0 ? near : theirs.length > 0 ? theirs : named, at);
-      if (why(meant, at) === null && isOverruled !== true && !allowed(actor.agentId, at))
-        return { code: "E_POLICY" };
+      if (why(meant, at) === null && isOverruled !== true) {
+        if (untouchable(meant, at)) return { code: "E_LOCK_CONFLICT" };
+        if (!allowed(actor.agentId, at)) return { code: "E_POLICY" };
+      }
       if (!about.includes(meant)) about.push(meant);
     }
     for (const f of about) this.#end(f, why(f, at) ?? "forced", null);
@@ -614,4 +629,15 @@ function leftOf(f: Fact, at: Circumstances): number {
 function rebooted(instant: Instant, f: Fact, at: Circumstances): boolean {
   const boot = (clock: string) => clock.split("+")[0];
   return f.holder.machineId === at.now.machineId && boot(instant.clockId) !== boot(at.now.clockId);
+}
+
+/** Without an expiry, and without a sign of life for too long: only a renewal cures that. */
+function forgotten(fact: Fact, at: Circumstances): boolean {
+  const isForever = fact.bind === "ttl" && fact.expires === null;
+  return isForever && since(fact.beat, at) > at.policy.staleThresholdSecs * 1000;
+}
+
+/** A writer lock that stands, of a holder that may be writing. */
+function untouchable(fact: Fact, at: Circumstances): boolean {
+  return fact.key.startsWith("worktree:") && !forgotten(fact, at);
 }

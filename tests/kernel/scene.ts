@@ -197,6 +197,10 @@ export class Scene {
     return this.run({ kind: "evict", actor, leases: listed(refs), reason });
   }
 
+  prove(actor: Actor, ...refs: LeaseRef[]): Outcome {
+    return this.run({ kind: "prove", actor, leases: refs, ...this.#proving(actor) });
+  }
+
   stop(actor: Actor, ...refs: LeaseRef[]): Outcome {
     return this.run({ kind: "stop", actor, leases: refs, proofs: this.proofs(actor) });
   }

@@ -117,10 +117,26 @@ describe("evict", () => {
     expect(scene.lease("file:a")).toBeDefined();
   });
 
-  test("a live writer lock can be evicted by a person, only never stolen", () => {
-    const scene = new Scene();
-    granted(scene.acquire(scene.actor("agent:ann"), WRITER, { ttlSecs: 0, reason: "release train" }));
-    granted(scene.evict(scene.actor("human:eve"), byKey(WRITER)));
+  test("never of a worktree's live writer lock, by whoever", () => {
+    for (const terms of [{}, { ttlSecs: 0, reason: "release train" }]) {
+      const scene = new Scene();
+      const ann = scene.actor("agent:ann");
+      granted(scene.acquire(ann, WRITER, terms));
+      for (const who of [scene.actor("human:eve"), scene.actor("agent:bob"), ann])
+        expect(refused(scene.evict(who, byKey(WRITER))), who.agentId).toBe("E_LOCK_CONFLICT");
+    }
+  });
+
+  test("of a writer lock that has run out, or is stale: else nobody could ever write there again", () => {
+    for (const { terms, secs } of [
+      { terms: {}, secs: 600 },
+      { terms: { ttlSecs: 0, reason: "release train" }, secs: 3_601 },
+    ]) {
+      const scene = new Scene();
+      granted(scene.acquire(scene.actor("agent:ann"), WRITER, terms));
+      scene.advance(secs);
+      granted(scene.evict(scene.actor("human:eve"), byKey(WRITER)));
+    }
   });
 
   test("by key means somebody else's lease, not the caller's own", () => {

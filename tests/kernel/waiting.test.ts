@@ -1,6 +1,9 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { isRefusal } from "../../src/kernel/refusal";
 import { inTheWay, isItsTurn, isVoid, wantsSame } from "../../src/kernel/tickets";
 import { instantOf, later } from "../../src/kernel/time";
+import { propertySeed } from "./property";
 import { byKey, granted, ISSUE, one, refused, Scene, WT1, WT2 } from "./scene";
 
 function queue() {
@@ -147,6 +150,30 @@ describe("whose turn it is", () => {
       true,
     ]);
     expect([first, second, third].map((t) => isItsTurn(t, scene.tickets, []))).toEqual([true, false, true]);
+  });
+
+  test("is what the decision says, whoever waits and holds", () => {
+    const keys = ["file:d/x", "file:d/y", "file:z", "dir:d", "dir:.", "resource:r"];
+    const who = fc.nat(3);
+    const wanted = fc.uniqueArray(fc.constantFrom(...keys), { minLength: 1, maxLength: 3 });
+    const place = fc.constantFrom(WT1, WT2);
+    const story = fc.array(fc.tuple(fc.boolean(), who, place, wanted), { minLength: 2, maxLength: 14 });
+    const tell = (deeds: readonly [boolean, number, typeof WT1, string[]][]) => {
+      const scene = new Scene();
+      for (const [waits, agent, worktree, what] of deeds) {
+        const actor = scene.actor(`agent:${agent}`, "s", worktree);
+        if (waits) scene.join(scene.tickets.length + 1, actor, what);
+        else scene.acquire(actor, what);
+      }
+      const valid = [...scene.view.leases.values()];
+      for (const ticket of scene.tickets) {
+        const again = Object.assign(new Scene(), { view: scene.view, tickets: scene.tickets });
+        const actor = again.actor(ticket.agentId, "s", ticket.worktreeId);
+        const outcome = again.acquire(actor, [...ticket.keys], { ticket: ticket.number });
+        expect(isItsTurn(ticket, scene.tickets, valid), `number ${ticket.number}`).toBe(!isRefusal(outcome));
+      }
+    };
+    fc.assert(fc.property(story, tell), { seed: propertySeed(), numRuns: 400 });
   });
 
   test("a lease handed to the waiter is not in its way", () => {

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
+import { buildSync } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nodePlatform } from "../../src/platform/node/node";
 import type { ProcessIdentity } from "../../src/platform/platform";
@@ -86,6 +87,28 @@ describe("liveness", () => {
     expect(platform.processes.liveness(earlier)).toBe(
       platform.processes.machineId() === "" ? "unknown" : "dead",
     );
+  });
+
+  it("takes no process for dead by a /proc that shows those of another pid namespace", () => {
+    const program = path.join(dir, "processes.cjs");
+    const entryPoints = [path.join(import.meta.dirname, "../../src/platform/node/processes.ts")];
+    buildSync({ entryPoints, outfile: program, bundle: true, platform: "node", format: "cjs" });
+    const script = `
+      const { NodeProcesses, startTimeOf } = require(${JSON.stringify(program)});
+      const { spawn } = require("node:child_process");
+      const processes = new NodeProcesses();
+      // The shell that started this: what the outer /proc shows under its number is somebody else.
+      const shell = { ...processes.self(), pid: 1, startTime: "123456789" };
+      const child = spawn("sleep", ["60"]);
+      const known = processes.identify(child.pid);
+      const seen = [processes.liveness(shell), processes.liveness(processes.self()), processes.liveness(known)];
+      child.on("exit", () =>
+        console.log(JSON.stringify([...seen, processes.liveness(known), processes.ancestry(1), startTimeOf(1)])));
+      child.kill("SIGKILL");`;
+    const inner = ["--pid", "--fork", "sh", "-c", '"$@"; exit $?', "sh", process.execPath, "-e", script];
+    const ran = spawnSync("unshare", inner, { encoding: "utf8" });
+    expect(ran.status, ran.stderr).toBe(0);
+    expect(JSON.parse(ran.stdout)).toEqual(["alive", "alive", "alive", "dead", null, null]);
   });
 
   it("is right in a pid namespace of its own", () => {

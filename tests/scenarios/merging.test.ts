@@ -392,6 +392,6 @@ describe("an issue that was made here, uncommitted, and finished in another work
     commit(repo, "as it was made");
     commit(other, "as it was done");
     expect(git(repo, "merge", "--no-edit", "other").status).not.toBe(0);
-    expect(fs.readFileSync(file, "utf8")).toMatch(/Changed here[^]*Done there/);
+    expect(fs.readFileSync(file, "utf8")).toMatch(/Changed here[\s\S]*Done there/);
   });
 });

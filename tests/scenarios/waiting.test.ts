@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { type Running, until } from "../support/program";
+import { type Ran, type Running, until } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 
+const range = (count: number) => [...Array(count).keys()];
 let repo: TestRepo;
 beforeEach(() => {
   repo = TestRepo.make();
@@ -133,4 +134,37 @@ describe("S47: waiting", () => {
     expectJsonRefused(await first.done, 12, "E_WAIT_TIMEOUT");
     expect(await waiting()).toEqual([]);
   });
+});
+
+describe("S84: a crowd of waiters for one key", () => {
+  it("each gets it once, in order, and none fails, nor does the holder's release", async () => {
+    const crowd = range(36).map((i) => `agent:w${i}`);
+    // What is told of a store that is busy comes soon, if at all.
+    const env = { COTENANT_STORE_BUSY_TIMEOUT_SECS: "1" };
+    const words = ["lock", "acquire", "a.ts", "--wait", "--timeout", "600", "--json"];
+    await hold("agent:a", "a.ts");
+    const waiters = new Map(
+      crowd.map((agent) => [agent, repo.start(agent, words, { env, mostMs: 120_000 })]),
+    );
+    const ended: Ran[] = [];
+    for (const { done } of waiters.values()) void done.then((ran) => ended.push(ran));
+    let order: string[] = [];
+    await until(
+      "all wait, or one has failed",
+      async () => {
+        order = await waiting();
+        return ended.length > 0 || order.length === crowd.length;
+      },
+      120_000,
+    );
+    expect(ended.map(({ stdout }) => stdout)).toEqual([]);
+
+    expect((await repo.ask("agent:a", "lock", "release", "a.ts")).status).toBe(0);
+    for (const agent of order) {
+      expect((await waiters.get(agent)!.done).lease.agent_id).toBe(agent);
+      await release(agent, "a.ts");
+    }
+    const granted = repo.logOf("file:a.ts").filter((line) => line.event_type === "claim.acquired");
+    expect(granted.map((line) => line.actor.agent_id)).toEqual(["agent:a", ...order]);
+  }, 240_000);
 });

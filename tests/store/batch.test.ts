@@ -154,7 +154,7 @@ describe("calls that come together", () => {
     expect(waiting).toMatchObject({ done: false, queue: { ahead: 0 } });
     expect(other).toMatchObject({ done: false, refusal: { code: "E_LOCK_CONFLICT" } });
     expect((await a.coordinator.waiters()).length).toBe(1);
-    await b.store.leaveQueue((waiting as { queue: Place }).queue, b.logActor);
+    await b.store.leaveQueue((waiting as { queue: Place }).queue, b.logActor, b.coordinator.policy);
     expect((await a.coordinator.waiters()).length).toBe(0);
   });
 
@@ -207,7 +207,7 @@ describe("what a reader sees of a write that is taken back", () => {
       const firstLine = data.indexOf(10) + 1;
       await append(fd, data.subarray(0, firstLine));
       const { secrets } = request;
-      answer = await onlooker.coordinator.held({ actor: a.actor, keys: request.keys, secrets });
+      answer = await onlooker.coordinator.held({ ...request, secrets });
       throw Object.assign(new Error("full"), { code: "ENOSPC" });
     };
     const secret = "the secret";

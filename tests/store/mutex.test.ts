@@ -33,6 +33,34 @@ describe("the mutex", () => {
     await party.acquire("resource:two");
   });
 
+  it("is waited for as long as it goes from hand to hand, but not for ever", async () => {
+    for (const { leavesAfterMs, refusal } of [
+      { leavesAfterMs: 4_500, refusal: null },
+      { leavesAfterMs: 60_000, refusal: "so many others use the store" },
+    ]) {
+      const { world, holder, holding, leave, sitting } = await taken();
+      const { party } = enterAs(world, "agent:a", { busyTimeoutMs: 1_000, contendedTimeoutMs: 10_000 });
+      const { files, timers } = holding.platform;
+      const waiting = party.acquire("resource:two").then(
+        () => null,
+        (error: Error) => error,
+      );
+      // As each of those who take it would write who it is.
+      const fd = await files.open(LOCK, "update");
+      for (let atMs = 0; atMs < leavesAfterMs; atMs += 500) {
+        const who = { pid: atMs, agent_id: "agent:many", doing: "t" };
+        await files.writeAt(fd, new TextEncoder().encode(JSON.stringify(who).padEnd(511)), 0);
+        await timers.sleep(500).done;
+      }
+      leave();
+      await sitting;
+      const error = await waiting;
+      if (refusal === null) expect(error).toBeNull();
+      else expect(error).toMatchObject({ code: "E_STORE_BUSY", message: expect.stringContaining(refusal) });
+      await holder.release("resource:one");
+    }
+  });
+
   it("takes over a wait that outlived its caller", async () => {
     const { party, leave, sitting, world } = await taken();
     expect(await codeOf(party.acquire("resource:two"))).toBe("E_STORE_BUSY");
@@ -99,6 +127,19 @@ describe("the mutex", () => {
     await enter(world, "agent:b").acquire("resource:two");
     await a.release("resource:one");
     expect(await codeOf(a.acquire("resource:two"))).toBe("E_LOCK_CONFLICT");
+  });
+
+  it("is the file that has its name: whoever locked one that was replaced waits for those who lock the new one", async () => {
+    const world = quietWorld();
+    const { party: a, process } = enterAs(world, "agent:a", { busyTimeoutMs: 1_000 });
+    await a.acquire("resource:one");
+    await process.platform.files.unlink(LOCK);
+    const b = enter(world, "agent:b");
+    const sitting = b.store.hold(b.logActor, () => b.platform.timers.sleep(5_000).done);
+    await settle();
+    expect(await codeOf(a.acquire("resource:two"))).toBe("E_STORE_BUSY");
+    await sitting;
+    await a.acquire("resource:two");
   });
 
   it("lets the callers of one process in one after the other", async () => {

@@ -268,7 +268,9 @@ describe("a reader", () => {
     expect(await codeOf(b.coordinator.waiters() as Promise<unknown>)).toBe("E_DISK");
     expect(await codeOf(history(b))).toBe("E_DISK");
     expect(await codeOf(b.coordinator.list())).toBe("E_DISK");
-    expect(await codeOf(b.coordinator.held({ actor: b.actor, keys: [], secrets: [] }))).toBe("E_DISK");
+    expect(
+      await codeOf(b.coordinator.held({ actor: b.actor, keys: [], secrets: [], ttlSecs: 600, bind: "ttl" })),
+    ).toBe("E_DISK");
   });
 
   it("never holds up a writer, nor waits for one", async () => {
@@ -278,7 +280,7 @@ describe("a reader", () => {
     await a.store.hold(a.logActor, async () => {
       const b = enter(world, "agent:b");
       expect((await b.coordinator.list()).length).toBe(1);
-      expect(await b.store.queue.load(b.store.now())).toEqual({ live: [], void: [] });
+      expect(await b.store.queue.load(b.store.now())).toEqual({ live: [], void: [], lapsed: [] });
       expect(EVERYTHING.everything).toBe(true);
     });
     await a.coordinator.acquire(acquireRequest(a, "resource:two"));

@@ -71,6 +71,30 @@ describe("recover", () => {
     expect(await codeOf(b.acquire("resource:two"))).toBe("E_LOCK_CONFLICT");
   });
 
+  it("leaps ahead also of tokens that only the index knows, or that were seen elsewhere", async () => {
+    const HIGH = 5 * TOKEN_LEAP;
+    for (const known of ["as a lease", "as a lease that has ended", "elsewhere"]) {
+      const world = quietWorld();
+      const a = enter(world, "agent:a");
+      await a.acquire("resource:one");
+      const aboveToken = known === "elsewhere" ? 0 : HIGH;
+      await a.coordinator.acquire(acquireRequest(a, "resource:two", { aboveToken, requestId: null }));
+      if (known === "as a lease that has ended") {
+        const two = (await a.coordinator.list()).find(({ lease }) => lease.key === "resource:two")!;
+        await enter(world, "human:h").session.evict([{ key: null, leaseId: two.lease.leaseId }], {
+          reason: "r",
+        });
+        damageLine(world, 3, zeroed);
+      }
+      damageLine(world, 2, zeroed);
+      const seen = known === "elsewhere" ? HIGH : 0;
+      const b = enter(world, "agent:b");
+      expect((await recover(b.store, b.logActor, seen)).nextToken, known).toBeGreaterThan(HIGH + TOKEN_LEAP);
+      const { leases } = await b.acquire("resource:x");
+      expect(leases[0]!.fencingToken, known).toBeGreaterThan(HIGH + TOKEN_LEAP);
+    }
+  });
+
   it("gives nobody up whom a failing disk hides: it fails, and finds them later", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");

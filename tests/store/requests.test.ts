@@ -13,6 +13,7 @@ import {
   quietWorld,
   range,
   sha256,
+  submission,
 } from "./stage";
 
 const HOUR = 3_600_000;
@@ -25,6 +26,51 @@ async function onceIn(party: Party, requestId: Ulid): Promise<number> {
 const compact = (party: Party) => tidy(party.store, party.logActor, { compact: true, flatIndex: {} });
 
 describe("a request id", () => {
+  it("is refused for other keys, and for other leases, than it was used with", async () => {
+    const world = quietWorld();
+    const a = enter(world, "human:a");
+    await a.acquire(["resource:one", "resource:two"]);
+    const [one, two] = [await holding(a, "resource:one"), await holding(a, "resource:two")];
+    const id = () => freshId(a.platform);
+    const twice = [
+      (requestId: Ulid, which: number) =>
+        a.coordinator.acquire(acquireRequest(a, `resource:new${which}`, { requestId })),
+      (requestId: Ulid, which: number) =>
+        a.coordinator.renew({
+          ...[one, two][which]!,
+          requestId,
+          ttlSecs: 900,
+          overrideMax: false,
+          reason: null,
+        }),
+      (requestId: Ulid, which: number) => a.coordinator.heartbeat({ ...[one, two][which]!, requestId }),
+      (requestId: Ulid, which: number) =>
+        a.coordinator.release({ ...[one, two][which]!, requestId, reason: null }),
+    ];
+    for (const act of twice) {
+      const requestId = id();
+      expect((await act(requestId, 0)).changed).toBe(true);
+      expect(await codeOf(act(requestId, 1))).toBe("E_USAGE");
+      expect((await act(requestId, 0)).replayed).toBe(true);
+    }
+  });
+
+  it("is remembered for longer than it is accepted: who was let in last may still be waiting for the mutex", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    const requestId = freshId(a.platform);
+    const request = acquireRequest(a, "resource:one", { requestId });
+    await a.coordinator.acquire(request);
+    await a.release("resource:one").catch(() => {});
+    world.advance(24 * HOUR - 1_000);
+    // It was accepted a second before it became too old; the log starts over before it gets in.
+    const late = submission(a, request);
+    world.advance(600_000);
+    await compact(a);
+    for (const path of world.disk.paths()) if (/\/archive\/./.test(path)) await a.platform.files.unlink(path);
+    expect(await a.store.submit(late)).toMatchObject({ done: true, replayed: true });
+  });
+
   it("makes every operation one that is done once", async () => {
     const world = quietWorld();
     const a = enter(world, "human:a");

@@ -13,7 +13,8 @@ import type { Platform } from "../../src/platform/platform";
 import { type SimOptions, type SimProcess, SimWorld } from "../../src/platform/sim";
 import { encodeLine, type LogActor } from "../../src/store/envelope";
 import { SessionSecrets } from "../../src/store/secrets";
-import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions, type Submission } from "../../src/store/store";
+import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../../src/store/store";
+import type { Submission } from "../../src/store/submission";
 import type { Place } from "../../src/store/turnstile";
 
 export const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).digest("hex");

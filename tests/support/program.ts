@@ -248,8 +248,12 @@ export function run(command: readonly string[], setting: Setting): Promise<Ran> 
 }
 
 /** Looks again until it holds; a fixed sleep would be too short on a busy machine, and too long on others. */
-export async function until<T>(what: string, look: () => Promise<T | false> | T | false): Promise<T> {
-  const deadline = performance.now() + 15_000;
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | false> | T | false,
+  mostMs = 15_000,
+): Promise<T> {
+  const deadline = performance.now() + mostMs;
   for (;;) {
     const seen = await look();
     if (seen !== false) return seen;

@@ -16,6 +16,7 @@ import { simulation } from "./simulation/layer";
 import { snapshots } from "./snapshots/layer";
 import { clocks } from "./soak/clocks-layer";
 import { soak } from "./soak/layer";
+import { waiters } from "./soak/waiters-layer";
 
 /** The whole programme, in the order of the table. */
 export const LAYERS: readonly Layer[] = [
@@ -30,6 +31,7 @@ export const LAYERS: readonly Layer[] = [
   publishers,
   linearizability,
   soak,
+  waiters,
   clocks,
   disks,
   hostile,

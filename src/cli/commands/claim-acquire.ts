@@ -2,6 +2,7 @@ import { refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
 import { takenBack } from "../../issues/lost";
 import { shortId } from "../../issues/short-id";
+import { tokenSeen } from "../../issues/stamps";
 import { belongsTo } from "../../kernel/lease";
 import { ACQUIRE_FLAGS, acquire } from "../acquiring";
 import { callerOrNull } from "../caller";
@@ -51,6 +52,7 @@ export const command: Command = {
     const output = await acquire(context, parsed, workspace, {
       keys: [{ key: keyOfIssue(id), reach: "repository" }],
       steal: parsed.has("force"),
+      aboveToken: tokenSeen([found.issue]),
       noun: "claim",
     });
     const { agentId } = await workspace.agent();

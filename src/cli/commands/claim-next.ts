@@ -3,6 +3,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { issuesIn } from "../../issues/desk";
 import { type Taken, takeNext } from "../../issues/next";
 import { type Filter, queryAvailable } from "../../issues/query";
+import { tokenSeen } from "../../issues/stamps";
 import { printable, type Ulid } from "../../kernel/ids";
 import { ACQUIRE_FLAGS, grantOutput, readOptions, waitSecs } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
@@ -48,8 +49,11 @@ export const command: Command = {
           return queryAvailable(setting, filter, held);
         },
         claims: async () => (await settingAt(desk)).claims,
-        acquire: (id: Ulid) =>
-          session.acquire([{ key: keyOfIssue(id), reach: "repository" }], { ...options, steal: false }),
+        acquire: async (id: Ulid) => {
+          const aboveToken = tokenSeen([(await reader.get(id)).issue]);
+          const keys = [{ key: keyOfIssue(id), reach: "repository" as const }];
+          return session.acquire(keys, { ...options, steal: false, aboveToken });
+        },
         release: async ({ leases }) => {
           await session.release(leases.map(({ key }) => byKey(key)));
         },

@@ -10,7 +10,6 @@ import { ledgerView } from "../ledger";
 import { leftJson, leftOf, leftText } from "../left-work";
 import { workersOn } from "../querying";
 import { statusJsonIn, timeLeft, verbatim } from "../render";
-import { byKey } from "../targets";
 
 export const command: Command = {
   usage: "issue show <id>",

@@ -1,3 +1,6 @@
+import type { Workspace } from "../../coordinator/workspace";
+import { issuesIn } from "../../issues/desk";
+import { tokenSeen } from "../../issues/stamps";
 import { recover } from "../../store/recover";
 import type { Command } from "../command";
 import { count } from "../render";
@@ -14,7 +17,7 @@ export const command: Command = {
     const { actor } = await workspace.session("write");
     const { processes } = workspace.surroundings.platform;
     const logActor = { ...actor, host: processes.host(), pid: processes.self().pid };
-    const report = await recover(workspace.store, logActor);
+    const report = await recover(workspace.store, logActor, await highestSeen(workspace));
     const data = {
       recovered: report.recovered,
       damage: report.damage === null ? null : { offset: report.damage.offset, why: report.damage.why },
@@ -37,3 +40,14 @@ export const command: Command = {
     return { data, text: context.quiet ? "" : text };
   },
 };
+
+/** What was written tells of tokens that the log may have lost. Where it cannot be read, the log has to do. */
+async function highestSeen(workspace: Workspace): Promise<number> {
+  try {
+    const reader = await issuesIn(workspace);
+    const found = await Promise.all((await reader.ids()).map((id) => reader.find(id)));
+    return tokenSeen(found.flatMap((copy) => (copy !== null && "issue" in copy ? copy.issue : [])));
+  } catch {
+    return 0;
+  }
+}

@@ -3,6 +3,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
 import { shortId } from "../../issues/short-id";
+import { tokenSeen } from "../../issues/stamps";
 import { printable, type Ulid } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
 import { nodeCommands } from "../../platform/node/commands";
@@ -69,7 +70,10 @@ export const command: Command = {
     const session = await there.session("write");
     const grant =
       issue !== null && (parsed.has("claim") || issue.own !== null)
-        ? await claimFor(session, keyOfIssue(issue.id), issue.own, options).catch(async (error: unknown) => {
+        ? await claimFor(session, keyOfIssue(issue.id), issue.own, {
+            ...options,
+            aboveToken: issue.aboveToken,
+          }).catch(async (error: unknown) => {
             // Nothing has happened in it: it goes as it came.
             await undoCreation(yard, created);
             throw error;
@@ -119,7 +123,12 @@ const SETUP_FAILED = 9;
 async function issueWanted(
   workspace: Workspace,
   parsed: Parsed,
-): Promise<{ readonly id: Ulid; readonly branch: string; readonly own: Lease | null } | null> {
+): Promise<{
+  readonly id: Ulid;
+  readonly branch: string;
+  readonly own: Lease | null;
+  readonly aboveToken: number;
+} | null> {
   const typed = parsed.text("issue");
   if (typed === undefined) {
     if (!parsed.has("claim")) return null;
@@ -137,6 +146,7 @@ async function issueWanted(
   return {
     id,
     own: await claimOf(workspace, parsed, id),
+    aboveToken: tokenSeen([issue]),
     branch: branchForIssue(shortId(id, await reader.ids()), issue.title),
   };
 }

@@ -129,6 +129,7 @@ export const LEASES = {
     max: 600,
     default: 10,
     tighten: "higher",
-    meaning: "How long a command waits for the store's mutex before it gives up.",
+    meaning:
+      "How long a command waits while one and the same process keeps the store's mutex. While many take it in turn, it waits for up to five minutes.",
   },
 } as const satisfies Settings;

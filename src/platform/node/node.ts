@@ -75,13 +75,17 @@ class NodeTimers implements Timers {
   }
 
   watchDirectory(path: string, notify: () => void): { close(): void } {
+    return this.watchFile(path, notify) ?? { close: () => {} };
+  }
+
+  watchFile(path: string, notify: () => void): { close(): void } | null {
     try {
       const watcher = fs.watch(path, { persistent: false }, notify);
       watcher.on("error", () => {});
       return { close: () => watcher.close() };
     } catch {
-      // No watches left, or none here: callers poll as well.
-      return { close: () => {} };
+      // No watches left, or none here.
+      return null;
     }
   }
 }

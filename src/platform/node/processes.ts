@@ -40,7 +40,7 @@ export class NodeProcesses implements Processes {
   }
 
   ancestry(pid: number): Ancestry | null {
-    if (process.platform === "linux") return ancestryInProc(pid);
+    if (process.platform === "linux") return showsOurNamespace() ? ancestryInProc(pid) : null;
     return process.platform === "darwin" ? ancestryWithPs(pid) : null;
   }
 
@@ -144,14 +144,41 @@ function disguised(id: string): string {
   return sha256(`cotenant\0${id}`).slice(0, 32);
 }
 
-/** Null when there is no such process. */
+/** Null when there is no such process, or none that could be told from a later one of the same number. */
 export function startTimeOf(pid: number): string | null {
   const seen = look(pid);
-  return seen === null || seen.ended ? null : seen.startTime;
+  return seen === null || seen.ended || seen.startTime === "" ? null : seen.startTime;
+}
+
+let showsOurs: boolean | undefined;
+
+/**
+ * Whether `/proc` goes by the same numbers as we do. In a pid namespace that was made without a `/proc` of its own it shows
+ * the processes of another one: what stands there under a number says nothing about ours.
+ */
+function showsOurNamespace(): boolean {
+  if (showsOurs === undefined) {
+    try {
+      showsOurs = fs.readlinkSync("/proc/self") === String(process.pid);
+    } catch {
+      showsOurs = false;
+    }
+  }
+  return showsOurs;
+}
+
+/** Only that it is there: unseen is not dead. */
+function lookWithSignal(pid: number): Sighting | null {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") return null;
+  }
+  return { startTime: "", ended: false };
 }
 
 function look(pid: number): Sighting | null {
-  if (process.platform === "linux") return lookInProc(pid);
+  if (process.platform === "linux") return showsOurNamespace() ? lookInProc(pid) : lookWithSignal(pid);
   if (process.platform === "darwin") return lookWithPs(pid);
   return null;
 }

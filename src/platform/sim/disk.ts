@@ -19,7 +19,7 @@ interface Surroundings {
   readonly prng: Prng;
   readonly counters: Counters;
   readonly wallMicros: () => number;
-  readonly onChange: (directory: DirectoryInode) => void;
+  readonly onChange: (inode: Inode) => void;
 }
 
 const ROOT_UID = 0;
@@ -236,18 +236,21 @@ export class Disk implements InodeOwner {
     place.directory.put(place.name, inode);
     if (inode.mtimeMicros.current === 0) this.#stamp(inode);
     this.#changed(place.directory, place.directory);
+    if (place.inode !== null) this.#around.onChange(place.inode);
   }
 
   #remove(place: Place, uid: number, path: string): void {
     demand(place.directory, uid, MAY_WRITE | MAY_SEARCH, path);
     place.directory.put(place.name, null);
     this.#changed(place.directory, place.directory);
+    if (place.inode !== null) this.#around.onChange(place.inode);
   }
 
   #changed(inode: Inode, watched: DirectoryInode): void {
     this.#stamp(inode);
     this.#writeBackPerhaps();
     this.#around.onChange(watched);
+    if (inode !== watched) this.#around.onChange(inode);
   }
 
   #stamp(inode: Inode): void {

@@ -5,7 +5,7 @@ import type { Settings } from "./options";
 import type { Prng } from "./prng";
 import type { ProcessTable } from "./process-table";
 import type { Scheduler } from "./scheduler";
-import type { DirectoryWatches } from "./watches";
+import type { Watches } from "./watches";
 
 /** What all processes of one simulated machine share. */
 export interface Machine {
@@ -14,7 +14,7 @@ export interface Machine {
   readonly disk: Disk;
   readonly scheduler: Scheduler;
   readonly table: ProcessTable;
-  readonly watches: DirectoryWatches;
+  readonly watches: Watches;
   readonly counters: Counters;
   /** Where programs get their random bytes. */
   readonly entropy: Prng;

@@ -15,6 +15,8 @@ export interface SimOptions extends Partial<DiskOptions> {
   /** How often a write shows to readers in two parts. */
   readonly splitWriteProbability?: number;
   readonly watchDropProbability?: number;
+  /** No file can be watched: others have used up what a user may have. */
+  readonly isOutOfWatches?: boolean;
   readonly pidReuseProbability?: number;
   readonly lockOrder?: "fifo" | "random";
   /** Who hears of a failed sync: as on Linux since 4.13, or only the one who called it. */
@@ -44,6 +46,7 @@ export function settingsOf(
     operationMicros: 100,
     splitWriteProbability: 0.03,
     watchDropProbability: 0,
+    isOutOfWatches: false,
     pidReuseProbability: 0.2,
     lockOrder: "fifo",
     syncFailuresReportedTo: "each-descriptor",

@@ -104,6 +104,13 @@ class SimTimers implements Timers {
     if (directory?.kind !== "directory" || !this.#process.isAlive) return { close: () => {} };
     return this.#machine.watches.add(this.#process, path, directory, notify);
   }
+
+  watchFile(path: string, notify: () => void): { close(): void } | null {
+    const { disk, watches, settings } = this.#machine;
+    const file = disk.find(path, this.#process.uid)?.inode;
+    const isToBeHad = file?.kind === "file" && this.#process.isAlive && !settings.isOutOfWatches;
+    return isToBeHad ? watches.add(this.#process, path, file, notify) : null;
+  }
 }
 
 class SimProcesses implements Processes {

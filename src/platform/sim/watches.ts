@@ -1,5 +1,5 @@
 import type { Counters } from "./counters";
-import type { DirectoryInode } from "./inode";
+import type { Inode } from "./inode";
 import type { Prng } from "./prng";
 import type { SimProcess } from "./process";
 import type { Scheduler } from "./scheduler";
@@ -11,9 +11,9 @@ interface Watch {
   isPending: boolean;
 }
 
-/** Notices about changed directories. They come late, are merged while one is on its way, and may be lost. */
-export class DirectoryWatches {
-  readonly #watches = new Map<DirectoryInode, Set<Watch>>();
+/** Notices about changed directories and files. They come late, are merged while one is on its way, and may be lost. */
+export class Watches {
+  readonly #watches = new Map<Inode, Set<Watch>>();
   readonly #scheduler: Scheduler;
   readonly #prng: Prng;
   readonly #counters: Counters;
@@ -34,18 +34,18 @@ export class DirectoryWatches {
     this.#onThrow = onThrow;
   }
 
-  add(process: SimProcess, path: string, directory: DirectoryInode, notify: () => void): { close(): void } {
+  add(process: SimProcess, path: string, inode: Inode, notify: () => void): { close(): void } {
     const watch: Watch = { process, path, notify, isPending: false };
-    const all = this.#watches.get(directory) ?? new Set();
-    this.#watches.set(directory, all.add(watch));
+    const all = this.#watches.get(inode) ?? new Set();
+    this.#watches.set(inode, all.add(watch));
     return { close: () => all.delete(watch) };
   }
 
-  changed(directory: DirectoryInode): void {
-    for (const watch of this.#watches.get(directory) ?? []) {
+  changed(inode: Inode): void {
+    for (const watch of this.#watches.get(inode) ?? []) {
       if (this.#prng.chance(this.#dropProbability)) this.#counters.count("watch.dropped");
       else if (watch.isPending) this.#counters.count("watch.coalesced");
-      else this.#send(directory, watch);
+      else this.#send(inode, watch);
     }
   }
 
@@ -55,11 +55,11 @@ export class DirectoryWatches {
     }
   }
 
-  #send(directory: DirectoryInode, watch: Watch): void {
+  #send(inode: Inode, watch: Watch): void {
     watch.isPending = true;
     const deliver = () => {
       watch.isPending = false;
-      if (!this.#watches.get(directory)?.has(watch)) return;
+      if (!this.#watches.get(inode)?.has(watch)) return;
       this.#counters.count("watch.delivered");
       try {
         watch.notify();

@@ -13,7 +13,7 @@ import { ProcessTable } from "./process-table";
 import { Scheduler, settleMicrotasks } from "./scheduler";
 import { simPlatform } from "./sim-platform";
 import { Trace } from "./trace";
-import { DirectoryWatches } from "./watches";
+import { Watches } from "./watches";
 
 export interface SpawnOptions {
   readonly uid?: number;
@@ -81,7 +81,7 @@ export class SimWorld {
       faults: this.faults,
       trace: this.trace,
     });
-    const watches = new DirectoryWatches(
+    const watches = new Watches(
       scheduler,
       prng.stream("watches"),
       this.counters,
@@ -92,7 +92,7 @@ export class SimWorld {
       prng: prng.stream("disk"),
       counters: this.counters,
       wallMicros: () => clock.wallMicros,
-      onChange: (directory) => watches.changed(directory),
+      onChange: (inode) => watches.changed(inode),
     });
     const table = new ProcessTable(settings, prng.stream("pids"), this.counters);
     const { counters } = this;

@@ -24,6 +24,7 @@ const ENVIRONMENT = {
 export class HandProcess {
   readonly #child: ChildProcess;
   #settle: { resolve(answer: unknown): void; reject(error: Error): void } | null = null;
+  #ended: string | null = null;
 
   constructor(program: string, settings: HandSettings) {
     mkdirSync(settings.room, { recursive: true });
@@ -36,7 +37,10 @@ export class HandProcess {
       if (failed === undefined) this.#settle?.resolve(answer);
       else this.#settle?.reject(new Error(failed));
     });
-    this.#child.on("exit", (status) => this.#settle?.reject(new Error(`the hand ended with ${status}`)));
+    this.#child.on("exit", (status, signal) => {
+      this.#ended = `ended with ${signal ?? status}`;
+      this.#settle?.reject(new Error(this.#ended));
+    });
   }
 
   calls(scenario: string): Promise<Call[]> {
@@ -61,11 +65,22 @@ export class HandProcess {
     await ended;
   }
 
-  #ask(question: Question): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      this.#settle = { resolve, reject };
-      this.#child.send(question);
-    });
+  async #ask(question: Question): Promise<unknown> {
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#settle = { resolve, reject };
+        // One that died between two questions answers none, and nothing else would say so.
+        if (this.#ended !== null) reject(new Error(this.#ended));
+        else
+          this.#child.send(question, (error) => {
+            if (error !== null) reject(error);
+          });
+      });
+    } catch (error) {
+      throw new Error(`the hand, asked ${JSON.stringify(question)}: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
   }
 }
 

@@ -62,9 +62,14 @@ export class FreshProgram implements Program {
     process.env["COTENANT_AGENT_ID"] = agent;
     process.argv.splice(1, process.argv.length, this.#file, ...args);
     Object.assign(heard, { 1: "", 2: "" });
-    const status = await this.#ends();
-    letGo(this.#repo);
-    return { status, stdout: heard[1], stderr: heard[2] };
+    const forget = listenersSoFar();
+    try {
+      const status = await this.#ends();
+      return { status, stdout: heard[1], stderr: heard[2] };
+    } finally {
+      forget();
+      letGo(this.#repo);
+    }
   }
 
   #ends(): Promise<number> {
@@ -78,6 +83,17 @@ export class FreshProgram implements Program {
       this.#script.runInThisContext()(own.exports, require, own, this.#file, dirname(this.#file));
     });
   }
+}
+
+/** A listener keeps all of the program that it belongs to, a megabyte for each command. Those added since go. */
+function listenersSoFar(): () => void {
+  const before = new Map(process.eventNames().map((name) => [name, new Set(process.rawListeners(name))]));
+  return () => {
+    for (const name of process.eventNames())
+      for (const listener of process.rawListeners(name))
+        if (before.get(name)?.has(listener) !== true)
+          process.removeListener(name, listener as (...args: unknown[]) => void);
+  };
 }
 
 /** Closes, and so unlocks, what is open below a directory: the end of a process would have done so. */

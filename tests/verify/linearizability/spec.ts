@@ -110,7 +110,7 @@ class Step {
     for (const lease of leases) {
       const before = state.find(lease.id);
       if (before === undefined) fresh.push(lease);
-      else next = this.#kept(next, before, lease, before.ttlMs, false);
+      else next = this.#kept(next, before, lease, askedAgainFor(before, ask), false);
       if (next === null) return NOT_ALLOWED;
       const isHanded = before !== undefined && before.session === null;
       if (!isHanded && !ask.wants.some((want) => isOn(lease, want))) return NOT_ALLOWED;
@@ -179,7 +179,8 @@ class Step {
     ask.wants.forEach((want, at) => {
       const own = state.leases.find((lease) => isOn(lease, want) && this.#isOwn(lease));
       plans = plans.flatMap((plan) => {
-        const kept = own === undefined ? NOT_ALLOWED : this.#maybeKept(plan.state, own, own.ttlMs);
+        const kept =
+          own === undefined ? NOT_ALLOWED : this.#maybeKept(plan.state, own, askedAgainFor(own, ask));
         const mayBeNew = own === undefined || this.#lapsed(plan.state, own) !== null;
         const anew = { ...plan, fresh: [...plan.fresh, { ...want, id: ids[at]! }] };
         return [...kept.map((next) => ({ ...plan, state: next })), ...(mayBeNew ? [anew] : [])];
@@ -262,7 +263,9 @@ class Step {
 
   #maybeKept(state: State, lease: Held, ttlMs: number): readonly State[] {
     const lapse = this.#longer(lease, null, ttlMs, false)!;
-    const next = this.#valid(state, lease)?.with({ ...lease, session: this.#caller.session, lapse });
+    const longest = Math.max(lease.ttlMs, ttlMs);
+    const kept = { ...lease, ttlMs: longest, session: this.#caller.session, lapse };
+    const next = this.#valid(state, lease)?.with(kept);
     return next === undefined ? NOT_ALLOWED : [next];
   }
 
@@ -451,4 +454,9 @@ function isSameLease(lease: Held, shown: Seen): boolean {
 
 function within(instantMs: number, { fromMs, toMs }: Window): Window | null {
   return instantMs >= fromMs && instantMs <= toMs ? { fromMs: instantMs, toMs: instantMs } : null;
+}
+
+/** Asking again for longer extends what is held already; for less it leaves it alone. */
+function askedAgainFor({ ttlMs, isBound }: Held, ask: Asked<"acquire">): number {
+  return isBound || ask.bound ? ttlMs : Math.max(ttlMs, ask.ttlMs);
 }

@@ -8,8 +8,8 @@ import type { Deed, Lane } from "./story";
 
 const LANE: Lane = { process: -1, agent: "admin:last", session: "default", worktree: "wt:00000009" };
 const ALONE = 3;
-/** Past every TTL that a story knows, and past the half hour of those that cannot be seen. */
-const LONG_MS = 2_000_000;
+/** Past every TTL that a story knows, past the half hour of those that cannot be seen, and until what has no end is stale. */
+const LONG_MS = 4_000_000;
 /** A wall clock that was set back must not keep what has lapsed alive. */
 const DAYS_MS = 4 * 86_400_000;
 

@@ -1,0 +1,71 @@
+import type { Acquire } from "../kernel/commands";
+import { type Circumstances, decide, standingOf } from "../kernel/decide";
+import type { Lease } from "../kernel/lease";
+import type { Policy } from "../kernel/policy";
+import { isRefusal } from "../kernel/refusal";
+import { inTheWay, type Ticket, ticketsAhead } from "../kernel/tickets";
+import { remainingMs } from "../kernel/time";
+import { livenessOf, needsOf } from "../store/gather";
+import type { Predecessors } from "../store/predecessors";
+import type { Reader } from "../store/reader";
+import type { Store } from "../store/store";
+
+/** What a look without the mutex tells a waiter. */
+export interface Look {
+  /**
+   * `settled`: it would be granted now, or refused for something that waiting does not cure. `unattended`: somebody before
+   * it could go and has not been told, so that nobody counts the time it has to do so.
+   */
+  readonly state: "settled" | "unattended" | "waiting";
+  /** How many are served before it now, and what it waits for, in words. */
+  readonly ahead: number;
+  readonly message: string;
+  /** When what it waits for ends by itself. */
+  readonly nextExpiryMs: number | null;
+}
+
+/** Whether there is anything to wait for, without the mutex and without writing. */
+export async function lookAtQueue(
+  store: Store,
+  reader: Reader,
+  policy: Policy,
+  command: Acquire,
+  mine: Ticket,
+  before: Predecessors,
+): Promise<Look> {
+  const now = store.now();
+  const all = await before.all();
+  const placed = { ...command, ticket: mine.number };
+  const snapshot = await reader.snapshot(needsOf(placed, all, now, policy));
+  const liveness = await livenessOf(store.platform, snapshot.leases.values());
+  const at: Circumstances = { now: store.now(), policy, liveness, tickets: [] };
+  const valid = [...snapshot.leases.values()].filter((lease) => standingOf(lease, at) === "valid");
+
+  const ahead = ticketsAhead({ ...mine, ticket: mine.number }, [...all, mine], valid);
+  const { first, gone } = await firstWaiting(ahead, before, at);
+  const tickets = first === null ? [mine] : [first, mine];
+  const decision = decide({ ...snapshot, nextToken: snapshot.head.nextToken }, placed, { ...at, tickets });
+  const isCurable = isRefusal(decision) && ["E_LOCK_CONFLICT", "E_QUEUED"].includes(decision.code);
+  const isUnattended = first?.freeSince === null && inTheWay(first, valid).length === 0;
+  return {
+    state: !isCurable ? "settled" : isUnattended ? "unattended" : "waiting",
+    ahead: ahead.length - gone,
+    message: isRefusal(decision) ? decision.message : "",
+    nextExpiryMs: nextExpiryMs(valid, at),
+  };
+}
+
+/** One that waits is enough to know that it is not this waiter's turn; those before it are gone. */
+async function firstWaiting(ahead: readonly Ticket[], before: Predecessors, { now }: Circumstances) {
+  for (const [gone, ticket] of ahead.entries()) {
+    const first = await before.waiting(ticket, now);
+    if (first !== null) return { first, gone };
+  }
+  return { first: null, gone: ahead.length };
+}
+
+function nextExpiryMs(leases: readonly Lease[], { now }: Circumstances): number | null {
+  const left = leases.flatMap(({ expiresAt }) => (expiresAt === null ? [] : remainingMs(expiresAt, now)));
+  const future = left.filter((ms) => ms > 0);
+  return future.length === 0 ? null : Math.min(...future);
+}

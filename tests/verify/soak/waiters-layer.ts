@@ -1,0 +1,148 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import * as fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Prng } from "../../../src/platform/sim/prng";
+import type { Layer, Task } from "../layer";
+
+const CROWD = 200;
+const KILLED = 10;
+const KEY = "held.ts";
+const MOST_MS = 20 * 60_000;
+
+/** S84: 200 command lines wait for one key; some are killed meanwhile. Each of the others gets it once, in order, and none fails. */
+export const waiters: Layer = {
+  name: "waiters",
+  unit: "waiters",
+  inTest: 0,
+  inVerify: CROWD,
+  share: 0,
+  mustMove: ["granted", "killed while they waited"],
+  async prove(task) {
+    const program = await task.program();
+    for (let round = 0; task.goesOn; round++) {
+      const place = fs.mkdtempSync(
+        join(fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "cotenant-waiters-"),
+      );
+      try {
+        await new Queue(task, place, program, new Prng(task.seed, `round ${round}`)).run();
+      } finally {
+        fs.rmSync(place, { recursive: true, force: true, maxRetries: 5 });
+      }
+    }
+  },
+};
+
+interface Ran {
+  readonly status: number | null;
+  readonly said: string;
+}
+
+class Queue {
+  readonly #task: Task;
+  readonly #root: string;
+  readonly #program: string;
+  readonly #chance: Prng;
+  readonly #waiting = new Map<string, ChildProcess>();
+  readonly #killed = new Set<string>();
+  readonly #failures: string[] = [];
+
+  constructor(task: Task, root: string, program: string, chance: Prng) {
+    this.#task = task;
+    this.#root = root;
+    this.#program = program;
+    this.#chance = chance;
+  }
+
+  async run(): Promise<void> {
+    execFileSync("git", ["init", "--quiet", this.#root]);
+    await this.#expect("agent:holder", "lock", "acquire", KEY, "--ttl", "86400");
+    const names = Array.from({ length: CROWD }, (_, i) => `agent:w${i}`);
+    const done = names.map((name) => this.#waitAndRelease(name));
+    await this.#until(() => this.#joined().length + this.#failures.length >= CROWD);
+    const order = this.#joined();
+    for (const name of this.#chance.shuffle([...order]).slice(0, KILLED)) {
+      this.#killed.add(name);
+      this.#waiting.get(name)?.kill("SIGKILL");
+    }
+    await this.#expect("agent:holder", "lock", "release", KEY);
+    await Promise.all(done);
+    this.#judge(order.filter((name) => !this.#killed.has(name)));
+  }
+
+  async #waitAndRelease(name: string): Promise<void> {
+    const words = ["lock", "acquire", KEY, "--wait", "--timeout", "3600", "--ttl", "86400"];
+    const { status, said } = await this.#start(name, words, (child) => this.#waiting.set(name, child));
+    if (this.#killed.has(name)) return;
+    if (status !== 0) this.#failures.push(`${name} ended with ${status}: ${said}`);
+    else await this.#expect(name, "lock", "release", KEY);
+  }
+
+  #judge(expected: readonly string[]): void {
+    const lines = fs
+      .readFileSync(join(this.#root, ".git/cotenant/claims.jsonl"), "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Line);
+    const changes = lines.filter(({ event_type: type }) => /^claim\.(acquired|released)$/.test(type));
+    const granted = changes.filter(({ event_type: type }) => type === "claim.acquired").slice(1);
+    const gaps = changes
+      .flatMap((line, i) => {
+        const before = changes[i - 1];
+        const isHandOver = line.event_type === "claim.acquired" && before?.event_type === "claim.released";
+        return isHandOver ? Date.parse(line.timestamp) - Date.parse(before.timestamp) : [];
+      })
+      .sort((a, b) => a - b);
+    const task = this.#task;
+    task.tried += CROWD;
+    task.count("granted", granted.length);
+    task.count("killed while they waited", this.#killed.size);
+    task.count("hand-over p50, ms", gaps[gaps.length >> 1] ?? 0);
+    task.count("hand-over p99, ms", gaps[Math.floor(gaps.length * 0.99)] ?? 0);
+    const replay = `npm run verify -- --layer waiters --seed ${task.seed}`;
+    for (const failure of this.#failures) task.broke(failure, replay);
+    const order = granted.map(({ actor }) => actor.agent_id);
+    if (order.join() !== expected.join())
+      task.broke(`served ${order.join(" ")}\n  instead of ${expected.join(" ")}`, replay);
+  }
+
+  /** Who waits, in the order of the tickets. */
+  #joined(): string[] {
+    const queue = join(this.#root, ".git/cotenant/queue");
+    const names = fs.existsSync(queue) ? fs.readdirSync(queue).sort() : [];
+    return names.flatMap((name) => {
+      const found = /"agent_id":"([^"]+)"/.exec(fs.readFileSync(join(queue, name), "utf8"));
+      return name.endsWith(".json") && found !== null ? found[1]! : [];
+    });
+  }
+
+  async #expect(agent: string, ...words: string[]): Promise<void> {
+    const { status, said } = await this.#start(agent, words);
+    if (status !== 0) this.#failures.push(`${agent} ${words.join(" ")} ended with ${status}: ${said}`);
+  }
+
+  #start(agent: string, words: readonly string[], started: (child: ChildProcess) => void = () => {}) {
+    const env = { PATH: process.env["PATH"], HOME: this.#root, COTENANT_AGENT_ID: agent };
+    const child = spawn(process.execPath, [this.#program, ...words], { cwd: this.#root, env });
+    started(child);
+    let said = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (text) => {
+        said += text;
+      });
+    return new Promise<Ran>((resolve) => child.on("close", (status) => resolve({ status, said })));
+  }
+
+  async #until(condition: () => boolean): Promise<void> {
+    for (const startedMs = performance.now(); !condition(); ) {
+      if (performance.now() - startedMs > MOST_MS) throw new Error("they never came to wait");
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+interface Line {
+  readonly event_type: string;
+  readonly timestamp: string;
+  readonly actor: { readonly agent_id: string };
+}
