@@ -1,5 +1,6 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
+import type { HooksWord } from "../enforce/installing/upkeep";
 import type { Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
 import type { GuardViolation } from "../guard/violations";
@@ -32,6 +33,8 @@ export interface Scene {
   readonly trespasses: readonly GuardViolation[];
   /** Claims that the ledger has not confirmed. */
   readonly provisional: readonly LeaseStatus[];
+  /** Hooks that were wanted and are gone. */
+  readonly hooks: HooksWord | null;
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
@@ -43,11 +46,17 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...unlogged(scene),
     ...usedTwice(valid, scene.waiters),
     ...waitingLong(valid, scene),
+    ...hooksGone(scene.hooks),
     ...violated(scene.violations),
     ...unconfirmed(scene.provisional),
     ...blocked(scene.contentions),
     ...trespassed(scene.trespasses),
   ];
+}
+
+function hooksGone(word: HooksWord | null): Finding[] {
+  if (word === null || word.next === null) return [];
+  return [{ code: "hooks_gone", message: word.message, next: word.next }];
 }
 
 function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {

@@ -81,6 +81,8 @@ export interface Command {
   readonly remindsOfExpiry?: boolean;
   /** Works also where the configuration is broken. */
   readonly mendsConfig?: boolean;
+  /** Hooks that are gone are its own subject: it is not for the program to put them back first. */
+  readonly leavesHooks?: boolean;
   /** A last look at the raw arguments, where the grammar is more than flags and words. */
   prepare?(args: readonly string[]): string[];
   run(context: Context, parsed: Parsed): Promise<Output>;

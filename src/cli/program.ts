@@ -4,6 +4,7 @@ import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
+import { hooksWord, wordText } from "./hooks-upkeep";
 import { endOfFlags, parseCommandLine } from "./parse";
 import type { Terminal } from "./terminal";
 
@@ -49,6 +50,13 @@ function wantsJson(args: readonly string[]): boolean {
   return args.slice(0, endOfFlags(args)).includes("--json");
 }
 
+/** Managers of hooks write theirs anew: whoever comes by puts ours back, and says so whatever comes of the command. */
+async function withHooks(workspace: Workspace): Promise<Workspace> {
+  const word = await hooksWord(workspace);
+  if (word !== null) workspace.warnings.push(wordText(word));
+  return workspace;
+}
+
 /** Where claims are shared between machines; loaded only there. */
 async function ledgerInFront(workspace: Workspace): Promise<Coordinator | null> {
   if (workspace.config.values["sync.ledger_branch"] === null) return null;
@@ -71,13 +79,14 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         despiteConfig: command.mendsConfig === true,
         doing: name,
         engine: ledgerInFront,
-      });
+      }).then(command.leavesHooks === true ? (workspace) => workspace : withHooks);
       return opened;
     },
     surroundings: () => stage.surroundings(),
     note: (line) => terminal.err(`${line}\n`),
   };
   const output = await command.run(context, parsed).catch(async (error: unknown) => {
+    await sayOfHooks(terminal, opened);
     throw await withRuler(error, opened);
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
@@ -86,6 +95,13 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   const warnings = workspace === undefined ? [] : await remarks(workspace, command);
   print(output, warnings, context);
   return output.exit ?? 0;
+}
+
+async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undefined): Promise<void> {
+  const workspace = await opened?.catch(() => undefined);
+  const word = workspace === undefined ? null : await hooksWord(workspace);
+  if (word !== null && workspace?.warnings.includes(wordText(word)) === true)
+    terminal.err(`cotenant: warning: ${wordText(word)}\n`);
 }
 
 /** A refusal by a setting says where that was set: the person may not know of the file. */

@@ -10,6 +10,7 @@ import type { ClaimsView } from "../ledger/view";
 import { type Finding, needsAPerson } from "./attention";
 import { callerOrNull } from "./caller";
 import { keysOf, ticketJson } from "./commands/lock-status";
+import { hooksWord } from "./hooks-upkeep";
 import { elsewhereJson, elsewhereLines, ledgerView } from "./ledger";
 import { count, leaseTable, paint, statusJsonIn } from "./render";
 import type { Terminal } from "./terminal";
@@ -61,6 +62,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       violations: await recentViolations(coordinator, workspace.store.now().wallMs),
       contentions: await seenContentions(coordinator),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
+      hooks: await hooksWord(workspace),
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };

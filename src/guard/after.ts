@@ -1,5 +1,5 @@
 import { ALLOWED, canTell, type Verdict } from "./answers";
-import type { Checking } from "./check";
+import { type Checking, hooksWord } from "./check";
 import { placesOf, releaseCommitted, wake } from "./life";
 import { newsFor } from "./news";
 import { wishOf } from "./tools";
@@ -18,7 +18,13 @@ export async function after(checking: Checking): Promise<Verdict> {
         `cotenant: ${path} changed while your command ran, and ${owner} holds it. It is on record; tell the person you work for, and leave the file alone.`,
       );
   }
-  for (const place of await placesOf(world, report)) {
+  const places = await placesOf(world, report);
+  const word = await hooksWord(
+    checking,
+    places.map(({ repository }) => repository),
+  );
+  if (word !== null) tells.push(word);
+  for (const place of places) {
     if (report.moment === "prompt" || (await hasStopped(place))) await wake(place);
     await releaseCommitted(place, null);
     const news = canTell(report) ? await newsFor(place) : null;

@@ -99,6 +99,7 @@ describe("status ends with what needs a person", () => {
         contentions: [],
         trespasses: [],
         provisional: [],
+        hooks: null,
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);

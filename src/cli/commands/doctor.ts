@@ -21,6 +21,7 @@ export const command: Command = {
   },
   examples: ["cotenant doctor", "cotenant doctor --json", "cotenant doctor --strict --repair"],
   words: { min: 0, max: 0 },
+  leavesHooks: true,
   remindsOfExpiry: false,
   async run(context, parsed) {
     if (parsed.has("repair") && !parsed.has("strict"))

@@ -5,8 +5,10 @@ import { judgeStaged } from "../../enforce/commit";
 import { findNote } from "../../enforce/commit-note";
 import { withoutTrailers } from "../../enforce/trailers";
 import type { Command } from "../command";
+import { answerCommit } from "../commit-answer";
 import { noteOf } from "../commit-notes";
 import { asHook, PASSED } from "../hooking";
+import { hooksWord } from "../hooks-upkeep";
 
 export const command: Command = {
   usage: "hook prepare-commit-msg <file> [<source> [<commit>]]",
@@ -20,6 +22,11 @@ export const command: Command = {
       const [file, source] = parsed.words;
       // A merge's own message is Git's; what it brings has its trailers already.
       if (source === "merge" || source === "squash") return PASSED;
+      // Git did not call the other one: this commit has been judged by nobody.
+      if ((await hooksWord(workspace))?.hooks.includes("pre-commit") === true) {
+        const answer = await answerCommit(workspace, null);
+        if (answer.isRefused) return answer;
+      }
       const known = await findNote(workspace, "staged");
       const { trailers: lines } = known ?? (await noteOf(workspace, await judgeStaged(workspace)));
       if (lines.length > 0) await addTrailers(workspace, resolve(process.cwd(), file!), lines);

@@ -25,6 +25,7 @@ export const command: Command = {
   },
   examples: ["cotenant hooks install --print", "cotenant hooks install"],
   words: { min: 0, max: 0 },
+  leavesHooks: true,
   async run(context, parsed) {
     const isServer = parsed.has("server");
     const isDry = parsed.has("print");
