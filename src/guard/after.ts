@@ -8,7 +8,12 @@ import { hasStopped } from "./traces";
 /** After a tool, or when a person speaks: what the session has committed is given back, and it hears what is new. */
 export async function after(checking: Checking): Promise<Verdict> {
   const { world, report } = checking;
-  const tells: string[] = [];
+  const places = await placesOf(world, report);
+  const word = await hooksWord(
+    checking,
+    places.map(({ repository }) => repository),
+  );
+  const tells: string[] = word === null ? [] : [word];
   const wish = report.moment === "after" ? wishOf(report) : null;
   if (wish?.kind === "shell") {
     const { compare } = await import("./shell/compare");
@@ -18,12 +23,6 @@ export async function after(checking: Checking): Promise<Verdict> {
         `cotenant: ${path} changed while your command ran, and ${owner} holds it. It is on record; tell the person you work for, and leave the file alone.`,
       );
   }
-  const places = await placesOf(world, report);
-  const word = await hooksWord(
-    checking,
-    places.map(({ repository }) => repository),
-  );
-  if (word !== null) tells.push(word);
   for (const place of places) {
     if (report.moment === "prompt" || (await hasStopped(place))) await wake(place);
     await releaseCommitted(place, null);

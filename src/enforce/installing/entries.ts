@@ -80,7 +80,8 @@ function nested(lines: readonly string[], at: number, hook: InstalledHook, progr
     here = i + 1;
     depth = { indent: deeper, above: [] };
     const name = new RegExp(`^ {${deeper}}(["']?)cotenant\\1[ ]*:`);
-    if (lines.some((line) => name.test(line))) return null;
+    const end = lines.findIndex((line, j) => j > i && !isNothing(line) && indentOf(line) <= indent);
+    if (lines.slice(i, end === -1 ? undefined : end).some((line) => name.test(line))) return null;
   }
   const block = entryBlock(hook, program, depth);
   return [...lines.slice(0, here), block.slice(0, -1), ...lines.slice(here)].join("\n");
