@@ -2,6 +2,7 @@ import { isConfigKey } from "../config/schema";
 import type { Coordinator } from "../coordinator/contract";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { explainSandbox } from "../identity/sandbox";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
 import { hooksWord, wordText } from "./hooks-upkeep";
@@ -87,7 +88,7 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   };
   const output = await command.run(context, parsed).catch(async (error: unknown) => {
     await sayOfHooks(terminal, opened);
-    throw await withRuler(error, opened);
+    throw await withRuler(await sandboxed(error, opened), opened);
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
@@ -95,6 +96,13 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   const warnings = workspace === undefined ? [] : await remarks(workspace, command);
   print(output, warnings, context);
   return output.exit ?? 0;
+}
+
+async function sandboxed(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
+  const workspace = await opened?.catch(() => undefined);
+  return workspace === undefined
+    ? error
+    : explainSandbox(error, workspace.surroundings, workspace.repository);
 }
 
 async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undefined): Promise<void> {
