@@ -1,6 +1,7 @@
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { gitPath } from "../identity/paths";
+import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
+import { type CanonicalPath, gitPath } from "../identity/paths";
+import { type Cover, coverOf, refusePattern } from "../identity/patterns";
 import type { LeaseRef } from "../kernel/commands";
 import { parseUlid, printable } from "../kernel/ids";
 import {
@@ -45,12 +46,23 @@ export function readBareTargetFlags(args: readonly string[]): string[] {
   });
 }
 
+/** With `--glob` every word is a pattern. */
+export async function covers(workspace: Workspace, patterns: readonly string[]): Promise<Cover[]> {
+  const { repository, surroundings } = workspace;
+  const { git, cwd } = surroundings;
+  const found: Cover[] = [];
+  for (const pattern of patterns) found.push(orThrow(await coverOf(git, repository, cwd, pattern)));
+  return found;
+}
+
 export async function targetKeys(
   workspace: Workspace,
   parsed: Parsed,
+  covering: readonly Cover[] | null = null,
 ): Promise<{ key: LeaseKey; reach: Reach }[]> {
   const keys: LeaseKey[] = [];
-  for (const word of parsed.words) keys.push(await wordKey(workspace, parsed, word));
+  if (covering === null) for (const word of parsed.words) keys.push(await wordKey(workspace, parsed, word));
+  else keys.push(...covering.map(({ directory }) => orThrow(dirKey(directory))));
   for (const path of parsed.texts("dir")) keys.push(await directoryKey(workspace, path));
   for (const name of parsed.texts("resource")) keys.push(orThrow(resourceKey(name)));
   keys.push(...hotPaths(workspace, keys));
@@ -95,7 +107,7 @@ async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Prom
   if (parsed.has("all-resources")) return orThrow(resourceKey(word));
   if (parsed.has("all-refs")) return orThrow(refKey(word));
   if (parsed.has("all-dirs")) return directoryKey(workspace, word);
-  const { path, isDirectory } = await workspace.path(word);
+  const { path, isDirectory } = await pathAsNamed(workspace, word);
   if (isDirectory === true) {
     throw new CotenantError("E_USAGE", `"${printable(word)}" is a directory`, {
       hint: `to lease it with everything in it: --dir ${printable(word)}`,
@@ -104,8 +116,16 @@ async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Prom
   return orThrow(fileKey(path));
 }
 
+async function pathAsNamed(workspace: Workspace, text: string): Promise<CanonicalPath> {
+  const found = await workspace.path(text);
+  const { files } = workspace.surroundings.platform;
+  const refusal = await refusePattern(files, text, found.absolutePath);
+  if (refusal !== null) throw errorFrom(refusal);
+  return found;
+}
+
 async function directoryKey(workspace: Workspace, text: string): Promise<LeaseKey> {
-  const { path, isDirectory } = await workspace.path(text);
+  const { path, isDirectory } = await pathAsNamed(workspace, text);
   if (isDirectory === false) {
     throw new CotenantError("E_USAGE", `"${printable(text)}" is a file, not a directory`, {
       hint: "leave out --dir",
