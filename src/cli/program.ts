@@ -92,7 +92,10 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
-  if (workspace?.isWriting === true) await settleLeftOpen(workspace);
+  if (workspace?.isWriting === true && (await workspace.hasStore())) {
+    await workspace.worktree("write");
+    await settleLeftOpen(workspace);
+  }
   const warnings = workspace === undefined ? [] : await remarks(workspace, command);
   print(output, warnings, context);
   return output.exit ?? 0;

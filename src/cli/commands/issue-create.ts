@@ -85,8 +85,9 @@ export async function createOne(context: Context, parsed: Parsed, isClaimed: boo
   };
   const created = `created ${short}: ${printable(issue.title)}`;
   if (!isClaimed) {
-    const text = context.quiet ? short : `${created}\n  claim it: cotenant claim acquire ${short}`;
-    return { data, text };
+    // Outside of Git there are no claims.
+    const next = desk.workspace === null ? "" : `\n  claim it: cotenant claim acquire ${short}`;
+    return { data, text: context.quiet ? short : created + next };
   }
   const claimed = await acquire(context, parsed, await context.workspace(), {
     keys: [{ key: keyOfIssue(id), reach: "repository" }],
