@@ -32,7 +32,7 @@ export async function explainSandbox(
   const what = isGit ? "the Git directory" : "the worktree";
   return new CotenantError(
     error.code,
-    `${what} is read-only here, as in a sandbox: ${printable(path, 300)} cannot be written (${String(errno)})`,
+    `${what} is read-only here, as in a sandbox: ${printable(path, 300)} cannot be written`,
     {
       hint: `make ${needed.map((one) => printable(one, 300)).join(" and ")} writable: ${howTo(name, needed)}; docs/SANDBOXES.md has more`,
       data: { ...error.data, writable: needed, harness: name },
