@@ -29,6 +29,9 @@ import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { ROOT, say, seconds, walk } from "./project.mjs";
 
+/** Putting Git hooks back is rare. */
+const WITHOUT_MENDING = { filter: /^\.\/mend$/, handedOverTo: "cli.cjs" };
+
 /** A program with the commands that people and hooks wait for all day starts faster than one with all. */
 const PROGRAMS = [
   { entry: "src/cli/main.ts", out: "cli.cjs" },
@@ -36,25 +39,28 @@ const PROGRAMS = [
     entry: "src/cli/main.ts",
     out: "hot.cjs",
     only: /^\.\/commands\/(?:lock-|claim-(?!create|next)|status$|version$)/,
+    without: WITHOUT_MENDING,
     warmUp: ["lock", "claim status", "status"],
   },
   {
     entry: "src/cli/main.ts",
     out: "hook.cjs",
     only: /^\.\/commands\/hook-/,
+    without: WITHOUT_MENDING,
     warmUp: ["hook"],
   },
   {
     entry: "src/cli/main.ts",
     out: "snapshot.cjs",
     only: /^\.\/commands\/snapshot/,
+    without: WITHOUT_MENDING,
     warmUp: ["snapshot"],
   },
   // Harnesses ask before every write. Reading shell commands takes more than all the rest together.
   {
     entry: "src/cli/guard-main.ts",
     out: "guard.cjs",
-    without: { filter: /^\.\/shell\/check$/, handedOverTo: "guard-shell.cjs" },
+    without: { filter: /^\.\/(?:shell\/check|mend)$/, handedOverTo: "guard-shell.cjs" },
     warmUp: ["guard check --harness"],
   },
   { entry: "src/cli/guard-main.ts", out: "guard-shell.cjs", warmUp: ["guard"] },

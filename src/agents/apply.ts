@@ -1,12 +1,15 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { hide, show } from "../identity/exclude";
 import { nameIn, parentOf } from "../identity/path-text";
 import type { Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
-import { hide, show } from "./exclude";
+import { REMARK } from "./codex-toml";
 import type { Found, SitePlan } from "./plan";
 import { removeRecord, type Shelf, writeRecord } from "./record";
 import { clearUnfinished } from "./tidy";
 import type { Removal, Removals } from "./unplan";
+
+const HIDER = { name: "agents", remark: REMARK };
 
 /** Where Git keeps what it passes over in this clone; null outside of any. */
 export interface Desk {
@@ -22,9 +25,9 @@ export interface Desk {
 export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Promise<void> {
   const { platform, shelf, clone } = desk;
   const hidden = plans.filter(({ hides }) => hides).map(({ site }) => site.shown);
-  if (clone !== null && hidden.length > 0) await hide(platform, clone.commonDir, hidden);
+  if (clone !== null && hidden.length > 0) await hide(platform, clone.commonDir, hidden, HIDER);
   const shown = plans.filter(({ isShared }) => isShared).map(({ site }) => site.shown);
-  if (clone !== null && shown.length > 0) await show(platform, clone.commonDir, shown);
+  if (clone !== null && shown.length > 0) await show(platform, clone.commonDir, shown, HIDER);
   for (const plan of plans) {
     const { record, after, file } = plan;
     if (after === null || record === null) continue;
@@ -54,6 +57,7 @@ export async function applyUninstall(
       platform,
       clone.commonDir,
       names.filter((name) => !isStillHidden(name)),
+      HIDER,
     );
 }
 

@@ -1,7 +1,7 @@
 import { parse } from "smol-toml";
 import { HARNESSES } from "../guard/harness";
+import { type Block, blockIn, withBlock } from "../identity/text-block";
 import { argumentsFor, callsUs, type Program, programIn, shellLine } from "./command-line";
-import { type Block, blockIn, withBlock } from "./text-block";
 
 const NAME = "agents";
 export const REMARK = "by 'cotenant agent install'; 'cotenant agent uninstall' takes it out";

@@ -1,5 +1,6 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
+import type { HooksWord } from "../enforce/installing/upkeep";
 import type { Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
 import type { GuardViolation } from "../guard/violations";
@@ -44,6 +45,8 @@ export interface Scene {
   readonly provisional: readonly LeaseStatus[];
   /** Live processes that use one name, none of them started by another. */
   readonly strangers: ReadonlyMap<string, readonly Holder[]>;
+  /** Hooks that were wanted and are gone. */
+  readonly hooks: HooksWord | null;
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
@@ -55,6 +58,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...unlogged(scene),
     ...usedTwice(valid, scene),
     ...waitingLong(valid, scene),
+    ...hooksGone(scene.hooks),
     ...violated(scene.violations),
     ...unconfirmed(scene.provisional),
     ...blocked(scene.contentions),
@@ -77,6 +81,11 @@ function leftWork(left: readonly LeftIssue[]): Finding[] {
     next: "cotenant query available",
   };
   return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "work_left", ...finding }));
+}
+
+function hooksGone(word: HooksWord | null): Finding[] {
+  if (word === null || word.next === null) return [];
+  return [{ code: "hooks_gone", message: word.message, next: word.next }];
 }
 
 function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {

@@ -83,6 +83,8 @@ export interface Command {
   readonly mendsConfig?: boolean;
   /** Enforces rules, and so goes by what a broken configuration last said. */
   readonly enforcesConfig?: boolean;
+  /** Hooks that are gone are its own subject: it is not for the program to put them back first. */
+  readonly leavesHooks?: boolean;
   /** A last look at the raw arguments, where the grammar is more than flags and words. */
   prepare?(args: readonly string[]): string[];
   run(context: Context, parsed: Parsed): Promise<Output>;

@@ -2,6 +2,7 @@ import type { Workspace } from "../coordinator/workspace";
 import type { Objection } from "../enforce/commit-rules";
 import type { PushObjection } from "../enforce/push-rules";
 import { CotenantError } from "../errors/cotenant-error";
+import { explainSandbox } from "../identity/sandbox";
 import { printable } from "../kernel/ids";
 import type { Context, Output } from "./command";
 import { count } from "./render";
@@ -60,7 +61,8 @@ async function answered(
     if ((await store.platform.files.stat(store.layout.root)) === null) return PASSED;
     return await within(deadlineMs, act(workspace));
   } catch (error) {
-    return failed(name, error, onFailure);
+    const why = await explainSandbox(error, workspace.surroundings, workspace.repository);
+    return failed(name, why, onFailure);
   }
 }
 

@@ -2,8 +2,10 @@ import { isConfigKey } from "../config/schema";
 import type { Coordinator } from "../coordinator/contract";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { explainSandbox } from "../identity/sandbox";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
+import { hooksWord, wordText } from "./hooks-upkeep";
 import { endOfFlags, parseCommandLine } from "./parse";
 import type { Terminal } from "./terminal";
 
@@ -49,6 +51,13 @@ function wantsJson(args: readonly string[]): boolean {
   return args.slice(0, endOfFlags(args)).includes("--json");
 }
 
+/** Managers of hooks write theirs anew: whoever comes by puts ours back, and says so whatever comes of the command. */
+async function withHooks(workspace: Workspace): Promise<Workspace> {
+  const word = await hooksWord(workspace);
+  if (word !== null) workspace.warnings.push(wordText(word));
+  return workspace;
+}
+
 /** Where claims are shared between machines; loaded only there. */
 async function ledgerInFront(workspace: Workspace): Promise<Coordinator | null> {
   if (workspace.config.values["sync.ledger_branch"] === null) return null;
@@ -72,25 +81,43 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         ...(command.enforcesConfig === true ? { despiteConfig: "enforce" } : {}),
         doing: name,
         engine: ledgerInFront,
-      });
+      }).then(command.leavesHooks === true ? (workspace) => workspace : withHooks);
       return opened;
     },
     surroundings: () => stage.surroundings(),
     note: (line) => terminal.err(`${line}\n`),
   };
   const output = await command.run(context, parsed).catch(async (error: unknown) => {
+    await sayOfHooks(terminal, opened);
     const { withWay } = await import("./hints");
-    throw await withRuler(withWay(error, command), opened);
+    throw await withRuler(withWay(await sandboxed(error, opened), command), opened);
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
-  if (workspace?.isWriting === true) await settleLeftOpen(workspace);
+  if (workspace?.isWriting === true && (await workspace.hasStore())) {
+    await workspace.worktree("write");
+    await settleLeftOpen(workspace);
+  }
   const warnings = [
     ...new Set(workspace?.warnings ?? []),
     ...(await reminders(workspace, command, parsed, stage)),
   ];
   print(output, warnings, context);
   return output.exit ?? 0;
+}
+
+async function sandboxed(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
+  const workspace = await opened?.catch(() => undefined);
+  return workspace === undefined
+    ? error
+    : explainSandbox(error, workspace.surroundings, workspace.repository);
+}
+
+async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undefined): Promise<void> {
+  const workspace = await opened?.catch(() => undefined);
+  const word = workspace === undefined ? null : await hooksWord(workspace);
+  if (word !== null && workspace?.warnings.includes(wordText(word)) === true)
+    terminal.err(`cotenant: warning: ${wordText(word)}\n`);
 }
 
 /** A refusal by a setting says where that was set: the person may not know of the file. */

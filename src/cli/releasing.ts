@@ -1,19 +1,38 @@
 import type { Change } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { orThrow } from "../errors/cotenant-error";
+import { dirtyPaths, pathspecsOf } from "../identity/dirty-paths";
 import { issuesIn, writerIn } from "../issues/desk";
 import { writeBack } from "../issues/putting-back";
 import type { LeaseRef } from "../kernel/commands";
 import { printable, type Ulid } from "../kernel/ids";
 import { nameOf } from "../kernel/keys";
-import { belongsTo } from "../kernel/lease";
+import { belongsTo, type Lease } from "../kernel/lease";
 import { checkText } from "../kernel/policy";
 import type { Context, Output, Parsed } from "./command";
 import { proof } from "./holding";
 import { keyOfIssue } from "./issues";
 import { sayJson, tellSay } from "./ledger";
-import { leaseJson, leasesData } from "./render";
+import { count, leaseJson, leasesData } from "./render";
 import { byKey } from "./targets";
+
+/** Whoever takes it next finds them, and cannot know whose they are. */
+async function uncommittedNotes(workspace: Workspace, leases: readonly Lease[]): Promise<string[]> {
+  const { git } = workspace.surroundings;
+  const { identity } = await workspace.worktree("read");
+  const paths = leases
+    .filter(({ key, worktreeId }) => /^(?:file|dir):/.test(key) && worktreeId === identity.worktreeId)
+    .map(({ key }) => nameOf(key));
+  if (paths.length === 0) return [];
+  const { worktreeRoot } = workspace.repository;
+  const dirty = await dirtyPaths(git, worktreeRoot, pathspecsOf(paths)).catch(() => []);
+  const [first] = dirty;
+  if (first === undefined) return [];
+  const others = dirty.length === 1 ? "" : ` and ${count(dirty.length - 1, "other")}`;
+  return [
+    `${printable(first, 300)}${others} in what you released ${dirty.length === 1 ? "has" : "have"} uncommitted changes: whoever takes it next in this worktree finds them`,
+  ];
+}
 
 export async function releaseLeases(
   parsed: Parsed,
@@ -63,6 +82,7 @@ export async function release(
 ): Promise<Output> {
   const { leases, replayed, ledger } = await releaseLeases(parsed, workspace, refs);
   tellSay(workspace, ledger);
+  workspace.warnings.push(...(await uncommittedNotes(workspace, leases)));
   const text = leases.map((lease) => `released ${printable(lease.key)}`).join("\n");
   return {
     data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed, ...sayJson(ledger) },

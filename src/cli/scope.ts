@@ -38,6 +38,8 @@ export async function changeForAll<T>(
   plan: () => Promise<GlobalChange<T>>,
 ): Promise<T> {
   await requireAllowed(workspace, scope);
+  // The first to write here makes a store: not for what is refused anyway.
+  if (!(await workspace.hasStore())) await plan();
   const session = await workspace.session("write");
   const key = orThrow(scopeKey(scope));
   const mine = await session.mine();

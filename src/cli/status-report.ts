@@ -17,6 +17,7 @@ import { type Access, accessJson, accessOf, accessText } from "../worktrees/acce
 import { type Finding, type LeftIssue, needsAPerson } from "./attention";
 import { callerOrNull } from "./caller";
 import { keysOf, ticketJson } from "./commands/lock-status";
+import { hooksWord } from "./hooks-upkeep";
 import { elsewhereJson, elsewhereLines, ledgerView } from "./ledger";
 import { leftAmong, leftText } from "./left-work";
 import { count, leaseTable, paint, statusJsonIn } from "./render";
@@ -80,6 +81,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
       left: await leftHere(workspace, all, ledger),
       strangers: await strangersOf(workspace, leases),
+      hooks: await hooksWord(workspace),
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };

@@ -1,6 +1,8 @@
 import { resourceNamed, resourceRefs } from "../coordinator/resources";
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
+import { type CanonicalPath, gitPath } from "../identity/paths";
+import { type Cover, coverOf, refusePattern } from "../identity/patterns";
 import type { LeaseRef } from "../kernel/commands";
 import { parseUlid, printable } from "../kernel/ids";
 import { dirKey, fileKey, KEY_KINDS, type LeaseKey, parseKey, refKey } from "../kernel/keys";
@@ -40,13 +42,24 @@ export function readBareTargetFlags(args: readonly string[]): string[] {
   });
 }
 
+/** With `--glob` every word is a pattern. */
+export async function covers(workspace: Workspace, patterns: readonly string[]): Promise<Cover[]> {
+  const { repository, surroundings } = workspace;
+  const { git, cwd } = surroundings;
+  const found: Cover[] = [];
+  for (const pattern of patterns) found.push(orThrow(await coverOf(git, repository, cwd, pattern)));
+  return found;
+}
+
 export async function targetKeys(
   workspace: Workspace,
   parsed: Parsed,
+  covering: readonly Cover[] | null = null,
 ): Promise<{ key: LeaseKey; reach: Reach }[]> {
   const keys: LeaseKey[] = [];
-  for (const word of parsed.has("all-resources") ? [] : parsed.words)
-    keys.push(await wordKey(workspace, parsed, word));
+  if (covering !== null) keys.push(...covering.map(({ directory }) => orThrow(dirKey(directory))));
+  else if (!parsed.has("all-resources"))
+    for (const word of parsed.words) keys.push(await wordKey(workspace, parsed, word));
   for (const path of parsed.texts("dir")) keys.push(await directoryKey(workspace, path));
   for (const name of resourceNames(parsed)) {
     const named = await resourceNamed(workspace, name);
@@ -65,7 +78,7 @@ export async function targetKeys(
 async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Promise<LeaseKey> {
   if (parsed.has("all-refs")) return orThrow(refKey(word));
   if (parsed.has("all-dirs")) return directoryKey(workspace, word);
-  const { path, isDirectory } = await workspace.path(word);
+  const { path, isDirectory } = await pathAsNamed(workspace, word);
   if (isDirectory === true) {
     throw new CotenantError("E_USAGE", `"${printable(word)}" is a directory`, {
       hint: `to lease it with everything in it: --dir ${printable(word)}`,
@@ -74,8 +87,16 @@ async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Prom
   return orThrow(fileKey(path));
 }
 
+async function pathAsNamed(workspace: Workspace, text: string): Promise<CanonicalPath> {
+  const found = await workspace.path(text);
+  const { files } = workspace.surroundings.platform;
+  const refusal = await refusePattern(files, text, found.absolutePath);
+  if (refusal !== null) throw errorFrom(refusal);
+  return found;
+}
+
 async function directoryKey(workspace: Workspace, text: string): Promise<LeaseKey> {
-  const { path, isDirectory } = await workspace.path(text);
+  const { path, isDirectory } = await pathAsNamed(workspace, text);
   if (isDirectory === false) {
     throw new CotenantError("E_USAGE", `"${printable(text)}" is a file, not a directory`, {
       hint: "leave out --dir",

@@ -12,6 +12,7 @@ import { isRefusal } from "../kernel/refusal";
 import type { Ticket } from "../kernel/tickets";
 import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
+import { EMPTY_VIEW } from "../kernel/view";
 import type { LogActor } from "../store/envelope";
 import { factNews, factPosition } from "../store/fact-news";
 import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
@@ -276,8 +277,18 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async #change(command: Command, requestId: Ulid | null): Promise<Change> {
+    if (await this.#isNothingHere(command)) return { leases: [], changed: false, replayed: false };
     const outcome = accept(await this.#submit(command, requestId, null));
     return { leases: outcome.leases, changed: outcome.changed, replayed: outcome.replayed };
+  }
+
+  /** Where there is no store there is nothing to change, and none is made to find that out. Throws what is refused then. */
+  async #isNothingHere(command: Command): Promise<boolean> {
+    const { platform, layout } = this.store;
+    if ((await platform.files.stat(layout.root)) !== null) return false;
+    const decision = decide(EMPTY_VIEW, command, await this.#circumstances({ leases: new Map() }));
+    if (isRefusal(decision)) throw errorFrom(decision);
+    return decision.event === null;
   }
 
   #submit(command: Command, requestId: Ulid | null, queue: Place | null): Promise<Outcome> {

@@ -156,7 +156,7 @@ export class Workspace {
   ): Promise<Session> {
     const { platform, git } = this.surroundings;
     if (mode === "write") await this.#rememberConfig();
-    const worktree = await this.worktree(mode);
+    const worktree = await this.worktree((await this.hasStore()) ? mode : "read");
     const actor: Actor = {
       agentId: agent.agentId,
       sessionId: agent.sessionId,
@@ -164,7 +164,7 @@ export class Workspace {
       branch: await currentBranch(platform, git, this.repository.gitDir),
       holder: platform.processes.self(),
     };
-    const secrets = new SessionSecrets(platform, this.store.layout, actor, () => this.store.prepare());
+    const secrets = new SessionSecrets(platform, this.store.layout, actor, () => this.settleIn());
     const engine = mode === "read" ? this.coordinator : await this.engine();
     return new Session(platform, engine, actor, secrets, (key) => this.#mayTake(key));
   }
@@ -179,6 +179,17 @@ export class Workspace {
       hint: `run 'cotenant worktree create --issue ${nameOf(key)} --claim'`,
       data: { key, setting: "worktree.mode" },
     });
+  }
+
+  /** Whether anybody has written anything here yet. */
+  async hasStore(): Promise<boolean> {
+    return (await this.surroundings.platform.files.stat(this.store.layout.root)) !== null;
+  }
+
+  /** What the first command that writes makes: whoever is refused before that leaves nothing behind. */
+  async settleIn(): Promise<void> {
+    await this.store.prepare();
+    await this.worktree("write");
   }
 
   /** What changes of leases go through. */

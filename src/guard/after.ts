@@ -1,5 +1,5 @@
 import { ALLOWED, canTell, type Verdict } from "./answers";
-import type { Checking } from "./check";
+import { type Checking, hooksWord } from "./check";
 import { placesOf, releaseCommitted, wake } from "./life";
 import { newsFor } from "./news";
 import { wishOf } from "./tools";
@@ -8,7 +8,12 @@ import { hasStopped } from "./traces";
 /** After a tool, or when a person speaks: what the session has committed is given back, and it hears what is new. */
 export async function after(checking: Checking): Promise<Verdict> {
   const { world, report } = checking;
-  const tells: string[] = [];
+  const places = await placesOf(world, report);
+  const word = await hooksWord(
+    checking,
+    places.map(({ repository }) => repository),
+  );
+  const tells: string[] = word === null ? [] : [word];
   const wish = report.moment === "after" ? wishOf(report) : null;
   if (wish?.kind === "shell") {
     const { compare } = await import("./shell/compare");
@@ -18,7 +23,7 @@ export async function after(checking: Checking): Promise<Verdict> {
         `cotenant: ${path} changed while your command ran, and ${owner} holds it. It is on record; tell the person you work for, and leave the file alone.`,
       );
   }
-  for (const place of await placesOf(world, report)) {
+  for (const place of places) {
     if (report.moment === "prompt" || (await hasStopped(place))) await wake(place);
     await releaseCommitted(place, null);
     const news = canTell(report) ? await newsFor(place) : null;

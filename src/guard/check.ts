@@ -1,11 +1,12 @@
 import type { Acquired } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
+import type { Repository } from "../identity/repository";
 import type { Ulid } from "../kernel/ids";
 import type { Alarm } from "./alarm";
 import { ALLOWED, canTell, type Verdict } from "./answers";
 import { strayed } from "./home";
 import { writePass } from "./passing";
-import { openPlace, type Place } from "./place";
+import { openPlace, type Place, repositoryOf } from "./place";
 import type { Report } from "./report";
 import { DEFAULT_SETTINGS } from "./settings";
 import { type Group, locate, type Named, type Target } from "./target";
@@ -30,12 +31,38 @@ export async function check(checking: Checking): Promise<Verdict> {
   const { world, report } = checking;
   const wish = wishOf(report);
   if (wish === null) return ALLOWED;
+  const cwd = report.cwd ?? world.cwd;
   if (wish.kind === "shell") {
+    const repository = world.hooks === undefined ? null : await repositoryOf(world, cwd);
+    const word = await hooksWord(checking, repository === null ? [] : [repository]);
     const { checkShell } = await import("./shell/check");
-    return checkShell(checking, wish);
+    return saying(await checkShell(checking, wish), word);
   }
   const named = wish.paths.map((path): Named => ({ path, mode: "take" }));
-  return checkTargets(checking, await locate(world, report.cwd ?? world.cwd, named));
+  const groups = await locate(world, cwd, named);
+  const word = await hooksWord(
+    checking,
+    groups.map(({ repository }) => repository),
+  );
+  return saying(await checkTargets(checking, groups), word);
+}
+
+/** Hooks that were gone: whoever works here should know, also where they are back. */
+export async function hooksWord(
+  { world, report }: Checking,
+  repositories: readonly Repository[],
+): Promise<string | null> {
+  const words: string[] = [];
+  for (const repository of repositories) {
+    const word = (await world.hooks?.lookAfter(repository).catch(() => null)) ?? null;
+    if (word !== null && canTell(report)) words.push(`cotenant: ${word}`);
+  }
+  return words.length === 0 ? null : words.join("\n");
+}
+
+function saying(verdict: Verdict, word: string | null): Verdict {
+  if (word === null || !verdict.isAllowed) return verdict;
+  return { isAllowed: true, tell: verdict.tell === null ? word : `${word}\n${verdict.tell}` };
 }
 
 /** Everything or nothing, also where the files lie in several repositories. */

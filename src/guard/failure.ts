@@ -1,4 +1,5 @@
 import { CotenantError } from "../errors/cotenant-error";
+import { explainSandbox } from "../identity/sandbox";
 import { printable } from "../kernel/ids";
 import { layoutOf, modesFor } from "../store/layout";
 import { ALLOWED, type Verdict } from "./answers";
@@ -13,8 +14,11 @@ import { obstacles } from "./yielding";
 
 /** A check that could not decide. A broken tool must not decide by accident whether agents can work. */
 export async function onFailure(checking: Checking, error: unknown): Promise<Verdict> {
-  const why = wordsOf(error);
   const groups = await groupsOf(checking);
+  const [first] = groups;
+  const why = wordsOf(
+    first === undefined ? error : await explainSandbox(error, checking.world, first.repository),
+  );
   const settings = await settingsOf(checking, groups);
   const verdict = await judge(checking, settings, groups, why);
   await putDown(checking.world, groups, checking.report, why, verdict).catch(() => {});

@@ -99,10 +99,12 @@ async function marksOf({ world, repository, coordinator }: Place): Promise<Mark[
   const { worktreeRoot } = repository;
   const named = configFiles({ env, home, worktreeRoot }).map(({ file }) => file);
   const marks: Mark[] = [];
+  const hooks = world.hooks === undefined ? [] : await world.hooks.marks(repository);
+  if (hooks === null) return null;
   for (const file of [...named, `${coordinator.store.layout.root}/trust.json`]) {
     const stat = await platform.files.stat(file);
     if (stat !== null && Math.abs(platform.clock.wallMs() - stat.mtimeMs) < SETTLED_MS) return null;
     marks.push({ file, size: stat?.size ?? null, mtimeMs: stat?.mtimeMs ?? null });
   }
-  return marks;
+  return [...marks, ...hooks];
 }

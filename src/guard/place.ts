@@ -3,7 +3,7 @@ import { Session } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
 import { findRepository, type Repository } from "../identity/repository";
-import { ensureWorktreeIdentity } from "../identity/worktree";
+import { ensureWorktreeIdentity, readWorktreeIdentity } from "../identity/worktree";
 import type { WorktreeId } from "../kernel/ids";
 import { layoutOf, modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
@@ -64,7 +64,10 @@ export async function openPlace(world: World, repository: Repository, who: Who):
     doing: "guard",
   });
   const coordinator = new LocalCoordinator(store, settings.policy);
-  const { identity } = await ensureWorktreeIdentity(platform, git, repository);
+  // Stored with the first thing that is: whoever only looks, or has nothing to end, leaves nothing behind.
+  const hasStore = (await platform.files.stat(repository.controlDir)) !== null;
+  const identify = hasStore ? ensureWorktreeIdentity : readWorktreeIdentity;
+  const { identity } = await identify(platform, git, repository);
   const { worktreeId } = identity;
   const branch = await currentBranch(platform, git, repository.gitDir);
   const place = { world, repository, settings, coordinator, worktreeId, who, branch };
@@ -100,10 +103,13 @@ async function refuseNetworkFileSystem(
 
 /** The session as one of its agents. */
 export function sessionOf(place: Omit<Place, "session" | "notice">, agentId: Who["agentId"]): Session {
-  const { world, coordinator, worktreeId, who, branch } = place;
+  const { world, coordinator, worktreeId, who, branch, repository } = place;
   const { sessionId, holder } = who;
   const actor = { agentId, sessionId, worktreeId, branch, holder };
   const { store } = coordinator;
-  const secrets = new SessionSecrets(world.platform, store.layout, actor, () => store.prepare());
+  const secrets = new SessionSecrets(world.platform, store.layout, actor, async () => {
+    await store.prepare();
+    await ensureWorktreeIdentity(world.platform, world.git, repository);
+  });
   return new Session(world.platform, coordinator, actor, secrets);
 }

@@ -1,6 +1,15 @@
-import type { Environment } from "../identity/repository";
+import type { Environment, Repository } from "../identity/repository";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import type { Mark } from "./pass";
+
+/** Git hooks are another's subject; every event is an occasion to look after them. */
+export interface HooksKeeper {
+  /** Puts back what is gone; what there is to say about it. */
+  lookAfter(repository: Repository): Promise<string | null>;
+  /** What their files look like while they are in place; null where they are wanted and were not found so. */
+  marks(repository: Repository): Promise<readonly Mark[] | null>;
+}
 
 /** Everything of the outside that a check may look at. */
 export interface World {
@@ -15,6 +24,8 @@ export interface World {
   readonly harnessPid: number | null;
   /** Has errors told of promises that nobody waits for: a check that has one has not gone well. */
   readonly onStray?: (tell: (error: unknown) => void) => void;
+  /** Looks after Git hooks that are wanted in a repository. */
+  readonly hooks?: HooksKeeper;
   /** Somebody asks by name: also a repository counts that was never prepared for agents. */
   readonly isAsked?: boolean;
 }

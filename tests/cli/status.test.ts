@@ -101,6 +101,7 @@ describe("status ends with what needs a person", () => {
         provisional: [],
         left: [],
         strangers: new Map(),
+        hooks: null,
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);

@@ -39,7 +39,9 @@ function hook(more: Partial<FoundHook> = {}, name: InstalledHook = "pre-commit")
 }
 
 function scene(found: FoundHook, more: Partial<Scene> = {}): Scene {
-  return { place: PLACE, hooks: [found], versioned: new Set(), huskyDirectory: null, ...more };
+  const git = { versioned: new Set<string>(), tracked: new Set<string>(), worktreeRoot: "/r" };
+  const lefthook = { local: null, shared: null, localPath: "/r/lefthook-local.yml" };
+  return { place: PLACE, hooks: [found], ...git, huskyDirectory: null, lefthook, ...more };
 }
 
 function only(found: FoundHook, more: Partial<Scene> = {}, wishes = WISHES) {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import * as path from "node:path";
 import { afterEach } from "vitest";
+import { worldOf } from "../../src/cli/guarding";
 import type { Answer } from "../../src/guard/answers";
 import { HARNESSES } from "../../src/guard/harness";
 import { runHook } from "../../src/guard/run";
@@ -128,15 +129,14 @@ export class GuardedAgent {
 
   get world(): World {
     const { env = {}, clock } = this.#options;
-    return {
+    const machine = {
       platform: clock?.platform ?? nodePlatform(),
       git: nodeGit(),
       env,
       home: process.env["HOME"] ?? null,
       cwd: this.#cwd,
-      parentPid: process.pid,
-      harnessPid: this.#pid,
     };
+    return { ...worldOf(machine, this.#pid), parentPid: process.pid };
   }
 
   get #cwd(): string {

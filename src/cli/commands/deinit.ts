@@ -1,4 +1,5 @@
 import { Workspace } from "../../coordinator/workspace";
+import { planRemoval, removeHooks } from "../../enforce/installing/install";
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import type { AgentIdentity } from "../../identity/agent";
 import { HARNESS_NAMES } from "../../identity/harness";
@@ -14,7 +15,7 @@ import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
 import { planAgentRemoval, projectDesk, removeAgents } from "../agents";
 import type { Command } from "../command";
-import { deskOf, planRemoval, removeHooks } from "../hooks";
+import { deskOf } from "../hooks";
 import { count } from "../render";
 import { isAsInitMadeIt } from "../scaffold";
 import { keysOf } from "./lock-status";
@@ -30,6 +31,7 @@ export const command: Command = {
   },
   examples: ["cotenant deinit --dry-run", "cotenant deinit", "cotenant deinit --purge"],
   words: { min: 0, max: 0 },
+  leavesHooks: true,
   mendsConfig: true,
   remindsOfExpiry: false,
   async run(context, parsed) {
@@ -76,7 +78,7 @@ export const command: Command = {
     const what = [...controls, ...files].map((path) =>
       path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
     );
-    const removals = hooks.flatMap((plan) => plan.removals);
+    const { removals } = hooks;
     what.push(...removals.map(({ path }) => `cotenant's lines in ${path}`));
     const taken = agents.flatMap(({ plan }) => plan.removals.map(({ found }) => found.file.path));
     what.push(...taken.map((path) => `cotenant's entries in ${path}`));
@@ -91,9 +93,7 @@ export const command: Command = {
         agents: taken,
         kept: [
           ...staying,
-          ...[...hooks, ...agents.map(({ plan }) => plan)].flatMap(({ left }) =>
-            left.map(({ path }) => path),
-          ),
+          ...[hooks, ...agents.map(({ plan }) => plan)].flatMap(({ left }) => left.map(({ path }) => path)),
         ],
         own_leases: own,
       },

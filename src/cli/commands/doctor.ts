@@ -21,6 +21,7 @@ export const command: Command = {
   },
   examples: ["cotenant doctor", "cotenant doctor --json", "cotenant doctor --strict --repair"],
   words: { min: 0, max: 0 },
+  leavesHooks: true,
   async run(context, parsed) {
     if (parsed.has("repair") && !parsed.has("strict"))
       throw new CotenantError("E_USAGE", "--repair goes with --strict", {

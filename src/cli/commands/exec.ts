@@ -23,14 +23,14 @@ export const command: Command = {
   async run(context, parsed) {
     const workspace = await context.workspace();
     const { agentId } = await workspace.agent();
-    const { place, variables } = prepareCaches(workspace, agentId);
-    const env = { ...variables, COTENANT_AGENT_ID: agentId, COTENANT_CACHE_ROOT: place };
-    if (parsed.has("print-env")) return printed(env, place, agentId);
-    const [file, ...args] = parsed.words;
-    if (file === undefined || file === "")
+    const [file = "", ...args] = parsed.words;
+    if (file === "" && !parsed.has("print-env"))
       throw new CotenantError("E_USAGE", "no command was named to run", {
         hint: "for example cotenant exec -- npm test",
       });
+    const { place, variables } = prepareCaches(workspace, agentId);
+    const env = { ...variables, COTENANT_AGENT_ID: agentId, COTENANT_CACHE_ROOT: place };
+    if (parsed.has("print-env")) return printed(env, place, agentId);
     const ended = await runCommand(context, file, args, { ...process.env, ...env });
     return {
       data: { agent_id: agentId, cache_root: place, command: [file, ...args], ...ended },

@@ -3,9 +3,8 @@ import { givenChanges } from "../../enforce/changes";
 import { judgeStaged } from "../../enforce/commit";
 import type { PathChange } from "../../objects/commit-text";
 import type { Command } from "../command";
-import { noteOf } from "../commit-notes";
-import { violatedLines } from "../guard-commit";
-import { asHook, PASSED, refusalLines } from "../hooking";
+import { answerCommit } from "../commit-answer";
+import { asHook } from "../hooking";
 
 export const command: Command = {
   usage: "hook pre-commit",
@@ -19,28 +18,9 @@ export const command: Command = {
   remindsOfExpiry: false,
   enforcesConfig: true,
   run: (context, parsed) =>
-    asHook(context, "pre-commit", async (workspace) => {
-      const mode = workspace.config.values["worktree.enforce_leases"];
-      if (mode === "off") return PASSED;
-      const judgement = await judgeStaged(workspace, parsed.has("staged") ? staged() : null);
-      await noteOf(workspace, judgement);
-      const { objections, committer, changes } = judgement;
-      const violated = await violatedLines(
-        workspace,
-        changes.map(({ path }) => path),
-      );
-      const remarks =
-        violated.length === 0
-          ? []
-          : ["cotenant pre-commit: look at these before you commit them:", ...violated];
-      if (objections.length === 0) return { isRefused: false, lines: remarks };
-      const refused = new Set(objections.map(({ path }) => path));
-      const own = changes.map(({ path }) => path).filter((path) => !refused.has(path));
-      const lines = refusalLines("pre-commit", objections, committer?.agentId ?? null, own);
-      return mode === "warn"
-        ? { isRefused: false, lines: [...lines, "  let through: worktree.enforce_leases = warn", ...remarks] }
-        : { isRefused: true, lines: [...lines, ...remarks] };
-    }),
+    asHook(context, "pre-commit", (workspace) =>
+      answerCommit(workspace, parsed.has("staged") ? staged() : null),
+    ),
 };
 
 /** Null when it cannot be read, or is not all there: then Git is asked again. */

@@ -6,8 +6,10 @@ import { messageTrailers } from "../../enforce/commit-message";
 import { findNote } from "../../enforce/commit-note";
 import { parseTrailers, withoutTrailers } from "../../enforce/trailers";
 import type { Command } from "../command";
+import { answerCommit } from "../commit-answer";
 import { amends, noteOf } from "../commit-notes";
 import { asHook, PASSED } from "../hooking";
+import { hooksWord } from "../hooks-upkeep";
 
 export const command: Command = {
   usage: "hook prepare-commit-msg <file> [<source> [<commit>]]",
@@ -19,7 +21,13 @@ export const command: Command = {
   enforcesConfig: true,
   run: (context, parsed) =>
     asHook(context, "prepare-commit-msg", async (workspace) => {
-      const path = resolve(process.cwd(), parsed.words[0]!);
+      const [file, source] = parsed.words;
+      const path = resolve(process.cwd(), file!);
+      // Git did not call the other one, as it does for all but merges: this commit has been judged by nobody.
+      if (source !== "merge" && (await hooksWord(workspace))?.hooks.includes("pre-commit") === true) {
+        const answer = await answerCommit(workspace, null);
+        if (answer.isRefused) return answer;
+      }
       const known = await findNote(workspace, "staged");
       const { trailers, paths } = known ?? (await noteOf(workspace, await judgeStaged(workspace)));
       const text = readFileSync(path, "utf8");

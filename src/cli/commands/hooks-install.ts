@@ -1,5 +1,5 @@
 import { MEANINGS } from "../../enforce/installing/hooks";
-import type { HookPlan } from "../../enforce/installing/plan";
+import type { EntryPlan, HookPlan } from "../../enforce/installing/plan";
 import { printable } from "../../kernel/ids";
 import { readable } from "../../platform/binary-text";
 import type { Command } from "../command";
@@ -26,19 +26,22 @@ export const command: Command = {
   },
   examples: ["cotenant hooks install --print", "cotenant hooks install"],
   words: { min: 0, max: 0 },
+  leavesHooks: true,
   async run(context, parsed) {
     const isServer = parsed.has("server");
     const isDry = parsed.has("print");
     const desk = await openHooks(context, isServer);
     const { plan, directory } = await installHooks(context, desk, { ...howFrom(parsed), isDry });
-    const hasChanged = plan.hooks.some(({ write }) => write !== null);
+    const { entry } = plan;
+    const hasChanged = plan.hooks.some(({ write }) => write !== null) || entry?.write != null;
     const lines = isDry
-      ? plan.hooks.flatMap(printed)
+      ? [...plan.hooks.flatMap(printed), ...(entry === null ? [] : printedEntry(entry))]
       : [
           hasChanged
             ? `hooks installed in ${printable(directory, 400)}`
             : "hooks are installed; nothing changed",
           ...(hasChanged ? plan.hooks.map(line) : []),
+          ...(entry?.write == null ? [] : [entryLine(entry)]),
         ];
     const remarks = plan.remarks.map((remark) => `note: ${remark}`);
     return {
@@ -48,6 +51,7 @@ export const command: Command = {
         server: isServer,
         directory,
         hooks: plan.hooks.map((hook) => hookJson(hook, isDry)),
+        entry: entry === null ? null : entryJson(entry, isDry),
         remarks: plan.remarks,
       },
       text: context.quiet && !isDry ? "" : [...lines, ...remarks].join("\n"),
@@ -67,6 +71,15 @@ function hookJson({ hook, action, path, manager, isShared, write }: HookPlan, is
   };
 }
 
+function entryJson({ path, isShared, write }: EntryPlan, isDry: boolean) {
+  const action = write === null ? "unchanged" : write.was === null ? "created" : "added";
+  return { path, action, shared: isShared, content: isDry && write !== null ? readable(write.text) : null };
+}
+
+function entryLine({ path }: EntryPlan): string {
+  return `  ${"lefthook".padEnd(18)}  calls it too, also when it has written its hooks anew\n  ${" ".repeat(18)}  ${printable(path, 400)}`;
+}
+
 function line({ hook, action, path, manager }: HookPlan): string {
   const by = manager === null || manager === "script" ? "" : ` (${manager})`;
   return `  ${hook.padEnd(18)}  ${WORDS[action]}${by}: ${MEANINGS[hook]}\n  ${" ".repeat(18)}  ${printable(path, 400)}`;
@@ -74,13 +87,26 @@ function line({ hook, action, path, manager }: HookPlan): string {
 
 function printed({ path, action, write }: HookPlan): string[] {
   if (write === null) return [`# ${printable(path, 400)}: ${WORDS[action]}`];
-  const text = readable(write.text).replace(/\n$/, "");
   return [
     `# ${printable(path, 400)}: ${WORDS[action]}`,
     ...(write.kept === null
       ? []
       : [`# the hook that was there is kept as ${printable(write.kept.path, 400)}`]),
-    ...text.split("\n").map((line) => verbatim(line)),
+    ...content(write.text),
+  ];
+}
+
+function printedEntry({ path, write }: EntryPlan): string[] {
+  const what = write === null ? WORDS.unchanged : write.was === null ? "new" : "added to what is there";
+  return [`# ${printable(path, 400)}: ${what}`, ...(write === null ? [] : content(write.text))];
+}
+
+function content(text: string): string[] {
+  return [
+    ...readable(text)
+      .replace(/\n$/, "")
+      .split("\n")
+      .map((line) => verbatim(line)),
     "",
   ];
 }

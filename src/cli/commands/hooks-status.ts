@@ -3,7 +3,7 @@ import { CANARY } from "../../enforce/installing/block";
 import { lookAtHooks, type Scene } from "../../enforce/installing/look";
 import { everyPlace } from "../../enforce/installing/place";
 import { readRecord } from "../../enforce/installing/record";
-import { type HookState, stateOf } from "../../enforce/installing/state";
+import { type HookState, statesOf } from "../../enforce/installing/state";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { type HooksDesk, openHooks, SERVER } from "../hooks";
@@ -16,13 +16,14 @@ export const command: Command = {
   flags: { ...SERVER, "no-trial": { meaning: "start nothing" } },
   examples: ["cotenant hooks status", "cotenant hooks status --json"],
   words: { min: 0, max: 0 },
+  leavesHooks: true,
   mendsConfig: true,
   async run(context, parsed) {
     const isServer = parsed.has("server");
     const desk = await openHooks(context, isServer);
     const scene = await lookAtHooks(desk.home, desk.names);
     const reports = await Promise.all(
-      scene.hooks.map((found) => report(desk, scene, stateOf(found), !parsed.has("no-trial"))),
+      statesOf(scene).map((state) => report(desk, scene, state, !parsed.has("no-trial"))),
     );
     const { directory, setting, whose } = scene.place;
     const { hidden, isWanted } = await elsewhere(desk, scene);
@@ -97,8 +98,7 @@ async function elsewhere({ platform, home, names, workspace }: HooksDesk, { plac
   const hidden: string[] = [];
   for (const other of await everyPlace(home, record?.directories ?? [])) {
     if (used.has(other.directory) || other.setting !== null) continue;
-    const { hooks } = await lookAtHooks(home, names, other);
-    for (const { state, isByHand, path } of hooks.map(stateOf))
+    for (const { state, isByHand, path } of statesOf(await lookAtHooks(home, names, other)))
       if ((state === "installed" || state === "outdated") && !isByHand) hidden.push(path);
   }
   return { hidden, isWanted: record !== null };

@@ -1,7 +1,8 @@
+import { planRemoval, removeHooks } from "../../enforce/installing/install";
 import type { Removal } from "../../enforce/installing/unplan";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
-import { howFrom, openHooks, planRemoval, removeHooks, SERVER } from "../hooks";
+import { howFrom, openHooks, SERVER } from "../hooks";
 
 const WORDS: Readonly<Record<Removal["action"], string>> = {
   removed: "removed",
@@ -20,13 +21,13 @@ export const command: Command = {
   },
   examples: ["cotenant hooks uninstall"],
   words: { min: 0, max: 0 },
+  leavesHooks: true,
   mendsConfig: true,
   async run(context, parsed) {
     const desk = await openHooks(context, parsed.has("server"));
     const plans = await planRemoval(desk, howFrom(parsed));
     await removeHooks(desk, plans);
-    const removals = plans.flatMap((plan) => plan.removals);
-    const left = plans.flatMap((plan) => plan.left);
+    const { removals, left } = plans;
     const text = [
       removals.length === 0 ? "no hooks of cotenant's to take out" : "taken out:",
       ...removals.map(({ path, action }) => `  ${printable(path, 400)}: ${WORDS[action]}`),

@@ -84,10 +84,9 @@ export async function createOne(context: Context, parsed: Parsed, isClaimed: boo
   const creator = await creatorAt(desk);
   const once = desk.workspace === null ? null : requestId(desk.workspace, parsed);
   const made = madeOutput(desk, await creator.createOne(draft, once), draft, others);
-  const text = context.quiet
-    ? made.short
-    : `${made.created}\n  claim it: cotenant claim acquire ${made.short}`;
-  return { data: made.data, text };
+  // Outside of Git there are no claims.
+  const next = desk.workspace === null ? "" : `\n  claim it: cotenant claim acquire ${made.short}`;
+  return { data: made.data, text: context.quiet ? made.short : made.created + next };
 }
 
 async function createAndClaim(context: Context, parsed: Parsed): Promise<Output> {

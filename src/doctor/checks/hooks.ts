@@ -1,9 +1,8 @@
 import { CLIENT_HOOKS } from "../../enforce/installing/hooks";
 import { lookAtHooks } from "../../enforce/installing/look";
-import type { HooksHome } from "../../enforce/installing/place";
+import { hooksHome } from "../../enforce/installing/place";
 import { readRecord } from "../../enforce/installing/record";
-import { type HookState, stateOf } from "../../enforce/installing/state";
-import { listWorktrees } from "../../identity/worktree-list";
+import { type HookState, statesOf } from "../../enforce/installing/state";
 import { printable } from "../../kernel/ids";
 import { type Check, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
@@ -15,11 +14,13 @@ const INSTALL = "run: cotenant hooks install ('cotenant hooks status' shows each
 export const hooksCheck: Check = {
   name: "hooks",
   async look(patient) {
-    const { platform, repository } = patient;
+    const { platform, repository, place: surroundings } = patient;
     const record = await readRecord(platform, repository.controlDir);
     if (record === null) return [ok("none are wanted")];
-    const { place, hooks } = await lookAtHooks(await homeOf(patient), CLIENT_HOOKS);
-    const states = hooks.map(stateOf);
+    const { git, env } = surroundings;
+    const scene = await lookAtHooks(await hooksHome({ platform, git, env }, repository), CLIENT_HOOKS);
+    const { place } = scene;
+    const states = statesOf(scene);
     const data = { directory: place.directory };
     if (place.whose === "nowhere" || !record.directories.includes(place.directory)) {
       const value = printable(place.setting?.value ?? "", 200);
@@ -74,20 +75,6 @@ async function gone({ platform }: Patient, states: readonly HookState[]): Promis
     if ((await platform.files.stat(path)) === null)
       return [warning(`the hooks were installed from ${path}, which is gone`, INSTALL, { path })];
   return [];
-}
-
-async function homeOf({ platform, place, repository }: Patient): Promise<HooksHome> {
-  const { gitDir, commonDir, worktreeRoot } = repository;
-  const all = await listWorktrees(platform, place.git, repository);
-  return {
-    files: platform.files,
-    git: place.git,
-    env: place.env,
-    gitDir,
-    commonDir,
-    worktreeRoot,
-    worktrees: [{ root: worktreeRoot, gitDir }, ...all.filter(({ exists }) => exists)],
-  };
 }
 
 /** As a shell takes it. */

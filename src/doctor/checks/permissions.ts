@@ -1,4 +1,6 @@
-import type { FileStat, Files } from "../../platform/platform";
+import { fileFailure } from "../../errors/cotenant-error";
+import { explainSandbox } from "../../identity/sandbox";
+import type { FileStat } from "../../platform/platform";
 import { type Check, capped, error, fromError, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { treeBelow } from "../tree";
@@ -8,12 +10,12 @@ export const permissionsCheck: Check = {
   name: "permissions",
   async look(patient) {
     const { layout, repository, hasStore, platform } = patient;
-    if (!hasStore) return writable(platform.files, `${repository.commonDir}/config`, repository.commonDir);
+    if (!hasStore) return writable(patient, `${repository.commonDir}/config`, repository.commonDir);
     const found: Reported[] = [];
     // A log or a lock file that cannot be opened for writing says more than any mode.
     for (const path of [layout.mutex, layout.log]) {
       if ((await platform.files.stat(path)) !== null)
-        found.push(...(await writable(platform.files, path, path)).filter(({ level }) => level !== "ok"));
+        found.push(...(await writable(patient, path, path)).filter(({ level }) => level !== "ok"));
     }
     found.push(...(await openTo(patient)));
     return found.length === 0 ? [ok("the control plane is private and can be written")] : found;
@@ -21,16 +23,20 @@ export const permissionsCheck: Check = {
 };
 
 /** Opened for writing and closed again: nothing is written. */
-async function writable(files: Files, path: string, shown: string): Promise<Reported[]> {
+async function writable(patient: Patient, path: string, shown: string): Promise<Reported[]> {
+  const { platform, place, repository } = patient;
+  const { files } = platform;
   try {
     if ((await files.stat(path)) === null) return [ok("there is no control plane yet")];
     await files.close(await files.open(path, "update"));
     return [ok(`${shown} can be written`)];
   } catch (failure) {
-    const { message, data, next } = fromError(failure, "writing there", shown);
+    const known = fileFailure(failure, "writing there", shown);
+    const told = await explainSandbox(known, { platform, env: place.env }, repository);
+    const { message, data, next } = fromError(told, "writing there", shown);
     const code = data["code"];
     if (code !== "E_PERMISSION" && data["errno"] !== "EROFS")
-      return [fromError(failure, "writing there", shown)];
+      return [fromError(told, "writing there", shown)];
     const meaning = "commands that only look still work; commands that change a lease do not";
     return [error(code as "E_PERMISSION", `${message}; ${meaning}`, next!, data)];
   }

@@ -11,9 +11,11 @@ import type { Removal, UninstallPlan } from "./unplan";
  * Carries a plan out, file by file. Each file is as before or as planned at every instant, and stays so when the power
  * fails; whoever was interrupted runs the same command again.
  */
-export async function applyInstall(platform: Platform, { makes, hooks }: InstallPlan): Promise<void> {
+export async function applyInstall(platform: Platform, { makes, hooks, entry }: InstallPlan): Promise<void> {
   if (makes !== null) await attempt(makes, () => makeDirectories(platform.files, makes));
   for (const { write } of hooks) if (write !== null) await attempt(write.path, () => put(platform, write));
+  const configured = entry?.write ?? null;
+  if (configured !== null) await attempt(configured.path, () => put(platform, configured));
   const [first] = hooks;
   if (first !== undefined) await clearUnfinished(platform, parentOf(first.path) ?? "/");
 }
@@ -64,7 +66,7 @@ export async function applyUninstall(platform: Platform, plan: UninstallPlan): P
   const { files } = platform;
   const { directory, removals, madeDirectory } = plan;
   for (const removal of removals) await attempt(removal.path, () => undo(platform, removal));
-  if (removals.length === 0) return;
+  if (removals.length === 0 || directory === null) return;
   await clearUnfinished(platform, directory);
   await files.removeDirectory(joinPath(directory, "before-cotenant"));
   if (madeDirectory) await files.removeDirectory(directory);

@@ -10,8 +10,9 @@ export interface Style {
   /**
    * `own`: we made the file. `guest`: our lines are in somebody else's shell script. `around`: the file is ours, and theirs
    * is kept beside it. `above`: the same, one directory further down, for programs that look at the name they are called by.
+   * `entry`: a command in a manager's configuration.
    */
-  readonly place: "own" | "guest" | "around" | "above";
+  readonly place: "own" | "guest" | "around" | "above" | "entry";
   /** The directory was not there before. */
   readonly madeDirectory?: boolean;
   /** The script runs itself again, with this variable set: the second time is not for us. */
@@ -32,7 +33,8 @@ export interface Block {
 export const CANARY = "--cotenant-canary";
 const BEGIN = /^# >>> cotenant hook ([a-z-]+) \(([a-z, =_]*)\) >>>.*$/m;
 const BEGIN_LIKE = /^# >>> cotenant hook /m;
-const PLACES = ["own", "guest", "around", "above"] as const;
+const BEGIN_ALL = new RegExp(BEGIN.source, "gm");
+const PLACES = ["own", "guest", "around", "above", "entry"] as const;
 const SHEBANG = "#!/bin/sh\n";
 const SHELL =
   /^#![ \t]*(?:\S*[/\\])?(?:env(?:[ \t]+-\S+)*[ \t]+)?(?:\S*[/\\])?(?:sh|bash|dash|ash|ksh|mksh|zsh)(?:\.exe)?[ \t\r]*(?:$|[ \t])/;
@@ -43,23 +45,28 @@ export function keptName(hook: InstalledHook, place: "around" | "above"): string
 }
 
 /** A program that is missing, or that does not know this hook, refuses nobody. */
-const OR_REFUSE = "case $? in 64 | 126 | 127) ;; *) exit 1 ;; esac";
+export const OR_REFUSE = "case $? in 64 | 126 | 127) ;; *) exit 1 ;; esac";
 
 /** Whoever pushes to a server cannot look at it: what nobody has checked does not come in. */
 const AND_SAY_SO =
   "{ case $? in 64 | 126 | 127) echo 'cotenant pre-receive (layer 4): cannot tell, and so refuses: cotenant is missing on the server, or too old' >&2 ;; esac; exit 1; }";
 
 export function blockText(hook: InstalledHook, style: Style, program: Program): string {
-  const lines = [
-    `# >>> cotenant hook ${hook} (${attributes(style)}) >>> by 'cotenant hooks install'; 'cotenant hooks uninstall' takes it out`,
-    "cotenant_run() {",
-    ...finding(program),
-    "}",
+  return marked(hook, style, [
+    ...runFunction(program, FROM_GIT),
     `if [ "\${1-}" = ${CANARY} ]; then cotenant_run version; exit $?; fi`,
     ...guarded(style, body(hook, style)),
+  ]);
+}
+
+/** Lines of ours between their two marks. */
+export function marked(hook: InstalledHook, style: Style, lines: readonly string[]): string {
+  const all = [
+    `# >>> cotenant hook ${hook} (${attributes(style)}) >>> by 'cotenant hooks install'; 'cotenant hooks uninstall' takes it out`,
+    ...lines,
     `# <<< cotenant hook ${hook} <<<`,
   ];
-  return binaryOf(`${lines.join("\n")}\n`);
+  return binaryOf(`${all.join("\n")}\n`);
 }
 
 function attributes({ place, madeDirectory, skipsWhenSet }: Style): string {
@@ -71,18 +78,20 @@ function attributes({ place, madeDirectory, skipsWhenSet }: Style): string {
 }
 
 /** Our parent runs all the hooks of one commit: what one of them found out, the next one need not ask again. */
-const FROM_GIT = "COTENANT_GIT_PID=$PPID";
+const FROM_GIT = "COTENANT_GIT_PID=$PPID ";
 
 /** The installation first: a program with a window may not have our PATH. */
-function finding(program: Program): string[] {
-  const onPath = `command -v cotenant >/dev/null 2>&1; then ${FROM_GIT} cotenant`;
+export function runFunction(program: Program, variables: string): string[] {
+  const onPath = `command -v cotenant >/dev/null 2>&1; then ${variables}cotenant`;
   const otherwise = "  else return 127; fi";
-  if (program === null) return [`  if ${onPath} "$@"`, otherwise];
+  if (program === null) return ["cotenant_run() {", `  if ${onPath} "$@"`, otherwise, "}"];
   const [node, script] = [shellWord(program.node), shellWord(program.program)];
   return [
-    `  if [ -x ${node} ] && [ -f ${script} ]; then ${FROM_GIT} ${node} ${script} "$@"`,
+    "cotenant_run() {",
+    `  if [ -x ${node} ] && [ -f ${script} ]; then ${variables}${node} ${script} "$@"`,
     `  elif ${onPath} "$@"`,
     otherwise,
+    "}",
   ];
 }
 
@@ -135,9 +144,18 @@ function messageLines(call: string, place: Style["place"]): string[] {
   return [`  ${call} || ${OR_REFUSE}`, "  exit 0", "fi", "unset cotenant_inner"];
 }
 
+/** Hooks whose lines are in a file: a manager's configuration may have several. */
+export function hooksIn(text: string): InstalledHook[] {
+  return [...text.matchAll(BEGIN_ALL)].map((found) => found[1] as InstalledHook);
+}
+
 /** Null when there is none; "damaged" when its first line is there and the rest is not as it should be. */
-export function findBlock(text: string): Block | "damaged" | null {
-  const begin = BEGIN.exec(text);
+export function findBlock(text: string, wanted?: InstalledHook): Block | "damaged" | null {
+  const begin =
+    wanted === undefined
+      ? BEGIN.exec(text)
+      : ([...text.matchAll(BEGIN_ALL)].find(([, hook]) => hook === wanted) ?? null);
+  if (begin === null && wanted !== undefined) return null;
   if (begin === null) return BEGIN_LIKE.test(text) ? "damaged" : null;
   const hook = begin[1] as InstalledHook;
   const end = `# <<< cotenant hook ${hook} <<<`;

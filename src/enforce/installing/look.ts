@@ -1,9 +1,9 @@
 import { joinPath, parentOf } from "../../identity/path-text";
 import { toBinary } from "../../platform/binary-text";
 import type { Files } from "../../platform/platform";
-import { findBlock, keptName } from "./block";
+import { findBlock, hooksIn, keptName } from "./block";
 import type { InstalledHook } from "./hooks";
-import { callsUs, isHuskyDirectory, type Manager, managerOf, PROJECT_FILES } from "./managers";
+import { callsUs, isHuskyDirectory, type Manager, managerOf, named, PROJECT_FILES } from "./managers";
 import { type HooksHome, type HooksPlace, hooksPlace, versionedAmong } from "./place";
 
 /** A file as it is. Its text is binary, as in `bytes.ts`; null for what cannot be a hook. */
@@ -39,8 +39,20 @@ export interface Scene {
   readonly hooks: readonly FoundHook[];
   /** Of the files above: what is committed, or would be. */
   readonly versioned: ReadonlySet<string>;
+  /** What Git has. */
+  readonly tracked: ReadonlySet<string>;
+  readonly worktreeRoot: string | null;
   /** Where husky's own files pass on to. Null where husky is not in charge. */
   readonly huskyDirectory: string | null;
+  /** lefthook's configurations here: what is this clone's alone, and what is everybody's. */
+  readonly lefthook: Lefthook;
+}
+
+export interface Lefthook {
+  readonly local: FoundFile | null;
+  readonly shared: FoundFile | null;
+  /** Where the first would be, if it is not there. */
+  readonly localPath: string | null;
 }
 
 /** Nobody's hook is longer; a program is not looked into. */
@@ -53,8 +65,18 @@ export async function lookAtHooks(
   place?: HooksPlace,
 ): Promise<Scene> {
   const where = place ?? (await hooksPlace(home));
+  const lefthook = await lefthookFiles(home.files, home.worktreeRoot);
+  const { worktreeRoot } = home;
+  const none = { versioned: new Set<string>(), tracked: new Set<string>() };
   if (where.whose === "nowhere")
-    return { place: where, hooks: names.map(absent), versioned: new Set(), huskyDirectory: null };
+    return {
+      place: where,
+      hooks: names.map(absent),
+      ...none,
+      worktreeRoot,
+      huskyDirectory: null,
+      lefthook,
+    };
   const huskyDirectory = isHuskyDirectory(where.directory) ? parentOf(where.directory) : null;
   const hooks: FoundHook[] = [];
   for (const name of names) hooks.push(await lookAt(home, where.directory, name, huskyDirectory));
@@ -62,8 +84,32 @@ export async function lookAtHooks(
     path,
     ...(huskyDirectory === null ? [] : [joinPath(huskyDirectory, hook)]),
   ]);
-  const versioned = where.whose === "worktree" ? await versionedAmong(home, paths) : new Set<string>();
-  return { place: where, hooks, versioned, huskyDirectory };
+  const configured = hooks.some(({ manager }) => manager === "lefthook") ? configurations(lefthook) : [];
+  const git =
+    where.whose === "worktree" || configured.length > 0
+      ? await versionedAmong(home, [...paths, ...configured])
+      : none;
+  return { place: where, hooks, ...git, worktreeRoot, huskyDirectory, lefthook };
+}
+
+export async function lefthookFiles(files: Files, worktreeRoot: string | null): Promise<Lefthook> {
+  if (worktreeRoot === null) return { local: null, shared: null, localPath: null };
+  const first = async (names: readonly string[]) => {
+    for (const name of names) {
+      const one = await found(files, joinPath(worktreeRoot, name));
+      if (one !== null) return one;
+    }
+    return null;
+  };
+  return {
+    local: await first(named("lefthook-local")),
+    shared: await first(named("lefthook")),
+    localPath: joinPath(worktreeRoot, "lefthook-local.yml"),
+  };
+}
+
+function configurations({ local, shared, localPath }: Lefthook): string[] {
+  return [local?.path ?? localPath, shared?.path ?? null].filter((path) => path !== null);
 }
 
 /** Where Git runs none, there are none. */
@@ -117,7 +163,7 @@ async function writtenByHand(
   if (manager === null || worktreeRoot === null) return null;
   for (const name of PROJECT_FILES[manager]) {
     const one = await found(files, joinPath(worktreeRoot, name));
-    if (one?.text != null && callsUs(one.text, hook)) return one.path;
+    if (one?.text != null && callsUs(one.text, hook) && !hooksIn(one.text).includes(hook)) return one.path;
   }
   return null;
 }

@@ -25,12 +25,16 @@ export function rerunMark(text: string): string | undefined {
   return /_\/husky\.sh/.test(text) ? "husky_skip_init" : undefined;
 }
 
+/** Every name under which lefthook finds a configuration of this sort. */
+export function named(name: string): string[] {
+  const ends = [".yml", ".yaml", ".toml", ".json", ".jsonc"];
+  return [name, `.${name}`, `.config/${name}`].flatMap((one) => ends.map((end) => one + end));
+}
+
 /** Files of a project in which people may have written our line themselves. */
 export const PROJECT_FILES: Readonly<Record<Manager, readonly string[]>> = {
   husky: [],
-  lefthook: ["lefthook-local", ".lefthook-local", "lefthook", ".lefthook"].flatMap((name) =>
-    [".yml", ".yaml", ".toml", ".json"].map((end) => name + end),
-  ),
+  lefthook: [...named("lefthook-local"), ...named("lefthook")],
   "pre-commit": [".pre-commit-config.yaml"],
   overcommit: [".local-overcommit.yml", ".overcommit.yml"],
   script: [],
@@ -43,11 +47,9 @@ export function callsUs(text: string, hook: string): boolean {
 
 /** What people should know about hooks that somebody else writes anew. */
 export function remarkOn(manager: Manager): string | null {
-  if (manager === "lefthook")
-    return "lefthook writes its hooks anew when its configuration changes: run 'cotenant hooks install' again then, or put the call into lefthook-local.yml (see docs/HOOKS.md)";
+  const PUT_BACK = "the next cotenant command or guard event puts our lines back";
   if (manager === "husky")
-    return "husky writes its hooks anew at every install: run 'cotenant hooks install' again then, or once with --shared to have it in the committed files";
-  if (manager === "overcommit")
-    return "overcommit --install writes its hooks anew: run 'cotenant hooks install' again then";
+    return `husky writes its own files anew at every install; ${PUT_BACK}, and 'cotenant hooks install --shared' has them in the committed ones`;
+  if (manager === "overcommit") return `overcommit --install writes its hooks anew; ${PUT_BACK}`;
   return null;
 }

@@ -1,6 +1,8 @@
 import { below, isAbsolute, joinPath } from "../../identity/path-text";
+import type { Repository } from "../../identity/repository";
+import { listWorktrees } from "../../identity/worktree-list";
 import type { Git } from "../../platform/git";
-import type { Files } from "../../platform/platform";
+import type { Files, Platform } from "../../platform/platform";
 
 /** What is known of a repository before its hooks are looked for. */
 export interface HooksHome {
@@ -13,6 +15,21 @@ export interface HooksHome {
   readonly worktreeRoot: string | null;
   /** All worktrees, with the directory that Git has for each. */
   readonly worktrees: readonly { readonly root: string; readonly gitDir: string }[];
+}
+
+/** The clone around a caller. */
+export async function hooksHome(
+  { platform, git, env }: { readonly platform: Platform; readonly git: Git; readonly env: HooksHome["env"] },
+  repository: Repository,
+): Promise<HooksHome> {
+  const { gitDir, commonDir, worktreeRoot } = repository;
+  const all = await listWorktrees(platform, git, repository);
+  const worktrees = all
+    .filter(({ exists }) => exists)
+    .map(({ root, gitDir: own }) => ({ root, gitDir: own }));
+  // A main worktree that Git does not record is one all the same.
+  if (!worktrees.some(({ root }) => root === worktreeRoot)) worktrees.push({ root: worktreeRoot, gitDir });
+  return { files: platform.files, git, env, gitDir, commonDir, worktreeRoot, worktrees };
 }
 
 /** `core.hooksPath`, and which of Git's files says so. */
@@ -104,9 +121,13 @@ function ownerOf({ commonDir, gitDir, worktrees }: HooksHome, directory: string)
   return worktrees.some(({ root }) => below(directory, root) !== null) ? "worktree" : "outside";
 }
 
-/** Which of these Git has, or would take with the next `git add .`: whatever it does not ignore. */
-export async function versionedAmong(home: HooksHome, paths: readonly string[]): Promise<Set<string>> {
+/** Which of these Git has, and which it has or would take with the next `git add .`: whatever it does not ignore. */
+export async function versionedAmong(
+  home: HooksHome,
+  paths: readonly string[],
+): Promise<{ readonly tracked: Set<string>; readonly versioned: Set<string> }> {
   const versioned = new Set<string>();
+  const all = new Set<string>();
   for (const { root, gitDir } of home.worktrees) {
     const inside = paths.filter((path) => below(path, root) !== null && below(path, home.commonDir) === null);
     if (inside.length === 0) continue;
@@ -118,8 +139,10 @@ export async function versionedAmong(home: HooksHome, paths: readonly string[]):
     const names = inside.map((path) => below(path, root)!);
     const tracked = await ask(["--literal-pathspecs", "ls-files", "-z", "--", ...names]);
     const ignored = await ask(["check-ignore", "-z", "--stdin"], names.map((name) => `${name}\0`).join(""));
-    for (const [i, path] of inside.entries())
+    for (const [i, path] of inside.entries()) {
+      if (tracked.has(names[i]!)) all.add(path);
       if (tracked.has(names[i]!) || !ignored.has(names[i]!)) versioned.add(path);
+    }
   }
-  return versioned;
+  return { tracked: all, versioned };
 }

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../errors/registry";
-import { joinPath } from "../../identity/path-text";
+import { below, joinPath } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import {
   type Block,
@@ -13,6 +13,7 @@ import {
   type Style,
   withBlock,
 } from "./block";
+import { hasEntry, withEntries } from "./entries";
 import type { InstalledHook } from "./hooks";
 import type { FoundFile, FoundHook, Scene } from "./look";
 import { type Manager, remarkOn, rerunMark } from "./managers";
@@ -43,12 +44,26 @@ export interface HookPlan {
   readonly manager: Manager | null;
   readonly isShared: boolean;
   readonly write: Write | null;
+  /** It is among the project's files, and Git is told to pass it over. */
+  readonly isHidden?: boolean;
+}
+
+/** Our calls in a manager's own configuration, which outlast its writing hooks anew. */
+export interface EntryPlan {
+  readonly path: string;
+  readonly isShared: boolean;
+  readonly isHidden: boolean;
+  /** Null where they are there already. */
+  readonly write: Write | null;
 }
 
 export interface InstallPlan {
   readonly hooks: readonly HookPlan[];
+  readonly entry: EntryPlan | null;
   /** A directory to make first. */
   readonly makes: string | null;
+  /** Files of ours among the project's, as paths below the worktree, that nobody is to commit by accident. */
+  readonly hides: readonly string[];
   /** What people should know. */
   readonly remarks: readonly string[];
 }
@@ -61,8 +76,10 @@ export interface Objection {
   readonly path: string | null;
 }
 
-export function isObjection(value: InstallPlan | HookPlan | Objection): value is Objection {
-  return "code" in value;
+export function isObjection(
+  value: InstallPlan | HookPlan | EntryPlan | Objection | null,
+): value is Objection {
+  return value !== null && "code" in value;
 }
 
 /** All hooks or none: an objection against one is an objection against all. */
@@ -76,6 +93,8 @@ export function planInstall(scene: Scene, wishes: Wishes): InstallPlan | Objecti
     if (isObjection(plan)) return plan;
     hooks.push(plan);
   }
+  const entry = planEntry(scene, wishes);
+  if (isObjection(entry)) return entry;
   const changed = hooks.filter(({ write }) => write !== null);
   const managers = new Set(changed.filter(({ isShared }) => !isShared).map(({ manager }) => manager));
   const remarks = [...managers].flatMap((manager) => (manager === null ? [] : (remarkOn(manager) ?? [])));
@@ -83,10 +102,48 @@ export function planInstall(scene: Scene, wishes: Wishes): InstallPlan | Objecti
     remarks.push(
       "core.hooksPath is relative, so that each worktree has hooks of its own: install in the others too",
     );
-  return { hooks, makes: changed.length === 0 ? null : makes, remarks };
+  if (entry === null && hooks.some(({ manager }) => manager === "lefthook"))
+    remarks.push(
+      "lefthook-local.yml cannot be added to: when lefthook writes its hooks anew, the next cotenant command or guard event puts our lines back; docs/HOOKS.md has the entries to write yourself",
+    );
+  const hidden = [...hooks, ...(entry === null ? [] : [entry])].filter(({ isHidden }) => isHidden === true);
+  const { worktreeRoot } = scene;
+  const hides = hidden.flatMap(({ path }) =>
+    worktreeRoot === null ? [] : (below(path, worktreeRoot) ?? []),
+  );
+  return { hooks, entry, makes: changed.length === 0 ? null : makes, hides, remarks };
 }
 
-function againstPlace({ place, huskyDirectory }: Scene, { shared, force }: Wishes): Objection | null {
+/** For the hooks that lefthook runs; null where there are none, or the file is written in a way that we do not add to. */
+function planEntry(scene: Scene, { shared, program }: Wishes): EntryPlan | Objection | null {
+  const { lefthook, versioned } = scene;
+  const inShared = (hook: InstalledHook) => hasEntry(lefthook.shared?.text ?? null, hook);
+  const hooks = scene.hooks
+    .filter(({ manager, byHand }) => manager === "lefthook" && byHand === null)
+    .map(({ hook }) => hook);
+  const was = shared ? lefthook.shared : lefthook.local;
+  const path = was?.path ?? (shared ? null : lefthook.localPath);
+  const wanted = shared ? hooks : hooks.filter((hook) => !inShared(hook));
+  if (hooks.length === 0 || path === null) return null;
+  if (wanted.length === 0) return { path, isShared: false, isHidden: false, write: null };
+  // With paths of this machine in it, nobody is to commit it.
+  const isForeign =
+    was !== null && (was.kind !== "file" || was.text === null || (!shared && versioned.has(path)));
+  const text =
+    isForeign || !/\.ya?ml$/.test(path)
+      ? null
+      : withEntries(was?.text ?? null, wanted, shared ? null : program);
+  if (text === null)
+    return shared
+      ? objection(`${path} is written in a way that cotenant does not add to`, BY_HAND, path)
+      : null;
+  const write = text === was?.text ? null : { path, text, mode: was?.mode ?? 0o644, was, kept: null };
+  return { path, isShared: shared, isHidden: !shared && versioned.has(path), write };
+}
+
+const BY_HAND = "write the entries into it yourself, as docs/HOOKS.md shows";
+
+function againstPlace({ place, huskyDirectory, hooks }: Scene, { shared, force }: Wishes): Objection | null {
   const { directory, setting, whose, exists } = place;
   const value = printable(setting?.value ?? "", 200);
   if (whose === "nowhere")
@@ -107,11 +164,11 @@ function againstPlace({ place, huskyDirectory }: Scene, { shared, force }: Wishe
       "run husky's own set-up here ('npm install' or 'npx husky'), then the same command again",
       directory,
     );
-  if (shared && whose === "private")
+  if (shared && whose === "private" && !hooks.some(({ manager }) => manager === "lefthook"))
     return {
       code: "E_USAGE",
       message: `--shared is for hooks that are committed, and ${directory} never is`,
-      hint: "leave --shared out; for lefthook and pre-commit put the call into their own files, as docs/HOOKS.md shows",
+      hint: "leave --shared out; for the framework pre-commit write the call into its own file, as docs/HOOKS.md shows",
       path: directory,
     };
   return null;
@@ -121,13 +178,25 @@ function objection(message: string, hint: string, path: string | null): Objectio
   return { code: "E_HOOKS", message, hint, path };
 }
 
+const OUTLASTING: readonly InstalledHook[] = ["prepare-commit-msg", "post-commit"];
+
 /** Where our lines are, or where they belong. */
-function slotOf({ huskyDirectory }: Scene, found: FoundHook, shared: boolean) {
+interface Slot {
+  readonly path: string;
+  readonly file: FoundFile | null;
+  readonly isPassedTo: boolean;
+  readonly isHidden?: boolean;
+}
+
+function slotOf({ huskyDirectory, tracked }: Scene, found: FoundHook, shared: boolean): Slot {
   const { file, legacy, passedTo, hook, path, manager } = found;
   const has = (one: FoundFile | null) => one?.text != null && findBlock(one.text) !== null;
   if (has(file)) return { path, file, isPassedTo: false };
   const behind = huskyDirectory === null ? null : joinPath(huskyDirectory, hook);
   if (behind !== null && (shared || has(passedTo))) return { path: behind, file: passedTo, isPassedTo: true };
+  // Husky leaves these alone, and projects hardly ever have them: what stands there outlasts husky's next install.
+  if (behind !== null && OUTLASTING.includes(hook) && passedTo === null && !tracked.has(behind))
+    return { path: behind, file: null, isPassedTo: true, isHidden: true };
   // It runs this one first, gives it what Git gave, counts its status, and leaves it alone when it installs itself again.
   if (manager === "pre-commit") return { path: `${path}.legacy`, file: legacy, isPassedTo: false };
   return { path, file, isPassedTo: false };
@@ -141,8 +210,9 @@ function planHook(
 ): HookPlan | Objection {
   const { hook, manager, byHand } = found;
   const slot = slotOf(scene, found, wishes.shared);
-  const isShared = scene.versioned.has(slot.path);
-  const base = { hook, manager, path: slot.path, isShared };
+  const isHidden = slot.isHidden === true && !wishes.shared;
+  const isShared = !isHidden && scene.versioned.has(slot.path);
+  const base = { hook, manager, path: slot.path, isShared, isHidden };
   const block = slot.file?.text == null ? null : findBlock(slot.file.text);
   if (block === null && byHand !== null) return { ...base, path: byHand, action: "unchanged", write: null };
   const program = isShared ? null : wishes.program;
@@ -156,7 +226,7 @@ function planHook(
   return plan;
 }
 
-type Base = Pick<HookPlan, "hook" | "manager" | "path" | "isShared">;
+type Base = Pick<HookPlan, "hook" | "manager" | "path" | "isShared" | "isHidden">;
 
 /** In what is ours already, only what has become of our lines. */
 function updated(base: Base, file: FoundFile, block: Block, program: Program): HookPlan | Objection {

@@ -1,7 +1,8 @@
 import { readable } from "../../platform/binary-text";
 import { type Block, blockText, comesFirst, findBlock, programIn } from "./block";
+import { hasEntry } from "./entries";
 import type { InstalledHook } from "./hooks";
-import type { FoundFile, FoundHook } from "./look";
+import type { FoundFile, FoundHook, Lefthook, Scene } from "./look";
 import type { Manager } from "./managers";
 
 /** How one hook stands. */
@@ -20,7 +21,11 @@ export interface HookState {
   readonly trial: "itself" | "shell" | null;
 }
 
-export function stateOf(found: FoundHook): HookState {
+export function statesOf({ hooks, lefthook }: Scene): HookState[] {
+  return hooks.map((found) => stateOf(found, lefthook));
+}
+
+export function stateOf(found: FoundHook, lefthook?: Lefthook): HookState {
   const { hook, file, legacy, passedTo, manager, byHand, path } = found;
   const isOn = (one: FoundFile | null) => one !== null && (one.mode & 0o111) !== 0;
   const nothing = { hook, manager, path, isByHand: false, program: null, trial: null } as const;
@@ -36,6 +41,11 @@ export function stateOf(found: FoundHook): HookState {
     const state = isCurrent ? "installed" : "outdated";
     return { ...nothing, path: one.path, isExecutable, state, program, trial };
   }
+  const entry =
+    manager === "lefthook"
+      ? [lefthook?.local, lefthook?.shared].find((one) => hasEntry(one?.text ?? null, hook))
+      : undefined;
+  if (entry != null) return { ...nothing, path: entry.path, isExecutable: isOn(file), state: "installed" };
   if (byHand !== null)
     return { ...nothing, path: byHand, isExecutable: isOn(file), isByHand: true, state: "installed" };
   return { ...nothing, isExecutable: isOn(file), state: file === null ? "missing" : "foreign" };

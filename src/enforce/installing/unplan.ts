@@ -1,7 +1,8 @@
 import { joinPath } from "../../identity/path-text";
-import { type Block, findBlock, isWhole, keptName, withoutBlock } from "./block";
+import { type Block, findBlock, hooksIn, isWhole, keptName, withoutBlock } from "./block";
+import { withoutEntries } from "./entries";
 import { ALL_HOOKS, type InstalledHook } from "./hooks";
-import type { FoundFile, FoundHook, Scene } from "./look";
+import type { FoundFile, FoundHook, Lefthook, Scene } from "./look";
 
 /** What happens to one file of others, or of ours. */
 export type Removal = { readonly hook: InstalledHook; readonly path: string } & (
@@ -16,7 +17,8 @@ export interface Left {
 }
 
 export interface UninstallPlan {
-  readonly directory: string;
+  /** Of hooks; null where a manager's configuration is meant. */
+  readonly directory: string | null;
   readonly removals: readonly Removal[];
   /** What stays, and why. */
   readonly left: readonly Left[];
@@ -43,7 +45,7 @@ export function planUninstall(
       else if (versioned.has(file.path) && !shared)
         left.push({
           path: file.path,
-          why: "it belongs to the project; add --shared to change it for everybody",
+          why: IS_SHARED,
         });
       else if (place.whose === "outside" && !force)
         left.push({ path: file.path, why: "other repositories use it too; add --force to take it from all" });
@@ -55,6 +57,34 @@ export function planUninstall(
   }
   return { directory: place.directory, removals, left, madeDirectory };
 }
+
+/** The same for our entries in lefthook's configurations of one worktree. */
+export function planEntryRemoval(
+  { local, shared }: Lefthook,
+  { shared: may }: { readonly shared: boolean },
+): UninstallPlan {
+  const removals: Removal[] = [];
+  const left: Left[] = [];
+  for (const file of [local, shared]) {
+    const [hook] = file?.text == null ? [] : hooksIn(file.text);
+    if (file?.text == null || hook === undefined) continue;
+    const { path, mode } = file;
+    const text = withoutEntries(file.text);
+    if (file === shared && !may) left.push({ path, why: IS_SHARED });
+    else if (file.kind === "symlink") left.push({ path, why: IS_LINK });
+    else if (text === "damaged") left.push({ path, why: IS_DAMAGED });
+    else
+      removals.push(
+        text === null ? { hook, path, action: "removed" } : { hook, path, action: "taken_out", text, mode },
+      );
+  }
+  return { directory: null, removals, left, madeDirectory: false };
+}
+
+const IS_SHARED = "it belongs to the project; add --shared to change it for everybody";
+const IS_LINK = "it is a link; take the lines out of the file that it leads to";
+const IS_DAMAGED =
+  "our lines in it are damaged; remove them by hand, from '# >>> cotenant hook' to '# <<< cotenant hook'";
 
 type Ours = { readonly file: FoundFile; readonly block: Block | "damaged" };
 
@@ -86,9 +116,8 @@ function straysOf(found: FoundHook): { removals: Removal[]; left: Left[] } {
 }
 
 function whyLeft(file: FoundFile, block: Ours["block"], { kept }: FoundHook): string | null {
-  if (file.kind === "symlink") return "it is a link; take the lines out of the file that it leads to";
-  if (block === "damaged" || !ALL_HOOKS.includes(block.hook))
-    return "our lines in it are damaged; remove them by hand, from '# >>> cotenant hook' to '# <<< cotenant hook'";
+  if (file.kind === "symlink") return IS_LINK;
+  if (block === "damaged" || !ALL_HOOKS.includes(block.hook)) return IS_DAMAGED;
   const { place } = block.style;
   if ((place === "around" || place === "above") && !isWhole(block) && kept[place] !== null)
     return `somebody added to it; move that into ${kept[place].path}, then run the same command again`;

@@ -1,3 +1,78 @@
 import type { TestPlant } from "../test-plants";
 
-export const PLANTS: readonly TestPlant[] = [];
+const REAL = "tests/cli/hook-managers.test.ts";
+
+export const PLANTS: readonly TestPlant[] = [
+  {
+    row: "A10",
+    name: "hooks that a manager wrote over are never looked after",
+    file: "src/enforce/installing/upkeep.ts",
+    from: "  if (seen !== null && (await areAsTheyWere(platform, seen))) return null;",
+    to: "  if (seen !== null) return null;",
+    test: REAL,
+    named: "any event of a harness puts them back",
+  },
+  {
+    row: "A10",
+    name: "prepare-commit-msg does not judge in the place of a pre-commit that is gone",
+    file: "src/cli/commands/hook-prepare-commit-msg.ts",
+    from: "        if (answer.isRefused) return answer;",
+    to: "",
+    test: REAL,
+    named: "and come out to the byte",
+  },
+  {
+    row: "A10",
+    name: "lefthook's entry runs only where the hook file has our lines",
+    file: "src/enforce/installing/entries.ts",
+    from: "then exit 0; fi",
+    to: "then :; else exit 0; fi",
+    test: REAL,
+    named: "and come out to the byte",
+  },
+  {
+    row: "A10",
+    name: "hooks that may not be put back are said once",
+    file: "src/enforce/installing/mend.ts",
+    from: "    if (lacking.length > 0) return notPutBack(lacking, scene, plan);",
+    to: "    if (lacking.length > 0) await remember(work, marks);\n    if (lacking.length > 0) return notPutBack(lacking, scene, plan);",
+    test: REAL,
+    named: "and that may not be put back",
+  },
+  {
+    row: "A10",
+    name: "what a manager's configuration got is not taken out",
+    file: "src/enforce/installing/install.ts",
+    from: "  for (const { root } of home.worktrees)\n    plans.push(",
+    to: "  for (const { root } of home.worktrees.slice(0, 0))\n    plans.push(",
+    test: REAL,
+    named: "and come out to the byte",
+  },
+  {
+    row: "E7",
+    name: "a linked worktree's own folder is named instead of the directory that all share",
+    file: "src/identity/sandbox.ts",
+    from: "const needed = [isGit ? commonDir : worktreeRoot];",
+    to: "const needed = [worktreeRoot];",
+    test: "tests/cli/sandboxes.test.ts",
+    named: "is named, in a linked worktree",
+  },
+  {
+    row: "E1",
+    name: "a pattern is leased as the name of a file",
+    file: "src/identity/patterns.ts",
+    from: "return /[*?]/.test(text);",
+    to: 'return text === "";',
+    test: "tests/cli/lock-patterns.test.ts",
+    named: "is refused, and nothing is leased",
+  },
+  {
+    row: "C9",
+    name: "a worktree's identity is stored before anything is",
+    file: "src/coordinator/workspace.ts",
+    from: '(await this.hasStore()) ? mode : "read"',
+    to: "mode",
+    test: "tests/cli/no-trace.test.ts",
+    named: "every command that is refused",
+  },
+];

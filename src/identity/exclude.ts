@@ -1,31 +1,51 @@
 import { fileFailure } from "../errors/cotenant-error";
-import { parentOf } from "../identity/path-text";
 import { fromBinary, toBinary } from "../platform/binary-text";
 import type { Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
-import { REMARK } from "./codex-toml";
+import { parentOf } from "./path-text";
 import { blockIn, withBlock, withoutBlock } from "./text-block";
 
-const NAME = "agents";
-
-/** Git's own list for this clone. Nobody else sees it, and it is never committed. */
-export async function hide(platform: Platform, commonDir: string, names: readonly string[]): Promise<void> {
-  const text = await read(platform, commonDir);
-  const block = text === null ? null : blockIn(text, NAME);
-  const old = block === null || block === "damaged" ? [] : block.lines;
-  const lines = [...new Set([...old, ...names.map((name) => `/${name}`)])];
-  if (lines.length === old.length) return;
-  await write(platform, commonDir, withBlock(text, NAME, lines, REMARK));
+/** Whose lines they are, and what the first of them says about that. */
+export interface Hider {
+  readonly name: string;
+  readonly remark: string;
 }
 
-export async function show(platform: Platform, commonDir: string, names: readonly string[]): Promise<void> {
+/** Git's own list for this clone. Nobody else sees it, and it is never committed. */
+export async function hide(
+  platform: Platform,
+  commonDir: string,
+  names: readonly string[],
+  { name, remark }: Hider,
+): Promise<void> {
   const text = await read(platform, commonDir);
-  const block = text === null ? null : blockIn(text, NAME);
+  const block = text === null ? null : blockIn(text, name);
+  const old = block === null || block === "damaged" ? [] : block.lines;
+  const lines = [...new Set([...old, ...names.map((one) => `/${one}`)])];
+  if (lines.length === old.length) return;
+  await write(platform, commonDir, withBlock(text, name, lines, remark));
+}
+
+export async function show(
+  platform: Platform,
+  commonDir: string,
+  names: readonly string[],
+  { name, remark }: Hider,
+): Promise<void> {
+  const text = await read(platform, commonDir);
+  const block = text === null ? null : blockIn(text, name);
   if (text === null || block === null || block === "damaged") return;
   const lines = block.lines.filter((line) => !names.includes(line.replace(/^\//, "")));
   if (lines.length === block.lines.length) return;
-  const rest = lines.length > 0 ? withBlock(text, NAME, lines, REMARK) : withoutBlock(block);
+  const rest = lines.length > 0 ? withBlock(text, name, lines, remark) : withoutBlock(block);
   await write(platform, commonDir, rest);
+}
+
+/** What these lines of ours hide, as paths below a worktree. */
+export async function hiddenBy(platform: Platform, commonDir: string, { name }: Hider): Promise<string[]> {
+  const text = await read(platform, commonDir);
+  const block = text === null ? null : blockIn(text, name);
+  return block === null || block === "damaged" ? [] : block.lines.map((line) => line.replace(/^\//, ""));
 }
 
 function fileIn(commonDir: string): string {

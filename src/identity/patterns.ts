@@ -1,0 +1,93 @@
+import { printable } from "../kernel/ids";
+import type { RepoPath } from "../kernel/keys";
+import { isRefusal, type Refusal, refuse } from "../kernel/refusal";
+import type { Git } from "../platform/git";
+import type { Files } from "../platform/platform";
+import { gitPath } from "./paths";
+import type { Repository } from "./repository-shape";
+
+/**
+ * Whether somebody may have meant more than one file. Brackets alone do not say so: `[id].tsx` is an everyday name, also of
+ * a file that is still to be made.
+ */
+function isPattern(text: string): boolean {
+  return /[*?]/.test(text);
+}
+
+/** A lease on a name that nobody has protects nothing. A file that has such a name is a file. */
+export async function refusePattern(
+  files: Files,
+  text: string,
+  absolutePath: string,
+): Promise<Refusal | null> {
+  if (!isPattern(text) || (await files.lstat(absolutePath)) !== null) return null;
+  return refuse("E_USAGE", `"${printable(text)}" is a pattern, and there is no file of that name`, {
+    hint: `to lease the smallest directory that covers what it matches: cotenant lock acquire --glob ${quoted(text)}; else name the files, or --dir <path>`,
+  });
+}
+
+/** What a pattern stands for: the files that match now, and what protects them, and those to come, from others. */
+export interface Cover {
+  readonly pattern: string;
+  /** Below the worktree's root. */
+  readonly files: readonly string[];
+  readonly directory: RepoPath;
+}
+
+/**
+ * Leases are on names and directories, so a pattern is covered by the smallest directory that has all of its matches. Git
+ * matches, by its own rules, what it has and what it would take; ignored files are nobody's work.
+ */
+export async function coverOf(
+  git: Git,
+  repository: Repository,
+  cwd: string,
+  pattern: string,
+): Promise<Cover | Refusal> {
+  const { status, stdout, stderr } = await git.run(
+    ["ls-files", "-z", "--full-name", "--deduplicate", ...KINDS, "--", `:(glob)${pattern}`],
+    { cwd, timeoutMs: 60_000 },
+  );
+  if (status !== 0)
+    return refuse(
+      "E_USAGE",
+      `"${printable(pattern)}" is no pattern that Git takes: ${printable(stderr, 200)}`,
+      {
+        hint: "patterns are Git's, seen from here: * within a name, ** for any directories, [abc]",
+      },
+    );
+  const files = new TextDecoder().decode(stdout).split("\0").slice(0, -1).sort();
+  if (files.length === 0)
+    return refuse("E_NOT_FOUND", `no file here matches "${printable(pattern)}"`, {
+      hint: "patterns are Git's, seen from here: * within a name, ** for any directories, [abc]; ignored files never match",
+    });
+  const common = commonDirectory(files);
+  if (common === "")
+    return refuse(
+      "E_USAGE",
+      `what "${printable(pattern)}" matches has no directory in common but the whole repository`,
+      {
+        hint: "name a pattern for each directory; to lease everything: cotenant lock acquire --dir .",
+      },
+    );
+  const directory = gitPath(repository, common);
+  return isRefusal(directory) ? directory : { pattern, files, directory };
+}
+
+const KINDS = ["--cached", "--others", "--exclude-standard"];
+
+function commonDirectory(files: readonly string[]): string {
+  const above = (file: string) => file.split("/").slice(0, -1);
+  let common = above(files[0]!);
+  for (const file of files) {
+    const parts = above(file);
+    const differs = common.findIndex((part, i) => part !== parts[i]);
+    if (differs !== -1) common = common.slice(0, differs);
+  }
+  return common.join("/");
+}
+
+/** As a shell takes it. */
+function quoted(text: string): string {
+  return `'${printable(text, 400).replaceAll("'", "'\\''")}'`;
+}
