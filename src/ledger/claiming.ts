@@ -1,7 +1,8 @@
 import type { AcquireRequest, Grant, LedgerSay } from "../coordinator/contract";
-import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
+import { isWithinReach } from "../kernel/bounds";
 import type { Ulid } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
+import { issueKey, type LeaseKey } from "../kernel/keys";
 import { isGiven, mayEvict } from "../kernel/policy";
 import { needsReason, notAllowedToEvict } from "../kernel/words";
 import { issueOfLease } from "./confirmations";
@@ -10,7 +11,7 @@ import { noteOffline, refuseForOtherClones } from "./offline-claims";
 import { type ClaimRecord, unreadableClaim } from "./record";
 import { type ClaimRef, isUnreachable, type Look, tokenOf, updateTo } from "./remote";
 import { backoffMs, freeAtMs, isBeatDue, isOver, judge } from "./rules";
-import { exhausted, finishedElsewhere, heldElsewhere, heldWhenLastSeen } from "./words";
+import { exhausted, finishedElsewhere, heldElsewhere, heldWhenLastSeen, outOfReach } from "./words";
 
 /** How often somebody who waits looks again; each time is an exchange with the remote. */
 const LOOK_AGAIN_MS = 3_000;
@@ -184,22 +185,13 @@ export class Claiming {
   }
 
   async #acquire(claims: ReadonlyMap<Ulid, ClaimRef>, highest: number, isAgain = false): Promise<Grant> {
-    const { local, known } = this.#ledger.parts;
-    const stamps = [...(await known(this.#ids)).values()].map(({ token }) => token);
-    const refs = [...claims.values()].map(tokenOf);
-    const aboveToken = Math.max(
-      0,
-      this.#request.aboveToken ?? 0,
-      ...refs,
-      ...stamps,
-      claims.size < this.#ids.length ? highest : 0,
-    );
-    const floor = await this.#ledger.tokenFloor();
+    const { local } = this.#ledger.parts;
     const requestId = isAgain ? null : this.#request.requestId;
     const grant = await local.acquire({
       ...this.#request,
       requestId,
-      aboveToken: Math.max(aboveToken, floor),
+      aboveToken: await this.#tokensSeen(claims, claims.size < this.#ids.length ? highest : 0),
+      elsewhere: await this.#takenOver(claims),
     });
     // Who retries finds its own lease; that it was given to us is news all the same.
     this.#grant =
@@ -211,6 +203,40 @@ export class Claiming {
             ended: [...this.#grant.ended, ...grant.ended],
           };
     return this.#grant;
+  }
+
+  /** PROTOCOL 23: of the claims, of the issues' stamps, and of what is known of claims that are gone. */
+  async #tokensSeen(claims: ReadonlyMap<Ulid, ClaimRef>, ofAll: number): Promise<number> {
+    const { local, known } = this.#ledger.parts;
+    const here = await local.highestToken();
+    const refs = [...claims].map(([id, ref]) => ({
+      id,
+      what: "the claim at the remote",
+      token: tokenOf(ref),
+    }));
+    const stamps = [...(await known(this.#ids))].map(([id, { token }]) => ({ id, what: "the stamp", token }));
+    const mad = [...refs, ...stamps].find(({ token }) => !isWithinReach(token, here));
+    if (mad !== undefined) throw outOfReach(mad.id, mad.what, mad.token, here);
+    const floor = await this.#ledger.tokenFloor();
+    // What the branch says of all claims together is no reason to refuse one of them.
+    const others = [ofAll, floor, this.#request.aboveToken ?? 0].filter((token) =>
+      isWithinReach(token, here),
+    );
+    return Math.max(...refs.map(({ token }) => token), ...stamps.map(({ token }) => token), ...others, 0);
+  }
+
+  /** Whose claims on other machines a grant takes the place of. */
+  async #takenOver(claims: ReadonlyMap<Ulid, ClaimRef>): Promise<NonNullable<AcquireRequest["elsewhere"]>> {
+    const { rules } = this.#ledger.parts;
+    const cloneId = await this.#ledger.cloneId(this.#request.actor);
+    return [...claims].flatMap(([id, ref]) => {
+      const verdict = judge(recordAt(ref), cloneId, this.#ledger.nowMs, rules);
+      if (verdict.kind !== "held" && verdict.kind !== "lapsed") return [];
+      const { leaseId, agentId } = verdict.record;
+      return [
+        { key: orThrow(issueKey(id)), leaseId, agentId, why: verdict.kind === "held" ? "forced" : "expired" },
+      ];
+    });
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { Coordinator } from "../coordinator/contract";
+import { isCount, timeMsOf } from "../kernel/bounds";
 import type { Actor } from "../kernel/commands";
 import { type Fact, type FactName, factId } from "../kernel/facts";
 import { makeUlid, parseUlid, type Ulid } from "../kernel/ids";
@@ -56,15 +57,16 @@ function confirmationFrom(name: FactName, fact: Fact): Confirmation | null {
   const cloneId = parseUlid(String(fact["clone_id"]));
   const { fencing_token: token, oid, pushed_at: pushedAt, expires_at: expiresAt, state } = fact;
   if (isRefusal(issueId) || isRefusal(leaseId) || isRefusal(cloneId)) return null;
-  if (!Number.isSafeInteger(token) || typeof oid !== "string" || !/^[0-9a-f]{40,64}$/.test(oid)) return null;
+  if (!isCount(token) || typeof oid !== "string" || !/^[0-9a-f]{40,64}$/.test(oid)) return null;
   return {
     issueId,
     leaseId,
     cloneId,
-    token: token as number,
+    token,
     oid,
-    pushedAtMs: Date.parse(String(pushedAt)) || 0,
-    expiresAtMs: typeof expiresAt === "string" ? Date.parse(expiresAt) : null,
+    pushedAtMs: timeMsOf(pushedAt) ?? 0,
+    // One that cannot be understood has run out.
+    expiresAtMs: expiresAt === null ? null : (timeMsOf(expiresAt) ?? 0),
     state: state === "unsettled" || state === "withdraw" ? state : "confirmed",
   };
 }

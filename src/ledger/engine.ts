@@ -166,6 +166,10 @@ export class LedgerCoordinator implements Coordinator {
     return this.#local.waiters();
   }
 
+  highestToken(): Promise<number> {
+    return this.#local.highestToken();
+  }
+
   history(filter?: HistoryFilter): AsyncIterable<LoggedEvent> {
     return this.#local.history(filter);
   }

@@ -30,9 +30,8 @@ export async function evictClaims(
   );
   if (isLive && !mayEvict(actor.agentId, policy)) throw errorFrom(notAllowedToEvict(actor.agentId, policy));
   const updates = held.map(({ ref, record }) => {
-    const over = tombstone(record, { how: "evicted", by: actor.agentId, atMs: ledger.nowMs }, null);
-    const update = updateTo(over, ref.oid);
-    return { ...update, subject: `${update.subject}: ${reason}` };
+    const ended = { how: "evicted", by: actor.agentId, atMs: ledger.nowMs } as const;
+    return updateTo(tombstone(record, ended, null, reason), ref.oid);
   });
   if (updates.length === 0) return [];
   const outcomes = await remote.push(updates, false);

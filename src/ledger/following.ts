@@ -163,10 +163,11 @@ async function refuseLost(
   const taken = given.filter(
     ({ issueId, record }) => !mayFollow(ledger, recordAt(look.claims.get(issueId)), record),
   );
-  const ids = new Set(taken.map(({ issueId }) => issueId));
-  const leases = claims.filter(({ issueId }) => ids.has(issueId)).map(({ lease }) => lease);
-  for (const { issueId, record } of taken) await ledger.forget(actor, [{ issueId, leaseId: record.leaseId }]);
-  await ledger.overrule(actor, leases, "somebody else has the claim at the remote");
+  for (const { issueId, record } of taken) {
+    const leases = claims.filter((claim) => claim.issueId === issueId).map(({ lease }) => lease);
+    await ledger.forget(actor, [{ issueId, leaseId: record.leaseId }]);
+    await ledger.overrule(actor, leases, lost(issueId, recordAt(look.claims.get(issueId))).message);
+  }
   await ledger.parts.remote.settle();
   const [gone] = taken;
   if (gone !== undefined) throw lost(gone.issueId, recordAt(look.claims.get(gone.issueId)));

@@ -1,4 +1,5 @@
 import { CotenantError } from "../errors/cotenant-error";
+import { highestWithinReach } from "../kernel/bounds";
 import { makeUlid, parseUlid, printable, type Ulid, ulidTimeMs } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import { isCutOff } from "../platform/git";
@@ -130,16 +131,19 @@ export class GitRemote implements LedgerRemote {
     return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
   }
 
-  /** PROTOCOL 26: of all claims that were ever seen here, or by whoever wrote to the branch. */
-  async highestToken(): Promise<number> {
-    const written = await this.#writtenToken();
-    return [...(await this.seen("all")).values()].map(tokenOf).reduce((a, b) => Math.max(a, b), written);
+  /**
+   * PROTOCOL 26: of all claims that were ever seen here, or by whoever wrote to the branch; `here`: the highest of this
+   * clone's own.
+   */
+  async highestToken(here: number): Promise<number> {
+    const seen = [...(await this.seen("all")).values()].map(tokenOf);
+    return highestWithinReach([...seen, await this.#writtenToken()], here);
   }
 
   async #writtenToken(): Promise<number> {
     if (this.#written !== null && this.#written.at === this.#branchSeen) return this.#written.token;
     const { status, stdout } = await this.copy.run(["cat-file", "blob", `${SEEN_BRANCH}:${TOKENS_PATH}`]);
-    const token = status === 0 ? decodeTokens(stdout) : 0;
+    const token = (status === 0 ? decodeTokens(stdout) : null) ?? 0;
     this.#written = { at: this.#branchSeen, token };
     return token;
   }

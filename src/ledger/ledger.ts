@@ -1,5 +1,6 @@
 import type { Coordinator } from "../coordinator/contract";
 import { orThrow } from "../errors/cotenant-error";
+import { isCount } from "../kernel/bounds";
 import type { Actor } from "../kernel/commands";
 import type { Fact, FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
@@ -202,7 +203,7 @@ export class Ledger {
   /** Tokens that were seen before the ledger was taken anew: whatever comes is above them (PROTOCOL 26). */
   async tokenFloor(): Promise<number> {
     const token = (await this.parts.local.facts({ names: [FLOOR] })).get(FLOOR)?.value["token"];
-    return Number.isSafeInteger(token) ? (token as number) : 0;
+    return isCount(token) ? token : 0;
   }
 
   async raiseFloor(actor: Actor, token: number, payload: Readonly<Record<string, unknown>>): Promise<void> {

@@ -8,6 +8,7 @@ import type { Claim, Ledger } from "./ledger";
 import { type ClaimRecord, unreadableClaim } from "./record";
 import { isUnreachable, type Look, updateTo } from "./remote";
 import { backoffMs, lapse, tombstone } from "./rules";
+import { holderOf, whoHasIt } from "./words";
 
 export interface Conflict {
   readonly issueId: Ulid;
@@ -216,10 +217,13 @@ async function conflictOf(ledger: Ledger, actor: Actor, claim: Claim, look: Look
     return { ...about, record: null, why: unreadableClaim(issueId, reading).message };
   const { record } = reading;
   if (mayFollow(ledger, record, await ledger.record(claim, actor))) return null;
-  const who = `${record.agentId}${record.host === "" ? "" : ` on ${record.host}`}`;
-  if (record.isHeld) return { ...about, record, why: `${who} has it` };
   const isOwn = record.leaseId === lease.leaseId && record.ended !== null;
-  return { ...about, record, why: isOwn ? `it was ended by ${record.ended!.by}` : `${who} had it meanwhile` };
+  if (record.isHeld || record.ended?.how === "evicted") return { ...about, record, why: whoHasIt(record) };
+  return {
+    ...about,
+    record,
+    why: isOwn ? `it was ended by ${record.ended!.by}` : `${holderOf(record)} had it meanwhile`,
+  };
 }
 
 /** The lease here ends: whoever worked under it hears so at the next write, and can claim it again. */

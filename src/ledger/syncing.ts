@@ -7,6 +7,7 @@ import { followUp } from "./following";
 import { mending } from "./mending";
 import type { OpenLedger } from "./open";
 import { type Reconciled, type Released, reconcile, releaseStale, withdrawOrphans } from "./reconcile";
+import { unreadableClaim } from "./record";
 
 export interface Synced extends SyncResult {
   readonly reconciled: Reconciled;
@@ -36,6 +37,8 @@ async function syncOnce(
   const { ledger, remote, state } = open;
   const { actor } = session;
   const look = await ledger.parts.remote.look("all");
+  for (const [id, { reading }] of look.claims)
+    if (!("record" in reading)) workspace.warnings.push(unreadableClaim(id, reading).message);
   const stale = await releaseStale(ledger, actor, look);
   const orphans = await withdrawOrphans(ledger, actor, look);
   const reconciled = await reconcile(ledger, actor, { most: null, onProgress, look });

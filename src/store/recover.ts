@@ -1,4 +1,5 @@
 import { fileFailure } from "../errors/cotenant-error";
+import { highestWithinReach, LARGEST_COUNT } from "../kernel/bounds";
 import type { FencingToken } from "../kernel/ids";
 import { type Lease, type Slot, slotOf } from "../kernel/lease";
 import type { Descriptor } from "../platform/platform";
@@ -50,10 +51,11 @@ async function mend(store: Store, actor: LogActor): Promise<RecoveryReport> {
   }
   const replay = await salvage(store, log, damage);
   const { leases, fromIndex } = await standing(store, replay);
-  const highest = fromIndex.reduce(
+  const known = fromIndex.reduce(
     (top, lease) => Math.max(top, lease.fencingToken),
     replay.head.nextToken as number,
   );
+  const highest = highestWithinReach(replay.mentioned, known);
   // Being cautious here too: what only the index still knows was said by a line that is lost.
   for await (const [name, fact] of store.index.facts.salvage())
     if (!replay.touchedFacts.has(name)) replay.facts.set(name, fact);
@@ -62,7 +64,7 @@ async function mend(store: Store, actor: LogActor): Promise<RecoveryReport> {
   replay.head = {
     ...replay.head,
     sequence: Math.max(replay.head.sequence, replay.highestSynced, synced),
-    nextToken: (highest + TOKEN_LEAP) as FencingToken,
+    nextToken: Math.min(highest + TOKEN_LEAP, LARGEST_COUNT) as FencingToken,
   };
   const lost = damage ?? { offset: 0, why: "the log is gone" };
   const keptAs = log === null ? null : damagedName(replay.head.segment, platform.clock.wallMs());

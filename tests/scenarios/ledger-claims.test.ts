@@ -106,8 +106,18 @@ describe("S62: two clones claim one issue at once", () => {
       "human:eve",
     );
     expect(stolen.lease.agent_id).toBe("human:eve");
-    // The old holder still believes in its leases; the first contact tells it.
-    expect((await first.askHere("sync")).status).toBe(1);
+    // As a steal within one clone does, it says from whom; and why goes with the record.
+    expect(stolen.lease["stole_from"]).toMatchObject([{ agent_id: "agent:first", why: "forced" }]);
+    expect(hub.claim(b)).toMatchObject({ reason: "urgent", stole_from: [{ agent_id: "agent:first" }] });
+    expect(hub.subjects(b).at(-1)).toMatch(/taken from agent:first: urgent/);
+    const events = await person.askHere("events", "--type", "claim.acquired");
+    expect(events.stdout).toContain('"why":"forced"');
+    // The old holder still believes in its leases; the first contact tells it by whom they were ended, and why.
+    const told = await first.askHere("sync");
+    expect(told.status).toBe(1);
+    const whys = (told.json.data!["conflicts"] as { why: string }[]).map(({ why }) => why).join("\n");
+    expect(whys).toContain("human:eve: its machine is gone");
+    expect(whys).toMatch(/human:eve.* took it over: urgent/);
     for (const id of [a, b]) {
       const update = await first.askHere("issue", "update", id, "--priority", "high");
       expectJsonRefused(update, 8, "E_FENCING_MISMATCH");

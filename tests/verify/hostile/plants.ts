@@ -65,7 +65,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "tokens may be any number",
-    file: "src/store/wire.ts",
+    file: "src/kernel/bounds.ts",
     from: "export const LARGEST_COUNT = 2 ** 50;",
     to: "export const LARGEST_COUNT = Number.MAX_SAFE_INTEGER;",
     caughtBy,
