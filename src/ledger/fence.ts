@@ -1,4 +1,4 @@
-import type { ClaimFence, FencedPush } from "../coordinator/fence";
+import type { ClaimFence, FencedPush, WrittenUnder } from "../coordinator/fence";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
@@ -8,10 +8,10 @@ import { claimsOf, recordAt } from "./claiming";
 import { isConfirmed } from "./confirmations";
 import type { Claim } from "./ledger";
 import { isLedgerOn, type OpenLedger, openLedger } from "./open";
-import type { ClaimRecord } from "./record";
-import { isUnreachable } from "./remote";
+import { type ClaimRecord, readClaim, unreadableClaim } from "./record";
+import { type ClaimRef, isUnreachable } from "./remote";
 import { transportOf, withoutPassword } from "./transport";
-import { lost } from "./words";
+import { holderOf, lost, whoHasIt } from "./words";
 
 /** One claim's new beat, as it will be at the remote when the push is done. */
 interface Beat {
@@ -48,8 +48,8 @@ class LedgerFence implements ClaimFence {
       throw this.#unfenced(remote);
   }
 
-  async fence(leases: readonly Lease[], remote: string): Promise<FencedPush | null> {
-    const confirmed = await this.#confirmed(leases);
+  async fence(written: readonly WrittenUnder[], remote: string): Promise<FencedPush | null> {
+    const confirmed = await this.#confirmed(await this.#standingFor(written));
     if (confirmed.length === 0) return null;
     await this.requireFenced(remote);
     if (!(await this.#isLedgersOwn(remote))) {
@@ -67,6 +67,42 @@ class LedgerFence implements ClaimFence {
       env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(`${copy.place.copy}/objects`) },
       settle: (outcome) => this.#settle(beats, outcome),
     };
+  }
+
+  /**
+   * The leases that stand now for what was written under these claims: the same ones, or later ones of this clone on an
+   * issue that no other clone has had since. Within one clone its own store keeps holders apart.
+   */
+  async #standingFor(written: readonly WrittenUnder[]): Promise<Lease[]> {
+    const { ledger } = this.#open;
+    const standing = await ledger.standing([...new Set(written.map(({ issueId }) => issueId))]);
+    const others = written.filter(({ issueId, leaseId }) => standing.get(issueId)?.leaseId !== leaseId);
+    if (others.length > 0) {
+      const look = await ledger.parts.remote.look(others.map(({ issueId }) => issueId));
+      for (const one of others) {
+        const other = await this.#otherSince(one, look.claims.get(one.issueId));
+        if (other !== null || !standing.has(one.issueId)) throw endedUnder(one, other);
+      }
+    }
+    return [...standing.values()];
+  }
+
+  /** Which other clone was granted the issue since that claim. One that was never there comes before all others. */
+  async #otherSince(
+    { issueId, leaseId }: WrittenUnder,
+    ref: ClaimRef | undefined,
+  ): Promise<ClaimRecord | null> {
+    if (ref === undefined) return null;
+    const { ledger, copy } = this.#open;
+    const cloneId = await ledger.cloneId(this.#session.actor);
+    const history = await copy.text(["log", "--first-parent", "--format=%B%x00", ref.oid]);
+    for (const message of history.split("\0").slice(0, -1)) {
+      const reading = readClaim(issueId, message);
+      if (!("record" in reading)) throw unreadableClaim(issueId, reading);
+      if (reading.record.cloneId !== cloneId) return reading.record;
+      if (reading.record.leaseId === leaseId) return null;
+    }
+    return null;
   }
 
   async #confirmed(leases: readonly Lease[]): Promise<{ claim: Claim; oid: string }[]> {
@@ -159,8 +195,9 @@ class LedgerFence implements ClaimFence {
         const record = recordAt(look.claims.get(claim.issueId));
         if (record?.isHeld === true && record.leaseId === claim.lease.leaseId) continue;
         await ledger.forget(actor, [{ issueId: claim.issueId, leaseId: claim.lease.leaseId }]);
-        await ledger.overrule(actor, [claim.lease], "somebody else has the claim at the remote");
-        throw lost(claim.issueId, record);
+        const gone = lost(claim.issueId, record);
+        await ledger.overrule(actor, [claim.lease], gone.message);
+        throw gone;
       }
       // Another process of this clone may have moved it: from there the next try goes on.
       await ledger.confirm(
@@ -181,6 +218,22 @@ class LedgerFence implements ClaimFence {
       await remote.settle();
     }
   }
+}
+
+function endedUnder({ commit, issueId, leaseId }: WrittenUnder, other: ClaimRecord | null): CotenantError {
+  const had = other === null ? "nobody else has had it since" : `${holderOf(other)} has had it since`;
+  const who = other?.isHeld === true ? whoHasIt(other) : had;
+  return new CotenantError(
+    "E_FENCING_MISMATCH",
+    `commit ${commit.slice(0, 12)} was written under the claim ${leaseId} on issue ${issueId}, which has ended: ${who}`,
+    {
+      hint:
+        other === null
+          ? `claim it again, then publish again: cotenant claim acquire ${issueId}`
+          : "others may have worked on it since: claim it when they are done, and make the change anew on top of theirs",
+      data: { commit, issue_id: issueId, lease_id: leaseId, claimed_by: other?.agentId ?? null },
+    },
+  );
 }
 
 function ended({ issueId, lease }: Claim): CotenantError {

@@ -13,7 +13,6 @@ import { branchName, branchRef, refuseCheckedOut } from "./branch-rules";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
 import { type RefChange, RefCommitter } from "./committing";
-import { claimsIn } from "./intents";
 import { type Candidate, type Plan, Planner } from "./planning";
 import { type PushResult, remoteFor } from "./pushing";
 import { pushUnderClaims, type WantedPush } from "./pushing-under-claims";
@@ -110,9 +109,7 @@ export class Publisher {
     const commit = candidate?.commit ?? tip;
     const paths = candidate?.paths ?? [];
     const pushed =
-      remote === null || commit === null
-        ? null
-        : await this.#push({ remote, ref, commit, publishId, claims: async () => claims });
+      remote === null || commit === null ? null : await this.#push({ remote, ref, commit, publishId });
     const tidied = request.settle && commit !== null ? await this.#tidy(commit, [...plan.draft.keys()]) : [];
     const released = request.release ? await this.#release(request, plan.coverage.leases) : [];
     return {
@@ -343,11 +340,10 @@ export class Publisher {
     const { publishId, ref, remote, result, recovered } = earlier;
     const commit = String(result["commit"]);
     const parent = typeof result["parent"] === "string" ? result["parent"] : null;
-    const claims = () => this.#claims.again(claimsIn(result));
     const pushed =
       remote === null
         ? null
-        : await this.#push({ remote, ref, commit, publishId: request.requestId ?? publishId, claims });
+        : await this.#push({ remote, ref, commit, publishId: request.requestId ?? publishId });
     const tidied = request.settle
       ? await this.#tidy(commit, await pathsChangedBy(this.#workspace, commit))
       : [];
