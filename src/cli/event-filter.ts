@@ -109,6 +109,7 @@ const WRITE_EVENTS = [
   "sync.merged",
   "sync.released",
   "sync.resynced",
+  "sync.sending",
   "sync.unsettled",
   "sync.withdrawn",
 ] as const;

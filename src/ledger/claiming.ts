@@ -58,7 +58,7 @@ export class Claiming {
     for (;;) {
       let look: Look;
       try {
-        look = await this.#ledger.parts.remote.look(this.#ids);
+        look = await this.#ledger.look(this.#request.actor, this.#ids);
       } catch (error) {
         return this.#withoutRemote(error);
       }
@@ -258,7 +258,7 @@ export class Claiming {
 
   /** Null when the remote has them all; else why not. */
   async #push(claims: readonly Claim[], look: Look): Promise<string | null> {
-    const { remote, rules } = this.#ledger.parts;
+    const { rules } = this.#ledger.parts;
     const { actor } = this.#request;
     const pushedAtMs = this.#ledger.nowMs;
     const known = await this.#ledger.confirmations(this.#ids);
@@ -281,7 +281,8 @@ export class Claiming {
     const outcomes =
       todo.length === 0
         ? []
-        : await remote.push(
+        : await this.#ledger.push(
+            actor,
             todo.map(({ record, expected }) => updateTo(record, expected)),
             todo.length > 1,
           );

@@ -19,7 +19,7 @@ export async function evictClaims(
 ): Promise<ClaimRecord[]> {
   if (!isGiven(reason)) throw errorFrom(needsReason("ending somebody's lease"));
   const { remote, rules, policy } = ledger.parts;
-  const look = await remote.look(ids);
+  const look = await ledger.look(actor, ids);
   const cloneId = await ledger.cloneId(actor);
   const held = [...look.claims.values()].flatMap((ref) => {
     const record = recordAt(ref);
@@ -34,7 +34,7 @@ export async function evictClaims(
     return updateTo(tombstone(record, ended, null, reason), ref.oid);
   });
   if (updates.length === 0) return [];
-  const outcomes = await remote.push(updates, false);
+  const outcomes = await ledger.push(actor, updates, false);
   const rejected = outcomes.find((outcome) => outcome.kind !== "done");
   if (rejected !== undefined)
     throw new CotenantError(

@@ -78,7 +78,10 @@ class LedgerFence implements ClaimFence {
     const standing = await ledger.standing([...new Set(written.map(({ issueId }) => issueId))]);
     const others = written.filter(({ issueId, leaseId }) => standing.get(issueId)?.leaseId !== leaseId);
     if (others.length > 0) {
-      const look = await ledger.parts.remote.look(others.map(({ issueId }) => issueId));
+      const look = await ledger.look(
+        this.#session.actor,
+        others.map(({ issueId }) => issueId),
+      );
       for (const one of others) {
         const other = await this.#otherSince(one, look.claims.get(one.issueId));
         if (other !== null || !standing.has(one.issueId)) throw endedUnder(one, other);
@@ -128,19 +131,27 @@ class LedgerFence implements ClaimFence {
 
   /** PROTOCOL 24: a new commit on each claim, for a ref that does not change is never sent, and so never checked. */
   async #beats(confirmed: readonly { claim: Claim; oid: string }[]): Promise<Beat[]> {
-    const { ledger, remote, copy } = this.#open;
+    const { ledger, copy } = this.#open;
+    const { actor } = this.#session;
     await copy.ensure();
     const missing = [];
     for (const { claim, oid } of confirmed)
       if ((await copy.run(["cat-file", "-e", `${oid}^{commit}`])).status !== 0) missing.push(claim.issueId);
-    if (missing.length > 0) await ledger.parts.remote.look(missing);
-    return Promise.all(
+    if (missing.length > 0) await ledger.look(actor, missing);
+    const updates = await Promise.all(
       confirmed.map(async ({ claim, oid: expected }) => {
-        const record = { ...(await ledger.record(claim, this.#session.actor)), beatAtMs: ledger.nowMs };
+        const record = { ...(await ledger.record(claim, actor)), beatAtMs: ledger.nowMs };
         const subject = `Publish under ${claim.issueId} by ${record.agentId}, token ${record.token}`;
-        return { claim, record, expected, oid: await remote.commit({ expected, record, subject }) };
+        return { issueId: claim.issueId, expected, record, subject };
       }),
     );
+    const made = await ledger.prepare(actor, updates);
+    return made.map(({ record, oid }, i) => ({
+      claim: confirmed[i]!.claim,
+      record,
+      expected: confirmed[i]!.oid,
+      oid,
+    }));
   }
 
   async #isLedgersOwn(remote: string): Promise<boolean> {
@@ -186,7 +197,10 @@ class LedgerFence implements ClaimFence {
       return "done";
     }
     try {
-      const look = await ledger.parts.remote.look(beats.map(({ claim }) => claim.issueId));
+      const look = await ledger.look(
+        actor,
+        beats.map(({ claim }) => claim.issueId),
+      );
       const isThere = beats.every(({ claim, oid }) => look.claims.get(claim.issueId)?.oid === oid);
       const own = beats.filter(
         ({ claim, record }) => recordAt(look.claims.get(claim.issueId))?.leaseId === record.leaseId,

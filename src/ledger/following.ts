@@ -19,22 +19,25 @@ export const NOT_ASKED: LedgerSay = {
   warnings: [],
 };
 
+const idsOf = (claims: readonly { readonly issueId: Ulid }[]) => claims.map(({ issueId }) => issueId);
+
 type Sent = ClaimUpdate & { readonly oid: string };
 
 /** Pushes until each is done or can be seen not to be: a remote that says no is looked at, and asked again. */
 async function pushThrough(
   ledger: Ledger,
+  actor: Actor,
   first: readonly ClaimUpdate[],
   again: (update: ClaimUpdate, look: Look) => ClaimUpdate | null,
   /** What was pushed without an answer is added here, whatever comes of it. */
   unclear: Sent[] = [],
 ): Promise<{ done: Sent[]; given: ClaimUpdate[]; retries: number }> {
-  const { remote, retries: most } = ledger.parts;
+  const { retries: most } = ledger.parts;
   const done: Sent[] = [];
   const given: ClaimUpdate[] = [];
   let todo = [...first];
   for (let retries = 0; ; retries++) {
-    const outcomes: readonly PushOutcome[] = todo.length === 0 ? [] : await remote.push(todo, false);
+    const outcomes: readonly PushOutcome[] = await ledger.push(actor, todo, false);
     const open: ClaimUpdate[] = [];
     for (const [i, update] of todo.entries()) {
       const outcome = outcomes[i]!;
@@ -44,7 +47,7 @@ async function pushThrough(
     }
     if (open.length === 0 || retries >= most) return { done, given: [...given, ...open], retries };
     await ledger.pause(backoffMs(retries, ledger.chance()));
-    const look = await remote.look(open.map(({ issueId }) => issueId));
+    const look = await ledger.look(actor, idsOf(open));
     todo = [];
     for (const update of open) {
       const landed = unclear.find(
@@ -105,7 +108,7 @@ export async function tell(
     );
   try {
     const strangers = claims.filter(({ issueId }) => !known.has(issueId));
-    const look = strangers.length === 0 ? null : await remote.look(strangers.map(({ issueId }) => issueId));
+    const look = strangers.length === 0 ? null : await ledger.look(actor, idsOf(strangers));
     const updates = await Promise.all(
       claims.map(async (claim): Promise<ClaimUpdate> => {
         const record = await ledger.record(claim, actor);
@@ -124,7 +127,7 @@ export async function tell(
         ? { ...update, expected: ref?.oid ?? null }
         : null;
     };
-    const { done, given, retries } = await pushThrough(ledger, own, goOn, unclear);
+    const { done, given, retries } = await pushThrough(ledger, actor, own, goOn, unclear);
     await rememberUnclear(done);
     await ledger.confirm(
       actor,
@@ -159,7 +162,7 @@ async function refuseLost(
 ): Promise<void> {
   const [first] = given;
   if (first === undefined) return;
-  const look = await ledger.parts.remote.look(given.map(({ issueId }) => issueId));
+  const look = await ledger.look(actor, idsOf(given));
   const taken = given.filter(
     ({ issueId, record }) => !mayFollow(ledger, recordAt(look.claims.get(issueId)), record),
   );
@@ -202,7 +205,7 @@ export async function withdraw(
   const marks = await ledger.parts.known(there.map(({ issueId }) => issueId));
   const ended = { how, by: actor.agentId, atMs: ledger.nowMs };
   try {
-    const look = await ledger.parts.remote.look(there.map(({ issueId }) => issueId));
+    const look = await ledger.look(actor, idsOf(there));
     const updateFor = (issueId: Ulid, leaseId: Ulid, seen: Look): ClaimUpdate | null => {
       const ref = seen.claims.get(issueId);
       const record = recordAt(ref);
@@ -213,12 +216,11 @@ export async function withdraw(
     const first = there
       .map(({ issueId, leaseId }) => updateFor(issueId, leaseId, look))
       .filter((update) => update !== null);
-    const { done, given, retries } = await pushThrough(ledger, first, ({ issueId, record }, seen) =>
+    const { done, given, retries } = await pushThrough(ledger, actor, first, ({ issueId, record }, seen) =>
       updateFor(issueId, record.leaseId, seen),
     );
     // Of those that were given up, nothing of ours is there any more, or it was rejected too often: then it stays to be told.
-    const after =
-      given.length === 0 ? null : await ledger.parts.remote.look(given.map(({ issueId }) => issueId));
+    const after = given.length === 0 ? null : await ledger.look(actor, idsOf(given));
     const stuck = given.filter(({ issueId, record }) => updateFor(issueId, record.leaseId, after!) !== null);
     await ledger.forget(
       actor,

@@ -11,6 +11,7 @@ import {
   type ClaimUpdate,
   type LedgerRemote,
   type Look,
+  type MadeUpdate,
   type PushOutcome,
   tokenOf,
 } from "./remote";
@@ -158,7 +159,14 @@ export class GitRemote implements LedgerRemote {
     if (!isOlder) await this.copy.run(["update-ref", SEEN_BRANCH, tip, ...(before === null ? [] : [before])]);
   }
 
-  async push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
+  async make(updates: readonly ClaimUpdate[]): Promise<MadeUpdate[]> {
+    const atMs = this.copy.platform.clock.wallMs();
+    return Promise.all(
+      updates.map(async (update) => ({ ...update, atMs, oid: await this.commit({ ...update, atMs }) })),
+    );
+  }
+
+  async push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
     const outcomes: PushOutcome[] = [];
     for (let at = 0; at < updates.length; at += MOST_AT_ONCE)
       outcomes.push(...(await this.#push(updates.slice(at, at + MOST_AT_ONCE), isAtomic)));
@@ -283,17 +291,15 @@ export class GitRemote implements LedgerRemote {
 
   // --- telling --------------------------------------------------------------------------------------------
 
-  async #push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
-    const oids = await Promise.all(updates.map((update) => this.commit(update)));
+  async #push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
     const guards = updates.map(
       ({ issueId, expected }) => `--force-with-lease=${this.refOf(issueId)}:${expected ?? ""}`,
     );
-    const specs = updates.map(({ issueId }, i) => `${oids[i]}:${this.refOf(issueId)}`);
+    const specs = updates.map(({ issueId, oid }) => `${oid}:${this.refOf(issueId)}`);
     const answer = await this.send([...guards, ...(isAtomic ? ["--atomic"] : [])], specs);
-    return updates.map(({ issueId, expected }, i) => {
-      const outcome = answer.of(this.refOf(issueId), oids[i]!);
-      if (outcome.kind === "done")
-        this.#news.set(issueId, { before: this.#known(issueId, expected), oid: oids[i]! });
+    return updates.map(({ issueId, expected, oid }) => {
+      const outcome = answer.of(this.refOf(issueId), oid);
+      if (outcome.kind === "done") this.#news.set(issueId, { before: this.#known(issueId, expected), oid });
       return outcome;
     });
   }
@@ -327,10 +333,13 @@ export class GitRemote implements LedgerRemote {
   }
 
   /** The claim's next commit, on top of what it is expected to be. */
-  async commit({ expected, record, subject }: Omit<ClaimUpdate, "issueId">): Promise<string> {
+  async commit(update: ClaimUpdate & { readonly atMs: number }): Promise<string> {
+    const { expected, record, subject, atMs } = update;
     const { objectFormat } = this.copy.options;
     const args = ["commit-tree", ...(expected === null ? [] : ["-p", expected]), EMPTY_TREE[objectFormat]];
-    return (await this.copy.text(args, claimMessage(record, subject), authorship(this.#author))).trim();
+    const date = `@${Math.floor(atMs / 1000)} +0000`;
+    const env = { ...authorship(this.#author), GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
+    return (await this.copy.text(args, claimMessage(record, subject), env)).trim();
   }
 
   /** Looks that nobody will come back to. */

@@ -36,7 +36,7 @@ async function syncOnce(
 ): Promise<Synced> {
   const { ledger, remote, state } = open;
   const { actor } = session;
-  const look = await ledger.parts.remote.look("all");
+  const look = await ledger.look(actor, "all");
   for (const [id, { reading }] of look.claims)
     if (!("record" in reading)) workspace.warnings.push(unreadableClaim(id, reading).message);
   const stale = await releaseStale(ledger, actor, look);

@@ -2,13 +2,8 @@ import type { Workspace } from "../coordinator/workspace";
 import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { recordAt } from "./claiming";
-import {
-  type Confirmation,
-  isConfirmed,
-  issueOfLease,
-  readCloneId,
-  readConfirmations,
-} from "./confirmations";
+import { readCloneId } from "./clone-id";
+import { type Confirmation, isConfirmed, issueOfLease, readConfirmations } from "./confirmations";
 import { openLedger } from "./open";
 import type { ClaimRecord } from "./record";
 import { isOver, judge, rulesOf } from "./rules";

@@ -1,4 +1,5 @@
-import { isConfirmed, issueOfLease, readCloneId, readConfirmations } from "../../ledger/confirmations";
+import { readCloneId } from "../../ledger/clone-id";
+import { isConfirmed, issueOfLease, readConfirmations } from "../../ledger/confirmations";
 import { LedgerCopy } from "../../ledger/copy";
 import { SEEN_BRANCH } from "../../ledger/git-remote";
 import { ledgerPlace, networkWarning } from "../../ledger/place";

@@ -243,6 +243,9 @@ export class SimStory {
       if (!(error instanceof CotenantError)) throw error;
       this.#note(`${agent}: ${what} ${issue}: ${error.code}`);
       this.#count(`told ${error.code}`);
+      // Each clone here has an id of its own.
+      if (error.message.includes("another copy of this clone"))
+        this.#broken.push(`${agent}: ${error.message}`);
       if (!EXPECTED.has(error.code))
         this.#broken.push(`${agent}'s ${what} is told ${error.code}: ${error.message}`);
     }
@@ -262,11 +265,8 @@ export class SimStory {
       ...(await ledger.record({ issueId: issue, lease }, session.actor)),
       beatAtMs: ledger.nowMs,
     };
-    const [outcome] = await remote.push(
-      [{ issueId: issue, expected: confirmation.oid, record, subject: "" }],
-      true,
-      true,
-    );
+    const update = { issueId: issue, expected: confirmation.oid, record, subject: "" };
+    const [outcome] = await remote.push(await ledger.prepare(session.actor, [update]), true, true);
     if (outcome?.kind === "done") {
       this.#count("published");
       await ledger.confirm(session.actor, [{ record, oid: outcome.oid, pushedAtMs: ledger.nowMs }]);
