@@ -100,6 +100,7 @@ const STRICTER = {
   superset: "more entries",
   command: "names a command: needs trust",
   trusted: "any change needs trust",
+  naming: "naming one binds, using it needs trust",
   free: "–",
 };
 

@@ -106,9 +106,10 @@ function damaged(damage: Damage | null): Finding[] {
 }
 
 function untrusted({ config }: Workspace): Finding[] {
-  const [first] = config.untrusted;
+  const loosening = config.untrusted.filter(({ does }) => does === "loosens");
+  const [first] = loosening;
   if (first === undefined) return [];
-  const keys = config.untrusted.map(({ key }) => key).join(", ");
+  const keys = loosening.map(({ key }) => key).join(", ");
   return [
     {
       code: "config_untrusted",

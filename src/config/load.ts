@@ -36,6 +36,8 @@ export interface ConfigOrigin {
 export interface Untrusted {
   readonly key: ConfigKey;
   readonly value: ConfigValue;
+  /** To be read between the file and the key. A name binds before it is used: see `Config.namedOnly`. */
+  readonly does: "loosens" | "names";
   /** What counts instead, as far as this file is concerned. */
   readonly instead: ConfigValue;
   readonly place: string;
@@ -50,6 +52,11 @@ export interface Config {
   /** What each source says, the strongest first, for `config show-hierarchy` and for trust. */
   readonly layers: readonly ConfigLayer[];
   readonly untrusted: readonly Untrusted[];
+  /**
+   * What the repository's file names for a setting of kind `naming`, while nobody here trusts it and nothing else is named.
+   * The value is not to be used, but that there is one binds: with `sync.ledger_branch`, claims are shared elsewhere.
+   */
+  namedOnly(key: ConfigKey): Untrusted | null;
 }
 
 /** The configuration in effect, or `E_CONFIG` with everything that is wrong in any source. */
@@ -68,7 +75,12 @@ export async function inspectConfig(
   for (const { source, file } of configFiles(question)) layers.push(await fileLayer(platform, source, file));
   const { counting, untrusted } = withoutUntrusted(layers, question.trust ?? NO_TRUST, platform.digest);
   const problems = layers.flatMap((layer) => layer.problems);
-  return { config: { ...merge(counting), layers, untrusted }, problems };
+  const merged = merge(counting);
+  const namedOnly = (key: ConfigKey) =>
+    merged.values[key] === null
+      ? (untrusted.find((entry) => entry.key === key && entry.does === "names") ?? null)
+      : null;
+  return { config: { ...merged, layers, untrusted, namedOnly }, problems };
 }
 
 /** The layers with everything taken out of the repository's file that loosens a rule and is not trusted. */
@@ -86,14 +98,15 @@ function withoutUntrusted(
   for (const [key, { value, place, line }] of committed.entries) {
     if (!loosens(key, below[key], whole[key])) continue;
     if (trusts(trust, subjectOf(key), digestOf(digest, value))) continue;
-    untrusted.push({ key, value, instead: below[key], place, line });
+    const does = settingOf(key).tighten === "naming" && below[key] === null ? "names" : "loosens";
+    untrusted.push({ key, value, does, instead: below[key], place, line });
   }
   const entries = new Map(committed.entries);
   for (const { key } of untrusted) entries.delete(key);
   return { counting: layers.with(at, { ...committed, entries }), untrusted };
 }
 
-function merge(layers: readonly ConfigLayer[]): Omit<Config, "layers" | "untrusted"> {
+function merge(layers: readonly ConfigLayer[]): Pick<Config, "values" | "policy" | "origin"> {
   const values: Partial<Record<ConfigKey, ConfigValue>> = {};
   const origins = new Map<ConfigKey, ConfigOrigin>();
   for (const key of CONFIG_KEYS) {

@@ -1,13 +1,15 @@
 /**
  * Which way a value becomes stricter. A committed file may tighten what the clone's owner has set; whatever
- * loosens it needs trust.
+ * loosens it needs trust. To loosen is to allow what was refused, to run a command, to give up sooner where giving up lets
+ * something through, and to end somebody's lease sooner: then others can take it.
  *
  * - `lower`, `higher`: numbers, or every number of a table
  * - `later`: the values are listed from the loosest to the strictest
  * - `on`, `off`: that truth value is the strict one
  * - `subset`, `superset`: fewer entries are stricter, or more
  * - `command`: it names a command to run
- * - `trusted`: every change may loosen something
+ * - `trusted`: every change may loosen something, such as a lease's time: longer keeps others out, shorter lets them in
+ * - `naming`: which one it names needs trust, but that it names one binds at once (`Config.namedOnly`)
  * - `free`: it is about comfort or speed, not about rules
  */
 export type Tighten =
@@ -20,6 +22,7 @@ export type Tighten =
   | "superset"
   | "command"
   | "trusted"
+  | "naming"
   | "free";
 
 interface Common {

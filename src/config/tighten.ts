@@ -11,6 +11,7 @@ export function loosens(key: ConfigKey, base: ConfigValue, wanted: ConfigValue):
     case "free":
       return false;
     case "trusted":
+    case "naming":
     case "command":
       return !sameValue(base, wanted);
     case "on":
@@ -34,11 +35,14 @@ function place(values: readonly string[], value: ConfigValue): number {
   return values.indexOf(value as string);
 }
 
-/** For a table: any entry that is larger. A missing entry is no limit at all. */
+/** For a table: any entry that is larger. What is not set is no limit at all. */
 function exceeds(one: ConfigValue, other: ConfigValue): boolean {
-  if (typeof one === "number" && typeof other === "number") return one > other;
+  const isTable = [one, other].some((value) => typeof value === "object" && value !== null);
+  if (!isTable) return limit(one) > limit(other);
   const [a, b] = [one, other] as Readonly<Record<string, number>>[];
-  return Object.keys({ ...a, ...b }).some(
-    (name) => (a![name] ?? Number.POSITIVE_INFINITY) > (b![name] ?? Number.POSITIVE_INFINITY),
-  );
+  return Object.keys({ ...a, ...b }).some((name) => limit(a![name]) > limit(b![name]));
+}
+
+function limit(value: ConfigValue | undefined): number {
+  return (value as number | null | undefined) ?? Number.POSITIVE_INFINITY;
 }

@@ -176,11 +176,15 @@ export class Workspace {
 }
 
 function configWarnings({ untrusted, layers }: Config, { problem }: Trust): string[] {
-  const [first] = untrusted;
   const lines = problem === null ? [] : [problem];
   for (const { unreadable } of layers)
     if (unreadable !== undefined) lines.push(`${unreadable} cannot be read, so it does not count`);
-  if (first === undefined) return lines;
-  const keys = untrusted.map(({ key }) => key).join(", ");
-  return [...lines, `${first.place} loosens ${keys}: not honoured until a person runs 'cotenant trust'`];
+  for (const does of ["loosens", "names"] as const) {
+    const entries = untrusted.filter((entry) => entry.does === does);
+    const keys = entries.map(({ key }) => key).join(", ");
+    const so = does === "names" ? "not used" : "not honoured";
+    if (entries.length > 0)
+      lines.push(`${entries[0]!.place} ${does} ${keys}: ${so} until a person runs 'cotenant trust'`);
+  }
+  return lines;
 }

@@ -34,7 +34,7 @@ describe("config", () => {
   it("sets, shows with its origin, gets and resets", async () => {
     await cotenant("agent:a", "init");
     const before = fs.readFileSync(file(), "utf8");
-    expect((await cotenant("agent:a", "config", "set", "coordination.default_ttl_secs", "300")).status).toBe(
+    expect((await cotenant("human:me", "config", "set", "coordination.default_ttl_secs", "300")).status).toBe(
       0,
     );
     expect(await shown("--changed")).toMatchObject([

@@ -270,7 +270,7 @@ describe("files that cannot be used", () => {
   });
 
   it("are reported all together, and inspected without an error", async () => {
-    write(FILES.worktree, "[guard]\nretry_secs = 0\nstop_idle_secs = 5\n[gate]\n");
+    write(FILES.worktree, "[guard]\nretry_secs = 0\nstop_idle_secs = 50\n[gate]\n");
     write(FILES.system, "[store]\nbusy_timeout_secs = 'x'\n");
     const error = await failure({ env: { COTENANT_GUARD_X: "1" }, flags: { "no.such": 1 } });
     expect(error.data["problems"]).toHaveLength(5);
@@ -281,7 +281,7 @@ describe("files that cannot be used", () => {
       [FILES.worktree, 4],
       [FILES.system, 2],
     ]);
-    expect(config.values["guard.stop_idle_secs"]).toBe(5);
+    expect(config.values["guard.stop_idle_secs"]).toBe(50);
     expect(config.values["guard.retry_secs"]).toBe(180);
   });
 });

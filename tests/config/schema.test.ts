@@ -32,10 +32,10 @@ describe("the schema", () => {
 
   it("knows which way every kind of value becomes stricter", () => {
     const allowed = {
-      int: ["lower", "higher", "free"],
-      bool: ["on", "off", "free"],
+      int: ["lower", "higher", "trusted", "free"],
+      bool: ["on", "off", "trusted", "free"],
       enum: ["later", "trusted", "free"],
-      string: ["command", "trusted", "free"],
+      string: ["command", "trusted", "naming", "free"],
       strings: ["subset", "superset", "command", "trusted", "free"],
       ints: ["lower", "higher", "free"],
       lists: ["trusted"],
@@ -78,9 +78,15 @@ function tomlOf(value: unknown): string {
 
 describe("loosening", () => {
   it.each([
+    ["coordination.stale_threshold_secs", 600, 601, true],
+    ["coordination.stale_threshold_secs", 600, 599, false],
     ["coordination.default_ttl_secs", 600, 601, true],
-    ["coordination.default_ttl_secs", 600, 599, false],
+    ["coordination.default_ttl_secs", 600, 599, true],
     ["coordination.default_ttl_secs", 600, 600, false],
+    ["sync.claim_timeout_hours", null, 8_760, true],
+    ["sync.claim_timeout_hours", 24, 23, true],
+    ["sync.claim_timeout_hours", 23, 24, false],
+    ["sync.claim_timeout_hours", 24, null, false],
     ["worktree.enforce_leases", "strict", "warn", true],
     ["worktree.enforce_leases", "warn", "strict", false],
     ["worktree.enforce_leases", "off", "off", false],

@@ -48,7 +48,7 @@ async function sceneIn(
   const added = await here.ask("agent", "install", ...(install.length > 0 ? install : ["--all"]));
   expect(added.status, `${added}`).toBe(0);
   // Stopped sessions let go after a second, whoever looks.
-  await here.ask("config", "set", "guard.stop_idle_secs", "1");
+  await here.ask("config", "set", "guard.stop_idle_secs", "1", "--agent-id", "human:me");
   here.write("shared.txt", "first\n");
   here.repo.git("add", "shared.txt", ".cotenant");
   here.repo.git("commit", "--quiet", "--message", "shared");

@@ -80,8 +80,8 @@ async function afterwards(context: Context, { key, file }: Target, isGlobal: boo
     const trusted = await trustKeys(await context.workspace(), surveyed, [key]);
     return [
       trusted.length > 0
-        ? "it loosens a rule, and this clone trusts it now; other clones run 'cotenant trust'"
-        : "it loosens a rule: not honoured until a person runs 'cotenant trust'",
+        ? "it needs trust: this clone trusts it now; other clones run 'cotenant trust'"
+        : "it needs trust: not honoured until a person runs 'cotenant trust'",
     ];
   }
   const { place } = surveyed.config.origin(key);

@@ -40,8 +40,8 @@ export const command: Command = {
         ({ place, line, message }) => `${line === null ? place : `${place}:${line}`}: ${message}`,
       ),
       ...config.untrusted.map(
-        ({ key, place, line }) =>
-          `${line === null ? place : `${place}:${line}`} loosens ${key}: not honoured; see 'cotenant trust'`,
+        ({ key, does, place, line }) =>
+          `${line === null ? place : `${place}:${line}`} ${does} ${key}: not honoured; see 'cotenant trust'`,
       ),
     ].map((text) => paint(terminal, "yellow", text));
     return {

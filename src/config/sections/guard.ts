@@ -8,7 +8,7 @@ export const GUARD = {
     min: 0,
     max: DAY_SECS,
     default: DEFAULT_POLICY.stopIdleSecs,
-    tighten: "lower",
+    tighten: "higher",
     meaning: "A stopped session's file leases end after this, unless it goes on.",
   },
   "guard.unknown_ttl_secs": {
@@ -16,7 +16,7 @@ export const GUARD = {
     min: 1,
     max: LIMITS.ttlSecs,
     default: DEFAULT_POLICY.unknownTtlSecs,
-    tighten: "lower",
+    tighten: "higher",
     meaning:
       "File leases of processes that cannot be seen from here end this long after their last sign of life.",
   },
@@ -55,7 +55,7 @@ export const GUARD = {
     min: 1,
     max: 60,
     default: 10,
-    tighten: "free",
+    tighten: "higher",
     meaning:
       "A check that has not decided by then, waiting for a file apart, answers as guard.on_failure says.",
   },

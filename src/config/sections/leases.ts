@@ -10,7 +10,7 @@ export const LEASES = {
     min: 1,
     max: LIMITS.ttlSecs,
     default: DEFAULT_POLICY.defaultTtlSecs,
-    tighten: "lower",
+    tighten: "trusted",
     meaning: "How long a lease lasts when nobody says.",
   },
   "coordination.heartbeat_interval_secs": {
@@ -64,7 +64,7 @@ export const LEASES = {
     min: 1,
     max: 365 * DAY_SECS,
     default: DEFAULT_POLICY.maxTotalSecs,
-    tighten: "lower",
+    tighten: "trusted",
     meaning: "Renewals end this long after a lease was taken.",
   },
   "coordination.backend": {
@@ -142,7 +142,7 @@ export const LEASES = {
     min: 1,
     max: 600,
     default: 10,
-    tighten: "free",
+    tighten: "higher",
     meaning: "How long a command waits for the store's mutex before it gives up.",
   },
 } as const satisfies Settings;

@@ -8,7 +8,7 @@ export const SYNC = {
     pattern: BRANCH,
     default: null,
     example: "cotenant-sync",
-    tighten: "trusted",
+    tighten: "naming",
     meaning: "The branch that carries claims between machines. Not set: claims are of this clone only.",
   },
   "sync.remote": {
@@ -46,7 +46,7 @@ export const SYNC = {
     min: 1,
     max: 24 * 365,
     default: null,
-    tighten: "free",
+    tighten: "higher",
     meaning: "Claims without expiry are released this long after their last sign of life. Not set: never.",
   },
   "sync.claim_ttl_secs": {
@@ -54,7 +54,7 @@ export const SYNC = {
     min: 60,
     max: LIMITS.ttlSecs,
     default: 3_600,
-    tighten: "lower",
+    tighten: "trusted",
     meaning: "How long a claim between machines lasts when nobody says.",
   },
   "sync.clock_skew_secs": {
@@ -77,7 +77,7 @@ export const SYNC = {
     min: 1,
     max: 600,
     default: 30,
-    tighten: "free",
+    tighten: "higher",
     meaning: "Seconds that one exchange with the remote may take.",
   },
   "sync.global_path_override": {

@@ -68,7 +68,7 @@ export const WORK = {
   "snapshot.ignored": {
     type: "bool",
     default: false,
-    tighten: "free",
+    tighten: "trusted",
     meaning: "Whether snapshots also hold what Git ignores.",
   },
   "snapshot.keep_automatic": {
@@ -93,7 +93,7 @@ export const WORK = {
     min: 1,
     max: 600,
     default: 5,
-    tighten: "free",
+    tighten: "higher",
     meaning: "A Git hook gives up after this and answers as enforce.on_failure says.",
   },
   "enforce.on_failure": {

@@ -43,9 +43,9 @@ async function agentFile({ question }: Patient): Promise<Reported[]> {
 }
 
 function untrusted({ config }: Patient): Reported[] {
-  return config.untrusted.map(({ key, value, place, line }) =>
+  return config.untrusted.map(({ key, value, does, place, line }) =>
     warning(
-      `${line === null ? place : `${place}:${line}`} loosens ${key}; that does not count in this clone`,
+      `${line === null ? place : `${place}:${line}`} ${does} ${key}; that does not count in this clone`,
       "look at it with 'cotenant trust --list'; a person may allow it with 'cotenant trust'",
       { key, value: printable(JSON.stringify(value), 200), place, line },
     ),
