@@ -1,3 +1,4 @@
+import { sharesClaims } from "../config/shared-claims";
 import type { ClaimFence, FencedPush, WrittenUnder } from "../coordinator/fence";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
@@ -7,7 +8,7 @@ import type { Lease } from "../kernel/lease";
 import { claimsOf, recordAt } from "./claiming";
 import { isConfirmed } from "./confirmations";
 import type { Claim } from "./ledger";
-import { isLedgerOn, type OpenLedger, openLedger } from "./open";
+import { isLedgerOn, notConfigured, type OpenLedger, openLedger } from "./open";
 import { type ClaimRecord, readClaim, unreadableClaim } from "./record";
 import { type ClaimRef, isUnreachable } from "./remote";
 import { transportOf, withoutPassword } from "./transport";
@@ -23,7 +24,7 @@ interface Beat {
 
 /** The fence of a clone with a ledger; null where there is none. */
 export async function claimFence(workspace: Workspace, session: Session): Promise<ClaimFence | null> {
-  if (!isLedgerOn(workspace)) return null;
+  if (!isLedgerOn(workspace)) return sharesClaims(workspace.config) ? new NamedFence(workspace) : null;
   return new LedgerFence(workspace, session, await openLedger(workspace, session.actor.agentId));
 }
 
@@ -119,13 +120,7 @@ class LedgerFence implements ClaimFence {
       if (standing.get(claim.issueId)?.leaseId !== claim.lease.leaseId) throw ended(claim);
       if (isConfirmed(claim.lease, confirmation, cloneId, ledger.nowMs))
         return { claim, oid: confirmation.oid };
-      throw new CotenantError(
-        "E_PROVISIONAL",
-        `the claim on issue ${claim.issueId} is provisional: the ledger has not confirmed it`,
-        {
-          data: { issue_id: claim.issueId, lease_id: claim.lease.leaseId },
-        },
-      );
+      throw provisional(claim);
     });
   }
 
@@ -232,6 +227,36 @@ class LedgerFence implements ClaimFence {
       await remote.settle();
     }
   }
+}
+
+/** Where the ledger cannot be asked: what was written under a claim stays here. */
+class NamedFence implements ClaimFence {
+  readonly #workspace: Workspace;
+
+  constructor(workspace: Workspace) {
+    this.#workspace = workspace;
+  }
+
+  async requireConfirmed(leases: readonly Lease[]): Promise<void> {
+    const [first] = claimsOf({ leases });
+    if (first !== undefined) throw provisional(first);
+  }
+
+  async requireFenced(): Promise<void> {
+    throw notConfigured(this.#workspace);
+  }
+
+  async fence(): Promise<never> {
+    throw notConfigured(this.#workspace);
+  }
+}
+
+function provisional({ issueId, lease }: Claim): CotenantError {
+  return new CotenantError(
+    "E_PROVISIONAL",
+    `the claim on issue ${issueId} is provisional: the ledger has not confirmed it`,
+    { data: { issue_id: issueId, lease_id: lease.leaseId } },
+  );
 }
 
 function endedUnder({ commit, issueId, leaseId }: WrittenUnder, other: ClaimRecord | null): CotenantError {

@@ -1,3 +1,4 @@
+import { sharesClaims } from "../config/shared-claims";
 import type { Workspace } from "../coordinator/workspace";
 import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
@@ -21,7 +22,7 @@ export interface ClaimsView {
 /** Null where there is no ledger. Writes nothing. */
 export async function claimsView(workspace: Workspace): Promise<ClaimsView | null> {
   const { config, coordinator, repository, surroundings } = workspace;
-  if (config.values["sync.ledger_branch"] === null) return null;
+  if (!sharesClaims(config)) return null;
   const { platform } = surroundings;
   const cloneId = await readCloneId(platform, coordinator, repository.controlDir);
   const known = await readConfirmations(coordinator, "all");

@@ -1,3 +1,4 @@
+import { sharesClaims } from "../config/shared-claims";
 import type { ClaimFence, FencedPush, WrittenUnder } from "../coordinator/fence";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
@@ -56,7 +57,7 @@ export class ClaimsUnder {
   }
 
   get #isShared(): boolean {
-    return this.#workspace.config.values["sync.ledger_branch"] !== null;
+    return sharesClaims(this.#workspace.config);
   }
 
   #theFence(): Promise<ClaimFence | null> {

@@ -200,14 +200,14 @@ describe("S64: the ways in which it ends", () => {
     expectJsonRefused(await first.ask("claim", "acquire", ids[0]!), 3, "E_LEDGER_NOT_CONFIGURED");
     const off = { COTENANT_SYNC_LEDGER_BRANCH: undefined };
     expectJsonRefused(await first.askHereWith(off, "sync"), 3, "E_LEDGER_NOT_CONFIGURED");
+    const local = await first.askHereWith(off, "claim", "acquire", ids[0]!, "--offline");
+    expect(local.lease.ttl_secs).toBe(600);
+    expect(local.data).not.toHaveProperty("offline");
     // Set in a committed file, and nobody has trusted it: said as what it is.
     first.repo.write(".cotenant/config.toml", '[sync]\nledger_branch = "cotenant-sync"\n');
     const unheard = await first.askHereWith(off, "sync", "--setup-ledger");
     expectJsonRefused(unheard, 3, "E_LEDGER_NOT_CONFIGURED");
-    expect(unheard.error.hint).toMatch(/'cotenant trust', then 'cotenant sync --setup-ledger'$/);
-    const local = await first.askHereWith(off, "claim", "acquire", ids[0]!, "--offline");
-    expect(local.lease.ttl_secs).toBe(600);
-    expect(local.data).not.toHaveProperty("offline");
+    expect(unheard.error.hint).toMatch(/'cotenant trust', then 'cotenant sync --setup-ledger'/);
   });
 
   it("no such remote: exit 3; missing: exit 4; closed: exit 5", async () => {

@@ -1,3 +1,4 @@
+import { sharesClaims } from "../../config/shared-claims";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { issuesIn } from "../../issues/desk";
@@ -68,7 +69,7 @@ export const command: Command = {
 
 /** What other machines took since the last look. Where they cannot be asked, what was last heard has to do. */
 async function hearOfClaims(workspace: Workspace): Promise<void> {
-  if (workspace.config.values["sync.ledger_branch"] === null) return;
+  if (!sharesClaims(workspace.config)) return;
   const { hearAll } = await import("../../ledger/open");
   await hearAll(workspace);
 }

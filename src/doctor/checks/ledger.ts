@@ -1,7 +1,9 @@
+import { sharesClaims } from "../../config/shared-claims";
 import { readCloneId } from "../../ledger/clone-id";
 import { isConfirmed, issueOfLease, readConfirmations } from "../../ledger/confirmations";
 import { LedgerCopy } from "../../ledger/copy";
 import { SEEN_BRANCH } from "../../ledger/git-remote";
+import { notConfigured } from "../../ledger/open";
 import { ledgerPlace, networkWarning } from "../../ledger/place";
 import { StateFile } from "../../ledger/state";
 import { transportOf } from "../../ledger/transport";
@@ -14,6 +16,10 @@ export const ledgerCheck: Check = {
   name: "ledger",
   async look(patient) {
     const { values } = patient.config;
+    if (values["sync.ledger_branch"] === null && sharesClaims(patient.config)) {
+      const { message } = notConfigured(patient);
+      return [warning(message, "run: cotenant trust, then: cotenant sync --setup-ledger")];
+    }
     if (values["sync.ledger_branch"] === null)
       return [ok("claims are of this clone only: no ledger is configured")];
     try {
