@@ -205,7 +205,7 @@ export class LedgerCoordinator implements Coordinator {
     const claims = claimsOf(change);
     return claims.length === 0
       ? change
-      : { ...change, ledger: await followUp(await this.ledger(), actor, claims) };
+      : { ...change, ledger: await followUp(await this.ledger(), actor, claims, true) };
   }
 
   async #afterContact<C extends Change>(change: C, actor: Actor): Promise<C> {

@@ -62,14 +62,15 @@ async function pushThrough(
 }
 
 /**
- * After a renewal or a sign of life: others hear of it, but at most every third of the time for which they would wait.
- * Throws when somebody else has the claim; the lease here has ended then.
+ * After a renewal or a sign of life: others hear of it, but at most every third of the time for which they would wait. In
+ * between, with `isAsked`, the remote is asked whether the claim still stands: what was lost is never confirmed. Throws when
+ * somebody else has the claim; the lease here has ended then.
  */
 export async function followUp(
   ledger: Ledger,
   actor: Actor,
   claims: readonly Claim[],
-  isForced = false,
+  isAsked = false,
 ): Promise<LedgerSay> {
   const { rules } = ledger.parts;
   const now = ledger.nowMs;
@@ -78,13 +79,31 @@ export async function followUp(
   const due = claims.filter(({ issueId, lease }) => {
     const confirmation = known.get(issueId);
     return (
-      isForced ||
       !isConfirmed(lease, confirmation, cloneId, now) ||
       isBeatDue(confirmation.pushedAtMs, confirmation.expiresAtMs, now, rules)
     );
   });
-  if (due.length === 0) return NOT_ASKED;
-  return tell(ledger, actor, due, known);
+  const others = isAsked ? claims.filter((claim) => !due.includes(claim)) : [];
+  const said = others.length === 0 ? NOT_ASKED : await ask(ledger, actor, others);
+  return due.length === 0 || said.isOffline ? said : tell(ledger, actor, due, known);
+}
+
+/** Whether these still stand at the remote. */
+async function ask(ledger: Ledger, actor: Actor, claims: readonly Claim[]): Promise<LedgerSay> {
+  try {
+    const look = await ledger.look(actor, idsOf(claims));
+    const gone = await endTaken(ledger, actor, claims, look);
+    if (gone !== null) throw gone;
+    return { ...NOT_ASKED, claimedBy: claims[0]?.lease.agentId ?? null };
+  } catch (error) {
+    if (!isUnreachable(error)) throw error;
+    const warnings = [
+      `not asked at the ledger: ${(error as CotenantError).message}; it is done here, and others know the claim as it was last pushed`,
+    ];
+    return { ...NOT_ASKED, isOffline: true, isDegraded: true, warnings };
+  } finally {
+    await ledger.parts.remote.settle();
+  }
 }
 
 /** Pushes these leases as they stand here. */
@@ -163,17 +182,15 @@ async function refuseLost(
   const [first] = given;
   if (first === undefined) return;
   const look = await ledger.look(actor, idsOf(given));
-  const taken = given.filter(
-    ({ issueId, record }) => !mayFollow(ledger, recordAt(look.claims.get(issueId)), record),
+  const ids = new Set(idsOf(given));
+  const gone = await endTaken(
+    ledger,
+    actor,
+    claims.filter(({ issueId }) => ids.has(issueId)),
+    look,
   );
-  for (const { issueId, record } of taken) {
-    const leases = claims.filter((claim) => claim.issueId === issueId).map(({ lease }) => lease);
-    await ledger.forget(actor, [{ issueId, leaseId: record.leaseId }]);
-    await ledger.overrule(actor, leases, lost(issueId, recordAt(look.claims.get(issueId))).message);
-  }
   await ledger.parts.remote.settle();
-  const [gone] = taken;
-  if (gone !== undefined) throw lost(gone.issueId, recordAt(look.claims.get(gone.issueId)));
+  if (gone !== null) throw gone;
   throw new CotenantError(
     "E_RETRIES_EXHAUSTED",
     `the claim on issue ${first.issueId} is renewed here, and the remote rejected it`,
@@ -181,6 +198,25 @@ async function refuseLost(
       data: { issue_ids: given.map(({ issueId }) => issueId).slice(0, 20) },
     },
   );
+}
+
+/** Ends here what somebody else has at the remote, or has ended there; answers what its holder is to be told. */
+async function endTaken(
+  ledger: Ledger,
+  actor: Actor,
+  claims: readonly Claim[],
+  look: Look,
+): Promise<CotenantError | null> {
+  let first: CotenantError | null = null;
+  for (const claim of claims) {
+    const there = recordAt(look.claims.get(claim.issueId));
+    if (mayFollow(ledger, there, await ledger.record(claim, actor))) continue;
+    const gone = lost(claim.issueId, there);
+    await ledger.forget(actor, [{ issueId: claim.issueId, leaseId: claim.lease.leaseId }]);
+    await ledger.overrule(actor, [claim.lease], gone.message);
+    first ??= gone;
+  }
+  return first;
 }
 
 /**
