@@ -8,6 +8,7 @@ import type { Lease, Reach } from "../kernel/lease";
 import { checkIndefinite, checkText, checkTtl } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { CHANGE_FLAGS, requestId } from "./holding";
+import { interruptibly } from "./interrupts";
 import { sayJson, tellSay, withLedger } from "./ledger";
 import { count, duration, leaseJson, leasesData } from "./render";
 
@@ -51,12 +52,15 @@ export async function acquire(
   const onWait = ({ ahead, message }: { ahead: number; message: string }) => {
     if (!context.quiet) context.note(`waiting as number ${ahead + 1}: ${message}`);
   };
-  const grant = await session.acquire(wish.keys, {
-    ...options,
-    steal: wish.steal,
-    isOffline: parsed.has("offline"),
-    wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
-  });
+  const grant = await interruptibly(context, workspace, (signal) =>
+    session.acquire(wish.keys, {
+      ...options,
+      steal: wish.steal,
+      isOffline: parsed.has("offline"),
+      ...(signal === undefined ? {} : { interrupted: signal }),
+      wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
+    }),
+  );
   tellSay(workspace, grant.ledger);
   return grantOutput(context, parsed, session, withLedger(workspace, grant), wish.noun);
 }

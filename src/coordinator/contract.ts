@@ -75,6 +75,8 @@ export interface AcquireRequest extends Operation, HeldRequest {
   readonly isOffline?: boolean;
   /** PROTOCOL 23: a grant's token is above this. */
   readonly aboveToken?: number;
+  /** For claims that are shared between machines: the caller does not want it any more. What was begun is taken back. */
+  readonly interrupted?: AbortSignal;
   /** Claims of other machines whose place a grant takes. */
   readonly elsewhere?: NonNullable<Acquire["elsewhere"]>;
 }

@@ -23,6 +23,7 @@ export interface AcquireOptions {
   readonly upkeep?: boolean;
   /** Claims that are shared between machines: without asking the others. */
   readonly isOffline?: boolean;
+  readonly interrupted?: AbortSignal;
 }
 
 export interface Acquired extends Grant {
@@ -94,6 +95,7 @@ export class Session {
       wait: options.wait ?? null,
       requestId: options.requestId ?? null,
       isOffline: options.isOffline ?? false,
+      ...(options.interrupted === undefined ? {} : { interrupted: options.interrupted }),
     };
     try {
       const ask = () => coordinator.acquire(request);

@@ -9,7 +9,15 @@ import { issueOfLease } from "./confirmations";
 import type { Claim, Ledger } from "./ledger";
 import { noteOffline, refuseForOtherClones } from "./offline-claims";
 import { type ClaimRecord, unreadableClaim } from "./record";
-import { type ClaimRef, isUnreachable, type Look, tokenOf, updateTo } from "./remote";
+import {
+  type ClaimRef,
+  isUnreachable,
+  type Look,
+  type MadeUpdate,
+  type PushOutcome,
+  tokenOf,
+  updateTo,
+} from "./remote";
 import { backoffMs, freeAtMs, isBeatDue, isOver, judge } from "./rules";
 import { exhausted, finishedElsewhere, heldElsewhere, heldWhenLastSeen, outOfReach } from "./words";
 
@@ -32,7 +40,10 @@ export class Claiming {
   readonly #ids: readonly Ulid[];
   #grant: Grant | null = null;
   #retries = 0;
+  /** Pushed, or being pushed, and no answer yet. */
   #unclear: readonly Sent[] = [];
+  #taking: Promise<Grant> | null = null;
+  #isGivenUp = false;
 
   constructor(ledger: Ledger, request: AcquireRequest) {
     this.#ledger = ledger;
@@ -41,12 +52,40 @@ export class Claiming {
   }
 
   async run(): Promise<Grant> {
+    const { interrupted } = this.#request;
     try {
-      return await this.#run();
+      if (interrupted === undefined) return await this.#run();
+      return await Promise.race([this.#run(), this.#whenInterrupted(interrupted)]);
     } finally {
       // Also what only led to a refusal was heard.
       await this.#ledger.parts.remote.settle();
     }
+  }
+
+  #whenInterrupted(signal: AbortSignal): Promise<never> {
+    return new Promise((_, reject) => {
+      const giveUp = () => void this.#giveUp().then(reject, reject);
+      if (signal.aborted) giveUp();
+      else signal.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  /** What was granted here ends; what is on its way to the remote is remembered, and the next contact takes it back. */
+  async #giveUp(): Promise<CotenantError> {
+    this.#isGivenUp = true;
+    await this.#taking?.catch(() => {});
+    const mayBeThere = this.#unclear.length > 0;
+    await this.#undo("interrupted");
+    const what = this.#ids.length === 1 ? `issue ${this.#ids[0]}` : `${this.#ids.length} issues`;
+    const rest = mayBeThere ? "; if it has reached the remote, the next contact takes it back" : "";
+    return new CotenantError("E_RETRIES_EXHAUSTED", `interrupted: the claim on ${what} was given up${rest}`, {
+      hint: "'cotenant sync' settles it now",
+      data: { issue_ids: this.#ids.slice(0, 20) },
+    });
+  }
+
+  #refuseGivenUp(): void {
+    if (this.#isGivenUp) throw new CotenantError("E_RETRIES_EXHAUSTED", "interrupted");
   }
 
   async #run(): Promise<Grant> {
@@ -187,12 +226,11 @@ export class Claiming {
   async #acquire(claims: ReadonlyMap<Ulid, ClaimRef>, highest: number, isAgain = false): Promise<Grant> {
     const { local } = this.#ledger.parts;
     const requestId = isAgain ? null : this.#request.requestId;
-    const grant = await local.acquire({
-      ...this.#request,
-      requestId,
-      aboveToken: await this.#tokensSeen(claims, claims.size < this.#ids.length ? highest : 0),
-      elsewhere: await this.#takenOver(claims),
-    });
+    const aboveToken = await this.#tokensSeen(claims, claims.size < this.#ids.length ? highest : 0);
+    const elsewhere = await this.#takenOver(claims);
+    this.#refuseGivenUp();
+    this.#taking = local.acquire({ ...this.#request, requestId, aboveToken, elsewhere });
+    const grant = await this.#taking;
     // Who retries finds its own lease; that it was given to us is news all the same.
     this.#grant =
       this.#grant === null
@@ -251,7 +289,9 @@ export class Claiming {
     );
     this.#grant = null;
     await this.#ledger.overrule(actor, ended, reason);
-    await this.#ledger.remember(actor, "withdraw", this.#unclear);
+    const given = new Set(ended.map(({ leaseId }) => leaseId));
+    const left = this.#unclear.filter(({ record }) => given.has(record.leaseId));
+    await this.#ledger.remember(actor, "withdraw", left);
   }
 
   // --- telling the remote ---------------------------------------------------------------------------------
@@ -278,25 +318,32 @@ export class Claiming {
       else if (confirmation?.oid !== ref.oid || confirmation.state !== "confirmed")
         there.push({ record: recordAt(ref)!, oid: ref.oid, pushedAtMs });
     }
-    const outcomes =
-      todo.length === 0
-        ? []
-        : await this.#ledger.push(
-            actor,
-            todo.map(({ record, expected }) => updateTo(record, expected)),
-            todo.length > 1,
-          );
-    const sent = todo.flatMap(({ record }, i) => {
-      const outcome = outcomes[i]!;
-      return outcome.kind === "rejected"
-        ? []
-        : [{ record, oid: outcome.oid, pushedAtMs, isDone: outcome.kind === "done" }];
-    });
-    this.#unclear = [...this.#unclear, ...sent.filter(({ isDone }) => !isDone)];
+    const updates = todo.map(({ record, expected }) => updateTo(record, expected));
+    const made = todo.length === 0 ? [] : await this.#ledger.prepare(actor, updates);
+    this.#refuseGivenUp();
+    const before = this.#unclear;
+    this.#unclear = [...before, ...made];
+    const outcomes = made.length === 0 ? [] : await this.#sent(made, before);
+    // Whoever has given up meanwhile has it on record that these are to be taken back.
+    this.#refuseGivenUp();
+    this.#unclear = [...before, ...made.filter((_, i) => outcomes[i]!.kind === "unclear")];
     const missing = outcomes.find(({ kind }) => kind !== "done");
     if (missing !== undefined && missing.kind !== "done") return missing.why;
-    await this.#ledger.confirm(actor, [...there, ...sent]);
+    await this.#ledger.confirm(actor, [
+      ...there,
+      ...made.map(({ record, oid }) => ({ record, oid, pushedAtMs })),
+    ]);
     return null;
+  }
+
+  async #sent(made: readonly MadeUpdate[], before: readonly Sent[]): Promise<readonly PushOutcome[]> {
+    try {
+      return await this.#ledger.parts.remote.push(made, made.length > 1);
+    } catch (error) {
+      // Nothing has left this machine.
+      this.#unclear = before;
+      throw error;
+    }
   }
 
   // --- without the remote ---------------------------------------------------------------------------------

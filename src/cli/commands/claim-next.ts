@@ -7,6 +7,7 @@ import { type Filter, queryAvailable } from "../../issues/query";
 import { printable, type Ulid } from "../../kernel/ids";
 import { ACQUIRE_FLAGS, grantOutput, readOptions, waitSecs } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
+import { interruptibly } from "../interrupts";
 import { keyOfIssue } from "../issues";
 import { tellSay, withLedger } from "../ledger";
 import { FILTER_FLAGS, filterFrom, heldFiles, rowJson, settingAt } from "../querying";
@@ -46,7 +47,13 @@ export const command: Command = {
         },
         claims: async () => (await settingAt(desk)).claims,
         acquire: (id: Ulid) =>
-          session.acquire([{ key: keyOfIssue(id), reach: "repository" }], { ...options, steal: false }),
+          interruptibly(context, workspace, (signal) =>
+            session.acquire([{ key: keyOfIssue(id), reach: "repository" }], {
+              ...options,
+              steal: false,
+              ...(signal === undefined ? {} : { interrupted: signal }),
+            }),
+          ),
         release: async ({ leases }) => {
           await session.release(leases.map(({ key }) => byKey(key)));
         },
