@@ -114,10 +114,8 @@ class LedgerFence implements ClaimFence {
     const claims = claimsOf({ leases });
     const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
     const cloneId = claims.length === 0 ? null : await ledger.cloneId(this.#session.actor);
-    const standing = await ledger.standing(claims.map(({ issueId }) => issueId));
     return claims.map((claim) => {
       const confirmation = known.get(claim.issueId);
-      if (standing.get(claim.issueId)?.leaseId !== claim.lease.leaseId) throw ended(claim);
       if (isConfirmed(claim.lease, confirmation, cloneId, ledger.nowMs))
         return { claim, oid: confirmation.oid };
       throw provisional(claim);
@@ -273,12 +271,6 @@ function endedUnder({ commit, issueId, leaseId }: WrittenUnder, other: ClaimReco
       data: { commit, issue_id: issueId, lease_id: leaseId, claimed_by: other?.agentId ?? null },
     },
   );
-}
-
-function ended({ issueId, lease }: Claim): CotenantError {
-  return new CotenantError("E_FENCING_MISMATCH", `the claim on issue ${issueId} has ended meanwhile`, {
-    data: { key: lease.key, lease_id: lease.leaseId },
-  });
 }
 
 function nameOf(remote: string): string {

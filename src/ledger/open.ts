@@ -45,15 +45,17 @@ export function ledgerEngine(workspace: Workspace): LedgerCoordinator | null {
   });
 }
 
-/** What all claims are at the remote now, remembered for whoever reads them. Nothing where it cannot be reached. */
-export async function hearAll(workspace: Workspace): Promise<void> {
+/** What all claims are at the remote now, remembered for whoever reads them. False where it cannot be reached. */
+export async function hearAll(workspace: Workspace): Promise<boolean> {
   try {
     const { agentId } = await workspace.agent();
     const { ledger } = await openLedger(workspace, agentId);
     await ledger.parts.remote.look("all");
     await ledger.parts.remote.settle();
+    return true;
   } catch (error) {
     if (!isUnreachable(error)) throw error;
+    return false;
   }
 }
 

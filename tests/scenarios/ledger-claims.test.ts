@@ -75,6 +75,27 @@ describe("S62: two clones claim one issue at once", () => {
     expectJsonRefused(await second.askHere("claim", "next"), 4, "E_NOT_FOUND");
   });
 
+  it("an issue that only the ledger has can be claimed at once, and is offered by its urgency", async () => {
+    const { hub, first, ids } = await sharedIssues(2);
+    const second = Machine.clone(hub, "second");
+    const made = await first.prepare("issue", "create", "--title", "Only there", "--priority", "critical");
+    const other = await first.prepare("issue", "create", "--title", "Also there");
+    await first.prepare("sync");
+    const named = await second.askHere("claim", "acquire", other.issue.short_id);
+    expect(named.data, String(named)).toMatchObject({ offline: false });
+    expect(second.issue(other.issue.id)).toMatchObject({ title: "Also there" });
+    // Only that one was brought, and what was here is as it was.
+    expect(fs.existsSync(second.issueFile(made.issue.id))).toBe(false);
+    const next = await second.askHere("claim", "next");
+    expect(next.data.issue.id).toBe(made.issue.id);
+    expect(second.repo.git("status", "--porcelain", "--untracked-files=no").trim()).toBe("");
+    const nobody = await second.askHere("claim", "acquire", NOBODY);
+    expectJsonRefused(nobody, 4, "E_NOT_FOUND");
+    expect(nobody.error.message).toContain("nor on the ledger");
+    expect((await second.askHere("sync")).data).toMatchObject({ contradictions: [], kept: [] });
+    expect(ids).toHaveLength(2);
+  });
+
   it("evicting and stealing between machines need the right and a reason, and end the old claim", async () => {
     const { hub, first, ids } = await sharedIssues(2);
     const [a, b] = ids as [string, string];

@@ -3,7 +3,7 @@ import { issuesIn } from "../../issues/desk";
 import { isTerminal } from "../../issues/model";
 import { ACQUIRE_FLAGS, acquire } from "../acquiring";
 import type { Command } from "../command";
-import { keyOfIssue, meant } from "../issues";
+import { keyOfIssue, meant, meantForClaim } from "../issues";
 
 export const command: Command = {
   usage: "claim acquire <issue> [--ttl <secs>] [--wait [--timeout <secs>]] [--force --reason <text>]",
@@ -21,7 +21,10 @@ export const command: Command = {
   completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const { id, state, ahead } = await meant(await issuesIn(workspace), parsed.words[0]!);
+    const word = parsed.words[0]!;
+    const { id, state, ahead } = parsed.has("offline")
+      ? await meant(await issuesIn(workspace), word)
+      : await meantForClaim(workspace, word);
     if (isTerminal({ state }) && !parsed.has("reopen")) {
       const where = ahead === null ? "" : ` (written by ${ahead.agentId} in ${ahead.worktreeId})`;
       throw new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state}${where}`, { data: { id, state } });

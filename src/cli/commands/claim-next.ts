@@ -74,11 +74,13 @@ export const command: Command = {
   },
 };
 
-/** What other machines took since the last look. Where they cannot be asked, what was last heard has to do. */
+/** What other machines took since the last look, and what they have made. Where they cannot be asked, what was last heard has to do. */
 async function hearOfClaims(workspace: Workspace): Promise<void> {
   if (!sharesClaims(workspace.config)) return;
   const { hearAll } = await import("../../ledger/open");
-  await hearAll(workspace);
+  if (!(await hearAll(workspace))) return;
+  const { bringMissing } = await import("../../ledger/bringing");
+  await bringMissing(workspace, (missing) => missing);
 }
 
 async function waited(

@@ -66,6 +66,23 @@ export class DataSync {
     }
   }
 
+  /** Of the branch's issues those that are chosen, all of which are missing here. */
+  async bring(choose: (there: readonly Ulid[]) => readonly Ulid[]): Promise<readonly Ulid[]> {
+    const { remote, copy } = this.#open;
+    const tip = await remote.attach();
+    const there = await treeOf(copy, tip, DATA_PATHS);
+    const chosen = new Set(choose(issuesAmong([...there.keys()])));
+    if (chosen.size === 0) return [];
+    const theirs = [...there].filter(([path]) => chosen.has(parseDataPath(path)?.id ?? ("" as Ulid)));
+    const all = differing(new Map(), new Map(theirs), () => null);
+    const tooLarge = new Set(await this.#tooLarge(all));
+    const files = all.filter(({ path }) => !tooLarge.has(path));
+    const plan = planSync(files, await this.#contents(files), (text) => this.#sha256(text));
+    const { platform } = this.#workspace.surroundings;
+    const { written } = await applyHere(this.#session, platform, this.#here.root, plan.here, []);
+    return written;
+  }
+
   // --- what is where --------------------------------------------------------------------------------------
 
   /** A base that this machine does not have any more, or that is no part of the ledger, is none. */
