@@ -13,7 +13,7 @@ import { type Confirmation, confirmationName, confirmationToFact, readConfirmati
 import type { ClaimRecord, IssueMark } from "./record";
 import type { ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
 import { type ClaimRules, recordOf } from "./rules";
-import { noteSent, sentName, twinsIn } from "./sent";
+import { noteSent, twinsIn } from "./sent";
 import type { OfflineClaim } from "./state";
 
 /** Where claims that were made offline are written down for the whole machine. */
@@ -186,12 +186,7 @@ export class Ledger {
   ): Promise<void> {
     const known = await this.confirmations(claims.map(({ issueId }) => issueId));
     const own = claims.filter(({ issueId, leaseId }) => known.get(issueId)?.leaseId === leaseId);
-    const facts = new Map<FactName, Fact | null>(
-      own.flatMap(({ issueId }) => [
-        [confirmationName(issueId), null],
-        [sentName(issueId), null],
-      ]),
-    );
+    const facts = new Map<FactName, Fact | null>(own.map(({ issueId }) => [confirmationName(issueId), null]));
     if (own.length > 0)
       await this.write(
         actor,

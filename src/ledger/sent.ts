@@ -6,10 +6,13 @@ import type { Ledger } from "./ledger";
 import type { ClaimRecord } from "./record";
 import type { Look, MadeUpdate } from "./remote";
 
-/** More are never on their way at once: each push of a claim follows the answer to the one before. */
+/** More are never on their way at once: what arrives after others is refused, for the ref has moved. */
 const MOST_SENT = 16;
 
-/** The commits of a claim that this clone has pushed, or was about to push, newest last. */
+/**
+ * The commits of a claim that this clone has pushed, or was about to push, newest last. They are kept when the claim ends: a
+ * push of a process that was killed may still be on its way.
+ */
 export function sentName(issueId: Ulid): FactName {
   return `ledger-sent:${issueId.toLowerCase()}` as FactName;
 }

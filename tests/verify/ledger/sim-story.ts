@@ -316,9 +316,10 @@ export class SimStory {
             look: await worker.remote.look("all"),
           });
         }
-        const standing = await worker.ledger.standing(this.#issues);
         const known = await worker.ledger.confirmations(this.#issues);
         const cloneId = await worker.ledger.cloneId(worker.session.actor);
+        // Last: one that runs out while it is looked at is neither sure nor held.
+        const standing = await worker.ledger.standing(this.#issues);
         for (const [issue, lease] of standing) {
           const tip = this.server.tip(issue);
           const isOurs = tip?.record.isHeld === true && tip.record.leaseId === lease.leaseId;
