@@ -45,8 +45,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "recover skips the last whole line after damage",
     file: "src/store/replay.ts",
-    from: "      if (salvage && line !== null) replay.absorb(line, end);\n      return;",
-    to: "      if (salvage && line !== null && end < to) replay.absorb(line, end);\n      return;",
+    from: "      if (salvage) salvaged();\n      return;",
+    to: "      if (salvage && end < to) salvaged();\n      return;",
     caughtBy,
   },
   {

@@ -15,8 +15,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a grant's token without a look at the claim's",
     file: "src/ledger/claiming.ts",
-    from: 'what: "the claim at the remote", token: tokenOf(ref) }));',
-    to: 'what: "the claim at the remote", token: 0 * tokenOf(ref) }));',
+    from: "      token: tokenOf(ref),",
+    to: "      token: 0 * tokenOf(ref),",
     caughtBy,
     inTest: true,
   },

@@ -17,7 +17,7 @@ export const PLANTS: readonly TestPlant[] = [
     from: "(value as number) >= 0 && (value as number) <= largest;",
     to: "(value as number) >= 0 && largest > 0;",
     test: "tests/kernel/bounds.test.ts",
-    named: "numbers: a claim's token",
+    named: "numbers: ",
   },
   {
     row: "D2",
@@ -44,7 +44,7 @@ export const PLANTS: readonly TestPlant[] = [
     from: "if (wild !== null) return { broken: wild };",
     to: "",
     test: "tests/kernel/bounds.test.ts",
-    named: "numbers: a stamp's token",
+    named: "numbers: ",
   },
   {
     row: "D2",
@@ -116,6 +116,6 @@ export const PLANTS: readonly TestPlant[] = [
     from: "followUp(await this.ledger(), actor, claims, true)",
     to: "followUp(await this.ledger(), actor, claims)",
     test: "tests/ledger/asking.test.ts",
-    named: "heartbeat asks: what was evicted",
+    named: "asks: what was ",
   },
 ];
