@@ -1,4 +1,5 @@
 /** The library: `import { openRepository } from "cotenant"`. */
+import { sharesClaims } from "./config/shared-claims";
 import type {
   Change,
   Coordinator,
@@ -125,7 +126,7 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
 
 /** Where claims are shared between machines; loaded only there. */
 async function ledgerInFront(workspace: Workspace): Promise<Coordinator | null> {
-  if (workspace.config.values["sync.ledger_branch"] === null) return null;
+  if (!sharesClaims(workspace.config)) return null;
   return (await import("./ledger/open")).ledgerEngine(workspace);
 }
 

@@ -9,6 +9,7 @@ import type { Holder, Lease, Reach } from "../kernel/lease";
 import { checkIndefinite, checkText, checkTtl } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { CHANGE_FLAGS, requestId } from "./holding";
+import { interruptibly } from "./interrupts";
 import { sayJson, tellSay, withLedger } from "./ledger";
 import { count, duration, leaseJson, leasesData } from "./render";
 
@@ -54,14 +55,17 @@ export async function acquire(
     if (!context.quiet) context.note(`waiting as number ${ahead + 1}: ${message}`);
   };
   const holder = await callingProcess(workspace.surroundings.platform.processes);
-  const grant = await session.acquire(wish.keys, {
-    ...options,
-    holder,
-    steal: wish.steal,
-    aboveToken: wish.aboveToken ?? 0,
-    isOffline: parsed.has("offline"),
-    wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
-  });
+  const grant = await interruptibly(context, workspace, (signal) =>
+    session.acquire(wish.keys, {
+      ...options,
+      holder,
+      steal: wish.steal,
+      aboveToken: wish.aboveToken ?? 0,
+      isOffline: parsed.has("offline"),
+      ...(signal === undefined ? {} : { interrupted: signal }),
+      wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
+    }),
+  );
   tellSay(workspace, grant.ledger);
   await tellOfTwin(workspace, holder, grant);
   return grantOutput(context, parsed, session, withLedger(workspace, grant), wish.noun);

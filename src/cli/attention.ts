@@ -54,6 +54,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
   return [
     ...damaged(scene.damage),
     ...untrusted(workspace),
+    ...unasked(workspace),
     ...stale(valid),
     ...unlogged(scene),
     ...usedTwice(valid, scene),
@@ -139,6 +140,19 @@ function damaged(damage: Damage | null): Finding[] {
       code: "log_damaged",
       message: `the log is damaged (${damage.why}); readers go on, writers refuse`,
       next: "run 'cotenant recover': it keeps the damaged file",
+    },
+  ];
+}
+
+/** Others share their claims there, and this clone does not hear of them. */
+function unasked({ config }: Workspace): Finding[] {
+  const named = config.namedOnly("sync.ledger_branch");
+  if (named === null) return [];
+  return [
+    {
+      code: "ledger_untrusted",
+      message: `${named.place} names a ledger that this clone does not trust yet: issues cannot be claimed here`,
+      next: "run 'cotenant trust', then 'cotenant sync --setup-ledger'",
     },
   ];
 }

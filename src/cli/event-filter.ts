@@ -115,6 +115,7 @@ const WRITE_EVENTS = [
   "sync.merged",
   "sync.released",
   "sync.resynced",
+  "sync.sending",
   "sync.unsettled",
   "sync.withdrawn",
 ] as const;

@@ -60,6 +60,20 @@ export async function meant(reader: IssueReader, typed: string): Promise<FoundIs
   return reader.get(await meantId(reader, typed));
 }
 
+/** Which one somebody wants to claim: also one that only the ledger has, which is brought here then. */
+export async function meantForClaim(workspace: Workspace, typed: string): Promise<Ulid> {
+  try {
+    return await meantId(await issuesIn(workspace), typed);
+  } catch (error) {
+    const isMissing = error instanceof CotenantError && error.code === "E_NOT_FOUND";
+    if (!isMissing || workspace.config.values["sync.ledger_branch"] === null) throw error;
+    const { bringMeant } = await import("../ledger/bringing");
+    const refused = await bringMeant(workspace, typed, error);
+    if (refused !== null) throw refused;
+    return meantId(await issuesIn(workspace), typed);
+  }
+}
+
 /** A whole id is not looked for among all the others. */
 export async function meantId(reader: IssueReader, typed: string): Promise<Ulid> {
   const whole = wholeId(typed);

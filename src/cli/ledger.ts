@@ -1,3 +1,4 @@
+import { sharesClaims } from "../config/shared-claims";
 import type { Grant, LeaseStatus, LedgerSay } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { Testimony } from "../enforce/push";
@@ -9,7 +10,7 @@ import type { Terminal } from "./terminal";
 
 /** What the ledger knows of claims; null where there is none. Loaded only where there is one. */
 export async function ledgerView(workspace: Workspace): Promise<ClaimsView | null> {
-  if (workspace.config.values["sync.ledger_branch"] === null) return null;
+  if (!sharesClaims(workspace.config)) return null;
   const { claimsView } = await import("../ledger/view");
   return claimsView(workspace);
 }

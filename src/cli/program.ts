@@ -1,4 +1,5 @@
 import { isConfigKey } from "../config/schema";
+import { sharesClaims } from "../config/shared-claims";
 import type { Coordinator } from "../coordinator/contract";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
@@ -60,7 +61,7 @@ async function withHooks(workspace: Workspace): Promise<Workspace> {
 
 /** Where claims are shared between machines; loaded only there. */
 async function ledgerInFront(workspace: Workspace): Promise<Coordinator | null> {
-  if (workspace.config.values["sync.ledger_branch"] === null) return null;
+  if (!sharesClaims(workspace.config)) return null;
   return (await import("../ledger/open")).ledgerEngine(workspace);
 }
 

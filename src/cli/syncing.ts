@@ -1,7 +1,7 @@
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import { contradictionWords } from "../ledger/data/merge";
+import { type Examined, examineLedger } from "../ledger/examine";
 import type { OpenLedger } from "../ledger/open";
 import type { Conflict, Reconciled } from "../ledger/reconcile";
 import { offlineJson } from "../ledger/state";
@@ -107,7 +107,7 @@ export function reconciledLines({ confirmed, conflicts, withdrawn, pending }: Re
   ];
 }
 
-/** How things stand, and what is open; the remote is asked only whether it is there. */
+/** How things stand, and what is open. The remote is looked at; nothing is changed. */
 export async function statusOutput(open: OpenLedger, workspace: Workspace): Promise<Output> {
   const { state, copy, remote, ledger } = open;
   const reading = await state.read();
@@ -117,10 +117,12 @@ export async function statusOutput(open: OpenLedger, workspace: Workspace): Prom
   const head = isSetUp ? await remote.branchSeen() : null;
   const isValid =
     isSetUp && known.isValid && (known.ledgerHead === null || (await hasCommit(open, known.ledgerHead)));
-  const online = await isOnline(open);
+  const { isOnline, ledger: standing, why } = await examineLedger(copy, remote);
+  const problem = isOnline && standing !== "rewritten" ? null : why;
   const others = isSetUp ? await countSeen(open) : 0;
   const lines = [
-    `${copy.transport.remote} (${withoutPassword(copy.transport.url)}), branch ${open.branch}: ${online.why ?? "reachable"}`,
+    `${copy.transport.remote} (${withoutPassword(copy.transport.url)}), branch ${open.branch}: ${isOnline ? "reachable" : why}`,
+    ...(isSetUp ? [LEDGER_WORDS[standing](why)] : []),
     `copy ${copy.place.directory}: ${isSetUp ? (isValid ? "whole" : "to be fetched again by the next sync") : "not set up yet"}`,
     `last synced ${known.lastPullAt ?? "never"}, last pushed ${known.lastPushAt ?? "never"}`,
     ...(known.offlineClaims.length === 0
@@ -137,8 +139,9 @@ export async function statusOutput(open: OpenLedger, workspace: Workspace): Prom
       schema_version: 1,
       set_up: isSetUp,
       valid: isValid,
-      online: online.why === null,
-      problem: online.why,
+      online: isOnline,
+      ledger: standing,
+      problem,
       ledger_head: head,
       last_pull_at: known.lastPullAt,
       last_push_at: known.lastPushAt,
@@ -149,6 +152,13 @@ export async function statusOutput(open: OpenLedger, workspace: Workspace): Prom
     text: lines.join("\n"),
   };
 }
+
+const LEDGER_WORDS: Readonly<Record<Examined["ledger"], (why: string | null) => string>> = {
+  whole: () => "ledger: goes on from what this machine has seen",
+  rewritten: (why) =>
+    `ledger: ${why}; find out who did it; 'cotenant sync --force-resync' says what accepting it would mean`,
+  "not looked": () => "ledger: not looked, the remote is unreachable",
+};
 
 async function countSeen({ remote }: OpenLedger): Promise<number> {
   try {
@@ -163,13 +173,4 @@ async function hasCommit({ copy }: OpenLedger, oid: string): Promise<boolean> {
   return (
     /^[0-9a-f]{40,64}$/.test(oid) && (await copy.run(["cat-file", "-e", `${oid}^{commit}`])).status === 0
   );
-}
-
-async function isOnline({ copy, branch }: OpenLedger): Promise<{ why: string | null }> {
-  try {
-    const { status, ...result } = await copy.probe(`refs/heads/${branch}`);
-    return status === 0 ? { why: null } : { why: copy.failure("asking", { status, ...result }).message };
-  } catch (error) {
-    return { why: error instanceof CotenantError ? error.message : String(error) };
-  }
 }

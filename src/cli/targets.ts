@@ -1,7 +1,7 @@
 import { resourceNamed, resourceRefs } from "../coordinator/resources";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
-import { type CanonicalPath, gitPath } from "../identity/paths";
+import type { CanonicalPath } from "../identity/paths";
 import { type Cover, coverOf, refusePattern } from "../identity/patterns";
 import type { LeaseRef } from "../kernel/commands";
 import { parseUlid, printable } from "../kernel/ids";

@@ -1,4 +1,4 @@
-import type { Actor, LeaseRef } from "../kernel/commands";
+import type { Acquire, Actor, LeaseRef } from "../kernel/commands";
 import type { Extent } from "../kernel/conflicts";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { AgentId, LeaseId, Ulid, WorktreeId } from "../kernel/ids";
@@ -42,6 +42,8 @@ export interface Coordinator {
   /** How those of them ended that ended without their holder's release, lately. */
   endings(refs: readonly LeaseRef[]): Promise<readonly Ended[]>;
   waiters(): Promise<readonly Ticket[]>;
+  /** The highest fencing token that was ever given out here. */
+  highestToken(): Promise<number>;
   /** Everything that was logged, oldest first, archived segments included. */
   history(filter?: HistoryFilter): AsyncIterable<LoggedEvent>;
   /** Calls back with every event from now on, or after that sequence, until closed. */
@@ -75,6 +77,10 @@ export interface AcquireRequest extends Operation, HeldRequest {
   readonly isOffline?: boolean;
   /** PROTOCOL 23: a grant's token is above this. */
   readonly aboveToken?: number;
+  /** For claims that are shared between machines: the caller does not want it any more. What was begun is taken back. */
+  readonly interrupted?: AbortSignal;
+  /** Claims of other machines whose place a grant takes. */
+  readonly elsewhere?: NonNullable<Acquire["elsewhere"]>;
 }
 
 export interface Wait {

@@ -1,4 +1,12 @@
+import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
+
+/** A commit that is to be pushed, and a claim that it says it was written under. */
+export interface WrittenUnder {
+  readonly commit: string;
+  readonly issueId: Ulid;
+  readonly leaseId: Ulid;
+}
 
 /**
  * Between a publish and the claims it relies on, where claims are shared between machines (PROTOCOL 24). A machine that
@@ -10,12 +18,13 @@ export interface ClaimFence {
   /** Throws `E_POLICY` when a push to this remote could not be fenced, and nobody has allowed that. */
   requireFenced(remote: string): Promise<void>;
   /**
-   * What has to be pushed together with a branch, as one: a new beat on the claim of each lease, guarded by what the
-   * remote is expected to have there. Null where none of the leases is a claim that is shared. Throws `E_PROVISIONAL`.
-   * Where the branch goes to another remote than the claims, or that one knows no atomic push: `E_POLICY`, unless
-   * `publish.unfenced_remote` allows it.
+   * What has to be pushed together with these commits, as one: a new beat on each claim, guarded by what the remote is
+   * expected to have there. A claim that has ended is made up for by a later one of this clone, if no other clone had the
+   * issue in between; else `E_FENCING_MISMATCH`. `E_PROVISIONAL` where the ledger has not confirmed it. Where the branch
+   * goes to another remote than the claims, or that one knows no atomic push: `E_POLICY`, unless
+   * `publish.unfenced_remote` allows it. Null where nothing has to be pushed along.
    */
-  fence(leases: readonly Lease[], remote: string): Promise<FencedPush | null>;
+  fence(written: readonly WrittenUnder[], remote: string): Promise<FencedPush | null>;
 }
 
 export interface FencedPush {

@@ -245,6 +245,10 @@ export class LocalCoordinator implements Coordinator {
     return this.#tickets(this.store.now());
   }
 
+  async highestToken(): Promise<number> {
+    return (await this.#reader.snapshot(NOTHING)).head.nextToken - 1;
+  }
+
   history(filter: HistoryFilter = {}): AsyncIterable<LoggedEvent> {
     return readHistory(this.store.platform, this.store.layout, filter);
   }
@@ -256,7 +260,8 @@ export class LocalCoordinator implements Coordinator {
   // --- inside ---------------------------------------------------------------------------------------------
 
   #acquireCommand(request: AcquireRequest): Acquire {
-    const { actor, keys, ttlSecs, bind, reason, note, secretHash, leaseIds, steal, aboveToken = 0 } = request;
+    const { actor, keys, ttlSecs, bind, reason, note, secretHash, leaseIds, steal } = request;
+    const { aboveToken = 0, elsewhere = [] } = request;
     const proofs = this.#proofs(request.secrets);
     return {
       ...(request.atMostSecs === undefined ? {} : { atMostSecs: request.atMostSecs }),
@@ -273,6 +278,7 @@ export class LocalCoordinator implements Coordinator {
       steal,
       ticket: null,
       aboveToken,
+      elsewhere,
     };
   }
 

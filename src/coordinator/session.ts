@@ -29,6 +29,7 @@ export interface AcquireOptions {
   readonly aboveToken?: number;
   /** Which process the lease is said to be held by; the session's own, unless it only runs a command for another. */
   readonly holder?: Holder;
+  readonly interrupted?: AbortSignal;
 }
 
 export interface Acquired extends Grant {
@@ -122,6 +123,7 @@ export class Session {
       requestId: options.requestId ?? null,
       isOffline: options.isOffline ?? false,
       aboveToken: options.aboveToken ?? 0,
+      ...(options.interrupted === undefined ? {} : { interrupted: options.interrupted }),
     };
     try {
       const ask = () => coordinator.acquire(request);

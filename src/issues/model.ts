@@ -1,3 +1,4 @@
+import { isCount } from "../kernel/bounds";
 import { parseUlid, printable, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import { isObject, readDocument } from "./document-text";
@@ -135,6 +136,8 @@ export function decodeIssue(text: string): IssueReading {
   if (typeof value["title"] !== "string") return { broken: "it has no title" };
   if (!ISSUE_STATES.includes(value["state"] as IssueState))
     return { broken: `its state is "${printable(String(value["state"]))}"` };
+  const wild = outOfBounds(value["stamp"]);
+  if (wild !== null) return { broken: wild };
   return { issue: issueFrom(id, value) };
 }
 
@@ -165,10 +168,20 @@ function issueFrom(id: Ulid, w: Readonly<Record<string, unknown>>): Issue {
   };
 }
 
+/** PROTOCOL 26a: what goes on from one of these numbers must be a number that can be read again. */
+function outOfBounds(stamp: unknown): string | null {
+  const numbers = isObject(stamp) ? (["version", "fencing_token", "sequence"] as const) : [];
+  const wild = numbers.find((name) => {
+    const value = (stamp as Readonly<Record<string, unknown>>)[name];
+    return typeof value === "number" && !isCount(value);
+  });
+  if (wild === undefined) return null;
+  return `its stamp's ${wild} is out of bounds: ${(stamp as Readonly<Record<string, unknown>>)[wild]}`;
+}
+
 function stampFrom(value: unknown): Stamp {
   const stamp: Readonly<Record<string, unknown>> = isObject(value) ? value : {};
-  const number = (name: string) =>
-    Number.isSafeInteger(stamp[name]) && (stamp[name] as number) >= 0 ? (stamp[name] as number) : null;
+  const number = (name: string) => (isCount(stamp[name]) ? stamp[name] : null);
   const lineage = lineageFrom(stamp["lineage"]);
   return {
     version: number("version") ?? 0,

@@ -1,3 +1,4 @@
+import { isCount } from "../kernel/bounds";
 import { type Fact, type FactName, factId } from "../kernel/facts";
 import { parseUlid, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
@@ -82,10 +83,10 @@ export function stampToFact(stamp: WrittenStamp): Fact {
 /** Null for one that is not understood: the copies alone decide then. */
 export function stampFromFact(fact: Fact): WrittenStamp | null {
   const { version, digest, state, deleted, worktree_id, agent_id, at, additions } = fact;
-  if (!Number.isSafeInteger(version) || typeof digest !== "string") return null;
+  if (!isCount(version) || typeof digest !== "string") return null;
   if (!ISSUE_STATES.includes(state as IssueState)) return null;
   return {
-    version: version as number,
+    version,
     digest,
     state: state as IssueState,
     isDeleted: deleted === true,

@@ -1,5 +1,6 @@
 import type { Session } from "../coordinator/session";
 import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { isCount } from "../kernel/bounds";
 import type { FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import { issueKey } from "../kernel/keys";
@@ -169,7 +170,7 @@ export class IssueWriter {
     const wanted = await change(found);
     if (wanted === null) return null;
     if (found.ahead !== null && !takesBack) warnings.push(aheadWarning(found.ahead));
-    const version = 1 + Math.max(stamp?.version ?? 0, ...copies.map(versionOf));
+    const version = versionAfter(id, [stamp?.version ?? 0, ...copies.map(versionOf)]);
     const author = { ...this.#author(lease), at: new Date(standing.now.wallMs).toISOString() };
     const plan = this.#plan(found, wanted, author, {
       version,
@@ -196,7 +197,7 @@ export class IssueWriter {
     const wanted = await change(found);
     const outcome = { replayed: false, lease: null, warnings: [] };
     if (wanted === null) return { ...outcome, found, changed: false };
-    const version = 1 + Math.max(...copies.map(versionOf));
+    const version = versionAfter(id, copies.map(versionOf));
     const author = { ...this.#author(null), at: this.#now() };
     const plan = this.#plan(found, wanted, author, {
       version,
@@ -392,6 +393,16 @@ function leaseRequired(id: Ulid, refusal: Refusal): CotenantError {
   return new CotenantError("E_LEASE_REQUIRED", `issue ${id} can only be changed by whoever has claimed it`, {
     hint: `claim it first: cotenant claim acquire ${id}`,
     data: { issue_id: id, key: `issue:${id}`, setting: "worktree.enforce_leases" },
+  });
+}
+
+/** PROTOCOL 17: above every copy's. A copy that says it has the last one there is was not written by us. */
+function versionAfter(id: Ulid, versions: readonly number[]): number {
+  const version = 1 + Math.max(...versions);
+  if (isCount(version)) return version;
+  throw new CotenantError("E_LIMIT", `issue ${id} has version ${version - 1}, and nothing comes after that`, {
+    hint: "nobody's cotenant wrote it: look at who did ('git log' of its issue.json), and take it back there",
+    data: { id, version: version - 1 },
   });
 }
 

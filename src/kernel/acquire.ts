@@ -46,7 +46,7 @@ interface Surroundings {
 }
 
 export function decideAcquire(view: View, command: Acquire, at: Circumstances): Decision | Refusal {
-  const unfit = checkAcquire(command, at);
+  const unfit = checkAcquire(view, command, at);
   if (unfit !== null) return unfit;
   const { held, wants } = sortOut(view, command, at);
   const around = lookAround(view, wants, command, at);
@@ -66,7 +66,7 @@ export function decideAcquire(view: View, command: Acquire, at: Circumstances): 
   return { event: { type: "claim.renewed", leases: renewed, ended: [], reason: null }, leases };
 }
 
-function checkAcquire(command: Acquire, at: Circumstances): Refusal | null {
+function checkAcquire(view: View, command: Acquire, at: Circumstances): Refusal | null {
   if (command.keys.length === 0) return refuse("E_USAGE", "name at least one thing to lease");
   if (command.keys.length > LIMITS.keysPerOperation) {
     return refuse(
@@ -78,7 +78,9 @@ function checkAcquire(command: Acquire, at: Circumstances): Refusal | null {
   if (command.leaseIds.length < command.keys.length)
     return refuse("E_USAGE", "an acquire brings a fresh lease id for each of its keys");
   const unfit =
-    checkText(command.reason, "reason") ?? checkText(command.note, "note") ?? checkToken(command.aboveToken);
+    checkText(command.reason, "reason") ??
+    checkText(command.note, "note") ??
+    checkToken(view.nextToken, command.aboveToken, command.keys.length);
   if (unfit !== null) return unfit;
   const { bind, ttlSecs, atMostSecs = 0 } = command;
   return checkTtl(bind === "process" ? atMostSecs : ttlSecs, command.actor.agentId, at.policy);
@@ -181,7 +183,9 @@ function grant(
   command: Acquire,
   at: Circumstances,
 ): { granted: Lease[]; ended: Ended[] } {
-  const stoleFrom = new Map<LeaseId, StoleFrom[]>(wants.map((want) => [want.leaseId, []]));
+  const stoleFrom = new Map<LeaseId, StoleFrom[]>(
+    wants.map((want) => [want.leaseId, takenElsewhere(command, want)]),
+  );
   const ended: Ended[] = [];
   const forced = around.blockers.map((met) => ({ ...met, why: "forced" as const }));
   for (const { lease, wants: met, why } of [...forced, ...around.lapsed]) {
@@ -198,6 +202,12 @@ function grant(
     newLease(command, want, (first + i) as FencingToken, stoleFrom.get(want.leaseId)!, at),
   );
   return { granted, ended };
+}
+
+function takenElsewhere({ elsewhere = [] }: Acquire, want: Want): StoleFrom[] {
+  return elsewhere
+    .filter(({ key }) => key === want.key)
+    .map(({ leaseId, agentId, why }) => ({ leaseId, agentId, why }));
 }
 
 function newLease(

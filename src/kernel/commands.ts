@@ -1,6 +1,6 @@
 import type { AgentId, LeaseId, WorktreeId } from "./ids";
 import type { LeaseKey } from "./keys";
-import type { Bind, Holder, Party, Reach } from "./lease";
+import type { Bind, Holder, Party, Reach, StoleFrom } from "./lease";
 
 /** Who asks, from where, in which process. */
 export interface Actor extends Party {
@@ -37,6 +37,8 @@ export interface Acquire {
   readonly ticket: number | null;
   /** PROTOCOL 23: the highest token of these keys that is known from elsewhere; a grant's is above it. */
   readonly aboveToken?: number;
+  /** Leases of other machines whose place a grant takes: a steal like one within this repository. */
+  readonly elsewhere?: readonly (StoleFrom & { readonly key: LeaseKey })[];
 }
 
 export interface Renew {

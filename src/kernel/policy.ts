@@ -1,3 +1,4 @@
+import { isWithinReach, LARGEST_COUNT } from "./bounds";
 import { type AgentId, agentType, printable } from "./ids";
 import { type KeyKind, kindOf, type LeaseKey } from "./keys";
 import { isIndefinite, type Lease } from "./lease";
@@ -10,8 +11,6 @@ export const LIMITS = {
   waiters: 1_000,
   ttlSecs: 30 * 86_400,
   textLength: 1_000,
-  /** The highest token that is taken over from elsewhere: 2^51. */
-  token: 2_251_799_813_685_248,
   /** How many of the leases that it replaced a lease names. The line that granted it names them all as ended. */
   stoleFrom: 64,
 } as const;
@@ -87,11 +86,19 @@ export function checkText(text: string | null, what: string): Refusal | null {
   return null;
 }
 
-/** Tokens from elsewhere must leave room for all that are still to come. */
-export function checkToken(aboveToken = 0): Refusal | null {
-  if (Number.isSafeInteger(aboveToken) && aboveToken >= 0 && aboveToken <= LIMITS.token) return null;
-  return refuse("E_LIMIT", `${aboveToken} cannot be a fencing token`, {
-    data: { limit: LIMITS.token },
+/** PROTOCOL 26a: a token from elsewhere is believed only within reach, and none is granted that could not be read again. */
+export function checkToken(nextToken: number, aboveToken = 0, grants = 1): Refusal | null {
+  const highest = nextToken - 1;
+  if (!isWithinReach(aboveToken, highest))
+    return refuse(
+      "E_LIMIT",
+      `${aboveToken} cannot be a fencing token: it is out of reach of ${highest}, the highest known here`,
+      { data: { token: aboveToken, highest_token: highest } },
+    );
+  // The next one after these is written down, too.
+  if (Math.max(highest, aboveToken) + grants < LARGEST_COUNT) return null;
+  return refuse("E_LIMIT", `the fencing tokens of this repository are used up: ${highest} is the highest`, {
+    data: { highest_token: highest, limit: LARGEST_COUNT },
   });
 }
 

@@ -16,7 +16,7 @@ import { heldBy, needsReason } from "./words";
 export function decideTransfer(view: View, command: Transfer, at: Circumstances): Decision | Refusal {
   const { reason } = command;
   if (!isGiven(reason)) return needsReason("a transfer");
-  const unfit = checkText(reason, "reason") ?? checkToken(command.aboveToken);
+  const unfit = checkText(reason, "reason") ?? checkToken(view.nextToken, command.aboveToken);
   if (unfit !== null) return unfit;
   const lease = provenAndValid(view, new NamedLeases(view, [command.lease]), command.lease, command, at);
   if (isRefusal(lease)) return lease;

@@ -5,6 +5,7 @@ import {
   isUnreachable,
   type LedgerRemote,
   type Look,
+  type MadeUpdate,
   type PushOutcome,
 } from "./remote";
 
@@ -15,7 +16,7 @@ interface Asked {
 }
 
 interface Told {
-  readonly updates: readonly ClaimUpdate[];
+  readonly updates: readonly MadeUpdate[];
   resolve(outcomes: readonly PushOutcome[]): void;
   reject(error: unknown): void;
 }
@@ -50,7 +51,11 @@ export class BatchingRemote implements LedgerRemote {
     return this.#remote.recall(ids);
   }
 
-  push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<readonly PushOutcome[]> {
+  make(updates: readonly ClaimUpdate[]): Promise<readonly MadeUpdate[]> {
+    return this.#remote.make(updates);
+  }
+
+  push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<readonly PushOutcome[]> {
     // All or none of one caller's must not be made to depend on another's.
     if (isAtomic) return this.#remote.push(updates, true);
     return new Promise((resolve, reject) => {

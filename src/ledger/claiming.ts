@@ -1,16 +1,25 @@
 import type { AcquireRequest, Grant, LedgerSay } from "../coordinator/contract";
-import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
+import { isWithinReach } from "../kernel/bounds";
 import type { Ulid } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
+import { issueKey, type LeaseKey } from "../kernel/keys";
 import { isGiven, mayEvict } from "../kernel/policy";
 import { needsReason, notAllowedToEvict } from "../kernel/words";
 import { issueOfLease } from "./confirmations";
 import type { Claim, Ledger } from "./ledger";
 import { noteOffline, refuseForOtherClones } from "./offline-claims";
 import { type ClaimRecord, unreadableClaim } from "./record";
-import { type ClaimRef, isUnreachable, type Look, tokenOf, updateTo } from "./remote";
+import {
+  type ClaimRef,
+  isUnreachable,
+  type Look,
+  type MadeUpdate,
+  type PushOutcome,
+  tokenOf,
+  updateTo,
+} from "./remote";
 import { backoffMs, freeAtMs, isBeatDue, isOver, judge } from "./rules";
-import { exhausted, finishedElsewhere, heldElsewhere, heldWhenLastSeen } from "./words";
+import { exhausted, finishedElsewhere, heldElsewhere, heldWhenLastSeen, outOfReach } from "./words";
 
 /** How often somebody who waits looks again; each time is an exchange with the remote. */
 const LOOK_AGAIN_MS = 3_000;
@@ -31,7 +40,10 @@ export class Claiming {
   readonly #ids: readonly Ulid[];
   #grant: Grant | null = null;
   #retries = 0;
+  /** Pushed, or being pushed, and no answer yet. */
   #unclear: readonly Sent[] = [];
+  #taking: Promise<Grant> | null = null;
+  #isGivenUp = false;
 
   constructor(ledger: Ledger, request: AcquireRequest) {
     this.#ledger = ledger;
@@ -40,12 +52,40 @@ export class Claiming {
   }
 
   async run(): Promise<Grant> {
+    const { interrupted } = this.#request;
     try {
-      return await this.#run();
+      if (interrupted === undefined) return await this.#run();
+      return await Promise.race([this.#run(), this.#whenInterrupted(interrupted)]);
     } finally {
       // Also what only led to a refusal was heard.
       await this.#ledger.parts.remote.settle();
     }
+  }
+
+  #whenInterrupted(signal: AbortSignal): Promise<never> {
+    return new Promise((_, reject) => {
+      const giveUp = () => void this.#giveUp().then(reject, reject);
+      if (signal.aborted) giveUp();
+      else signal.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  /** What was granted here ends; what is on its way to the remote is remembered, and the next contact takes it back. */
+  async #giveUp(): Promise<CotenantError> {
+    this.#isGivenUp = true;
+    await this.#taking?.catch(() => {});
+    const mayBeThere = this.#unclear.length > 0;
+    await this.#undo("interrupted");
+    const what = this.#ids.length === 1 ? `issue ${this.#ids[0]}` : `${this.#ids.length} issues`;
+    const rest = mayBeThere ? "; if it has reached the remote, the next contact takes it back" : "";
+    return new CotenantError("E_RETRIES_EXHAUSTED", `interrupted: the claim on ${what} was given up${rest}`, {
+      hint: "'cotenant sync' settles it now",
+      data: { issue_ids: this.#ids.slice(0, 20) },
+    });
+  }
+
+  #refuseGivenUp(): void {
+    if (this.#isGivenUp) throw new CotenantError("E_RETRIES_EXHAUSTED", "interrupted");
   }
 
   async #run(): Promise<Grant> {
@@ -57,7 +97,7 @@ export class Claiming {
     for (;;) {
       let look: Look;
       try {
-        look = await this.#ledger.parts.remote.look(this.#ids);
+        look = await this.#ledger.look(this.#request.actor, this.#ids);
       } catch (error) {
         return this.#withoutRemote(error);
       }
@@ -184,23 +224,13 @@ export class Claiming {
   }
 
   async #acquire(claims: ReadonlyMap<Ulid, ClaimRef>, highest: number, isAgain = false): Promise<Grant> {
-    const { local, known } = this.#ledger.parts;
-    const stamps = [...(await known(this.#ids)).values()].map(({ token }) => token);
-    const refs = [...claims.values()].map(tokenOf);
-    const aboveToken = Math.max(
-      0,
-      this.#request.aboveToken ?? 0,
-      ...refs,
-      ...stamps,
-      claims.size < this.#ids.length ? highest : 0,
-    );
-    const floor = await this.#ledger.tokenFloor();
+    const { local } = this.#ledger.parts;
     const requestId = isAgain ? null : this.#request.requestId;
-    const grant = await local.acquire({
-      ...this.#request,
-      requestId,
-      aboveToken: Math.max(aboveToken, floor),
-    });
+    const aboveToken = await this.#tokensSeen(claims, claims.size < this.#ids.length ? highest : 0);
+    const elsewhere = await this.#takenOver(claims);
+    this.#refuseGivenUp();
+    this.#taking = local.acquire({ ...this.#request, requestId, aboveToken, elsewhere });
+    const grant = await this.#taking;
     // Who retries finds its own lease; that it was given to us is news all the same.
     this.#grant =
       this.#grant === null
@@ -211,6 +241,40 @@ export class Claiming {
             ended: [...this.#grant.ended, ...grant.ended],
           };
     return this.#grant;
+  }
+
+  /** PROTOCOL 23: of the claims, of the issues' stamps, and of what is known of claims that are gone. */
+  async #tokensSeen(claims: ReadonlyMap<Ulid, ClaimRef>, ofAll: number): Promise<number> {
+    const { local, known } = this.#ledger.parts;
+    const here = await local.highestToken();
+    const refs = [...claims].map(([id, ref]) => ({
+      id,
+      what: "the claim at the remote",
+      token: tokenOf(ref),
+    }));
+    const stamps = [...(await known(this.#ids))].map(([id, { token }]) => ({ id, what: "the stamp", token }));
+    const mad = [...refs, ...stamps].find(({ token }) => !isWithinReach(token, here));
+    if (mad !== undefined) throw outOfReach(mad.id, mad.what, mad.token, here);
+    const floor = await this.#ledger.tokenFloor();
+    // What the branch says of all claims together is no reason to refuse one of them.
+    const others = [ofAll, floor, this.#request.aboveToken ?? 0].filter((token) =>
+      isWithinReach(token, here),
+    );
+    return Math.max(...refs.map(({ token }) => token), ...stamps.map(({ token }) => token), ...others, 0);
+  }
+
+  /** Whose claims on other machines a grant takes the place of. */
+  async #takenOver(claims: ReadonlyMap<Ulid, ClaimRef>): Promise<NonNullable<AcquireRequest["elsewhere"]>> {
+    const { rules } = this.#ledger.parts;
+    const cloneId = await this.#ledger.cloneId(this.#request.actor);
+    return [...claims].flatMap(([id, ref]) => {
+      const verdict = judge(recordAt(ref), cloneId, this.#ledger.nowMs, rules);
+      if (verdict.kind !== "held" && verdict.kind !== "lapsed") return [];
+      const { leaseId, agentId } = verdict.record;
+      return [
+        { key: orThrow(issueKey(id)), leaseId, agentId, why: verdict.kind === "held" ? "forced" : "expired" },
+      ];
+    });
   }
 
   /**
@@ -225,14 +289,16 @@ export class Claiming {
     );
     this.#grant = null;
     await this.#ledger.overrule(actor, ended, reason);
-    await this.#ledger.remember(actor, "withdraw", this.#unclear);
+    const given = new Set(ended.map(({ leaseId }) => leaseId));
+    const left = this.#unclear.filter(({ record }) => given.has(record.leaseId));
+    await this.#ledger.remember(actor, "withdraw", left);
   }
 
   // --- telling the remote ---------------------------------------------------------------------------------
 
   /** Null when the remote has them all; else why not. */
   async #push(claims: readonly Claim[], look: Look): Promise<string | null> {
-    const { remote, rules } = this.#ledger.parts;
+    const { rules } = this.#ledger.parts;
     const { actor } = this.#request;
     const pushedAtMs = this.#ledger.nowMs;
     const known = await this.#ledger.confirmations(this.#ids);
@@ -252,24 +318,32 @@ export class Claiming {
       else if (confirmation?.oid !== ref.oid || confirmation.state !== "confirmed")
         there.push({ record: recordAt(ref)!, oid: ref.oid, pushedAtMs });
     }
-    const outcomes =
-      todo.length === 0
-        ? []
-        : await remote.push(
-            todo.map(({ record, expected }) => updateTo(record, expected)),
-            todo.length > 1,
-          );
-    const sent = todo.flatMap(({ record }, i) => {
-      const outcome = outcomes[i]!;
-      return outcome.kind === "rejected"
-        ? []
-        : [{ record, oid: outcome.oid, pushedAtMs, isDone: outcome.kind === "done" }];
-    });
-    this.#unclear = [...this.#unclear, ...sent.filter(({ isDone }) => !isDone)];
+    const updates = todo.map(({ record, expected }) => updateTo(record, expected));
+    const made = todo.length === 0 ? [] : await this.#ledger.prepare(actor, updates);
+    this.#refuseGivenUp();
+    const before = this.#unclear;
+    this.#unclear = [...before, ...made];
+    const outcomes = made.length === 0 ? [] : await this.#sent(made, before);
+    // Whoever has given up meanwhile has it on record that these are to be taken back.
+    this.#refuseGivenUp();
+    this.#unclear = [...before, ...made.filter((_, i) => outcomes[i]!.kind === "unclear")];
     const missing = outcomes.find(({ kind }) => kind !== "done");
     if (missing !== undefined && missing.kind !== "done") return missing.why;
-    await this.#ledger.confirm(actor, [...there, ...sent]);
+    await this.#ledger.confirm(actor, [
+      ...there,
+      ...made.map(({ record, oid }) => ({ record, oid, pushedAtMs })),
+    ]);
     return null;
+  }
+
+  async #sent(made: readonly MadeUpdate[], before: readonly Sent[]): Promise<readonly PushOutcome[]> {
+    try {
+      return await this.#ledger.parts.remote.push(made, made.length > 1);
+    } catch (error) {
+      // Nothing has left this machine.
+      this.#unclear = before;
+      throw error;
+    }
   }
 
   // --- without the remote ---------------------------------------------------------------------------------

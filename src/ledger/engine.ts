@@ -166,6 +166,10 @@ export class LedgerCoordinator implements Coordinator {
     return this.#local.waiters();
   }
 
+  highestToken(): Promise<number> {
+    return this.#local.highestToken();
+  }
+
   history(filter?: HistoryFilter): AsyncIterable<LoggedEvent> {
     return this.#local.history(filter);
   }
@@ -201,7 +205,7 @@ export class LedgerCoordinator implements Coordinator {
     const claims = claimsOf(change);
     return claims.length === 0
       ? change
-      : { ...change, ledger: await followUp(await this.ledger(), actor, claims) };
+      : { ...change, ledger: await followUp(await this.ledger(), actor, claims, true) };
   }
 
   async #afterContact<C extends Change>(change: C, actor: Actor): Promise<C> {

@@ -19,7 +19,7 @@ export async function evictClaims(
 ): Promise<ClaimRecord[]> {
   if (!isGiven(reason)) throw errorFrom(needsReason("ending somebody's lease"));
   const { remote, rules, policy } = ledger.parts;
-  const look = await remote.look(ids);
+  const look = await ledger.look(actor, ids);
   const cloneId = await ledger.cloneId(actor);
   const held = [...look.claims.values()].flatMap((ref) => {
     const record = recordAt(ref);
@@ -30,12 +30,11 @@ export async function evictClaims(
   );
   if (isLive && !mayEvict(actor.agentId, policy)) throw errorFrom(notAllowedToEvict(actor.agentId, policy));
   const updates = held.map(({ ref, record }) => {
-    const over = tombstone(record, { how: "evicted", by: actor.agentId, atMs: ledger.nowMs }, null);
-    const update = updateTo(over, ref.oid);
-    return { ...update, subject: `${update.subject}: ${reason}` };
+    const ended = { how: "evicted", by: actor.agentId, atMs: ledger.nowMs } as const;
+    return updateTo(tombstone(record, ended, null, reason), ref.oid);
   });
   if (updates.length === 0) return [];
-  const outcomes = await remote.push(updates, false);
+  const outcomes = await ledger.push(actor, updates, false);
   const rejected = outcomes.find((outcome) => outcome.kind !== "done");
   if (rejected !== undefined)
     throw new CotenantError(

@@ -1,4 +1,5 @@
-import type { ClaimFence, FencedPush } from "../coordinator/fence";
+import { sharesClaims } from "../config/shared-claims";
+import type { ClaimFence, FencedPush, WrittenUnder } from "../coordinator/fence";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
@@ -7,11 +8,11 @@ import type { Lease } from "../kernel/lease";
 import { claimsOf, recordAt } from "./claiming";
 import { isConfirmed } from "./confirmations";
 import type { Claim } from "./ledger";
-import { isLedgerOn, type OpenLedger, openLedger } from "./open";
-import type { ClaimRecord } from "./record";
-import { isUnreachable } from "./remote";
+import { isLedgerOn, notConfigured, type OpenLedger, openLedger } from "./open";
+import { type ClaimRecord, readClaim, unreadableClaim } from "./record";
+import { type ClaimRef, isUnreachable } from "./remote";
 import { transportOf, withoutPassword } from "./transport";
-import { lost } from "./words";
+import { holderOf, lost, whoHasIt } from "./words";
 
 /** One claim's new beat, as it will be at the remote when the push is done. */
 interface Beat {
@@ -23,7 +24,7 @@ interface Beat {
 
 /** The fence of a clone with a ledger; null where there is none. */
 export async function claimFence(workspace: Workspace, session: Session): Promise<ClaimFence | null> {
-  if (!isLedgerOn(workspace)) return null;
+  if (!isLedgerOn(workspace)) return sharesClaims(workspace.config) ? new NamedFence(workspace) : null;
   return new LedgerFence(workspace, session, await openLedger(workspace, session.actor.agentId));
 }
 
@@ -48,8 +49,8 @@ class LedgerFence implements ClaimFence {
       throw this.#unfenced(remote);
   }
 
-  async fence(leases: readonly Lease[], remote: string): Promise<FencedPush | null> {
-    const confirmed = await this.#confirmed(leases);
+  async fence(written: readonly WrittenUnder[], remote: string): Promise<FencedPush | null> {
+    const confirmed = await this.#confirmed(await this.#standingFor(written));
     if (confirmed.length === 0) return null;
     await this.requireFenced(remote);
     if (!(await this.#isLedgersOwn(remote))) {
@@ -69,42 +70,81 @@ class LedgerFence implements ClaimFence {
     };
   }
 
+  /**
+   * The leases that stand now for what was written under these claims: the same ones, or later ones of this clone on an
+   * issue that no other clone has had since. Within one clone its own store keeps holders apart.
+   */
+  async #standingFor(written: readonly WrittenUnder[]): Promise<Lease[]> {
+    const { ledger } = this.#open;
+    const standing = await ledger.standing([...new Set(written.map(({ issueId }) => issueId))]);
+    const others = written.filter(({ issueId, leaseId }) => standing.get(issueId)?.leaseId !== leaseId);
+    if (others.length > 0) {
+      const look = await ledger.look(
+        this.#session.actor,
+        others.map(({ issueId }) => issueId),
+      );
+      for (const one of others) {
+        const other = await this.#otherSince(one, look.claims.get(one.issueId));
+        if (other !== null || !standing.has(one.issueId)) throw endedUnder(one, other);
+      }
+    }
+    return [...standing.values()];
+  }
+
+  /** Which other clone was granted the issue since that claim. One that was never there comes before all others. */
+  async #otherSince(
+    { issueId, leaseId }: WrittenUnder,
+    ref: ClaimRef | undefined,
+  ): Promise<ClaimRecord | null> {
+    if (ref === undefined) return null;
+    const { ledger, copy } = this.#open;
+    const cloneId = await ledger.cloneId(this.#session.actor);
+    const history = await copy.text(["log", "--first-parent", "--format=%B%x00", ref.oid]);
+    for (const message of history.split("\0").slice(0, -1)) {
+      const reading = readClaim(issueId, message);
+      if (!("record" in reading)) throw unreadableClaim(issueId, reading);
+      if (reading.record.cloneId !== cloneId) return reading.record;
+      if (reading.record.leaseId === leaseId) return null;
+    }
+    return null;
+  }
+
   async #confirmed(leases: readonly Lease[]): Promise<{ claim: Claim; oid: string }[]> {
     const { ledger } = this.#open;
     const claims = claimsOf({ leases });
     const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
     const cloneId = claims.length === 0 ? null : await ledger.cloneId(this.#session.actor);
-    const standing = await ledger.standing(claims.map(({ issueId }) => issueId));
     return claims.map((claim) => {
       const confirmation = known.get(claim.issueId);
-      if (standing.get(claim.issueId)?.leaseId !== claim.lease.leaseId) throw ended(claim);
       if (isConfirmed(claim.lease, confirmation, cloneId, ledger.nowMs))
         return { claim, oid: confirmation.oid };
-      throw new CotenantError(
-        "E_PROVISIONAL",
-        `the claim on issue ${claim.issueId} is provisional: the ledger has not confirmed it`,
-        {
-          data: { issue_id: claim.issueId, lease_id: claim.lease.leaseId },
-        },
-      );
+      throw provisional(claim);
     });
   }
 
   /** PROTOCOL 24: a new commit on each claim, for a ref that does not change is never sent, and so never checked. */
   async #beats(confirmed: readonly { claim: Claim; oid: string }[]): Promise<Beat[]> {
-    const { ledger, remote, copy } = this.#open;
+    const { ledger, copy } = this.#open;
+    const { actor } = this.#session;
     await copy.ensure();
     const missing = [];
     for (const { claim, oid } of confirmed)
       if ((await copy.run(["cat-file", "-e", `${oid}^{commit}`])).status !== 0) missing.push(claim.issueId);
-    if (missing.length > 0) await ledger.parts.remote.look(missing);
-    return Promise.all(
+    if (missing.length > 0) await ledger.look(actor, missing);
+    const updates = await Promise.all(
       confirmed.map(async ({ claim, oid: expected }) => {
-        const record = { ...(await ledger.record(claim, this.#session.actor)), beatAtMs: ledger.nowMs };
+        const record = { ...(await ledger.record(claim, actor)), beatAtMs: ledger.nowMs };
         const subject = `Publish under ${claim.issueId} by ${record.agentId}, token ${record.token}`;
-        return { claim, record, expected, oid: await remote.commit({ expected, record, subject }) };
+        return { issueId: claim.issueId, expected, record, subject };
       }),
     );
+    const made = await ledger.prepare(actor, updates);
+    return made.map(({ record, oid }, i) => ({
+      claim: confirmed[i]!.claim,
+      record,
+      expected: confirmed[i]!.oid,
+      oid,
+    }));
   }
 
   async #isLedgersOwn(remote: string): Promise<boolean> {
@@ -150,7 +190,10 @@ class LedgerFence implements ClaimFence {
       return "done";
     }
     try {
-      const look = await ledger.parts.remote.look(beats.map(({ claim }) => claim.issueId));
+      const look = await ledger.look(
+        actor,
+        beats.map(({ claim }) => claim.issueId),
+      );
       const isThere = beats.every(({ claim, oid }) => look.claims.get(claim.issueId)?.oid === oid);
       const own = beats.filter(
         ({ claim, record }) => recordAt(look.claims.get(claim.issueId))?.leaseId === record.leaseId,
@@ -159,8 +202,9 @@ class LedgerFence implements ClaimFence {
         const record = recordAt(look.claims.get(claim.issueId));
         if (record?.isHeld === true && record.leaseId === claim.lease.leaseId) continue;
         await ledger.forget(actor, [{ issueId: claim.issueId, leaseId: claim.lease.leaseId }]);
-        await ledger.overrule(actor, [claim.lease], "somebody else has the claim at the remote");
-        throw lost(claim.issueId, record);
+        const gone = lost(claim.issueId, record);
+        await ledger.overrule(actor, [claim.lease], gone.message);
+        throw gone;
       }
       // Another process of this clone may have moved it: from there the next try goes on.
       await ledger.confirm(
@@ -183,10 +227,50 @@ class LedgerFence implements ClaimFence {
   }
 }
 
-function ended({ issueId, lease }: Claim): CotenantError {
-  return new CotenantError("E_FENCING_MISMATCH", `the claim on issue ${issueId} has ended meanwhile`, {
-    data: { key: lease.key, lease_id: lease.leaseId },
-  });
+/** Where the ledger cannot be asked: what was written under a claim stays here. */
+class NamedFence implements ClaimFence {
+  readonly #workspace: Workspace;
+
+  constructor(workspace: Workspace) {
+    this.#workspace = workspace;
+  }
+
+  async requireConfirmed(leases: readonly Lease[]): Promise<void> {
+    const [first] = claimsOf({ leases });
+    if (first !== undefined) throw provisional(first);
+  }
+
+  async requireFenced(): Promise<void> {
+    throw notConfigured(this.#workspace);
+  }
+
+  async fence(): Promise<never> {
+    throw notConfigured(this.#workspace);
+  }
+}
+
+function provisional({ issueId, lease }: Claim): CotenantError {
+  return new CotenantError(
+    "E_PROVISIONAL",
+    `the claim on issue ${issueId} is provisional: the ledger has not confirmed it`,
+    { data: { issue_id: issueId, lease_id: lease.leaseId } },
+  );
+}
+
+function endedUnder({ commit, issueId, leaseId }: WrittenUnder, other: ClaimRecord | null): CotenantError {
+  const had = other === null ? "nobody else has had it since" : `${holderOf(other)} has had it since`;
+  const who = other?.isHeld === true ? whoHasIt(other) : had;
+  return new CotenantError(
+    "E_FENCING_MISMATCH",
+    `commit ${commit.slice(0, 12)} was written under the claim ${leaseId} on issue ${issueId}, which has ended: ${who}`,
+    {
+      hint:
+        other === null
+          ? `claim it again, then publish again: cotenant claim acquire ${issueId}`
+          : "others may have worked on it since: claim it when they are done, and make the change anew on top of theirs",
+      data: { commit, issue_id: issueId, lease_id: leaseId, claimed_by: other?.agentId ?? null },
+    },
+  );
 }
 
 function nameOf(remote: string): string {

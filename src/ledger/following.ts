@@ -19,22 +19,25 @@ export const NOT_ASKED: LedgerSay = {
   warnings: [],
 };
 
+const idsOf = (claims: readonly { readonly issueId: Ulid }[]) => claims.map(({ issueId }) => issueId);
+
 type Sent = ClaimUpdate & { readonly oid: string };
 
 /** Pushes until each is done or can be seen not to be: a remote that says no is looked at, and asked again. */
 async function pushThrough(
   ledger: Ledger,
+  actor: Actor,
   first: readonly ClaimUpdate[],
   again: (update: ClaimUpdate, look: Look) => ClaimUpdate | null,
   /** What was pushed without an answer is added here, whatever comes of it. */
   unclear: Sent[] = [],
 ): Promise<{ done: Sent[]; given: ClaimUpdate[]; retries: number }> {
-  const { remote, retries: most } = ledger.parts;
+  const { retries: most } = ledger.parts;
   const done: Sent[] = [];
   const given: ClaimUpdate[] = [];
   let todo = [...first];
   for (let retries = 0; ; retries++) {
-    const outcomes: readonly PushOutcome[] = todo.length === 0 ? [] : await remote.push(todo, false);
+    const outcomes: readonly PushOutcome[] = await ledger.push(actor, todo, false);
     const open: ClaimUpdate[] = [];
     for (const [i, update] of todo.entries()) {
       const outcome = outcomes[i]!;
@@ -44,7 +47,7 @@ async function pushThrough(
     }
     if (open.length === 0 || retries >= most) return { done, given: [...given, ...open], retries };
     await ledger.pause(backoffMs(retries, ledger.chance()));
-    const look = await remote.look(open.map(({ issueId }) => issueId));
+    const look = await ledger.look(actor, idsOf(open));
     todo = [];
     for (const update of open) {
       const landed = unclear.find(
@@ -59,14 +62,15 @@ async function pushThrough(
 }
 
 /**
- * After a renewal or a sign of life: others hear of it, but at most every third of the time for which they would wait.
- * Throws when somebody else has the claim; the lease here has ended then.
+ * After a renewal or a sign of life: others hear of it, but at most every third of the time for which they would wait. In
+ * between, with `isAsked`, the remote is asked whether the claim still stands: what was lost is never confirmed. Throws when
+ * somebody else has the claim; the lease here has ended then.
  */
 export async function followUp(
   ledger: Ledger,
   actor: Actor,
   claims: readonly Claim[],
-  isForced = false,
+  isAsked = false,
 ): Promise<LedgerSay> {
   const { rules } = ledger.parts;
   const now = ledger.nowMs;
@@ -75,13 +79,31 @@ export async function followUp(
   const due = claims.filter(({ issueId, lease }) => {
     const confirmation = known.get(issueId);
     return (
-      isForced ||
       !isConfirmed(lease, confirmation, cloneId, now) ||
       isBeatDue(confirmation.pushedAtMs, confirmation.expiresAtMs, now, rules)
     );
   });
-  if (due.length === 0) return NOT_ASKED;
-  return tell(ledger, actor, due, known);
+  const others = isAsked ? claims.filter((claim) => !due.includes(claim)) : [];
+  const said = others.length === 0 ? NOT_ASKED : await ask(ledger, actor, others);
+  return due.length === 0 || said.isOffline ? said : tell(ledger, actor, due, known);
+}
+
+/** Whether these still stand at the remote. */
+async function ask(ledger: Ledger, actor: Actor, claims: readonly Claim[]): Promise<LedgerSay> {
+  try {
+    const look = await ledger.look(actor, idsOf(claims));
+    const gone = await endTaken(ledger, actor, claims, look);
+    if (gone !== null) throw gone;
+    return { ...NOT_ASKED, claimedBy: claims[0]?.lease.agentId ?? null };
+  } catch (error) {
+    if (!isUnreachable(error)) throw error;
+    const warnings = [
+      `not asked at the ledger: ${(error as CotenantError).message}; it is done here, and others know the claim as it was last pushed`,
+    ];
+    return { ...NOT_ASKED, isOffline: true, isDegraded: true, warnings };
+  } finally {
+    await ledger.parts.remote.settle();
+  }
 }
 
 /** Pushes these leases as they stand here. */
@@ -105,7 +127,7 @@ export async function tell(
     );
   try {
     const strangers = claims.filter(({ issueId }) => !known.has(issueId));
-    const look = strangers.length === 0 ? null : await remote.look(strangers.map(({ issueId }) => issueId));
+    const look = strangers.length === 0 ? null : await ledger.look(actor, idsOf(strangers));
     const updates = await Promise.all(
       claims.map(async (claim): Promise<ClaimUpdate> => {
         const record = await ledger.record(claim, actor);
@@ -124,7 +146,7 @@ export async function tell(
         ? { ...update, expected: ref?.oid ?? null }
         : null;
     };
-    const { done, given, retries } = await pushThrough(ledger, own, goOn, unclear);
+    const { done, given, retries } = await pushThrough(ledger, actor, own, goOn, unclear);
     await rememberUnclear(done);
     await ledger.confirm(
       actor,
@@ -159,17 +181,16 @@ async function refuseLost(
 ): Promise<void> {
   const [first] = given;
   if (first === undefined) return;
-  const look = await ledger.parts.remote.look(given.map(({ issueId }) => issueId));
-  const taken = given.filter(
-    ({ issueId, record }) => !mayFollow(ledger, recordAt(look.claims.get(issueId)), record),
+  const look = await ledger.look(actor, idsOf(given));
+  const ids = new Set(idsOf(given));
+  const gone = await endTaken(
+    ledger,
+    actor,
+    claims.filter(({ issueId }) => ids.has(issueId)),
+    look,
   );
-  const ids = new Set(taken.map(({ issueId }) => issueId));
-  const leases = claims.filter(({ issueId }) => ids.has(issueId)).map(({ lease }) => lease);
-  for (const { issueId, record } of taken) await ledger.forget(actor, [{ issueId, leaseId: record.leaseId }]);
-  await ledger.overrule(actor, leases, "somebody else has the claim at the remote");
   await ledger.parts.remote.settle();
-  const [gone] = taken;
-  if (gone !== undefined) throw lost(gone.issueId, recordAt(look.claims.get(gone.issueId)));
+  if (gone !== null) throw gone;
   throw new CotenantError(
     "E_RETRIES_EXHAUSTED",
     `the claim on issue ${first.issueId} is renewed here, and the remote rejected it`,
@@ -177,6 +198,25 @@ async function refuseLost(
       data: { issue_ids: given.map(({ issueId }) => issueId).slice(0, 20) },
     },
   );
+}
+
+/** Ends here what somebody else has at the remote, or has ended there; answers what its holder is to be told. */
+async function endTaken(
+  ledger: Ledger,
+  actor: Actor,
+  claims: readonly Claim[],
+  look: Look,
+): Promise<CotenantError | null> {
+  let first: CotenantError | null = null;
+  for (const claim of claims) {
+    const there = recordAt(look.claims.get(claim.issueId));
+    if (mayFollow(ledger, there, await ledger.record(claim, actor))) continue;
+    const gone = lost(claim.issueId, there);
+    await ledger.forget(actor, [{ issueId: claim.issueId, leaseId: claim.lease.leaseId }]);
+    await ledger.overrule(actor, [claim.lease], gone.message);
+    first ??= gone;
+  }
+  return first;
 }
 
 /**
@@ -201,7 +241,7 @@ export async function withdraw(
   const marks = await ledger.parts.known(there.map(({ issueId }) => issueId));
   const ended = { how, by: actor.agentId, atMs: ledger.nowMs };
   try {
-    const look = await ledger.parts.remote.look(there.map(({ issueId }) => issueId));
+    const look = await ledger.look(actor, idsOf(there));
     const updateFor = (issueId: Ulid, leaseId: Ulid, seen: Look): ClaimUpdate | null => {
       const ref = seen.claims.get(issueId);
       const record = recordAt(ref);
@@ -212,12 +252,11 @@ export async function withdraw(
     const first = there
       .map(({ issueId, leaseId }) => updateFor(issueId, leaseId, look))
       .filter((update) => update !== null);
-    const { done, given, retries } = await pushThrough(ledger, first, ({ issueId, record }, seen) =>
+    const { done, given, retries } = await pushThrough(ledger, actor, first, ({ issueId, record }, seen) =>
       updateFor(issueId, record.leaseId, seen),
     );
     // Of those that were given up, nothing of ours is there any more, or it was rejected too often: then it stays to be told.
-    const after =
-      given.length === 0 ? null : await ledger.parts.remote.look(given.map(({ issueId }) => issueId));
+    const after = given.length === 0 ? null : await ledger.look(actor, idsOf(given));
     const stuck = given.filter(({ issueId, record }) => updateFor(issueId, record.leaseId, after!) !== null);
     await ledger.forget(
       actor,

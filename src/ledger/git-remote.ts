@@ -1,4 +1,5 @@
 import { CotenantError } from "../errors/cotenant-error";
+import { highestWithinReach } from "../kernel/bounds";
 import { makeUlid, parseUlid, printable, type Ulid, ulidTimeMs } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import { isCutOff } from "../platform/git";
@@ -10,6 +11,7 @@ import {
   type ClaimUpdate,
   type LedgerRemote,
   type Look,
+  type MadeUpdate,
   type PushOutcome,
   tokenOf,
 } from "./remote";
@@ -130,16 +132,19 @@ export class GitRemote implements LedgerRemote {
     return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
   }
 
-  /** PROTOCOL 26: of all claims that were ever seen here, or by whoever wrote to the branch. */
-  async highestToken(): Promise<number> {
-    const written = await this.#writtenToken();
-    return [...(await this.seen("all")).values()].map(tokenOf).reduce((a, b) => Math.max(a, b), written);
+  /**
+   * PROTOCOL 26: of all claims that were ever seen here, or by whoever wrote to the branch; `here`: the highest of this
+   * clone's own.
+   */
+  async highestToken(here: number): Promise<number> {
+    const seen = [...(await this.seen("all")).values()].map(tokenOf);
+    return highestWithinReach([...seen, await this.#writtenToken()], here);
   }
 
   async #writtenToken(): Promise<number> {
     if (this.#written !== null && this.#written.at === this.#branchSeen) return this.#written.token;
     const { status, stdout } = await this.copy.run(["cat-file", "blob", `${SEEN_BRANCH}:${TOKENS_PATH}`]);
-    const token = status === 0 ? decodeTokens(stdout) : 0;
+    const token = (status === 0 ? decodeTokens(stdout) : null) ?? 0;
     this.#written = { at: this.#branchSeen, token };
     return token;
   }
@@ -154,7 +159,14 @@ export class GitRemote implements LedgerRemote {
     if (!isOlder) await this.copy.run(["update-ref", SEEN_BRANCH, tip, ...(before === null ? [] : [before])]);
   }
 
-  async push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
+  async make(updates: readonly ClaimUpdate[]): Promise<MadeUpdate[]> {
+    const atMs = this.copy.platform.clock.wallMs();
+    return Promise.all(
+      updates.map(async (update) => ({ ...update, atMs, oid: await this.commit({ ...update, atMs }) })),
+    );
+  }
+
+  async push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
     const outcomes: PushOutcome[] = [];
     for (let at = 0; at < updates.length; at += MOST_AT_ONCE)
       outcomes.push(...(await this.#push(updates.slice(at, at + MOST_AT_ONCE), isAtomic)));
@@ -279,17 +291,15 @@ export class GitRemote implements LedgerRemote {
 
   // --- telling --------------------------------------------------------------------------------------------
 
-  async #push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
-    const oids = await Promise.all(updates.map((update) => this.commit(update)));
+  async #push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
     const guards = updates.map(
       ({ issueId, expected }) => `--force-with-lease=${this.refOf(issueId)}:${expected ?? ""}`,
     );
-    const specs = updates.map(({ issueId }, i) => `${oids[i]}:${this.refOf(issueId)}`);
+    const specs = updates.map(({ issueId, oid }) => `${oid}:${this.refOf(issueId)}`);
     const answer = await this.send([...guards, ...(isAtomic ? ["--atomic"] : [])], specs);
-    return updates.map(({ issueId, expected }, i) => {
-      const outcome = answer.of(this.refOf(issueId), oids[i]!);
-      if (outcome.kind === "done")
-        this.#news.set(issueId, { before: this.#known(issueId, expected), oid: oids[i]! });
+    return updates.map(({ issueId, expected, oid }) => {
+      const outcome = answer.of(this.refOf(issueId), oid);
+      if (outcome.kind === "done") this.#news.set(issueId, { before: this.#known(issueId, expected), oid });
       return outcome;
     });
   }
@@ -323,10 +333,13 @@ export class GitRemote implements LedgerRemote {
   }
 
   /** The claim's next commit, on top of what it is expected to be. */
-  async commit({ expected, record, subject }: Omit<ClaimUpdate, "issueId">): Promise<string> {
+  async commit(update: ClaimUpdate & { readonly atMs: number }): Promise<string> {
+    const { expected, record, subject, atMs } = update;
     const { objectFormat } = this.copy.options;
     const args = ["commit-tree", ...(expected === null ? [] : ["-p", expected]), EMPTY_TREE[objectFormat]];
-    return (await this.copy.text(args, claimMessage(record, subject), authorship(this.#author))).trim();
+    const date = `@${Math.floor(atMs / 1000)} +0000`;
+    const env = { ...authorship(this.#author), GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
+    return (await this.copy.text(args, claimMessage(record, subject), env)).trim();
   }
 
   /** Looks that nobody will come back to. */

@@ -1,5 +1,6 @@
 import type { Coordinator } from "../coordinator/contract";
-import { orThrow } from "../errors/cotenant-error";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { isCount } from "../kernel/bounds";
 import type { Actor } from "../kernel/commands";
 import type { Fact, FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
@@ -7,16 +8,12 @@ import { issueKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { LIMITS, type Policy } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
-import {
-  type Confirmation,
-  confirmationName,
-  confirmationToFact,
-  ensureCloneId,
-  readConfirmations,
-} from "./confirmations";
+import { ensureCloneId, readCloneId, renewCloneId } from "./clone-id";
+import { type Confirmation, confirmationName, confirmationToFact, readConfirmations } from "./confirmations";
 import type { ClaimRecord, IssueMark } from "./record";
-import type { LedgerRemote } from "./remote";
+import type { ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
 import { type ClaimRules, recordOf } from "./rules";
+import { noteSent, twinsIn } from "./sent";
 import type { OfflineClaim } from "./state";
 
 /** Where claims that were made offline are written down for the whole machine. */
@@ -59,7 +56,6 @@ export interface Claim {
 /** One clone's dealings with the claims that all machines share. */
 export class Ledger {
   readonly parts: LedgerParts;
-  #cloneId: Ulid | null = null;
 
   constructor(parts: LedgerParts) {
     this.parts = parts;
@@ -69,10 +65,56 @@ export class Ledger {
     return this.parts.platform.clock.wallMs();
   }
 
-  async cloneId(actor: Actor): Promise<Ulid> {
+  /** Asks the remote. Whoever else is at work there under this clone's id is noticed here. */
+  async look(actor: Actor, ids: readonly Ulid[] | "all"): Promise<Look> {
+    const look = await this.parts.remote.look(ids);
+    const twins = await twinsIn(this, look);
+    if (twins.length > 0) throw await this.#metTwin(actor, twins);
+    return look;
+  }
+
+  async push(
+    actor: Actor,
+    updates: readonly ClaimUpdate[],
+    isAtomic: boolean,
+  ): Promise<readonly PushOutcome[]> {
+    if (updates.length === 0) return [];
+    return this.parts.remote.push(await this.prepare(actor, updates), isAtomic);
+  }
+
+  /** PROTOCOL 26b: what this clone pushes it has on record before, or nobody could tell it from a twin's. */
+  async prepare(actor: Actor, updates: readonly ClaimUpdate[]): Promise<readonly MadeUpdate[]> {
+    const made = await this.parts.remote.make(updates);
+    await noteSent(this.parts.local, actor, made);
+    return made;
+  }
+
+  /** It goes on as somebody else: nobody can tell which of the two is the copy. */
+  async #metTwin(actor: Actor, twins: readonly ClaimRecord[]): Promise<CotenantError> {
     const { platform, local, controlDir } = this.parts;
-    this.#cloneId ??= await ensureCloneId(platform, local, controlDir, actor);
-    return this.#cloneId;
+    const old = await this.cloneId(actor);
+    const ids = twins.map(({ issueId }) => issueId);
+    await renewCloneId(platform, local, controlDir, actor, { old, ids });
+    return new CotenantError(
+      "E_FENCING_MISMATCH",
+      `another copy of this clone is at work under the same id, on issue ${ids.slice(0, 5).join(", ")}: this one has taken a new id`,
+      {
+        hint: "run it again; claims from before are provisional now, and 'cotenant sync --reconcile' says whose they are",
+        data: { issue_ids: ids.slice(0, 20), was: old },
+      },
+    );
+  }
+
+  /** Always as it is now: another process of this clone may have changed it. */
+  cloneId(actor: Actor): Promise<Ulid> {
+    const { platform, local, controlDir } = this.parts;
+    return ensureCloneId(platform, local, controlDir, actor);
+  }
+
+  /** Null where it has none yet: then nothing at the remote can be under it. */
+  knownCloneId(): Promise<Ulid | null> {
+    const { platform, local, controlDir } = this.parts;
+    return readCloneId(platform, local, controlDir);
   }
 
   confirmations(ids: readonly Ulid[] | "all"): Promise<Map<Ulid, Confirmation>> {
@@ -202,7 +244,7 @@ export class Ledger {
   /** Tokens that were seen before the ledger was taken anew: whatever comes is above them (PROTOCOL 26). */
   async tokenFloor(): Promise<number> {
     const token = (await this.parts.local.facts({ names: [FLOOR] })).get(FLOOR)?.value["token"];
-    return Number.isSafeInteger(token) ? (token as number) : 0;
+    return isCount(token) ? token : 0;
   }
 
   async raiseFloor(actor: Actor, token: number, payload: Readonly<Record<string, unknown>>): Promise<void> {

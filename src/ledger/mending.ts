@@ -1,7 +1,7 @@
 import type { Ulid } from "../kernel/ids";
 import { DamagedCopy, type LedgerCopy } from "./copy";
 import type { GitRemote } from "./git-remote";
-import type { ClaimRef, ClaimUpdate, LedgerRemote, Look, PushOutcome } from "./remote";
+import type { ClaimRef, ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
 
 /** For operations that can simply be begun again: on a damaged copy, once, on a new one. */
 export async function mending<T>(
@@ -46,11 +46,21 @@ export class MendingRemote implements LedgerRemote {
     return this.#mended(() => this.#remote.recall(ids));
   }
 
-  async push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<readonly PushOutcome[]> {
+  make(updates: readonly ClaimUpdate[]): Promise<readonly MadeUpdate[]> {
     return this.#mended(
-      () => this.#remote.push(updates, isAtomic),
+      () => this.#remote.make(updates),
       // What the claims go on from must be there again first.
       async () => void (await this.#remote.look(updates.map(({ issueId }) => issueId))),
+    );
+  }
+
+  push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<readonly PushOutcome[]> {
+    return this.#mended(
+      () => this.#remote.push(updates, isAtomic),
+      async () => {
+        await this.#remote.look(updates.map(({ issueId }) => issueId));
+        for (const update of updates) await this.#remote.commit(update);
+      },
     );
   }
 

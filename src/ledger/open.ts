@@ -1,3 +1,4 @@
+import { sharesClaims } from "../config/shared-claims";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { issuesIn } from "../issues/desk";
@@ -10,6 +11,7 @@ import { LedgerCoordinator } from "./engine";
 import { GitRemote } from "./git-remote";
 import { type Known, Ledger } from "./ledger";
 import { MendingRemote } from "./mending";
+import { NamedLedger } from "./named";
 import { StateBook } from "./offline-book";
 import { ledgerPlace } from "./place";
 import { isUnreachable } from "./remote";
@@ -33,22 +35,27 @@ export function isLedgerOn({ config }: Pick<Workspace, "config">): boolean {
 
 /** What sessions of a clone with a ledger go through; null where there is none. */
 export function ledgerEngine(workspace: Workspace): LedgerCoordinator | null {
-  if (!isLedgerOn(workspace)) return null;
+  if (!isLedgerOn(workspace))
+    return sharesClaims(workspace.config)
+      ? new NamedLedger(workspace.coordinator, () => notConfigured(workspace))
+      : null;
   return new LedgerCoordinator(workspace.coordinator, async () => {
     const { agentId } = await workspace.agent();
     return (await openLedger(workspace, agentId)).ledger;
   });
 }
 
-/** What all claims are at the remote now, remembered for whoever reads them. Nothing where it cannot be reached. */
-export async function hearAll(workspace: Workspace): Promise<void> {
+/** What all claims are at the remote now, remembered for whoever reads them. False where it cannot be reached. */
+export async function hearAll(workspace: Workspace): Promise<boolean> {
   try {
     const { agentId } = await workspace.agent();
     const { ledger } = await openLedger(workspace, agentId);
     await ledger.parts.remote.look("all");
     await ledger.parts.remote.settle();
+    return true;
   } catch (error) {
     if (!isUnreachable(error)) throw error;
+    return false;
   }
 }
 
@@ -97,15 +104,14 @@ export async function openLedger(
 }
 
 /** Somebody may have set it up, and only trust is missing. */
-function notConfigured({ config }: Workspace): CotenantError {
-  const unheard = config.untrusted.find(({ key }) => key === "sync.ledger_branch");
-  if (unheard === undefined)
-    return new CotenantError("E_LEDGER_NOT_CONFIGURED", "no ledger is configured here");
+export function notConfigured({ config }: Pick<Workspace, "config">): CotenantError {
+  const unheard = config.namedOnly("sync.ledger_branch");
+  if (unheard === null) return new CotenantError("E_LEDGER_NOT_CONFIGURED", "no ledger is configured here");
   return new CotenantError(
     "E_LEDGER_NOT_CONFIGURED",
-    `sync.ledger_branch is set in ${unheard.place}, and this clone does not trust it yet`,
+    `claims are shared here: ${unheard.place} names a ledger, and this clone does not trust it yet`,
     {
-      hint: "a person has to look at it once: 'cotenant trust', then 'cotenant sync --setup-ledger'",
+      hint: "a person has to look at it once: 'cotenant trust', then 'cotenant sync --setup-ledger'; until then 'claim acquire --offline' claims provisionally",
       data: { untrusted: "sync.ledger_branch", place: unheard.place },
     },
   );

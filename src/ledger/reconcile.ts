@@ -8,6 +8,7 @@ import type { Claim, Ledger } from "./ledger";
 import { type ClaimRecord, unreadableClaim } from "./record";
 import { isUnreachable, type Look, updateTo } from "./remote";
 import { backoffMs, lapse, tombstone } from "./rules";
+import { holderOf, whoHasIt } from "./words";
 
 export interface Conflict {
   readonly issueId: Ulid;
@@ -152,7 +153,10 @@ async function confirmAll(
 
 async function confirmSome(ledger: Ledger, actor: Actor, claims: readonly Claim[]): Promise<Reconciled> {
   const { remote, known } = ledger.parts;
-  const look = await remote.look(claims.map(({ issueId }) => issueId));
+  const look = await ledger.look(
+    actor,
+    claims.map(({ issueId }) => issueId),
+  );
   const issues = await known(claims.map(({ issueId }) => issueId));
   const conflicts: Conflict[] = [];
   const todo: { claim: Claim; record: ClaimRecord; expected: string | null }[] = [];
@@ -184,7 +188,8 @@ async function confirmSome(ledger: Ledger, actor: Actor, claims: readonly Claim[
   const outcomes =
     todo.length === 0
       ? []
-      : await remote.push(
+      : await ledger.push(
+          actor,
           todo.map(({ record, expected }) => updateTo(record, expected)),
           false,
         );
@@ -216,10 +221,13 @@ async function conflictOf(ledger: Ledger, actor: Actor, claim: Claim, look: Look
     return { ...about, record: null, why: unreadableClaim(issueId, reading).message };
   const { record } = reading;
   if (mayFollow(ledger, record, await ledger.record(claim, actor))) return null;
-  const who = `${record.agentId}${record.host === "" ? "" : ` on ${record.host}`}`;
-  if (record.isHeld) return { ...about, record, why: `${who} has it` };
   const isOwn = record.leaseId === lease.leaseId && record.ended !== null;
-  return { ...about, record, why: isOwn ? `it was ended by ${record.ended!.by}` : `${who} had it meanwhile` };
+  if (record.isHeld || record.ended?.how === "evicted") return { ...about, record, why: whoHasIt(record) };
+  return {
+    ...about,
+    record,
+    why: isOwn ? `it was ended by ${record.ended!.by}` : `${holderOf(record)} had it meanwhile`,
+  };
 }
 
 /** The lease here ends: whoever worked under it hears so at the next write, and can claim it again. */
@@ -252,7 +260,7 @@ export interface Released {
  * names the old owner. Two machines may do so at once: one of them is second, and sees it done.
  */
 export async function releaseStale(ledger: Ledger, actor: Actor, look: Look): Promise<Released[]> {
-  const { rules, remote } = ledger.parts;
+  const { rules } = ledger.parts;
   const now = ledger.nowMs;
   const cloneId = await ledger.cloneId(actor);
   const stale = [...look.claims.values()].flatMap((ref) => {
@@ -263,7 +271,7 @@ export async function releaseStale(ledger: Ledger, actor: Actor, look: Look): Pr
     return [updateTo(over, ref.oid)];
   });
   if (stale.length === 0) return [];
-  const outcomes = await remote.push(stale, false);
+  const outcomes = await ledger.push(actor, stale, false);
   const released = stale.filter((_, i) => outcomes[i]!.kind === "done");
   if (released.length > 0)
     await ledger.write(
@@ -287,7 +295,7 @@ export async function releaseStale(ledger: Ledger, actor: Actor, look: Look): Pr
  * lease ran out. They are given back.
  */
 export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Look): Promise<Ulid[]> {
-  const { remote, local } = ledger.parts;
+  const { local } = ledger.parts;
   const cloneId = await ledger.cloneId(actor);
   const ours = [...look.claims].flatMap(([issueId, ref]) => {
     const record = recordAt(ref);
@@ -306,7 +314,7 @@ export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Look):
     );
     return updateTo(over, ref.oid);
   });
-  const outcomes = await remote.push(updates, false);
+  const outcomes = await ledger.push(actor, updates, false);
   const done = updates.filter((_, i) => outcomes[i]!.kind === "done");
   await ledger.forget(
     actor,

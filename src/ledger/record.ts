@@ -1,5 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { ISSUE_STATES, type IssueState } from "../issues/model";
+import { isCount, timeMsOf } from "../kernel/bounds";
 import {
   type AgentId,
   type LeaseId,
@@ -10,6 +11,7 @@ import {
   type Ulid,
   type WorktreeId,
 } from "../kernel/ids";
+import type { StoleFrom } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
 import { isRefusal, type Refusal } from "../kernel/refusal";
 
@@ -44,6 +46,10 @@ export interface ClaimRecord {
   readonly expiresAtMs: number | null;
   readonly ended: { readonly how: ClaimEnd; readonly by: AgentId; readonly atMs: number } | null;
   readonly issue: IssueMark | null;
+  /** Why it was taken, or ended, as whoever did it said. */
+  readonly reason: string | null;
+  /** Whose claims it took the place of. */
+  readonly stoleFrom: readonly StoleFrom[];
 }
 
 export type RecordReading =
@@ -53,16 +59,22 @@ export type RecordReading =
 
 const SCHEMA = 1;
 const MOST_BYTES = 64 << 10;
+/** One claim takes the place of one other; here only of those that it found lapsed as well. */
+export const MOST_STOLEN_FROM = 8;
 
 /** The message of the claim's commit: a line for `git log`, and the record as one line of JSON. */
 export function claimMessage(record: ClaimRecord, subject: string): string {
   return `${printable(subject, 200)}\n\n${JSON.stringify(recordToWire(record))}\n`;
 }
 
-export function subjectOf({ issueId, agentId, token, ended }: ClaimRecord): string {
-  if (ended === null) return `Claim ${issueId} for ${agentId}, token ${token}`;
+export function subjectOf({ issueId, agentId, token, ended, reason, stoleFrom }: ClaimRecord): string {
+  if (ended === null) {
+    const forced = stoleFrom.filter(({ why }) => why === "forced").map((from) => from.agentId);
+    const taken = forced.length === 0 ? "" : `, taken from ${forced.join(", ")}: ${reason}`;
+    return `Claim ${issueId} for ${agentId}, token ${token}${taken}`;
+  }
   if (ended.how === "stale") return `Auto-release stale claim on ${issueId} (was: ${agentId})`;
-  if (ended.how === "evicted") return `End the claim of ${agentId} on ${issueId}, by ${ended.by}`;
+  if (ended.how === "evicted") return `End the claim of ${agentId} on ${issueId}, by ${ended.by}: ${reason}`;
   return `Release ${issueId} by ${agentId}`;
 }
 
@@ -83,6 +95,12 @@ function recordToWire(record: ClaimRecord): Record<string, unknown> {
     expires_at: record.expiresAtMs === null ? null : iso(record.expiresAtMs),
     ended: ended === null ? null : { how: ended.how, by: ended.by, at: iso(ended.atMs) },
     issue: issue === null ? null : { version: issue.version, state: issue.state, deleted: issue.isDeleted },
+    reason: record.reason,
+    stole_from: record.stoleFrom.map((from) => ({
+      lease_id: from.leaseId,
+      agent_id: from.agentId,
+      why: from.why,
+    })),
   };
 }
 
@@ -116,8 +134,7 @@ function recordFrom(wire: Record<string, unknown>): ClaimRecord {
   const { ended, issue, status } = wire;
   if (status !== "held" && status !== "released") throw new Error("its status is neither held nor released");
   const token = wire["fencing_token"];
-  if (!Number.isSafeInteger(token) || (token as number) < 1 || (token as number) > LIMITS.token)
-    throw new Error("its fencing token is none");
+  if (!isCount(token) || token < 1) throw new Error(`its fencing token is out of bounds: ${shown(token)}`);
   return {
     issueId: parsed(wire, "issue_id", parseUlid),
     isHeld: status === "held",
@@ -126,12 +143,14 @@ function recordFrom(wire: Record<string, unknown>): ClaimRecord {
     worktreeId: parsed(wire, "worktree_id", parseWorktreeId),
     cloneId: parsed(wire, "clone_id", parseUlid),
     host: typeof wire["host"] === "string" ? printable(wire["host"], 100) : "",
-    token: token as number,
+    token,
     acquiredAtMs: instant(wire, "acquired_at"),
     beatAtMs: instant(wire, "beat_at"),
     expiresAtMs: wire["expires_at"] === null ? null : instant(wire, "expires_at"),
     ended: isObject(ended) ? endFrom(ended) : null,
     issue: isObject(issue) ? markFrom(issue) : null,
+    reason: typeof wire["reason"] === "string" ? printable(wire["reason"], LIMITS.textLength) : null,
+    stoleFrom: stolenFrom(wire["stole_from"]),
   };
 }
 
@@ -144,8 +163,20 @@ const ENDS: readonly ClaimEnd[] = ["released", "stale", "evicted", "withdrawn"];
 
 function markFrom(wire: Record<string, unknown>): IssueMark | null {
   const { version, state, deleted } = wire;
-  if (!Number.isSafeInteger(version) || !ISSUE_STATES.includes(state as IssueState)) return null;
-  return { version: version as number, state: state as IssueState, isDeleted: deleted === true };
+  if (!ISSUE_STATES.includes(state as IssueState)) return null;
+  if (!isCount(version)) throw new Error(`its issue's version is out of bounds: ${shown(version)}`);
+  return { version, state: state as IssueState, isDeleted: deleted === true };
+}
+
+/** Of machines with an older cotenant there is none. */
+function stolenFrom(value: unknown): StoleFrom[] {
+  return (Array.isArray(value) ? value : []).slice(0, MOST_STOLEN_FROM).flatMap((wire): StoleFrom[] => {
+    if (!isObject(wire)) return [];
+    const why = wire["why"] === "forced" ? "forced" : "expired";
+    return [
+      { leaseId: parsed(wire, "lease_id", parseUlid), agentId: parsed(wire, "agent_id", parseAgentId), why },
+    ];
+  });
 }
 
 function parsed<T>(wire: Record<string, unknown>, name: string, parse: (text: string) => T | Refusal): T {
@@ -156,9 +187,13 @@ function parsed<T>(wire: Record<string, unknown>, name: string, parse: (text: st
 }
 
 function instant(wire: Record<string, unknown>, name: string): number {
-  const ms = typeof wire[name] === "string" ? Date.parse(wire[name] as string) : Number.NaN;
-  if (Number.isNaN(ms)) throw new Error(`its ${name} is no time`);
+  const ms = timeMsOf(wire[name]);
+  if (ms === null) throw new Error(`its ${name} is no time within bounds: ${shown(wire[name])}`);
   return ms;
+}
+
+function shown(value: unknown): string {
+  return printable(JSON.stringify(value) ?? "missing", 60);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -23,6 +23,13 @@ export interface ClaimUpdate {
   readonly subject: string;
 }
 
+/** An update whose commit is made, and not pushed yet: what may be at the remote afterwards is known by its name. */
+export interface MadeUpdate extends ClaimUpdate {
+  readonly oid: string;
+  /** Part of the commit: made again from the same, it is the same. */
+  readonly atMs: number;
+}
+
 /** Makes the claim what the record says, if it still is what it was. */
 export function updateTo(record: ClaimRecord, expected: string | null): ClaimUpdate {
   return { issueId: record.issueId, expected, record, subject: subjectOf(record) };
@@ -47,8 +54,10 @@ export interface LedgerRemote {
   look(ids: readonly Ulid[] | "all"): Promise<Look>;
   /** What was last heard, for whoever wants to try on the strength of it; null where nothing was heard yet. Asks nobody. */
   recall(ids: readonly Ulid[]): Promise<Look | null>;
+  /** On this machine only: nobody is told. */
+  make(updates: readonly ClaimUpdate[]): Promise<readonly MadeUpdate[]>;
   /** Each for itself, or all or none. Throws only when nothing can have been sent. */
-  push(updates: readonly ClaimUpdate[], isAtomic: boolean): Promise<readonly PushOutcome[]>;
+  push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<readonly PushOutcome[]>;
   /** What was last heard of claims, without asking. */
   seen(ids: readonly Ulid[] | "all"): Promise<ReadonlyMap<Ulid, ClaimRef>>;
   /** At the end of an operation: remembers what was heard. Nothing depends on it. */

@@ -64,7 +64,7 @@ export async function forceResync(open: OpenLedger, actor: Actor): Promise<Resyn
   // Asked first: where the remote cannot be reached, nothing may be thrown away.
   await remote.bring([`+refs/heads/${remote.branch}*:refs/look/resync/branch/${remote.branch}*`]);
   const backup = await backUp(open);
-  const token = await remote.highestToken();
+  const token = await remote.highestToken(await ledger.parts.local.highestToken());
   await ledger.raiseFloor(actor, token, {});
   const refs = await copy.text(["for-each-ref", "--format=%(refname)", "refs/seen/", "refs/look/"]);
   const gone = refs.split("\n").filter((ref) => ref !== "");

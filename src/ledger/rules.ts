@@ -2,7 +2,7 @@ import type { ConfigValues } from "../config/schema";
 import { TERMINAL_STATES } from "../issues/model";
 import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
-import type { ClaimEnd, ClaimRecord, IssueMark } from "./record";
+import { type ClaimEnd, type ClaimRecord, type IssueMark, MOST_STOLEN_FROM } from "./record";
 
 /** What decides about claims besides their records. */
 export interface ClaimRules {
@@ -76,6 +76,8 @@ export function recordOf(lease: Lease, of: { issueId: Ulid; cloneId: Ulid; host:
     beatAtMs: Math.max(lease.lastBeat.wallMs, lease.renewedAt.wallMs),
     expiresAtMs: lease.expiresAt?.wallMs ?? null,
     ended: null,
+    reason: lease.reason,
+    stoleFrom: lease.stoleFrom.slice(0, MOST_STOLEN_FROM),
   };
 }
 
@@ -83,8 +85,9 @@ export function tombstone(
   record: ClaimRecord,
   ended: { how: ClaimEnd; by: ClaimRecord["agentId"]; atMs: number },
   issue: IssueMark | null,
+  reason: string | null = null,
 ): ClaimRecord {
-  return { ...record, isHeld: false, ended, issue: newer(issue, record.issue) };
+  return { ...record, isHeld: false, ended, issue: newer(issue, record.issue), reason };
 }
 
 function newer(a: IssueMark | null, b: IssueMark | null): IssueMark | null {

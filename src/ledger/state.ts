@@ -1,10 +1,13 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { isCount, timeMsOf } from "../kernel/bounds";
 import { parseUlid, printable, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import { replaceFile } from "../platform/replace-file";
 import type { LedgerCopy } from "./copy";
 
 const STATE_SCHEMA = 1;
+/** Much more than the most offline claims take. */
+const MOST_BYTES = 4 << 20;
 /** SPEC §13: beyond this, new offline claims are refused. */
 export const MOST_OFFLINE_CLAIMS = 1_000;
 
@@ -62,6 +65,7 @@ export class StateFile {
       throw fileFailure(error, "reading the ledger's state", path);
     }
     if (bytes === null) return { state: FRESH, warning: null };
+    if (bytes.length > MOST_BYTES) return broken(path);
     return decodeState(new TextDecoder().decode(bytes), path);
   }
 
@@ -157,16 +161,20 @@ function migrated(wire: Record<string, unknown>): Record<string, unknown> {
 }
 
 function stateFrom(wire: Record<string, unknown>): LedgerState {
-  const text = (name: string) =>
-    typeof wire[name] === "string" ? printable(wire[name] as string, 100) : null;
+  const { ledger_head: head } = wire;
   const claims = Array.isArray(wire["offline_claims"]) ? (wire["offline_claims"] as unknown[]) : [];
   return {
-    lastPullAt: text("last_pull_at"),
-    lastPushAt: text("last_push_at"),
-    ledgerHead: text("ledger_head"),
+    lastPullAt: isoOf(wire["last_pull_at"]),
+    lastPushAt: isoOf(wire["last_push_at"]),
+    ledgerHead: typeof head === "string" ? printable(head, 100) : null,
     isValid: wire["valid"] !== false,
     offlineClaims: claims.flatMap(offlineFrom).slice(0, MOST_OFFLINE_CLAIMS),
   };
+}
+
+function isoOf(value: unknown): string | null {
+  const ms = timeMsOf(value);
+  return ms === null ? null : new Date(ms).toISOString();
 }
 
 function offlineFrom(value: unknown): OfflineClaim[] {
@@ -185,9 +193,9 @@ function offlineFrom(value: unknown): OfflineClaim[] {
       issueId,
       leaseId,
       agentId: text("agent_id"),
-      token: Number.isSafeInteger(token) ? (token as number) : 0,
-      claimedAt: text("claimed_at"),
-      expiresAt: typeof wire["expires_at"] === "string" ? wire["expires_at"] : null,
+      token: isCount(token) ? token : 0,
+      claimedAt: isoOf(wire["claimed_at"]) ?? "",
+      expiresAt: isoOf(wire["expires_at"]),
       clone: text("clone"),
     },
   ];

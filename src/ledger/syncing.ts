@@ -10,6 +10,7 @@ import { followUp } from "./following";
 import { mending } from "./mending";
 import type { OpenLedger } from "./open";
 import { type Reconciled, type Released, reconcile, releaseStale, withdrawOrphans } from "./reconcile";
+import { unreadableClaim } from "./record";
 
 export interface Synced extends SyncResult {
   readonly reconciled: Reconciled;
@@ -38,7 +39,9 @@ async function syncOnce(
 ): Promise<Synced> {
   const { ledger, remote, state } = open;
   const { actor } = session;
-  const look = await ledger.parts.remote.look("all");
+  const look = await ledger.look(actor, "all");
+  for (const [id, { reading }] of look.claims)
+    if (!("record" in reading)) workspace.warnings.push(unreadableClaim(id, reading).message);
   const stale = await releaseStale(ledger, actor, look);
   const orphans = await withdrawOrphans(ledger, actor, look);
   const reconciled = await reconcile(ledger, actor, { most: null, onProgress, look });

@@ -1,14 +1,10 @@
+import { sharesClaims } from "../config/shared-claims";
 import type { Workspace } from "../coordinator/workspace";
 import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { recordAt } from "./claiming";
-import {
-  type Confirmation,
-  isConfirmed,
-  issueOfLease,
-  readCloneId,
-  readConfirmations,
-} from "./confirmations";
+import { readCloneId } from "./clone-id";
+import { type Confirmation, isConfirmed, issueOfLease, readConfirmations } from "./confirmations";
 import { openLedger } from "./open";
 import type { ClaimRecord } from "./record";
 import type { ClaimRef } from "./remote";
@@ -27,7 +23,7 @@ export interface ClaimsView {
 /** Null where there is no ledger. Writes nothing. */
 export async function claimsView(workspace: Workspace): Promise<ClaimsView | null> {
   const { config, coordinator, repository, surroundings } = workspace;
-  if (config.values["sync.ledger_branch"] === null) return null;
+  if (!sharesClaims(config)) return null;
   const { platform } = surroundings;
   const cloneId = await readCloneId(platform, coordinator, repository.controlDir);
   const known = await readConfirmations(coordinator, "all");

@@ -11,12 +11,12 @@ export function claimSummary(record: ClaimRecord): Record<string, unknown> {
     agent_id: record.agentId,
     worktree_id: record.worktreeId,
     expires_at: iso(record.expiresAtMs),
-    reason: null,
+    reason: record.reason,
     host: record.host,
   };
 }
 
-function holderOf({ agentId, host }: ClaimRecord): string {
+export function holderOf({ agentId, host }: ClaimRecord): string {
   return host === "" ? agentId : `${agentId} on ${printable(host, 60)}`;
 }
 
@@ -68,10 +68,32 @@ export function exhausted(ids: readonly Ulid[], retries: number, why: string): C
   );
 }
 
+/** With the reason, where somebody took or ended it by right. */
+export function whoHasIt(record: ClaimRecord): string {
+  const { isHeld, ended, reason, stoleFrom } = record;
+  const why = reason === null ? "" : `: ${printable(reason, 200)}`;
+  if (isHeld)
+    return stoleFrom.some((from) => from.why === "forced")
+      ? `${holderOf(record)} took it over${why}`
+      : `${holderOf(record)} has it now`;
+  return ended?.how === "evicted" ? `it was ended by ${ended.by}${why}` : "it was ended at the remote";
+}
+
+/** PROTOCOL 26a: a single record must not use up the tokens of everybody. */
+export function outOfReach(id: Ulid, what: string, token: number, highest: number): CotenantError {
+  return new CotenantError(
+    "E_LIMIT",
+    `${what} of issue ${id} has the fencing token ${token}, out of reach of ${highest}, the highest known here`,
+    {
+      hint: "nobody's cotenant wrote it: look at who did ('git log' of it), and take it back there",
+      data: { issue_id: id, token, highest_token: highest },
+    },
+  );
+}
+
 /** Whoever held it here is told so: its token is stale. */
 export function lost(id: Ulid, record: ClaimRecord | null): CotenantError {
-  const whom =
-    record === null || !record.isHeld ? "it was ended at the remote" : `${holderOf(record)} has it now`;
+  const whom = record === null ? "it was ended at the remote" : whoHasIt(record);
   return new CotenantError("E_FENCING_MISMATCH", `the claim on issue ${id} is no more: ${whom}`, {
     data: {
       key: `issue:${id}`,

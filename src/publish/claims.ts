@@ -1,9 +1,16 @@
-import type { ClaimFence } from "../coordinator/fence";
+import { sharesClaims } from "../config/shared-claims";
+import type { ClaimFence, FencedPush, WrittenUnder } from "../coordinator/fence";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
-import type { Ulid } from "../kernel/ids";
+import { parseTrailers, type Trailer } from "../enforce/trailers";
+import { parseUlid } from "../kernel/ids";
+import { nameOf } from "../kernel/keys";
 import { type Lease, sameParty } from "../kernel/lease";
+import { isRefusal } from "../kernel/refusal";
+import { CommitReader } from "../objects/commits";
+import type { ObjectId } from "../objects/object-name";
+import { isCutOff } from "../platform/git";
+import { silent } from "./pushing";
 
 /** Opened only where a publish is made under claims at all. Null: they are shared with nobody. */
 export type OpenFence = () => Promise<ClaimFence | null>;
@@ -39,27 +46,18 @@ export class ClaimsUnder {
     if (claims.length > 0) await (await this.#theFence())?.requireFenced(remote);
   }
 
-  /** What has to be pushed along; null where nothing has to. */
-  async fence(claims: readonly Lease[], remote: string) {
-    return claims.length === 0 ? null : ((await (await this.#theFence())?.fence(claims, remote)) ?? null);
-  }
-
-  /** Of a publish that was done earlier: the claims that it was made under must still stand. */
-  async again(leaseIds: readonly Ulid[]): Promise<readonly Lease[]> {
-    if (!this.#isShared) return [];
-    const refs = leaseIds.map((leaseId) => ({ key: null, leaseId }));
-    const found = refs.length === 0 ? [] : await this.#workspace.coordinator.find(refs);
-    const standing = found.filter(({ standing: how }) => how === "valid").map(({ lease }) => lease);
-    const gone = leaseIds.find((id) => !standing.some(({ leaseId }) => leaseId === id));
-    if (gone !== undefined)
-      throw new CotenantError("E_FENCING_MISMATCH", `it was published under claim ${gone}, which has ended`, {
-        data: { lease_id: gone },
-      });
-    return this.#held(standing);
+  /**
+   * What has to be pushed along with everything up to this commit; null where nothing has to. PROTOCOL 24: what was written
+   * under a claim is published under it, so the commits themselves say which claims they are, not what is valid now.
+   */
+  async fence(tip: ObjectId, remote: string): Promise<FencedPush | null> {
+    if (!this.#isShared) return null;
+    const written = await this.#writtenUnder(tip, remote);
+    return written.length === 0 ? null : ((await (await this.#theFence())?.fence(written, remote)) ?? null);
   }
 
   get #isShared(): boolean {
-    return this.#workspace.config.values["sync.ledger_branch"] !== null;
+    return sharesClaims(this.#workspace.config);
   }
 
   #theFence(): Promise<ClaimFence | null> {
@@ -73,4 +71,62 @@ export class ClaimsUnder {
       if (standing === "valid" && sameParty(lease, this.#session.actor)) all.set(lease.leaseId, lease);
     return [...all.values()];
   }
+
+  /** Each claim once, with the newest commit that names it. */
+  async #writtenUnder(tip: ObjectId, remote: string): Promise<WrittenUnder[]> {
+    const { surroundings, repository } = this.#workspace;
+    const reader = new CommitReader(surroundings.git, { cwd: repository.worktreeRoot });
+    const options = ["--not", ...(await this.#remotesCommits(remote)), "--not"];
+    const found = new Map<string, WrittenUnder>();
+    for (const { oid, message } of await reader.read(await reader.list({ names: [tip], options })))
+      for (const trailer of parseTrailers(message).issues) {
+        const claim = claimIn(trailer);
+        if (claim !== null) found.set(`${claim.issueId} ${claim.leaseId}`, { commit: oid, ...claim });
+      }
+    return [...found.values()];
+  }
+
+  /** What the remote has already: as it says itself, as far as this clone has it; where it says nothing, as last fetched. */
+  async #remotesCommits(remote: string): Promise<string[]> {
+    const { surroundings, repository, config } = this.#workspace;
+    const cwd = repository.worktreeRoot;
+    const timeoutMs = Math.min(LOOK_MS, config.values["publish.push_timeout_secs"] * 1000);
+    const fetched = `--remotes=${remote}`;
+    const env = await silent(this.#workspace);
+    let text = "";
+    try {
+      const asked = ["ls-remote", "--heads", "--end-of-options", remote];
+      text = new TextDecoder().decode((await surroundings.git.run(asked, { cwd, env, timeoutMs })).stdout);
+    } catch (error) {
+      // The push itself says what is wrong with the remote.
+      if (!isCutOff(error)) throw error;
+    }
+    const oids = text.match(/^[0-9a-f]{40,64}(?=\t)/gm) ?? [];
+    if (oids.length === 0) return [fetched];
+    const asked = `${[...new Set(oids)].slice(0, MOST_HEADS).join("\n")}\n`;
+    const known = await surroundings.git.run(["cat-file", "--batch-check=%(objecttype) %(objectname)"], {
+      cwd,
+      input: asked,
+    });
+    const here = new TextDecoder().decode(known.stdout).matchAll(/^commit ([0-9a-f]{40,64})$/gm);
+    return [fetched, ...[...here].map(([, oid]) => oid!)];
+  }
+}
+
+const LOOK_MS = 20_000;
+/** More do not fit on a command line; what is missing here only makes for more commits to be looked at. */
+const MOST_HEADS = 1_000;
+
+function claimIn({ issueId, leaseId }: Trailer): Pick<WrittenUnder, "issueId" | "leaseId"> | null {
+  const [issue, lease] = [parseUlid(issueId), parseUlid(leaseId ?? "")];
+  return isRefusal(issue) || isRefusal(lease) ? null : { issueId: issue, leaseId: lease };
+}
+
+/** As a commit names the claims that it is made under. */
+export function claimTrailers(claims: readonly Lease[]): Trailer[] {
+  return claims.map(({ key, leaseId, fencingToken }) => ({
+    issueId: nameOf(key),
+    leaseId,
+    token: fencingToken,
+  }));
 }

@@ -24,7 +24,7 @@ import { type Lease, sameParty } from "../kernel/lease";
 import { gone } from "../kernel/proof";
 import { expired } from "../kernel/words";
 import type { Leaf } from "../objects/tree-editing";
-import type { ClaimsUnder } from "./claims";
+import { type ClaimsUnder, claimTrailers } from "./claims";
 import type { Draft } from "./draft";
 import { typedPath } from "./hint-words";
 
@@ -102,7 +102,10 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
   const { leases, trailers, edits } = await issueCoverage(question);
   for (const lease of leases) used.set(lease.leaseId, lease);
   const claims = await question.claims.confirmed([...used.values()]);
-  return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues: trailers, edits, claims };
+  // Also those that cover nothing of it: other machines know of nothing else that it was written under.
+  const named = new Set(trailers.map(({ leaseId }) => leaseId));
+  const issues = [...trailers, ...claimTrailers(claims).filter(({ leaseId }) => !named.has(leaseId))];
+  return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues, edits, claims };
 }
 
 /** Leases of worktree reach cover what is published from their own worktree only. */

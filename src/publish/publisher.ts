@@ -15,7 +15,6 @@ import { placeNow } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
 import { type RefChange, RefCommitter } from "./committing";
-import { claimsIn } from "./intents";
 import { type Candidate, type Plan, Planner } from "./planning";
 import { remoteFor } from "./pushing";
 import { changesOf, leasesNamedIn } from "./replaying";
@@ -123,13 +122,7 @@ export class Publisher {
     const pushing =
       remote === null || made === null
         ? null
-        : await this.#pusher.push(request, {
-            remote,
-            ref,
-            commit: made,
-            publishId,
-            claims: async () => claims,
-          });
+        : await this.#pusher.push(request, { remote, ref, commit: made, publishId });
     const commit = pushing?.commit ?? made;
     const isElsewhere = commit !== made && commit !== null;
     const tidied = request.settle && commit !== null ? await this.#tidy(commit, [...plan.draft.keys()]) : [];
@@ -336,11 +329,8 @@ export class Publisher {
         hint: "'git branch' shows those that there are",
         data: { ref },
       });
-    const claims = async () => this.#claims.confirmed([]);
     const pushing =
-      remote === null
-        ? null
-        : await this.#pusher.push(request, { remote, ref, commit: tip, publishId, claims });
+      remote === null ? null : await this.#pusher.push(request, { remote, ref, commit: tip, publishId });
     const commit = pushing?.commit ?? tip;
     return {
       ...{ publishId, ref, commit, recovered, parent: await this.#parentOf(commit), base: tip, paths: [] },
@@ -386,8 +376,7 @@ export class Publisher {
     const { publishId, ref, remote, result, recovered } = earlier;
     const tip = await tipOf(this.#workspace, ref);
     const there = await placeNow(this.#workspace, String(result["commit"]), tip);
-    const claims = () => this.#claims.again(claimsIn(result));
-    const wanted = { remote: remote!, ref, commit: there, publishId: request.requestId ?? publishId, claims };
+    const wanted = { remote: remote!, ref, commit: there, publishId: request.requestId ?? publishId };
     const pushing = remote === null ? null : await this.#pusher.push(request, wanted);
     const commit = pushing?.commit ?? there;
     const parent = await this.#parentOf(commit);

@@ -7,6 +7,7 @@ import { printable } from "../kernel/ids";
 import type { ObjectId } from "../objects/object-name";
 import { type GitResult, isCutOff } from "../platform/git";
 import { gitWords, isUnsent } from "../platform/git-answers";
+import { tipOf } from "./base";
 import { branchName } from "./branch-rules";
 
 export type PushResult =
@@ -50,7 +51,7 @@ export async function remoteFor(workspace: Workspace, typed: string | null, ref:
 const NOT_ATOMIC = /does not support --atomic/i;
 
 /**
- * Pushes the branch as it is now, which has the commit in it, and with it whatever `fenced` wants, as one. Never asks anybody
+ * Pushes the branch as it is now, which has the commit in it, and with it whatever `fence` wants, as one. Never asks anybody
  * anything; where the answer is lost, the remote is asked what became of it. Throws what the fence says of claims that were
  * lost.
  */
@@ -59,24 +60,34 @@ export async function push(
   remote: string,
   ref: string,
   commit: ObjectId,
-  fence: () => Promise<FencedPush | null>,
+  fence: (tip: ObjectId) => Promise<FencedPush | null>,
 ): Promise<PushResult> {
-  const first = await pushOnce(workspace, remote, ref, commit, await fence());
-  if (first !== "again") return first;
-  const second = await pushOnce(workspace, remote, ref, commit, await fence());
-  if (second !== "again") return second;
+  for (let tries = 0; tries < 2; tries++) {
+    // What is pushed is what was looked at, wherever the branch goes meanwhile.
+    const tip = (await tipOf(workspace, ref)) ?? commit;
+    const result = await pushOnce(workspace, remote, { ref, tip, commit }, await fence(tip));
+    if (result !== "again") return result;
+  }
   const why = "the claim was moved by other processes of this clone meanwhile";
   return { result: "failed", remote, code: "E_PUSH_REJECTED", why };
+}
+
+interface Wanted {
+  readonly ref: string;
+  /** Where the branch is to be. */
+  readonly tip: ObjectId;
+  /** What has to be in it. */
+  readonly commit: ObjectId;
 }
 
 /** "again": refused because of a claim that is still ours, and that somebody here has beaten since. */
 async function pushOnce(
   workspace: Workspace,
   remote: string,
-  ref: string,
-  commit: ObjectId,
+  wanted: Wanted,
   fenced: FencedPush | null,
 ): Promise<PushResult | "again"> {
+  const { ref, tip, commit } = wanted;
   const { git } = workspace.surroundings;
   const cwd = workspace.repository.worktreeRoot;
   const env = await silent(workspace);
@@ -85,7 +96,7 @@ async function pushOnce(
   let why = "";
   try {
     const options = ["--porcelain", "--no-progress", ...(fenced?.options ?? [])];
-    const specs = [`${ref}:${ref}`, ...(fenced?.refspecs ?? [])];
+    const specs = [`${tip}:${ref}`, ...(fenced?.refspecs ?? [])];
     said = await git.run(["push", ...options, "--end-of-options", remote, ...specs], {
       cwd,
       env: { ...env, ...fenced?.env },
@@ -101,7 +112,7 @@ async function pushOnce(
     why = error.message;
   }
   if (fenced !== null && said !== null && NOT_ATOMIC.test(said.stderr))
-    return withoutFence(workspace, remote, ref, commit);
+    return withoutFence(workspace, remote, wanted);
   // Rejected is a clear answer. Anything else may have happened after the remote had it.
   if (said !== null && /^!\t(?!.*\[remote failure\])/m.test(new TextDecoder().decode(said.stdout))) {
     if ((await fenced?.settle("refused")) === "again") return "again";
@@ -136,13 +147,12 @@ function isLost(error: unknown): error is CotenantError {
 async function withoutFence(
   workspace: Workspace,
   remote: string,
-  ref: string,
-  commit: ObjectId,
+  wanted: Wanted,
 ): Promise<PushResult | "again"> {
   const why = "it cannot take several refs in one step, so the push cannot be fenced by the claim";
   if (workspace.config.values["publish.unfenced_remote"]) {
     workspace.warnings.push(`${printable(remote, 100)}: ${why}`);
-    return pushOnce(workspace, remote, ref, commit, null);
+    return pushOnce(workspace, remote, wanted, null);
   }
   const hint =
     "let the remote take atomic pushes (receive.advertiseAtomic), or allow it: publish.unfenced_remote";

@@ -1,4 +1,5 @@
 import { fileFailure } from "../errors/cotenant-error";
+import { highestWithinReach, LARGEST_COUNT } from "../kernel/bounds";
 import type { FencingToken } from "../kernel/ids";
 import { type Lease, type Slot, slotOf } from "../kernel/lease";
 import type { Descriptor } from "../platform/platform";
@@ -57,12 +58,8 @@ async function mend(store: Store, actor: LogActor, seenToken: number): Promise<R
   const replay = await salvage(store, log, damage);
   const { leases, fromIndex, highestToken } = await standing(store, replay);
   const applied = decodeApplied(platform.digest, await platform.files.readFile(layout.applied));
-  const highest = Math.max(
-    replay.head.nextToken,
-    applied?.head.nextToken ?? 0,
-    highestToken + 1,
-    seenToken + 1,
-  );
+  const known = Math.max(replay.head.nextToken, applied?.head.nextToken ?? 0, highestToken + 1);
+  const highest = highestWithinReach([...replay.mentioned, seenToken + 1], known);
   // Being cautious here too: what only the index still knows was said by a line that is lost.
   for await (const [name, fact] of store.index.facts.salvage())
     if (!replay.touchedFacts.has(name)) replay.facts.set(name, fact);
@@ -71,7 +68,7 @@ async function mend(store: Store, actor: LogActor, seenToken: number): Promise<R
   replay.head = {
     ...replay.head,
     sequence: Math.max(replay.head.sequence, replay.highestSynced, synced),
-    nextToken: (highest + TOKEN_LEAP) as FencingToken,
+    nextToken: Math.min(highest + TOKEN_LEAP, LARGEST_COUNT) as FencingToken,
   };
   const lost = damage ?? { offset: 0, why: "the log is gone" };
   const keptAs = log === null ? null : damagedName(replay.head.segment, platform.clock.wallMs());

@@ -87,6 +87,8 @@ export class Replay {
   readonly touched = new Map<Slot, Lease | null>();
   /** The highest fencing token that the stretch knows of, per slot. */
   readonly tokens = new Map<Slot, FencingToken>();
+  /** Tokens in lines that could not be salvaged. */
+  readonly mentioned: number[] = [];
   damage: Damage | null = null;
   highestSynced = 0;
   /** The latest time that any of it was written at, or asked for at, by clocks that may have been set back since. */
@@ -98,6 +100,12 @@ export class Replay {
   constructor(from: Head = NOWHERE) {
     this.head = from;
     this.isGrounded = from.offset > 0;
+  }
+
+  /** What a line that is lost still says of tokens: what it gave out must not be given out again. */
+  mention(lineText: string): void {
+    for (const [, digits] of lineText.matchAll(/"fencing_token":(\d{1,16})\b/g))
+      this.mentioned.push(Number(digits));
   }
 
   /** Why the line cannot follow, or null when it was taken. */
@@ -271,14 +279,18 @@ export async function replayLog(
       refuseNewer(line.schemaVersion, "the log");
       replay.highestSynced = Math.max(replay.highestSynced, line.synced);
     }
+    const salvaged = () => {
+      const isTaken = line !== null && replay.absorb(line, end) === null;
+      if (!isTaken) replay.mention(lineText);
+    };
     if (replay.damage !== null) {
-      if (salvage && line !== null) replay.absorb(line, end);
+      if (salvage) salvaged();
       return;
     }
     const why = line === null ? "a line is torn or altered" : replay.take(line, end);
     if (why === null) return;
     replay.damage = damageAt(replay, offset, why, true);
-    if (salvage && line !== null) replay.absorb(line, end);
+    if (salvage) salvaged();
   });
   if (whole < to) replay.damage ??= damageAt(replay, whole, "the last line is torn");
   return replay;

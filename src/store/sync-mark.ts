@@ -1,9 +1,9 @@
+import { isCount } from "../kernel/bounds";
 import type { Digest, Files } from "../platform/platform";
 import { SmallFile } from "./applied";
 import type { Layout, Modes } from "./layout";
 import { SCHEMA_VERSION } from "./schema";
 import { seal, unseal } from "./sealed";
-import { isCount, LARGEST_COUNT } from "./wire";
 
 /**
  * The highest sequence known to be on the disk. Written after a sync and outside the mutex, so it may lag
@@ -57,6 +57,6 @@ export class SyncMark {
     const bytes = await this.#files.readFile(this.#path);
     const value = bytes === null ? null : unseal(this.#digest, bytes);
     const sequence = value?.["sequence"];
-    return isCount(sequence) && sequence <= LARGEST_COUNT ? sequence : 0;
+    return isCount(sequence) ? sequence : 0;
   }
 }

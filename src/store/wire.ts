@@ -1,3 +1,4 @@
+import { isCount, LARGEST_COUNT, timeMsOf } from "../kernel/bounds";
 import type { AgentId, FencingToken, LeaseId, SessionId, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Bind, Ended, Holder, Lease, Reach, StoleFrom } from "../kernel/lease";
@@ -105,12 +106,6 @@ export function endedFromWire(value: unknown): Ended {
   };
 }
 
-/**
- * Sequences and tokens only ever grow by steps; one beyond this was made up. What is added to one that was read
- * must stay a number that can be read again.
- */
-export const LARGEST_COUNT = 2 ** 50;
-
 const KEY = /^(?:issue|file|dir|resource|ref|worktree|scope):[^\x00-\x1f\x7f]+$/;
 const LEASE_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const WORKTREE_ID = /^wt:[0-9a-f]{8}$/;
@@ -206,8 +201,8 @@ export function instant(w: Wire, name: string): Instant {
 }
 
 export function timeMs(w: Wire, name: string): number {
-  const wallMs = Date.parse(text(w, name));
-  if (!Number.isFinite(wallMs)) throw new WireError(`${name} is not a time`);
+  const wallMs = timeMsOf(w[name]);
+  if (wallMs === null) throw new WireError(`${name} is not a time`);
   return wallMs;
 }
 
@@ -233,12 +228,8 @@ export function textOrNull(w: Wire, name: string): string | null {
 
 export function count(w: Wire, name: string, largest = LARGEST_COUNT): number {
   const value = w[name];
-  if (!isCount(value) || value > largest) throw new WireError(`${name} is not a whole number`);
+  if (!isCount(value, largest)) throw new WireError(`${name} is not a whole number`);
   return value;
-}
-
-export function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 export function list(w: Wire, name: string): readonly unknown[] {

@@ -3,6 +3,7 @@ import { descendantOf, lineageAfter } from "../../src/issues/lineage";
 import { mergeIssueFiles } from "../../src/issues/merge/files";
 import { mergeIssues } from "../../src/issues/merge/issue";
 import { decodeIssue, encodeIssue, type Issue, newIssue } from "../../src/issues/model";
+import { LARGEST_COUNT } from "../../src/kernel/bounds";
 import type { Ulid } from "../../src/kernel/ids";
 import { sha256 } from "../store/stage";
 
@@ -203,7 +204,7 @@ describe("the stamp", () => {
   });
 
   it("stays a number that can be read", () => {
-    const highest = Number.MAX_SAFE_INTEGER;
+    const highest = LARGEST_COUNT;
     const { left } = mergeIssues(BASE, changed({ title: "A" }, highest), changed({ priority: "low" }, 2));
     expect(decodeIssue(encodeIssue(left))).toMatchObject({ issue: { stamp: { version: highest } } });
   });

@@ -19,7 +19,7 @@ function ledgerFindings(doctor: Ran): Finding[] {
 }
 
 describe("doctor", () => {
-  it("says how the ledger stands, and asks nobody", async () => {
+  it("says how the ledger stands", async () => {
     const { hub, first, ids } = await sharedIssues(1, { setUp: false });
     expect(ledgerFindings(await first.ask("doctor"))).toMatchObject([
       { level: "warning", message: expect.stringContaining("no copy") },
@@ -30,6 +30,7 @@ describe("doctor", () => {
     await first.prepare("claim", "acquire", ids[0]!);
     expect(ledgerFindings(await first.askHere("doctor"))).toMatchObject([
       { level: "warning", message: expect.stringContaining("1 claim not confirmed") },
+      { level: "note", message: expect.stringContaining("remote unreachable") },
     ]);
     fs.rmSync(path.join(first.ledger, "ledger.git/objects"), { recursive: true });
     expect(
@@ -82,11 +83,35 @@ describe("interrupted", () => {
     const running = first.start(["claim", "acquire", ids[0]!, "--json"]);
     await until("it is talking to the remote", () => proxy.connections > before);
     running.kill("SIGINT");
-    expect((await running.done).status).not.toBe(0);
+    const ended = await running.done;
+    expect(ended.status).not.toBe(0);
+    expect(ended.stderr).toContain(`interrupted: the claim on issue ${ids[0]} was given up`);
     proxy.weather = {};
+    expect((await first.askHere("claim", "list")).data.leases).toEqual([]);
     const ran = await first.ask("claim", "acquire", ids[0]!);
     expect(ran.data).toMatchObject({ offline: false });
     expect(hub.claim(ids[0]!)).toMatchObject({ lease_id: ran.lease.lease_id });
+  });
+});
+
+describe("interrupted after the push has arrived", () => {
+  it("it says that it may be there, holds nothing, and the next contact takes it back", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    const [arrived, go] = [path.join(hub.room, "arrived"), path.join(hub.room, "go")];
+    hub.hook("post-receive", `touch ${arrived}\nwhile [ ! -e ${go} ]; do sleep 0.05; done`);
+    const running = first.start(["claim", "acquire", id, "--json"]);
+    await until("the remote has it", () => fs.existsSync(arrived));
+    running.kill("SIGINT");
+    const ended = await running.done;
+    fs.writeFileSync(go, "");
+    expect(ended.status).not.toBe(0);
+    expect(ended.stderr).toContain("if it has reached the remote, the next contact takes it back");
+    expect(hub.claim(id)).toMatchObject({ status: "held" });
+    expect((await first.askHere("claim", "list")).data.leases).toEqual([]);
+    const synced = await first.askHere("sync");
+    expect(synced.data["withdrawn"]).toEqual([id]);
+    expect(hub.claim(id)).toMatchObject({ status: "released" });
   });
 });
 

@@ -72,6 +72,53 @@ describe("S64a: publishing under a claim is fenced at the remote", () => {
     expect(branches(hub)).toEqual({});
   });
 
+  it("one that slept until nothing was valid any more is refused as well: its commits say what they were written under", async () => {
+    const { lease } = await first.prepare("claim", "acquire", id, "--ttl", "60");
+    // Published here, and not yet there. It names the claim, though the claim covers nothing of it.
+    const old = (await publishHere(first, "--request-id", ulid(Date.now()))).data["commit"] as string;
+    expect(first.repo.git("log", "-1", "--format=%B", old)).toContain(`Cotenant-Lease: ${lease.lease_id}`);
+    await first.prepare("claim", "release", id);
+    // Nobody else had it: whoever claims it again publishes it.
+    const ended = await publishHere(first, "--push", "--message", "next");
+    expectJsonRefused(ended, 8, "E_FENCING_MISMATCH");
+    expect(ended.error.message).toContain(lease.lease_id);
+    expect(ended.error.hint).toContain(`cotenant claim acquire ${id}`);
+    expect(branches(hub)).toEqual({});
+    await first.prepare("claim", "acquire", id);
+    const covered = await publishHere(first, "--push", "--message", "claimed again");
+    expect(covered.data, String(covered)).toMatchObject({ push: { result: "pushed" } });
+    // What the remote has needs no claim any more.
+    await first.prepare("claim", "release", id);
+    const free = await publishHere(first, "--push", "--message", "without a claim");
+    expect(free.data, String(free)).toMatchObject({ push: { result: "pushed" } });
+  });
+
+  it("another machine's claim in between is never made up for, however it ended", async () => {
+    await first.prepare("claim", "acquire", id);
+    await publishHere(first);
+    await first.prepare("claim", "release", id);
+    const second = Machine.clone(hub, "second");
+    await second.prepare("claim", "acquire", id);
+    await second.prepare("claim", "release", id);
+    await first.prepare("claim", "acquire", id);
+    const ran = await publishHere(first, "--push", "--message", "claimed again");
+    expectJsonRefused(ran, 8, "E_FENCING_MISMATCH");
+    expect(ran.error.message).toMatch(/agent:second on .* has had it since/);
+    expect(branches(hub)).toEqual({});
+  });
+
+  it("a claim that was handed over within the clone covers what was written under it", async () => {
+    await first.prepare("claim", "acquire", id);
+    await publishHere(first);
+    const worktree = (await first.askHere("worktree", "info")).data["worktree"] as { worktree_id: string };
+    await first.prepare(
+      ...["claim", "transfer", id, "--to-agent", "agent:other", "--to-worktree", worktree.worktree_id],
+      ...["--reason", "done here"],
+    );
+    const ran = await publishHere(first, "--push", "--message", "handed over");
+    expect(ran.data, String(ran)).toMatchObject({ push: { result: "pushed" } });
+  });
+
   it("a provisional claim is refused before anything is written, and let through once it is confirmed", async () => {
     await first.prepare("claim", "acquire", id, "--offline");
     for (const more of [[], ["--push"]]) {

@@ -39,6 +39,10 @@ const record: ClaimRecord = {
   expiresAtMs: T0 + 3_600_000,
   ended: null,
   issue: { version: 3, state: "in_progress", isDeleted: false },
+  reason: "it is urgent",
+  stoleFrom: [
+    { leaseId: "01ARZ3NDEKTSV4RRFFQ69G5FAD" as Ulid, agentId: "agent:bob" as AgentId, why: "forced" },
+  ],
 };
 
 describe("a claim's record", () => {
@@ -242,7 +246,7 @@ describe("the state file", () => {
           leaseId: OURS,
           agentId: "agent:a",
           token: 3,
-          claimedAt: "x",
+          claimedAt: "2026-01-01T00:00:00.000Z",
           expiresAt: null,
           clone: "/c",
         },

@@ -36,7 +36,7 @@ it("S68: a push whose answer is lost is found at the remote, also when the claim
 
 it("S68: it is found also when somebody else has taken the claim since, and the lease ends", async () => {
   const { first, ran } = await publishedWithoutAnswer(
-    'sed s/agent:first/agent:second/g\\;s/lease_id.:.01/lease_id\\":\\"00/',
+    'sed s/agent:first/agent:second/g\\;s/lease_id.:.01/lease_id\\":\\"00/\\;s/clone_id.:.01/clone_id\\":\\"00/',
   );
   expect(ran.data, String(ran)).toMatchObject({ push: { result: "verified" } });
   expect(ran.json.warnings!.join()).toContain("agent:second");

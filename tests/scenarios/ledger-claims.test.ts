@@ -89,6 +89,27 @@ describe("S62: two clones claim one issue at once", () => {
     expectJsonRefused(await second.askHere("claim", "next"), 4, "E_NOT_FOUND");
   });
 
+  it("an issue that only the ledger has can be claimed at once, and is offered by its urgency", async () => {
+    const { hub, first, ids } = await sharedIssues(2);
+    const second = Machine.clone(hub, "second");
+    const made = await first.prepare("issue", "create", "--title", "Only there", "--priority", "critical");
+    const other = await first.prepare("issue", "create", "--title", "Also there");
+    await first.prepare("sync");
+    const named = await second.askHere("claim", "acquire", other.issue.short_id);
+    expect(named.data, String(named)).toMatchObject({ offline: false });
+    expect(second.issue(other.issue.id)).toMatchObject({ title: "Also there" });
+    // Only that one was brought, and what was here is as it was.
+    expect(fs.existsSync(second.issueFile(made.issue.id))).toBe(false);
+    const next = await second.askHere("claim", "next");
+    expect(next.data.issue.id).toBe(made.issue.id);
+    expect(second.repo.git("status", "--porcelain", "--untracked-files=no").trim()).toBe("");
+    const nobody = await second.askHere("claim", "acquire", NOBODY);
+    expectJsonRefused(nobody, 4, "E_NOT_FOUND");
+    expect(nobody.error.message).toContain("nor on the ledger");
+    expect((await second.askHere("sync")).data).toMatchObject({ contradictions: [], kept: [] });
+    expect(ids).toHaveLength(2);
+  });
+
   it("evicting and stealing between machines need the right and a reason, and end the old claim", async () => {
     const { hub, first, ids } = await sharedIssues(2);
     const [a, b] = ids as [string, string];
@@ -120,8 +141,18 @@ describe("S62: two clones claim one issue at once", () => {
       "human:eve",
     );
     expect(stolen.lease.agent_id).toBe("human:eve");
-    // The old holder still believes in its leases; the first contact tells it.
-    expect((await first.askHere("sync")).status).toBe(1);
+    // As a steal within one clone does, it says from whom; and why goes with the record.
+    expect(stolen.lease["stole_from"]).toMatchObject([{ agent_id: "agent:first", why: "forced" }]);
+    expect(hub.claim(b)).toMatchObject({ reason: "urgent", stole_from: [{ agent_id: "agent:first" }] });
+    expect(hub.subjects(b).at(-1)).toMatch(/taken from agent:first: urgent/);
+    const events = await person.askHere("events", "--type", "claim.acquired");
+    expect(events.stdout).toContain('"why":"forced"');
+    // The old holder still believes in its leases; the first contact tells it by whom they were ended, and why.
+    const told = await first.askHere("sync");
+    expect(told.status).toBe(1);
+    const whys = (told.json.data!["conflicts"] as { why: string }[]).map(({ why }) => why).join("\n");
+    expect(whys).toContain("human:eve: its machine is gone");
+    expect(whys).toMatch(/human:eve.* took it over: urgent/);
     for (const id of [a, b]) {
       const update = await first.askHere("issue", "update", id, "--priority", "high");
       expectJsonRefused(update, 8, "E_FENCING_MISMATCH");
@@ -204,14 +235,14 @@ describe("S64: the ways in which it ends", () => {
     expectJsonRefused(await first.ask("claim", "acquire", ids[0]!), 3, "E_LEDGER_NOT_CONFIGURED");
     const off = { COTENANT_SYNC_LEDGER_BRANCH: undefined };
     expectJsonRefused(await first.askHereWith(off, "sync"), 3, "E_LEDGER_NOT_CONFIGURED");
+    const local = await first.askHereWith(off, "claim", "acquire", ids[0]!, "--offline");
+    expect(local.lease.ttl_secs).toBe(600);
+    expect(local.data).not.toHaveProperty("offline");
     // Set in a committed file, and nobody has trusted it: said as what it is.
     first.repo.write(".cotenant/config.toml", '[sync]\nledger_branch = "cotenant-sync"\n');
     const unheard = await first.askHereWith(off, "sync", "--setup-ledger");
     expectJsonRefused(unheard, 3, "E_LEDGER_NOT_CONFIGURED");
-    expect(unheard.error.hint).toMatch(/'cotenant trust', then 'cotenant sync --setup-ledger'$/);
-    const local = await first.askHereWith(off, "claim", "acquire", ids[0]!, "--offline");
-    expect(local.lease.ttl_secs).toBe(600);
-    expect(local.data).not.toHaveProperty("offline");
+    expect(unheard.error.hint).toMatch(/'cotenant trust', then 'cotenant sync --setup-ledger'/);
   });
 
   it("no such remote: exit 3; missing: exit 4; closed: exit 5", async () => {

@@ -371,7 +371,7 @@ describe("S71: the state file", () => {
     expect(ran.json.warnings!.join()).toContain("older format");
     expect(first.state).toMatchObject({
       schema_version: 1,
-      last_pull_at: "2026-01-01T00:00:00Z",
+      last_pull_at: "2026-01-01T00:00:00.000Z",
       valid: true,
       offline_claims: [],
     });

@@ -61,6 +61,24 @@ describe("recover", () => {
     }
   });
 
+  it("does not go on below a token that only an altered line still names", async () => {
+    for (const [token, isBelieved] of [
+      [50_000_000, true],
+      [2 ** 51, false],
+    ] as const) {
+      const world = quietWorld();
+      const a = enter(world, "agent:a");
+      await a.acquire("resource:one");
+      await a.coordinator.acquire(acquireRequest(a, "resource:two", { aboveToken: 1_000 }));
+      await a.acquire("resource:three");
+      damageLine(world, 2, (line) => line.replace('"fencing_token":1001', `"fencing_token":${token}`));
+      loseIndex(world);
+      const { nextToken } = await mend(enter(world, "agent:b"));
+      if (isBelieved) expect(nextToken).toBeGreaterThanOrEqual(token + TOKEN_LEAP);
+      else expect(nextToken).toBeLessThan(50_000_000);
+    }
+  });
+
   it("keeps leases that only the index still knows", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");

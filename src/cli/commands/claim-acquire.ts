@@ -8,7 +8,7 @@ import { ACQUIRE_FLAGS, acquire } from "../acquiring";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { givenReason } from "../holding";
-import { keyOfIssue, meantId } from "../issues";
+import { keyOfIssue, meantForClaim, meantId } from "../issues";
 import { ledgerView } from "../ledger";
 import { leftJson, leftOf, takeOverLines } from "../left-work";
 import { workersOn } from "../querying";
@@ -33,8 +33,11 @@ export const command: Command = {
   completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
+    const word = parsed.words[0]!;
+    const id = parsed.has("offline")
+      ? await meantId(await issuesIn(workspace), word)
+      : await meantForClaim(workspace, word);
     const reader = await issuesIn(workspace);
-    const id = await meantId(reader, parsed.words[0]!);
     const found = parsed.has("reopen") ? await takenBack(reader, id) : await reader.get(id);
     if (parsed.has("allow-blocked")) givenReason(parsed, "claiming an issue that waits for another");
     const workers = await workersOn(workspace, id, await ledgerView(workspace));

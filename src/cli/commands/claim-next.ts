@@ -1,3 +1,4 @@
+import { sharesClaims } from "../../config/shared-claims";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { issuesIn } from "../../issues/desk";
@@ -7,6 +8,7 @@ import { tokenSeen } from "../../issues/stamps";
 import { printable, type Ulid } from "../../kernel/ids";
 import { ACQUIRE_FLAGS, grantOutput, readOptions, waitSecs } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
+import { interruptibly } from "../interrupts";
 import { keyOfIssue } from "../issues";
 import { tellSay, withLedger } from "../ledger";
 import { takeOverLines } from "../left-work";
@@ -52,7 +54,14 @@ export const command: Command = {
         acquire: async (id: Ulid) => {
           const aboveToken = tokenSeen([(await reader.get(id)).issue]);
           const keys = [{ key: keyOfIssue(id), reach: "repository" as const }];
-          return session.acquire(keys, { ...options, steal: false, aboveToken });
+          return interruptibly(context, workspace, (signal) =>
+            session.acquire(keys, {
+              ...options,
+              steal: false,
+              aboveToken,
+              ...(signal === undefined ? {} : { interrupted: signal }),
+            }),
+          );
         },
         release: async ({ leases }) => {
           await session.release(leases.map(({ key }) => byKey(key)));
@@ -81,11 +90,13 @@ export const command: Command = {
   },
 };
 
-/** What other machines took since the last look. Where they cannot be asked, what was last heard has to do. */
+/** What other machines took since the last look, and what they have made. Where they cannot be asked, what was last heard has to do. */
 async function hearOfClaims(workspace: Workspace): Promise<void> {
-  if (workspace.config.values["sync.ledger_branch"] === null) return;
+  if (!sharesClaims(workspace.config)) return;
   const { hearAll } = await import("../../ledger/open");
-  await hearAll(workspace);
+  if (!(await hearAll(workspace))) return;
+  const { bringMissing } = await import("../../ledger/bringing");
+  await bringMissing(workspace, (missing) => missing);
 }
 
 async function waited(

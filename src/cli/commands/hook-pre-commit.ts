@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { givenChanges } from "../../enforce/changes";
-import { judgeStaged } from "../../enforce/commit";
 import type { PathChange } from "../../objects/commit-text";
 import type { Command } from "../command";
 import { answerCommit } from "../commit-answer";

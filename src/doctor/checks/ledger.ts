@@ -1,6 +1,10 @@
-import { isConfirmed, issueOfLease, readCloneId, readConfirmations } from "../../ledger/confirmations";
+import { sharesClaims } from "../../config/shared-claims";
+import { readCloneId } from "../../ledger/clone-id";
+import { isConfirmed, issueOfLease, readConfirmations } from "../../ledger/confirmations";
 import { LedgerCopy } from "../../ledger/copy";
-import { SEEN_BRANCH } from "../../ledger/git-remote";
+import { examineLedger } from "../../ledger/examine";
+import { GitRemote, SEEN_BRANCH } from "../../ledger/git-remote";
+import { notConfigured } from "../../ledger/open";
 import { ledgerPlace, networkWarning } from "../../ledger/place";
 import { StateFile } from "../../ledger/state";
 import { transportOf } from "../../ledger/transport";
@@ -8,11 +12,15 @@ import { type Check, fromError, note, ok, type Reported, warning } from "../find
 import type { Patient } from "../patient";
 import { many, some } from "../words";
 
-/** This machine's copy of the ledger, and claims that wait to be confirmed. The remote is not asked. */
+/** The ledger as this machine has seen it and as it is now, and claims that wait to be confirmed. */
 export const ledgerCheck: Check = {
   name: "ledger",
   async look(patient) {
     const { values } = patient.config;
+    if (values["sync.ledger_branch"] === null && sharesClaims(patient.config)) {
+      const { message } = notConfigured(patient);
+      return [warning(message, "run: cotenant trust, then: cotenant sync --setup-ledger")];
+    }
     if (values["sync.ledger_branch"] === null)
       return [ok("claims are of this clone only: no ledger is configured")];
     try {
@@ -54,6 +62,16 @@ async function lookAtCopy({ place, platform, repository, config }: Patient): Pro
     ];
   const found: Reported[] = [];
   const { status } = await copy.run(["cat-file", "-e", `${SEEN_BRANCH}^{commit}`]);
+  const examined = status === 0 ? await examineLedger(copy, remoteOf(copy, config)) : null;
+  if (examined?.ledger === "rewritten")
+    found.push(
+      warning(
+        `the remote's ledger was rewritten: ${examined.why}`,
+        "find out who did it; 'cotenant sync --force-resync' says what accepting it would mean",
+      ),
+    );
+  else if (examined?.ledger === "not looked")
+    found.push(note(`the ledger was not looked at: remote unreachable (${examined.why})`, "run it again"));
   if (status !== 0)
     found.push(
       warning(
@@ -77,6 +95,14 @@ async function lookAtCopy({ place, platform, repository, config }: Patient): Pro
       ),
     );
   return found;
+}
+
+function remoteOf(copy: LedgerCopy, { values }: Patient["config"]): GitRemote {
+  return new GitRemote(copy, {
+    prefix: values["sync.claims_prefix"] ?? "refs/cotenant/claims/",
+    branch: values["sync.ledger_branch"]!,
+    author: "cotenant",
+  });
 }
 
 async function lookAtClaims(patient: Patient): Promise<Reported[]> {

@@ -3,7 +3,7 @@ import { issuesAt } from "../../issues/desk";
 import { elsewhereIn, workersAmong } from "../../issues/effective";
 import { queryLeft } from "../../issues/query";
 import { printable } from "../../kernel/ids";
-import { readCloneId } from "../../ledger/confirmations";
+import { readCloneId } from "../../ledger/clone-id";
 import { LedgerCopy } from "../../ledger/copy";
 import { GitRemote } from "../../ledger/git-remote";
 import { ledgerPlace } from "../../ledger/place";

@@ -1,4 +1,5 @@
 import { CotenantError } from "../../errors/cotenant-error";
+import { isCount } from "../../kernel/bounds";
 import { makeUlid, parseUlid, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import type { Platform } from "../../platform/platform";
@@ -211,15 +212,15 @@ function decodeResult(text: string): GateResult | null {
 function runFrom(value: unknown): GateRun | null {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
   const w = value as Record<string, unknown>;
-  const count = (field: unknown) => (Number.isSafeInteger(field) && (field as number) >= 0 ? field : null);
+  const count = (field: unknown) => (isCount(field) ? field : null);
   return {
     command: textOf(w["command"]) ?? "",
-    exit_status: count(w["exit_status"]) as number | null,
+    exit_status: count(w["exit_status"]),
     signal: textOf(w["signal"]),
     timed_out: w["timed_out"] === true,
-    duration_ms: (count(w["duration_ms"]) as number | null) ?? 0,
+    duration_ms: count(w["duration_ms"]) ?? 0,
     output: textOf(w["output"]) ?? "",
-    output_bytes: (count(w["output_bytes"]) as number | null) ?? 0,
+    output_bytes: count(w["output_bytes"]) ?? 0,
     output_cut: w["output_cut"] === true,
   };
 }

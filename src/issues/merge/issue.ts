@@ -1,3 +1,4 @@
+import { LARGEST_COUNT } from "../../kernel/bounds";
 import type { DocumentRef, Issue, Stamp } from "../model";
 import { mergeText } from "./text";
 import { agreed, isEqual, mergeJson, mergeRecords, mergeSet, mergeValue, type Pair } from "./values";
@@ -77,7 +78,7 @@ function newestStamp(left: Stamp, right: Stamp): Stamp {
 
 function newStamp(copies: readonly (Issue | null)[]): Stamp {
   const highest = Math.max(...copies.map((copy) => copy?.stamp.version ?? 0));
-  const version = Math.min(highest + 1, Number.MAX_SAFE_INTEGER);
+  const version = Math.min(highest + 1, LARGEST_COUNT);
   return { version, origin: "merge", lease_id: null, fencing_token: null, sequence: null };
 }
 

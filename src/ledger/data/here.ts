@@ -5,10 +5,15 @@ import { EVENTS, RESULTS } from "../../issues/stamps";
 import { gitWords } from "../../platform/git-answers";
 import { parseTree } from "../commit";
 import type { LedgerCopy } from "../copy";
-import { DATA_PATHS, issuePath, LINE_FILES, linesPath, versionsUpTo } from "./paths";
-
-/** Much longer than what anybody writes; whatever is longer stays where it is. */
-const MOST_BYTES = 64 << 20;
+import {
+  DATA_PATHS,
+  issuePath,
+  LINE_FILES,
+  largestBytes,
+  linesPath,
+  parseDataPath,
+  versionsUpTo,
+} from "./paths";
 
 /** The data of one worktree, as it stands on the disk. */
 export class DataHere {
@@ -22,8 +27,8 @@ export class DataHere {
     this.root = workspace.repository.worktreeRoot;
   }
 
-  /** Every data file with its blob id. Nothing is written for it, and links are not followed. */
-  async blobs(): Promise<Map<string, string>> {
+  /** Every data file with its blob id; those that are too large without. Nothing is written for it, no link followed. */
+  async blobs(): Promise<{ blobs: Map<string, string>; large: readonly string[] }> {
     const { files } = this.#workspace.surroundings.platform;
     const ids = toIds((await files.readDirectory(`${this.root}/${ISSUES}`)) ?? []);
     const results = toIds(
@@ -36,21 +41,27 @@ export class DataHere {
       ...results.map((id) => linesPath(id, RESULTS)),
       linesPath(null, EVENTS),
     ];
-    const paths = await this.#plainFiles(candidates);
-    if (paths.length === 0) return new Map();
+    const { paths, large } = await this.#plainFiles(candidates);
+    if (paths.length === 0) return { blobs: new Map(), large };
     const text = await this.#copy.text(
       ["hash-object", "--no-filters", "--stdin-paths"],
       paths.map((path) => `${this.root}/${path}\n`).join(""),
     );
     const oids = text.split("\n");
-    return new Map(paths.map((path, i) => [path, oids[i]!]));
+    return { blobs: new Map(paths.map((path, i) => [path, oids[i]!])), large };
   }
 
-  async #plainFiles(candidates: readonly string[]): Promise<string[]> {
+  async #plainFiles(candidates: readonly string[]): Promise<{ paths: string[]; large: string[] }> {
     const { files } = this.#workspace.surroundings.platform;
     const stats = new Float64Array(4 * candidates.length);
     await files.lstatAll(candidates.length, (i) => `${this.root}/${candidates[i]}`, stats);
-    return candidates.filter((_, i) => stats[4 * i]! >= 0 && stats[4 * i + 1]! <= MOST_BYTES);
+    const there = candidates.flatMap((path, i) =>
+      stats[4 * i]! >= 0 ? [{ path, isLarge: stats[4 * i + 1]! > largestBytes(parseDataPath(path)!) }] : [],
+    );
+    return {
+      paths: there.filter(({ isLarge }) => !isLarge).map(({ path }) => path),
+      large: there.filter(({ isLarge }) => isLarge).map(({ path }) => path),
+    };
   }
 
   async read(path: string): Promise<string | null> {

@@ -4,7 +4,7 @@ import { withLineage } from "../../issues/merge/files";
 import { mergeIssues } from "../../issues/merge/issue";
 import { readWhole } from "../../issues/merge/reading";
 import { isEqual } from "../../issues/merge/values";
-import { encodeIssue, type Issue } from "../../issues/model";
+import { decodeIssue, encodeIssue, type Issue } from "../../issues/model";
 import { makeUlid, printable } from "../../kernel/ids";
 
 /** Two machines changed the same thing to different things. */
@@ -34,7 +34,8 @@ export function mergeIssueTexts(
   there: string | null,
   sha256: (text: string) => string,
 ): MergedText {
-  if (here === null || there === null || here === there) return plain(here ?? there ?? "");
+  if (here === there) return plain(here ?? "");
+  if (here === null || there === null) return alone(here, there);
   const [mine, yours] = [readWhole(here), readWhole(there)];
   if ("why" in mine) return { why: `here: ${mine.why}` };
   if ("why" in yours) return { why: `in the ledger: ${yours.why}` };
@@ -64,6 +65,14 @@ export function mergeIssueTexts(
   ].find((side) => side.issue.stamp.version > side.other.stamp.version && sameContent(side.issue, kept));
   const text = settled?.text ?? encodeIssue(kept);
   return { text, contradictions, comment: commentOf(kept, other, contradictions, sha256) };
+}
+
+/** Only one side has it. What is none, or out of bounds, is not spread; one of a newer cotenant travels as it is. */
+function alone(here: string | null, there: string | null): MergedText {
+  const text = here ?? there ?? "";
+  const reading = decodeIssue(text);
+  if ("issue" in reading || reading.isNewer === true) return plain(text);
+  return { why: `${here === null ? "in the ledger" : "here"}: ${reading.broken}` };
 }
 
 function plain(text: string): MergedText {

@@ -1,3 +1,4 @@
+import { MOST_CHARACTERS } from "../../issues/merge/reading";
 import { type AppendOnly, COMMENTS, DEPENDENCIES, EVENTS, LABELS, RESULTS } from "../../issues/stamps";
 import { parseUlid, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
@@ -34,6 +35,12 @@ export function parseDataPath(path: string): DataPath | null {
   if (file === "issue.json") return { kind: "issue", id };
   const lines = LINE_FILES.find((known) => known === file);
   return lines === undefined ? null : { kind: "lines", id, file: lines };
+}
+
+/** Much more than anybody writes. Whatever is larger stays where it is, here and on the branch. */
+export function largestBytes({ kind, id }: DataPath): number {
+  if (kind === "issue") return MOST_CHARACTERS;
+  return id === null ? 32 << 20 : 16 << 20;
 }
 
 export function issuePath(id: Ulid): string {

@@ -2,6 +2,7 @@ import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { stampFromFact, stampName } from "../../issues/stamps";
+import { isWithinReach } from "../../kernel/bounds";
 import type { FactName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import { blobsOf, commitFiles, treeOf } from "../commit";
@@ -11,7 +12,7 @@ import { decodeTokens, encodeTokens, TOKENS_PATH } from "../tokens";
 import { applyHere } from "./apply";
 import { baseFact, baseName, nextBase, readBase, type SyncBase } from "./base";
 import { DataHere, versionsIn } from "./here";
-import { DATA_PATHS, issuePath, parseDataPath, versionsUpTo } from "./paths";
+import { DATA_PATHS, issuePath, largestBytes, parseDataPath, versionsUpTo } from "./paths";
 import { type Contents, differing, type IssueWrite, type Plan, planSync, type ThreeBlobs } from "./plan";
 
 export interface SyncResult {
@@ -46,7 +47,8 @@ export class DataSync {
       const known = await readBase(this.#workspace.coordinator, this.#session.actor.worktreeId);
       const base = await this.#present(known, tip);
       const scene = await this.#look(tip, base);
-      const plan = planSync(scene.files, scene.contents, (text) => this.#sha256(text));
+      const merged = planSync(scene.files, scene.contents, (text) => this.#sha256(text));
+      const plan = { ...merged, unreadable: [...merged.unreadable, ...this.#passedOver(scene.tooLarge)] };
       const head = await this.#push(plan, tip, scene.there);
       if (head === null) {
         if (retries >= ledger.parts.retries)
@@ -64,6 +66,23 @@ export class DataSync {
     }
   }
 
+  /** Of the branch's issues those that are chosen, all of which are missing here. */
+  async bring(choose: (there: readonly Ulid[]) => readonly Ulid[]): Promise<readonly Ulid[]> {
+    const { remote, copy } = this.#open;
+    const tip = await remote.attach();
+    const there = await treeOf(copy, tip, DATA_PATHS);
+    const chosen = new Set(choose(issuesAmong([...there.keys()])));
+    if (chosen.size === 0) return [];
+    const theirs = [...there].filter(([path]) => chosen.has(parseDataPath(path)?.id ?? ("" as Ulid)));
+    const all = differing(new Map(), new Map(theirs), () => null);
+    const tooLarge = new Set(await this.#tooLarge(all));
+    const files = all.filter(({ path }) => !tooLarge.has(path));
+    const plan = planSync(files, await this.#contents(files), (text) => this.#sha256(text));
+    const { platform } = this.#workspace.surroundings;
+    const { written } = await applyHere(this.#session, platform, this.#here.root, plan.here, []);
+    return written;
+  }
+
   // --- what is where --------------------------------------------------------------------------------------
 
   /** A base that this machine does not have any more, or that is no part of the ledger, is none. */
@@ -75,7 +94,7 @@ export class DataSync {
 
   async #look(tip: string, base: SyncBase | null) {
     const { copy } = this.#open;
-    const here = await this.#here.blobs();
+    const { blobs: here, large } = await this.#here.blobs();
     const there = await treeOf(copy, tip, [...DATA_PATHS, TOKENS_PATH]);
     const trees = new Map<string, ReadonlyMap<string, string>>();
     for (const commit of new Set([base?.commit, ...Object.values(base?.kept ?? {})]))
@@ -89,10 +108,34 @@ export class DataSync {
       const commit = (parsed?.id != null ? base!.kept[parsed.id] : undefined) ?? base!.commit;
       return trees.get(commit)?.get(path) ?? null;
     };
-    const files = differing(here, there, baseOf);
+    const all = differing(here, there, baseOf);
+    const tooLarge = new Set([...large, ...(await this.#tooLarge(all))]);
+    const files = all.filter(({ path }) => !tooLarge.has(path));
     const isOnBranch = (path: string, oid: string) =>
       history?.get(path)?.has(oid) === true || [...trees.values()].some((tree) => tree.get(path) === oid);
-    return { files, there, contents: await this.#contents(files), isOnBranch };
+    return { files, there, contents: await this.#contents(files), isOnBranch, tooLarge: [...tooLarge] };
+  }
+
+  /** PROTOCOL 26a: of the branch's files only the sizes are asked before anything of them is read. */
+  async #tooLarge(files: readonly ThreeBlobs[]): Promise<string[]> {
+    const there = files.flatMap(({ path, there: oid }) => (oid === null ? [] : [{ path, oid }]));
+    if (there.length === 0) return [];
+    const asked = there.map(({ oid }) => `${oid}\n`).join("");
+    const sizes = (await this.#open.copy.text(["cat-file", "--batch-check=%(objectsize)"], asked)).split(
+      "\n",
+    );
+    return there
+      .filter(({ path }, i) => !(Number(sizes[i]) <= largestBytes(parseDataPath(path)!)))
+      .map(({ path }) => path);
+  }
+
+  #passedOver(paths: readonly string[]): Plan["unreadable"] {
+    return paths.flatMap((path) => {
+      const id = parseDataPath(path)?.id ?? null;
+      if (id !== null) return [{ id, why: `${path} is too large` }];
+      this.#workspace.warnings.push(`${path} is too large: it was neither sent nor received`);
+      return [];
+    });
   }
 
   async #treeOrNothing(commit: string): Promise<ReadonlyMap<string, string>> {
@@ -164,11 +207,14 @@ export class DataSync {
   /** PROTOCOL 26: the highest token that was ever heard of, for whoever finds claims gone. */
   async #addTokens(files: Map<string, Uint8Array>, there: ReadonlyMap<string, string>): Promise<void> {
     const { ledger, remote } = this.#open;
-    const highest = Math.max(await remote.highestToken(), await ledger.tokenFloor());
+    const here = Math.max(await ledger.parts.local.highestToken(), await ledger.tokenFloor());
+    const highest = await remote.highestToken(here);
     const oid = there.get(TOKENS_PATH) ?? null;
     const { stdout } = await this.#open.copy.run(["cat-file", "blob", oid ?? "0"]);
-    const written = oid === null ? 0 : decodeTokens(stdout);
-    if (highest > written || oid === null) files.set(TOKENS_PATH, encodeTokens(Math.max(highest, written)));
+    const written = oid === null ? null : decodeTokens(stdout);
+    // One that nobody can have given out is put right.
+    if (written === null || highest > written || !isWithinReach(written, highest))
+      files.set(TOKENS_PATH, encodeTokens(highest));
   }
 
   // --- here -----------------------------------------------------------------------------------------------

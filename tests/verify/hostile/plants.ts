@@ -45,8 +45,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "recover skips the last whole line after damage",
     file: "src/store/replay.ts",
-    from: "      if (salvage && line !== null) replay.absorb(line, end);\n      return;",
-    to: "      if (salvage && line !== null && end < to) replay.absorb(line, end);\n      return;",
+    from: "      if (salvage) salvaged();\n      return;",
+    to: "      if (salvage && end < to) salvaged();\n      return;",
     caughtBy,
   },
   {
@@ -65,7 +65,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "tokens may be any number",
-    file: "src/store/wire.ts",
+    file: "src/kernel/bounds.ts",
     from: "export const LARGEST_COUNT = 2 ** 50;",
     to: "export const LARGEST_COUNT = Number.MAX_SAFE_INTEGER;",
     caughtBy,

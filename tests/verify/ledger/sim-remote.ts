@@ -6,6 +6,7 @@ import {
   type ClaimUpdate,
   type LedgerRemote,
   type Look,
+  type MadeUpdate,
   type PushOutcome,
   tokenOf,
 } from "../../../src/ledger/remote";
@@ -122,12 +123,16 @@ export class SimRemote implements LedgerRemote {
       : { claims: new Map([...this.#memory].filter(([id]) => ids.includes(id))), highestToken: 0 };
   }
 
+  async make(updates: readonly ClaimUpdate[]): Promise<readonly MadeUpdate[]> {
+    const atMs = this.#own.clock.wallMs();
+    return updates.map((update) => ({ ...update, atMs, oid: this.#server.nextOid() }));
+  }
+
   async push(
-    updates: readonly ClaimUpdate[],
+    sent: readonly MadeUpdate[],
     isAtomic: boolean,
     isPublish = false,
   ): Promise<readonly PushOutcome[]> {
-    const sent = updates.map((update) => ({ ...update, oid: this.#server.nextOid() }));
     const clockMs = this.#own.clock.wallMs();
     if (this.#weather.isDown) {
       this.count("partition");

@@ -243,6 +243,9 @@ export class SimStory {
       if (!(error instanceof CotenantError)) throw error;
       this.#note(`${agent}: ${what} ${issue}: ${error.code}`);
       this.#count(`told ${error.code}`);
+      // Each clone here has an id of its own.
+      if (error.message.includes("another copy of this clone"))
+        this.#broken.push(`${agent}: ${error.message}`);
       if (!EXPECTED.has(error.code))
         this.#broken.push(`${agent}'s ${what} is told ${error.code}: ${error.message}`);
     }
@@ -262,11 +265,8 @@ export class SimStory {
       ...(await ledger.record({ issueId: issue, lease }, session.actor)),
       beatAtMs: ledger.nowMs,
     };
-    const [outcome] = await remote.push(
-      [{ issueId: issue, expected: confirmation.oid, record, subject: "" }],
-      true,
-      true,
-    );
+    const update = { issueId: issue, expected: confirmation.oid, record, subject: "" };
+    const [outcome] = await remote.push(await ledger.prepare(session.actor, [update]), true, true);
     if (outcome?.kind === "done") {
       this.#count("published");
       await ledger.confirm(session.actor, [{ record, oid: outcome.oid, pushedAtMs: ledger.nowMs }]);
@@ -316,9 +316,10 @@ export class SimStory {
             look: await worker.remote.look("all"),
           });
         }
-        const standing = await worker.ledger.standing(this.#issues);
         const known = await worker.ledger.confirmations(this.#issues);
         const cloneId = await worker.ledger.cloneId(worker.session.actor);
+        // Last: one that runs out while it is looked at is neither sure nor held.
+        const standing = await worker.ledger.standing(this.#issues);
         for (const [issue, lease] of standing) {
           const tip = this.server.tip(issue);
           const isOurs = tip?.record.isHeld === true && tip.record.leaseId === lease.leaseId;

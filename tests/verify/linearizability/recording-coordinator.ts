@@ -90,6 +90,10 @@ export class RecordingCoordinator implements contract.Coordinator {
     return this.#inner.waiters();
   }
 
+  highestToken(): Promise<number> {
+    return this.#inner.highestToken();
+  }
+
   history(filter?: contract.HistoryFilter): AsyncIterable<contract.LoggedEvent> {
     return this.#inner.history(filter);
   }

@@ -23,7 +23,7 @@ export const MODELS: readonly Model[] = [
   { name: "fencing", mutants: 2, larger: ["HOLDERS=4", "GRANTS=6"], mayStop: true },
   { name: "all-or-nothing", mutants: 1, larger: ["AGENTS=4"], mayStop: false },
   { name: "sync-after-unlock", mutants: 2, larger: ["LINES=5"], mayStop: true },
-  { name: "ledger", mutants: 3, larger: ["MACHINES=3"], mayStop: true },
+  { name: "ledger", mutants: 4, larger: ["MACHINES=3", "PUSHES=4"], mayStop: true },
 ];
 
 /** What Spin said: how many states there are, and the assertion that one of them breaks. */

@@ -4,11 +4,13 @@
  * A machine looks at the ref, decides, and pushes its claim against what it saw. The answer of a push may be lost; then
  * it looks again, and what stands there decides. A machine may sleep for any length of time while its claim runs out and
  * another takes it. A publish pushes the branch and a new beat on the claim in one: both, or neither. A release leaves a
- * tombstone. Tokens of grants only rise; the branch sees them only rise.
+ * tombstone. Tokens of grants only rise; the branch sees them only rise. Work may stay unpublished when its claim ends: it
+ * is published under a later claim of the same machine, if no other machine was granted the issue in between.
  *
  * MUTANT 1: a publish leaves the claim's ref as it is, so nobody checks it.
  * MUTANT 2: a claim is pushed whatever the ref has become since it was looked at.
  * MUTANT 3: a release deletes the ref instead of leaving a tombstone.
+ * MUTANT 4: work from before is published under whatever claim is valid now.
  */
 #ifndef MACHINES
 #define MACHINES 2
@@ -24,12 +26,14 @@ bool held = false;
 bool expired = false;  /* by the clock of whoever looks */
 byte highest = 0;      /* of all grants that ever were */
 byte published = 0;    /* the token of the branch's last commit */
+byte work[MACHINES];   /* unpublished work of each machine: 0 none, 1 some, 2 some, and another was granted the issue since */
 
 proctype Machine(byte me) {
   byte seen;     /* the ref as it was looked at, then as it was left by our own push */
   byte mine;     /* our token */
   bool landed;
   bool believes;
+  byte i;
   do
   :: atomic { version < PUSHES && (!held || expired) -> seen = version; mine = token + 1; landed = false };
       atomic {
@@ -42,6 +46,15 @@ proctype Machine(byte me) {
           landed = true;
           assert(mine > highest);
           highest = mine;
+          d_step {
+            for (i : 0 .. MACHINES - 1) {
+              if
+              :: i != me && work[i] == 1 -> work[i] = 2
+              :: else
+              fi
+            }
+            i = 0
+          };
           version++; holder = me + 1; token = mine; held = true; expired = false; seen = version
         :: else
         fi
@@ -67,13 +80,23 @@ proctype Machine(byte me) {
             assert(mine >= published); published = mine
 #else
           :: version == seen && version < PUSHES ->
-            /* branch and beat, in one push */
-            version++; seen = version;
-            assert(mine >= published); published = mine
+#if MUTANT != 4
+            if
+            :: work[me] == 2 -> believes = false
+            :: else ->
+#endif
+              /* branch and beat, in one push */
+              version++; seen = version;
+              assert(work[me] != 2);
+              assert(mine >= published); published = mine; work[me] = 0
+#if MUTANT != 4
+            fi
+#endif
           :: else -> believes = false
 #endif
           fi
         }
+      :: believes && work[me] == 0 -> work[me] = 1 /* and published later, or never */
       :: true
       fi;
       if

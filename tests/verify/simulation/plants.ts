@@ -157,7 +157,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "recover goes on with the next token",
     file: "src/store/recover.ts",
-    from: "nextToken: (highest + TOKEN_LEAP) as FencingToken,",
+    from: "nextToken: Math.min(highest + TOKEN_LEAP, LARGEST_COUNT) as FencingToken,",
     to: "nextToken: replay.leases.size as FencingToken,",
     caughtBy,
   },
