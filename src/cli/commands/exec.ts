@@ -96,9 +96,10 @@ function runCommand(
 ): Promise<Ended> {
   const { spawn } = require("node:child_process") as typeof import("node:child_process");
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { env, stdio: ["inherit", context.json ? 2 : "inherit", "inherit"] });
     const pass = (signal: NodeJS.Signals) => child.kill(signal);
+    // Before it starts: a signal that comes in between would end only this process.
     for (const signal of PASSED_ON) process.on(signal, pass);
+    const child = spawn(file, args, { env, stdio: ["inherit", context.json ? 2 : "inherit", "inherit"] });
     const over = () => {
       for (const signal of PASSED_ON) process.off(signal, pass);
     };

@@ -38,6 +38,9 @@ async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<Com
   const { spawn } = require("node:child_process") as typeof import("node:child_process");
   const startedAt = performance.now();
   const tail = new Tail(request.keepBytes);
+  // Before it starts: a signal that comes in between would end this process and leave the command behind.
+  const onSignal = (signal: NodeJS.Signals) => stop.because(signal);
+  for (const signal of INTERRUPTS) process.on(signal, onSignal);
   // A group of its own: whatever it starts can be ended with it.
   const child = spawn("/bin/sh", ["-c", request.line], {
     cwd: request.cwd,
@@ -51,8 +54,6 @@ async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<Com
   const timer = setTimeout(() => stop.because("timeout"), Math.min(request.timeoutMs, 0x7fff_ffff));
   const onAbort = () => stop.because("abort");
   request.signal?.addEventListener("abort", onAbort, { once: true });
-  const onSignal = (signal: NodeJS.Signals) => stop.because(signal);
-  for (const signal of INTERRUPTS) process.on(signal, onSignal);
   let ended: { exitStatus: number | null; signal: string | null };
   try {
     ended = await exitOf(child, request.cwd);
