@@ -290,8 +290,7 @@ export class LocalCoordinator implements Coordinator {
 
   /** Where there is no store there is nothing to change, and none is made to find that out. Throws what is refused then. */
   async #isNothingHere(command: Command): Promise<boolean> {
-    const { platform, layout } = this.store;
-    if ((await platform.files.stat(layout.root)) !== null) return false;
+    if (await this.store.exists()) return false;
     const decision = decide(EMPTY_VIEW, command, await this.#circumstances({ leases: new Map() }));
     if (isRefusal(decision)) throw errorFrom(decision);
     return decision.event === null;

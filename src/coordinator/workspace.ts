@@ -182,8 +182,8 @@ export class Workspace {
   }
 
   /** Whether anybody has written anything here yet. */
-  async hasStore(): Promise<boolean> {
-    return (await this.surroundings.platform.files.stat(this.store.layout.root)) !== null;
+  hasStore(): Promise<boolean> {
+    return this.store.exists();
   }
 
   /** What the first command that writes makes: whoever is refused before that leaves nothing behind. */

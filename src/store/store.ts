@@ -154,6 +154,15 @@ export class Store {
     }
   }
 
+  /** Whether anybody has written anything here yet. */
+  async exists(): Promise<boolean> {
+    try {
+      return (await this.platform.files.stat(this.layout.root)) !== null;
+    } catch (error) {
+      throw this.#explained(error);
+    }
+  }
+
   /** See `Mutex.handle`. */
   async lockHandle(): Promise<LockHandle> {
     if ((await this.platform.files.stat(this.layout.mutex)) === null) await this.prepare();

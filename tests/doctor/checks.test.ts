@@ -267,7 +267,8 @@ describe("examining", () => {
     };
     const found = await diagnose(await examine(place(machine({ files: { readFile } }))), CHECKS);
     const errors = found.filter(({ level }) => level === "error");
-    expect(errors).toMatchObject([{ check: "config", data: { code: "E_PERMISSION" } }]);
+    expect(errors).toMatchObject([{ check: "config", data: { code: "E_CONFIG" } }]);
+    expect(errors[0]!.message).toContain("config.toml");
   });
 
   it("a check that fails is a finding, and keeps no other from looking", async () => {
