@@ -2,6 +2,7 @@ import { printable } from "../kernel/ids";
 import type { RepoPath } from "../kernel/keys";
 import { isRefusal, type Refusal, refuse } from "../kernel/refusal";
 import type { Git } from "../platform/git";
+import { gitWords } from "../platform/git-answers";
 import type { Files } from "../platform/platform";
 import { gitPath } from "./paths";
 import type { Repository } from "./repository-shape";
@@ -49,13 +50,9 @@ export async function coverOf(
     { cwd, timeoutMs: 60_000 },
   );
   if (status !== 0)
-    return refuse(
-      "E_USAGE",
-      `"${printable(pattern)}" is no pattern that Git takes: ${printable(stderr, 200)}`,
-      {
-        hint: "patterns are Git's, seen from here: * within a name, ** for any directories, [abc]",
-      },
-    );
+    return refuse("E_USAGE", `"${printable(pattern)}" is no pattern that Git takes: ${gitWords(stderr)}`, {
+      hint: "patterns are Git's, seen from here: * within a name, ** for any directories, [abc]",
+    });
   const files = new TextDecoder().decode(stdout).split("\0").slice(0, -1).sort();
   if (files.length === 0)
     return refuse("E_NOT_FOUND", `no file here matches "${printable(pattern)}"`, {

@@ -78,7 +78,7 @@ function identityFrom(record: Record<string, unknown>): WorktreeIdentity | null 
   const { worktree_id: id, branch, root, created_at: createdAt, relocated_at: relocatedAt } = record;
   const worktreeId = typeof id === "string" ? parseWorktreeId(id) : null;
   if (worktreeId === null || isRefusal(worktreeId)) return null;
-  if (typeof root !== "string" || typeof createdAt !== "string") return null;
+  if (typeof root !== "string" || root.includes("\0") || typeof createdAt !== "string") return null;
   return {
     worktreeId,
     branch: typeof branch === "string" ? branch : null,

@@ -111,7 +111,7 @@ export function notConfigured({ config }: Pick<Workspace, "config">): CotenantEr
     "E_LEDGER_NOT_CONFIGURED",
     `claims are shared here: ${unheard.place} names a ledger, and this clone does not trust it yet`,
     {
-      hint: "a person has to look at it once: 'cotenant trust', then 'cotenant sync --setup-ledger'; until then 'claim acquire --offline' claims provisionally",
+      hint: "a person has to look at it once: 'cotenant trust', then 'cotenant sync --setup-ledger'; until then, to claim provisionally: cotenant claim acquire <issue> --offline",
       data: { untrusted: "sync.ledger_branch", place: unheard.place },
     },
   );

@@ -91,8 +91,20 @@ export class Segments {
     try {
       await fill(fd);
       await files.sync(fd);
+    } catch (error) {
+      // It would be in nobody's way, but on a full disk it takes room.
+      await this.#dropNext();
+      throw error;
     } finally {
       await files.close(fd);
+    }
+  }
+
+  async #dropNext(): Promise<void> {
+    try {
+      await this.#platform.files.unlink(this.#layout.nextLog);
+    } catch {
+      // The next attempt removes it.
     }
   }
 

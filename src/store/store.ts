@@ -250,8 +250,13 @@ export class Store {
       const isUnknown = error.data["outcome"] === "unknown" && submission !== null;
       return isUnknown ? outcomeUnknown(error, submission) : error;
     }
-    const isFileError = typeof (error as { code?: unknown } | null)?.code === "string";
-    return isFileError ? fileFailure(error, "working on the store", this.layout.root) : error;
+    const { code, path } = (error ?? {}) as { code?: unknown; path?: unknown };
+    if (typeof code !== "string") return error;
+    // What a guarded write changes may be anywhere.
+    const isElsewhere = typeof path === "string" && !path.startsWith(this.layout.root);
+    return isElsewhere
+      ? fileFailure(error, "writing", path)
+      : fileFailure(error, "working on the store", this.layout.root);
   }
 
   // --- the critical section -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ const STANDS_FOR_MORE = /^(?:…|\.\.\.|\[.*\])$/;
 export const FILLED_IN = "XXXX";
 const GROUPS = new Set(Object.keys(COMMANDS).map((name) => name.split(" ")[0]!));
 /** Not commands: what introduces a message of ours, and the program's name in a sentence. */
-const LABELS = /^(?:help|-h|--help|--version|tree|manifest)$/;
+const LABELS = /^(?:help|-h|--help|--version|tree|manifest|pre-(?:commit|push|receive))$/;
 
 export interface Shown {
   readonly line: string;
@@ -22,8 +22,9 @@ export function linesIn(text: string): Shown[] {
   const found: Shown[] = [];
   for (const match of text.matchAll(/(.{0,3})\bcotenant (?=[a-z-])/g)) {
     const before = match[1]!;
-    // A usage line says what there could be, and is not to be typed.
-    if (/[\w/.-]$/.test(before) || text.slice(0, match.index + before.length).endsWith("usage: ")) continue;
+    // A usage line says what there could be, and the marks of our lines in a hook are none: neither is to be typed.
+    if (/[\w/.-]$/.test(before) || /(?:usage: |# >>> )$/.test(text.slice(0, match.index + before.length)))
+      continue;
     const rest = text.slice(match.index + match[0].length);
     const quote = /['`"“]$/.exec(before)?.[0];
     const end =

@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { bundle, ROOT } from "./bundle";
 import { runWith } from "./planted/layer";
-import { TEST_PLANTS, type TestPlant } from "./planted/test-plants";
+import { TEST_PLANTS } from "./planted/test-plants";
 import { PLANTS, type PlantedBug } from "./plants";
 
 /** Models bring mutants of their own; a disk can only be full; and plants need none themselves. */
@@ -41,9 +41,10 @@ describe("a bug put in on purpose", () => {
     expect(all.filter((plant) => places(plant) !== 1).map(({ name }) => name)).toEqual([]);
   });
 
-  it("names a test that there is, if a test is to notice it", () => {
-    const isThere = ({ test, named }: TestPlant) => readFileSync(join(ROOT, test), "utf8").includes(named);
-    expect(TEST_PLANTS.filter((plant) => !isThere(plant)).map(({ name }) => name)).toEqual([]);
+  it("names a file of tests that there is, if a test is to notice it", () => {
+    expect(TEST_PLANTS.filter(({ test }) => !existsSync(join(ROOT, test))).map(({ name }) => name)).toEqual(
+      [],
+    );
   });
 
   it.each(cases)("is noticed by $layer: $name", async ({ plant, name, layer }) => {

@@ -402,8 +402,8 @@ export const SCENARIOS: readonly Scenario[] = [
     {
       isCore: true,
       leases: 0,
-      issue: { old: "ready, version 1, labels ", new: "in_progress, version 2, labels area:x" },
-      proofs: [[OTHER, "claim acquire $issue --if-ready", 9]],
+      issue: { old: "in_progress, version 1, labels ", new: "in_progress, version 2, labels area:x" },
+      proofs: [[OTHER, "claim acquire $issue --if-ready", 1]],
     },
   ),
   scenario(
@@ -431,13 +431,16 @@ export const SCENARIOS: readonly Scenario[] = [
     "issue.written",
     {
       leases: 0,
-      issue: { old: "ready, version 2, labels type:bug", new: "ready, version 3, labels type:story" },
+      issue: {
+        old: "in_progress, version 2, labels type:bug",
+        new: "in_progress, version 3, labels type:story",
+      },
     },
   ),
   scenario("issue-delete", CLAIMED, A, "issue delete $issue", "issue.written", {
     leases: 0,
     again: [4],
-    issue: { old: "ready, version 1, labels ", new: "deleted" },
+    issue: { old: "in_progress, version 1, labels ", new: "deleted" },
     proofs: [[OTHER, "issue show $issue", 4]],
   }),
   scenario("issue-comment", [ISSUE], A, "issue comment $issue --text done", "issue.commented", {

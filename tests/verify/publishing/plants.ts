@@ -12,7 +12,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "what a dead publisher has left is never settled",
     file: "src/publish/settling.ts",
-    from: "    if (!(await isOver(workspace, intent, own))) continue;",
+    from: "    if (!(await isOver(workspace, intent, own)) && !(await isFenced(workspace, intent))) continue;",
     to: "    if (own.size >= 0) continue;",
     caughtBy: ["publish crash", "publishers"],
   },
