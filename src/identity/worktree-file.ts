@@ -3,7 +3,7 @@ import { parseWorktreeId, type WorktreeId } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import type { Files, Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
-import { decode, joinPath } from "./path-text";
+import { decode, isAbsolute, joinPath } from "./path-text";
 
 /** The data plane's directory in every worktree. */
 export const DATA_DIRECTORY = ".cotenant";
@@ -78,7 +78,8 @@ function identityFrom(record: Record<string, unknown>): WorktreeIdentity | null 
   const { worktree_id: id, branch, root, created_at: createdAt, relocated_at: relocatedAt } = record;
   const worktreeId = typeof id === "string" ? parseWorktreeId(id) : null;
   if (worktreeId === null || isRefusal(worktreeId)) return null;
-  if (typeof root !== "string" || root.includes("\0") || typeof createdAt !== "string") return null;
+  if (typeof root !== "string" || typeof createdAt !== "string") return null;
+  if (!isAbsolute(root) || root.includes("\0")) return null;
   return {
     worktreeId,
     branch: typeof branch === "string" ? branch : null,

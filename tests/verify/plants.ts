@@ -7,6 +7,7 @@ import { PLANTS as KERNEL } from "./properties/plants";
 import { PLANTS as PUBLISHING } from "./publishing/plants";
 import { PLANTS as SIMULATION } from "./simulation/plants";
 import { PLANTS as SNAPSHOTS } from "./snapshots/plants";
+import { PLANTS as SOAK } from "./soak/plants";
 
 /** A bug to put in on purpose: `from` is a place that the file has exactly once. */
 export interface PlantedBug {
@@ -34,6 +35,7 @@ export const PLANTS: readonly Plant[] = [
   ...HOSTILE,
   ...AGENTS,
   ...SNAPSHOTS,
+  ...SOAK,
   ...PUBLISHING,
   ...LEDGER,
 ];

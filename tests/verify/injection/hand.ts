@@ -148,6 +148,7 @@ class Hand {
     const codes = [
       "E_DISK",
       "E_PERMISSION",
+      ...(at.where === ".cotenant/config.toml" ? ["E_CONFIG"] : []),
       ...scenario.refusals,
       ...(scenario.sane === null ? [] : OF_TREES),
     ];

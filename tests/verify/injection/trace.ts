@@ -195,7 +195,7 @@ export function masked(text: string): string {
     .replace(/(?<=\/facts\/(?:latest-snapshot|worktree)\/)[^./]+/g, "<worktree>")
     .replace(/[0-9A-HJKMNP-TV-Z]{26}|(?<=\/)01[0-9a-hjkmnp-tv-z]{24}/g, "<ulid>")
     .replace(/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z/g, "<time>")
-    .replace(/[0-9a-f]{12}/g, "<random>");
+    .replace(/[0-9a-f]{12}(?:[0-9a-f]{4})?/g, "<random>");
 }
 
 function isMasked(where: string): boolean {
