@@ -93,17 +93,10 @@ export function parseTreeDiffs(bytes: Uint8Array, pairs: readonly TreePair[]): P
     const head = `${from} ${to}\n`;
     if (ascii(bytes, at, at + head.length) !== head) return null;
     at += head.length;
-    const changes: PathChange[] = [];
-    while (bytes[at] === COLON) {
-      const middle = bytes.indexOf(0, at);
-      const end = middle === -1 ? -1 : bytes.indexOf(0, middle + 1);
-      if (end === -1) return null;
-      const change = readChange(ascii(bytes, at, middle), bytes.subarray(middle + 1, end));
-      if (change === null) return null;
-      changes.push(change);
-      at = end + 1;
-    }
-    all.push(changes);
+    const read = readChanges(bytes, at);
+    if (read === null) return null;
+    all.push(read.changes);
+    at = read.end;
   }
   return at === bytes.length ? all : null;
 }
@@ -112,8 +105,15 @@ const COLON = 0x3a;
 
 /** The same without pairs, as `git diff-index --raw -z` answers; null unless all of it is understood. */
 export function parseChanges(bytes: Uint8Array): PathChange[] | null {
+  const read = readChanges(bytes, 0);
+  return read !== null && read.end === bytes.length ? read.changes : null;
+}
+
+/** The changes from there on, up to whatever does not begin like one; null where one is not understood. */
+function readChanges(bytes: Uint8Array, from: number): { changes: PathChange[]; end: number } | null {
   const changes: PathChange[] = [];
-  for (let at = 0; at < bytes.length; ) {
+  let at = from;
+  while (bytes[at] === COLON) {
     const middle = bytes.indexOf(0, at);
     const end = middle === -1 ? -1 : bytes.indexOf(0, middle + 1);
     if (end === -1) return null;
@@ -122,7 +122,7 @@ export function parseChanges(bytes: Uint8Array): PathChange[] | null {
     changes.push(change);
     at = end + 1;
   }
-  return changes;
+  return { changes, end: at };
 }
 
 const paths = new TextDecoder("utf-8", { ignoreBOM: true });
