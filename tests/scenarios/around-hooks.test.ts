@@ -139,7 +139,7 @@ describe("pre-push", () => {
     await repo.prepare("agent:b", "lock", "release", "b.txt");
     const refused = await refusedPush("E_LOCK_CONFLICT");
     const checked = await repo.askHere("agent:x", "validate", "commits", "origin/main..HEAD");
-    expect(checked.status).toBe(6);
+    expect(checked.status).toBe(1);
     await done(...hintIn(refused, "git rebase").slice(1));
     await done("push", "origin", "main");
   });
