@@ -183,16 +183,21 @@ export function rightTo(
   const named = namedFor(commit, issueId);
   if (named.length === 0)
     return { code: "E_LEASE_REQUIRED", message: `changes issue ${issueId} without a claim`, hint };
+  const unknown = (leaseId: string): Wrong => ({
+    code: "E_LEASE_REQUIRED",
+    message: `names lease ${printable(leaseId, 40)}, which nobody has on issue ${issueId}`,
+    hint,
+  });
+  // Those of other repositories say nothing: a commit that is made anew here goes on naming them.
+  const known = named.flatMap(({ leaseId, token }) => {
+    const lease = witness.lease(leaseId);
+    return lease === null ? [] : [{ leaseId, token, lease }];
+  });
+  if (known.length === 0) return unknown(named[0]!.leaseId);
   let isInTime = false;
   // A squash has several: each must be what it says, and one of them must have been held.
-  for (const { leaseId, token } of named) {
-    const lease = witness.lease(leaseId);
-    if (lease === null || lease.key !== `issue:${issueId}`)
-      return {
-        code: "E_LEASE_REQUIRED",
-        message: `names lease ${printable(leaseId, 40)}, which nobody has on issue ${issueId}`,
-        hint,
-      };
+  for (const { leaseId, token, lease } of known) {
+    if (lease.key !== `issue:${issueId}`) return unknown(leaseId);
     if (lease.token !== token)
       return {
         code: "E_FENCING_MISMATCH",

@@ -1,6 +1,7 @@
 import { isOrContains } from "../issues/lineage";
 import type { Issue } from "../issues/model";
 import type { PathChange } from "../objects/commit-text";
+import type { ChangingCommit } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
 import { blobs } from "./changes";
 import { isPlain, issueOf, structuralChanges } from "./commit-rules";
@@ -93,6 +94,7 @@ async function objectionsSince(court: TipCourt, from: ObjectId, to: ObjectId): P
     judged: court.judged,
     commits: new Map(touching.map((commit) => [commit.oid, commit])),
     origins,
+    onTop: descendantsOf(from, between),
     isForward,
   });
   const unaccounted = concerned.flatMap(({ id, change }): PushObjection[] => {
@@ -109,6 +111,13 @@ async function objectionsSince(court: TipCourt, from: ObjectId, to: ObjectId): P
     ];
   });
   return [...takenBack, ...unaccounted];
+}
+
+/** Among commits of which parents come before children. */
+function descendantsOf(ancestor: ObjectId, commits: readonly ChangingCommit[]): ReadonlySet<ObjectId> {
+  const found = new Set([ancestor]);
+  for (const { oid, parents } of commits) if (parents.some((parent) => found.has(parent))) found.add(oid);
+  return found;
 }
 
 /** Those that can be read, as a commit has them. */
@@ -150,6 +159,8 @@ interface Evidence {
   /** Those that change one of the issues. */
   readonly commits: ReadonlyMap<ObjectId, PushedCommit>;
   readonly origins: OriginFinder;
+  /** Those that have what the branch has among their ancestors. */
+  readonly onTop: ReadonlySet<ObjectId>;
   readonly isForward: boolean;
 }
 
@@ -170,7 +181,7 @@ class Accounts {
   }
 
   #isRight(oid: ObjectId, id: string, path: string, there: Issue | null, mayBeOlder: boolean): boolean {
-    const { commits, judged, question, sha256 } = this.#evidence;
+    const { commits, judged, question, sha256, onTop } = this.#evidence;
     const commit = commits.get(oid);
     const edit = commit?.edits.find(({ issueId, paths }) => issueId === id && paths.includes(path));
     // Who only adds a comment has not taken out the others.
@@ -181,9 +192,10 @@ class Accounts {
       return there !== null && edit.issue !== null && isOrContains(there, edit.issue, sha256);
     if (right === "merged")
       return commit.parents.every((parent) => this.#isSideRight(parent, id, path, there));
-    // A merge that drops a newer version for it is nobody's right to the older one.
+    // Whoever commits an older version on top of what the branch has means it; who made it beside that has not seen what is
+    // there, and no merge may drop it.
     const isOlder = edit.issue !== null && there !== null && edit.issue.stamp.version < there.stamp.version;
-    if (isOlder && !mayBeOlder) return false;
+    if (isOlder && !mayBeOlder && !onTop.has(oid)) return false;
     // Only what adds an issue, or a comment, was nobody's business when it came in.
     const isAdded = commit.changes.some((change) => change.path === path && change.status === "added");
     return typeof right === "string" || (!judged.has(oid) && !isAdded);

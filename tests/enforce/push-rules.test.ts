@@ -91,6 +91,9 @@ describe("a pushed change of an issue", () => {
     expect(judged()).toEqual([]);
     expect(judged({ leaseId: null })).toEqual(["E_LEASE_REQUIRED"]);
     expect(judged({ leaseId: "M" })).toEqual(["E_LEASE_REQUIRED"]);
+    const both = "M\nCotenant-Token: 3\nCotenant-Issue: X\nCotenant-Lease: L";
+    expect(judged({ leaseId: both }), "beside one of another repository").toEqual([]);
+    expect(judged({ leaseId: both, token: 18 })).toEqual(["E_FENCING_MISMATCH"]);
     for (const token of [16, 18, "none", "x"]) expect(judged({ token })).toEqual(["E_FENCING_MISMATCH"]);
     expect(judged({ lease: leaseOf("issue:Y") })).toEqual(["E_LEASE_REQUIRED"]);
     expect(judged({ at: NOW + 20 * MINUTE })).toEqual(["E_LOCK_EXPIRED"]);

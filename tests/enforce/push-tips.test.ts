@@ -166,6 +166,10 @@ describe("an issue that a branch has", () => {
     for (const [name, content] of Object.entries(cases)) {
       expect(await push(commit({ [FILE]: content }, [next])), name).toEqual(REPLACED);
     }
+    expect(await push(commit({ [FILE]: encodeIssue(first) }, [next], CLAIMED)), "by its holder").toEqual(
+      TAKEN,
+    );
+    scene.git("update-ref", "refs/heads/main", next);
     const older = commit({ [FILE]: encodeIssue(changedFrom(first, { title: "Old" })) }, [main], CLAIMED);
     expect(await push(commit({}, [older, next])), "by a merge that keeps an older one").toEqual(REPLACED);
     expect(
