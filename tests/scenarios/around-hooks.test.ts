@@ -116,6 +116,22 @@ describe("a change of a held file that goes around the hooks is on record", () =
   });
 });
 
+describe("git revert", () => {
+  it("goes through the hooks: it is refused like any commit, and what is let through is not on record", async () => {
+    for (const file of ["a.txt", "b.txt"]) {
+      repo.write(file, "changed\n");
+      repo.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--all", "--message", file);
+    }
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt");
+    const refused = await git(["revert", "--no-edit", "HEAD"]);
+    expect(refused.status).not.toBe(0);
+    expect(refused.stderr).toContain("b.txt is held by agent:b");
+    repo.git("reset", "--quiet", "--hard");
+    await done("revert", "--no-edit", "HEAD~1");
+    expect(recorded()).toEqual([]);
+  });
+});
+
 describe("a name that no lease can have", () => {
   it("is refused inside a directory that somebody else holds, and on record when it goes around", async () => {
     await repo.prepare("agent:b", "lock", "acquire", "--dir", "lib");
