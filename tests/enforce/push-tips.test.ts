@@ -34,6 +34,7 @@ const changedFrom = (before: Issue, change: Partial<Issue>): Issue => ({
 });
 const second = changedFrom(first, { title: "Two" });
 const third = changedFrom(second, { title: "Three" });
+const fourth = changedFrom(third, { title: "Four" });
 const invented = (change: Partial<Issue>) =>
   encodeIssue({ ...first, title: "Evil", state: "done", stamp: { ...stamp, origin: "" }, ...change });
 
@@ -150,17 +151,18 @@ describe("an issue that a branch has", () => {
   });
 
   it("is not set back to what was written once, in a commit or by a merge, nor made anything but a plain file", async () => {
-    for (const issue of [first, second, third]) written.add(sha256(encodeIssue(issue)));
+    for (const issue of [first, second, third, fourth]) written.add(sha256(encodeIssue(issue)));
     const next = commit({ [FILE]: encodeIssue(third) }, [main]);
     expect(await push(next), "a newer version").toEqual(["E_LOCK_CONFLICT"]);
     scene.git("update-ref", "refs/heads/main", next);
-    const text = encodeIssue(third);
+    const text = encodeIssue(fourth);
     const cases: Record<string, Content> = {
       "the first version": encodeIssue(first),
       "the one before": encodeIssue(second),
       "a link": { mode: "120000", text },
       "a program": { mode: "100755", text },
       "a mark before it": `\ufeff${text}`,
+      "a mark before it, and nothing else": `\ufeff${encodeIssue(third)}`,
       nothing: null,
     };
     for (const [name, content] of Object.entries(cases)) {
@@ -170,6 +172,8 @@ describe("an issue that a branch has", () => {
       TAKEN,
     );
     scene.git("update-ref", "refs/heads/main", next);
+    const elsewhere = FILE.replace(ID, "01M7F87SKQ7X3KZ979XRC4S87H");
+    expect(await push(commit({ [elsewhere]: invented({}) }, [next])), "under another name").toEqual(REPLACED);
     const older = commit({ [FILE]: encodeIssue(changedFrom(first, { title: "Old" })) }, [main], CLAIMED);
     expect(await push(commit({}, [older, next])), "by a merge that keeps an older one").toEqual(REPLACED);
     expect(
