@@ -110,7 +110,14 @@ describe("S79: a server's hook refuses each change of an issue that somebody els
     repo.git("checkout", "--quiet", "fresh", "--", issueFile());
     commit("merge");
     await expectRefused(push("main"), id, "replaces what the branch has");
-    for (const range of ["origin/main..HEAD", "origin/main...HEAD", "HEAD^!", "HEAD"]) {
+    repo.git("tag", "--annotate", "--message", "t", "merged");
+    for (const range of [
+      "origin/main..HEAD",
+      "origin/main..merged",
+      "origin/main...HEAD",
+      "HEAD^!",
+      "HEAD",
+    ]) {
       const { status, json } = await repo.askHere("agent:x", "validate", "commits", range);
       expect([status, json.data?.["objections"]], range).toMatchObject([6, [{ path: issueFile() }]]);
     }

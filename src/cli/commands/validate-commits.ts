@@ -78,10 +78,12 @@ async function movesOf({ surroundings, repository }: Workspace, range: string): 
   const reader = new CommitReader(git, place);
   const { stdout } = await git.run(["rev-parse", "--revs-only", range], place);
   const names = new TextDecoder().decode(stdout).split("\n").slice(0, -1);
-  const tips = names.filter((name) => !name.startsWith("^"));
+  const upper = names.filter((name) => !name.startsWith("^"));
+  // A range that is none has no moves either; reading its commits says what is wrong. Tags are looked through.
+  const tips = upper.length === 0 ? [] : await reader.list({ names: upper, options: ["--no-walk"] });
   const ends = names.filter((name) => name.startsWith("^")).map((name) => name.slice(1));
   const ref = "refs/heads/range";
-  if (ends.length === 0) {
+  if (ends.length === 0 && tips.length > 0) {
     const merges = await reader.read(await reader.list({ names: tips, options: ["--min-parents=2"] }));
     return merges.map(({ oid, parents }) => ({ ref, from: parents[0]!, to: oid }));
   }
