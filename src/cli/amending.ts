@@ -10,12 +10,25 @@ const MOST_PARENTS = 6;
  * that cannot be seen.
  */
 export function isAmending(): boolean | null {
+  const words = gitWords();
+  return words === null
+    ? null
+    : words.includes("commit") && words.some((word) => /^--am(?:e(?:nd?)?)?$/.test(word));
+}
+
+/** Whether `git revert` runs this hook: it calls no `pre-commit`. */
+export function isReverting(): boolean {
+  const words = gitWords() ?? [];
+  return words.includes("revert") && !words.includes("commit");
+}
+
+/** What Git was asked for that runs this hook; null where that cannot be seen. */
+function gitWords(): string[] | null {
   for (let pid = gitPid(process.env) ?? process.ppid, up = 0; pid > 1 && up < MOST_PARENTS; up++) {
     const found = look(pid);
     if (found === null) return null;
     const [program = "", ...words] = found.words;
-    if (/(?:^|\/)git(?:\.exe)?$/.test(program))
-      return words.includes("commit") && words.some((word) => /^--am(?:e(?:nd?)?)?$/.test(word));
+    if (/(?:^|\/)git(?:\.exe)?$/.test(program)) return words;
     pid = found.parent;
   }
   return null;

@@ -1,4 +1,5 @@
 import { CotenantError } from "../errors/cotenant-error";
+import { byteTextOf } from "../objects/byte-text";
 import { type PathChange, parseBatch, parseChanges } from "../objects/commit-text";
 import type { Git, GitOptions } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
@@ -69,8 +70,18 @@ export async function blobs(
   });
   const found = status === 0 ? parseBatch(stdout, wanted) : null;
   if (found === null) throw failed("reading what is committed", stderr);
-  const decoder = new TextDecoder();
-  return new Map(found.map(({ oid, content }) => [oid, decoder.decode(content)]));
+  return new Map(found.map(({ oid, content }) => [oid, textOf(content)]));
+}
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true });
+
+/** Different bytes are different texts: nothing is left out, and nothing stands for what is no Unicode. */
+function textOf(content: Uint8Array): string {
+  try {
+    return utf8.decode(content);
+  } catch {
+    return byteTextOf(content);
+  }
 }
 
 async function rawDiff(git: Git, place: Place, args: readonly string[]): Promise<PathChange[]> {

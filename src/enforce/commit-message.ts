@@ -4,7 +4,7 @@ import { committedChanges } from "./changes";
 import type { Judgement } from "./commit";
 import { isOf, issueOf } from "./commit-rules";
 import { commitOf } from "./divergence";
-import { carried, parseTrailers, type Trailer, type Trailers, trailerLines, unindented } from "./trailers";
+import { carried, parseTrailers, type Trailer, type Trailers, trailerLines } from "./trailers";
 
 /** The message that a commit is about to get. */
 export interface CommitMessage {
@@ -20,7 +20,7 @@ export async function messageTrailers(
   { text, isAmending }: CommitMessage,
 ): Promise<string[]> {
   const others = await otherMessages(workspace, isAmending);
-  const earlier = parseTrailers([...others, unindented(text)].join("\n"));
+  const earlier = parseTrailers([...others, text].join("\n"));
   if (earlier.issues.length === 0 && earlier.leases.length === 0) return trailerLines(fresh);
   const ids = new Set(fresh.issues.map(({ issueId }) => issueId));
   if (earlier.issues.some(({ issueId }) => !ids.has(issueId)))
@@ -52,7 +52,7 @@ async function otherMessages(workspace: Workspace, isAmending: boolean): Promise
   const commits = await new CommitReader(git, { cwd }).read([...new Set(oids)]);
   return [
     ...commits.map(({ message }) => message),
-    ...(squashed === null ? [] : [unindented(new TextDecoder().decode(squashed))]),
+    ...(squashed === null ? [] : [new TextDecoder().decode(squashed)]),
   ];
 }
 

@@ -11,7 +11,7 @@ import {
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
-import type { PathChange } from "../objects/commit-text";
+import { type PathChange, PLAIN_FILE } from "../objects/commit-text";
 
 /** Who commits; null where nobody has said so. */
 export interface Committer {
@@ -58,12 +58,18 @@ const GLOBAL: Readonly<Record<string, "config" | "gates">> = {
   ".cotenant/config.toml": "config",
   ".cotenant/gates/registry.json": "gates",
 };
-const STRUCTURAL = /^\.cotenant\/issues\/([^/]+)\/(?:issue\.json|deps\.or-set\.jsonl|labels\.or-set\.jsonl)$/;
+/** What concerns everybody. */
+export const GLOBAL_FILES: readonly string[] = Object.keys(GLOBAL);
+const STRUCTURAL = [
+  /^\.cotenant\/issues\/([^/]+)\/(?:issue\.json|deps\.or-set\.jsonl|labels\.or-set\.jsonl)$/,
+  // Each result is a write of its issue.
+  /^\.cotenant\/gates\/results\/([^/]+)\.jsonl$/,
+];
 const COMMENTS = /^\.cotenant\/issues\/([^/]+)\/comments\.jsonl$/;
 
 /** The id of the issue whose structure a path is part of; null for everything else, comments among it. */
 export function issueOf(path: string): Ulid | null {
-  return idIn(STRUCTURAL.exec(path));
+  return STRUCTURAL.reduce<Ulid | null>((id, pattern) => id ?? idIn(pattern.exec(path)), null);
 }
 
 /** The id of the issue whose comments a path has. */
@@ -76,6 +82,11 @@ function idIn(found: RegExpExecArray | null): Ulid | null {
   return id === null || isRefusal(id) || id !== found![1] ? null : id;
 }
 
+/** Cotenant writes nothing but plain files: a link or a program is somebody's own doing, whatever its content. */
+export function isPlain({ mode }: Pick<PathChange, "mode">): boolean {
+  return mode === null || mode === PLAIN_FILE;
+}
+
 /**
  * The changes that the claims on issues rule. Comments are only ever added, by anybody; who deletes or rewrites one changes
  * the issue. `read` gives the texts of objects.
@@ -84,13 +95,14 @@ export async function structuralChanges<C extends PathChange>(
   changes: readonly C[],
   read: (oids: readonly string[]) => Promise<ReadonlyMap<string, string>>,
 ): Promise<{ readonly id: Ulid; readonly change: C }[]> {
-  const rewritten = changes.filter(({ path, before }) => before !== null && commentsOf(path) !== null);
+  const commented = changes.filter(({ path }) => commentsOf(path) !== null);
+  const rewritten = commented.filter((change) => change.before !== null && isPlain(change));
   const texts = await read(
     rewritten.flatMap(({ before, oid }) => (oid === null ? [before!] : [before!, oid])),
   );
   const loses = ({ before, oid }: C) =>
     !keepsLines(texts.get(before!) ?? "", oid === null ? "" : (texts.get(oid) ?? ""));
-  const lost = new Set(rewritten.filter(loses));
+  const lost = new Set([...commented.filter((change) => !isPlain(change)), ...rewritten.filter(loses)]);
   return changes.flatMap((change) => {
     const id = issueOf(change.path) ?? (lost.has(change) ? commentsOf(change.path) : null);
     return id === null ? [] : [{ id, change }];

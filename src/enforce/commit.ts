@@ -19,6 +19,7 @@ import {
   type Committer,
   commentsOf,
   type IssueEdit,
+  isPlain,
   judgeCommit,
   mayCommit,
   type Objection,
@@ -190,12 +191,12 @@ export async function issueEdits(
   const { platform } = workspace.surroundings;
   const files = [...byId.values()]
     .flat()
-    .filter(({ path, oid }) => oid !== null && path.endsWith("/issue.json"));
+    .filter((change) => change.oid !== null && change.path.endsWith("/issue.json") && isPlain(change));
   const texts = await read(files.map(({ oid }) => oid!));
   const facts = await workspace.coordinator.facts({ names: [...byId.keys()].map(stampName) });
   return [...byId].map(([id, edits]) => {
     const file = edits.find(({ path }) => path.endsWith("/issue.json"));
-    const text = file?.oid == null ? null : (texts.get(file.oid) ?? null);
+    const text = file?.oid == null || !edits.every(isPlain) ? null : (texts.get(file.oid) ?? null);
     const reading = text === null ? null : decodeIssue(text);
     const issue = reading !== null && "issue" in reading && reading.issue.id === id ? reading.issue : null;
     const fact = facts.get(stampName(id));

@@ -1,6 +1,6 @@
 import type { CommitReader } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
-import { scopeOf } from "./commit-rules";
+import { GLOBAL_FILES } from "./commit-rules";
 import { diverged, type MainRef } from "./divergence";
 import { isAllowed, notAllowed } from "./global-operations";
 import { aboutCommit, type PushedCommit, type PushObjection, shortOf } from "./push-rules";
@@ -12,68 +12,76 @@ export interface BranchRules {
   /** As the place that is pushed to has it, before the push; null where it has none. */
   readonly main: MainRef | null;
   readonly requireHistory: boolean;
+  /** Where the allowed branches stand there. */
+  readonly allowedTips: () => Promise<readonly ObjectId[]>;
   /** How another branch is allowed there. */
   readonly howToAllow: (branch: string) => string;
 }
 
 const HEADS = "refs/heads/";
 
-/** Pushed changes of the configuration, the types and the gates: only to branches that may, on top of the main one. */
+/**
+ * The configuration, the types and the gates: they come only to branches that may have them, on top of the main one. What a
+ * branch has in the end is looked at, not only what is new in the push: the commits may have come in under another name.
+ */
 export async function branchObjections(
   reader: CommitReader,
-  { allowed, main, requireHistory, howToAllow }: BranchRules,
+  rules: BranchRules,
   moves: readonly TipMove[],
   commits: readonly PushedCommit[],
 ): Promise<PushObjection[]> {
-  const concerned = commits.filter(({ changes }) => changes.some(({ path }) => scopeOf(path) !== null));
-  if (main === null || concerned.length === 0) return [];
+  const { allowed, main, requireHistory, howToAllow } = rules;
+  if (main === null) return [];
   const branches = moves.filter(({ ref }) => ref.startsWith(HEADS));
   const mayHave = ({ ref }: TipMove) => isAllowed(ref.slice(HEADS.length), allowed, main);
-  const tips = branches.filter(mayHave).map(({ to }) => to);
   const objections: PushObjection[] = [];
   for (const move of branches) {
-    const changed = await changedFromMain(reader, main, move.to);
-    const refusal = mayHave(move)
-      ? requireHistory && !(await reader.isAncestor(main.commit, move.to))
-        ? diverged({ kind: "lacks", main: main.name, isShallow: false, isUnborn: false })
-        : null
+    const isOpen = mayHave(move);
+    if (isOpen && (!requireHistory || (await reader.isAncestor(main.commit, move.to)))) continue;
+    // What the main branch does not have yet is set up for the first time.
+    const changed = (await reader.difference(main.commit, move.to, GLOBAL_FILES)).filter(
+      ({ status }) => status !== "added",
+    );
+    const paths = new Set(changed.map(({ path }) => path));
+    const known = isOpen
+      ? async () => [main.commit]
+      : async () => [
+          main.commit,
+          ...(await rules.allowedTips()),
+          ...branches.filter(mayHave).map(({ to }) => to),
+        ];
+    await dropKnown(reader, move, paths, known);
+    const [path] = paths;
+    if (path === undefined) continue;
+    const commit = commits.find(({ changes }) => changes.some((change) => change.path === path)) ?? {
+      oid: move.to,
+    };
+    const { code, message, hint } = isOpen
+      ? diverged({ kind: "lacks", main: main.name, isShallow: false, isUnborn: false })
       : notAllowed(move.ref.slice(HEADS.length), allowed, main.branch, howToAllow);
-    if (refusal === null || changed.size === 0) continue;
-    for (const commit of concerned) {
-      const path = commit.changes.map((change) => change.path).find((one) => changed.has(one));
-      if (path === undefined || !(await isBrought(reader, commit, move.to, mayHave(move) ? [] : tips)))
-        continue;
-      objections.push({
-        ...aboutCommit(commit, path),
-        code: refusal.code,
-        message: `${shortOf(commit)}: ${path}: ${refusal.message}`,
-        hint: refusal.hint,
-      });
-      // One is enough, and each costs a look at the history.
-      break;
-    }
+    objections.push({
+      ...aboutCommit(commit, path),
+      code,
+      message: `${shortOf(commit)}: ${path}: ${message}`,
+      hint,
+    });
   }
   return objections;
 }
 
-/** Whether a tip brings a commit, and none of the others does. */
-async function isBrought(
+/** Takes out what the branch has had before, and what one of the branches that may has where the two part. */
+async function dropKnown(
   reader: CommitReader,
-  { oid }: PushedCommit,
-  tip: ObjectId,
-  others: readonly ObjectId[],
-): Promise<boolean> {
-  if (!(await reader.isAncestor(oid, tip))) return false;
-  const elsewhere = await Promise.all(others.map((other) => reader.isAncestor(oid, other)));
-  return !elsewhere.includes(true);
-}
-
-/** What the main branch does not have yet is set up for the first time, and what ends as it has it changes nothing. */
-async function changedFromMain(reader: CommitReader, main: MainRef, tip: ObjectId): Promise<Set<string>> {
-  const differing = await reader.difference(main.commit, tip);
-  return new Set(
-    differing
-      .filter(({ path, status }) => scopeOf(path) !== null && status !== "added")
-      .map(({ path }) => path),
-  );
+  { from, to }: TipMove,
+  paths: Set<string>,
+  tips: () => Promise<readonly ObjectId[]>,
+): Promise<void> {
+  const keep = async (base: ObjectId) => {
+    const differing = new Set((await reader.difference(base, to, GLOBAL_FILES)).map(({ path }) => path));
+    for (const path of paths) if (!differing.has(path)) paths.delete(path);
+  };
+  if (from !== null && paths.size > 0) await keep(from);
+  if (paths.size === 0) return;
+  for (const tip of new Set(await tips()))
+    for (const base of await reader.mergeBases(tip, to)) if (paths.size > 0) await keep(base);
 }

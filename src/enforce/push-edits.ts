@@ -1,11 +1,11 @@
 import { mergeIssueFiles } from "../issues/merge/files";
-import { decodeIssue } from "../issues/model";
+import { decodeIssue, type Issue } from "../issues/model";
 import type { OwnChange } from "../objects/commit-text";
 import type { ChangingCommit, CommitPlace, CommitReader } from "../objects/commits";
 import type { Git } from "../platform/git";
 import type { Digest } from "../platform/platform";
 import { blobs } from "./changes";
-import { commentsOf, issueOf, keepsLines, structuralChanges } from "./commit-rules";
+import { commentsOf, isPlain, issueOf, keepsLines, structuralChanges } from "./commit-rules";
 import type { PushedCommit, PushedEdit } from "./push-rules";
 import { parseTrailers } from "./trailers";
 
@@ -45,7 +45,9 @@ async function textsOf({ git, place }: EditSources, commits: readonly ChangingCo
     return new Map(oids.map((oid) => [oid, known.get(oid)!]));
   };
   const files = commits.flatMap(({ changes }) =>
-    changes.filter(({ path }) => issueOf(path) !== null || commentsOf(path) !== null),
+    changes.filter(
+      (change) => (issueOf(change.path) !== null || commentsOf(change.path) !== null) && isPlain(change),
+    ),
   );
   await read(
     [...new Set(files.flatMap(({ oid, befores }) => [oid, ...befores]))].filter((oid) => oid !== null),
@@ -60,18 +62,31 @@ async function editOf(
   issueId: string,
   changes: readonly OwnChange[],
 ): Promise<PushedEdit> {
+  const paths = changes.map(({ path }) => path);
+  if (!changes.every(isPlain))
+    return { issueId, paths, issue: null, isCreation: false, digest: null, isMerged: false };
   const file = changes.find(({ path }) => path.endsWith("/issue.json"));
   const text = file?.oid == null ? null : ((await read([file.oid])).get(file.oid) ?? null);
-  const reading = text === null ? null : decodeIssue(text);
-  const version = reading !== null && "issue" in reading ? reading.issue.stamp.version : null;
+  const issue = issueIn(text, issueId);
   const losesComments = changes.some(({ path }) => commentsOf(path) !== null);
+  const befores = file === undefined ? [] : file.befores.filter((oid) => oid !== null);
+  const earlier = [...(await read(befores)).values()].map((one) => issueIn(one, issueId));
+  // What was written goes on from what is there: an earlier version of it was written too.
+  const isNewer = earlier.every((one) => (one?.stamp.version ?? -1) < (issue?.stamp.version ?? 0));
   return {
     issueId,
-    paths: changes.map(({ path }) => path),
-    isCreation: file?.status === "added" && version === 1 && !losesComments,
-    digest: text === null || losesComments ? null : sources.digest.sha256(text),
+    paths,
+    issue,
+    isCreation: file?.status === "added" && issue?.stamp.version === 1 && !losesComments,
+    digest: text === null || losesComments || !isNewer ? null : sources.digest.sha256(text),
     isMerged: commit.parents.length === 2 && (await isMerge(sources, read, commit, changes)),
   };
+}
+
+/** Null where it cannot be read, or is another issue. */
+export function issueIn(text: string | null, id: string): Issue | null {
+  const reading = text === null ? null : decodeIssue(text);
+  return reading !== null && "issue" in reading && reading.issue.id === id ? reading.issue : null;
 }
 
 /** Whether a merge has made of these files what our own merge of the two sides makes of them. */

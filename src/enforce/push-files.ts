@@ -2,7 +2,16 @@ import { ExtentIndex } from "../kernel/conflicts";
 import { printable, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
-import { aboutCommit, makersOf, type PushedCommit, type PushObjection, shortOf } from "./push-rules";
+import type { ChangingCommit } from "../objects/commits";
+import {
+  aboutCommit,
+  committingAnew,
+  makersOf,
+  type PushedCommit,
+  type PushObjection,
+  shortOf,
+} from "./push-rules";
+import { parseTrailers } from "./trailers";
 import type { Violation } from "./violations";
 import type { LoggedLease, LogWitness } from "./witness";
 
@@ -37,6 +46,44 @@ export class FileJudge {
         worktreeId: WorktreeId;
       })[],
     );
+  }
+
+  /** Whether anybody holds a file or a directory now. */
+  get isAnyHeld(): boolean {
+    return this.#question.held.length > 0;
+  }
+
+  isHeld(path: string): boolean {
+    return this.#now.conflictsWith(this.#extent(path, null));
+  }
+
+  /** What a merge brings back to an earlier state is judged by who holds it now: nobody committed it then. */
+  takenBack(commit: ChangingCommit, path: string): PushObjection[] {
+    const { pusher } = this.#question;
+    const trailers = parseTrailers(commit.message);
+    const makers = makersOf({ trailers }, pusher);
+    const other = this.#now
+      .conflictingWith(this.#extent(path, trailers.worktreeId))
+      .find(({ agentId }) => agentId !== pusher && !makers.includes(agentId));
+    if (other === undefined) return [];
+    return [
+      {
+        ...aboutCommit(commit, path),
+        code: "E_LOCK_CONFLICT",
+        message: `${shortOf(commit)}: takes back ${printable(path, 200)}, which is held by ${other.agentId} (${other.worktreeId}) now`,
+        hint: "merge with the branch's side of it, or push when it is given back; until then: cotenant lock status",
+        owner: other.agentId,
+        leaseId: other.leaseId,
+      },
+    ];
+  }
+
+  #extent(path: string, worktreeId: string | null) {
+    return {
+      key: this.#question.keyOf(path),
+      reach: "worktree",
+      worktreeId: (worktreeId ?? "") as WorktreeId,
+    } as const;
   }
 
   objections(commit: PushedCommit): PushObjection[] {
@@ -86,16 +133,12 @@ export class FileJudge {
   }
 
   #heldByOthers(commit: PushedCommit, path: string): PushObjection[] {
-    const { keyOf, pusher } = this.#question;
+    const { pusher } = this.#question;
     const makers = makersOf(commit, pusher);
     const named = new Set(commit.trailers.leases.map(({ leaseId }) => leaseId));
     const isOthers = ({ leaseId, agentId }: { leaseId: string; agentId: string }) =>
-      !named.has(leaseId) && !makers.includes(agentId);
-    const extent = {
-      key: keyOf(path),
-      reach: "worktree",
-      worktreeId: (commit.trailers.worktreeId ?? "") as WorktreeId,
-    } as const;
+      !named.has(leaseId) && !makers.includes(agentId) && agentId !== pusher;
+    const extent = this.#extent(path, commit.trailers.worktreeId);
     const about = aboutCommit(commit, path);
     const name = `${shortOf(commit)}: ${printable(path, 200)}`;
     const now = this.#now.conflictingWith(extent).find(isOthers);
@@ -159,9 +202,7 @@ function wasHeld({ grantedAtMs, endsAtMs }: LoggedLease, commit: PushedCommit): 
 }
 
 function anew(commit: PushedCommit): string {
-  return `when nobody else holds it, commit it anew: ${
-    commit.parents.length === 0 ? "git commit --amend --no-edit" : `git rebase --no-ff ${shortOf(commit)}~1`
-  }`;
+  return `when nobody else holds it, commit it anew: ${committingAnew(commit)}`;
 }
 
 function shellWord(path: string): string {

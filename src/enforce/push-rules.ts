@@ -1,5 +1,7 @@
+import type { Issue } from "../issues/model";
 import { printable } from "../kernel/ids";
 import type { ChangingCommit } from "../objects/commits";
+import type { ObjectId } from "../objects/object-name";
 import type { Objection } from "./commit-rules";
 import type { ReadTrailers, Trailer } from "./trailers";
 import type { Witness } from "./witness";
@@ -15,9 +17,14 @@ export interface PushedCommit extends ChangingCommit {
 export interface PushedEdit {
   readonly issueId: string;
   readonly paths: readonly string[];
+  /** What its `issue.json` becomes; null where that is not changed, or cannot be read. */
+  readonly issue: Issue | null;
   /** It brings the issue into this history, in its first version. */
   readonly isCreation: boolean;
-  /** SHA-256 of its new `issue.json`; null where that is not changed, or where comments are lost besides. */
+  /**
+   * SHA-256 of its new `issue.json`; null where that is not changed, is no newer version than what it replaces, or where
+   * comments are lost besides.
+   */
   readonly digest: string | null;
   /** A merge whose result is what the two sides come to, and nobody's own doing. */
   readonly isMerged: boolean;
@@ -30,6 +37,8 @@ export interface PushQuestion {
   readonly mode: "at_commit" | "still_held";
   /** Who pushes, where that is known: a commit that names nobody is theirs. */
   readonly pusher: string | null;
+  /** By issue: commits that its holder has gone on from, and so has taken over. */
+  readonly takenOver: ReadonlyMap<string, ReadonlySet<ObjectId>>;
 }
 
 /** Who holds an issue now. */
@@ -62,6 +71,11 @@ export function shortOf({ oid }: Pick<PushedCommit, "oid">): string {
   return oid.slice(0, 12);
 }
 
+/** What makes a commit of the current branch again, and all on top of it: through the hooks, so that they name its leases. */
+export function committingAnew(commit: Pick<PushedCommit, "oid" | "parents">): string {
+  return `git rebase --no-ff --rebase-merges ${commit.parents.length === 0 ? "--root" : `${shortOf(commit)}~1`}`;
+}
+
 /** When the first of them was made, or authored. */
 export function oldest(commits: readonly PushedCommit[]): number {
   return commits.reduce(
@@ -71,7 +85,10 @@ export function oldest(commits: readonly PushedCommit[]): number {
 }
 
 /** Who made it, as far as anybody says so. */
-export function makersOf({ trailers }: PushedCommit, pusher: string | null): readonly string[] {
+export function makersOf(
+  { trailers }: Pick<PushedCommit, "trailers">,
+  pusher: string | null,
+): readonly string[] {
   return trailers.agentIds.length > 0 || pusher === null ? trailers.agentIds : [pusher];
 }
 
@@ -85,13 +102,17 @@ function objectionTo(question: PushQuestion, commit: PushedCommit, edit: PushedE
   if (right === "created" || right === "decided" || right === "merged") return [];
   const other = question.held.get(issueId);
   const named = namedFor(commit, issueId);
-  if (other !== undefined && !isTheirs(question, commit, named, other)) {
+  const isOthers =
+    other !== undefined &&
+    other.agentId !== question.pusher &&
+    question.takenOver.get(issueId)?.has(commit.oid) !== true;
+  if (isOthers) {
     return [
       {
         ...about,
         code: "E_LOCK_CONFLICT",
         message: `${short}: issue ${issueId} is claimed by ${other.agentId} now`,
-        hint: `wait until it is given back: cotenant claim acquire ${issueId} --wait`,
+        hint: `wait until it is given back: cotenant claim acquire ${issueId} --wait; or ${other.agentId} pushes it, with a commit of theirs on top`,
         owner: other.agentId,
         leaseId: other.leaseId,
       },
@@ -116,16 +137,35 @@ function namedFor({ trailers }: PushedCommit, issueId: string): (Trailer & { rea
 
 /** Whether the commit is the holder's: under this very claim, or under an earlier one of the same agent. */
 function isTheirs(
-  { witness, pusher }: PushQuestion,
+  { witness }: Pick<PushQuestion, "witness">,
   commit: PushedCommit,
-  named: readonly { readonly leaseId: string }[],
+  issueId: string,
   holder: HeldClaim,
 ): boolean {
   return (
-    makersOf(commit, pusher).includes(holder.agentId) ||
-    named.some(
+    commit.trailers.agentIds.includes(holder.agentId) ||
+    namedFor(commit, issueId).some(
       ({ leaseId }) => leaseId === holder.leaseId || witness.lease(leaseId)?.agentId === holder.agentId,
     )
+  );
+}
+
+/** Whoever takes over a claim, or is handed it, goes on from what others did under it: all below a commit of theirs. */
+export function takenOverBy(
+  question: Pick<PushQuestion, "witness" | "held">,
+  commits: readonly PushedCommit[],
+): PushQuestion["takenOver"] {
+  const edited = new Set(commits.flatMap(({ edits }) => edits.map(({ issueId }) => issueId)));
+  const holders = [...question.held].filter(([issueId]) => edited.has(issueId));
+  return new Map(
+    holders.map(([issueId, holder]) => {
+      const below = new Set<ObjectId>();
+      // Children come before their parents here.
+      for (const commit of commits.toReversed())
+        if (below.has(commit.oid) || isTheirs(question, commit, issueId, holder))
+          for (const oid of [commit.oid, ...commit.parents]) below.add(oid);
+      return [issueId, below];
+    }),
   );
 }
 
@@ -139,20 +179,25 @@ export function rightTo(
   const written = digest === null ? null : witness.written(issueId, digest);
   if (written !== null) return written === "gate" ? "decided" : "written";
   if (isMerged) return "merged";
-  const hint = `claim the issue, and commit it again: cotenant claim acquire ${issueId}`;
+  const hint = `claim the issue, and commit it anew: cotenant claim acquire ${issueId} && ${committingAnew(commit)}`;
   const named = namedFor(commit, issueId);
   if (named.length === 0)
     return { code: "E_LEASE_REQUIRED", message: `changes issue ${issueId} without a claim`, hint };
+  const unknown = (leaseId: string): Wrong => ({
+    code: "E_LEASE_REQUIRED",
+    message: `names lease ${printable(leaseId, 40)}, which nobody has on issue ${issueId}`,
+    hint,
+  });
+  // Those of other repositories say nothing: a commit that is made anew here goes on naming them.
+  const known = named.flatMap(({ leaseId, token }) => {
+    const lease = witness.lease(leaseId);
+    return lease === null ? [] : [{ leaseId, token, lease }];
+  });
+  if (known.length === 0) return unknown(named[0]!.leaseId);
   let isInTime = false;
   // A squash has several: each must be what it says, and one of them must have been held.
-  for (const { leaseId, token } of named) {
-    const lease = witness.lease(leaseId);
-    if (lease === null || lease.key !== `issue:${issueId}`)
-      return {
-        code: "E_LEASE_REQUIRED",
-        message: `names lease ${printable(leaseId, 40)}, which nobody has on issue ${issueId}`,
-        hint,
-      };
+  for (const { leaseId, token, lease } of known) {
+    if (lease.key !== `issue:${issueId}`) return unknown(leaseId);
     if (lease.token !== token)
       return {
         code: "E_FENCING_MISMATCH",

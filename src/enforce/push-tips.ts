@@ -1,8 +1,13 @@
-import type { OwnChange, PathChange } from "../objects/commit-text";
+import { isOrContains } from "../issues/lineage";
+import type { Issue } from "../issues/model";
+import type { PathChange } from "../objects/commit-text";
+import type { ChangingCommit } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
 import { blobs } from "./changes";
-import { structuralChanges } from "./commit-rules";
-import { type EditSources, withEdits } from "./push-edits";
+import { isPlain, issueOf, structuralChanges } from "./commit-rules";
+import { OriginFinder } from "./content-origins";
+import { type EditSources, issueIn, withEdits } from "./push-edits";
+import type { FileJudge } from "./push-files";
 import {
   aboutCommit,
   oldest,
@@ -22,67 +27,190 @@ export interface TipMove {
   readonly to: ObjectId;
 }
 
+export interface TipCourt {
+  readonly sources: EditSources;
+  /** What can be said of commits since then. */
+  readonly testify: (sinceMs: number) => Promise<Witness>;
+  /** Null where nothing is known of leases of files. */
+  readonly files: FileJudge | null;
+  /** The main branch there, before the push. */
+  readonly main: ObjectId | null;
+  /** Commits that are looked at each by itself. The others came in earlier, and were looked at then. */
+  readonly judged: ReadonlySet<ObjectId>;
+}
+
+const ISSUES = [".cotenant/issues", ".cotenant/gates/results"];
+
 /**
  * What a branch has in the end must be somebody's change too. Commits that are right each by itself can add up to another
- * one: an issue that is "created" anew where it was not, and brought in by a merge that keeps that side; or a merge that
- * drops what the branch had. `judged` are commits that were looked at, each by itself.
+ * one: an issue that is "created" anew where it was not, and brought in by a merge; or a merge that drops what the branch
+ * had.
  */
-export async function tipObjections(
-  sources: EditSources,
-  testify: (sinceMs: number) => Promise<Witness>,
-  { ref, from, to }: TipMove,
-  judged: ReadonlySet<ObjectId>,
-): Promise<PushObjection[]> {
+export async function tipObjections(court: TipCourt, { ref, from, to }: TipMove): Promise<PushObjection[]> {
   // Other refs are nobody's working state: a tag is judged by its commits.
-  if (from === null || from === to || !ref.startsWith("refs/heads/")) return [];
-  const { reader } = sources;
-  const changes = await reader.difference(from, to);
-  const read = (oids: readonly string[]) => blobs(sources.git, sources.place, oids);
+  if (!ref.startsWith("refs/heads/")) return [];
+  const { reader } = court.sources;
+  // A branch that is new, or does not have an issue yet, is held against the main branch that it comes from.
+  const bases = court.main === null ? [] : await reader.mergeBases(court.main, to);
+  const objections = new Map<string, PushObjection>();
+  for (const base of new Set([from, ...bases])) {
+    if (base === null || base === to) continue;
+    for (const objection of await objectionsSince(court, base, to)) objections.set(objection.path, objection);
+  }
+  if (objections.size === 0 || from === null) return [...objections.values()];
+  // What the branch has had is not what this push makes of it.
+  const changed = new Set((await reader.difference(from, to)).map(({ path }) => path));
+  return [...objections.values()].filter(({ path }) => changed.has(path));
+}
+
+async function objectionsSince(court: TipCourt, from: ObjectId, to: ObjectId): Promise<PushObjection[]> {
+  const { sources, files } = court;
+  const { reader, git, place } = sources;
+  const changes = await reader.difference(from, to, files?.isAnyHeld === true ? [] : ISSUES);
+  const read = (oids: readonly string[]) => blobs(git, place, oids);
   const structural = await structuralChanges(changes, read);
-  // What was added was created by a commit that was looked at.
-  const concerned = structural.filter(({ change }) => change.status !== "added");
-  if (concerned.length === 0) return [];
+  const added = new Set(
+    structural.filter(({ change }) => isIssueFile(change) && change.before === null).map(({ id }) => id),
+  );
+  // What is added whole was created by a commit that was looked at.
+  const concerned = structural.filter(({ id }) => !added.has(id));
+  const held = changes.filter(({ path }) => files?.isHeld(path) === true);
+  if (concerned.length === 0 && held.length === 0) return [];
   const between = await reader.changing({ names: [to, `^${from}`], options: [] });
+  const paths = new Set([...concerned.map(({ change }) => change.path), ...held.map(({ path }) => path)]);
+  const origins = new OriginFinder(between, paths);
+  // A branch that is set back changes nothing: what it loses was somebody's, and still is in their history.
+  const isForward = await reader.isAncestor(from, to);
+  const takenBack = isForward ? held.flatMap((change) => takenBackBy(files!, origins, to, change)) : [];
+  if (concerned.length === 0) return takenBack;
   const touching = await withEdits(
     sources,
-    between.filter((commit) =>
-      concerned.some(({ change }) => changeIn(commit.changes, change.path) !== null),
-    ),
+    between.filter(({ changes: own }) => own.some(({ path }) => paths.has(path))),
   );
-  const question = { witness: await testify(oldest(touching)) };
-  // A branch that is set back to where it was changes nothing: what it loses was somebody's, and still is in their history.
-  const isForward = await reader.isAncestor(from, to);
-  return concerned.flatMap(({ id, change }) => {
-    const makers = touching.filter((commit) => changeIn(commit.changes, change.path)?.oid === change.oid);
-    if (makers.some((commit) => isAccounted(question, commit, id, change, judged))) return [];
-    if (!isForward && !touching.some((commit) => changeIn(commit.changes, change.path) !== null)) return [];
-    const tip = makers.at(-1) ?? { oid: to };
+  const there = await issuesAt(sources, from, new Set(concerned.map(({ id }) => id)));
+  const accounts = new Accounts({
+    question: { witness: await court.testify(oldest(touching)) },
+    sha256: (text) => sources.digest.sha256(text),
+    judged: court.judged,
+    commits: new Map(touching.map((commit) => [commit.oid, commit])),
+    origins,
+    onTop: descendantsOf(from, between),
+    isForward,
+  });
+  const unaccounted = concerned.flatMap(({ id, change }): PushObjection[] => {
+    if (accounts.isAccounted(to, id, change, there.get(id) ?? null)) return [];
+    const { own } = origins.of(to, change.path);
+    const tip = own.at(-1) ?? { oid: to };
     return [
       {
         ...aboutCommit(tip, change.path),
         code: "E_LEASE_REQUIRED" as const,
         message: `${shortOf(tip)}: replaces what the branch has of issue ${id}, without a claim`,
-        hint: `keep the branch's side of it, or claim the issue and commit it again: cotenant claim acquire ${id}`,
+        hint: `keep the branch's side of it, or claim the issue and change it in a commit on top: cotenant claim acquire ${id}`,
       },
     ];
   });
+  return [...takenBack, ...unaccounted];
 }
 
-function isAccounted(
-  question: Pick<PushQuestion, "witness">,
-  commit: PushedCommit,
-  id: string,
+/** Among commits of which parents come before children. */
+function descendantsOf(ancestor: ObjectId, commits: readonly ChangingCommit[]): ReadonlySet<ObjectId> {
+  const found = new Set([ancestor]);
+  for (const { oid, parents } of commits) if (parents.some((parent) => found.has(parent))) found.add(oid);
+  return found;
+}
+
+/** Those that can be read, as a commit has them. */
+async function issuesAt(
+  { reader, git, place }: EditSources,
+  commit: ObjectId,
+  ids: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, Issue>> {
+  const paths = [...ids].map((id) => `.cotenant/issues/${id}/issue.json`);
+  const files = (await reader.difference(null, commit, paths)).filter(isPlain);
+  const texts = await blobs(
+    git,
+    place,
+    files.flatMap(({ oid }) => oid ?? []),
+  );
+  const issues = files.map(({ path, oid }) => issueIn(texts.get(oid ?? "") ?? null, issueOf(path) ?? ""));
+  return new Map(issues.flatMap((issue) => (issue === null ? [] : [[issue.id, issue]])));
+}
+
+function isIssueFile({ path }: PathChange): boolean {
+  return path.endsWith("/issue.json");
+}
+
+/** Nobody's own change, but a merge that keeps an older state of a file. */
+function takenBackBy(
+  files: FileJudge,
+  origins: OriginFinder,
+  to: ObjectId,
   { path }: PathChange,
-  judged: ReadonlySet<ObjectId>,
-): boolean {
-  const edit = commit.edits.find(({ issueId }) => issueId === id);
-  // Only what adds an issue, or a comment, was nobody's business when it came in.
-  if (!judged.has(commit.oid) && changeIn(commit.changes, path)?.status !== "added") return true;
-  if (edit === undefined) return false;
-  const right = rightTo(question, commit, { ...edit, isCreation: false });
-  return typeof right === "string" && right !== "created";
+): PushObjection[] {
+  const { own, edges } = origins.of(to, path);
+  return own.length > 0 ? [] : edges.slice(0, 1).flatMap((commit) => files.takenBack(commit, path));
 }
 
-function changeIn(changes: readonly OwnChange[], path: string): OwnChange | null {
-  return changes.find((change) => change.path === path) ?? null;
+interface Evidence {
+  readonly question: Pick<PushQuestion, "witness">;
+  readonly sha256: (text: string) => string;
+  readonly judged: ReadonlySet<ObjectId>;
+  /** Those that change one of the issues. */
+  readonly commits: ReadonlyMap<ObjectId, PushedCommit>;
+  readonly origins: OriginFinder;
+  /** Those that have what the branch has among their ancestors. */
+  readonly onTop: ReadonlySet<ObjectId>;
+  readonly isForward: boolean;
+}
+
+class Accounts {
+  readonly #evidence: Evidence;
+  readonly #known = new Map<string, boolean>();
+
+  constructor(evidence: Evidence) {
+    this.#evidence = evidence;
+  }
+
+  /** Whether somebody had the right to make this of an issue. `there` is what the branch has of it. */
+  isAccounted(to: ObjectId, id: string, { path }: PathChange, there: Issue | null): boolean {
+    const { origins, isForward } = this.#evidence;
+    const { own, edges } = origins.of(to, path);
+    if (!isForward && (edges.length > 0 || own.length === 0)) return true;
+    return own.some(({ oid }) => this.#isRight(oid, id, path, there, !isForward));
+  }
+
+  #isRight(oid: ObjectId, id: string, path: string, there: Issue | null, mayBeOlder: boolean): boolean {
+    const { commits, judged, question, sha256, onTop } = this.#evidence;
+    const commit = commits.get(oid);
+    const edit = commit?.edits.find(({ issueId, paths }) => issueId === id && paths.includes(path));
+    // Who only adds a comment has not taken out the others.
+    if (commit === undefined || edit === undefined) return false;
+    const right = rightTo(question, commit, edit);
+    // An issue that is there is not created again, unless this is how it began.
+    if (right === "created")
+      return there !== null && edit.issue !== null && isOrContains(there, edit.issue, sha256);
+    if (right === "merged")
+      return commit.parents.every((parent) => this.#isSideRight(parent, id, path, there));
+    // Whoever commits an older version on top of what the branch has means it; who made it beside that has not seen what is
+    // there, and no merge may drop it.
+    const isOlder = edit.issue !== null && there !== null && edit.issue.stamp.version < there.stamp.version;
+    if (isOlder && !mayBeOlder && !onTop.has(oid)) return false;
+    // Only what adds an issue, or a comment, was nobody's business when it came in.
+    const isAdded = commit.changes.some((change) => change.path === path && change.status === "added");
+    return typeof right === "string" || (!judged.has(oid) && !isAdded);
+  }
+
+  /** A side of a merge: the branch's own, or what somebody made of it since. */
+  #isSideRight(parent: ObjectId, id: string, path: string, there: Issue | null): boolean {
+    const key = `${parent} ${path}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const { origins } = this.#evidence;
+    const isRight =
+      !origins.has(parent) ||
+      origins.of(parent, path).own.some(({ oid }) => this.#isRight(oid, id, path, there, true));
+    this.#known.set(key, isRight);
+    return isRight;
+  }
 }

@@ -16,6 +16,7 @@ import {
   type PushedCommit,
   type PushObjection,
   type PushQuestion,
+  takenOverBy,
 } from "./push-rules";
 import { type TipMove, tipObjections } from "./push-tips";
 import { recordedViolations } from "./violations";
@@ -70,7 +71,9 @@ export async function judgeRevisions(
   const testify = async (fromMs: number) =>
     both(coordinator === null || fromMs >= sinceMs ? log : await witnessOf(coordinator, fromMs), claims);
   const held = new Map([...(await heldNow(coordinator, commits)), ...(claims?.held ?? [])]);
-  const question: PushQuestion = { witness: both(log, claims), held, mode, pusher };
+  const witness = both(log, claims);
+  const takenOver = takenOverBy({ witness, held }, commits);
+  const question: PushQuestion = { witness, held, mode, pusher, takenOver };
   const judge = log === null ? null : await fileJudge(court, log);
   const objections = commits.flatMap((commit) => [
     ...issueObjections(question, commit),
@@ -79,8 +82,9 @@ export async function judgeRevisions(
   const judged = new Set(commits.map(({ oid }) => oid));
   // What a commit is refused for need not be said again of where it leads.
   const said = new Set(objections.map(({ path }) => path));
+  const tips = { sources, testify, files: judge, main: court.branches?.main?.commit ?? null, judged };
   for (const move of moves)
-    for (const objection of await tipObjections(sources, testify, move, judged))
+    for (const objection of await tipObjections(tips, move))
       if (!said.has(objection.path)) objections.push(objection);
   return { commits, objections: [...objections, ...branchwise] };
 }

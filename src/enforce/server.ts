@@ -5,7 +5,7 @@ import { DEFAULT_POLICY } from "../kernel/policy";
 import type { Git, GitOptions } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { DEFAULT_STORE_OPTIONS, Store } from "../store/store";
-import { commitOf } from "./divergence";
+import { commitOf, type MainRef } from "./divergence";
 import type { BranchRules } from "./push-branches";
 
 /** The control plane of a repository that people push to; null where it has none, and nobody can testify there. */
@@ -63,19 +63,38 @@ export async function serverRules(git: Git, place: Place): Promise<ServerRules> 
   };
 }
 
-/** With the main branch as it is before the push: the configured one, else the one that HEAD names. */
+/** With the main branch as it is before the push. */
 export async function rulesOf(git: Git, place: Place, rules: ServerRules): Promise<BranchRules> {
+  const tipOf = (branch: string) => commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
+  return {
+    allowed: rules.allowedBranches,
+    main: (await serverMain(git, place, rules)).main,
+    requireHistory: rules.requireMainHistory,
+    allowedTips: async () =>
+      (await Promise.all(rules.allowedBranches.map(tipOf))).filter((tip) => tip !== null),
+    howToAllow: (name) => `on the server: git config --add cotenant.allowedBranches ${name}`,
+  };
+}
+
+/** `isMissing`: the branch that was named is not there, be it `main` for now or none at all. */
+export interface ServerMain {
+  readonly main: MainRef | null;
+  readonly named: string;
+  readonly isMissing: boolean;
+}
+
+/** The configured one, else the one that HEAD names; where HEAD names none that is there, the usual ones. */
+export async function serverMain(git: Git, place: Place, { mainBranch }: ServerRules): Promise<ServerMain> {
   const { stdout } = await git.run(["symbolic-ref", "--quiet", "HEAD"], place);
   const head = new TextDecoder()
     .decode(stdout)
     .trim()
     .replace(/^refs\/heads\//, "");
-  const branch = rules.mainBranch ?? head;
-  const commit = branch === "" ? null : await commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
-  return {
-    allowed: rules.allowedBranches,
-    main: commit === null ? null : { name: branch, branch, commit },
-    requireHistory: rules.requireMainHistory,
-    howToAllow: (name) => `on the server: git config --add cotenant.allowedBranches ${name}`,
-  };
+  const named = mainBranch ?? head;
+  for (const branch of mainBranch === null ? [head, "main", "master"] : [mainBranch]) {
+    const commit = branch === "" ? null : await commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
+    if (commit !== null)
+      return { main: { name: branch, branch, commit }, named, isMissing: branch !== named };
+  }
+  return { main: null, named, isMissing: true };
 }

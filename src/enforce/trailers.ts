@@ -59,7 +59,7 @@ export function whoLines(agentId: string | null, worktreeId: string | null): str
 const LINE = /^Cotenant-(Issue|Lease|Token|Agent|Worktree):[ \t]*(.*?)[ \t\r]*$/;
 
 /**
- * What a commit's message says, wherever in it: a squash keeps whole messages. Whoever wrote it may have written anything.
+ * What a commit's message says, wherever in it: a squash keeps whole messages, indented. Whoever wrote it may have written anything.
  * A lease belongs to the issue right before it, and a token to the lease right before it.
  */
 export function parseTrailers(message: string): ReadTrailers {
@@ -69,7 +69,7 @@ export function parseTrailers(message: string): ReadTrailers {
   const worktreeIds: string[] = [];
   let issue: (typeof issues)[number] | null = null;
   let lease: { token: number | null } | null = null;
-  for (const line of message.split("\n")) {
+  for (const line of unindented(message).split("\n")) {
     const [, name, value = ""] = LINE.exec(line) ?? [];
     if (name === undefined) continue;
     const isNone = value === NONE || value === "";
@@ -107,7 +107,7 @@ function tokenOf(value: string): number | null {
 }
 
 /** A squash shows the messages of its commits as `git log` does. */
-export function unindented(message: string): string {
+function unindented(message: string): string {
   return message.replaceAll(/^ {4}(?=Cotenant-)/gm, "");
 }
 

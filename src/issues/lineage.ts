@@ -26,6 +26,11 @@ export function descendantOf(base: Issue | null, left: Issue, right: Issue, sha2
   return base === null || contains(older, base, sha256) ? newer : null;
 }
 
+/** Whether a version is the other one, or was made from it, as far as its stamp remembers. */
+export function isOrContains(newer: Issue, older: Issue, sha256: Sha256): boolean {
+  return digestOf(newer, sha256) === digestOf(older, sha256) || contains(newer, older, sha256);
+}
+
 function contains(newer: Issue, older: Issue, sha256: Sha256): boolean {
   return newer.stamp.lineage?.split(" ").includes(digestOf(older, sha256)) ?? false;
 }

@@ -20,7 +20,12 @@ export interface PathChange {
   readonly oid: ObjectId | null;
   /** Of the old content; null where it is added. */
   readonly before: ObjectId | null;
+  /** Git's six digits for the new content; null where it is deleted. */
+  readonly mode: string | null;
 }
+
+/** The mode of a file that is neither a link nor a program. */
+export const PLAIN_FILE = "100644";
 
 export type TreePair = readonly [from: ObjectId, to: ObjectId];
 
@@ -131,12 +136,14 @@ function readChange(head: string, path: Uint8Array): PathChange | null {
   const found = /^:\d{6} (\d{6}) ([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([ADMTU])\d*$/.exec(head);
   if (found === null || path.length === 0) return null;
   const [, mode, before, oid, letter] = found as unknown as [string, string, string, string, string];
+  const isGone = letter === "D" || ZERO.test(mode);
   return {
     path: paths.decode(path),
     status: letter === "A" ? "added" : letter === "D" ? "deleted" : "changed",
     // A file of the worktree that was not added yet has no id, and yet it is there.
-    oid: letter === "D" || ZERO.test(mode) ? null : oid,
+    oid: isGone ? null : oid,
     before: ZERO.test(before) ? null : before,
+    mode: isGone ? null : mode,
   };
 }
 

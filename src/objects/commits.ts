@@ -27,6 +27,8 @@ export interface Revisions {
 export interface ChangingCommit extends ReadCommit {
   /** Against its parent; of a merge, only what is as in none of its parents. */
   readonly changes: readonly OwnChange[];
+  /** Against each of its parents, in their order. */
+  readonly sides: readonly (readonly PathChange[])[];
 }
 
 export interface ReadingLimits {
@@ -100,22 +102,29 @@ export class CommitReader {
     const commits = await this.read(await this.list(revisions));
     const trees = await this.#treesOf(commits);
     const pairs = commits.flatMap((commit) => parentTrees(commit, trees).map((tree) => [tree, commit.tree]));
-    const differences = await this.#differences(pairs as unknown as TreePair[]);
+    const differences = await this.#differences(pairs as unknown as TreePair[], []);
     let at = 0;
     return commits.map((commit) => {
       const count = Math.max(commit.parents.length, 1);
       const sides = differences.slice(at, at + count);
       at += count;
-      return { ...commit, changes: ownChanges(sides) };
+      return { ...commit, changes: ownChanges(sides), sides };
     });
   }
 
-  /** What differs between two commits, however many are between them. `from` null: everything is new. */
-  async difference(from: ObjectId | null, to: ObjectId): Promise<PathChange[]> {
+  /**
+   * What differs between two commits, however many are between them. `from` null: everything is new. With `under`, only of
+   * these files and directories.
+   */
+  async difference(
+    from: ObjectId | null,
+    to: ObjectId,
+    under: readonly string[] = [],
+  ): Promise<PathChange[]> {
     const read = await this.read(from === null ? [to] : [to, from]);
     const [{ tree }] = read as [ReadCommit];
     const before = from === null ? emptyTreeLike(tree) : read[1]!.tree;
-    return (await this.#differences([[before, tree]]))[0]!;
+    return (await this.#differences([[before, tree]], under))[0]!;
   }
 
   async isAncestor(ancestor: ObjectId, of: ObjectId): Promise<boolean> {
@@ -139,7 +148,7 @@ export class CommitReader {
     return trees;
   }
 
-  async #differences(pairs: readonly TreePair[]): Promise<PathChange[][]> {
+  async #differences(pairs: readonly TreePair[], under: readonly string[]): Promise<PathChange[][]> {
     const all: PathChange[][] = [];
     let changes = 0;
     for (const portion of portions(pairs)) {
@@ -153,6 +162,8 @@ export class CommitReader {
           "--no-renames",
           "--no-abbrev",
           "--ignore-submodules=none",
+          "--",
+          ...under,
         ],
         `${portion.map(([from, to]) => `${from} ${to}`).join("\n")}\n`,
       );

@@ -187,6 +187,7 @@ async function issueCoverage(
           status: wanted === null ? "deleted" : before.has(path) ? "changed" : "added",
           oid: wanted?.oid ?? null,
           before: before.get(path)?.oid ?? null,
+          mode: wanted?.mode ?? null,
         }) as const,
     );
   if (changes.length === 0) return { leases: [], trailers: [], edits: null };

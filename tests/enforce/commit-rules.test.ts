@@ -49,9 +49,12 @@ describe("comments", () => {
     ["other", "1, said otherwise\n2\n"],
   ]);
   const read = async (oids: readonly string[]) => new Map(oids.map((oid) => [oid, texts.get(oid)!]));
-  const isStructural = async (before: string | null, oid: string | null) => {
+  const isStructural = async (before: string | null, oid: string | null, mode = "100644") => {
     const status = before === null ? "added" : oid === null ? "deleted" : "changed";
-    return (await structuralChanges([{ path, status, before, oid }], read)).length === 1;
+    return (
+      (await structuralChanges([{ path, status, before, oid, mode: oid === null ? null : mode }], read))
+        .length === 1
+    );
   };
 
   it("are added by anybody; to delete or to rewrite one is to change the issue", async () => {
@@ -61,6 +64,9 @@ describe("comments", () => {
     expect(await isStructural("two", "one")).toBe(true);
     expect(await isStructural("one", "other")).toBe(true);
     expect(await isStructural("one", null)).toBe(true);
+    for (const mode of ["100755", "120000", "160000"])
+      for (const before of [null, "one"])
+        expect(await isStructural(before, "two", mode), `${before}, ${mode}`).toBe(true);
   });
 
   it("keep their lines in whatever order", () => {

@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { FileJudge } from "../../src/enforce/push-files";
-import { issueObjections, type PushedCommit, type PushedEdit } from "../../src/enforce/push-rules";
+import {
+  type HeldClaim,
+  issueObjections,
+  type PushedCommit,
+  type PushedEdit,
+  takenOverBy,
+} from "../../src/enforce/push-rules";
 import { parseTrailers } from "../../src/enforce/trailers";
 import type { LoggedLease, LogWitness } from "../../src/enforce/witness";
 import type { LeaseKey } from "../../src/kernel/keys";
@@ -34,12 +40,20 @@ const commitOf = (message: string, change: Partial<PushedCommit> = {}): PushedCo
   message,
   trailers: parseTrailers(message),
   changes: [],
+  sides: [],
   edits: [],
   ...change,
 });
 
 describe("a pushed change of an issue", () => {
-  const edit: PushedEdit = { issueId: "X", paths: ["x"], isCreation: false, digest: "d", isMerged: false };
+  const edit: PushedEdit = {
+    issueId: "X",
+    paths: ["x"],
+    issue: null,
+    isCreation: false,
+    digest: "d",
+    isMerged: false,
+  };
   const judged = (
     {
       leaseId = "L",
@@ -49,7 +63,14 @@ describe("a pushed change of an issue", () => {
     }: Record<string, unknown> = {},
     change: Partial<PushedEdit> = {},
   ) => {
-    const { held, mode = "at_commit", lease = leaseOf("issue:X"), at } = rest as Record<string, never>;
+    const {
+      held,
+      mode = "at_commit",
+      lease = leaseOf("issue:X"),
+      at,
+      pusher = null,
+      above = [],
+    } = rest as Record<string, never>;
     const message =
       leaseId === null
         ? ""
@@ -58,19 +79,21 @@ describe("a pushed change of an issue", () => {
       edits: [{ ...edit, ...change }],
       ...(at === undefined ? {} : { authoredAtMs: at, committedAtMs: at }),
     });
-    const question = {
+    const known = {
       witness: witnessOf(lease),
-      held: new Map(held === undefined ? [] : [["X", held]]),
-      mode,
-      pusher: null,
+      held: new Map<string, HeldClaim>(held === undefined ? [] : [["X", held]]),
     };
-    return issueObjections(question as never, commit).map(({ code }) => code);
+    const takenOver = takenOverBy(known, [commit, ...(above as PushedCommit[])]);
+    return issueObjections({ ...known, mode, pusher, takenOver }, commit).map(({ code }) => code);
   };
 
   it("rests on its claim, with the very token of it", () => {
     expect(judged()).toEqual([]);
     expect(judged({ leaseId: null })).toEqual(["E_LEASE_REQUIRED"]);
     expect(judged({ leaseId: "M" })).toEqual(["E_LEASE_REQUIRED"]);
+    const both = "M\nCotenant-Token: 3\nCotenant-Issue: X\nCotenant-Lease: L";
+    expect(judged({ leaseId: both }), "beside one of another repository").toEqual([]);
+    expect(judged({ leaseId: both, token: 18 })).toEqual(["E_FENCING_MISMATCH"]);
     for (const token of [16, 18, "none", "x"]) expect(judged({ token })).toEqual(["E_FENCING_MISMATCH"]);
     expect(judged({ lease: leaseOf("issue:Y") })).toEqual(["E_LEASE_REQUIRED"]);
     expect(judged({ at: NOW + 20 * MINUTE })).toEqual(["E_LOCK_EXPIRED"]);
@@ -92,6 +115,23 @@ describe("a pushed change of an issue", () => {
     expect(judged({ held: { agentId: "agent:b", leaseId: "L" } })).toEqual([]);
   });
 
+  it("is pushed by whoever has taken over the claim, or below a commit of theirs", () => {
+    const held = { agentId: "agent:b", leaseId: "N" };
+    const on = (message: string, parent: string) =>
+      commitOf(message, { oid: parent.replaceAll("c", "d"), parents: [parent] });
+    const child = (message: string) => [on(message, "c".repeat(40))];
+    expect(judged({ held, pusher: "agent:b" })).toEqual([]);
+    expect(judged({ held, pusher: "agent:c" })).toEqual(["E_LOCK_CONFLICT"]);
+    expect(judged({ held, above: child("Cotenant-Agent: agent:b") })).toEqual([]);
+    expect(
+      judged({ held, above: child("Cotenant-Issue: X\nCotenant-Lease: N\nCotenant-Token: 18") }),
+    ).toEqual([]);
+    expect(judged({ held, above: child("Cotenant-Agent: agent:c") })).toEqual(["E_LOCK_CONFLICT"]);
+    expect(judged({ held, above: [on("Cotenant-Agent: agent:b", "e".repeat(40))] }), "beside it").toEqual([
+      "E_LOCK_CONFLICT",
+    ]);
+  });
+
   it("with still_held wants a claim of the same agent, be it a new one", () => {
     expect(judged({ mode: "still_held" })).toEqual(["E_LEASE_REQUIRED"]);
     expect(judged({ mode: "still_held", held: { agentId: "agent:a", leaseId: "N" } })).toEqual([]);
@@ -99,7 +139,9 @@ describe("a pushed change of an issue", () => {
 });
 
 describe("a pushed change of a file", () => {
-  const changes = [{ path: "lib/x", status: "changed", oid: "1", before: "0", befores: ["0"] }] as const;
+  const changes = [
+    { path: "lib/x", status: "changed", oid: "1", before: "0", mode: "100644", befores: ["0"] },
+  ] as const;
   const judged = (
     message: string,
     {

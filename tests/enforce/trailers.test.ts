@@ -30,6 +30,10 @@ describe("trailers", () => {
         if (lines.length === 0) return;
         expect(read).toMatchObject(said);
         expect(withoutTrailers([message, ...lines].join("\n"))).toBe(message);
+        // As `git merge --squash` shows the messages of its commits.
+        expect(parseTrailers(lines.map((line) => `    ${line}`).join("\n"))).toEqual(
+          parseTrailers(lines.join("\n")),
+        );
       }),
     );
   });

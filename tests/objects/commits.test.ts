@@ -27,6 +27,7 @@ const change = fc
     status,
     before: status === "added" ? null : one,
     oid: status === "deleted" ? null : other,
+    mode: status === "deleted" ? null : "100644",
   }));
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never;
 

@@ -116,6 +116,22 @@ describe("a change of a held file that goes around the hooks is on record", () =
   });
 });
 
+describe("git revert", () => {
+  it("goes through the hooks: it is refused like any commit, and what is let through is not on record", async () => {
+    for (const file of ["a.txt", "b.txt"]) {
+      repo.write(file, "changed\n");
+      repo.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--all", "--message", file);
+    }
+    await repo.prepare("agent:b", "lock", "acquire", "b.txt");
+    const refused = await git(["revert", "--no-edit", "HEAD"]);
+    expect(refused.status).not.toBe(0);
+    expect(refused.stderr).toContain("b.txt is held by agent:b");
+    repo.git("reset", "--quiet", "--hard");
+    await done("revert", "--no-edit", "HEAD~1");
+    expect(recorded()).toEqual([]);
+  });
+});
+
 describe("a name that no lease can have", () => {
   it("is refused inside a directory that somebody else holds, and on record when it goes around", async () => {
     await repo.prepare("agent:b", "lock", "acquire", "--dir", "lib");
@@ -139,7 +155,7 @@ describe("pre-push", () => {
     await repo.prepare("agent:b", "lock", "release", "b.txt");
     const refused = await refusedPush("E_LOCK_CONFLICT");
     const checked = await repo.askHere("agent:x", "validate", "commits", "origin/main..HEAD");
-    expect(checked.status).toBe(6);
+    expect(checked.status).toBe(1);
     await done(...hintIn(refused, "git rebase").slice(1));
     await done("push", "origin", "main");
   });
@@ -149,8 +165,44 @@ describe("pre-push", () => {
     await done("commit", "--all", "--message", "before");
     await repo.prepare("agent:b", "lock", "acquire", "b.txt");
     await refusedPush("b.txt is held by agent:b");
+    const validated = async (agent: string) =>
+      (await repo.runHere(agent, "validate", "commits", "origin/main..HEAD")).status;
+    expect([await validated("agent:a"), await validated("agent:b")], "to its holder it is theirs").toEqual([
+      1, 0,
+    ]);
     await repo.prepare("agent:b", "lock", "release", "b.txt");
     await done("push", "origin", "main");
+  });
+
+  it("refuses an issue without a claim under every name, until it is committed anew as the hint says; elsewhere it may go on", async () => {
+    const id = await repo.issue();
+    const file = path.join(repo.root, ".cotenant/issues", id, "issue.json");
+    const around = (title: string) => {
+      const issue = JSON.parse(fs.readFileSync(file, "utf8"));
+      fs.writeFileSync(file, `${JSON.stringify({ ...issue, title }, null, 2)}\n`);
+      repo.git("add", "--all");
+      repo.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", title);
+    };
+    around("first");
+    repo.git("push", "--quiet", "--no-verify", "origin", "main");
+    around("second");
+    around("third");
+    for (const refspec of ["main@{0 days ago}:refs/heads/main", "main:refs/heads/a\u00a0b"]) {
+      const pushed = await git(["push", "origin", refspec]);
+      expect(pushed.stderr, refspec).toContain(`changes issue ${id} without a claim`);
+      expect(pushed.status).not.toBe(0);
+    }
+    const [claim, rebase] = hintIn(await refusedPush(id), "cotenant claim acquire")
+      .join(" ")
+      .split(" && ");
+    await repo.prepare("agent:a", ...claim!.split(" ").slice(1));
+    await done(...rebase!.split(" ").slice(1));
+    await done("push", "origin", "main");
+    around("by somebody else, who has pushed it");
+    repo.git("push", "--quiet", "--no-verify", "origin", "main");
+    const mirror = path.join(path.dirname(repo.root), "mirror.git");
+    repo.git("init", "--quiet", "--bare", mirror);
+    await done("push", mirror, "main");
   });
 
   it("with enforce.push = still_held wants claims and locks to be held, and its hints bring that about", async () => {

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { ERRORS } from "../../src/errors/registry";
 import { PROGRAM, type Ran, run, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 
@@ -247,7 +248,7 @@ describe("S33: a pushed change of an issue", () => {
       repo.git(...around, message);
       expectRefused(await git("agent:a", "push", "origin", "main"), "cotenant pre-push (layer 3)", code);
       const checked = await repo.askHere("agent:x", "validate", "commits", "origin/main..HEAD");
-      expect(checked.status).toBe(6);
+      expect(checked.status).toBe(ERRORS[code].exit);
       expect(checked.json.data?.["objections"]).toMatchObject([{ code }]);
       repo.git("reset", "--quiet", "--hard", "origin/main");
     }

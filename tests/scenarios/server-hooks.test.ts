@@ -110,6 +110,17 @@ describe("S79: a server's hook refuses each change of an issue that somebody els
     repo.git("checkout", "--quiet", "fresh", "--", issueFile());
     commit("merge");
     await expectRefused(push("main"), id, "replaces what the branch has");
+    repo.git("tag", "--annotate", "--message", "t", "merged");
+    for (const range of [
+      "origin/main..HEAD",
+      "origin/main..merged",
+      "origin/main...HEAD",
+      "HEAD^!",
+      "HEAD",
+    ]) {
+      const { status, json } = await repo.askHere("agent:x", "validate", "commits", range);
+      expect([status, json.data?.["objections"]], range).toMatchObject([6, [{ path: issueFile() }]]);
+    }
     // The same the other way round: the branch's own side is thrown away.
     repo.git("reset", "--quiet", "--hard", "origin/main");
     repo.git("switch", "--quiet", "fresh");
@@ -249,6 +260,9 @@ describe("what concerns everybody, at the server", () => {
   const change = () => fs.appendFileSync(path.join(repo.root, ".cotenant/config.toml"), "\n# a remark\n");
 
   it("is changed on the main branch and allowed ones only, on top of the main branch's history", async () => {
+    repo.git("--git-dir", hub, "symbolic-ref", "HEAD", "refs/heads/gone");
+    const { stdout } = await run([PROGRAM, "hooks", "install", "--server"], { cwd: hub });
+    expect(stdout).toContain("there is no branch gone, which is named as the main one: main counts");
     repo.git("switch", "--quiet", "--create", "topic");
     change();
     const topic = commit("settings");

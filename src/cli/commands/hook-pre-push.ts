@@ -6,13 +6,15 @@ import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Revisions } from "../../objects/commits";
+import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { asHook, type HookAnswer, PASSED, pushRefusal } from "../hooking";
 import { testimony } from "../ledger";
 import { readStdin } from "../stdin";
 
 const NOTHING = /^0+$/;
-const LINE = /^\S+ ([0-9a-f]{40,64}) (\S+) ([0-9a-f]{40,64})$/;
+/** What is pushed may be named with spaces (`main@{1 day ago}`), where it goes may not. */
+const LINE = /^[^\n]* ([0-9a-f]{40,64}) ([^ ]+) ([0-9a-f]{40,64})$/;
 
 export const command: Command = {
   usage: "hook pre-push <remote> <url>",
@@ -23,14 +25,13 @@ export const command: Command = {
   words: { min: 0, max: 2 },
   remindsOfExpiry: false,
   enforcesConfig: true,
-  run: (context, parsed) =>
+  run: (context) =>
     asHook(context, "pre-push", async (workspace) => {
       const mode = workspace.config.values["worktree.enforce_leases"];
       if (mode === "off") return PASSED;
-      const [remote = ""] = parsed.words;
       const moves = movesOf(await readStdin(1 << 20));
       if (moves.length === 0) return PASSED;
-      return answer(workspace, moves, remote, mode === "warn");
+      return answer(workspace, moves, mode === "warn");
     }),
 };
 
@@ -45,19 +46,30 @@ export function movesOf(input: string): TipMove[] {
   });
 }
 
-/** What is not there yet. A remote by its address has no branches here that could tell what it has. */
-export function revisionsOf(moves: readonly TipMove[], remote: string): Revisions {
+/** What no remote has yet: what is published anywhere was looked at when it was, and may go to others. */
+export function revisionsOf(moves: readonly TipMove[]): Revisions {
   const known = moves.flatMap(({ from }) => (from === null ? [] : [`^${from}`]));
   return {
     names: [...moves.map(({ to }) => to), ...known],
-    options: /^[\w.-]+$/.test(remote) ? ["--not", `--remotes=${remote}`, "--not"] : [],
+    options: ["--not", "--remotes", "--not"],
   };
+}
+
+async function remoteTips(
+  { surroundings, repository }: Workspace,
+  branches: readonly string[],
+): Promise<string[]> {
+  if (branches.length === 0) return [];
+  const { stdout } = await surroundings.git.run(
+    ["for-each-ref", "--format=%(objectname)", ...branches.map((name) => `refs/remotes/*/${name}`)],
+    { cwd: repository.worktreeRoot },
+  );
+  return new TextDecoder().decode(stdout).split("\n").slice(0, -1);
 }
 
 async function answer(
   workspace: Workspace,
   pushed: readonly TipMove[],
-  remote: string,
   isLenient: boolean,
 ): Promise<HookAnswer> {
   const { repository, surroundings, config, coordinator } = workspace;
@@ -74,15 +86,16 @@ async function answer(
       digest: platform.digest,
       mode: values["enforce.push"],
       keyOf: (path) => rulingKey(workspace, path),
-      pusher: await pusherOf(workspace),
+      pusher: (await callerOrNull(workspace))?.agentId ?? null,
       branches: {
         allowed: values["global_operations.allowed_branches"],
         main: await mainRef(git, cwd, values["global_operations.main_branch"]),
         requireHistory: values["global_operations.require_main_history"],
         howToAllow: allowedHere,
+        allowedTips: () => remoteTips(workspace, values["global_operations.allowed_branches"]),
       },
     },
-    revisionsOf(moves, remote),
+    revisionsOf(moves),
     moves,
   );
   if (objections.length === 0) return PASSED;
@@ -90,15 +103,6 @@ async function answer(
   return isLenient
     ? { isRefused: false, lines: [...lines, "  let through: worktree.enforce_leases = warn"] }
     : { isRefused: true, lines };
-}
-
-async function pusherOf(workspace: Workspace): Promise<string | null> {
-  try {
-    return (await workspace.agent()).agentId;
-  } catch (error) {
-    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
-    throw error;
-  }
 }
 
 /** What the remote has and this clone does not know of excludes nothing, and cannot be compared with. */

@@ -90,7 +90,7 @@ function answered(isRefused: boolean): Output {
   return { data: { hook: "pre-receive", refused: isRefused }, text: "", exit: isRefused ? 1 : 0 };
 }
 
-const LINE = /^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) (\S+)$/;
+const LINE = /^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ([^ \n]+)$/;
 const NOTHING = /^0+$/;
 
 /** `<old id> <new id> <ref>` on each line. Deletions bring nothing, and the ledger's own refs are no work of anybody. */

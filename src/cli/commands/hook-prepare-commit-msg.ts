@@ -5,6 +5,7 @@ import { judgeStaged } from "../../enforce/commit";
 import { messageTrailers } from "../../enforce/commit-message";
 import { findNote } from "../../enforce/commit-note";
 import { parseTrailers, withoutTrailers } from "../../enforce/trailers";
+import { isReverting } from "../amending";
 import type { Command } from "../command";
 import { answerCommit } from "../commit-answer";
 import { amends, noteOf } from "../commit-notes";
@@ -24,7 +25,7 @@ export const command: Command = {
       const [file, source] = parsed.words;
       const path = resolve(process.cwd(), file!);
       // Git did not call the other one, as it does for all but merges: this commit has been judged by nobody.
-      if (source !== "merge" && (await hooksWord(workspace))?.hooks.includes("pre-commit") === true) {
+      if (source !== "merge" && (isReverting() || (await lacksPreCommit(workspace)))) {
         const answer = await answerCommit(workspace, null);
         if (answer.isRefused) return answer;
       }
@@ -39,6 +40,10 @@ export const command: Command = {
       return PASSED;
     }),
 };
+
+async function lacksPreCommit(workspace: Workspace): Promise<boolean> {
+  return (await hooksWord(workspace))?.hooks.includes("pre-commit") === true;
+}
 
 /** Git knows where trailers go in a message, and what of it is a comment. */
 async function addTrailers(

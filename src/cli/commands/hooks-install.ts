@@ -1,8 +1,9 @@
 import { MEANINGS } from "../../enforce/installing/hooks";
 import type { EntryPlan, HookPlan } from "../../enforce/installing/plan";
+import { serverMain, serverRules } from "../../enforce/server";
 import { printable } from "../../kernel/ids";
 import { readable } from "../../platform/binary-text";
-import type { Command } from "../command";
+import type { Command, Context } from "../command";
 import { howFrom, installHooks, openHooks, SERVER } from "../hooks";
 import { verbatim } from "../render";
 
@@ -43,7 +44,8 @@ export const command: Command = {
           ...(hasChanged ? plan.hooks.map(line) : []),
           ...(entry?.write == null ? [] : [entryLine(entry)]),
         ];
-    const remarks = plan.remarks.map((remark) => `note: ${remark}`);
+    const said = [...plan.remarks, ...(isServer ? await aboutMain(context, desk.home.gitDir) : [])];
+    const remarks = said.map((remark) => `note: ${remark}`);
     return {
       data: {
         printed: isDry,
@@ -52,12 +54,26 @@ export const command: Command = {
         directory,
         hooks: plan.hooks.map((hook) => hookJson(hook, isDry)),
         entry: entry === null ? null : entryJson(entry, isDry),
-        remarks: plan.remarks,
+        remarks: said,
       },
       text: context.quiet && !isDry ? "" : [...lines, ...remarks].join("\n"),
     };
   },
 };
+
+/** The rules about branches need to know which one is the main one. */
+async function aboutMain(context: Context, gitDir: string): Promise<string[]> {
+  const { git } = context.surroundings();
+  const place = { cwd: gitDir, env: { GIT_DIR: gitDir } };
+  const { main, named, isMissing } = await serverMain(git, place, await serverRules(git, place));
+  if (!isMissing) return [];
+  const lacking = `there is no branch ${printable(named, 100)}, which is named as the main one`;
+  return [
+    main === null
+      ? `${lacking}: until it or main is pushed, settings and gates may come in on every branch; another one is named with: git config cotenant.mainBranch <branch>`
+      : `${lacking}: ${main.branch} counts as the main one; to say so: git config cotenant.mainBranch ${main.branch}`,
+  ];
+}
 
 function hookJson({ hook, action, path, manager, isShared, write }: HookPlan, isDry: boolean) {
   return {

@@ -3,8 +3,10 @@ import { rulingKey } from "../../enforce/commit";
 import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
+import { ERRORS } from "../../errors/registry";
 import { printable } from "../../kernel/ids";
 import { CommitReader } from "../../objects/commits";
+import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { pushRefusal } from "../hooking";
 import { testimony } from "../ledger";
@@ -13,7 +15,7 @@ import { count } from "../render";
 export const command: Command = {
   usage: "validate commits <range>",
   about:
-    "Holds commits against the log, as the pre-push and pre-receive hooks do: every change of an issue had its claim\nwhen it was committed, and nobody else held a changed file. For CI. Exits with 6 when something speaks against them,\nand with another status when that cannot be told.",
+    "Holds commits against the log, as the pre-push and pre-receive hooks do: every change of an issue had its claim\nwhen it was committed, and nobody else held a changed file. For CI. What speaks against them has a code, and the exit\nstatus is that of the code: 1 where somebody else holds or held it, 6 to 8 where a lease was missing.",
   flags: {},
   examples: ["cotenant validate commits HEAD", "cotenant validate commits main..HEAD --json"],
   words: { min: 1, max: 1 },
@@ -35,11 +37,11 @@ export const command: Command = {
         digest: platform.digest,
         mode: config.values["enforce.push"],
         keyOf: (path) => rulingKey(workspace, path),
-        pusher: null,
+        pusher: (await callerOrNull(workspace))?.agentId ?? null,
         branches: null,
       },
       { names: [range], options: [] },
-      await moveOf(workspace, range),
+      await movesOf(workspace, range),
     );
     const text =
       objections.length === 0
@@ -60,20 +62,34 @@ export const command: Command = {
         })),
       },
       text: context.quiet && objections.length === 0 ? "" : text,
-      exit: objections.length === 0 ? 0 : 6,
+      // The one that waiting does not mend, where there are several.
+      exit: Math.max(0, ...objections.map(({ code }) => ERRORS[code].exit)),
     };
   },
 };
 
-/** From where the two ends part: `<from>..<to>` is judged as if it were pushed to a branch that stands there. */
-async function moveOf({ surroundings, repository }: Workspace, range: string): Promise<TipMove[]> {
+/**
+ * The range as pushes: `<from>..<to>` goes to a branch that stands where the two part, and so do all others that have a
+ * lower end. One without has all of a history in it: there each merge goes to the branch that its first parent is.
+ */
+async function movesOf({ surroundings, repository }: Workspace, range: string): Promise<TipMove[]> {
   const { git } = surroundings;
   const place = { cwd: repository.worktreeRoot };
+  const reader = new CommitReader(git, place);
   const { stdout } = await git.run(["rev-parse", "--revs-only", range], place);
   const names = new TextDecoder().decode(stdout).split("\n").slice(0, -1);
-  const to = names.find((name) => !name.startsWith("^"));
-  const not = names.filter((name) => name.startsWith("^"));
-  if (to === undefined || names.length !== 2 || not.length !== 1) return [];
-  const [from = null] = await new CommitReader(git, place).mergeBases(not[0]!.slice(1), to);
-  return [{ ref: "refs/heads/range", from, to }];
+  const upper = names.filter((name) => !name.startsWith("^"));
+  // A range that is none has no moves either; reading its commits says what is wrong. Tags are looked through.
+  const tips = upper.length === 0 ? [] : await reader.list({ names: upper, options: ["--no-walk"] });
+  const ends = names.filter((name) => name.startsWith("^")).map((name) => name.slice(1));
+  const ref = "refs/heads/range";
+  if (ends.length === 0 && tips.length > 0) {
+    const merges = await reader.read(await reader.list({ names: tips, options: ["--min-parents=2"] }));
+    return merges.map(({ oid, parents }) => ({ ref, from: parents[0]!, to: oid }));
+  }
+  const moves: TipMove[] = [];
+  for (const to of tips)
+    for (const end of ends)
+      for (const from of await reader.mergeBases(end, to)) moves.push({ ref, from, to });
+  return moves;
 }
