@@ -306,13 +306,11 @@ export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Look):
   const orphans = ours.filter(({ issueId }) => !standing.has(issueId));
   if (orphans.length === 0) return [];
   const marks = await ledger.parts.known(orphans.map(({ issueId }) => issueId));
+  const ended = { how: "withdrawn", by: actor.agentId, atMs: ledger.nowMs } as const;
+  const contents = await ledger.writtenUnder(orphans.map(({ record }) => record));
   const updates = orphans.map(({ issueId, ref, record }) => {
-    const over = tombstone(
-      record,
-      { how: "withdrawn", by: actor.agentId, atMs: ledger.nowMs },
-      marks.get(issueId)?.mark ?? null,
-    );
-    return updateTo(over, ref.oid);
+    const written = contents.get(issueId) ?? [];
+    return updateTo(tombstone(record, ended, marks.get(issueId)?.mark ?? null, { written }), ref.oid);
   });
   const outcomes = await ledger.push(actor, updates, false);
   const done = updates.filter((_, i) => outcomes[i]!.kind === "done");

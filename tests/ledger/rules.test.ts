@@ -43,6 +43,7 @@ const record: ClaimRecord = {
   stoleFrom: [
     { leaseId: "01ARZ3NDEKTSV4RRFFQ69G5FAD" as Ulid, agentId: "agent:bob" as AgentId, why: "forced" },
   ],
+  written: ["5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"],
 };
 
 describe("a claim's record", () => {
