@@ -123,6 +123,8 @@ export interface EvictRequest extends Operation {
   readonly reason: string | null;
   /** The ledger has decided: no policy is asked. */
   readonly isOverruled?: boolean;
+  /** With `isOverruled`: granted by the same operation, which nobody was told of. It counts as given back. */
+  readonly isTakenBack?: boolean;
 }
 
 export interface StopRequest {

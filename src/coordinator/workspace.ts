@@ -1,4 +1,5 @@
 import { readAgentFile } from "../config/agent-file";
+import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, inspectConfig, loadConfig } from "../config/load";
 import { remember } from "../config/memory";
 import { memoryOf } from "../config/memory-place";
@@ -95,7 +96,8 @@ export class Workspace {
     const repository = await findRepository(platform, cwd, env, git);
     const { worktreeRoot } = repository;
     const trust = await readTrust(platform, repository.controlDir);
-    const question = { platform, env, home, worktreeRoot, trust, flags: flags.config ?? {} };
+    const joined = await readJoinedLedger(platform, repository.controlDir);
+    const question = { platform, env, home, worktreeRoot, trust, joined, flags: flags.config ?? {} };
     const memory = memoryOf(repository, modesFor(repository.config.sharedRepository));
     const isEnforcing = flags.despiteConfig === "enforce";
     const { config } =

@@ -41,12 +41,18 @@ import { isBeatDue } from "./rules";
 export class LedgerCoordinator implements Coordinator {
   readonly #local: Coordinator;
   readonly #open: () => Promise<Ledger>;
+  readonly #onContact: () => Promise<void>;
   #ledger: Promise<Ledger> | null = null;
 
-  /** `open` is called once, and only for what concerns claims. */
-  constructor(local: Coordinator, open: () => Promise<Ledger>) {
+  /** `open` is called once, and only for what concerns claims; `onContact` when the ledger has confirmed one. */
+  constructor(
+    local: Coordinator,
+    open: () => Promise<Ledger>,
+    onContact: () => Promise<void> = async () => {},
+  ) {
     this.#local = local;
     this.#open = open;
+    this.#onContact = onContact;
   }
 
   ledger(): Promise<Ledger> {
@@ -59,6 +65,7 @@ export class LedgerCoordinator implements Coordinator {
     const ledger = await this.ledger();
     await this.#refuseHeldHere(ledger, request);
     const grant = await new Claiming(ledger, request).run();
+    if (grant.ledger?.isOffline === false) await this.#onContact();
     return this.#afterContact(grant, request.actor);
   }
 

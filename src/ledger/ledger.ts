@@ -216,7 +216,7 @@ export class Ledger {
   }
 
   /** Somebody else has it at the remote: the lease here ends, and whoever held it hears so at the next write. */
-  async overrule(actor: Actor, leases: readonly Lease[], reason: string): Promise<void> {
+  async overrule(actor: Actor, leases: readonly Lease[], reason: string, isTakenBack = false): Promise<void> {
     for (const lease of leases) {
       try {
         await this.parts.local.evict({
@@ -224,6 +224,7 @@ export class Ledger {
           leases: [{ key: lease.key, leaseId: lease.leaseId }],
           reason: reason.slice(0, LIMITS.textLength),
           isOverruled: true,
+          isTakenBack,
           requestId: null,
         });
       } catch (error) {

@@ -9,6 +9,7 @@ import { BatchingRemote } from "./batching";
 import { LedgerCopy } from "./copy";
 import { LedgerCoordinator } from "./engine";
 import { GitRemote } from "./git-remote";
+import { join } from "./joining";
 import { type Known, Ledger } from "./ledger";
 import { MendingRemote } from "./mending";
 import { NamedLedger } from "./named";
@@ -39,10 +40,16 @@ export function ledgerEngine(workspace: Workspace): LedgerCoordinator | null {
     return sharesClaims(workspace.config)
       ? new NamedLedger(workspace.coordinator, () => notConfigured(workspace))
       : null;
-  return new LedgerCoordinator(workspace.coordinator, async () => {
-    const { agentId } = await workspace.agent();
-    return (await openLedger(workspace, agentId)).ledger;
-  });
+  let open: Promise<OpenLedger> | null = null;
+  const opened = () => {
+    open ??= workspace.agent().then(({ agentId }) => openLedger(workspace, agentId));
+    return open;
+  };
+  return new LedgerCoordinator(
+    workspace.coordinator,
+    async () => (await opened()).ledger,
+    async () => join(workspace, await opened()),
+  );
 }
 
 /** What all claims are at the remote now, remembered for whoever reads them. False where it cannot be reached. */

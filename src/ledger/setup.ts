@@ -2,6 +2,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { makeUlid, printable } from "../kernel/ids";
 import { blobsOf, commitFiles, isFitName, parseTree } from "./commit";
+import { join } from "./joining";
 import { mending } from "./mending";
 import type { OpenLedger } from "./open";
 import { makePlace, networkWarning } from "./place";
@@ -41,6 +42,7 @@ async function setUpOnce(open: OpenLedger, workspace: Workspace, author: string)
     isValid: true,
   }));
   await remote.settle();
+  await join(workspace, open);
   return { createdBranch, createdCopy, head };
 }
 

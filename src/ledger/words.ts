@@ -85,7 +85,7 @@ export function outOfReach(id: Ulid, what: string, token: number, highest: numbe
     "E_LIMIT",
     `${what} of issue ${id} has the fencing token ${token}, out of reach of ${highest}, the highest known here`,
     {
-      hint: "nobody's cotenant wrote it: look at who did ('git log' of it), and take it back there",
+      hint: `nobody's cotenant wrote it: find out who did, and have ${what === "the stamp" ? "the issue's file" : "its ref"} set back to what it was before${what === "the stamp" ? "" : "; then, on each machine: cotenant sync --force-resync --yes"}`,
       data: { issue_id: id, token, highest_token: highest },
     },
   );

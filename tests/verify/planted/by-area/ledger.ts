@@ -145,4 +145,22 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/ledger/fence.test.ts",
     named: "one that somebody has ended covers nothing",
   },
+  {
+    row: "0",
+    name: "a clone out of its ledger wherever no settings name it",
+    file: "src/config/load.ts",
+    from: "const all = joined === null ? layers : [...layers, joinedLayer(joined)];",
+    to: "const all = layers;",
+    test: "tests/ledger/joined.test.ts",
+    named: "stays with its ledger where no settings name it",
+  },
+  {
+    row: "0",
+    name: "a lease left standing after its claim was refused",
+    file: "src/ledger/claiming.ts",
+    from: "await this.#ledger.overrule(actor, made, reason, true);",
+    to: "",
+    test: "tests/scenarios/ledger-bounds.test.ts",
+    named: "what was granted before the remote was looked at is given back",
+  },
 ];
