@@ -234,13 +234,16 @@ export class Workspace {
   }
 }
 
-function configWarnings({ untrusted, layers, standIn }: Config, { problem }: Trust): string[] {
+function configWarnings({ untrusted, layers, standIn, namedOnly }: Config, { problem }: Trust): string[] {
   const lines = problem === null ? [] : [problem];
   if (standIn !== null) lines.push(standInWarning(standIn));
   for (const { unreadable } of layers)
     if (unreadable !== undefined) lines.push(`${unreadable} cannot be read, so it does not count`);
   for (const does of ["loosens", "names"] as const) {
-    const entries = untrusted.filter((entry) => entry.does === does);
+    // A name that a stronger source gives as well is used from there.
+    const entries = untrusted.filter(
+      (entry) => entry.does === does && (does === "loosens" || namedOnly(entry.key) !== null),
+    );
     const keys = entries.map(({ key }) => key).join(", ");
     const so = does === "names" ? "not used" : "not honoured";
     if (entries.length > 0)

@@ -124,6 +124,22 @@ export function notConfigured({ config }: Pick<Workspace, "config">): CotenantEr
   );
 }
 
+/** For whoever is to judge changes of issues, where only an untrusted ledger knows whose they were; null elsewhere. */
+export function claimsUnheard({ config }: Pick<Workspace, "config">): CotenantError | null {
+  const unheard = config.namedOnly("sync.ledger_branch");
+  if (unheard === null) return null;
+  const named = String(unheard.value);
+  const branch = /^[\w./-]+$/.test(named) ? named : "<branch>";
+  return new CotenantError(
+    "E_LEDGER_NOT_CONFIGURED",
+    `cannot tell whose claims these changes of issues were made under: ${unheard.place} names a ledger, and this clone does not trust it yet`,
+    {
+      hint: `a person: 'cotenant trust', then again; in CI, once somebody has looked at the name: export COTENANT_SYNC_LEDGER_BRANCH=${branch}`,
+      data: { untrusted: "sync.ledger_branch", place: unheard.place },
+    },
+  );
+}
+
 /** As Git would refuse them, but before anything is done. */
 function checkNames(branch: string, prefix: string): void {
   const wrong = (setting: string, value: string, why: string) =>

@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import { describe, expect, it } from "vitest";
 import { Machine, sharedIssues } from "../support/machines";
 import { PROGRAM, type Ran, run } from "../support/program";
+import { expectJsonRefused } from "../support/refusals";
 
 /** Commits a change of an issue, with a message of one's own, and pushes it around the clone's hooks. */
 async function push(
@@ -151,10 +152,27 @@ describe("validate commits in CI", () => {
     const [id] = ids as [string];
     const { lease } = await first.prepare("claim", "acquire", id);
     expect((await push(first, id, "With the claim", trailers(id, lease))).status).toBe(0);
+    // Where the ledger is only named, nobody can tell; the hint makes it tell, without a word of trust.
+    first.repo.write(".cotenant/config.toml", '[sync]\nledger_branch = "cotenant-sync"\n');
+    first.repo.git("add", "--all");
+    first.repo.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "name the ledger");
+    first.repo.git("push", "--quiet", "--no-verify", "origin", "HEAD:refs/heads/main");
+    const fresh = Machine.clone(hub, "fresh", { env: { COTENANT_SYNC_LEDGER_BRANCH: undefined } });
+    const unheard = await fresh.ask("validate", "commits", "HEAD~2..HEAD");
+    expectJsonRefused(unheard, 3, "E_LEDGER_NOT_CONFIGURED");
+    expect(unheard.error.message).toContain("cannot tell");
+    expect(unheard.error.hint).toContain("COTENANT_SYNC_LEDGER_BRANCH=cotenant-sync");
+    const told = await new Machine("fresh", fresh.repo, fresh.home).ask(
+      "validate",
+      "commits",
+      "HEAD~2..HEAD",
+    );
+    expect(told.data).toMatchObject({ valid: true, commits: 2 });
+    expect(told.json.warnings ?? []).toEqual([]);
     const ci = Machine.clone(hub, "ci");
-    expect((await ci.ask("validate", "commits", "HEAD~1..HEAD")).data).toMatchObject({
+    expect((await ci.ask("validate", "commits", "HEAD~2..HEAD")).data).toMatchObject({
       valid: true,
-      commits: 1,
+      commits: 2,
     });
     expect((await push(first, id, "Without", "nothing said")).status).toBe(0);
     ci.repo.git("fetch", "--quiet", "origin");
