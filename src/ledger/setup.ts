@@ -35,6 +35,8 @@ async function setUpOnce(open: OpenLedger, workspace: Workspace, author: string)
   const createdBranch = head === null && (await createBranch(open, workspace, author));
   head ??= await remote.attach();
   if (createdCopy || createdBranch) await provePrefix(open, workspace, author);
+  // Who holds what by now is known from the beginning.
+  await remote.look("all");
   await open.state.update((state) => ({
     ...state,
     lastPullAt: new Date(platform.clock.wallMs()).toISOString(),
