@@ -181,6 +181,14 @@ export interface LedgerSay {
   readonly isOffline: boolean;
   /** The remote should have been asked, and could not be. */
   readonly isDegraded: boolean;
+  /** Claims of other machines that this has ended. */
+  readonly endedThere?: readonly {
+    readonly issueId: Ulid;
+    readonly leaseId: LeaseId;
+    readonly agentId: AgentId;
+    /** The machine's name, for people. */
+    readonly host: string;
+  }[];
   /** Words for people. */
   readonly warnings: readonly string[];
 }

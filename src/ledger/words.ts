@@ -1,5 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable, type Ulid } from "../kernel/ids";
+import type { Lease } from "../kernel/lease";
 import type { ClaimRecord } from "./record";
 import { type ClaimRules, freeAtMs } from "./rules";
 
@@ -76,7 +77,19 @@ export function whoHasIt(record: ClaimRecord): string {
     return stoleFrom.some((from) => from.why === "forced")
       ? `${holderOf(record)} took it over${why}`
       : `${holderOf(record)} has it now`;
-  return ended?.how === "evicted" ? `it was ended by ${ended.by}${why}` : "it was ended at the remote";
+  if (ended === null) return "it was ended at the remote";
+  const at = `at ${iso(ended.atMs)}`;
+  if (ended.how === "evicted") return `it was ended by ${ended.by}${why}`;
+  if (ended.how === "stale") return `it was released as stale by ${ended.by}, ${at}`;
+  return `it was given back by ${ended.by}, ${at}`;
+}
+
+/** Of a claim that was given back: why a lease with this token cannot go on from it. */
+export function whoHadIt(record: ClaimRecord, { fencingToken, acquiredAt }: Lease): string {
+  const { ended, token } = record;
+  return ended !== null && ended.atMs < acquiredAt.wallMs
+    ? `${holderOf(record)} had it until ${iso(ended.atMs)}, which was not known here: its token ${token} is not below ${fencingToken}`
+    : `${holderOf(record)} had it meanwhile`;
 }
 
 /** PROTOCOL 26a: a single record must not use up the tokens of everybody. */
