@@ -123,7 +123,7 @@ export async function statusOutput(open: OpenLedger, workspace: Workspace): Prom
   const lines = [
     `${copy.transport.remote} (${withoutPassword(copy.transport.url)}), branch ${open.branch}: ${isOnline ? "reachable" : why}`,
     ...(isSetUp ? [LEDGER_WORDS[standing](why)] : []),
-    `copy ${copy.place.directory}: ${isSetUp ? (isValid ? "whole" : "to be fetched again by the next sync") : "not set up yet"}`,
+    `copy ${copy.place.directory}: ${isSetUp ? (isValid ? "whole" : "to be fetched again by the next sync") : "not set up yet; run 'cotenant sync --setup-ledger'"}`,
     `last synced ${known.lastPullAt ?? "never"}, last pushed ${known.lastPushAt ?? "never"}`,
     ...(known.offlineClaims.length === 0
       ? ["no claims wait to be confirmed"]

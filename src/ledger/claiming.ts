@@ -19,7 +19,15 @@ import {
   updateTo,
 } from "./remote";
 import { backoffMs, freeAtMs, isBeatDue, isOver, judge } from "./rules";
-import { exhausted, finishedElsewhere, heldElsewhere, heldWhenLastSeen, outOfReach } from "./words";
+import {
+  exhausted,
+  finishedElsewhere,
+  heldElsewhere,
+  heldWhenLastSeen,
+  hidden,
+  isHidden,
+  outOfReach,
+} from "./words";
 
 /** How often somebody who waits looks again; each time is an exchange with the remote. */
 const LOOK_AGAIN_MS = 3_000;
@@ -109,6 +117,10 @@ export class Claiming {
       }
       const why = await this.#attempt(look);
       if (typeof why !== "string") return why;
+      if (isHidden(why)) {
+        await this.#undo("the remote hides claims");
+        throw hidden(this.#ids, why);
+      }
       if (++this.#retries > this.#ledger.parts.retries) {
         await this.#undo("the remote rejected it too often");
         throw exhausted(this.#ids, this.#retries - 1, why);

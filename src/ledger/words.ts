@@ -56,7 +56,10 @@ export function heldWhenLastSeen(record: ClaimRecord, cause: CotenantError | nul
 export function finishedElsewhere(id: Ulid, record: ClaimRecord): CotenantError {
   const state = record.issue?.isDeleted === true ? "deleted" : record.issue!.state;
   return new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state} (by ${holderOf(record)})`, {
-    hint: "'cotenant sync' brings it here; pick another one with 'cotenant query available'",
+    hint:
+      state === "deleted"
+        ? "it stays deleted on all machines: write down anew what is still wanted ('cotenant issue create'), or pick another one ('cotenant query available')"
+        : "'cotenant sync' brings it here; pick another one with 'cotenant query available'",
     data: { id, state },
   });
 }
@@ -66,6 +69,22 @@ export function exhausted(ids: readonly Ulid[], retries: number, why: string): C
     "E_RETRIES_EXHAUSTED",
     `${ids.length === 1 ? `issue ${ids[0]}` : `${ids.length} issues`}: the remote rejected the claim ${retries + 1} times (${printable(why, 200)})`,
     { data: { issue_ids: ids.slice(0, 20), retries, why } },
+  );
+}
+
+/** `transfer.hideRefs` or `receive.hideRefs`: asking again changes nothing. */
+export function isHidden(why: string): boolean {
+  return /deny updating a hidden ref/i.test(why);
+}
+
+export function hidden(ids: readonly Ulid[], why: string): CotenantError {
+  return new CotenantError(
+    "E_POLICY",
+    `${ids.length === 1 ? `issue ${ids[0]}` : `${ids.length} issues`}: the remote hides the refs of claims (${printable(why, 200)})`,
+    {
+      hint: "on the server, take them out of transfer.hideRefs and receive.hideRefs; or agree on another sync.claims_prefix, such as refs/heads/cotenant-claims/, and run 'cotenant sync --setup-ledger'",
+      data: { issue_ids: ids.slice(0, 20), setting: "sync.claims_prefix" },
+    },
   );
 }
 
