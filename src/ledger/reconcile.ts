@@ -222,7 +222,8 @@ async function conflictOf(ledger: Ledger, actor: Actor, claim: Claim, look: Look
   const { record } = reading;
   if (mayFollow(ledger, record, await ledger.record(claim, actor))) return null;
   // Its own end is nobody else's claim.
-  if (record.leaseId === lease.leaseId) return { ...about, record: null, why: whoHasIt(record) };
+  if (record.leaseId === lease.leaseId && !record.isHeld)
+    return { ...about, record: null, why: whoHasIt(record) };
   return { ...about, record, why: record.isHeld ? whoHasIt(record) : whoHadIt(record, lease) };
 }
 
