@@ -43,6 +43,8 @@ export interface Scene {
   readonly left: readonly LeftIssue[];
   /** Claims that the ledger has not confirmed. */
   readonly provisional: readonly LeaseStatus[];
+  /** There is one, and this machine has never read it. */
+  readonly isLedgerUnread: boolean;
   /** Live processes that use one name, none of them started by another. */
   readonly strangers: ReadonlyMap<string, readonly Holder[]>;
   /** Hooks that were wanted and are gone. */
@@ -54,7 +56,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
   return [
     ...damaged(scene.damage),
     ...untrusted(workspace),
-    ...unasked(workspace),
+    ...unasked(workspace, scene.isLedgerUnread),
     ...stale(valid),
     ...unlogged(scene),
     ...usedTwice(valid, scene),
@@ -145,9 +147,18 @@ function damaged(damage: Damage | null): Finding[] {
 }
 
 /** Others share their claims there, and this clone does not hear of them. */
-function unasked({ config }: Workspace): Finding[] {
+function unasked({ config }: Workspace, isLedgerUnread: boolean): Finding[] {
   const named = config.namedOnly("sync.ledger_branch");
-  if (named === null) return [];
+  if (named === null)
+    return isLedgerUnread
+      ? [
+          {
+            code: "ledger_not_set_up",
+            message: `claims are shared on the branch ${config.values["sync.ledger_branch"]}, and this machine has not read it yet`,
+            next: "run 'cotenant sync --setup-ledger'",
+          },
+        ]
+      : [];
   return [
     {
       code: "ledger_untrusted",

@@ -1,5 +1,6 @@
 import { AGENT_KEYS, checkAgentValue, isAgentKey } from "../config/agent-file";
 import { removeKey, setKey } from "../config/edit";
+import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, type ConfigQuestion, inspectConfig, userConfigDirectory } from "../config/load";
 import { nearest } from "../config/nearest";
 import { notYet } from "../config/not-yet";
@@ -43,7 +44,8 @@ export async function survey(context: Context): Promise<Surveyed> {
   }
   const trust = repository === null ? NO_TRUST : await readTrust(platform, repository.controlDir);
   const worktreeRoot = repository?.worktreeRoot ?? null;
-  const question = { platform, env, home, worktreeRoot, trust };
+  const joined = repository === null ? null : await readJoinedLedger(platform, repository.controlDir);
+  const question = { platform, env, home, worktreeRoot, trust, joined };
   return { platform, question, repository, trust, ...(await inspectConfig(question)) };
 }
 

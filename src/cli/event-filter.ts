@@ -115,6 +115,8 @@ const WRITE_EVENTS = [
   "sync.merged",
   "sync.released",
   "sync.resynced",
+  "sync.joined",
+  "sync.left",
   "sync.sending",
   "sync.unsettled",
   "sync.withdrawn",

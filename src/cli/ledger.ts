@@ -49,7 +49,9 @@ export function tellSay(workspace: Workspace, say: LedgerSay | undefined): void 
 
 /** Claims of other machines, as they were last heard of. */
 export function elsewhereJson(view: ClaimsView | null): Record<string, unknown> {
-  return view === null ? {} : { elsewhere: [...view.others.values()].map(recordJson) };
+  return view === null
+    ? {}
+    : { elsewhere: [...view.others.values()].map(recordJson), elsewhere_as_of: view.asOf };
 }
 
 function recordJson(record: ClaimRecord): Record<string, unknown> {
@@ -83,8 +85,17 @@ export function claimsText(
   statuses: readonly LeaseStatus[],
   me: Parameters<typeof leaseTable>[2],
   view: ClaimsView | null,
+  isOwnOnly = false,
 ): string {
   const others = elsewhereLines(terminal, view);
-  if (statuses.length > 0) return [leaseTable(terminal, statuses, me, view), ...others].join("\n");
-  return others.length === 0 ? "no claims" : others.join("\n");
+  const own = statuses.length > 0 ? [leaseTable(terminal, statuses, me, view)] : [];
+  const all = own.length + others.length === 0 ? ["no claims"] : [...own, ...others];
+  return [...all, ...(view === null || isOwnOnly ? [] : [asOfLine(view)])].join("\n");
+}
+
+/** Reads ask nobody: how old what they show of other machines is belongs to the answer. */
+function asOfLine({ asOf }: ClaimsView): string {
+  return asOf === null
+    ? "claims of other machines were never read here; 'cotenant status' says what is missing"
+    : `claims of other machines as of ${asOf}, and of those that were asked for since; anew: cotenant sync`;
 }

@@ -82,6 +82,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       left: await leftHere(workspace, all, ledger),
       strangers: await strangersOf(workspace, leases),
       hooks: await hooksWord(workspace),
+      isLedgerUnread: ledger !== null && ledger.asOf === null,
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };

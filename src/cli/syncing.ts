@@ -123,7 +123,7 @@ export async function statusOutput(open: OpenLedger, workspace: Workspace): Prom
   const lines = [
     `${copy.transport.remote} (${withoutPassword(copy.transport.url)}), branch ${open.branch}: ${isOnline ? "reachable" : why}`,
     ...(isSetUp ? [LEDGER_WORDS[standing](why)] : []),
-    `copy ${copy.place.directory}: ${isSetUp ? (isValid ? "whole" : "to be fetched again by the next sync") : "not set up yet"}`,
+    `copy ${copy.place.directory}: ${isSetUp ? (isValid ? "whole" : "to be fetched again by the next sync") : "not set up yet; run 'cotenant sync --setup-ledger'"}`,
     `last synced ${known.lastPullAt ?? "never"}, last pushed ${known.lastPushAt ?? "never"}`,
     ...(known.offlineClaims.length === 0
       ? ["no claims wait to be confirmed"]
@@ -157,7 +157,7 @@ const LEDGER_WORDS: Readonly<Record<Examined["ledger"], (why: string | null) => 
   whole: () => "ledger: goes on from what this machine has seen",
   rewritten: (why) =>
     `ledger: ${why}; find out who did it; 'cotenant sync --force-resync' says what accepting it would mean`,
-  "not looked": () => "ledger: not looked, the remote is unreachable",
+  "not looked": (why) => `ledger: not looked at: ${why}`,
 };
 
 async function countSeen({ remote }: OpenLedger): Promise<number> {

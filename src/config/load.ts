@@ -1,6 +1,7 @@
 import type { KeyKind } from "../kernel/keys";
 import type { Policy } from "../kernel/policy";
 import type { Digest, Platform } from "../platform/platform";
+import { type JoinedLedger, joinedLayer } from "./joined-ledger";
 import { type ConfigLayer, type ConfigSource, environmentLayer, fileLayer, flagLayer } from "./layers";
 import { remember, rememberedLayer } from "./memory";
 import type { ConfigMemory } from "./memory-place";
@@ -25,6 +26,8 @@ export interface ConfigQuestion {
   readonly systemDirectory?: string;
   /** What this clone allows its repository's file to loosen. Default: nothing. */
   readonly trust?: Trust;
+  /** The ledger that was set up in this clone: it counts where nothing else names one. */
+  readonly joined?: JoinedLedger | null;
   /**
    * From whoever enforces rules, such as hooks and guard: nothing that is wrong in any source is an error then, and where
    * the repository's file is broken, what it last said holds.
@@ -90,13 +93,22 @@ export async function inspectConfig(
   for (const { source, file } of configFiles(question)) layers.push(await fileLayer(platform, source, file));
   const problems = layers.flatMap((layer) => layer.problems);
   const standIn = await withMemory(layers, question);
-  const { counting, untrusted } = withoutUntrusted(layers, question.trust ?? NO_TRUST, platform.digest);
+  return { config: { ...settle(layers, question), standIn }, problems };
+}
+
+/** What counts of the layers. A ledger that was joined brings its remote and prefix only where it is the one in force. */
+function settle(layers: readonly ConfigLayer[], question: ConfigQuestion): Omit<Config, "standIn"> {
+  const { platform, joined = null, trust = NO_TRUST } = question;
+  const all = joined === null ? layers : [...layers, joinedLayer(joined)];
+  const { counting, untrusted } = withoutUntrusted(all, trust, platform.digest);
   const merged = merge(counting);
+  if (joined !== null && merged.values["sync.ledger_branch"] !== joined.branch)
+    return settle(layers, { ...question, joined: null });
   const namedOnly = (key: ConfigKey) =>
     merged.values[key] === null
       ? (untrusted.find((entry) => entry.key === key && entry.does === "names") ?? null)
       : null;
-  return { config: { ...merged, layers, untrusted, namedOnly, standIn }, problems };
+  return { ...merged, layers: all, untrusted, namedOnly };
 }
 
 /** Puts what is remembered of the repository's file in its place where that is broken, and remembers it where it is not. */

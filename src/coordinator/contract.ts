@@ -123,6 +123,8 @@ export interface EvictRequest extends Operation {
   readonly reason: string | null;
   /** The ledger has decided: no policy is asked. */
   readonly isOverruled?: boolean;
+  /** With `isOverruled`: granted by the same operation, which nobody was told of. It counts as given back. */
+  readonly isTakenBack?: boolean;
 }
 
 export interface StopRequest {
@@ -179,6 +181,14 @@ export interface LedgerSay {
   readonly isOffline: boolean;
   /** The remote should have been asked, and could not be. */
   readonly isDegraded: boolean;
+  /** Claims of other machines that this has ended. */
+  readonly endedThere?: readonly {
+    readonly issueId: Ulid;
+    readonly leaseId: LeaseId;
+    readonly agentId: AgentId;
+    /** The machine's name, for people. */
+    readonly host: string;
+  }[];
   /** Words for people. */
   readonly warnings: readonly string[];
 }

@@ -133,8 +133,9 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async evict(request: EvictRequest): Promise<Change> {
-    const { actor, leases, reason, isOverruled = false } = request;
-    return this.#change({ kind: "evict", actor, leases, reason, isOverruled }, request.requestId);
+    const { actor, leases, reason, isOverruled = false, isTakenBack = false } = request;
+    const command = { kind: "evict", actor, leases, reason, isOverruled, isTakenBack } as const;
+    return this.#change(command, request.requestId);
   }
 
   async stop(request: StopRequest): Promise<Change> {

@@ -1,4 +1,5 @@
 import { readAgentFile } from "../config/agent-file";
+import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, inspectConfig, loadConfig } from "../config/load";
 import { remember } from "../config/memory";
 import { memoryOf } from "../config/memory-place";
@@ -95,7 +96,8 @@ export class Workspace {
     const repository = await findRepository(platform, cwd, env, git);
     const { worktreeRoot } = repository;
     const trust = await readTrust(platform, repository.controlDir);
-    const question = { platform, env, home, worktreeRoot, trust, flags: flags.config ?? {} };
+    const joined = await readJoinedLedger(platform, repository.controlDir);
+    const question = { platform, env, home, worktreeRoot, trust, joined, flags: flags.config ?? {} };
     const memory = memoryOf(repository, modesFor(repository.config.sharedRepository));
     const isEnforcing = flags.despiteConfig === "enforce";
     const { config } =
@@ -232,13 +234,16 @@ export class Workspace {
   }
 }
 
-function configWarnings({ untrusted, layers, standIn }: Config, { problem }: Trust): string[] {
+function configWarnings({ untrusted, layers, standIn, namedOnly }: Config, { problem }: Trust): string[] {
   const lines = problem === null ? [] : [problem];
   if (standIn !== null) lines.push(standInWarning(standIn));
   for (const { unreadable } of layers)
     if (unreadable !== undefined) lines.push(`${unreadable} cannot be read, so it does not count`);
   for (const does of ["loosens", "names"] as const) {
-    const entries = untrusted.filter((entry) => entry.does === does);
+    // A name that a stronger source gives as well is used from there.
+    const entries = untrusted.filter(
+      (entry) => entry.does === does && (does === "loosens" || namedOnly(entry.key) !== null),
+    );
     const keys = entries.map(({ key }) => key).join(", ");
     const so = does === "names" ? "not used" : "not honoured";
     if (entries.length > 0)

@@ -1,3 +1,4 @@
+import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, type ConfigQuestion, inspectConfig } from "../config/load";
 import type { ConfigProblem } from "../config/problem";
 import { NO_TRUST, readTrust, type Trust } from "../config/trust";
@@ -57,7 +58,8 @@ export async function examine(place: Place): Promise<Patient> {
   const trusted = await attempt(() => readTrust(platform, controlDir));
   const trust = trusted.value ?? NO_TRUST;
   const system = place.systemDirectory === undefined ? {} : { systemDirectory: place.systemDirectory };
-  const question: ConfigQuestion = { platform, env, home, worktreeRoot, trust, ...system };
+  const joined = (await attempt(() => readJoinedLedger(platform, controlDir))).value ?? null;
+  const question: ConfigQuestion = { platform, env, home, worktreeRoot, trust, joined, ...system };
   const inspected = await attempt(() => inspectConfig(question));
   const { config, problems } = inspected.value ?? (await inspectConfig(nothingSet(platform)));
   const layout = layoutOf(controlDir);

@@ -52,7 +52,7 @@ const entries = {
     exit: 3,
     http: 409,
     meaning: "Claims are not shared between machines here: no ledger is configured, or it was not set up.",
-    hint: "set sync.ledger_branch ('cotenant config set sync.ledger_branch cotenant-sync'), then run 'cotenant sync --setup-ledger'",
+    hint: "set sync.ledger_branch ('cotenant config set sync.ledger_branch cotenant-sync'), let a person run 'cotenant trust', then run 'cotenant sync --setup-ledger'",
     seeds: "004 LEDGER_NOT_CONFIGURED",
   },
   E_NOT_FOUND: {

@@ -91,6 +91,8 @@ export interface Evict {
   readonly reason: string | null;
   /** Who holds it was decided elsewhere, by the ledger: there is nothing left for this repository's policy to allow. */
   readonly isOverruled?: boolean;
+  /** With `isOverruled`: it was granted by the same operation, and nobody was told of it. It counts as given back. */
+  readonly isTakenBack?: boolean;
 }
 
 /** Marks leases of a session that has stopped: they end by themselves unless the session comes back. */

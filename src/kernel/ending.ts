@@ -24,7 +24,12 @@ export function decideEvict(view: View, command: Evict, at: Circumstances): Deci
       return notAllowedToEvict(command.actor.agentId, at.policy);
     evicted.set(lease.leaseId, lease);
   }
-  return ending([...evicted.values()], command.reason, at, command.isOverruled === true);
+  const leases = [...evicted.values()];
+  if (command.isTakenBack === true) {
+    const ended = leases.map((lease) => endedRecord(lease, "released"));
+    return { event: { type: "claim.released", leases: [], ended, reason: command.reason }, leases };
+  }
+  return ending(leases, command.reason, at, command.isOverruled === true);
 }
 
 /** Logs the end of what is no longer valid, a thousand at a time. Nothing depends on it. */

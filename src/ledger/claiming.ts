@@ -19,7 +19,15 @@ import {
   updateTo,
 } from "./remote";
 import { backoffMs, freeAtMs, isBeatDue, isOver, judge } from "./rules";
-import { exhausted, finishedElsewhere, heldElsewhere, heldWhenLastSeen, outOfReach } from "./words";
+import {
+  exhausted,
+  finishedElsewhere,
+  heldElsewhere,
+  heldWhenLastSeen,
+  hidden,
+  isHidden,
+  outOfReach,
+} from "./words";
 
 /** How often somebody who waits looks again; each time is an exchange with the remote. */
 const LOOK_AGAIN_MS = 3_000;
@@ -109,6 +117,10 @@ export class Claiming {
       }
       const why = await this.#attempt(look);
       if (typeof why !== "string") return why;
+      if (isHidden(why)) {
+        await this.#undo("the remote hides claims");
+        throw hidden(this.#ids, why);
+      }
       if (++this.#retries > this.#ledger.parts.retries) {
         await this.#undo("the remote rejected it too often");
         throw exhausted(this.#ids, this.#retries - 1, why);
@@ -122,9 +134,14 @@ export class Claiming {
    * instead of two. Null when the remote has to be looked at.
    */
   async #tryFromMemory(): Promise<Grant | null> {
-    const { remote } = this.#ledger.parts;
+    const { remote, local } = this.#ledger.parts;
     const memory = this.#request.steal ? null : await remote.recall(this.#ids);
-    const isFree = memory !== null && [...memory.claims.values()].every((ref) => isGivenBack(recordAt(ref)));
+    const here = await local.highestToken();
+    const isFree =
+      memory !== null &&
+      [...memory.claims.values()].every(
+        (ref) => isGivenBack(recordAt(ref)) && isWithinReach(tokenOf(ref), here),
+      );
     if (!isFree) return null;
     const why = await this.#attempt(memory);
     return typeof why === "string" ? null : why;
@@ -132,9 +149,8 @@ export class Claiming {
 
   /** The grant, once the remote has it; else why it has not. */
   async #attempt(look: Look): Promise<Grant | string> {
-    const claims = await this.#take(look);
     try {
-      const why = await this.#push(claims, look);
+      const why = await this.#push(await this.#take(look), look);
       return why ?? this.#say({ isOffline: false, isDegraded: false, warnings: [] });
     } catch (error) {
       return this.#withoutRemote(error);
@@ -143,7 +159,7 @@ export class Claiming {
 
   async #withoutRemote(error: unknown): Promise<Grant> {
     if (isUnreachable(error)) return this.#offline(error as CotenantError);
-    await this.#undo("the ledger could not be used");
+    await this.#undo(error instanceof Error ? error.message : "the ledger could not be used");
     throw error;
   }
 
@@ -284,12 +300,14 @@ export class Claiming {
   async #undo(reason: string, isLost = false): Promise<void> {
     if (this.#grant === null) return;
     const { actor, leaseIds } = this.#request;
-    const ended = this.#grant.leases.filter(
-      (lease) => leaseIds.includes(lease.leaseId) || (isLost && issueOfLease(lease) !== null),
+    const made = this.#grant.leases.filter((lease) => leaseIds.includes(lease.leaseId));
+    const lost = this.#grant.leases.filter(
+      (lease) => isLost && !made.includes(lease) && issueOfLease(lease) !== null,
     );
     this.#grant = null;
-    await this.#ledger.overrule(actor, ended, reason);
-    const given = new Set(ended.map(({ leaseId }) => leaseId));
+    await this.#ledger.overrule(actor, made, reason, true);
+    await this.#ledger.overrule(actor, lost, reason);
+    const given = new Set([...made, ...lost].map(({ leaseId }) => leaseId));
     const left = this.#unclear.filter(({ record }) => given.has(record.leaseId));
     await this.#ledger.remember(actor, "withdraw", left);
   }

@@ -41,12 +41,18 @@ import { isBeatDue } from "./rules";
 export class LedgerCoordinator implements Coordinator {
   readonly #local: Coordinator;
   readonly #open: () => Promise<Ledger>;
+  readonly #onContact: () => Promise<void>;
   #ledger: Promise<Ledger> | null = null;
 
-  /** `open` is called once, and only for what concerns claims. */
-  constructor(local: Coordinator, open: () => Promise<Ledger>) {
+  /** `open` is called once, and only for what concerns claims; `onContact` when the ledger has confirmed one. */
+  constructor(
+    local: Coordinator,
+    open: () => Promise<Ledger>,
+    onContact: () => Promise<void> = async () => {},
+  ) {
     this.#local = local;
     this.#open = open;
+    this.#onContact = onContact;
   }
 
   ledger(): Promise<Ledger> {
@@ -59,6 +65,7 @@ export class LedgerCoordinator implements Coordinator {
     const ledger = await this.ledger();
     await this.#refuseHeldHere(ledger, request);
     const grant = await new Claiming(ledger, request).run();
+    if (grant.ledger?.isOffline === false) await this.#onContact();
     return this.#afterContact(grant, request.actor);
   }
 
@@ -105,7 +112,8 @@ export class LedgerCoordinator implements Coordinator {
     if (claims.length === 0) return change;
     const ledger = await this.ledger();
     const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
-    return { ...change, ledger: await tell(ledger, request.actor, claims, known) };
+    const say = await tell(ledger, request.actor, claims, known);
+    return this.#afterContact({ ...change, ledger: say }, request.actor);
   }
 
   /** Also what another machine holds: there is no lease here then, only a claim there. */
@@ -203,9 +211,9 @@ export class LedgerCoordinator implements Coordinator {
 
   async #followed(change: Change, actor: Actor): Promise<Change> {
     const claims = claimsOf(change);
-    return claims.length === 0
-      ? change
-      : { ...change, ledger: await followUp(await this.ledger(), actor, claims, true) };
+    if (claims.length === 0) return change;
+    const say = await followUp(await this.ledger(), actor, claims, true);
+    return this.#afterContact({ ...change, ledger: say }, actor);
   }
 
   async #afterContact<C extends Change>(change: C, actor: Actor): Promise<C> {
@@ -233,10 +241,13 @@ export class LedgerCoordinator implements Coordinator {
   ): Promise<{ ended: readonly ClaimRecord[]; say: LedgerSay }> {
     try {
       const ended = await evictClaims(await this.ledger(), actor, ids, reason);
-      const warnings = ended.map(
-        ({ agentId, host }) => `ended at the remote: the claim of ${agentId} on ${host}`,
-      );
-      return { ended, say: { ...NOT_ASKED, warnings } };
+      const endedThere = ended.map(({ issueId, leaseId, agentId, host }) => ({
+        issueId,
+        leaseId,
+        agentId,
+        host,
+      }));
+      return { ended, say: { ...NOT_ASKED, endedThere } };
     } catch (error) {
       if (!isDoneHere || !isUnreachable(error)) throw error;
       const warning = `ended here only: ${(error as CotenantError).message}; the remote hears of it with the next contact`;

@@ -31,7 +31,7 @@ export async function evictClaims(
   if (isLive && !mayEvict(actor.agentId, policy)) throw errorFrom(notAllowedToEvict(actor.agentId, policy));
   const updates = held.map(({ ref, record }) => {
     const ended = { how: "evicted", by: actor.agentId, atMs: ledger.nowMs } as const;
-    return updateTo(tombstone(record, ended, null, reason), ref.oid);
+    return updateTo(tombstone(record, ended, null, { reason }), ref.oid);
   });
   if (updates.length === 0) return [];
   const outcomes = await ledger.push(actor, updates, false);

@@ -2,8 +2,9 @@ import { sharesClaims } from "../config/shared-claims";
 import type { ClaimFence, FencedPush, WrittenUnder } from "../coordinator/fence";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
-import { printable } from "../kernel/ids";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { printable, type Ulid } from "../kernel/ids";
+import { issueKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { claimsOf, recordAt } from "./claiming";
 import { isConfirmed } from "./confirmations";
@@ -11,14 +12,25 @@ import type { Claim } from "./ledger";
 import { isLedgerOn, notConfigured, type OpenLedger, openLedger } from "./open";
 import { type ClaimRecord, readClaim, unreadableClaim } from "./record";
 import { type ClaimRef, isUnreachable } from "./remote";
+import { tombstone } from "./rules";
 import { transportOf, withoutPassword } from "./transport";
 import { holderOf, lost, whoHasIt } from "./words";
 
 /** One claim's new beat, as it will be at the remote when the push is done. */
 interface Beat {
-  readonly claim: Claim;
+  readonly issueId: Ulid;
+  /** Null where the claim was given back: then the beat repeats the record of its end. */
+  readonly lease: Lease | null;
   readonly record: ClaimRecord;
   readonly expected: string;
+  readonly oid: string;
+}
+
+/** What a push relies on: a claim that stands, or one of this clone's that was given back and that nobody has had since. */
+interface Ground {
+  readonly issueId: Ulid;
+  readonly lease: Lease | null;
+  readonly record: ClaimRecord;
   readonly oid: string;
 }
 
@@ -50,63 +62,95 @@ class LedgerFence implements ClaimFence {
   }
 
   async fence(written: readonly WrittenUnder[], remote: string): Promise<FencedPush | null> {
-    const confirmed = await this.#confirmed(await this.#standingFor(written));
-    if (confirmed.length === 0) return null;
+    const grounds = await this.#groundsFor(written);
+    if (grounds.length === 0) return null;
     await this.requireFenced(remote);
     if (!(await this.#isLedgersOwn(remote))) {
       this.#workspace.warnings.push(`${nameOf(remote)} does not have the ledger: a push there is not fenced`);
       return null;
     }
-    const beats = await this.#beats(confirmed);
+    const beats = await this.#beats(grounds);
     const { remote: refs, copy } = this.#open;
     return {
       options: [
         "--atomic",
-        ...beats.map(({ claim, expected }) => `--force-with-lease=${refs.refOf(claim.issueId)}:${expected}`),
+        ...beats.map(({ issueId, expected }) => `--force-with-lease=${refs.refOf(issueId)}:${expected}`),
       ],
-      refspecs: beats.map(({ claim, oid }) => `${oid}:${refs.refOf(claim.issueId)}`),
+      refspecs: beats.map(({ issueId, oid }) => `${oid}:${refs.refOf(issueId)}`),
       env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted(`${copy.place.copy}/objects`) },
       settle: (outcome) => this.#settle(beats, outcome),
     };
   }
 
   /**
-   * The leases that stand now for what was written under these claims: the same ones, or later ones of this clone on an
-   * issue that no other clone has had since. Within one clone its own store keeps holders apart.
+   * What stands now for what was written under these claims: the same ones; later ones of this clone on an issue that no
+   * other clone has had since; or, where none stands, the record by which this clone gave the last one back. The push is
+   * fenced by it all the same, so that nobody can be granted the issue meanwhile. Within one clone its own store keeps
+   * holders apart.
    */
-  async #standingFor(written: readonly WrittenUnder[]): Promise<Lease[]> {
+  async #groundsFor(written: readonly WrittenUnder[]): Promise<Ground[]> {
     const { ledger } = this.#open;
+    const { actor } = this.#session;
     const standing = await ledger.standing([...new Set(written.map(({ issueId }) => issueId))]);
     const others = written.filter(({ issueId, leaseId }) => standing.get(issueId)?.leaseId !== leaseId);
+    const given = new Map<Ulid, Ground>();
     if (others.length > 0) {
       const look = await ledger.look(
-        this.#session.actor,
+        actor,
         others.map(({ issueId }) => issueId),
       );
       for (const one of others) {
-        const other = await this.#otherSince(one, look.claims.get(one.issueId));
-        if (other !== null || !standing.has(one.issueId)) throw endedUnder(one, other);
+        const { issueId } = one;
+        const ref = look.claims.get(issueId);
+        const since = await this.#since(one, ref);
+        if (since.other !== null) throw endedUnder(one, since.other);
+        if (standing.has(issueId)) continue;
+        const record = since.isThere ? await this.#givenBack(recordAt(ref)!) : null;
+        if (record === null || (await this.#isEndedByOthers(one))) throw endedUnder(one, null);
+        given.set(issueId, { issueId, lease: null, record, oid: ref!.oid });
       }
     }
-    return [...standing.values()];
+    const confirmed = await this.#confirmed([...standing.values()]);
+    const stands = confirmed.map(async ({ claim, oid }): Promise<Ground> => {
+      const record = { ...(await ledger.record(claim, actor)), beatAtMs: ledger.nowMs };
+      return { ...claim, record, oid };
+    });
+    return [...(await Promise.all(stands)), ...given.values()];
   }
 
   /** Which other clone was granted the issue since that claim. One that was never there comes before all others. */
-  async #otherSince(
+  async #since(
     { issueId, leaseId }: WrittenUnder,
     ref: ClaimRef | undefined,
-  ): Promise<ClaimRecord | null> {
-    if (ref === undefined) return null;
+  ): Promise<{ other: ClaimRecord | null; isThere: boolean }> {
+    if (ref === undefined) return { other: null, isThere: false };
     const { ledger, copy } = this.#open;
     const cloneId = await ledger.cloneId(this.#session.actor);
     const history = await copy.text(["log", "--first-parent", "--format=%B%x00", ref.oid]);
     for (const message of history.split("\0").slice(0, -1)) {
       const reading = readClaim(issueId, message);
       if (!("record" in reading)) throw unreadableClaim(issueId, reading);
-      if (reading.record.cloneId !== cloneId) return reading.record;
-      if (reading.record.leaseId === leaseId) return null;
+      if (reading.record.cloneId !== cloneId) return { other: reading.record, isThere: false };
+      if (reading.record.leaseId === leaseId) return { other: null, isThere: true };
     }
-    return null;
+    return { other: null, isThere: false };
+  }
+
+  /** The record by which this clone's claim is given back, or was: one that ran out is given back with the push. */
+  async #givenBack(record: ClaimRecord): Promise<ClaimRecord | null> {
+    const how = record.ended?.how ?? null;
+    if (how !== null) return how === "released" || how === "withdrawn" ? record : null;
+    const { ledger } = this.#open;
+    const ended = { how: "withdrawn", by: this.#session.actor.agentId, atMs: ledger.nowMs } as const;
+    const mark = (await ledger.parts.known([record.issueId])).get(record.issueId)?.mark ?? null;
+    const written = (await ledger.writtenUnder([record])).get(record.issueId) ?? [];
+    return tombstone(record, ended, mark, { written });
+  }
+
+  /** Somebody in this clone has taken it away, and the remote may not have heard of it. */
+  async #isEndedByOthers({ issueId, leaseId }: WrittenUnder): Promise<boolean> {
+    const ends = await this.#workspace.coordinator.endings([{ key: orThrow(issueKey(issueId)), leaseId }]);
+    return ends.some((end) => end.leaseId === leaseId && end.how === "forced");
   }
 
   async #confirmed(leases: readonly Lease[]): Promise<{ claim: Claim; oid: string }[]> {
@@ -123,26 +167,24 @@ class LedgerFence implements ClaimFence {
   }
 
   /** PROTOCOL 24: a new commit on each claim, for a ref that does not change is never sent, and so never checked. */
-  async #beats(confirmed: readonly { claim: Claim; oid: string }[]): Promise<Beat[]> {
+  async #beats(grounds: readonly Ground[]): Promise<Beat[]> {
     const { ledger, copy } = this.#open;
     const { actor } = this.#session;
     await copy.ensure();
     const missing = [];
-    for (const { claim, oid } of confirmed)
-      if ((await copy.run(["cat-file", "-e", `${oid}^{commit}`])).status !== 0) missing.push(claim.issueId);
+    for (const { issueId, oid } of grounds)
+      if ((await copy.run(["cat-file", "-e", `${oid}^{commit}`])).status !== 0) missing.push(issueId);
     if (missing.length > 0) await ledger.look(actor, missing);
-    const updates = await Promise.all(
-      confirmed.map(async ({ claim, oid: expected }) => {
-        const record = { ...(await ledger.record(claim, actor)), beatAtMs: ledger.nowMs };
-        const subject = `Publish under ${claim.issueId} by ${record.agentId}, token ${record.token}`;
-        return { issueId: claim.issueId, expected, record, subject };
-      }),
-    );
+    const updates = grounds.map(({ issueId, record, oid: expected }) => {
+      const subject = `Publish under ${issueId} by ${record.agentId}, token ${record.token}`;
+      return { issueId, expected, record, subject };
+    });
     const made = await ledger.prepare(actor, updates);
-    return made.map(({ record, oid }, i) => ({
-      claim: confirmed[i]!.claim,
+    return made.map(({ issueId, record, expected, oid }, i) => ({
+      issueId,
+      lease: grounds[i]!.lease,
       record,
-      expected: confirmed[i]!.oid,
+      expected: expected!,
       oid,
     }));
   }
@@ -182,40 +224,47 @@ class LedgerFence implements ClaimFence {
     const { ledger, remote } = this.#open;
     const { actor } = this.#session;
     const pushedAtMs = ledger.nowMs;
+    const held = beats.filter((beat): beat is Beat & { lease: Lease } => beat.lease !== null);
+    const settled = () =>
+      ledger.forget(
+        actor,
+        beats.filter(({ lease }) => lease === null).map(({ record }) => record),
+      );
     if (outcome === "done") {
       await ledger.confirm(
         actor,
-        beats.map(({ record, oid }) => ({ record, oid, pushedAtMs })),
+        held.map(({ record, oid }) => ({ record, oid, pushedAtMs })),
       );
+      await settled();
       return "done";
     }
     try {
       const look = await ledger.look(
         actor,
-        beats.map(({ claim }) => claim.issueId),
+        beats.map(({ issueId }) => issueId),
       );
-      const isThere = beats.every(({ claim, oid }) => look.claims.get(claim.issueId)?.oid === oid);
-      const own = beats.filter(
-        ({ claim, record }) => recordAt(look.claims.get(claim.issueId))?.leaseId === record.leaseId,
-      );
-      for (const { claim } of beats) {
-        const record = recordAt(look.claims.get(claim.issueId));
-        if (record?.isHeld === true && record.leaseId === claim.lease.leaseId) continue;
-        await ledger.forget(actor, [{ issueId: claim.issueId, leaseId: claim.lease.leaseId }]);
-        const gone = lost(claim.issueId, record);
-        await ledger.overrule(actor, [claim.lease], gone.message);
+      const isThere = beats.every(({ issueId, oid }) => look.claims.get(issueId)?.oid === oid);
+      for (const { issueId, lease } of held) {
+        const record = recordAt(look.claims.get(issueId));
+        if (record?.isHeld === true && record.leaseId === lease.leaseId) continue;
+        await ledger.forget(actor, [{ issueId, leaseId: lease.leaseId }]);
+        const gone = lost(issueId, record);
+        await ledger.overrule(actor, [lease], gone.message);
         throw gone;
       }
       // Another process of this clone may have moved it: from there the next try goes on.
       await ledger.confirm(
         actor,
-        own.map(({ claim }) => {
-          const ref = look.claims.get(claim.issueId)!;
+        held.map(({ issueId }) => {
+          const ref = look.claims.get(issueId)!;
           return { record: recordAt(ref)!, oid: ref.oid, pushedAtMs };
         }),
       );
-      if (isThere) return "done";
-      const isMoved = beats.some(({ claim, expected }) => look.claims.get(claim.issueId)?.oid !== expected);
+      if (isThere) {
+        await settled();
+        return "done";
+      }
+      const isMoved = beats.some(({ issueId, expected }) => look.claims.get(issueId)?.oid !== expected);
       return outcome === "refused" && isMoved ? "again" : "not done";
     } catch (error) {
       // The claims stand as they did, or with one more beat: what was confirmed of them is still true.

@@ -242,11 +242,15 @@ export async function withdraw(
   const ended = { how, by: actor.agentId, atMs: ledger.nowMs };
   try {
     const look = await ledger.look(actor, idsOf(there));
+    const records = there.map(({ issueId }) => recordAt(look.claims.get(issueId)));
+    const written = await ledger.writtenUnder(records.filter((record) => record !== null));
     const updateFor = (issueId: Ulid, leaseId: Ulid, seen: Look): ClaimUpdate | null => {
       const ref = seen.claims.get(issueId);
       const record = recordAt(ref);
       if (ref === undefined || record === null || !record.isHeld || record.leaseId !== leaseId) return null;
-      const over = tombstone(record, ended, marks.get(issueId)?.mark ?? null);
+      const over = tombstone(record, ended, marks.get(issueId)?.mark ?? null, {
+        written: written.get(issueId) ?? [],
+      });
       return updateTo(over, ref.oid);
     };
     const first = there

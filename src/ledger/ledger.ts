@@ -1,4 +1,4 @@
-import type { Coordinator } from "../coordinator/contract";
+import type { Coordinator, LoggedEvent } from "../coordinator/contract";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { isCount } from "../kernel/bounds";
 import type { Actor } from "../kernel/commands";
@@ -10,7 +10,7 @@ import { LIMITS, type Policy } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
 import { ensureCloneId, readCloneId, renewCloneId } from "./clone-id";
 import { type Confirmation, confirmationName, confirmationToFact, readConfirmations } from "./confirmations";
-import type { ClaimRecord, IssueMark } from "./record";
+import { type ClaimRecord, type IssueMark, MOST_WRITTEN } from "./record";
 import type { ClaimUpdate, LedgerRemote, Look, MadeUpdate, PushOutcome } from "./remote";
 import { type ClaimRules, recordOf } from "./rules";
 import { noteSent, twinsIn } from "./sent";
@@ -126,6 +126,21 @@ export class Ledger {
     return recordOf(lease, { issueId, cloneId, host: this.parts.platform.processes.host() });
   }
 
+  /** What was written to each issue since its claim was granted: the contents, by digest, as the log of this clone has them. */
+  async writtenUnder(records: readonly ClaimRecord[]): Promise<ReadonlyMap<Ulid, readonly string[]>> {
+    const found = new Map<Ulid, string[]>(records.map(({ issueId }) => [issueId, []]));
+    if (records.length === 0) return found;
+    const sinceMs = new Map(records.map(({ issueId, acquiredAtMs }) => [issueId, acquiredAtMs]));
+    const from = { timeMs: Math.min(...sinceMs.values()) };
+    const where = ({ type }: LoggedEvent) => type === "issue.written";
+    for await (const { payload, timestamp } of this.parts.local.history({ from, where })) {
+      const { issue_id: id, digest } = payload as { issue_id: Ulid; digest: unknown };
+      if (typeof digest !== "string" || Date.parse(timestamp) < (sinceMs.get(id) ?? Infinity)) continue;
+      found.get(id)?.push(digest);
+    }
+    return new Map([...found].map(([id, digests]) => [id, digests.slice(-MOST_WRITTEN)]));
+  }
+
   /** The remote has them: from here on they count between machines. On the disk when it returns. */
   async confirm(
     actor: Actor,
@@ -201,7 +216,7 @@ export class Ledger {
   }
 
   /** Somebody else has it at the remote: the lease here ends, and whoever held it hears so at the next write. */
-  async overrule(actor: Actor, leases: readonly Lease[], reason: string): Promise<void> {
+  async overrule(actor: Actor, leases: readonly Lease[], reason: string, isTakenBack = false): Promise<void> {
     for (const lease of leases) {
       try {
         await this.parts.local.evict({
@@ -209,6 +224,7 @@ export class Ledger {
           leases: [{ key: lease.key, leaseId: lease.leaseId }],
           reason: reason.slice(0, LIMITS.textLength),
           isOverruled: true,
+          isTakenBack,
           requestId: null,
         });
       } catch (error) {

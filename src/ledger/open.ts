@@ -9,6 +9,7 @@ import { BatchingRemote } from "./batching";
 import { LedgerCopy } from "./copy";
 import { LedgerCoordinator } from "./engine";
 import { GitRemote } from "./git-remote";
+import { join } from "./joining";
 import { type Known, Ledger } from "./ledger";
 import { MendingRemote } from "./mending";
 import { NamedLedger } from "./named";
@@ -39,10 +40,16 @@ export function ledgerEngine(workspace: Workspace): LedgerCoordinator | null {
     return sharesClaims(workspace.config)
       ? new NamedLedger(workspace.coordinator, () => notConfigured(workspace))
       : null;
-  return new LedgerCoordinator(workspace.coordinator, async () => {
-    const { agentId } = await workspace.agent();
-    return (await openLedger(workspace, agentId)).ledger;
-  });
+  let open: Promise<OpenLedger> | null = null;
+  const opened = () => {
+    open ??= workspace.agent().then(({ agentId }) => openLedger(workspace, agentId));
+    return open;
+  };
+  return new LedgerCoordinator(
+    workspace.coordinator,
+    async () => (await opened()).ledger,
+    async () => join(workspace, await opened()),
+  );
 }
 
 /** What all claims are at the remote now, remembered for whoever reads them. False where it cannot be reached. */
@@ -112,6 +119,22 @@ export function notConfigured({ config }: Pick<Workspace, "config">): CotenantEr
     `claims are shared here: ${unheard.place} names a ledger, and this clone does not trust it yet`,
     {
       hint: "a person has to look at it once: 'cotenant trust', then 'cotenant sync --setup-ledger'; until then, to claim provisionally: cotenant claim acquire <issue> --offline",
+      data: { untrusted: "sync.ledger_branch", place: unheard.place },
+    },
+  );
+}
+
+/** For whoever is to judge changes of issues, where only an untrusted ledger knows whose they were; null elsewhere. */
+export function claimsUnheard({ config }: Pick<Workspace, "config">): CotenantError | null {
+  const unheard = config.namedOnly("sync.ledger_branch");
+  if (unheard === null) return null;
+  const named = String(unheard.value);
+  const branch = /^[\w./-]+$/.test(named) ? named : "<branch>";
+  return new CotenantError(
+    "E_LEDGER_NOT_CONFIGURED",
+    `cannot tell whose claims these changes of issues were made under: ${unheard.place} names a ledger, and this clone does not trust it yet`,
+    {
+      hint: `a person: 'cotenant trust', then again; in CI, once somebody has looked at the name: export COTENANT_SYNC_LEDGER_BRANCH=${branch}`,
       data: { untrusted: "sync.ledger_branch", place: unheard.place },
     },
   );

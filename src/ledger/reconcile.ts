@@ -8,7 +8,7 @@ import type { Claim, Ledger } from "./ledger";
 import { type ClaimRecord, unreadableClaim } from "./record";
 import { isUnreachable, type Look, updateTo } from "./remote";
 import { backoffMs, lapse, tombstone } from "./rules";
-import { holderOf, whoHasIt } from "./words";
+import { whoHadIt, whoHasIt } from "./words";
 
 export interface Conflict {
   readonly issueId: Ulid;
@@ -221,13 +221,10 @@ async function conflictOf(ledger: Ledger, actor: Actor, claim: Claim, look: Look
     return { ...about, record: null, why: unreadableClaim(issueId, reading).message };
   const { record } = reading;
   if (mayFollow(ledger, record, await ledger.record(claim, actor))) return null;
-  const isOwn = record.leaseId === lease.leaseId && record.ended !== null;
-  if (record.isHeld || record.ended?.how === "evicted") return { ...about, record, why: whoHasIt(record) };
-  return {
-    ...about,
-    record,
-    why: isOwn ? `it was ended by ${record.ended!.by}` : `${holderOf(record)} had it meanwhile`,
-  };
+  // Its own end is nobody else's claim.
+  if (record.leaseId === lease.leaseId && !record.isHeld)
+    return { ...about, record: null, why: whoHasIt(record) };
+  return { ...about, record, why: record.isHeld ? whoHasIt(record) : whoHadIt(record, lease) };
 }
 
 /** The lease here ends: whoever worked under it hears so at the next write, and can claim it again. */
@@ -306,13 +303,11 @@ export async function withdrawOrphans(ledger: Ledger, actor: Actor, look: Look):
   const orphans = ours.filter(({ issueId }) => !standing.has(issueId));
   if (orphans.length === 0) return [];
   const marks = await ledger.parts.known(orphans.map(({ issueId }) => issueId));
+  const ended = { how: "withdrawn", by: actor.agentId, atMs: ledger.nowMs } as const;
+  const contents = await ledger.writtenUnder(orphans.map(({ record }) => record));
   const updates = orphans.map(({ issueId, ref, record }) => {
-    const over = tombstone(
-      record,
-      { how: "withdrawn", by: actor.agentId, atMs: ledger.nowMs },
-      marks.get(issueId)?.mark ?? null,
-    );
-    return updateTo(over, ref.oid);
+    const written = contents.get(issueId) ?? [];
+    return updateTo(tombstone(record, ended, marks.get(issueId)?.mark ?? null, { written }), ref.oid);
   });
   const outcomes = await ledger.push(actor, updates, false);
   const done = updates.filter((_, i) => outcomes[i]!.kind === "done");
@@ -328,7 +323,13 @@ export async function reconcileInPassing(ledger: Ledger, actor: Actor): Promise<
   try {
     const { confirmed, conflicts } = await reconcile(ledger, actor, { most: IN_PASSING });
     return [
-      ...(confirmed.length === 0 ? [] : [`${confirmed.length} provisional claims were confirmed`]),
+      ...(confirmed.length === 0
+        ? []
+        : [
+            confirmed.length === 1
+              ? "1 provisional claim was confirmed"
+              : `${confirmed.length} provisional claims were confirmed`,
+          ]),
       ...conflicts.map(
         ({ issueId, agentId, why }) =>
           `the provisional claim of ${agentId} on issue ${issueId} is no more: ${why}`,

@@ -50,6 +50,8 @@ export interface ClaimRecord {
   readonly reason: string | null;
   /** Whose claims it took the place of. */
   readonly stoleFrom: readonly StoleFrom[];
+  /** SHA-256 of what was last written to the issue's `issue.json` under it, oldest first; told when it ends. */
+  readonly written: readonly string[];
 }
 
 export type RecordReading =
@@ -61,6 +63,8 @@ const SCHEMA = 1;
 const MOST_BYTES = 64 << 10;
 /** One claim takes the place of one other; here only of those that it found lapsed as well. */
 export const MOST_STOLEN_FROM = 8;
+/** Enough for the commits that somebody has not pushed yet when a claim ends. */
+export const MOST_WRITTEN = 16;
 
 /** The message of the claim's commit: a line for `git log`, and the record as one line of JSON. */
 export function claimMessage(record: ClaimRecord, subject: string): string {
@@ -101,6 +105,7 @@ function recordToWire(record: ClaimRecord): Record<string, unknown> {
       agent_id: from.agentId,
       why: from.why,
     })),
+    written: record.written,
   };
 }
 
@@ -151,6 +156,7 @@ function recordFrom(wire: Record<string, unknown>): ClaimRecord {
     issue: isObject(issue) ? markFrom(issue) : null,
     reason: typeof wire["reason"] === "string" ? printable(wire["reason"], LIMITS.textLength) : null,
     stoleFrom: stolenFrom(wire["stole_from"]),
+    written: writtenIn(wire["written"]),
   };
 }
 
@@ -177,6 +183,13 @@ function stolenFrom(value: unknown): StoleFrom[] {
       { leaseId: parsed(wire, "lease_id", parseUlid), agentId: parsed(wire, "agent_id", parseAgentId), why },
     ];
   });
+}
+
+function writtenIn(value: unknown): string[] {
+  const digests = Array.isArray(value) ? (value as unknown[]) : [];
+  return digests
+    .filter((one): one is string => typeof one === "string" && /^[0-9a-f]{64}$/.test(one))
+    .slice(-MOST_WRITTEN);
 }
 
 function parsed<T>(wire: Record<string, unknown>, name: string, parse: (text: string) => T | Refusal): T {

@@ -1,7 +1,9 @@
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Actor } from "../kernel/commands";
 import { recordAt } from "./claiming";
 import { removeTree } from "./copy";
+import { leave } from "./joining";
 import type { Ledger } from "./ledger";
 import type { OpenLedger } from "./open";
 import type { Look } from "./remote";
@@ -95,8 +97,15 @@ async function doubt(ledger: Ledger, actor: Actor, look: Look): Promise<void> {
   );
 }
 
-/** Removes this machine's copy and state. The remote keeps the ledger, and other machines keep theirs. */
-export async function cleanUp(open: OpenLedger): Promise<{ backup: string | null; removed: boolean }> {
+/**
+ * Removes this machine's copy and state, and takes this clone out of the ledger. The remote keeps it, and other machines keep
+ * theirs.
+ */
+export async function cleanUp(
+  open: OpenLedger,
+  workspace: Workspace,
+): Promise<{ backup: string | null; removed: boolean }> {
+  await leave(workspace);
   const { copy } = open;
   const { files } = copy.platform;
   if ((await files.stat(copy.place.directory)) === null) return { backup: null, removed: false };

@@ -78,6 +78,7 @@ export function recordOf(lease: Lease, of: { issueId: Ulid; cloneId: Ulid; host:
     ended: null,
     reason: lease.reason,
     stoleFrom: lease.stoleFrom.slice(0, MOST_STOLEN_FROM),
+    written: [],
   };
 }
 
@@ -85,9 +86,10 @@ export function tombstone(
   record: ClaimRecord,
   ended: { how: ClaimEnd; by: ClaimRecord["agentId"]; atMs: number },
   issue: IssueMark | null,
-  reason: string | null = null,
+  more: { readonly reason?: string | null; readonly written?: readonly string[] } = {},
 ): ClaimRecord {
-  return { ...record, isHeld: false, ended, issue: newer(issue, record.issue), reason };
+  const { reason = null, written = record.written } = more;
+  return { ...record, isHeld: false, ended, issue: newer(issue, record.issue), reason, written };
 }
 
 function newer(a: IssueMark | null, b: IssueMark | null): IssueMark | null {

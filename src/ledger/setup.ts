@@ -2,6 +2,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { makeUlid, printable } from "../kernel/ids";
 import { blobsOf, commitFiles, isFitName, parseTree } from "./commit";
+import { join } from "./joining";
 import { mending } from "./mending";
 import type { OpenLedger } from "./open";
 import { makePlace, networkWarning } from "./place";
@@ -34,6 +35,8 @@ async function setUpOnce(open: OpenLedger, workspace: Workspace, author: string)
   const createdBranch = head === null && (await createBranch(open, workspace, author));
   head ??= await remote.attach();
   if (createdCopy || createdBranch) await provePrefix(open, workspace, author);
+  // Who holds what by now is known from the beginning.
+  await remote.look("all");
   await open.state.update((state) => ({
     ...state,
     lastPullAt: new Date(platform.clock.wallMs()).toISOString(),
@@ -41,6 +44,7 @@ async function setUpOnce(open: OpenLedger, workspace: Workspace, author: string)
     isValid: true,
   }));
   await remote.settle();
+  await join(workspace, open);
   return { createdBranch, createdCopy, head };
 }
 

@@ -16,6 +16,8 @@ export interface ClaimsView {
   readonly others: ReadonlyMap<Ulid, ClaimRecord>;
   /** Issues that whoever held them last has finished or deleted, as far as it was heard. */
   readonly over: ReadonlyMap<Ulid, ClaimRecord>;
+  /** When this machine last read all claims; null where it never has. */
+  readonly asOf: string | null;
   /** Whether the ledger has confirmed a lease; null for what it has nothing to do with. */
   standing(lease: Pick<Lease, "leaseId" | "key">): "confirmed" | "provisional" | null;
 }
@@ -28,8 +30,9 @@ export async function claimsView(workspace: Workspace): Promise<ClaimsView | nul
   const cloneId = await readCloneId(platform, coordinator, repository.controlDir);
   const known = await readConfirmations(coordinator, "all");
   const nowMs = platform.clock.wallMs();
-  const heard = heardOf(await lastSeen(workspace), cloneId, nowMs, rulesOf(config.values));
-  return { ...heard, standing: (lease) => standingOf(lease, known, cloneId, nowMs) };
+  const { seen, asOf } = await lastSeen(workspace);
+  const heard = heardOf(seen, cloneId, nowMs, rulesOf(config.values));
+  return { ...heard, asOf, standing: (lease) => standingOf(lease, known, cloneId, nowMs) };
 }
 
 /** What claims that were seen at the remote say of other clones. */
@@ -53,12 +56,15 @@ export function heardOf(
 const NOBODY = "00000000000000000000000000" as Ulid;
 
 /** A ledger that cannot be read is no reason why a look at claims fails. */
-async function lastSeen(workspace: Workspace): Promise<ReadonlyMap<Ulid, ClaimRef>> {
+async function lastSeen(
+  workspace: Workspace,
+): Promise<{ seen: ReadonlyMap<Ulid, ClaimRef>; asOf: string | null }> {
   try {
-    const { remote } = await openLedger(workspace, "cotenant");
-    return await remote.seen("all");
+    const { remote, state } = await openLedger(workspace, "cotenant");
+    const seen = await remote.seen("all");
+    return { seen, asOf: (await state.read()).state.lastPullAt };
   } catch {
-    return new Map();
+    return { seen: new Map(), asOf: null };
   }
 }
 

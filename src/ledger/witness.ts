@@ -1,4 +1,5 @@
 import type { Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
 import { parseUlid, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import { CommitReader, READING_LIMITS } from "../objects/commits";
@@ -21,8 +22,8 @@ export interface ClaimedLease {
 export interface ClaimTestimony {
   readonly witness: {
     lease(leaseId: string): ClaimedLease | null;
-    /** Contents of issues are not among what claims know. */
-    written(issueId: string, digest: string): null;
+    /** What was last written under a claim that has ended is named by the record of its end. */
+    written(issueId: string, digest: string): "issue" | null;
   };
   readonly held: ReadonlyMap<string, { readonly agentId: string; readonly leaseId: string }>;
 }
@@ -40,34 +41,57 @@ export async function claimTestimony(
   nowMs: number,
 ): Promise<ClaimTestimony | null> {
   const reader = new CommitReader(git, place, { ...READING_LIMITS, commits: MOST_RECORDS });
-  const records = await reader.read(await reader.list({ names: [], options: [`--glob=${prefix}*`] }));
-  if (records.length === 0) return null;
+  const commits = await reader.read(await reader.list({ names: [], options: [`--glob=${prefix}*`] }));
+  if (commits.length === 0) return null;
+  const byOid = new Map(commits.map((commit) => [commit.oid, commit]));
   const leases = new Map<string, ClaimedLease>();
   const held = new Map<string, { agentId: string; leaseId: string }>();
-  // Newest first: the first record of an issue is what stands.
-  const seen = new Set<Ulid>();
-  for (const { message } of records.reverse()) {
-    const record = recordIn(message);
-    if (record === null) continue;
-    if (!seen.has(record.issueId) && record.isHeld && lapse(record, nowMs, LENIENT) === null)
-      held.set(record.issueId, { agentId: record.agentId, leaseId: record.leaseId });
-    seen.add(record.issueId);
-    learn(leases, record);
+  const written = new Set<string>();
+  let walked = 0;
+  for (const [issueId, tip] of await claimRefs(git, place, prefix)) {
+    // Newest first: the first record is what stands.
+    let isTip = true;
+    for (let at = byOid.get(tip); at !== undefined; at = byOid.get(at.parents[0] ?? "")) {
+      // Refs that share a history were pushed by hand, and could keep a server busy for ever.
+      if (++walked > MOST_RECORDS) throw new CotenantError("E_LIMIT", "the claims have too long a history");
+      // A ref speaks of its own issue only.
+      const reading = readClaim(issueId, at.message);
+      if (!("record" in reading)) continue;
+      const { record } = reading;
+      if (isTip && record.isHeld && lapse(record, nowMs, LENIENT) === null)
+        held.set(issueId, { agentId: record.agentId, leaseId: record.leaseId });
+      isTip = false;
+      learn(leases, record);
+      for (const digest of record.written) written.add(`${issueId} ${digest}`);
+    }
   }
-  return { witness: { lease: (id) => leases.get(id) ?? null, written: () => null }, held };
+  return {
+    witness: {
+      lease: (id) => leases.get(id) ?? null,
+      written: (issueId, digest) => (written.has(`${issueId} ${digest}`) ? "issue" : null),
+    },
+    held,
+  };
+}
+
+async function claimRefs(git: Git, place: Place, prefix: string): Promise<[Ulid, string][]> {
+  const { status, stdout, stderr } = await git.run(
+    ["for-each-ref", "--format=%(objectname) %(refname)", prefix],
+    place,
+  );
+  if (status !== 0) throw new CotenantError("E_GIT", `Git cannot list the claims: ${stderr.trim()}`);
+  return new TextDecoder()
+    .decode(stdout)
+    .split("\n")
+    .flatMap((line): [Ulid, string][] => {
+      const [oid = "", ref = ""] = line.split(" ");
+      const id = parseUlid(ref.slice(prefix.length));
+      return isRefusal(id) || ref !== prefix + id ? [] : [[id, oid]];
+    });
 }
 
 /** A server has no settings of its own: what has run out has run out, and what has no expiry stands. */
 const LENIENT = { skewMs: 0, timeoutMs: null, ttlMs: 0 };
-
-function recordIn(message: string): ClaimRecord | null {
-  const line = message.trimEnd().split("\n").at(-1) ?? "";
-  const id = /"issue_id":"([0-9A-Z]{26})"/.exec(line)?.[1];
-  const parsed = id === undefined ? null : parseUlid(id);
-  if (parsed === null || isRefusal(parsed)) return null;
-  const reading = readClaim(parsed, message);
-  return "record" in reading ? reading.record : null;
-}
 
 /** Of one lease's records the last one says when it ended. */
 function learn(leases: Map<string, ClaimedLease>, record: ClaimRecord): void {

@@ -1,5 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable, type Ulid } from "../kernel/ids";
+import type { Lease } from "../kernel/lease";
 import type { ClaimRecord } from "./record";
 import { type ClaimRules, freeAtMs } from "./rules";
 
@@ -55,7 +56,10 @@ export function heldWhenLastSeen(record: ClaimRecord, cause: CotenantError | nul
 export function finishedElsewhere(id: Ulid, record: ClaimRecord): CotenantError {
   const state = record.issue?.isDeleted === true ? "deleted" : record.issue!.state;
   return new CotenantError("E_TERMINAL_STATE", `issue ${id} is ${state} (by ${holderOf(record)})`, {
-    hint: "'cotenant sync' brings it here; pick another one with 'cotenant query available'",
+    hint:
+      state === "deleted"
+        ? "it stays deleted on all machines: write down anew what is still wanted ('cotenant issue create'), or pick another one ('cotenant query available')"
+        : "'cotenant sync' brings it here; pick another one with 'cotenant query available'",
     data: { id, state },
   });
 }
@@ -68,6 +72,22 @@ export function exhausted(ids: readonly Ulid[], retries: number, why: string): C
   );
 }
 
+/** `transfer.hideRefs` or `receive.hideRefs`: asking again changes nothing. */
+export function isHidden(why: string): boolean {
+  return /deny updating a hidden ref/i.test(why);
+}
+
+export function hidden(ids: readonly Ulid[], why: string): CotenantError {
+  return new CotenantError(
+    "E_POLICY",
+    `${ids.length === 1 ? `issue ${ids[0]}` : `${ids.length} issues`}: the remote hides the refs of claims (${printable(why, 200)})`,
+    {
+      hint: "on the server, take them out of transfer.hideRefs and receive.hideRefs; or agree on another sync.claims_prefix, such as refs/heads/cotenant-claims/, and run 'cotenant sync --setup-ledger'",
+      data: { issue_ids: ids.slice(0, 20), setting: "sync.claims_prefix" },
+    },
+  );
+}
+
 /** With the reason, where somebody took or ended it by right. */
 export function whoHasIt(record: ClaimRecord): string {
   const { isHeld, ended, reason, stoleFrom } = record;
@@ -76,7 +96,19 @@ export function whoHasIt(record: ClaimRecord): string {
     return stoleFrom.some((from) => from.why === "forced")
       ? `${holderOf(record)} took it over${why}`
       : `${holderOf(record)} has it now`;
-  return ended?.how === "evicted" ? `it was ended by ${ended.by}${why}` : "it was ended at the remote";
+  if (ended === null) return "it was ended at the remote";
+  const at = `at ${iso(ended.atMs)}`;
+  if (ended.how === "evicted") return `it was ended by ${ended.by}${why}`;
+  if (ended.how === "stale") return `it was released as stale by ${ended.by}, ${at}`;
+  return `it was given back by ${ended.by}, ${at}`;
+}
+
+/** Of a claim that was given back: why a lease with this token cannot go on from it. */
+export function whoHadIt(record: ClaimRecord, { fencingToken, acquiredAt }: Lease): string {
+  const { ended, token } = record;
+  return ended !== null && ended.atMs < acquiredAt.wallMs
+    ? `${holderOf(record)} had it until ${iso(ended.atMs)}, which was not known here: its token ${token} is not below ${fencingToken}`
+    : `${holderOf(record)} had it meanwhile`;
 }
 
 /** PROTOCOL 26a: a single record must not use up the tokens of everybody. */
@@ -85,7 +117,7 @@ export function outOfReach(id: Ulid, what: string, token: number, highest: numbe
     "E_LIMIT",
     `${what} of issue ${id} has the fencing token ${token}, out of reach of ${highest}, the highest known here`,
     {
-      hint: "nobody's cotenant wrote it: look at who did ('git log' of it), and take it back there",
+      hint: `nobody's cotenant wrote it: find out who did, and have ${what === "the stamp" ? "the issue's file" : "its ref"} set back to what it was before${what === "the stamp" ? "" : "; then, on each machine: cotenant sync --force-resync --yes"}`,
       data: { issue_id: id, token, highest_token: highest },
     },
   );

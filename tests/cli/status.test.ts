@@ -99,6 +99,7 @@ describe("status ends with what needs a person", () => {
         contentions: [],
         trespasses: [],
         provisional: [],
+        isLedgerUnread: false,
         left: [],
         strangers: new Map(),
         hooks: null,

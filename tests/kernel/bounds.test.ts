@@ -61,6 +61,7 @@ const record: ClaimRecord = {
   issue: { version: 5, state: "ready", isDeleted: false },
   reason: null,
   stoleFrom: [],
+  written: [],
 };
 
 const claim = (from: string | RegExp, to: string) => {

@@ -78,3 +78,18 @@ describe("a renewal or a sign of life between two pushes", () => {
     expect(ran.json.warnings!.join()).toContain("not asked at the ledger");
   });
 });
+
+it("whatever reaches the ledger for a claim confirms provisional ones on the way", async () => {
+  const { hub, first, ids } = await sharedIssues(3);
+  const [held, ...others] = ids as [string, string, string];
+  await first.prepare("claim", "acquire", held);
+  for (const [words, id] of [
+    [["claim", "renew", held], others[0]],
+    [["claim", "release", held], others[1]],
+  ] as const) {
+    await first.prepare("claim", "acquire", id!, "--offline");
+    const ran = await first.askHere(...words);
+    expect(ran.json.warnings, String(ran)).toContain("1 provisional claim was confirmed");
+    expect(hub.claim(id!)).toMatchObject({ status: "held", agent_id: "agent:first" });
+  }
+});

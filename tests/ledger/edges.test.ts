@@ -43,6 +43,7 @@ describe("doctor", () => {
       { level: "error", data: { code: "E_SCHEMA_NEWER" } },
     ]);
     first.env = { COTENANT_SYNC_LEDGER_BRANCH: undefined };
+    fs.rmSync(path.join(first.repo.root, ".git/cotenant/joined-ledger.json"));
     expect(ledgerFindings(await first.askHere("doctor"))).toMatchObject([
       { level: "ok", message: expect.stringContaining("no ledger") },
     ]);

@@ -18,7 +18,10 @@ it("a claim on an issue that only the other machine has is ended by the ids that
     const [listed] = elsewhere;
     const args = ["claim", "force-evict", listed![name], "--reason", "gone"];
     expectJsonRefused(await second.ask(...args), 9, "E_POLICY");
-    expect((await person.ask(...args)).status).toBe(0);
+    const evicted = await person.ask(...args);
+    expect(evicted.data["ended_elsewhere"], String(evicted)).toMatchObject([
+      { issue_id: issue.id, agent_id: "agent:first" },
+    ]);
     expect(hub.claim(issue.id)).toMatchObject({
       status: "released",
       ended: { how: "evicted", by: "human:ada" },

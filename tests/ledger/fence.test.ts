@@ -72,25 +72,46 @@ describe("S64a: publishing under a claim is fenced at the remote", () => {
     expect(branches(hub)).toEqual({});
   });
 
-  it("one that slept until nothing was valid any more is refused as well: its commits say what they were written under", async () => {
-    const { lease } = await first.prepare("claim", "acquire", id, "--ttl", "60");
-    // Published here, and not yet there. It names the claim, though the claim covers nothing of it.
-    const old = (await publishHere(first, "--request-id", ulid(Date.now()))).data["commit"] as string;
+  it("what was written under a claim that has ended is published when nobody has had the issue since", async () => {
+    // Done and given back: nobody can claim it again, and nobody has to.
+    const { lease } = await first.prepare("claim", "acquire", id);
+    const old = (await publishHere(first)).data["commit"] as string;
     expect(first.repo.git("log", "-1", "--format=%B", old)).toContain(`Cotenant-Lease: ${lease.lease_id}`);
+    await first.prepare("issue", "update", id, "--state", "done", "--release");
+    const done = await publishHere(first, "--push", "--message", "done");
+    expect(done.data, String(done)).toMatchObject({ push: { result: "pushed" } });
+    // Fenced like any other: the end of the claim is repeated, and stays what it was.
+    expect(hub.subjects(id).at(-1)).toContain(`Publish under ${id} by agent:first`);
+    expect(hub.claim(id)).toEqual(hub.history(id).at(-2));
+    expect(hub.claim(id)).toMatchObject({ status: "released", ended: { how: "released" } });
+    // What the remote has needs no claim any more.
+    const free = await publishHere(first, "--push", "--message", "without a claim");
+    expect(free.data, String(free)).toMatchObject({ push: { result: "pushed" } });
+  });
+
+  it("one that is over here only is given back with the push; one that somebody has ended covers nothing", async () => {
+    await first.prepare("claim", "acquire", id);
+    await publishHere(first);
+    // Over here, and the remote has not heard of it: as it is when a claim runs out.
+    first.repo.git("remote", "set-url", "origin", `${hub.path}.away`);
     await first.prepare("claim", "release", id);
-    // Nobody else had it: whoever claims it again publishes it.
-    const ended = await publishHere(first, "--push", "--message", "next");
-    expectJsonRefused(ended, 8, "E_FENCING_MISMATCH");
-    expect(ended.error.message).toContain(lease.lease_id);
-    expect(ended.error.hint).toContain(`cotenant claim acquire ${id}`);
-    expect(branches(hub)).toEqual({});
+    first.repo.git("remote", "set-url", "origin", hub.path);
+    const over = await publishHere(first, "--push", "--message", "over");
+    expect(over.data, String(over)).toMatchObject({ push: { result: "pushed" } });
+    expect(hub.claim(id)).toMatchObject({ status: "released", ended: { how: "withdrawn" } });
+
+    const { lease } = await first.prepare("claim", "acquire", id);
+    await publishHere(first, "--message", "to be ended");
+    const boss = Machine.clone(hub, "boss", { env: { COTENANT_AGENT_ID: "human:boss" } });
+    await boss.prepare("claim", "force-evict", id, "--reason", "not now");
+    expect((await first.askHere("sync")).status).toBe(1);
+    const refused = await publishHere(first, "--push", "--message", "next");
+    expectJsonRefused(refused, 8, "E_FENCING_MISMATCH");
+    expect(refused.error.message).toContain(lease.lease_id);
+    expect(refused.error.hint).toContain(`cotenant claim acquire ${id}`);
     await first.prepare("claim", "acquire", id);
     const covered = await publishHere(first, "--push", "--message", "claimed again");
     expect(covered.data, String(covered)).toMatchObject({ push: { result: "pushed" } });
-    // What the remote has needs no claim any more.
-    await first.prepare("claim", "release", id);
-    const free = await publishHere(first, "--push", "--message", "without a claim");
-    expect(free.data, String(free)).toMatchObject({ push: { result: "pushed" } });
   });
 
   it("another machine's claim in between is never made up for, however it ended", async () => {

@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import { describe, expect, it } from "vitest";
 import { Machine, sharedIssues } from "../support/machines";
 import { PROGRAM, type Ran, run } from "../support/program";
+import { expectJsonRefused } from "../support/refusals";
 
 /** Commits a change of an issue, with a message of one's own, and pushes it around the clone's hooks. */
 async function push(
@@ -30,6 +31,9 @@ function trailers(id: string, lease: { lease_id: string; fencing_token: number; 
     "",
   ].join("\n");
 }
+
+/** Long after any claim of now has ended. */
+const LATE = "2099-01-01T00:00:00Z";
 
 describe("S33: pre-receive on the remote that has the claims", () => {
   it("holds the trailers of pushed changes against the claims there", async () => {
@@ -68,6 +72,60 @@ describe("S33: pre-receive on the remote that has the claims", () => {
     expect((await second.askHere("sync")).status).toBe(0);
   });
 
+  it("lets in what was written under a claim, however late it is committed, and under no ref of another name", async () => {
+    const { hub, first, ids } = await sharedIssues(2);
+    const [id, other] = ids as [string, string];
+    execFileSync(PROGRAM, ["hooks", "install", "--server"], {
+      cwd: hub.path,
+      env: { ...process.env, COTENANT_AGENT_ID: "human:admin" },
+    });
+    const commit = (message: string, ...more: string[]) =>
+      execFileSync(
+        "git",
+        ["-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--all", "--message", message, ...more],
+        {
+          cwd: first.repo.root,
+          env: { ...process.env, GIT_COMMITTER_DATE: LATE, GIT_AUTHOR_DATE: LATE },
+        },
+      );
+    const pushed = (branch = "main") =>
+      run(["git", "push", "--no-verify", "--force", "origin", `HEAD:refs/heads/${branch}`], {
+        cwd: first.repo.root,
+      });
+    // Closed and given back, then committed: nobody can claim it again.
+    const { lease } = await first.prepare("claim", "acquire", id);
+    await first.prepare("issue", "update", id, "--title", "First");
+    commit(trailers(id, lease));
+    await first.prepare("issue", "update", id, "--state", "done", "--release");
+    commit(trailers(id, lease));
+    expect(hub.claim(id)["written"]).toHaveLength(2);
+    expect(String(await pushed())).toContain("-> main");
+    // Squashed or amended since, it is the same content.
+    first.repo.git("reset", "--quiet", "--soft", "HEAD~2");
+    commit(trailers(id, lease));
+    expect((await pushed("squashed")).status).toBe(0);
+    // Content that nobody wrote under it is refused as ever.
+    fs.appendFileSync(first.issueFile(id), "\n");
+    commit(trailers(id, lease));
+    expect((await pushed("altered")).stderr).toContain("E_LOCK_EXPIRED");
+    first.repo.git("reset", "--quiet", "--hard", "HEAD~1");
+
+    // A ref speaks of its own issue: what stands under another name is nobody's claim.
+    const forged = { ...hub.claim(id), status: "held", ended: null, agent_id: "agent:eve" };
+    const foreign = { ...forged, issue_id: other, lease_id: "01ARZ3NDEKTSV4RRFFQ69G5FAV" };
+    const tree = hub.git("mktree").trim();
+    const oid = hub
+      .git("-c", "user.name=e", "-c", "user.email=e@e", "commit-tree", tree, "-m", JSON.stringify(foreign))
+      .trim();
+    hub.git("update-ref", `refs/cotenant/claims/${id.slice(0, -1)}0`, oid);
+    const by = { lease_id: foreign.lease_id, fencing_token: lease.fencing_token, agent_id: "agent:eve" };
+    const ran = await push(first, other, "Forged", trailers(other, by), "forged");
+    expect(ran.stderr).toContain("which nobody has");
+    first.repo.git("reset", "--quiet", "--hard", "HEAD~1");
+    const own = (await first.prepare("claim", "acquire", other)).lease;
+    expect((await push(first, other, "Mine", trailers(other, own), "mine")).status).toBe(0);
+  });
+
   it("commits on the ledger's branch do not vouch for themselves", async () => {
     const { hub, first, ids } = await sharedIssues(1);
     const [id] = ids as [string];
@@ -94,10 +152,27 @@ describe("validate commits in CI", () => {
     const [id] = ids as [string];
     const { lease } = await first.prepare("claim", "acquire", id);
     expect((await push(first, id, "With the claim", trailers(id, lease))).status).toBe(0);
+    // Where the ledger is only named, nobody can tell; the hint makes it tell, without a word of trust.
+    first.repo.write(".cotenant/config.toml", '[sync]\nledger_branch = "cotenant-sync"\n');
+    first.repo.git("add", "--all");
+    first.repo.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "name the ledger");
+    first.repo.git("push", "--quiet", "--no-verify", "origin", "HEAD:refs/heads/main");
+    const fresh = Machine.clone(hub, "fresh", { env: { COTENANT_SYNC_LEDGER_BRANCH: undefined } });
+    const unheard = await fresh.ask("validate", "commits", "HEAD~2..HEAD");
+    expectJsonRefused(unheard, 3, "E_LEDGER_NOT_CONFIGURED");
+    expect(unheard.error.message).toContain("cannot tell");
+    expect(unheard.error.hint).toContain("COTENANT_SYNC_LEDGER_BRANCH=cotenant-sync");
+    const told = await new Machine("fresh", fresh.repo, fresh.home).ask(
+      "validate",
+      "commits",
+      "HEAD~2..HEAD",
+    );
+    expect(told.data).toMatchObject({ valid: true, commits: 2 });
+    expect(told.json.warnings ?? []).toEqual([]);
     const ci = Machine.clone(hub, "ci");
-    expect((await ci.ask("validate", "commits", "HEAD~1..HEAD")).data).toMatchObject({
+    expect((await ci.ask("validate", "commits", "HEAD~2..HEAD")).data).toMatchObject({
       valid: true,
-      commits: 1,
+      commits: 2,
     });
     expect((await push(first, id, "Without", "nothing said")).status).toBe(0);
     ci.repo.git("fetch", "--quiet", "origin");

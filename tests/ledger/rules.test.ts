@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { encodeIssue, type Issue, newIssue } from "../../src/issues/model";
 import type { AgentId, Ulid, WorktreeId } from "../../src/kernel/ids";
+import type { Lease } from "../../src/kernel/lease";
 import { isFitName } from "../../src/ledger/commit";
 import { mergeIssueTexts, mergeLines } from "../../src/ledger/data/merge";
 import { parseDataPath } from "../../src/ledger/data/paths";
@@ -15,6 +16,7 @@ import { type ClaimRecord, claimMessage, readClaim, subjectOf } from "../../src/
 import { backoffMs, freeAtMs, isBeatDue, judge, tombstone } from "../../src/ledger/rules";
 import { decodeState, encodeState, FRESH } from "../../src/ledger/state";
 import { withoutPassword } from "../../src/ledger/transport";
+import { whoHadIt, whoHasIt } from "../../src/ledger/words";
 import type { Platform } from "../../src/platform/platform";
 import { ROOT } from "../house/source";
 
@@ -43,6 +45,7 @@ const record: ClaimRecord = {
   stoleFrom: [
     { leaseId: "01ARZ3NDEKTSV4RRFFQ69G5FAD" as Ulid, agentId: "agent:bob" as AgentId, why: "forced" },
   ],
+  written: ["5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"],
 };
 
 describe("a claim's record", () => {
@@ -395,6 +398,33 @@ describe("merging data", () => {
         expect(all.slice(0, theirs.length)).toEqual(theirs);
         expect(new Set([...ours, ...merged.missingHere.map((one) => one.trim())])).toEqual(new Set(all));
       }),
+    );
+  });
+});
+
+describe("why a claim does not go on", () => {
+  const ended = (how: "released" | "stale" | "evicted") => ({ how, by: "agent:eve" as AgentId, atMs: T0 });
+  const over = (how: "released" | "stale" | "evicted") => ({ ...record, isHeld: false, ended: ended(how) });
+  const since = (ms: number) => ({ fencingToken: 3, acquiredAt: { wallMs: T0 + ms } }) as unknown as Lease;
+
+  it.each([
+    ["taken over by force", record, "agent:ann on vm took it over: it is urgent"],
+    ["held by another", { ...record, stoleFrom: [] }, "agent:ann on vm has it now"],
+    ["ended by somebody", over("evicted"), "it was ended by agent:eve: it is urgent"],
+    [
+      "released as stale",
+      over("stale"),
+      "it was released as stale by agent:eve, at 2026-01-01T00:00:00.000Z",
+    ],
+    ["given back", over("released"), "it was given back by agent:eve, at 2026-01-01T00:00:00.000Z"],
+  ] as const)("one that was %s", (_, one, words) => {
+    expect(whoHasIt(one)).toBe(words);
+  });
+
+  it("by somebody who had it before, and not meanwhile", () => {
+    expect(whoHadIt(over("released"), since(-1))).toBe("agent:ann on vm had it meanwhile");
+    expect(whoHadIt(over("released"), since(1))).toBe(
+      "agent:ann on vm had it until 2026-01-01T00:00:00.000Z, which was not known here: its token 7 is not below 3",
     );
   });
 });

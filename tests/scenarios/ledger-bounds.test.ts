@@ -54,6 +54,37 @@ describe("S82: a token or a time out of bounds", () => {
     },
   );
 
+  it("what was granted before the remote was looked at is given back, doctor names the claim, and the hint mends it", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    await first.prepare("claim", "acquire", id);
+    await first.prepare("claim", "release", id);
+    const before = hub.refs("refs/cotenant/claims/");
+    forge(hub, id, (record) => Object.assign(record, { fencing_token: 2 ** 50 }));
+    for (const _ of ["by what was last heard of it, it is free", "as it is heard of now"])
+      expectJsonRefused(await first.askHere("claim", "acquire", id), 9, "E_LIMIT");
+    expect((await first.askHere("claim", "list")).data.leases).toEqual([]);
+    // Nobody has taken anything from anybody.
+    expect((await first.runHere("events")).stdout).not.toContain("evicted");
+    expectJsonRefused(await first.askHere("issue", "update", id, "--title", "x"), 6, "E_LEASE_REQUIRED");
+    expect((await first.runHere("doctor")).stdout).toMatch(new RegExp(`claim on issue ${id}.*out of reach`));
+    for (const [ref, oid] of Object.entries(before)) hub.git("update-ref", ref, oid);
+    await first.prepare("sync", "--force-resync", "--yes");
+    expect((await first.askHere("claim", "acquire", id)).data).toMatchObject({ offline: false });
+  });
+
+  it("a claim that another machine was faster with ends as given back, and nobody is told of a lost lease", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    await first.prepare("claim", "acquire", id);
+    await first.prepare("claim", "release", id);
+    await Machine.clone(hub, "second").prepare("claim", "acquire", id);
+    expectJsonRefused(await first.askHere("claim", "acquire", id), 1, "E_LOCK_CONFLICT");
+    expect((await first.runHere("events")).stdout).not.toContain("evicted");
+    const refused = await first.askHere("issue", "update", id, "--title", "x");
+    expect(["E_LEASE_REQUIRED", "E_LOCK_NOT_HELD"]).toContain(refused.error.code);
+  });
+
   it("a token that is within reach is followed", async () => {
     const { hub, first, ids } = await sharedIssues(1);
     const [id] = ids as [string];

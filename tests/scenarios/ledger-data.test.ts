@@ -87,6 +87,11 @@ describe("S66: set-up", () => {
     const branches = { COTENANT_SYNC_CLAIMS_PREFIX: "refs/heads/cotenant-claims/" };
     const other = Machine.clone(hub, "other", { env: branches });
     await other.prepare("sync", "--setup-ledger");
+    // Hidden since it was set up: said at once, for no retry helps.
+    const refused = await first.askHere("claim", "next");
+    expectJsonRefused(refused, 9, "E_POLICY");
+    expect(refused.error.hint).toMatch(/hideRefs.*sync\.claims_prefix/);
+    expect((await first.askHere("claim", "list")).data.leases).toEqual([]);
     const claimed = await other.askHere("claim", "next");
     expect(hub.claim(claimed.data.issue.id, "refs/heads/cotenant-claims/")).toMatchObject({ status: "held" });
   });
@@ -192,6 +197,10 @@ describe("S67: data follows", () => {
       expect((await machine.askHere("issue", "show", made.issue.id)).data.issue.title).toBe("Made elsewhere");
       expect((await machine.askHere("issue", "show", gone)).status).toBe(4);
     }
+    // The ledger has its deletion for good: a file from before takes nothing back.
+    second.repo.git("checkout", "--", `.cotenant/issues/${gone}`);
+    await second.prepare("sync");
+    expect((await second.askHere("claim", "acquire", gone, "--reopen")).error.code).toBe("E_NOT_FOUND");
   });
 
   it("an edit of somebody's own hand is not overwritten, and its change travels", async () => {

@@ -26,10 +26,33 @@ export const command: Command = {
     const session = await workspace.session("write");
     const { leases, replayed, ledger } = await session.evict([ref], options);
     tellSay(workspace, ledger);
-    const text = leases.map((l) => `ended the lease of ${l.agentId} on ${printable(l.key)}`).join("\n");
+    const elsewhere = (ledger?.endedThere ?? []).filter(
+      ({ leaseId }) => !leases.some((lease) => lease.leaseId === leaseId),
+    );
+    const text = [
+      ...leases.map((l) => `ended the lease of ${l.agentId} on ${printable(l.key)}`),
+      ...elsewhere.map(
+        ({ issueId, agentId, host }) =>
+          `ended the claim of ${agentId} on ${printable(host, 60)} to issue:${issueId}; it hears so when it renews, syncs or publishes`,
+      ),
+    ];
     return {
-      data: { ...leasesData(leases.map((l) => leaseJson(l))), replayed, ...sayJson(ledger) },
-      text: context.quiet ? "" : text,
+      data: {
+        ...leasesData(leases.map((l) => leaseJson(l))),
+        replayed,
+        ...sayJson(ledger),
+        ...(ledger === undefined
+          ? {}
+          : {
+              ended_elsewhere: elsewhere.map(({ issueId, leaseId, agentId, host }) => ({
+                issue_id: issueId,
+                lease_id: leaseId,
+                agent_id: agentId,
+                host,
+              })),
+            }),
+      },
+      text: context.quiet ? "" : text.join("\n"),
     };
   },
 };

@@ -60,7 +60,7 @@ export const command: Command = {
     const others = onlyFitting(view, agent, issue);
     return {
       data: { leases: statuses.map(statusJsonIn(view)), ...elsewhereJson(others) },
-      text: claimsText(context.terminal, statuses, me, others),
+      text: claimsText(context.terminal, statuses, me, others, parsed.has("mine")),
     };
   },
 };

@@ -7,7 +7,7 @@ import { EDIT_FLAGS, edit } from "../editing";
 export const command: Command = {
   usage: "issue reopen <id> [--reason <text>]",
   about:
-    "Brings back an issue that is done, rejected or archived, as ready. It needs a claim like every change:\n'claim acquire --reopen' takes one on an issue that has ended. Its gates have to be passed again. One that was deleted comes back when no branch and no worktree has\nits deletion any more.",
+    "Brings back an issue that is done, rejected or archived, as ready. It needs a claim like every change:\n'claim acquire --reopen' takes one on an issue that has ended. Its gates have to be passed again.\nOne that was deleted comes back when no branch and no worktree has its deletion any more, and never once a ledger has it.",
   flags: { ...EDIT_FLAGS, reason: { value: "<text>", meaning: "why it is open again" } },
   examples: ['cotenant issue reopen 7x3k --reason "it broke again"'],
   words: { min: 1, max: 1 },

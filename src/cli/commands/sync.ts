@@ -70,7 +70,7 @@ async function perform(
     case "force-resync":
       return resynced(parsed, workspace, open);
     case "cleanup-ledger":
-      return cleanedUp(parsed, open, workspace.config.values["sync.ledger_branch"] !== null);
+      return cleanedUp(parsed, open, workspace);
   }
 }
 
@@ -143,7 +143,7 @@ async function resynced(parsed: Parsed, workspace: Workspace, open: OpenLedger):
   };
 }
 
-async function cleanedUp(parsed: Parsed, open: OpenLedger, isOn: boolean): Promise<Output> {
+async function cleanedUp(parsed: Parsed, open: OpenLedger, workspace: Workspace): Promise<Output> {
   const { cleanUp, needsYes } = await import("../../ledger/resync");
   const { placeJson } = await import("../syncing");
   if (!parsed.has("yes")) {
@@ -152,7 +152,9 @@ async function cleanedUp(parsed: Parsed, open: OpenLedger, isOn: boolean): Promi
       offlineClaims.length === 0 ? "" : `, and ${offlineClaims.length} claims wait to be confirmed`;
     throw needsYes("--cleanup-ledger", `it removes ${open.copy.place.directory}${waiting}`);
   }
-  const { backup, removed } = await cleanUp(open);
+  const { backup, removed } = await cleanUp(open, workspace);
+  const { source } = workspace.config.origin("sync.ledger_branch");
+  const isOn = source !== "clone" && source !== "default";
   return {
     data: { action: "cleanup-ledger", ...placeJson(open), backup, removed },
     text: [

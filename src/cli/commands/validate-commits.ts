@@ -1,5 +1,6 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { rulingKey } from "../../enforce/commit";
+import { issueOf } from "../../enforce/commit-rules";
 import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
@@ -43,6 +44,11 @@ export const command: Command = {
       { names: [range], options: [] },
       await movesOf(workspace, range),
     );
+    if (objections.some(({ path }) => issueOf(path) !== null)) {
+      const { claimsUnheard } = await import("../../ledger/open");
+      const unheard = claimsUnheard(workspace);
+      if (unheard !== null) throw unheard;
+    }
     const text =
       objections.length === 0
         ? `${count(commits.length, "commit")} looked at: valid`

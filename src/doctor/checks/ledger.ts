@@ -72,6 +72,13 @@ async function lookAtCopy({ place, platform, repository, config }: Patient): Pro
     );
   else if (examined?.ledger === "not looked")
     found.push(note(`the ledger was not looked at: remote unreachable (${examined.why})`, "run it again"));
+  for (const { issueId, why } of examined?.wild.slice(0, 20) ?? [])
+    found.push(
+      warning(
+        `the claim on issue ${issueId} at the remote is not one that cotenant wrote, and nobody can take it: ${why}`,
+        `find out who pushed it: git fetch ${transport.remote} ${remoteOf(copy, config).refOf(issueId)} && git log FETCH_HEAD`,
+      ),
+    );
   if (status !== 0)
     found.push(
       warning(
