@@ -22,6 +22,8 @@ export interface MergePlace {
 
 export interface Merge {
   readonly draft: Draft;
+  /** What the changes are meant against, path by path; where it is missing, as the base has it. */
+  readonly before?: ReadonlyMap<string, Leaf>;
   readonly base: { readonly commit: ObjectId | null; readonly tree: ObjectId | null };
   readonly tipTree: ObjectId | null;
   /** Paths that must be on the tip as they are in the base. */
@@ -34,16 +36,15 @@ export interface Merge {
  */
 export async function ontoTip(at: MergePlace, merge: Merge): Promise<Draft> {
   const { draft, base, tipTree, optimistic } = merge;
-  if (tipTree === base.tree) return draft;
-  const [before, now] = await Promise.all([
-    lookUp(at.objects, base.tree, draft.keys()),
-    lookUp(at.objects, tipTree, draft.keys()),
-  ]);
+  if (tipTree === base.tree && merge.before === undefined) return draft;
+  const before = merge.before ?? (await lookUp(at.objects, base.tree, draft.keys()));
+  const now = await lookUp(at.objects, tipTree, draft.keys());
   const moved = [...draft.keys()].filter((path) => !sameLeaf(before.get(path), now.get(path)));
   const open = moved.filter((path) => !sameLeaf(draft.get(path), now.get(path)));
   const unwatched = open.filter((path) => optimistic.has(path));
   if (unwatched.length > 0) throw conflict(unwatched);
-  const merged = open.length === 0 ? new Map<string, Wanted | null>() : await mergedByGit(at, merge, open);
+  const merged =
+    open.length === 0 ? new Map<string, Wanted | null>() : await mergedByGit(at, { ...merge, before }, open);
   const onto = new Map<string, Wanted | null>();
   for (const [path, wanted] of draft) {
     const result = merged.has(path) ? merged.get(path)! : wanted;
@@ -63,6 +64,14 @@ export async function treeWith(
     if (wanted !== null && wanted.content !== null) await objects.writeBlob(wanted.content);
     leaves.set(path, wanted === null ? null : { mode: wanted.mode, oid: wanted.oid });
   }
+  return editedTree(objects, tree, leaves);
+}
+
+async function editedTree(
+  objects: ObjectDatabase,
+  tree: ObjectId | null,
+  leaves: ReadonlyMap<string, Leaf | null>,
+): Promise<ObjectId> {
   try {
     return await editTree(objects, tree, leaves);
   } catch (error) {
@@ -88,7 +97,7 @@ export function conflict(paths: readonly string[], why?: string): CotenantError 
  */
 async function mergedByGit(
   at: MergePlace,
-  { draft, base, tipTree }: Merge,
+  { draft, base, before, tipTree }: Merge & { readonly before: ReadonlyMap<string, Leaf> },
   open: readonly string[],
 ): Promise<Map<string, Wanted | null>> {
   if (base.tree === null || tipTree === null) throw conflict(open);
@@ -101,9 +110,14 @@ async function mergedByGit(
   const apart = new ObjectDatabase(platform, git, { ...place, apart: { root, env } });
   try {
     const only = new Map([...draft].filter(([path]) => open.includes(path)));
-    const ours = await treeWith(apart, base.tree, only);
+    const ground = await editedTree(
+      apart,
+      base.tree,
+      new Map(open.map((path) => [path, before.get(path) ?? null])),
+    );
+    const ours = await treeWith(apart, ground, only);
     const result = await mergeTree(git, place, env, {
-      base: await bareCommit(apart, base.tree, []),
+      base: await bareCommit(apart, ground, []),
       commit: (tree, parent) => bareCommit(apart, tree, [parent]),
       flush: () => apart.flush(),
       ours,

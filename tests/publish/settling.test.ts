@@ -42,6 +42,7 @@ async function intendAndDie(cwd: string, old: string | null, next: string): Prom
     atMs: clock.wallMs() as number,
     claims: [],
     branchLease: null,
+    facts: new Map(),
   };
   await session.write<true>([], {
     about: `publish ${REF}`,
