@@ -12,6 +12,7 @@ import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
 import { writeFiles } from "./filling";
 import { clearTheWay } from "./in-the-way";
+import { type Watch, watchOver } from "./leased";
 import { isUnchangedPath } from "./picture";
 import { isNothing, nowOf, planReplacement, type Replacement } from "./replacing";
 import { pruneAutomatic } from "./retention";
@@ -76,6 +77,8 @@ export async function restoreInPlace(
   const preview = await previewInPlace(room, descriptor);
   if (preview.planId !== options.planId) throw changedSince(descriptor);
   if (isNothing(preview.plan)) return { before: null, plan: preview.plan };
+  const refuseHeld = watchOver(room, preview.plan, descriptor);
+  await refuseHeld();
   const { descriptor: before, captured } = await takeSnapshot(room, {
     automatic: "restore",
     consistency: "quiesced",
@@ -84,7 +87,7 @@ export async function restoreInPlace(
   });
   if (preview.hidden.length === 0 && before.digest !== preview.captured.parts.digest)
     throw changedSince(descriptor);
-  await apply(room, descriptor, before, preview, captured!, options);
+  await apply(room, descriptor, before, preview, captured!, { ...options, refuseHeld });
   await pruneAutomatic(room).catch(() => {});
   return { before, plan: preview.plan };
 }
@@ -152,7 +155,7 @@ async function apply(
   before: Descriptor,
   { plan, captured: seen }: Preview,
   captured: Captured,
-  options: RunOptions,
+  options: RunOptions & { readonly refuseHeld: Watch },
 ): Promise<void> {
   const { studio, place } = room;
   const { trees, platform } = studio;
@@ -185,6 +188,7 @@ async function apply(
     const still = (path: ByteText) => isUnchangedPath(trees, root, path, captured.picture, seen.picture);
     for (const step of inSteps(stepsOf(room, root, plan, laid, still)))
       await fenced(room, options, async () => {
+        await options.refuseHeld();
         for (const act of step) await act();
       });
     await trees.syncAll(root);
