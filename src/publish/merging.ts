@@ -9,6 +9,7 @@ import { gitWords } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 import { quarantine, removeAll } from "./agent-index";
 import { type Draft, sameLeaf, type Wanted } from "./draft";
+import { MOST_NAMED, others } from "./hint-words";
 
 export interface MergePlace {
   readonly platform: Platform;
@@ -82,11 +83,11 @@ async function editedTree(
 
 export function conflict(paths: readonly string[], why?: string): CotenantError {
   const names = paths.map((path) => printable(path, 500));
-  const more = names.length === 1 ? "" : ` (and ${names.length - 1} more)`;
+  const more = others(paths.slice(1));
   return new CotenantError(
     "E_PUBLISH_CONFLICT",
     why === undefined ? `${names[0]} was changed on the branch as well${more}` : printable(why, 400),
-    { data: { paths: names.slice(0, 50), count: names.length } },
+    { data: { paths: names.slice(0, MOST_NAMED), count: names.length } },
   );
 }
 

@@ -9,6 +9,7 @@ import type { ObjectId } from "../objects/object-name";
 import { type Leaf, lookUp } from "../objects/tree-editing";
 import { escapeName, modesFor } from "../store/layout";
 import type { IndexPlace } from "./agent-index";
+import { allowedBy } from "./allowing";
 import { type Point, pointAt, resolveBase, tipOf } from "./base";
 import { branchRef, refuseCheckedOut, refuseProtected } from "./branch-rules";
 import type { ClaimsUnder } from "./claims";
@@ -81,8 +82,8 @@ export class Planner {
   async plan(request: PublishRequest, objects: ObjectDatabase): Promise<Plan> {
     const { draft, before, base, ref, source } = await this.drafted(request, objects);
     refusePaths(this.pathObjections(draft, before));
-    const allowed = this.#workspace.config.values["publish.allow_secrets_in"];
-    refuseSecrets(await findSecrets(objects, draft, before, allowed));
+    const allowed = allowedBy(this.#workspace.config);
+    refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed);
     const message = cleanMessage(request.message);
     const coverage = await this.coverage(request, draft, before);
     await this.#refuseGlobal(coverage, draft, base, ref);
@@ -117,7 +118,7 @@ export class Planner {
     const { values } = this.#workspace.config;
     return pathObjections(draft, before, {
       forbiddenPaths: values["publish.forbidden_paths"],
-      allowSecretsIn: values["publish.allow_secrets_in"],
+      allowSecretsIn: allowedBy(this.#workspace.config),
       maxPaths: values["publish.max_paths"],
       maxFileBytes: values["publish.max_file_bytes"],
       ignoreCase: this.#workspace.repository.config.ignoreCase,

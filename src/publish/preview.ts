@@ -4,6 +4,7 @@ import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { modesFor } from "../store/layout";
 import { quarantine, removeAll } from "./agent-index";
+import { allowedBy } from "./allowing";
 import { tipOf } from "./base";
 import { branchRef } from "./branch-rules";
 import { refuseFailed } from "./checks";
@@ -101,9 +102,9 @@ class Previewing {
       return this.#report({ ref, base: null, parent: null, paths: [], diff: "", isCut: false });
     const { draft, before, base, source } = drafted;
     await this.#check("paths", async () => refusePaths(planner.pathObjections(draft, before)));
-    const allowed = this.#workspace.config.values["publish.allow_secrets_in"];
+    const allowed = allowedBy(this.#workspace.config);
     await this.#check("secrets", async () =>
-      refuseSecrets(await findSecrets(objects, draft, before, allowed)),
+      refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed),
     );
     const coverage = (await this.#check("leases", () => planner.coverage(request, draft, before))) ?? {
       leases: [],

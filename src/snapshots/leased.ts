@@ -1,5 +1,5 @@
-import { rulingKey } from "../enforce/commit";
 import { errorFrom, orThrow } from "../errors/cotenant-error";
+import { rulingKey } from "../identity/path-keys";
 import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { dirKey } from "../kernel/keys";
 import { belongsTo } from "../kernel/lease";

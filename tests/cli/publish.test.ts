@@ -253,7 +253,20 @@ describe("a file named .env*", () => {
     expect(error.code).toBe("E_SECRET_FOUND");
     const [, words = ""] = /: cotenant (.*)$/.exec(error.hint ?? "")!;
     await repo.prepare(A, ...words.split(" "));
-    expect((await publishHere(repo, ...args)).error.code).toBe("E_SECRET_FOUND");
+    // It says so, and nobody has trusted it yet: that is told, and the list of the file is added to.
+    const untrusted = await publishHere(repo, ...args);
+    expect([untrusted.error.code, untrusted.error.hint]).toEqual([
+      "E_SECRET_FOUND",
+      expect.stringMatching(/^if it holds none, have a person trust .*: cotenant trust$/),
+    ]);
+    const secret = ["api", "key"].join("_");
+    const lines = Array.from({ length: 8 }, (_, at) => `${secret} = "zZ9kQ${at}xW4vT7rB2nM"\n`).join("");
+    const found = await publishHere(repo, ...put("src/a.ts", lines), ...put("src/b.ts", lines));
+    expect(found.error.message).toMatch(
+      /^src\/a.ts:1 .*; also src\/a.ts:2 \(.*, and 10 more, which --json names$/,
+    );
+    expect(found.error.data["findings"]).toHaveLength(16);
+    expect(found.error.hint).toMatch(/ publish.allow_secrets_in .env.example,src\/a.ts,src\/b.ts$/);
     await repo.prepare("human:h", "trust");
     expect((await publishHere(repo, ...args)).status).toBe(0);
     expect((await publishHere(repo, ...put(".env", "X=\n"))).error.code).toBe("E_SECRET_FOUND");

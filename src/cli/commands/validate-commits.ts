@@ -1,8 +1,8 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { rulingKey } from "../../enforce/commit";
 import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
+import { rulingKey } from "../../identity/path-keys";
 import { printable } from "../../kernel/ids";
 import { CommitReader } from "../../objects/commits";
 import type { Command } from "../command";
