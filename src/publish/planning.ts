@@ -11,7 +11,7 @@ import { escapeName, modesFor } from "../store/layout";
 import type { IndexPlace } from "./agent-index";
 import { allowedBy } from "./allowing";
 import { type Point, pointAt, resolveBase, tipOf } from "./base";
-import { branchRef, refuseCheckedOut, refuseProtected } from "./branch-rules";
+import { branchRef, refuseBeside, refuseCheckedOut, refuseProtected } from "./branch-rules";
 import type { ClaimsUnder } from "./claims";
 import { type Coverage, coverageOf } from "./coverage";
 import { type Draft, sameLeaf } from "./draft";
@@ -97,6 +97,7 @@ export class Planner {
     if ((await store.platform.files.stat(store.layout.root)) === null) await store.prepare();
     await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
     const tip = await tipOf(this.#workspace, ref);
+    if (tip === null) await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
     const base = await resolveBase(this.#workspace, objects, request, ref, tip);
     const maxPaths = config.values["publish.max_paths"];
     const isTaking = request.inputs.some(({ op }) => op === "from-worktree");

@@ -73,6 +73,7 @@ export async function restoreInPlace(
     worktreeId,
     "others may be writing, so nothing is restored in place",
   );
+  refuseNoPlan(descriptor, options.planId);
   await proveLock(room, options);
   const preview = await previewInPlace(room, descriptor);
   if (preview.planId !== options.planId) throw changedSince(descriptor);
@@ -92,11 +93,23 @@ export async function restoreInPlace(
   return { before, plan: preview.plan };
 }
 
-function changedSince({ snapshot_id: id }: Descriptor): CotenantError {
-  return new CotenantError("E_CONSISTENCY_UNAVAILABLE", "the worktree is not as it was previewed", {
-    hint: `look again: cotenant restore ${id} --inplace`,
+/** Half a digest. */
+const PLAN_ID = /^[0-9a-f]{16}$/;
+
+function refuseNoPlan({ snapshot_id: id }: Descriptor, planId: string): void {
+  if (PLAN_ID.test(planId)) return;
+  throw new CotenantError("E_USAGE", `"${printable(planId, 100)}" is not the id of a plan`, {
+    hint: `the preview ends with it: cotenant restore ${id} --inplace`,
     data: { snapshot_id: id },
   });
+}
+
+function changedSince({ snapshot_id: id }: Descriptor): CotenantError {
+  return new CotenantError(
+    "E_CONSISTENCY_UNAVAILABLE",
+    "that plan is not for this: the worktree has changed since the preview, or it was of another snapshot",
+    { hint: `look again: cotenant restore ${id} --inplace`, data: { snapshot_id: id } },
+  );
 }
 
 /** Throws what the holder's proof is refused with; where there is no lock at all, that one is needed. */

@@ -443,6 +443,19 @@ describe("who it is by", () => {
   });
 });
 
+it("a branch that cannot be beside another is refused with names that can", async () => {
+  await taken;
+  common.git("branch", "beside/z");
+  for (const [name, ...instead] of [
+    ["beside/z/sub/part", "beside/z", "beside/z-sub/part"],
+    ["beside", "beside/z", "beside-new"],
+  ]) {
+    const { error } = await publishHere(common, "--branch", name!, ...put("src/a.ts", "x\n"));
+    expect(error.code).toBe("E_USAGE");
+    expect([...error.hint!.matchAll(/--branch (\S+)\)/g)].map(([, word]) => word)).toEqual(instead);
+  }
+});
+
 describe("what cannot be meant", () => {
   const TO = ["--branch", "work/bad", "--message", "m"];
   const GONE = ["--delete", "src/a.ts"];
