@@ -16,6 +16,8 @@ export interface Desk {
   readonly base: ObjectId | null;
   /** The one that files of the working tree were made from. */
   readonly ground: ObjectId | null;
+  /** Files of it that were put back: no change where they are found so in a directory, and not named themselves. */
+  readonly putBack: ReadonlyMap<string, Leaf | null>;
   readonly index: IndexPlace;
   readonly maxPaths: number;
 }
@@ -28,6 +30,8 @@ export interface Drafted {
   readonly before: ReadonlyMap<string, Leaf>;
   /** Files of the working tree that are not as they were made from, with what they are. */
   readonly taken: Draft;
+  /** Those that were taken once, and put back since. */
+  readonly putBack: readonly string[];
 }
 
 /** What the inputs come to, path by path, against the base. Nothing of it is in the repository yet. */
@@ -37,8 +41,10 @@ export async function draftOf(desk: Desk, inputs: readonly Input[]): Promise<Dra
   const patches = of("patch");
   if (patches.length > 0) book.setAll(await patched(desk, patches));
   const named = of("from-worktree");
-  const taken: Draft =
-    named.length === 0 ? new Map() : await fromWorktree({ ...desk, base: desk.ground }, named, desk.base);
+  const { changes: taken, putBack } =
+    named.length === 0
+      ? { changes: new Map<string, Wanted | null>(), putBack: [] }
+      : await fromWorktree({ ...desk, base: desk.ground }, named, desk.base);
   book.setAll(taken);
   for (const input of of("delete")) await deleted(desk, book, input);
   for (const input of of("rename")) await renamed(desk, book, input);
@@ -52,7 +58,7 @@ export async function draftOf(desk: Desk, inputs: readonly Input[]): Promise<Dra
     const leaf = (taken.has(path) ? grounds : inBase).get(path);
     if (leaf !== undefined) before.set(path, leaf);
   }
-  return { draft, before, taken };
+  return { draft, before, taken, putBack };
 }
 
 // --- contents, deletions, renames ---------------------------------------------------------------------------
@@ -141,9 +147,9 @@ async function fromWorktree(
   desk: Desk,
   inputs: readonly OpOf<"from-worktree">[],
   branch: ObjectId | null,
-): Promise<Map<string, Wanted | null>> {
+): Promise<{ changes: Map<string, Wanted | null>; putBack: readonly string[] }> {
   const { files } = desk.index.platform;
-  return withIndex(desk, async (index) => {
+  const changes = await withIndex(desk, async (index) => {
     const before = new Map<ByteText, Leaf>();
     const [plain, directories]: [ByteText[], ByteText[]] = [[], []];
     for (const { path } of inputs) {
@@ -163,6 +169,12 @@ async function fromWorktree(
     await index.takeDirectories(directories);
     return before;
   });
+  const named = new Set(inputs.map(({ path }) => path));
+  const putBack = [...desk.putBack].flatMap(([path, leaf]) =>
+    !named.has(path) && changes.has(path) && sameLeaf(changes.get(path), leaf) ? [path] : [],
+  );
+  for (const path of putBack) changes.delete(path);
+  return { changes, putBack };
 }
 
 function rootOf({ base }: Desk): Leaf | null {

@@ -123,6 +123,7 @@ async function mergedByGit(
       flush: () => apart.flush(),
       ours,
       theirs: tipTree,
+      open,
     });
     const found = await lookUp(apart, result, open);
     const merged = new Map<string, Wanted | null>();
@@ -144,13 +145,14 @@ interface Sides {
   readonly flush: () => Promise<void>;
   readonly ours: ObjectId;
   readonly theirs: ObjectId;
+  readonly open: readonly string[];
 }
 
 async function mergeTree(
   git: LastingGit,
   { worktreeRoot }: ObjectPlace,
   env: Record<string, string>,
-  { base, commit, flush, ours, theirs }: Sides,
+  { base, commit, flush, ours, theirs, open }: Sides,
 ): Promise<ObjectId> {
   const [one, other] = [await commit(theirs, base), await commit(ours, base)];
   await flush();
@@ -165,7 +167,9 @@ async function mergeTree(
   );
   const [tree = "", ...names] = new TextDecoder().decode(stdout).split("\0");
   if (status === 0) return tree.trim();
-  if (status === 1) throw conflict([...new Set(names.filter((name) => name !== ""))]);
+  // Where one side has a directory, Git puts the other's file beside it under a name of its own.
+  const own = names.map((name) => (open.includes(name) ? name : name.replace(/~[^~/]*$/, "")));
+  if (status === 1) throw conflict([...new Set(own.filter((name) => name !== ""))]);
   throw new CotenantError("E_GIT", `Git could not merge: ${gitWords(stderr)}`);
 }
 

@@ -62,7 +62,11 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
     fitsPattern(rules.ignoreCase ? one.toLowerCase() : one, folded),
   );
   if (pattern !== undefined)
-    return { code: "E_POLICY", why: `publish.forbidden_paths has ${printable(pattern, 100)}` };
+    return {
+      code: "E_POLICY",
+      why: `publish.forbidden_paths has ${printable(pattern, 100)}`,
+      hint: () => "leave it out, or have whoever set publish.forbidden_paths take it off",
+    };
   const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();
   // Taking one out of the repository is what anybody would want.
   const mayHoldSecrets = isAllowed(rules.allowSecretsIn.patterns, path);
@@ -79,9 +83,16 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
 
 function submoduleObjection(path: string, wanted: Wanted | null, before: Leaf | null): Why {
   const isSubmodule = before?.mode === MODES.submodule || wanted?.mode === MODES.submodule;
-  if (isSubmodule) return { code: "E_POLICY", why: "it is a submodule: change it with Git, in a checkout" };
+  const hint = () =>
+    "leave it out; in a worktree with the branch checked out, 'git add' and 'git commit' take it";
+  if (isSubmodule)
+    return { code: "E_POLICY", why: "it is a submodule: change it with Git, in a checkout", hint };
   if (path.toLowerCase() === ".gitmodules")
-    return { code: "E_POLICY", why: "it says where submodules come from: change it with Git, in a checkout" };
+    return {
+      code: "E_POLICY",
+      why: "it says where submodules come from: change it with Git, in a checkout",
+      hint,
+    };
   return null;
 }
 

@@ -38,9 +38,8 @@ export interface Plan {
   readonly source: Source | null;
 }
 
-interface Source {
+interface Source extends Pick<Drafted, "taken" | "putBack"> {
   readonly ground: Ground;
-  readonly taken: Draft;
 }
 
 interface PlannedDraft extends Drafted {
@@ -103,16 +102,18 @@ export class Planner {
     const isTaking = request.inputs.some(({ op }) => op === "from-worktree");
     const { worktreeId } = this.#session.actor;
     const ground = isTaking ? await groundOf(this.#workspace, objects, worktreeId, ref, base) : null;
+    // A base that the caller names holds for everything.
+    const isNamed = ground === null || request.base !== null;
     const desk = {
       objects,
       base: base.tree,
-      // A base that the caller names holds for everything.
-      ground: ground === null || request.base !== null ? base.tree : ground.tree,
+      ground: isNamed ? base.tree : ground.tree,
+      putBack: isNamed ? new Map() : ground.putBack,
       index: this.indexPlace(),
       maxPaths,
     };
     const drafted = await draftOf(desk, request.inputs);
-    return { ...drafted, base, ref, source: ground === null ? null : { ground, taken: drafted.taken } };
+    return { ...drafted, base, ref, source: ground === null ? null : { ground, ...drafted } };
   }
 
   pathObjections(draft: Draft, before: Parameters<typeof pathObjections>[1]) {
@@ -208,10 +209,11 @@ export class Planner {
       const [path] = isConflict ? ((error.data["paths"] as string[] | undefined) ?? []) : [];
       if (!isConflict || path === undefined || !source?.taken.has(path) || tip.commit === null) throw error;
       const commit = tip.commit.slice(0, 12);
-      throw new CotenantError(error.code, error.message, {
-        hint: `bring what the branch has into your file, and publish it with --base ${commit}; what it has: git show ${typed(`${commit}:${path}`)}`,
-        data: error.data,
-      });
+      const isThere = (await lookUp(objects, tip.tree, [path])).has(path);
+      const hint = isThere
+        ? `bring what the branch has into your file, and publish it with --base ${commit}; what it has: git show ${typed(`${commit}:${path}`)}`
+        : `the branch has no such file any more: leave yours out, or publish it all the same with --base ${commit}`;
+      throw new CotenantError(error.code, error.message, { hint, data: error.data });
     }
   }
 
@@ -220,12 +222,16 @@ export class Planner {
     { ref, source }: Plan,
     objects: ObjectDatabase,
     { commit, parent }: Candidate,
-    isPutBack: boolean,
+    isSettled: boolean,
   ): Promise<Map<FactName, Fact | null>> {
     if (source === null) return new Map();
     const { worktreeId } = this.#session.actor;
     const at = { worktreeId, ref, head: source.ground.head, tip: parent };
-    const fact = await takenFact(this.#workspace, objects, at, { commit, taken: source.taken, isPutBack });
+    const { taken, putBack } = source;
+    const now = isSettled
+      ? { commit, taken: new Map(), putBack: [...taken.keys(), ...putBack] }
+      : { commit, taken, putBack };
+    const fact = await takenFact(this.#workspace, objects, at, now);
     const name = takenName(this.#workspace, worktreeId, ref);
     return new Map([...(await staleNotes(this.#workspace)), [name, fact]]);
   }

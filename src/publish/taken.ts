@@ -29,12 +29,19 @@ const MOST_STALE = 20;
 export interface Ground {
   readonly tree: ObjectId | null;
   readonly head: Point;
+  /** What HEAD has of files that were taken with something else in them: who finds them so, finds them put back. */
+  readonly putBack: ReadonlyMap<string, Leaf | null>;
 }
 
 interface Entry {
   /** What HEAD had then. */
   readonly head: Leaf | null;
   readonly taken: Leaf | null;
+}
+
+interface Standing extends Entry {
+  /** HEAD has the same still. */
+  readonly isAsBefore: boolean;
 }
 
 interface Note {
@@ -66,12 +73,16 @@ export async function groundOf(
   const head = await pointAt(objects, await commitOf(git, cwd, "HEAD"));
   const common = await commonOf(workspace, head.commit, base.commit);
   const { tree } = await pointAt(objects, common);
-  const taken = await takenBefore(workspace, objects, { worktreeId, ref, head, tip: base.commit });
+  const entries = await takenBefore(workspace, objects, { worktreeId, ref, head, tip: base.commit });
+  const taken = new Map([...entries].map(([path, entry]) => [path, entry.taken]));
+  const putBack = new Map<string, Leaf | null>();
+  for (const [path, entry] of entries)
+    if (entry.isAsBefore && !sameLeaf(entry.head, entry.taken)) putBack.set(path, entry.head);
   try {
-    return { tree: taken.size === 0 ? tree : await editTree(objects, tree, taken), head };
+    return { tree: taken.size === 0 ? tree : await editTree(objects, tree, taken), head, putBack };
   } catch (error) {
     if (!(error instanceof TreeClash)) throw error;
-    return { tree, head };
+    return { tree, head, putBack: new Map() };
   }
 }
 
@@ -80,15 +91,16 @@ export async function takenFact(
   workspace: Workspace,
   objects: ObjectDatabase,
   at: Place,
-  { commit, taken, isPutBack }: TakenNow,
+  { commit, taken, putBack }: TakenNow,
 ): Promise<Fact | null> {
   const { ref, head } = at;
-  const all = await takenBefore(workspace, objects, at);
+  const before = await takenBefore(workspace, objects, at);
+  const all = new Map([...before].map(([path, entry]) => [path, entry.taken]));
+  for (const path of putBack) all.delete(path);
   for (const [path, wanted] of taken) {
-    if (isPutBack) all.delete(path);
-    else all.set(path, wanted);
+    all.set(path, wanted);
     // The branch may have a merged one.
-    if (!isPutBack && wanted !== null && wanted.content !== null) await objects.writeBlob(wanted.content);
+    if (wanted !== null && wanted.content !== null) await objects.writeBlob(wanted.content);
   }
   const inHead = await lookUp(objects, head.tree, all.keys());
   const leaves = [...all].flatMap(([path, leaf]): [string, Leaf | null][] => [
@@ -114,8 +126,8 @@ interface Place {
 export interface TakenNow {
   readonly commit: ObjectId;
   readonly taken: Draft;
-  /** The files go back to what HEAD has. */
-  readonly isPutBack: boolean;
+  /** Files that are, or will be, what HEAD has. */
+  readonly putBack: readonly string[];
 }
 
 /** Of branches that are gone. */
@@ -139,7 +151,7 @@ async function takenBefore(
   workspace: Workspace,
   objects: ObjectDatabase,
   { worktreeId, ref, head, tip }: Place,
-): Promise<Map<string, Leaf | null>> {
+): Promise<Map<string, Standing>> {
   const note = tip === null ? null : await noteFor(workspace, worktreeId, ref);
   if (note === null || tip === null || !(await isOn(workspace, note.commit, tip))) return new Map();
   return stillTaken(workspace, objects, note, head);
@@ -181,13 +193,14 @@ async function stillTaken(
   objects: ObjectDatabase,
   note: Note,
   head: Point,
-): Promise<Map<string, Leaf | null>> {
+): Promise<Map<string, Standing>> {
   const entries = await entriesIn(objects, note.tree);
-  const found = new Map([...entries].map(([path, { taken }]) => [path, taken]));
-  if (note.head === head.commit) return found;
   const now = await lookUp(objects, head.tree, entries.keys());
-  const moved = [...entries].filter(
-    ([path, entry]) => !sameLeaf(now.get(path), entry.head) && !sameLeaf(now.get(path), entry.taken),
+  const found = new Map<string, Standing>();
+  for (const [path, entry] of entries)
+    found.set(path, { ...entry, isAsBefore: sameLeaf(now.get(path), entry.head) });
+  const moved = [...found].filter(
+    ([path, entry]) => !entry.isAsBefore && !sameLeaf(now.get(path), entry.taken),
   );
   if (moved.length === 0) return found;
   const isFurther =

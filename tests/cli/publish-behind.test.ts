@@ -79,8 +79,15 @@ describe("a worktree that is behind the branch", () => {
     fs.rmSync(path.join(b.root, "f.txt"));
     const deleted = await take(b, "agent:b", "--from-worktree", "f.txt");
     expect(deleted.error).toMatchObject({ code: "E_PUBLISH_CONFLICT", data: { paths: ["f.txt"] } });
-    const absent = await take(b.at("."), "agent:b", "--from-worktree", "src/none.ts");
-    expect(absent.error.code).toBe("E_NOT_FOUND");
+    fs.rmSync(path.join(b.root, "made.txt"));
+    const absent = await take(b, "agent:b", "--from-worktree", "made.txt");
+    expect([absent.error.code, absent.error.hint]).toEqual([
+      "E_NOT_FOUND",
+      expect.stringContaining("--delete"),
+    ]);
+    b.write("made.txt/inside", "of b\n");
+    const inside = await take(b, "agent:b", "--from-worktree", "made.txt");
+    expect(inside.error).toMatchObject({ code: "E_PUBLISH_CONFLICT", data: { paths: ["made.txt"] } });
     expect(a.git("rev-parse", "work/x").trim()).toBe(before);
     // Made anew on top of what the branch has: the base says so.
     b.write("f.txt", text({ 5: "of both" }));
@@ -101,6 +108,20 @@ describe("a worktree that is behind the branch", () => {
     a.write("f.txt", text({ 12: "of b again" }));
     await take(a, "agent:b", "--from-worktree", "f.txt");
     expect(on(a, "f.txt")).toBe(text({ 1: "of a", 6: "of c", 12: "of b again" }));
+    // One that was put back by other means takes nothing back, unless it is what was named.
+    const published = on(a, "f.txt");
+    a.git("restore", "f.txt");
+    expect((await take(a, "agent:b", "--from-worktree", ".")).data["changed"]).toBe(false);
+    expect(on(a, "f.txt")).toBe(published);
+    await take(a, "agent:b", "--from-worktree", "f.txt");
+    expect(on(a, "f.txt")).toBe(text({ 1: "of a", 6: "of c" }));
+    a.write("src/b.ts", "of b\n");
+    await take(a, "agent:b", "--from-worktree", "src/b.ts");
+    a.git("restore", "src/b.ts");
+    a.write("src/a.ts", "of b\n");
+    await take(a, "agent:b", "--from-worktree", "src");
+    a.write("src/b.ts", "of c\n");
+    expect((await take(a, "agent:c", "--from-worktree", "src/b.ts")).error.code).toBe("E_PUBLISH_CONFLICT");
     // What others left in the working tree goes along with the next one's.
     a.write("f.txt", text({ 12: "of d, on top of b's" }));
     await take(a, "agent:d", "--from-worktree", "f.txt");
