@@ -185,7 +185,11 @@ describe("issues and what concerns everybody", () => {
     expect((await publish(repo, ...base)).status).toBe(0);
     await repo.prepare("agent:b", "claim", "acquire", id);
     await repo.prepare("agent:b", "issue", "update", id, "--state", "in_progress");
-    expect((await publishHere(repo, ...base)).error.code).toBe("E_LOCK_NOT_HELD");
+    const refused = await publishHere(repo, ...base);
+    expect(refused.error.code).toBe("E_LOCK_NOT_HELD");
+    expect(refused.error.hint).toBe(
+      `leave it out, or wait for the claim: cotenant claim acquire ${id} --wait`,
+    );
     const theirs = await repo.ask("agent:b", "publish", "--branch", "work/x", "--message", "m", ...base);
     expect(theirs.status).toBe(0);
     expect(repo.git("log", "-1", "--format=%(trailers:key=Cotenant-Issue,valueonly)", "work/x").trim()).toBe(
