@@ -109,9 +109,9 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
 
 async function sandboxed(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
   const workspace = await opened?.catch(() => undefined);
-  return workspace === undefined
-    ? error
-    : explainSandbox(error, workspace.surroundings, workspace.repository);
+  if (workspace === undefined) return error;
+  const isFile = !(error instanceof CotenantError) && (error as NodeJS.ErrnoException)?.syscall !== undefined;
+  return explainSandbox(isFile ? explained(error) : error, workspace.surroundings, workspace.repository);
 }
 
 async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undefined): Promise<void> {

@@ -24,7 +24,8 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 export function warningWords(descriptor: Descriptor): string[] {
-  return warningsOf(descriptor).map((name) => WORDS[name] ?? name);
+  const look = `: 'cotenant info ${descriptor.snapshot_id}' says what`;
+  return warningsOf(descriptor).map((name) => `${WORDS[name] ?? name}${name === "left_out" ? look : ""}`);
 }
 
 export function darkroom(workspace: Workspace): Promise<Darkroom> {

@@ -2,11 +2,11 @@ import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
-import { type FoldingNames, gitPath } from "../identity/paths";
+import { rulingKey } from "../identity/path-keys";
 import { decodeIssue, type Issue } from "../issues/model";
 import { isGateWord, stampFromFact, stampName, type WrittenStamp } from "../issues/stamps";
 import type { Ulid } from "../kernel/ids";
-import { fileKey, isPathKey, issueKey, type LeaseKey, scopeKey } from "../kernel/keys";
+import { isPathKey, issueKey, type LeaseKey, scopeKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import type { PathChange } from "../objects/commit-text";
@@ -148,30 +148,6 @@ async function commitAt({ surroundings, repository }: Workspace, name: string): 
   );
   return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
 }
-
-/** What a lease on the path would be called; null for what cannot be leased. */
-export function keyOf({ repository }: { readonly repository: FoldingNames }, path: string): LeaseKey | null {
-  const canonical = gitPath(repository, path);
-  const key = isRefusal(canonical) ? canonical : fileKey(canonical);
-  return isRefusal(key) ? null : key;
-}
-
-/**
- * What rules a path, whatever its name is. One that cannot be leased itself (with a control character in it, no Unicode) is
- * still in its directories: it counts as some file in the innermost of them that can be leased.
- */
-export function rulingKey(at: { readonly repository: FoldingNames }, path: string): LeaseKey {
-  const own = keyOf(at, path);
-  if (own !== null) return own;
-  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
-    const inside = keyOf(at, `${path.slice(0, end)}/${UNNAMEABLE}`);
-    if (inside !== null) return inside;
-  }
-  return `file:${UNNAMEABLE}` as LeaseKey;
-}
-
-/** Stands for a name that no lease can have. */
-const UNNAMEABLE = "\ufffd";
 
 /** Which issues the changes are of, and on what each change rests. `read` knows what is in new objects. */
 export async function issueEdits(

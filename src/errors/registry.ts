@@ -200,7 +200,7 @@ const entries = {
     exit: 9,
     http: 409,
     meaning: "Git hooks that are there belong to others too, or cannot be changed without losing something.",
-    hint: "'cotenant hooks status' shows what is there; docs/HOOKS.md says how each kind is chained",
+    hint: "'cotenant hooks status' shows what is there; cotenant's docs/HOOKS.md says how each kind is chained",
     seeds: "",
   },
   E_SETTINGS: {
@@ -208,7 +208,7 @@ const entries = {
     http: 409,
     meaning:
       "A harness's settings belong to others too, cannot be read, or cannot be changed without losing something.",
-    hint: "'cotenant agent list' shows what is there; docs/AGENTS.md says where each harness keeps its settings",
+    hint: "'cotenant agent list' shows what is there; cotenant's docs/AGENTS.md says where each harness keeps its settings",
     seeds: "",
   },
   E_CONTENT_CHANGED: {

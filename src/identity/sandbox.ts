@@ -34,7 +34,7 @@ export async function explainSandbox(
     error.code,
     `${what} is read-only here, as in a sandbox: ${printable(path, 300)} cannot be written`,
     {
-      hint: `make ${needed.map((one) => printable(one, 300)).join(" and ")} writable: ${howTo(name, needed)}; docs/SANDBOXES.md has more`,
+      hint: `make ${needed.map((one) => printable(one, 300)).join(" and ")} writable: ${howTo(name, needed)}; cotenant's docs/SANDBOXES.md has more`,
       data: { ...error.data, writable: needed, harness: name },
       cause: error,
     },

@@ -6,19 +6,20 @@ import { printable } from "../kernel/ids";
 import { isFullRefName } from "../kernel/keys";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import { typed } from "./hint-words";
 
 const HEADS = "refs/heads/";
 const ALWAYS_PROTECTED = ["main", "master"];
 
 /** The full name of a branch that somebody typed. */
-export function branchRef(typed: string): string {
-  const ref = typed.startsWith("refs/") ? typed : `${HEADS}${typed}`;
+export function branchRef(text: string): string {
+  const ref = text.startsWith("refs/") ? text : `${HEADS}${text}`;
   const name = ref.slice(HEADS.length);
   // `@` is short for HEAD wherever Git reads a name: nobody could name a branch that is called so.
   const isBranch =
     ref.startsWith(HEADS) && isFullRefName(ref) && !name.startsWith("-") && !["HEAD", "@"].includes(name);
   if (isBranch) return ref;
-  throw new CotenantError("E_USAGE", `"${printable(typed)}" is not the name of a branch`, {
+  throw new CotenantError("E_USAGE", `"${printable(text)}" is not the name of a branch`, {
     hint: "for example --branch work/login",
   });
 }
@@ -70,6 +71,28 @@ export async function refuseCheckedOut(
       },
     );
   }
+}
+
+/** Git keeps branches as paths: a new one cannot be below one that is there, nor the directory of another. */
+export async function refuseBeside(git: Git, cwd: string, ref: string): Promise<void> {
+  const parts = ref.split("/");
+  const above = parts.slice(3).map((_, at) => parts.slice(0, at + 3).join("/"));
+  const args = ["for-each-ref", "--format=%(refname)", ...above, `${ref}/`];
+  const { stdout } = await git.run(args, { cwd });
+  const taken = decode(stdout)
+    .split("\n")
+    .find((name) => above.includes(name) || name.startsWith(`${ref}/`));
+  if (taken === undefined) return;
+  const [name, there] = [branchName(ref), branchName(taken)];
+  const other = above.includes(taken) ? `${there}-${name.slice(there.length + 1)}` : `${name}-new`;
+  throw new CotenantError(
+    "E_USAGE",
+    `${printable(name, 200)} cannot be made beside the branch ${printable(there, 200)}: Git keeps them as a file and its directory`,
+    {
+      hint: `publish to that one (--branch ${typed(there)}), or under another name (--branch ${typed(other)})`,
+      data: { ref, taken },
+    },
+  );
 }
 
 /** Of the main worktree, if there is one, and of every linked one. */

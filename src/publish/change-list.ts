@@ -89,6 +89,6 @@ function isRecord(value: unknown): value is Wire {
 
 function wrong(why: string): CotenantError {
   return new CotenantError("E_USAGE", `the list of changes is not understood: ${why}`, {
-    hint: 'for example {"changes":[{"op":"put","path":"src/a.ts","content":"…"}]}; docs/PUBLISH.md has all of it',
+    hint: `for example {"changes":[{"op":"put","path":"src/a.ts","content":"…"}]}; cotenant's docs/PUBLISH.md has all of it`,
   });
 }

@@ -2,6 +2,7 @@ import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, errorFrom } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
+import type { Fact, FactName } from "../kernel/facts";
 import { printable, type Ulid } from "../kernel/ids";
 import { pathOf } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
@@ -39,6 +40,8 @@ export interface RefChange {
   readonly optimistic: readonly string[];
   /** What it does to issues. */
   readonly edits: IssueEdits | null;
+  /** What else is so once it is done. */
+  readonly facts?: ReadonlyMap<FactName, Fact | null>;
   /** Told under the mutex, once the branch has moved: whoever waits for it need not wait for the disk as well. */
   readonly onCommitted: () => void;
 }
@@ -149,6 +152,7 @@ export class RefCommitter {
       agentId: this.#session.actor.agentId,
       claims: change.claims,
       branchLease: change.leases.find(({ key }) => key === `ref:${change.ref}`)?.leaseId ?? null,
+      facts: change.facts ?? new Map(),
       publisher: platform.processes.self(),
       git,
       atMs: platform.clock.wallMs(),
@@ -252,7 +256,7 @@ export class RefCommitter {
     return {
       type: "publish.committed",
       payload: { ...line(change), ...change.payload, tokens: tokensOf(leases) },
-      facts: new Map([[intentName(change.intentId), null]]),
+      facts: new Map([[intentName(change.intentId), null], ...(change.facts ?? [])]),
       settle: () => synced,
       answer: true,
       result: change.result,

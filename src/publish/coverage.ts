@@ -2,10 +2,11 @@ import type { LeaseStatus } from "../coordinator/contract";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { blobs } from "../enforce/changes";
-import { issueEdits, keyOf } from "../enforce/commit";
+import { issueEdits } from "../enforce/commit";
 import { commentsOf, issueOf, judgeCommit, type Objection, scopeOf } from "../enforce/commit-rules";
 import type { Trailer } from "../enforce/trailers";
 import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
+import { keyOf } from "../identity/path-keys";
 import type { Actor } from "../kernel/commands";
 import type { Extent } from "../kernel/conflicts";
 import { ExtentIndex } from "../kernel/conflicts";
@@ -26,7 +27,7 @@ import { expired } from "../kernel/words";
 import type { Leaf } from "../objects/tree-editing";
 import { type ClaimsUnder, claimTrailers } from "./claims";
 import type { Draft } from "./draft";
-import { typedPath } from "./hint-words";
+import { MOST_NAMED, others, typedPath } from "./hint-words";
 
 /** On what the right to publish the paths rests. */
 export interface Coverage {
@@ -125,7 +126,7 @@ function sorted(
   return { mine, others };
 }
 
-const MOST_NAMED = 20;
+const MOST_TYPED = 20;
 
 interface Uncovered {
   readonly path: string;
@@ -148,9 +149,10 @@ function refuseUncovered(workspace: Workspace, uncovered: readonly Uncovered[]):
   const [first] = uncovered;
   if (first === undefined) return;
   const { path, holder } = uncovered.find((one) => one.holder !== null) ?? first;
-  const more = uncovered.length === 1 ? "" : ` (and ${uncovered.length - 1} more paths are not covered)`;
+  const rest = uncovered.filter((one) => one.path !== path).map((one) => one.path);
+  const more = others(rest);
   const who = holder === null ? "no lease of yours covers it" : `it is held by ${holder.agentId}`;
-  const wanted = uncovered.slice(0, MOST_NAMED).map((one) => typedPath(workspace, one.path));
+  const wanted = uncovered.slice(0, MOST_TYPED).map((one) => typedPath(workspace, one.path));
   throw new CotenantError("E_PATH_NOT_LEASED", `${printable(path, 200)}: ${who}${more}`, {
     hint:
       holder === null
@@ -239,7 +241,7 @@ async function textsIn(
 
 function objected(objections: readonly Objection[]): CotenantError {
   const [{ code, message, hint }] = objections as [Objection];
-  const more = objections.length === 1 ? "" : ` (and ${objections.length - 1} more)`;
+  const more = others(objections.slice(1).map(({ path }) => path));
   return new CotenantError(code, `${message}${more}`, {
     ...(hint === "" ? {} : { hint }),
     data: { paths: objections.slice(0, MOST_NAMED).map(({ path, owner }) => ({ path, holder: owner })) },

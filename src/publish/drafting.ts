@@ -14,26 +14,51 @@ export interface Desk {
   readonly objects: ObjectDatabase;
   /** The tree that the inputs are meant against; null where there is nothing yet. */
   readonly base: ObjectId | null;
+  /** The one that files of the working tree were made from. */
+  readonly ground: ObjectId | null;
+  /** Files of it that were put back: no change where they are found so in a directory, and not named themselves. */
+  readonly putBack: ReadonlyMap<string, Leaf | null>;
   readonly index: IndexPlace;
   readonly maxPaths: number;
 }
 
 type OpOf<Op extends Input["op"]> = Extract<Input, { op: Op }>;
 
+export interface Drafted {
+  readonly draft: Draft;
+  /** What each of its paths was made from. */
+  readonly before: ReadonlyMap<string, Leaf>;
+  /** Files of the working tree that are not as they were made from, with what they are. */
+  readonly taken: Draft;
+  /** Those that were taken once, and put back since. */
+  readonly putBack: readonly string[];
+}
+
 /** What the inputs come to, path by path, against the base. Nothing of it is in the repository yet. */
-export async function draftOf(desk: Desk, inputs: readonly Input[]): Promise<Draft> {
+export async function draftOf(desk: Desk, inputs: readonly Input[]): Promise<Drafted> {
   const book = new DraftBook();
   const of = <Op extends Input["op"]>(op: Op) => inputs.filter((input): input is OpOf<Op> => input.op === op);
   const patches = of("patch");
   if (patches.length > 0) book.setAll(await patched(desk, patches));
-  const taken = of("from-worktree");
-  if (taken.length > 0) book.setAll(await fromWorktree(desk, taken));
+  const named = of("from-worktree");
+  const { changes: taken, putBack } =
+    named.length === 0
+      ? { changes: new Map<string, Wanted | null>(), putBack: [] }
+      : await fromWorktree({ ...desk, base: desk.ground }, named, desk.base);
+  book.setAll(taken);
   for (const input of of("delete")) await deleted(desk, book, input);
   for (const input of of("rename")) await renamed(desk, book, input);
   for (const input of of("put")) await put(desk, book, input);
-  const before = await lookUp(desk.objects, desk.base, book.draft.keys());
+  const inBase = await lookUp(desk.objects, desk.base, book.draft.keys());
   // What stands there already is no change.
-  return new Map([...book.draft].filter(([path, wanted]) => !sameLeaf(wanted, before.get(path))));
+  const draft = new Map([...book.draft].filter(([path, wanted]) => !sameLeaf(wanted, inBase.get(path))));
+  const grounds = await lookUp(desk.objects, desk.ground, taken.keys());
+  const before = new Map<string, Leaf>();
+  for (const path of draft.keys()) {
+    const leaf = (taken.has(path) ? grounds : inBase).get(path);
+    if (leaf !== undefined) before.set(path, leaf);
+  }
+  return { draft, before, taken, putBack };
 }
 
 // --- contents, deletions, renames ---------------------------------------------------------------------------
@@ -121,16 +146,17 @@ async function patched(desk: Desk, patches: readonly OpOf<"patch">[]): Promise<M
 async function fromWorktree(
   desk: Desk,
   inputs: readonly OpOf<"from-worktree">[],
-): Promise<Map<string, Wanted | null>> {
+  branch: ObjectId | null,
+): Promise<{ changes: Map<string, Wanted | null>; putBack: readonly string[] }> {
   const { files } = desk.index.platform;
-  return withIndex(desk, async (index) => {
+  const changes = await withIndex(desk, async (index) => {
     const before = new Map<ByteText, Leaf>();
     const [plain, directories]: [ByteText[], ByteText[]] = [[], []];
     for (const { path } of inputs) {
       const isRoot = path === ".";
       const old = isRoot ? rootOf(desk) : await at(desk, path);
       const now = await files.lstat(isRoot ? desk.index.worktreeRoot : `${desk.index.worktreeRoot}/${path}`);
-      if (old === null && now === null) throw nowhere(path);
+      if (old === null && now === null) throw nowhere(path, await at({ ...desk, base: branch }, path));
       if (old !== null)
         for (const [file, leaf] of await filesOf(desk, isRoot ? "" : toByteText(path), old))
           before.set(file, leaf);
@@ -143,6 +169,12 @@ async function fromWorktree(
     await index.takeDirectories(directories);
     return before;
   });
+  const named = new Set(inputs.map(({ path }) => path));
+  const putBack = [...desk.putBack].flatMap(([path, leaf]) =>
+    !named.has(path) && changes.has(path) && sameLeaf(changes.get(path), leaf) ? [path] : [],
+  );
+  for (const path of putBack) changes.delete(path);
+  return { changes, putBack };
 }
 
 function rootOf({ base }: Desk): Leaf | null {
@@ -222,15 +254,22 @@ function notInBase(path: string): CotenantError {
   });
 }
 
-function nowhere(path: string): CotenantError {
-  return new CotenantError(
-    "E_NOT_FOUND",
-    `${printable(path, 200)} is neither in the working tree nor in the base`,
-    {
-      hint: "look at how it is spelled; paths are seen from where you stand",
-      data: { path: printable(path, 500) },
-    },
-  );
+function nowhere(path: string, onBranch: Leaf | null): CotenantError {
+  const shown = printable(path, 200);
+  const [what, hint] =
+    onBranch === null
+      ? [
+          "is neither in the working tree nor in the base",
+          "look at how it is spelled; paths are seen from where you stand",
+        ]
+      : [
+          "is on the branch, and this working tree never had it",
+          "leave it out; to delete it from the branch, name it with --delete instead",
+        ];
+  return new CotenantError("E_NOT_FOUND", `${shown} ${what}`, {
+    hint,
+    data: { path: printable(path, 500) },
+  });
 }
 
 function isDirectory(path: string): CotenantError {

@@ -25,6 +25,8 @@ export interface Intent {
   readonly claims: readonly Ulid[];
   /** The lease of the branch: without it, nothing may come of this any more. */
   readonly branchLease: Ulid | null;
+  /** What else is so once it is done. */
+  readonly facts: ReadonlyMap<FactName, Fact | null>;
   readonly publisher: ProcessIdentity;
   readonly git: ProcessIdentity;
   readonly atMs: number;
@@ -44,6 +46,7 @@ export function intentToFact(intent: Intent): Fact {
     agent_id: intent.agentId,
     ...(intent.claims.length === 0 ? {} : { claims: intent.claims }),
     ...(intent.branchLease === null ? {} : { branch_lease: intent.branchLease }),
+    ...(intent.facts.size === 0 ? {} : { once_done: Object.fromEntries(intent.facts) }),
     publisher: processToWire(intent.publisher),
     git: processToWire(intent.git),
     at: new Date(intent.atMs).toISOString(),
@@ -76,6 +79,7 @@ export function intentFromFact(name: FactName, fact: Fact): Intent | null {
     agentId,
     claims: claimsIn(fact),
     branchLease: claimsIn({ claims: [fact["branch_lease"]] })[0] ?? null,
+    facts: factsIn(fact["once_done"]),
     publisher,
     git,
     atMs: Date.parse(at),
@@ -88,6 +92,15 @@ export function claimsIn({ claims }: Readonly<Record<string, unknown>>): Ulid[] 
     const id = typeof claim === "string" ? parseUlid(claim) : null;
     return id === null || isRefusal(id) ? [] : [id];
   });
+}
+
+function factsIn(said: unknown): Map<FactName, Fact | null> {
+  const facts = new Map<FactName, Fact | null>();
+  for (const [text, value] of Object.entries(typeof said === "object" && said !== null ? said : {})) {
+    const name = parseFactName(text);
+    if (!isRefusal(name) && typeof value === "object") facts.set(name, value as Fact | null);
+  }
+  return facts;
 }
 
 const FIELDS = {

@@ -9,6 +9,7 @@ import { gitWords } from "../platform/git-answers";
 import type { Platform } from "../platform/platform";
 import { quarantine, removeAll } from "./agent-index";
 import { type Draft, sameLeaf, type Wanted } from "./draft";
+import { MOST_NAMED, others } from "./hint-words";
 
 export interface MergePlace {
   readonly platform: Platform;
@@ -22,6 +23,8 @@ export interface MergePlace {
 
 export interface Merge {
   readonly draft: Draft;
+  /** What the changes are meant against, path by path; where it is missing, as the base has it. */
+  readonly before?: ReadonlyMap<string, Leaf>;
   readonly base: { readonly commit: ObjectId | null; readonly tree: ObjectId | null };
   readonly tipTree: ObjectId | null;
   /** Paths that must be on the tip as they are in the base. */
@@ -34,16 +37,15 @@ export interface Merge {
  */
 export async function ontoTip(at: MergePlace, merge: Merge): Promise<Draft> {
   const { draft, base, tipTree, optimistic } = merge;
-  if (tipTree === base.tree) return draft;
-  const [before, now] = await Promise.all([
-    lookUp(at.objects, base.tree, draft.keys()),
-    lookUp(at.objects, tipTree, draft.keys()),
-  ]);
+  if (tipTree === base.tree && merge.before === undefined) return draft;
+  const before = merge.before ?? (await lookUp(at.objects, base.tree, draft.keys()));
+  const now = await lookUp(at.objects, tipTree, draft.keys());
   const moved = [...draft.keys()].filter((path) => !sameLeaf(before.get(path), now.get(path)));
   const open = moved.filter((path) => !sameLeaf(draft.get(path), now.get(path)));
   const unwatched = open.filter((path) => optimistic.has(path));
   if (unwatched.length > 0) throw conflict(unwatched);
-  const merged = open.length === 0 ? new Map<string, Wanted | null>() : await mergedByGit(at, merge, open);
+  const merged =
+    open.length === 0 ? new Map<string, Wanted | null>() : await mergedByGit(at, { ...merge, before }, open);
   const onto = new Map<string, Wanted | null>();
   for (const [path, wanted] of draft) {
     const result = merged.has(path) ? merged.get(path)! : wanted;
@@ -63,6 +65,14 @@ export async function treeWith(
     if (wanted !== null && wanted.content !== null) await objects.writeBlob(wanted.content);
     leaves.set(path, wanted === null ? null : { mode: wanted.mode, oid: wanted.oid });
   }
+  return editedTree(objects, tree, leaves);
+}
+
+async function editedTree(
+  objects: ObjectDatabase,
+  tree: ObjectId | null,
+  leaves: ReadonlyMap<string, Leaf | null>,
+): Promise<ObjectId> {
   try {
     return await editTree(objects, tree, leaves);
   } catch (error) {
@@ -73,11 +83,11 @@ export async function treeWith(
 
 export function conflict(paths: readonly string[], why?: string): CotenantError {
   const names = paths.map((path) => printable(path, 500));
-  const more = names.length === 1 ? "" : ` (and ${names.length - 1} more)`;
+  const more = others(paths.slice(1));
   return new CotenantError(
     "E_PUBLISH_CONFLICT",
     why === undefined ? `${names[0]} was changed on the branch as well${more}` : printable(why, 400),
-    { data: { paths: names.slice(0, 50), count: names.length } },
+    { data: { paths: names.slice(0, MOST_NAMED), count: names.length } },
   );
 }
 
@@ -88,7 +98,7 @@ export function conflict(paths: readonly string[], why?: string): CotenantError 
  */
 async function mergedByGit(
   at: MergePlace,
-  { draft, base, tipTree }: Merge,
+  { draft, base, before, tipTree }: Merge & { readonly before: ReadonlyMap<string, Leaf> },
   open: readonly string[],
 ): Promise<Map<string, Wanted | null>> {
   if (base.tree === null || tipTree === null) throw conflict(open);
@@ -101,13 +111,19 @@ async function mergedByGit(
   const apart = new ObjectDatabase(platform, git, { ...place, apart: { root, env } });
   try {
     const only = new Map([...draft].filter(([path]) => open.includes(path)));
-    const ours = await treeWith(apart, base.tree, only);
+    const ground = await editedTree(
+      apart,
+      base.tree,
+      new Map(open.map((path) => [path, before.get(path) ?? null])),
+    );
+    const ours = await treeWith(apart, ground, only);
     const result = await mergeTree(git, place, env, {
-      base: await bareCommit(apart, base.tree, []),
+      base: await bareCommit(apart, ground, []),
       commit: (tree, parent) => bareCommit(apart, tree, [parent]),
       flush: () => apart.flush(),
       ours,
       theirs: tipTree,
+      open,
     });
     const found = await lookUp(apart, result, open);
     const merged = new Map<string, Wanted | null>();
@@ -129,13 +145,14 @@ interface Sides {
   readonly flush: () => Promise<void>;
   readonly ours: ObjectId;
   readonly theirs: ObjectId;
+  readonly open: readonly string[];
 }
 
 async function mergeTree(
   git: LastingGit,
   { worktreeRoot }: ObjectPlace,
   env: Record<string, string>,
-  { base, commit, flush, ours, theirs }: Sides,
+  { base, commit, flush, ours, theirs, open }: Sides,
 ): Promise<ObjectId> {
   const [one, other] = [await commit(theirs, base), await commit(ours, base)];
   await flush();
@@ -150,7 +167,9 @@ async function mergeTree(
   );
   const [tree = "", ...names] = new TextDecoder().decode(stdout).split("\0");
   if (status === 0) return tree.trim();
-  if (status === 1) throw conflict([...new Set(names.filter((name) => name !== ""))]);
+  // Where one side has a directory, Git puts the other's file beside it under a name of its own.
+  const own = names.map((name) => (open.includes(name) ? name : name.replace(/~[^~/]*$/, "")));
+  if (status === 1) throw conflict([...new Set(own.filter((name) => name !== ""))]);
   throw new CotenantError("E_GIT", `Git could not merge: ${gitWords(stderr)}`);
 }
 

@@ -4,13 +4,15 @@ import { printable } from "../kernel/ids";
 import { isGitDirectoryName } from "../kernel/keys";
 import { MODES } from "../objects/tree";
 import type { Leaf } from "../objects/tree-editing";
+import { type Allowed, howToAllow, isAllowed } from "./allowing";
 import { type Draft, FILE_MODES, type Wanted } from "./draft";
+import { MOST_NAMED, others } from "./hint-words";
 import { fitsPattern } from "./path-patterns";
 
 export interface PathRules {
   readonly forbiddenPaths: readonly string[];
   /** Where what looks like a secret is let through. */
-  readonly allowSecretsIn: readonly string[];
+  readonly allowSecretsIn: Allowed;
   readonly maxPaths: number;
   readonly maxFileBytes: number;
   readonly ignoreCase: boolean;
@@ -20,7 +22,8 @@ export interface PathObjection {
   readonly code: ErrorCode;
   readonly path: string;
   readonly why: string;
-  readonly hint?: string;
+  /** Of all paths that are objected to for the same reason. */
+  readonly hint?: (paths: readonly string[]) => string;
 }
 
 /** Everything that speaks against these paths, whoever holds them. `before`: what stands there in the base. */
@@ -59,35 +62,37 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
     fitsPattern(rules.ignoreCase ? one.toLowerCase() : one, folded),
   );
   if (pattern !== undefined)
-    return { code: "E_POLICY", why: `publish.forbidden_paths has ${printable(pattern, 100)}` };
+    return {
+      code: "E_POLICY",
+      why: `publish.forbidden_paths has ${printable(pattern, 100)}`,
+      hint: () => "leave it out, or have whoever set publish.forbidden_paths take it off",
+    };
   const name = path.slice(path.lastIndexOf("/") + 1).toLowerCase();
   // Taking one out of the repository is what anybody would want.
-  const mayHoldSecrets = rules.allowSecretsIn.some((one) => fitsPattern(one, path));
+  const mayHoldSecrets = isAllowed(rules.allowSecretsIn.patterns, path);
   if (wanted !== null && name.startsWith(".env") && !mayHoldSecrets)
     return {
       code: "E_SECRET_FOUND",
       why: "files named .env* are taken for secrets",
-      ...allowing(path, rules),
+      hint: (paths) => `if it holds none, ${howToAllow(rules.allowSecretsIn, paths)}`,
     };
   if (path === ".cotenant/worktree.json")
     return { code: "E_POLICY", why: "it is the identity of one worktree, and belongs in no commit" };
   return null;
 }
 
-/** The whole list: setting it replaces what was there. */
-function allowing(path: string, { allowSecretsIn }: PathRules): { hint?: string } {
-  const list = [...allowSecretsIn, path].join(",");
-  if (!/^[\w./,@-]+$/.test(list)) return {};
-  return {
-    hint: `if it holds none, allow it, and have a person trust that: cotenant config set publish.allow_secrets_in ${list}`,
-  };
-}
-
 function submoduleObjection(path: string, wanted: Wanted | null, before: Leaf | null): Why {
   const isSubmodule = before?.mode === MODES.submodule || wanted?.mode === MODES.submodule;
-  if (isSubmodule) return { code: "E_POLICY", why: "it is a submodule: change it with Git, in a checkout" };
+  const hint = () =>
+    "leave it out; in a worktree with the branch checked out, 'git add' and 'git commit' take it";
+  if (isSubmodule)
+    return { code: "E_POLICY", why: "it is a submodule: change it with Git, in a checkout", hint };
   if (path.toLowerCase() === ".gitmodules")
-    return { code: "E_POLICY", why: "it says where submodules come from: change it with Git, in a checkout" };
+    return {
+      code: "E_POLICY",
+      why: "it says where submodules come from: change it with Git, in a checkout",
+      hint,
+    };
   return null;
 }
 
@@ -124,17 +129,15 @@ function linkObjection(path: string, content: Uint8Array): Why {
     : null;
 }
 
-const MOST_NAMED = 20;
-
 /** The first kind of objection, with every path that it is raised against. */
 export function refusePaths(objections: readonly PathObjection[]): void {
   const [first] = objections;
   if (first === undefined) return;
   const same = objections.filter(({ code }) => code === first.code);
-  const more = same.length === 1 ? "" : ` (and ${same.length - 1} more)`;
+  const more = others(same.slice(1).map(({ path }) => path));
   const where = first.path === "" ? "" : `${printable(first.path, 200)}: `;
   throw new CotenantError(first.code, `${where}${first.why}${more}`, {
-    ...(first.hint === undefined ? {} : { hint: first.hint }),
+    ...(first.hint === undefined ? {} : { hint: first.hint(same.map(({ path }) => path)) }),
     data: {
       paths: same.slice(0, MOST_NAMED).map(({ path, why }) => ({ path: printable(path, 500), why })),
       count: same.length,

@@ -2,32 +2,50 @@ import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { scopeOf } from "../enforce/commit-rules";
 import { globalRefusal } from "../enforce/global-operations";
+import { CotenantError } from "../errors/cotenant-error";
+import type { Fact, FactName } from "../kernel/facts";
 import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
-import { lookUp } from "../objects/tree-editing";
+import { type Leaf, lookUp } from "../objects/tree-editing";
 import { escapeName, modesFor } from "../store/layout";
 import type { IndexPlace } from "./agent-index";
+import { allowedBy } from "./allowing";
 import { type Point, pointAt, resolveBase, tipOf } from "./base";
-import { branchRef, refuseCheckedOut, refuseProtected } from "./branch-rules";
+import { branchRef, refuseBeside, refuseCheckedOut, refuseProtected } from "./branch-rules";
 import type { ClaimsUnder } from "./claims";
 import { type Coverage, coverageOf } from "./coverage";
-import type { Draft } from "./draft";
-import { draftOf } from "./drafting";
+import { type Draft, sameLeaf } from "./draft";
+import { type Drafted, draftOf } from "./drafting";
+import { typed } from "./hint-words";
 import { type MergePlace, ontoTip, treeWith } from "./merging";
 import { cleanMessage, withTrailers } from "./message";
 import { pathObjections, refusePaths } from "./path-rules";
 import type { PublishedPath, PublishRequest } from "./request";
 import { findSecrets, refuseSecrets } from "./secrets";
 import type { Authorship, Pen } from "./signing";
+import { type Ground, groundOf, staleNotes, takenFact, takenName } from "./taken";
 
 /** What is to be published, looked at from every side; nothing of it is in the repository yet. */
 export interface Plan {
   readonly ref: string;
   readonly base: Point;
   readonly draft: Draft;
+  readonly before: ReadonlyMap<string, Leaf>;
   readonly message: string;
   readonly authorship: Authorship;
   readonly coverage: Coverage;
+  /** What was taken from the working tree, and what it was made from; null where nothing was. */
+  readonly source: Source | null;
+}
+
+interface Source extends Pick<Drafted, "taken" | "putBack"> {
+  readonly ground: Ground;
+}
+
+interface PlannedDraft extends Drafted {
+  readonly base: Point;
+  readonly ref: string;
+  readonly source: Source | null;
 }
 
 /** A commit on top of the branch as it was a moment ago. */
@@ -61,38 +79,48 @@ export class Planner {
 
   /** What the inputs come to, or the first refusal. `objects` may be apart from the repository. */
   async plan(request: PublishRequest, objects: ObjectDatabase): Promise<Plan> {
-    const { draft, base, ref } = await this.drafted(request, objects);
-    const before = await lookUp(objects, base.tree, draft.keys());
+    const { draft, before, base, ref, source } = await this.drafted(request, objects);
     refusePaths(this.pathObjections(draft, before));
-    const allowed = this.#workspace.config.values["publish.allow_secrets_in"];
-    refuseSecrets(await findSecrets(objects, draft, before, allowed));
+    const allowed = allowedBy(this.#workspace.config);
+    refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed);
     const message = cleanMessage(request.message);
     const coverage = await this.coverage(request, draft, before);
     await this.#refuseGlobal(coverage, draft, base, ref);
     const authorship = await this.#pen.authorship(request);
-    return { ref, base, draft, message, authorship, coverage };
+    return { ref, base, draft, before, message, authorship, coverage, source };
   }
 
-  async drafted(
-    request: PublishRequest,
-    objects: ObjectDatabase,
-  ): Promise<{ draft: Draft; base: Point; ref: string }> {
+  async drafted(request: PublishRequest, objects: ObjectDatabase): Promise<PlannedDraft> {
     const ref = branchRef(request.branch);
     const { surroundings, repository, config, store } = this.#workspace;
     if ((await store.platform.files.stat(store.layout.root)) === null) await store.prepare();
     await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
     const tip = await tipOf(this.#workspace, ref);
+    if (tip === null) await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
     const base = await resolveBase(this.#workspace, objects, request, ref, tip);
     const maxPaths = config.values["publish.max_paths"];
-    const desk = { objects, base: base.tree, index: this.indexPlace(), maxPaths };
-    return { draft: await draftOf(desk, request.inputs), base, ref };
+    const isTaking = request.inputs.some(({ op }) => op === "from-worktree");
+    const { worktreeId } = this.#session.actor;
+    const ground = isTaking ? await groundOf(this.#workspace, objects, worktreeId, ref, base) : null;
+    // A base that the caller names holds for everything.
+    const isNamed = ground === null || request.base !== null;
+    const desk = {
+      objects,
+      base: base.tree,
+      ground: isNamed ? base.tree : ground.tree,
+      putBack: isNamed ? new Map() : ground.putBack,
+      index: this.indexPlace(),
+      maxPaths,
+    };
+    const drafted = await draftOf(desk, request.inputs);
+    return { ...drafted, base, ref, source: ground === null ? null : { ground, ...drafted } };
   }
 
   pathObjections(draft: Draft, before: Parameters<typeof pathObjections>[1]) {
     const { values } = this.#workspace.config;
     return pathObjections(draft, before, {
       forbiddenPaths: values["publish.forbidden_paths"],
-      allowSecretsIn: values["publish.allow_secrets_in"],
+      allowSecretsIn: allowedBy(this.#workspace.config),
       maxPaths: values["publish.max_paths"],
       maxFileBytes: values["publish.max_file_bytes"],
       ignoreCase: this.#workspace.repository.config.ignoreCase,
@@ -141,12 +169,7 @@ export class Planner {
     const { draft, base, coverage, message, authorship } = plan;
     const parent = tip ?? base.commit;
     const { tree: parentTree } = tip === null ? base : await pointAt(objects, tip);
-    const onto = await ontoTip(this.mergePlace(objects), {
-      draft,
-      base,
-      tipTree: parentTree,
-      optimistic: new Set(coverage.optimistic),
-    });
+    const onto = await this.#ontoTip(plan, objects, { commit: parent, tree: parentTree });
     if (onto.size === 0) return null;
     const before = await lookUp(objects, parentTree, onto.keys());
     const tree = await treeWith(objects, parentTree, onto);
@@ -167,7 +190,50 @@ export class Planner {
       const change = wanted === null ? "deleted" : before.has(path) ? "changed" : "added";
       return { path, change, mode: wanted?.mode ?? null };
     });
-    return { commit, parent, draft: onto, paths, isMerged: parentTree !== base.tree };
+    const isMerged =
+      parentTree !== base.tree || [...onto].some(([path, wanted]) => !sameLeaf(wanted, draft.get(path)));
+    return { commit, parent, draft: onto, paths, isMerged };
+  }
+
+  async #ontoTip(
+    { draft, before, base, coverage, source }: Plan,
+    objects: ObjectDatabase,
+    tip: Point,
+  ): Promise<Draft> {
+    const optimistic = new Set(coverage.optimistic);
+    const merge = { draft, before, base, tipTree: tip.tree, optimistic };
+    try {
+      return await ontoTip(this.mergePlace(objects), merge);
+    } catch (error) {
+      const isConflict = error instanceof CotenantError && error.code === "E_PUBLISH_CONFLICT";
+      const [path] = isConflict ? ((error.data["paths"] as string[] | undefined) ?? []) : [];
+      if (!isConflict || path === undefined || !source?.taken.has(path) || tip.commit === null) throw error;
+      const commit = tip.commit.slice(0, 12);
+      const isThere = (await lookUp(objects, tip.tree, [path])).has(path);
+      const hint = isThere
+        ? `bring what the branch has into your file, and publish it with --base ${commit}; what it has: git show ${typed(`${commit}:${path}`)}`
+        : `the branch has no such file any more: leave yours out, or publish it all the same with --base ${commit}`;
+      throw new CotenantError(error.code, error.message, { hint, data: error.data });
+    }
+  }
+
+  /** What to remember of the files that were taken, once the commit is on the branch. Written, and not yet flushed. */
+  async remembered(
+    { ref, source }: Plan,
+    objects: ObjectDatabase,
+    { commit, parent }: Candidate,
+    isSettled: boolean,
+  ): Promise<Map<FactName, Fact | null>> {
+    if (source === null) return new Map();
+    const { worktreeId } = this.#session.actor;
+    const at = { worktreeId, ref, head: source.ground.head, tip: parent };
+    const { taken, putBack } = source;
+    const now = isSettled
+      ? { commit, taken: new Map(), putBack: [...taken.keys(), ...putBack] }
+      : { commit, taken, putBack };
+    const fact = await takenFact(this.#workspace, objects, at, now);
+    const name = takenName(this.#workspace, worktreeId, ref);
+    return new Map([...(await staleNotes(this.#workspace)), [name, fact]]);
   }
 
   indexPlace(): IndexPlace {

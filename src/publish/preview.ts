@@ -2,9 +2,9 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
-import { lookUp } from "../objects/tree-editing";
 import { modesFor } from "../store/layout";
 import { quarantine, removeAll } from "./agent-index";
+import { allowedBy } from "./allowing";
 import { tipOf } from "./base";
 import { branchRef } from "./branch-rules";
 import { refuseFailed } from "./checks";
@@ -100,12 +100,11 @@ class Previewing {
     const drafted = await this.#check("changes", () => planner.drafted(request, objects));
     if (drafted === null)
       return this.#report({ ref, base: null, parent: null, paths: [], diff: "", isCut: false });
-    const { draft, base } = drafted;
-    const before = await lookUp(objects, base.tree, draft.keys());
+    const { draft, before, base, source } = drafted;
     await this.#check("paths", async () => refusePaths(planner.pathObjections(draft, before)));
-    const allowed = this.#workspace.config.values["publish.allow_secrets_in"];
+    const allowed = allowedBy(this.#workspace.config);
     await this.#check("secrets", async () =>
-      refuseSecrets(await findSecrets(objects, draft, before, allowed)),
+      refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed),
     );
     const coverage = (await this.#check("leases", () => planner.coverage(request, draft, before))) ?? {
       leases: [],
@@ -118,7 +117,7 @@ class Previewing {
     const message = this.#checks.get("message") === null ? cleanMessage(request.message) : "preview";
     // Never signed: nobody should be asked for a key to look at something.
     const authorship = { ...(await publisher.pen.authorship({ ...request, sign: false })), sign: false };
-    const plan = { ref, base, draft, message, authorship, coverage };
+    const plan = { ref, base, draft, before, message, authorship, coverage, source };
     const tip = await tipOf(this.#workspace, ref);
     const candidate = await this.#check("merge", () => planner.candidate(plan, objects, tip));
     const parent = tip ?? base.commit;

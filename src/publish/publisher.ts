@@ -1,12 +1,14 @@
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
+import type { Fact, FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import { refKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { RefWriter } from "../objects/refs";
+import { lookUp } from "../objects/tree-editing";
 import { tipOf } from "./base";
 import { Borrowed, KeptBranch } from "./borrowing";
 import { BranchPusher, freeTip, isAbout, newUlid, pause } from "./branch-pushing";
@@ -15,6 +17,7 @@ import { placeNow } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
 import { type RefChange, RefCommitter } from "./committing";
+import type { Draft } from "./draft";
 import { type Candidate, type Plan, Planner } from "./planning";
 import { remoteFor } from "./pushing";
 import { changesOf, leasesNamedIn } from "./replaying";
@@ -125,7 +128,10 @@ export class Publisher {
         : await this.#pusher.push(request, { remote, ref, commit: made, publishId });
     const commit = pushing?.commit ?? made;
     const isElsewhere = commit !== made && commit !== null;
-    const tidied = request.settle && commit !== null ? await this.#tidy(commit, [...plan.draft.keys()]) : [];
+    const tidied =
+      request.settle && commit !== null
+        ? await this.#tidy(commit, plan.draft.keys(), plan.source?.taken)
+        : [];
     const released = request.release ? await this.#release(request, plan.coverage.leases) : [];
     return {
       publishId,
@@ -222,6 +228,7 @@ export class Publisher {
           candidate,
           borrowed,
           onCommitted,
+          facts: await this.#planner.remembered(plan, this.#objects, candidate, request.settle),
           ...counts,
         });
         const shown = this.#objects.reveal();
@@ -269,6 +276,7 @@ export class Publisher {
       readonly candidate: Candidate;
       readonly borrowed: Borrowed;
       readonly onCommitted: () => void;
+      readonly facts: ReadonlyMap<FactName, Fact | null>;
       readonly retries: number;
       readonly casFailures: number;
     },
@@ -302,6 +310,7 @@ export class Publisher {
       secret,
       optimistic: coverage.optimistic,
       edits: coverage.edits,
+      facts: at.facts,
       onCommitted: at.onCommitted,
     };
   }
@@ -339,8 +348,13 @@ export class Publisher {
     };
   }
 
-  #tidy(commit: ObjectId, paths: readonly string[]): Promise<TidiedFile[]> {
-    return settleWorkingFiles(this.#workspace, this.#objects, this.#planner.indexPlace(), commit, paths);
+  /** `taken`: what is on the branch may be that, merged with the work of others. */
+  async #tidy(commit: ObjectId, names: Iterable<string>, taken: Draft = new Map()): Promise<TidiedFile[]> {
+    const paths = [...names];
+    const { tree } = await this.#objects.readCommit(commit);
+    const on = await lookUp(this.#objects, tree, paths);
+    const published = new Map(paths.map((path) => [path, (taken.has(path) ? taken : on).get(path) ?? null]));
+    return settleWorkingFiles(this.#workspace, this.#objects, this.#planner.indexPlace(), published);
   }
 
   async #release({ secret }: PublishRequest, covering: readonly Lease[]) {

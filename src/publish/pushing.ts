@@ -210,8 +210,11 @@ function reasonOf({ stdout, stderr }: GitResult): string {
   );
   // Of several that go together, the others only say that one of them failed.
   const rejected = all.find((why) => !/atomic/i.test(why)) ?? all[0];
-  const lines = stderr.split("\n").filter((line) => /^(?:fatal|error|remote): /.test(line.trim()));
-  return gitWords(rejected ?? (lines.join("; ") || stderr), 400);
+  const lines = stderr.split("\n").map((line) => line.trim());
+  const said = (who: RegExp) => lines.filter((line) => who.test(line));
+  // Why a server's hook declined, only the server can say.
+  if (rejected !== undefined) return gitWords([rejected, ...said(/^remote: *\S/)].join("\n"), 1_000);
+  return gitWords(said(/^(?:fatal|error|remote): /).join("\n") || stderr, 1_000);
 }
 
 const UNAUTHORIZED =

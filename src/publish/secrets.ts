@@ -3,8 +3,9 @@ import { printable } from "../kernel/ids";
 import type { ObjectDatabase } from "../objects/database";
 import { MODES } from "../objects/tree";
 import type { Leaf } from "../objects/tree-editing";
+import { type Allowed, howToAllow, isAllowed } from "./allowing";
 import type { Draft } from "./draft";
-import { fitsPattern } from "./path-patterns";
+import { MOST_NAMED, others } from "./hint-words";
 
 export interface SecretFinding {
   readonly path: string;
@@ -22,12 +23,12 @@ export async function findSecrets(
   objects: ObjectDatabase,
   draft: Draft,
   before: ReadonlyMap<string, Leaf>,
-  allowedIn: readonly string[],
+  { patterns }: Allowed,
 ): Promise<SecretFinding[]> {
   const found: SecretFinding[] = [];
   for (const [path, wanted] of draft) {
     if (wanted === null || wanted.content === null || wanted.mode === MODES.symlink) continue;
-    if (allowedIn.some((pattern) => fitsPattern(pattern, path))) continue;
+    if (isAllowed(patterns, path)) continue;
     const text = textOf(wanted.content);
     if (text === null) continue;
     const seen = await scan(path, text);
@@ -50,14 +51,18 @@ function onePerLine(seen: readonly Seen[]): SecretFinding[] {
   return [...byLine.values()].sort((a, b) => a.line - b.line);
 }
 
-export function refuseSecrets(found: readonly SecretFinding[]): void {
+export function refuseSecrets(found: readonly SecretFinding[], allowed: Allowed): void {
   const [first] = found;
   if (first === undefined) return;
-  const more = found.length === 1 ? "" : ` (and ${found.length - 1} more)`;
+  const more = others(found.slice(1).map(({ path, line, kind }) => `${path}:${line} (${kind})`));
+  const way = howToAllow(allowed, [...new Set(found.map(({ path }) => path))]);
   throw new CotenantError(
     "E_SECRET_FOUND",
     `${printable(first.path, 200)}:${first.line} holds what looks like a secret: ${first.kind}${more}`,
-    { data: { findings: found.slice(0, 50), count: found.length } },
+    {
+      hint: `take it out; if it is none, say so in the file (secretlint-disable-line), or ${way}`,
+      data: { findings: found.slice(0, MOST_NAMED), count: found.length },
+    },
   );
 }
 

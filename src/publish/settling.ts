@@ -153,7 +153,7 @@ async function writeDown(
           new: intent.new,
           recovered: true,
         },
-        facts: new Map([[name, null]]),
+        facts: new Map([[name, null], ...(fate === "committed" ? intent.facts : [])]),
         answer: true,
         result,
       };

@@ -23,13 +23,12 @@ export async function settleWorkingFiles(
   workspace: Workspace,
   objects: ObjectDatabase,
   place: IndexPlace,
-  tip: ObjectId,
-  paths: readonly string[],
+  published: ReadonlyMap<string, Leaf | null>,
 ): Promise<TidiedFile[]> {
+  const paths = [...published.keys()];
   const { git } = workspace.surroundings;
   const head = await commitOf(git, workspace.repository.worktreeRoot, "HEAD");
   const headTree = head === null ? null : (await objects.readCommit(head)).tree;
-  const published = await lookUp(objects, (await objects.readCommit(tip)).tree, paths);
   const inHead = await lookUp(objects, headTree, paths);
   const nothing = objects.nameOf("tree", new Uint8Array());
   const staged = await stagedPaths(workspace, headTree ?? nothing, paths);

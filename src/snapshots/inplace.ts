@@ -12,6 +12,7 @@ import type { Darkroom } from "./darkroom";
 import type { Descriptor } from "./descriptor";
 import { writeFiles } from "./filling";
 import { clearTheWay } from "./in-the-way";
+import { type Watch, watchOver } from "./leased";
 import { isUnchangedPath } from "./picture";
 import { isNothing, nowOf, planReplacement, type Replacement } from "./replacing";
 import { pruneAutomatic } from "./retention";
@@ -72,10 +73,13 @@ export async function restoreInPlace(
     worktreeId,
     "others may be writing, so nothing is restored in place",
   );
+  refuseNoPlan(descriptor, options.planId);
   await proveLock(room, options);
   const preview = await previewInPlace(room, descriptor);
   if (preview.planId !== options.planId) throw changedSince(descriptor);
   if (isNothing(preview.plan)) return { before: null, plan: preview.plan };
+  const refuseHeld = watchOver(room, preview.plan, descriptor);
+  await refuseHeld();
   const { descriptor: before, captured } = await takeSnapshot(room, {
     automatic: "restore",
     consistency: "quiesced",
@@ -84,16 +88,28 @@ export async function restoreInPlace(
   });
   if (preview.hidden.length === 0 && before.digest !== preview.captured.parts.digest)
     throw changedSince(descriptor);
-  await apply(room, descriptor, before, preview, captured!, options);
+  await apply(room, descriptor, before, preview, captured!, { ...options, refuseHeld });
   await pruneAutomatic(room).catch(() => {});
   return { before, plan: preview.plan };
 }
 
-function changedSince({ snapshot_id: id }: Descriptor): CotenantError {
-  return new CotenantError("E_CONSISTENCY_UNAVAILABLE", "the worktree is not as it was previewed", {
-    hint: `look again: cotenant restore ${id} --inplace`,
+/** Half a digest. */
+const PLAN_ID = /^[0-9a-f]{16}$/;
+
+function refuseNoPlan({ snapshot_id: id }: Descriptor, planId: string): void {
+  if (PLAN_ID.test(planId)) return;
+  throw new CotenantError("E_USAGE", `"${printable(planId, 100)}" is not the id of a plan`, {
+    hint: `the preview ends with it: cotenant restore ${id} --inplace`,
     data: { snapshot_id: id },
   });
+}
+
+function changedSince({ snapshot_id: id }: Descriptor): CotenantError {
+  return new CotenantError(
+    "E_CONSISTENCY_UNAVAILABLE",
+    "that plan is not for this: the worktree has changed since the preview, or it was of another snapshot",
+    { hint: `look again: cotenant restore ${id} --inplace`, data: { snapshot_id: id } },
+  );
 }
 
 /** Throws what the holder's proof is refused with; where there is no lock at all, that one is needed. */
@@ -152,7 +168,7 @@ async function apply(
   before: Descriptor,
   { plan, captured: seen }: Preview,
   captured: Captured,
-  options: RunOptions,
+  options: RunOptions & { readonly refuseHeld: Watch },
 ): Promise<void> {
   const { studio, place } = room;
   const { trees, platform } = studio;
@@ -185,6 +201,7 @@ async function apply(
     const still = (path: ByteText) => isUnchangedPath(trees, root, path, captured.picture, seen.picture);
     for (const step of inSteps(stepsOf(room, root, plan, laid, still)))
       await fenced(room, options, async () => {
+        await options.refuseHeld();
         for (const act of step) await act();
       });
     await trees.syncAll(root);

@@ -188,11 +188,17 @@ export function meantSnapshot(
       hint: "'cotenant history --all' shows what there is",
       data: { id: printable(typed) },
     });
-  throw new CotenantError("E_AMBIGUOUS_ID", `"${printable(typed)}" could be ${found.length} snapshots`, {
-    hint: `type more of it: ${found
-      .slice(-5)
-      .map(({ snapshot_id: id }) => shortId(id, ids))
-      .join(", ")}`,
+  const isTag = found.some(({ tags }) => tags.includes(typed));
+  const choice = found
+    .slice(-5)
+    .reverse()
+    .map(({ snapshot_id: id, created_at: at }) => `${shortId(id, ids)} (of ${at})`);
+  const shown = `"${printable(typed)}"`;
+  const what = isTag
+    ? `${found.length} snapshots are tagged ${shown}`
+    : `${shown} could be ${found.length} snapshots`;
+  throw new CotenantError("E_AMBIGUOUS_ID", what, {
+    hint: `name the one that you mean by its own id, newest first: ${choice.join(", ")}`,
     data: { candidates: found.slice(-20).map(({ snapshot_id: id }) => id) },
   });
 }

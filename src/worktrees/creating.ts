@@ -111,7 +111,7 @@ async function refuseCheckedOut(yard: Yard, branch: string): Promise<boolean> {
 }
 
 /** Git keeps names as paths: neither a part of one that exists, nor one that is a part of it. */
-export async function refuseBranch(yard: Yard, branch: string): Promise<void> {
+export async function refuseBranch(yard: Yard, branch: string, hint = "name another branch"): Promise<void> {
   const { git } = machineOf(yard);
   const cwd = yard.workspace.repository.worktreeRoot;
   const parts = branch.split("/");
@@ -131,7 +131,7 @@ export async function refuseBranch(yard: Yard, branch: string): Promise<void> {
       ? `branch ${printable(branch)} exists already`
       : `branch ${printable(branch)} cannot be made beside ${printable(taken)}`;
   throw new CotenantError("E_POLICY", words, {
-    hint: "name another branch",
+    hint,
     data: { branch, taken },
   });
 }

@@ -43,10 +43,15 @@ describe("--push", () => {
   });
 
   it("that the remote refuses is told, with the commit that is here; and is tried again with the same id", async () => {
-    const folder = remote("strict", { name: "pre-receive", does: "echo no; exit 1" });
+    const folder = remote("strict", {
+      name: "pre-receive",
+      does: "echo no; echo 'ask the owners' >&2; exit 1",
+    });
     const args = ["--remote", "strict", "--request-id", newRequestId()];
     const { error, status } = await push("refused", ...args);
     expect([error.code, status]).toEqual(["E_PUSH_REJECTED", 1]);
+    expect(error.message).toContain("pre-receive hook declined");
+    for (const word of ["remote: no", "remote: ask the owners"]) expect(error.message).toContain(word);
     const about = repo.log().filter((line) => JSON.stringify(line.payload).includes("work/refused"));
     const types = about.map((line) => line.event_type);
     expect(types).toContain("publish.push_failed");

@@ -185,7 +185,11 @@ describe("issues and what concerns everybody", () => {
     expect((await publish(repo, ...base)).status).toBe(0);
     await repo.prepare("agent:b", "claim", "acquire", id);
     await repo.prepare("agent:b", "issue", "update", id, "--state", "in_progress");
-    expect((await publishHere(repo, ...base)).error.code).toBe("E_LOCK_NOT_HELD");
+    const refused = await publishHere(repo, ...base);
+    expect(refused.error.code).toBe("E_LOCK_NOT_HELD");
+    expect(refused.error.hint).toBe(
+      `leave it out, or wait for the claim: cotenant claim acquire ${id} --wait`,
+    );
     const theirs = await repo.ask("agent:b", "publish", "--branch", "work/x", "--message", "m", ...base);
     expect(theirs.status).toBe(0);
     expect(repo.git("log", "-1", "--format=%(trailers:key=Cotenant-Issue,valueonly)", "work/x").trim()).toBe(
@@ -253,7 +257,20 @@ describe("a file named .env*", () => {
     expect(error.code).toBe("E_SECRET_FOUND");
     const [, words = ""] = /: cotenant (.*)$/.exec(error.hint ?? "")!;
     await repo.prepare(A, ...words.split(" "));
-    expect((await publishHere(repo, ...args)).error.code).toBe("E_SECRET_FOUND");
+    // It says so, and nobody has trusted it yet: that is told, and the list of the file is added to.
+    const untrusted = await publishHere(repo, ...args);
+    expect([untrusted.error.code, untrusted.error.hint]).toEqual([
+      "E_SECRET_FOUND",
+      expect.stringMatching(/^if it holds none, have a person trust .*: cotenant trust$/),
+    ]);
+    const secret = ["api", "key"].join("_");
+    const lines = Array.from({ length: 8 }, (_, at) => `${secret} = "zZ9kQ${at}xW4vT7rB2nM"\n`).join("");
+    const found = await publishHere(repo, ...put("src/a.ts", lines), ...put("src/b.ts", lines));
+    expect(found.error.message).toMatch(
+      /^src\/a.ts:1 .*; also src\/a.ts:2 \(.*, and 10 more, which --json names$/,
+    );
+    expect(found.error.data["findings"]).toHaveLength(16);
+    expect(found.error.hint).toMatch(/ publish.allow_secrets_in .env.example,src\/a.ts,src\/b.ts$/);
     await repo.prepare("human:h", "trust");
     expect((await publishHere(repo, ...args)).status).toBe(0);
     expect((await publishHere(repo, ...put(".env", "X=\n"))).error.code).toBe("E_SECRET_FOUND");
@@ -428,6 +445,19 @@ describe("who it is by", () => {
     expect((await repo.askWith(unknown, A, ...args)).error.code).toBe("E_CONFIG");
     expect(commits(repo)).toBe(2);
   });
+});
+
+it("a branch that cannot be beside another is refused with names that can", async () => {
+  await taken;
+  common.git("branch", "beside/z");
+  for (const [name, ...instead] of [
+    ["beside/z/sub/part", "beside/z", "beside/z-sub/part"],
+    ["beside", "beside/z", "beside-new"],
+  ]) {
+    const { error } = await publishHere(common, "--branch", name!, ...put("src/a.ts", "x\n"));
+    expect(error.code).toBe("E_USAGE");
+    expect([...error.hint!.matchAll(/--branch (\S+)\)/g)].map(([, word]) => word)).toEqual(instead);
+  }
 });
 
 describe("what cannot be meant", () => {

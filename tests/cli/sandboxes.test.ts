@@ -75,6 +75,14 @@ describe.runIf(process.getuid?.() === 0)("a Git directory that a sandbox keeps r
       data: { errno: "EROFS", writable: [common()], harness: "claude" },
     });
     expect((await at(worktree, {}, "status")).status).toBe(0);
+    const publish = ["publish", "--branch", "work/x", "--message", "m"];
+    for (const args of [
+      ["--from-worktree", "a.txt"],
+      ["--put", "a.txt=a.txt", "--dry-run"],
+    ]) {
+      const ran = await at(main, {}, ...publish, ...args);
+      expect(ran.stderr, args[0]).toContain("the Git directory is read-only here, as in a sandbox");
+    }
   });
 
   it("is reported by doctor, and by a guard that cannot decide", async () => {
@@ -82,6 +90,7 @@ describe.runIf(process.getuid?.() === 0)("a Git directory that a sandbox keeps r
     closeGitDirectory(common());
     const { stdout } = await at(worktree, { CODEX_SANDBOX: "x" }, "doctor");
     expect(stdout).toMatch(/error +permissions +the Git directory is read-only here/);
+    expect(stdout.split("is read-only here"), "once").toHaveLength(2);
     expect(stdout).toContain("writable_roots");
     const agent = new GuardedAgent(main, { session: "aaaaaaaa-0000-4000-8000-000000000000" });
     expect((await agent.write("a.txt")).stdout).toContain("is read-only here, as in a sandbox");

@@ -207,6 +207,7 @@ describe("bad words of", () => {
         usage("restore", "here", "--run", "x"),
         usage("restore", "here", "--fencing-token", "1"),
         usage("restore", "here", "--inplace", "--branch", "x"),
+        usage("restore", "here", "--inplace", "--run", "BOGUS"),
         usage("restore", "here", "--branch", "a b"),
         policy("restore", "here", "--branch", "main"),
         policy("restore", "here", "--path", "src/b.ts"),

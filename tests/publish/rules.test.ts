@@ -46,7 +46,7 @@ describe("a pattern of paths", () => {
 describe("rules about paths", () => {
   const rules = {
     forbiddenPaths: ["infra/prod/"],
-    allowSecretsIn: [".env.example"],
+    allowSecretsIn: { patterns: [".env.example"], untrusted: null },
     maxPaths: 3,
     maxFileBytes: 10,
     ignoreCase: false,

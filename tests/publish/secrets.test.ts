@@ -41,7 +41,10 @@ const look = async (text: string | Uint8Array, before = "", allowed: string[] = 
   const old = await objects.writeBlob(bytes(before));
   const content = typeof text === "string" ? bytes(text) : text;
   const draft = new Map([[path, { mode: "100644", content, oid: OID }]]);
-  return findSecrets(objects, draft, new Map([[path, { mode: "100644", oid: old }]]), allowed);
+  return findSecrets(objects, draft, new Map([[path, { mode: "100644", oid: old }]]), {
+    patterns: allowed,
+    untrusted: null,
+  });
 };
 
 describe("secrets", () => {

@@ -4,6 +4,7 @@ import * as path from "node:path";
 import { expect, it } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
 import { openRepository } from "../../src/index";
+import type { FactName } from "../../src/kernel/facts";
 import { makeUlid } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import { RefWriter } from "../../src/objects/refs";
@@ -16,6 +17,7 @@ import { Scene } from "../objects/scene";
 import { until } from "../support/program";
 
 const REF = "refs/heads/topic/x";
+const TAKEN_THERE = "taken:wt:00000000/0" as FactName;
 
 async function workspaceOf(cwd: string, agentId: string): Promise<Workspace> {
   const machine = { ...thisMachine(), cwd, isTerminal: false };
@@ -42,6 +44,7 @@ async function intendAndDie(cwd: string, old: string | null, next: string): Prom
     atMs: clock.wallMs() as number,
     claims: [],
     branchLease: null,
+    facts: new Map([[TAKEN_THERE, { ref: REF }]]),
   };
   await session.write<true>([], {
     about: `publish ${REF}`,
@@ -97,6 +100,8 @@ it("what two find at once is settled by one of them, and the other goes on", asy
   const seen = await slow.coordinator.facts({ kinds: [INTENT] });
   const settled = await settleIntents(fast, await fast.session("write"), new Set(), true);
   expect(settled.map(({ fate }) => fate)).toEqual(["committed"]);
+  // What was to be so with it is so.
+  expect([...(await fast.coordinator.facts({ kinds: ["taken"] })).keys()]).toEqual([TAKEN_THERE]);
   // It has looked a moment earlier.
   const coordinator = Object.create(slow.coordinator, { facts: { value: async () => seen } });
   const late = Object.create(slow, { coordinator: { value: coordinator } }) as Workspace;

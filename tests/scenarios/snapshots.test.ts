@@ -293,7 +293,17 @@ describe("S60: restore", () => {
     repo.write("extra.txt", "changed since\n");
     expectJsonRefused(await repo.ask("agent:a", ...run), 9, "E_CONSISTENCY_UNAVAILABLE");
     repo.write("extra.txt", "work that exists nowhere else\n");
+    // What somebody else holds is not written over, nor is anything beside it.
+    for (const held of [["src/app.ts"], ["extra.txt"], ["--dir", "new"], ["run.sh"]]) {
+      await repo.prepare("agent:b", "lock", "acquire", ...held);
+      const refused = await repo.askHere("agent:a", ...run);
+      expectJsonRefused(refused, 1, "E_LOCK_CONFLICT");
+      expect(refused.error.message).toContain("is held by agent:b");
+      await repo.prepare("agent:b", "lock", "release", ...held);
+    }
     expect(treePicture(repo.root)).toEqual(spoilt);
+    await repo.prepare("agent:b", "lock", "acquire", "elsewhere.txt");
+    await repo.prepare("agent:a", "lock", "acquire", "src/app.ts");
 
     const done = await repo.ask("agent:a", ...run);
     expect(treePicture(repo.root)).toEqual(files);

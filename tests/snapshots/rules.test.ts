@@ -251,6 +251,8 @@ describe("the snapshot that somebody means", () => {
     expect(meantSnapshot(two.snapshot_id.toLowerCase(), all, null)).toBe(two);
     expect(meantSnapshot("latest", all, "wt:00000001")).toBe(one);
     expect(() => meantSnapshot("0000", all, null)).toThrow("could be 2 snapshots");
+    const again = descriptor({ tags: ["first"] });
+    expect(() => meantSnapshot("first", [...all, again], null)).toThrow('2 snapshots are tagged "first"');
     expect(() => meantSnapshot("nothing", all, null)).toThrow("no snapshot");
     expect(() => meantSnapshot("latest", [], null)).toThrow("no snapshot");
   });

@@ -11,7 +11,7 @@ export const GLOBAL = {
 export const command: Command = {
   usage: "config set [--global] <key> <value>",
   about:
-    "Sets one setting in this repository's .cotenant/config.toml, or with --global in your own. Comments and\neverything else in the file stay. A list is separated by commas, a table is name=value,name=value.",
+    "Sets one setting in this repository's .cotenant/config.toml, or with --global in your own. Comments and\neverything else in the file stay. A list is separated by commas and replaces the one\nthat was there, a table is name=value,name=value.",
   flags: GLOBAL,
   examples: [
     "cotenant config set coordination.default_ttl_secs 1200",

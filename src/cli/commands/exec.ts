@@ -13,7 +13,7 @@ const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2
 export const command: Command = {
   usage: "exec [--print-env] [--] <command> [<argument>]…",
   about:
-    "Runs a command with caches and outputs of the agent's own, in .agent-cache/<agent>/ of this worktree, so that\nagents in one checkout do not trample on each other's. Its exit status is the command's; signals are passed on.\ndocs/EXEC.md says which tools honour it, and how.",
+    "Runs a command with caches and outputs of the agent's own, in .agent-cache/<agent>/ of this worktree, so that\nagents in one checkout do not trample on each other's. Its exit status is the command's; signals are passed on.\ncotenant's docs/EXEC.md says which tools honour it, and how.",
   flags: { "print-env": { meaning: "print the variables as shell code instead of running anything" } },
   examples: ["cotenant exec -- node --version", "cotenant exec --print-env"],
   words: { min: 0, max: Number.POSITIVE_INFINITY },

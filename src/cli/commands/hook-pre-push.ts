@@ -1,10 +1,10 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { rulingKey } from "../../enforce/commit";
 import { mainRef } from "../../enforce/divergence";
 import { allowedHere } from "../../enforce/global-operations";
 import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
+import { rulingKey } from "../../identity/path-keys";
 import type { Revisions } from "../../objects/commits";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";

@@ -1,9 +1,9 @@
-import { rulingKey } from "../../enforce/commit";
 import { commitOf } from "../../enforce/divergence";
 import { judgeRevisions, type Testimony } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { rulesOf, type ServerRules, serverCoordinator, serverRules } from "../../enforce/server";
 import { CotenantError } from "../../errors/cotenant-error";
+import { rulingKey } from "../../identity/path-keys";
 import { printable } from "../../kernel/ids";
 import type { Git } from "../../platform/git";
 import type { Command, Context, Output } from "../command";

@@ -76,7 +76,12 @@ async function anew(
       : normal(path.startsWith("/") ? path : `${surroundings.cwd}/${path}`);
   await settleMakings(room);
   await refusePlace(room, place);
-  if (branch !== undefined) await refuseBranch(room, branch);
+  if (branch !== undefined)
+    await refuseBranch(
+      room,
+      branch,
+      "--branch makes a new one, and moves none: name another, or leave it out",
+    );
   const restored = await restoreAnew(room, descriptor, { place, branch: branch ?? null });
   const lines = [
     `restored ${snapshot["short_id"]} to ${printable(restored.root, 500)}: ${count(restored.files, "file")}, checked`,
@@ -144,7 +149,10 @@ function previewOutput(snapshot: Record<string, unknown>, { plan, planId }: Prev
     },
     text: isNothing(plan)
       ? "nothing would change"
-      : [...lines, `${planText(plan)}; to do it: --inplace --run ${planId}`].join("\n"),
+      : [
+          ...lines,
+          `${planText(plan)}; to do it: cotenant restore ${snapshot["short_id"]} --inplace --run ${planId}`,
+        ].join("\n"),
   };
 }
 

@@ -1,10 +1,10 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { rulingKey } from "../../enforce/commit";
 import { issueOf } from "../../enforce/commit-rules";
 import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
 import { ERRORS } from "../../errors/registry";
+import { rulingKey } from "../../identity/path-keys";
 import { printable } from "../../kernel/ids";
 import { CommitReader } from "../../objects/commits";
 import { callerOrNull } from "../caller";

@@ -14,7 +14,9 @@ export const permissionsCheck: Check = {
     const found: Reported[] = [];
     // A log or a lock file that cannot be opened for writing says more than any mode.
     for (const path of [layout.mutex, layout.log]) {
-      if ((await platform.files.stat(path)) !== null)
+      // One word on a directory that is read-only as a whole is enough.
+      const isTold = found.some(({ data }) => data["writable"] !== undefined);
+      if (!isTold && (await platform.files.stat(path)) !== null)
         found.push(...(await writable(patient, path, path)).filter(({ level }) => level !== "ok"));
     }
     found.push(...(await openTo(patient)));

@@ -104,7 +104,7 @@ export function planInstall(scene: Scene, wishes: Wishes): InstallPlan | Objecti
     );
   if (entry === null && hooks.some(({ manager }) => manager === "lefthook"))
     remarks.push(
-      "lefthook-local.yml cannot be added to: when lefthook writes its hooks anew, the next cotenant command or guard event puts our lines back; docs/HOOKS.md has the entries to write yourself",
+      "lefthook-local.yml cannot be added to: when lefthook writes its hooks anew, the next cotenant command or guard event puts our lines back; cotenant's docs/HOOKS.md has the entries to write yourself",
     );
   const hidden = [...hooks, ...(entry === null ? [] : [entry])].filter(({ isHidden }) => isHidden === true);
   const { worktreeRoot } = scene;
@@ -141,7 +141,7 @@ function planEntry(scene: Scene, { shared, program }: Wishes): EntryPlan | Objec
   return { path, isShared: shared, isHidden: !shared && versioned.has(path), write };
 }
 
-const BY_HAND = "write the entries into it yourself, as docs/HOOKS.md shows";
+const BY_HAND = "write the entries into it yourself, as cotenant's docs/HOOKS.md shows";
 
 function againstPlace({ place, huskyDirectory, hooks }: Scene, { shared, force }: Wishes): Objection | null {
   const { directory, setting, whose, exists } = place;
@@ -168,7 +168,7 @@ function againstPlace({ place, huskyDirectory, hooks }: Scene, { shared, force }
     return {
       code: "E_USAGE",
       message: `--shared is for hooks that are committed, and ${directory} never is`,
-      hint: "leave --shared out; for the framework pre-commit write the call into its own file, as docs/HOOKS.md shows",
+      hint: "leave --shared out; for the framework pre-commit write the call into its own file, as cotenant's docs/HOOKS.md shows",
       path: directory,
     };
   return null;
