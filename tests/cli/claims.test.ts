@@ -107,6 +107,37 @@ describe("claims on issues", () => {
   });
 });
 
+describe("a TTL", () => {
+  it("that nobody asked for is never over what the policy allows", async () => {
+    repo.git("commit", "--quiet", "--allow-empty", "--message", "first");
+    repo.write(".cotenant/config.toml", "[policy]\nmax_ttl_secs = { agent = 120 }\n");
+    const other = await repo.issue();
+    for (const words of [
+      ["claim", "acquire", id],
+      ["claim", "next"],
+      ["lock", "acquire", "a.ts"],
+      ["worktree", "lock"],
+      ["worktree", "create", "--issue", other, "--claim"],
+    ])
+      expect((await repo.prepare("agent:a", ...words)).lease.ttl_secs, words.join(" ")).toBe(120);
+    expectJsonRefused(await repo.askHere("agent:a", "lock", "acquire", "b.ts", "--ttl", "600"), 9, "E_LIMIT");
+  });
+
+  it("of 0 is judged after the words around it", async () => {
+    for (const wrong of [
+      ["--timeout", "3"],
+      ["--request-id", "x"],
+    ])
+      for (const words of [
+        ["claim", "acquire", id],
+        ["claim", "next"],
+        ["lock", "acquire", "a.ts"],
+        ["worktree", "lock"],
+      ])
+        expectJsonRefused(await repo.askHere("agent:a", ...words, "--ttl", "0", ...wrong), 64, "E_USAGE");
+  });
+});
+
 describe("a data plane that leads elsewhere", () => {
   it.each([
     ["init", 9],

@@ -1,6 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
-import { refuseUnclaimable } from "../../issues/claimable";
+import { callingProcess } from "../../guard/calling-process";
+import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
 import { shortId } from "../../issues/short-id";
 import { tokenSeen } from "../../issues/stamps";
@@ -13,9 +14,10 @@ import { branchForIssue, checkBranch, normal } from "../../worktrees/naming";
 import { settleRemovals } from "../../worktrees/removing";
 import { runSetup } from "../../worktrees/setup";
 import { claimFor, ownClaim } from "../../worktrees/taking-along";
-import { readOptions } from "../acquiring";
+import { readOptions, takesLong, tellOfTwin } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
-import { givenReason } from "../holding";
+import { givenReason, HOLDER_FLAGS, proof } from "../holding";
+import { interruptibly } from "../interrupts";
 import { keyOfIssue, meant } from "../issues";
 import { tellSay } from "../ledger";
 import { count, leaseJson } from "../render";
@@ -31,6 +33,7 @@ export const command: Command = {
     ttl: { value: "<secs>", meaning: "with --claim: how long the claim lasts unless renewed (default 600)" },
     "allow-blocked": { meaning: "with --claim: though it waits for another issue; needs --reason" },
     reason: { value: "<text>", meaning: "with --claim: why; shown to others and logged" },
+    "secret-file": HOLDER_FLAGS["secret-file"]!,
     base: { value: "<commit>", completes: "ref", meaning: "where a new branch starts (default: HEAD)" },
     path: { value: "<directory>", completes: "directory", meaning: "where it goes, outside the repository" },
     "no-copy": { meaning: "without what worktree.copy names" },
@@ -52,6 +55,8 @@ export const command: Command = {
         hint: "add --claim",
       });
     const options = await readOptions(parsed, workspace, { keys: [], noun: "claim" });
+    const { secret = null } = await proof(workspace, parsed);
+    if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);
     const yard = { workspace, session: await workspace.session("write"), trees: nodeTrees() };
     await settleRemovals(yard);
     const path = parsed.text("path");
@@ -68,18 +73,26 @@ export const command: Command = {
     const entry = await meantWorktree(workspace, created.root);
     const there = await workspaceAt(context, parsed, entry, "worktree create");
     const session = await there.session("write");
+    const holder = await callingProcess(workspace.surroundings.platform.processes);
+    const claim = async ({ id, own, aboveToken }: Wanted, signal: AbortSignal | undefined) => {
+      try {
+        const interrupted = signal === undefined ? {} : { interrupted: signal };
+        const wish = { ...options, ...interrupted, secret, holder, aboveToken };
+        const granted = await claimFor(session, keyOfIssue(id), own, wish);
+        await confirmClaim(session, granted, () => issueWanted(workspace, parsed));
+        return granted;
+      } catch (error) {
+        // Nothing has happened in it: it goes as it came.
+        await undoCreation(yard, created);
+        throw error;
+      }
+    };
     const grant =
       issue !== null && (parsed.has("claim") || issue.own !== null)
-        ? await claimFor(session, keyOfIssue(issue.id), issue.own, {
-            ...options,
-            aboveToken: issue.aboveToken,
-          }).catch(async (error: unknown) => {
-            // Nothing has happened in it: it goes as it came.
-            await undoCreation(yard, created);
-            throw error;
-          })
+        ? await interruptibly(context, takesLong(workspace, parsed), (signal) => claim(issue, signal))
         : null;
     if (grant !== null) tellSay(workspace, grant.ledger);
+    if (issue?.own != null) await tellOfTwin(workspace, holder, [issue.own]);
     const hasMoved = grant !== null && issue?.own != null;
     const setup = parsed.has("no-setup") ? null : await setUp(context, yard, created);
     const { copied } = created;
@@ -120,15 +133,14 @@ export const command: Command = {
 /** Made, but not ready to be worked in. */
 const SETUP_FAILED = 9;
 
-async function issueWanted(
-  workspace: Workspace,
-  parsed: Parsed,
-): Promise<{
+interface Wanted {
   readonly id: Ulid;
   readonly branch: string;
   readonly own: Lease | null;
   readonly aboveToken: number;
-} | null> {
+}
+
+async function issueWanted(workspace: Workspace, parsed: Parsed): Promise<Wanted | null> {
   const typed = parsed.text("issue");
   if (typed === undefined) {
     if (!parsed.has("claim")) return null;

@@ -10,4 +10,13 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/issues/writing.test.ts",
     named: "keeps what it has staged",
   },
+  {
+    row: "0",
+    name: "a waiter is granted an issue that may not be claimed any more",
+    file: "src/issues/claimable.ts",
+    from: "    await refuse();\n",
+    to: "",
+    test: "tests/cli/claims-after-waiting.test.ts",
+    named: "is not granted to it when it is 'done'",
+  },
 ];

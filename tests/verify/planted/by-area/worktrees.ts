@@ -109,4 +109,13 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/guard/shared-checkout.test.ts",
     named: "refuses it, where that is asked for",
   },
+  {
+    row: "0",
+    name: "a wrong secret is ignored where a claim moves to a new worktree",
+    file: "src/cli/commands/worktree-create.ts",
+    from: '    if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);\n',
+    to: "",
+    test: "tests/cli/shown-secrets.test.ts",
+    named: "must be right, also where",
+  },
 ];
