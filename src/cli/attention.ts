@@ -9,6 +9,8 @@ import { type Holder, type Lease, sameProcess } from "../kernel/lease";
 import { inTheWay, type Ticket } from "../kernel/tickets";
 import { elapsedMs, type Now } from "../kernel/time";
 import type { Damage } from "../store/replay";
+import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
+import { shellWord } from "./left-work";
 import { count, duration } from "./render";
 
 /** Something that does not mend itself, and what can safely be done about it. */
@@ -43,6 +45,8 @@ export interface Scene {
   readonly left: readonly LeftIssue[];
   /** Claims that the ledger has not confirmed. */
   readonly provisional: readonly LeaseStatus[];
+  /** Leases of worktrees that are not there any more. */
+  readonly homeless: readonly Homeless[];
   /** Live processes that use one name, none of them started by another. */
   readonly strangers: ReadonlyMap<string, readonly Holder[]>;
   /** Hooks that were wanted and are gone. */
@@ -56,6 +60,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...untrusted(workspace),
     ...unasked(workspace),
     ...stale(valid),
+    ...ofGoneWorktrees(scene.homeless),
     ...unlogged(scene),
     ...usedTwice(valid, scene),
     ...waitingLong(valid, scene),
@@ -179,6 +184,27 @@ function stale(valid: readonly LeaseStatus[]): Finding[] {
       message: `${printable(lease.key)} is held without expiry by ${lease.agentId}, not heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}`,
       next: `ask ${lease.agentId}; 'cotenant events --key ${printable(lease.key)}' shows what it did`,
     }));
+}
+
+/** Whoever holds them has lost the place to work in; without an expiry they stand for ever. */
+function ofGoneWorktrees(homeless: readonly Homeless[]): Finding[] {
+  const places = new Map<string, Homeless[]>();
+  for (const one of homeless) {
+    const { lease } = one.status;
+    const { worktreeId } = lease;
+    // What reaches beyond a worktree that Git has forgotten is its holder's to end, and runs out or becomes stale.
+    if (one.root === null && !isOfPlaceAlone(lease)) continue;
+    places.set(worktreeId, [...(places.get(worktreeId) ?? []), one]);
+  }
+  return [...places].map(([worktreeId, [first, ...others]]) => {
+    const { root, status } = first!;
+    const more = others.length === 0 ? "" : ` and ${count(others.length, "other lease")}`;
+    return {
+      code: "worktree_gone",
+      message: `${status.lease.agentId} holds ${printable(status.lease.key)}${more} from ${root === null ? worktreeId : printable(root, 500)}, which is gone`,
+      next: root === null ? "cotenant gc" : `cotenant worktree remove ${shellWord(root)}`,
+    };
+  });
 }
 
 /** Nothing depends on it, but an audit that lacks the end of a lease for days is worth a word. */

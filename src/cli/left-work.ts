@@ -84,6 +84,6 @@ export function takeOverLines(left: LeftWork | null, who: Parameters<typeof take
   return [`  ${leftText(left, who.here)}`, ...(command === null ? [] : [`  go on there: ${command}`])];
 }
 
-function shellWord(text: string): string {
+export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

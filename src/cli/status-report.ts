@@ -14,6 +14,7 @@ import { type Holder, sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { ClaimsView } from "../ledger/view";
 import { type Access, accessJson, accessOf, accessText } from "../worktrees/access";
+import { homelessAmong } from "../worktrees/homeless";
 import { type Finding, type LeftIssue, needsAPerson } from "./attention";
 import { callerOrNull } from "./caller";
 import { keysOf, ticketJson } from "./commands/lock-status";
@@ -80,6 +81,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       ),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
       left: await leftHere(workspace, all, ledger),
+      homeless: await homelessAmong({ ...workspace.surroundings, repository }, leases),
       strangers: await strangersOf(workspace, leases),
       hooks: await hooksWord(workspace),
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),

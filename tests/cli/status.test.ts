@@ -96,6 +96,7 @@ describe("status ends with what needs a person", () => {
         waiters,
         damage: null,
         violations: [],
+        homeless: [],
         contentions: [],
         trespasses: [],
         provisional: [],

@@ -5,6 +5,7 @@ import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
 import { shortId } from "../../issues/short-id";
 import { tokenSeen } from "../../issues/stamps";
+import { uncommittedIssues } from "../../issues/uncommitted";
 import { printable, type Ulid } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
 import { nodeCommands } from "../../platform/node/commands";
@@ -20,6 +21,7 @@ import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { interruptibly } from "../interrupts";
 import { keyOfIssue, meant } from "../issues";
 import { tellSay } from "../ledger";
+import { shellWord } from "../left-work";
 import { count, leaseJson } from "../render";
 import { meantWorktree, workspaceAt } from "../worktree-word";
 
@@ -94,6 +96,7 @@ export const command: Command = {
     if (grant !== null) tellSay(workspace, grant.ledger);
     if (issue?.own != null) await tellOfTwin(workspace, holder, [issue.own]);
     const hasMoved = grant !== null && issue?.own != null;
+    if (issue !== null) await tellUncommitted(workspace, issue.id);
     const setup = parsed.has("no-setup") ? null : await setUp(context, yard, created);
     const { copied } = created;
     const lines = [
@@ -161,6 +164,19 @@ async function issueWanted(workspace: Workspace, parsed: Parsed): Promise<Wanted
     aboveToken: tokenSeen([issue]),
     branch: branchForIssue(shortId(id, await reader.ids()), issue.title),
   };
+}
+
+/** Git refuses to merge a branch over files that are not committed where it is merged: said while it costs one command. */
+async function tellUncommitted(workspace: Workspace, id: Ulid): Promise<void> {
+  const { repository, surroundings } = workspace;
+  const { worktreeRoot, mainWorktreeRoot } = repository;
+  for (const root of new Set([worktreeRoot, mainWorktreeRoot ?? worktreeRoot])) {
+    if (!(await uncommittedIssues(surroundings.git, root)).includes(id)) continue;
+    const where = shellWord(root);
+    workspace.warnings.push(
+      `issue ${id} is not committed in ${printable(root, 500)}; before the branch is merged there: git -C ${where} add .cotenant && git -C ${where} commit -m 'Add issue ${id}'`,
+    );
+  }
 }
 
 /** Before anything is made: the claim itself decides, but mostly this spares the work. */
