@@ -68,7 +68,7 @@ export const command: Command = {
         }),
     });
     const { agentId } = await workspace.agent();
-    const lines = takeOverLines(left, { shortId: shortened, agentId, here: reader.here.root });
+    const lines = takeOverLines(left, { shortId: shortened, agentId, workspace });
     return {
       ...output,
       data: { ...output.data, left: left === null ? null : leftJson(left) },

@@ -82,7 +82,7 @@ export const command: Command = {
     const left = await setting.leftAmong([taken.issue]);
     // It is in progress, and theirs, by the claim that they have just been given.
     const now = { ...taken.issue, state: "in_progress", assignee: agentId } as const;
-    const who = { shortId, agentId, here: reader.here.root };
+    const who = { shortId, agentId, workspace };
     const lines = [
       `${shortId}: ${printable(title, 300)}`,
       output.text,

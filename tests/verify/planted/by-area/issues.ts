@@ -19,4 +19,13 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/cli/claims-after-waiting.test.ts",
     named: "is not granted to it when it is 'done'",
   },
+  {
+    row: "0",
+    name: "whoever takes left work over leaves the claim behind",
+    file: "src/cli/left-work.ts",
+    from: "--issue ${shortId} && cd",
+    to: "&& cd",
+    test: "tests/scenarios/left-work.test.ts",
+    named: "where only its branch is left",
+  },
 ];
