@@ -4,12 +4,14 @@ import type { HooksWord } from "../enforce/installing/upkeep";
 import type { Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
 import type { GuardViolation } from "../guard/violations";
+import type { PendingGate } from "../issues/gates/waiting";
 import { printable } from "../kernel/ids";
 import { type Holder, type Lease, sameProcess } from "../kernel/lease";
 import { inTheWay, type Ticket } from "../kernel/tickets";
 import { elapsedMs, type Now } from "../kernel/time";
 import type { Damage } from "../store/replay";
 import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
+import { passCommand } from "./gate-words";
 import { shellWord } from "./left-work";
 import { count, duration } from "./render";
 
@@ -28,6 +30,13 @@ export interface LeftIssue {
   readonly words: string;
 }
 
+/** An issue that is done but for its gates. */
+export interface GatedIssue {
+  readonly shortId: string;
+  readonly title: string;
+  readonly gates: readonly PendingGate[];
+}
+
 /** What there is to look at. */
 export interface Scene {
   /** Lapsed ones included. */
@@ -43,6 +52,8 @@ export interface Scene {
   readonly trespasses: readonly GuardViolation[];
   /** Issues that somebody has left, the most urgent first. */
   readonly left: readonly LeftIssue[];
+  /** Issues that are done but for their gates. */
+  readonly gated: readonly GatedIssue[];
   /** Claims that the ledger has not confirmed. */
   readonly provisional: readonly LeaseStatus[];
   /** Leases of worktrees that are not there any more. */
@@ -70,6 +81,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...blocked(scene.contentions),
     ...trespassed(scene.trespasses),
     ...leftWork(scene.left),
+    ...gatesToPass(scene.gated),
   ];
 }
 
@@ -87,6 +99,24 @@ function leftWork(left: readonly LeftIssue[]): Finding[] {
     next: "cotenant query available",
   };
   return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "work_left", ...finding }));
+}
+
+/** Nobody is told otherwise: whoever did the work has given it back. */
+function gatesToPass(gated: readonly GatedIssue[]): Finding[] {
+  const told = gated.slice(0, MOST_LEFT).flatMap(({ shortId, title, gates: [first, ...others] }) => {
+    if (first === undefined) return [];
+    const more = others.length === 0 ? "" : ` and ${count(others.length, "other gate")}`;
+    return {
+      message: `${shortId} "${printable(title, 80)}" is done but for gate ${printable(first.key, 80)}${more}`,
+      next: passCommand(shortId, first),
+    };
+  });
+  const more = gated.length - MOST_LEFT;
+  const rest = {
+    message: `and ${count(more, "more issue")} with gates to pass`,
+    next: "cotenant query blocked",
+  };
+  return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "gate_pending", ...finding }));
 }
 
 function hooksGone(word: HooksWord | null): Finding[] {

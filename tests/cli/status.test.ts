@@ -97,6 +97,7 @@ describe("status ends with what needs a person", () => {
         damage: null,
         violations: [],
         homeless: [],
+        gated: [],
         contentions: [],
         trespasses: [],
         provisional: [],

@@ -23,6 +23,7 @@ export const PLANTS: readonly TestPlant[] = [
     row: "0",
     name: "whoever takes left work over leaves the claim behind",
     file: "src/cli/left-work.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     from: "--issue ${shortId} && cd",
     to: "&& cd",
     test: "tests/scenarios/left-work.test.ts",
