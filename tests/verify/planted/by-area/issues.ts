@@ -29,4 +29,13 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/scenarios/left-work.test.ts",
     named: "where only its branch is left",
   },
+  {
+    row: "0",
+    name: "recover gives out tokens again that commits were made under",
+    file: "src/cli/commands/recover.ts",
+    from: "    return [...issues.map((issue) => tokenSeen([issue])), ...committed];",
+    to: "    return issues.map((issue) => tokenSeen([issue]));",
+    test: "tests/cli/restored-store.test.ts",
+    named: "recover goes on above",
+  },
 ];
