@@ -36,6 +36,7 @@ const EXITS = {
   70: "a bug in cotenant",
   126: "the command may not be run",
   127: "no such command",
+  130: "interrupted",
 };
 
 const ERRORS_INTRODUCTION = `# Errors

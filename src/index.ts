@@ -144,8 +144,9 @@ export class CotenantRepository {
   async acquire(targets: Target | readonly Target[], options: AcquireOptions = {}): Promise<Grant> {
     const reach = options.reach ?? "repository";
     const keys = (await this.#keys(targets)).map((key) => ({ key, reach }));
+    const isClaim = keys.some(({ key }) => key.startsWith("issue:"));
     return this.#session.acquire(keys, {
-      ttlSecs: options.ttlSecs ?? this.#usualTtlSecs(keys),
+      ttlSecs: options.ttlSecs ?? (await this.#workspace.usualTtlSecs(isClaim ? "claim" : "lock")),
       bind: options.bind ?? "ttl",
       reason: options.reason ?? null,
       note: options.note ?? null,
@@ -299,14 +300,6 @@ export class CotenantRepository {
   async close(): Promise<void> {
     await this.#publisher?.close();
     this.#publisher = null;
-  }
-
-  /** Claims that are shared between machines last longer: renewing one is a push. */
-  #usualTtlSecs(keys: readonly { readonly key: LeaseKey }[]): number {
-    const { policy, values } = this.#workspace.config;
-    const isShared =
-      values["sync.ledger_branch"] !== null && keys.some(({ key }) => key.startsWith("issue:"));
-    return isShared ? values["sync.claim_ttl_secs"] : policy.defaultTtlSecs;
   }
 
   async #refs(targets: Target | readonly Target[]) {

@@ -35,6 +35,8 @@ export interface Wish {
   readonly steal: boolean;
   readonly ttlSecs?: number;
   readonly aboveToken?: number;
+  /** Asked when it is granted: throws, and gives it back, where it may not be had any more. */
+  readonly confirm?: (session: Session, grant: Acquired) => Promise<void>;
   /** How a lease is called in this command's words. */
   readonly noun: "claim" | "lock";
 }
@@ -48,37 +50,51 @@ export async function acquire(
   const options = await readOptions(parsed, workspace, wish);
   const timeoutMs = waitSecs(parsed) * 1000;
   const session = await workspace.session("write");
-  const interrupted = new AbortController();
-  const onSignal = () => interrupted.abort();
-  if (parsed.has("wait")) process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
   const onWait = ({ ahead, message }: { ahead: number; message: string }) => {
     if (!context.quiet) context.note(`waiting as number ${ahead + 1}: ${message}`);
   };
   const holder = await callingProcess(workspace.surroundings.platform.processes);
-  const grant = await interruptibly(context, workspace, (signal) =>
-    session.acquire(wish.keys, {
+  const grant = await interruptibly(context, takesLong(workspace, parsed), async (signal) => {
+    const interrupted = signal === undefined ? {} : { signal };
+    const granted = await session.acquire(wish.keys, {
       ...options,
       holder,
       steal: wish.steal,
       aboveToken: wish.aboveToken ?? 0,
       isOffline: parsed.has("offline"),
       ...(signal === undefined ? {} : { interrupted: signal }),
-      wait: parsed.has("wait") ? { timeoutMs, onWait, signal: interrupted.signal } : null,
-    }),
-  );
+      wait: parsed.has("wait") ? { timeoutMs, onWait, ...interrupted } : null,
+    });
+    await wish.confirm?.(session, granted);
+    return granted;
+  });
   tellSay(workspace, grant.ledger);
-  await tellOfTwin(workspace, holder, grant);
+  await tellOfTwin(
+    workspace,
+    holder,
+    grant.leases.filter((lease) => !grant.fresh.includes(lease)),
+  );
   return grantOutput(context, parsed, session, withLedger(workspace, grant), wish.noun);
 }
 
+/** Whoever waits, or asks a remote, may be interrupted. */
+export function takesLong({ config }: Workspace, parsed: Parsed): boolean {
+  return parsed.has("wait") || config.values["sync.ledger_branch"] !== null;
+}
+
 /** What one agent is given is given to everybody of its name: whoever shares it without knowing must hear so. */
-async function tellOfTwin(workspace: Workspace, mine: Holder, grant: Acquired): Promise<void> {
-  const kept = grant.leases.filter((lease) => !grant.fresh.includes(lease));
-  const twin = await twinOf(workspace.surroundings.platform.processes, mine, kept);
+export async function tellOfTwin(
+  workspace: Workspace,
+  mine: Holder,
+  /** Those that were held under the name before. */
+  held: readonly Lease[],
+  what = "THIS",
+): Promise<void> {
+  const twin = await twinOf(workspace.surroundings.platform.processes, mine, held);
   if (twin === null) return;
-  const { agentId } = kept[0]!;
+  const { agentId } = held[0]!;
   workspace.warnings.push(
-    `ANOTHER LIVE PROCESS HOLDS THIS UNDER THE SAME NAME: process ${twin.pid} uses ${agentId}, too. If that is another agent, nothing keeps the two apart: give each its own COTENANT_AGENT_ID or COTENANT_SESSION_ID`,
+    `ANOTHER LIVE PROCESS HOLDS ${what} UNDER THE SAME NAME: process ${twin.pid} uses ${agentId}, too. If that is another agent, nothing keeps the two apart: give each its own COTENANT_AGENT_ID or COTENANT_SESSION_ID`,
   );
 }
 
@@ -103,24 +119,19 @@ export async function readOptions(
   workspace: Workspace,
   wish: Pick<Wish, "ttlSecs" | "keys" | "noun">,
 ) {
-  const ttlSecs = parsed.whole("ttl") ?? wish.ttlSecs ?? (await usualTtlSecs(workspace, wish));
+  // What is wrong with the words comes before what the policy says of them.
+  waitSecs(parsed);
+  const request = requestId(workspace, parsed);
+  const ttlSecs = parsed.whole("ttl") ?? wish.ttlSecs ?? (await workspace.usualTtlSecs(wish.noun));
   const reason = parsed.text("reason") ?? null;
   const note = parsed.text("note") ?? null;
+  orThrow(checkText(reason, "reason") ?? checkText(note, "note"));
   const { agentId } = await workspace.agent();
   orThrow(checkTtl(ttlSecs, agentId, workspace.config.policy));
-  orThrow(checkText(reason, "reason") ?? checkText(note, "note"));
   // What others hold without expiry is looked at later, under the mutex; all else can be said now.
   const keys = wish.keys.map(({ key }) => key);
   if (ttlSecs === 0) orThrow(checkIndefinite(keys, agentId, reason, [], workspace.config.policy));
-  return { ttlSecs, reason, note, requestId: requestId(workspace, parsed) };
-}
-
-/** Claims that are shared between machines last longer: renewing one is a push. */
-async function usualTtlSecs(workspace: Workspace, { noun }: Pick<Wish, "noun">): Promise<number> {
-  const { values } = workspace.config;
-  return noun === "claim" && values["sync.ledger_branch"] !== null
-    ? values["sync.claim_ttl_secs"]
-    : workspace.defaultTtlSecs();
+  return { ttlSecs, reason, note, requestId: request };
 }
 
 /** How long to wait at most, if at all. */

@@ -4,11 +4,15 @@ import type { HooksWord } from "../enforce/installing/upkeep";
 import type { Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
 import type { GuardViolation } from "../guard/violations";
+import type { PendingGate } from "../issues/gates/waiting";
 import { printable } from "../kernel/ids";
 import { type Holder, type Lease, sameProcess } from "../kernel/lease";
 import { inTheWay, type Ticket } from "../kernel/tickets";
 import { elapsedMs, type Now } from "../kernel/time";
 import type { Damage } from "../store/replay";
+import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
+import { passCommand } from "./gate-words";
+import { shellWord } from "./left-work";
 import { count, duration } from "./render";
 
 /** Something that does not mend itself, and what can safely be done about it. */
@@ -26,6 +30,13 @@ export interface LeftIssue {
   readonly words: string;
 }
 
+/** An issue that is done but for its gates. */
+export interface GatedIssue {
+  readonly shortId: string;
+  readonly title: string;
+  readonly gates: readonly PendingGate[];
+}
+
 /** What there is to look at. */
 export interface Scene {
   /** Lapsed ones included. */
@@ -41,10 +52,14 @@ export interface Scene {
   readonly trespasses: readonly GuardViolation[];
   /** Issues that somebody has left, the most urgent first. */
   readonly left: readonly LeftIssue[];
+  /** Issues that are done but for their gates. */
+  readonly gated: readonly GatedIssue[];
   /** Claims that the ledger has not confirmed. */
   readonly provisional: readonly LeaseStatus[];
   /** There is one, and this machine has never read it. */
   readonly isLedgerUnread: boolean;
+  /** Leases of worktrees that are not there any more. */
+  readonly homeless: readonly Homeless[];
   /** Live processes that use one name, none of them started by another. */
   readonly strangers: ReadonlyMap<string, readonly Holder[]>;
   /** Hooks that were wanted and are gone. */
@@ -58,6 +73,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...untrusted(workspace),
     ...unasked(workspace, scene.isLedgerUnread),
     ...stale(valid),
+    ...ofGoneWorktrees(scene.homeless),
     ...unlogged(scene),
     ...usedTwice(valid, scene),
     ...waitingLong(valid, scene),
@@ -67,6 +83,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...blocked(scene.contentions),
     ...trespassed(scene.trespasses),
     ...leftWork(scene.left),
+    ...gatesToPass(scene.gated),
   ];
 }
 
@@ -84,6 +101,24 @@ function leftWork(left: readonly LeftIssue[]): Finding[] {
     next: "cotenant query available",
   };
   return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "work_left", ...finding }));
+}
+
+/** Nobody is told otherwise: whoever did the work has given it back. */
+function gatesToPass(gated: readonly GatedIssue[]): Finding[] {
+  const told = gated.slice(0, MOST_LEFT).flatMap(({ shortId, title, gates: [first, ...others] }) => {
+    if (first === undefined) return [];
+    const more = others.length === 0 ? "" : ` and ${count(others.length, "other gate")}`;
+    return {
+      message: `${shortId} "${printable(title, 80)}" is done but for gate ${printable(first.key, 80)}${more}`,
+      next: passCommand(shortId, first),
+    };
+  });
+  const more = gated.length - MOST_LEFT;
+  const rest = {
+    message: `and ${count(more, "more issue")} with gates to pass`,
+    next: "cotenant query blocked",
+  };
+  return [...told, ...(more > 0 ? [rest] : [])].map((finding) => ({ code: "gate_pending", ...finding }));
 }
 
 function hooksGone(word: HooksWord | null): Finding[] {
@@ -190,6 +225,27 @@ function stale(valid: readonly LeaseStatus[]): Finding[] {
       message: `${printable(lease.key)} is held without expiry by ${lease.agentId}, not heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}`,
       next: `ask ${lease.agentId}; 'cotenant events --key ${printable(lease.key)}' shows what it did`,
     }));
+}
+
+/** Whoever holds them has lost the place to work in; without an expiry they stand for ever. */
+function ofGoneWorktrees(homeless: readonly Homeless[]): Finding[] {
+  const places = new Map<string, Homeless[]>();
+  for (const one of homeless) {
+    const { lease } = one.status;
+    const { worktreeId } = lease;
+    // What reaches beyond a worktree that Git has forgotten is its holder's to end, and runs out or becomes stale.
+    if (one.root === null && !isOfPlaceAlone(lease)) continue;
+    places.set(worktreeId, [...(places.get(worktreeId) ?? []), one]);
+  }
+  return [...places].map(([worktreeId, [first, ...others]]) => {
+    const { root, status } = first!;
+    const more = others.length === 0 ? "" : ` and ${count(others.length, "other lease")}`;
+    return {
+      code: "worktree_gone",
+      message: `${status.lease.agentId} holds ${printable(status.lease.key)}${more} from ${root === null ? worktreeId : printable(root, 500)}, which is gone`,
+      next: root === null ? "cotenant gc" : `cotenant worktree remove ${shellWord(root)}`,
+    };
+  });
 }
 
 /** Nothing depends on it, but an audit that lacks the end of a lease for days is worth a word. */

@@ -1,3 +1,5 @@
+import { effective } from "../issues/effective";
+import type { IssueState } from "../issues/model";
 import type { FoundIssue } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
 import type { Change, WriteOptions } from "../issues/writer";
@@ -5,6 +7,8 @@ import { printable, type Ulid } from "../kernel/ids";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { HOLDER_FLAGS, proof } from "./holding";
 import { type Desk, issueJson, meantId, openDesk, writerAt } from "./issues";
+import { ledgerView } from "./ledger";
+import { workersOn } from "./querying";
 
 /** What every command that changes an issue takes. */
 export const EDIT_FLAGS: Readonly<Record<string, Flag>> = HOLDER_FLAGS;
@@ -20,7 +24,8 @@ export async function edit(
     readonly proof?: (desk: Desk, parsed: Parsed) => Promise<WriteOptions>;
     /** More than that. */
     readonly options?: (desk: Desk, id: Ulid) => Promise<WriteOptions>;
-    readonly done: (issue: FoundIssue) => string;
+    /** `written`: the state in the file, which a claim stands above. */
+    readonly done: (issue: FoundIssue, written: IssueState) => string;
     readonly same: string;
     /** What follows from it, and is said after it. */
     readonly afterwards?: (desk: Desk, issue: FoundIssue) => Promise<string>;
@@ -39,9 +44,22 @@ export async function edit(
   workspace?.warnings.push(...outcome.warnings);
   const { found, changed, replayed } = outcome;
   const more = (await words.afterwards?.(desk, found)) ?? "";
-  const said = `${changed ? words.done(found) : words.same}${more}`;
+  const counted = await asCounted(desk, found);
+  const said = `${changed ? words.done(counted, found.state) : words.same}${more}`;
   const text = `${short}: ${said}\n  ${printable(found.issue.title)}`;
-  return { data: { issue: issueJson(found, ids), changed, replayed }, text: context.quiet ? "" : text };
+  return { data: { issue: issueJson(counted, ids), changed, replayed }, text: context.quiet ? "" : text };
+}
+
+/** With the state and the assignee that count now, for whoever is told what a write came to. As written where nobody can tell. */
+export async function asCounted({ workspace }: Desk, found: FoundIssue): Promise<FoundIssue> {
+  if (workspace === null) return found;
+  try {
+    const workers = await workersOn(workspace, found.id, await ledgerView(workspace));
+    const { state, assignee } = effective(workers, found);
+    return { ...found, state, issue: { ...found.issue, state, assignee } };
+  } catch {
+    return found;
+  }
 }
 
 async function asHolder({ workspace }: Desk, parsed: Parsed): Promise<WriteOptions> {

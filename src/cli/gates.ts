@@ -20,6 +20,7 @@ import type { IssueWriter, WriteOptions, WriteOutcome } from "../issues/writer";
 import { agentType, printable, type Ulid } from "../kernel/ids";
 import { checkText } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
+import { asCounted } from "./editing";
 import { HOLDER_FLAGS, proof } from "./holding";
 import { type Desk, issueJson, meantId, openDesk, writerAt } from "./issues";
 
@@ -191,14 +192,15 @@ export async function decide(context: Context, parsed: Parsed, status: "passed" 
   // Before the write: what is done must not be said to have failed because of what is read afterwards.
   const ids = await reader.ids();
   const outcome = await recordResult(desk, await writerAt(desk), id, options, given);
+  const counted = await asCounted(desk, outcome.found);
   return {
     data: {
-      issue: issueJson(outcome.found, ids),
+      issue: issueJson(counted, ids),
       changed: outcome.changed,
       replayed: outcome.replayed,
       gate: issueGateJson(key, outcome.results, registry.gates.get(key)),
     },
-    text: context.quiet ? "" : outcomeText(outcome.found, outcome.results, key, ids),
+    text: context.quiet ? "" : outcomeText(counted, outcome.results, key, ids),
   };
 }
 

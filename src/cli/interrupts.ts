@@ -1,19 +1,21 @@
-import type { Workspace } from "../coordinator/workspace";
+import { constants } from "node:os";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Context } from "./command";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** A first process of a container is not ended by its own signal. */
+const AT_LAST_MS = 1_000;
 
 /**
- * For claims that are shared between machines: a signal in the middle of an exchange takes back what was begun, says so, and
- * then ends this process as it would have done at once. Without a ledger nothing takes long enough.
+ * For what takes long, a wait or an exchange with a remote: a signal takes back what was begun, says so, and then ends this
+ * process as it would have done at once. What is done before the signal is noticed stays done.
  */
 export async function interruptibly<T>(
   context: Context,
-  { config }: Workspace,
+  takesLong: boolean,
   act: (interrupted: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
-  if (config.values["sync.ledger_branch"] === null) return act(undefined);
+  if (!takesLong) return act(undefined);
   const controller = new AbortController();
   let caught: NodeJS.Signals | null = null;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -28,14 +30,20 @@ export async function interruptibly<T>(
     return await act(controller.signal);
   } catch (error) {
     if (caught !== null && error instanceof CotenantError) {
-      context.terminal.err(`cotenant: ${error.message}\n`);
+      const { terminal, json } = context;
+      if (json) terminal.out(`${JSON.stringify({ ok: false, error: error.toJSON() })}\n`);
+      terminal.err(`cotenant: ${error.message}\n`);
       listen(false);
-      process.kill(process.pid, caught);
-      // Until it arrives.
-      await new Promise(() => {});
+      await endBy(caught);
     }
     throw error;
   } finally {
     listen(false);
   }
+}
+
+function endBy(signal: NodeJS.Signals): Promise<never> {
+  process.kill(process.pid, signal);
+  setTimeout(() => process.exit(128 + constants.signals[signal]), AT_LAST_MS);
+  return new Promise(() => {});
 }

@@ -5,6 +5,7 @@ import type { IssueReader } from "../issues/reader";
 import type { FoundIssue } from "../issues/resolve";
 import { printable, type Ulid } from "../kernel/ids";
 import { type LeftWork, leftWork } from "../snapshots/left-work";
+import { defaultPlace } from "../worktrees/naming";
 
 export type LeftMap = ReadonlyMap<Ulid, LeftWork>;
 
@@ -54,36 +55,56 @@ export function leftText(left: LeftWork, here: string): string {
   return `left by ${left.agentId || "somebody"} at ${printable(left.at, 40)}; ${placeText(left, here)}`;
 }
 
-function placeText({ root, branch, snapshotId, checkedOutAt }: LeftWork, here: string): string {
+function placeText({ root, branch, snapshotId, checkedOutAt, hasCommits }: LeftWork, here: string): string {
   const on = branch === null ? "" : ` (branch ${printable(branch)})`;
   if (root === here) return `its changes are in this worktree${on}`;
   if (root !== null) return `its changes are in ${printable(root, 500)}${on}`;
   if (snapshotId !== null) return `its worktree is gone, its changes are snapshot ${snapshotId}${on}`;
   if (branch === null) return "where its changes are is not known here";
   const where = checkedOutAt === null ? "" : `, checked out in ${printable(checkedOutAt, 500)}`;
-  return `its worktree is gone, its commits are on branch ${printable(branch)}${where}`;
+  return hasCommits
+    ? `its worktree is gone, its commits are on branch ${printable(branch)}${where}`
+    : `its worktree is gone, and its branch ${printable(branch)}${where} has nothing that is not merged`;
 }
 
-/** The command with which whoever has just claimed it goes on where it was left; null where there is nothing to go to. */
-export function takeOverCommand(
-  left: LeftWork,
-  { shortId, agentId, here }: { readonly shortId: string; readonly agentId: string; readonly here: string },
-): string | null {
+/** Who goes on, and where. */
+export interface TakingOver {
+  readonly shortId: string;
+  readonly agentId: string;
+  readonly workspace: Workspace;
+}
+
+/**
+ * The command with which whoever has just claimed it goes on where it was left; null where there is nothing to go to. The
+ * claim goes along: what is written is written where it is held.
+ */
+function takeOverCommand(left: LeftWork, { shortId, agentId, workspace }: TakingOver): string | null {
   const { root, worktreeId, snapshotId, branch, checkedOutAt } = left;
-  if (root === here) return null;
-  if (root !== null)
-    return `cotenant claim transfer ${shortId} --to-agent ${agentId} --to-worktree ${worktreeId} --reason "go on where it was left" && cd ${shellWord(root)}`;
-  if (snapshotId !== null) return `cotenant restore ${snapshotId}`;
-  return branch === null || checkedOutAt !== null ? null : `cotenant worktree create ${shellWord(branch)}`;
+  const { worktreeRoot, mainWorktreeRoot } = workspace.repository;
+  const placeFor = (name: string) =>
+    defaultPlace(mainWorktreeRoot ?? worktreeRoot, workspace.config.values["worktree.directory"], name);
+  const transferTo = (worktree: string) =>
+    `cotenant claim transfer ${shortId} --to-agent ${agentId} --to-worktree ${shellWord(worktree)} --reason "go on where it was left"`;
+  if (root === worktreeRoot) return null;
+  if (root !== null) return `${transferTo(worktreeId ?? root)} && cd ${shellWord(root)}`;
+  if (snapshotId !== null) {
+    const place = placeFor(`restored-${shortId}`);
+    return `cotenant restore ${snapshotId} --path ${shellWord(place)} && ${transferTo(place)} && cd ${shellWord(place)}`;
+  }
+  if (branch === null || checkedOutAt !== null) return null;
+  return `cotenant worktree create ${shellWord(branch)} --issue ${shortId} && cd ${shellWord(placeFor(branch))}`;
 }
 
 /** What whoever has claimed left work is told below the claim. */
-export function takeOverLines(left: LeftWork | null, who: Parameters<typeof takeOverCommand>[1]): string[] {
+export function takeOverLines(left: LeftWork | null, who: TakingOver): string[] {
   if (left === null) return [];
   const command = takeOverCommand(left, who);
-  return [`  ${leftText(left, who.here)}`, ...(command === null ? [] : [`  go on there: ${command}`])];
+  return [
+    `  ${leftText(left, who.workspace.repository.worktreeRoot)}`,
+    ...(command === null ? [] : [`  go on there: ${command}`]),
+  ];
 }
 
-function shellWord(text: string): string {
+export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -8,6 +8,7 @@ import { accessOf, refuseShared } from "../worktrees/access";
 import { lockRecord, stolenFrom, writerKey } from "../worktrees/writer-lock";
 import { ACQUIRE_FLAGS, lasting, readOptions, waitSecs } from "./acquiring";
 import type { Context, Output, Parsed } from "./command";
+import { interruptibly } from "./interrupts";
 import { leaseJson } from "./render";
 
 /** What `worktree lock` and `worktree steal` have in common: taking over what has run out is a steal either way. */
@@ -20,10 +21,12 @@ export async function lockWorktree(context: Context, parsed: Parsed, workspace: 
   const options = await readOptions(parsed, workspace, { keys, noun: "lock" });
   const timeoutMs = waitSecs(parsed) * 1000;
   const session = await workspace.session("write");
-  const grant = await session.acquire(keys, {
-    ...options,
-    wait: parsed.has("wait") ? { timeoutMs } : null,
-  });
+  const grant = await interruptibly(context, parsed.has("wait"), (signal) =>
+    session.acquire(keys, {
+      ...options,
+      wait: parsed.has("wait") ? { timeoutMs, ...(signal === undefined ? {} : { signal }) } : null,
+    }),
+  );
   await session.forgetLosses([key]);
   const lease = grant.leases.find((one) => one.key === key)!;
   const isStolen = grant.changed && !grant.replayed && stolenFrom(lease, session).length > 0;

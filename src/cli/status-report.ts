@@ -8,13 +8,14 @@ import { guardViolations } from "../guard/violations";
 import { reachOf } from "../guard/yielding";
 import { issuesIn } from "../issues/desk";
 import { elsewhereIn, workersAmong } from "../issues/effective";
-import { queryLeft } from "../issues/query";
+import { queryGated, queryLeft } from "../issues/query";
 import type { Actor } from "../kernel/commands";
 import { type Holder, sameParty } from "../kernel/lease";
 import type { Ticket } from "../kernel/tickets";
 import type { ClaimsView } from "../ledger/view";
 import { type Access, accessJson, accessOf, accessText } from "../worktrees/access";
-import { type Finding, type LeftIssue, needsAPerson } from "./attention";
+import { homelessAmong } from "../worktrees/homeless";
+import { type Finding, needsAPerson, type Scene } from "./attention";
 import { callerOrNull } from "./caller";
 import { keysOf, ticketJson } from "./commands/lock-status";
 import { hooksWord } from "./hooks-upkeep";
@@ -79,7 +80,8 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
         reachOf(workspace.config.values["guard.across_worktrees"]),
       ),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
-      left: await leftHere(workspace, all, ledger),
+      ...(await issuesHere(workspace, all, ledger)),
+      homeless: await homelessAmong({ ...workspace.surroundings, repository }, leases),
       strangers: await strangersOf(workspace, leases),
       hooks: await hooksWord(workspace),
       isLedgerUnread: ledger !== null && ledger.asOf === null,
@@ -88,26 +90,31 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
   };
 }
 
-/** What somebody has left. An issue that cannot be read keeps nobody from seeing the rest. */
-async function leftHere(
+/** What somebody has left, and what waits for its gates. An issue that cannot be read keeps nobody from seeing the rest. */
+async function issuesHere(
   workspace: Workspace,
   statuses: readonly LeaseStatus[],
   view: ClaimsView | null,
-): Promise<LeftIssue[]> {
+): Promise<Pick<Scene, "left" | "gated">> {
   const reader = await issuesIn(workspace);
   const workers = workersAmong(statuses, elsewhereIn(view));
   try {
-    const { issues } = await queryLeft({ reader, hierarchy: [], ...workers });
+    const setting = { reader, hierarchy: [], ...workers };
+    const { issues } = await queryLeft(setting);
     const left = await leftAmong(workspace, reader, workers, issues);
-    return issues.map(({ id, shortId, title }) => ({
-      shortId,
-      title,
-      words: leftText(left.get(id)!, reader.here.root),
-    }));
+    const { issues: gated, gates } = await queryGated(setting);
+    return {
+      left: issues.map(({ id, shortId, title }) => ({
+        shortId,
+        title,
+        words: leftText(left.get(id)!, reader.here.root),
+      })),
+      gated: gated.map(({ id, shortId, title }) => ({ shortId, title, gates: gates.get(id) ?? [] })),
+    };
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
     workspace.warnings.push(`what was left cannot be told: ${error.message}`);
-    return [];
+    return { left: [], gated: [] };
   }
 }
 

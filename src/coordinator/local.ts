@@ -44,7 +44,7 @@ import type {
   WriteRequest,
 } from "./contract";
 import { readHistory, watchLog } from "./history";
-import { lookAtQueue } from "./queue-look";
+import { lookAtQueue, whyWaiting } from "./queue-look";
 import { waitForTurn } from "./waiting";
 
 /** The engine that needs nothing but files under the Git directory. */
@@ -69,6 +69,7 @@ export class LocalCoordinator implements Coordinator {
     const { outcome, waitedMs } = await waitForTurn(this.store, request.wait, {
       submit,
       look: (mine, before) => lookAtQueue(this.store, this.#reader, this.policy, command, mine, before),
+      explain: (mine) => whyWaiting(this.store, this.#reader, this.policy, command, mine),
       leave: (place) => this.store.leaveQueue(place, actor, this.policy),
     });
     return grant(accept(outcome), waitedMs);

@@ -1,11 +1,12 @@
 import type { Acquire } from "../kernel/commands";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
-import type { Lease } from "../kernel/lease";
+import { printable } from "../kernel/ids";
+import { belongsTo, type Lease } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
 import { inTheWay, type Ticket, ticketsAhead } from "../kernel/tickets";
 import { remainingMs } from "../kernel/time";
-import { livenessOf, needsOf } from "../store/gather";
+import { EVERYTHING, livenessOf, needsOf } from "../store/gather";
 import type { Predecessors } from "../store/predecessors";
 import type { Reader } from "../store/reader";
 import type { Store } from "../store/store";
@@ -53,6 +54,47 @@ export async function lookAtQueue(
     message: isRefusal(decision) ? decision.message : "",
     nextExpiryMs: nextExpiryMs(valid, at),
   };
+}
+
+/** Why somebody still waits. */
+export interface Why {
+  readonly message: string;
+  readonly hint?: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * What is in the way now, by a look at everything: for whoever gives up. Two who wait for each other wait for ever, and
+ * neither of them can see that from what it waits for alone.
+ */
+export async function whyWaiting(
+  store: Store,
+  reader: Reader,
+  policy: Policy,
+  command: Acquire,
+  mine: Ticket,
+): Promise<Why> {
+  const snapshot = await reader.snapshot(EVERYTHING);
+  const liveness = await livenessOf(store.platform, snapshot.leases.values());
+  const { live: tickets } = await store.queue.load(store.now());
+  const at: Circumstances = { now: store.now(), policy, liveness, tickets };
+  const placed = { ...command, ticket: mine.number };
+  const decision = decide({ ...snapshot, nextToken: snapshot.head.nextToken }, placed, at);
+  if (!isRefusal(decision)) return { message: "it has become free only now", data: {} };
+  const { message, data } = decision;
+  const valid = [...snapshot.leases.values()].filter((lease) => standingOf(lease, at) === "valid");
+  const blockers = inTheWay(mine, valid);
+  for (const other of tickets) {
+    const theirs = blockers.find((lease) => belongsTo(lease, other));
+    const ours = inTheWay(other, valid).find((lease) => belongsTo(lease, mine));
+    if (theirs === undefined || ours === undefined) continue;
+    return {
+      message: `${message}; ${other.agentId} waits for ${printable(ours.key)}, which you hold: neither goes on until one gives up`,
+      hint: `give ${printable(ours.key)} back, or ask ${other.agentId} to give ${printable(theirs.key)} back`,
+      data: { ...data, deadlock: { agent_id: other.agentId, holds: theirs.key, waits_for: ours.key } },
+    };
+  }
+  return { message, data };
 }
 
 /** One that waits is enough to know that it is not this waiter's turn; those before it are gone. */

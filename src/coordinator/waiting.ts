@@ -7,7 +7,7 @@ import type { Store } from "../store/store";
 import type { Outcome } from "../store/submission";
 import type { Place } from "../store/turnstile";
 import type { Wait } from "./contract";
-import type { Look } from "./queue-look";
+import type { Look, Why } from "./queue-look";
 
 /**
  * PROTOCOL 15. Whoever frees something marks the tickets of those whose turn it is. Deaths raise no event and a wake-up may
@@ -25,6 +25,8 @@ export interface Attempts {
   /** Asks to be granted, or for a place in the queue. */
   readonly submit: (place: Place) => Promise<Outcome>;
   readonly look: (mine: Ticket, before: Predecessors) => Promise<Look>;
+  /** Why it still waits, for whoever gives up. */
+  readonly explain: (mine: Ticket) => Promise<Why>;
   readonly leave: (place: Place) => Promise<void>;
 }
 
@@ -32,7 +34,7 @@ export interface Attempts {
 export async function waitForTurn(
   store: Store,
   wait: Wait,
-  { submit, look, leave }: Attempts,
+  { submit, look, explain, leave }: Attempts,
 ): Promise<{ outcome: Outcome; waitedMs: number }> {
   const time = new WaitingTime(store, wait);
   await store.prepare();
@@ -55,7 +57,7 @@ export async function waitForTurn(
       }
       const ahead = await vigil.keep(place.ahead, time);
       place = { ...place, ahead };
-      if (time.isUp()) throw gaveUp(place, outcome.refusal.message, time);
+      if (time.isUp()) throw gaveUp(place, await lastWord(place, outcome, time, explain), time);
     }
   } finally {
     vigil?.end();
@@ -81,7 +83,11 @@ class WaitingTime {
   }
 
   leftMs(): number {
-    return this.#wait.signal?.aborted === true ? 0 : this.#wait.timeoutMs - this.waitedMs();
+    return this.isInterrupted ? 0 : this.#wait.timeoutMs - this.waitedMs();
+  }
+
+  get isInterrupted(): boolean {
+    return this.#wait.signal?.aborted === true;
   }
 
   isUp(): boolean {
@@ -98,7 +104,7 @@ async function patiently(submit: () => Promise<Outcome>, place: Place, time: Wai
       const isBusy =
         error instanceof CotenantError && error.code === "E_STORE_BUSY" && "holder" in error.data;
       if (!isBusy) throw error;
-      if (time.isUp()) throw gaveUp(place, error.message, time);
+      if (time.isUp()) throw gaveUp(place, { message: error.message, data: {} }, time);
     }
   }
 }
@@ -224,12 +230,32 @@ class Bell {
   };
 }
 
-function gaveUp(place: Place, message: string, time: WaitingTime): CotenantError {
+/** Who is in the way now: those who were when the wait began may be gone long since. */
+async function lastWord(
+  { ticket }: Place,
+  { refusal }: Extract<Outcome, { done: false }>,
+  time: WaitingTime,
+  explain: Attempts["explain"],
+): Promise<Why> {
+  const first = { message: refusal.message, data: {} };
+  if (ticket === null || time.isInterrupted) return first;
+  // The wait is over either way: a look that fails changes nothing about that.
+  return explain(ticket).catch(() => first);
+}
+
+function gaveUp(place: Place, why: Why, time: WaitingTime): CotenantError {
   const position = place.ahead + 1;
   const waitedSecs = Math.round(time.waitedMs() / 1000);
-  return new CotenantError(
-    "E_WAIT_TIMEOUT",
-    `waited ${waitedSecs} s as number ${position} in the queue: ${message}`,
-    { data: { position, waited_secs: waitedSecs } },
-  );
+  const data = { position, waited_secs: waitedSecs };
+  return time.isInterrupted
+    ? new CotenantError(
+        "E_INTERRUPTED",
+        `interrupted after ${waitedSecs} s as number ${position} in the queue; the place is given up`,
+        { data },
+      )
+    : new CotenantError(
+        "E_WAIT_TIMEOUT",
+        `waited ${waitedSecs} s as number ${position} in the queue: ${why.message}`,
+        { ...(why.hint === undefined ? {} : { hint: why.hint }), data: { ...data, ...why.data } },
+      );
 }

@@ -13,6 +13,7 @@ import { ensureWorktreeIdentity, readWorktreeIdentity, type WorktreeReading } fr
 import type { Actor } from "../kernel/commands";
 import type { AgentId, SessionId } from "../kernel/ids";
 import { kindOf, type LeaseKey, nameOf } from "../kernel/keys";
+import { ttlCapSecs } from "../kernel/policy";
 import type { LastingGit } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
@@ -207,8 +208,18 @@ export class Workspace {
     return orThrow(await canonicalPath(platform, this.repository, cwd, text));
   }
 
+  /** How long a lease lasts where nobody says: never longer than the policy lets it. */
+  async usualTtlSecs(noun: "claim" | "lock"): Promise<number> {
+    const { values, policy } = this.config;
+    const { agentId } = await this.agent();
+    // Claims that are shared between machines last longer: renewing one is a push.
+    const isShared = noun === "claim" && values["sync.ledger_branch"] !== null;
+    const secs = isShared ? values["sync.claim_ttl_secs"] : await this.#defaultTtlSecs();
+    return Math.min(secs, ttlCapSecs(agentId, policy));
+  }
+
   /** The agent's own wish comes before the repository's default. */
-  async defaultTtlSecs(): Promise<number> {
+  async #defaultTtlSecs(): Promise<number> {
     const { source } = this.config.origin("coordination.default_ttl_secs");
     const wished = source === "default" ? (await readAgentFile(this.surroundings))?.defaultTtlSecs : null;
     return wished ?? this.config.policy.defaultTtlSecs;

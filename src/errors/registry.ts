@@ -335,6 +335,13 @@ const entries = {
     hint: "take other work; 'cotenant status' shows who holds what",
     seeds: "",
   },
+  E_INTERRUPTED: {
+    exit: 130,
+    http: 499,
+    meaning: "A signal ended the wait; the place in the queue was given up. The process ends by that signal.",
+    hint: "ask again when there is time to wait",
+    seeds: "",
+  },
   E_LOG_CORRUPT: {
     exit: 13,
     http: 500,

@@ -1,3 +1,4 @@
+import type { Acquired, Session } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
 import { takeBackHint } from "./lost";
@@ -37,6 +38,25 @@ export async function refuseUnclaimable(
     });
   if (terms.allowsBlocked !== true && !isTerminal({ state }))
     refuseOpenNeeds(id, await openNeeds(reader, found.dependencies), "claimed");
+}
+
+/**
+ * Asks once more when the claim is granted. Until then others could finish the issue, delete it or add something that it
+ * waits for; from then on nobody can. What may not be claimed any more is given back.
+ */
+export async function confirmClaim(
+  session: Pick<Session, "release">,
+  grant: Acquired,
+  refuse: () => Promise<unknown>,
+): Promise<void> {
+  if (grant.replayed || !grant.isNew) return;
+  try {
+    await refuse();
+  } catch (error) {
+    // It runs out by itself otherwise; why there is no claim is what has to be said.
+    await session.release(grant.fresh.map(({ key, leaseId }) => ({ key, leaseId }))).catch(() => {});
+    throw error;
+  }
 }
 
 /** Which of these dependencies are not over. One that nobody has, or that nobody can read, is not. */

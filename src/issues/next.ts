@@ -2,10 +2,9 @@ import type { Grant, LeaseStatus } from "../coordinator/contract";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
 import type { IssueRow } from "./board";
-import { openNeeds } from "./claimable";
+import { refuseUnclaimable } from "./claimable";
 import type { Answer } from "./query";
 import type { IssueReader } from "./reader";
-import { isFound } from "./resolve";
 
 /** What is needed to take the next issue, whoever asks. */
 export interface Taking {
@@ -60,11 +59,15 @@ async function attempt(taking: Taking, id: Ulid): Promise<Grant | null> {
   }
 }
 
+const UNCLAIMABLE: readonly string[] = ["E_TERMINAL_STATE", "E_POLICY", "E_NOT_FOUND", "E_SCHEMA_NEWER"];
+
 /** Between our look and our claim somebody may have had it, and finished it, or added something to wait for. */
 async function isStillFree(reader: IssueReader, id: Ulid): Promise<boolean> {
-  const found = await reader.find(id);
-  if (!isFound(found) || found.isDeleted) return false;
-  // What is written in progress was left by somebody: the claim on it is ours.
-  if (found.state !== "ready" && found.state !== "in_progress") return false;
-  return (await openNeeds(reader, found.dependencies)).length === 0;
+  try {
+    await refuseUnclaimable(reader, await reader.get(id), { onlyIfReady: true });
+    return true;
+  } catch (error) {
+    if (error instanceof CotenantError && UNCLAIMABLE.includes(error.code)) return false;
+    throw error;
+  }
 }

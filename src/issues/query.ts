@@ -7,6 +7,7 @@ import { type Lease, sameParty } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import { Board, type IssueRow, type Scope } from "./board";
 import { claimantOf, isFinishedElsewhere, type Workers } from "./effective";
+import { gatesPending, type PendingGate } from "./gates/waiting";
 import { namespaceOf } from "./labels";
 import { ISSUE_STATES, type IssueState, PRIORITIES, type Priority, TERMINAL_STATES } from "./model";
 import type { IssueReader } from "./reader";
@@ -126,19 +127,37 @@ export async function queryLeft(setting: QuerySetting): Promise<Answer> {
   return answerOf(setting, board, ready, ANYTHING, (row) => row.isLeft);
 }
 
-/** Whatever waits for something that is not over. */
-export async function queryBlocked(
-  setting: QuerySetting,
-  filter: Filter,
-): Promise<Answer & { readonly blockers: ReadonlyMap<Ulid, readonly Blocker[]> }> {
+/** Done but for their gates, the most urgent first, with what each still has to pass. */
+export async function queryGated(setting: QuerySetting): Promise<Answer & Pick<Blocked, "gates">> {
+  const board = await loadBoard(setting, "everywhere");
+  const rows = (await board.settle(board.shown(["gated"]))).filter((row) => board.state(row) === "gated");
+  const found = await answerOf(setting, board, rows, ANYTHING);
+  return { ...found, gates: await gatesOf(setting, found.issues) };
+}
+
+interface Blocked extends Answer {
+  readonly blockers: ReadonlyMap<Ulid, readonly Blocker[]>;
+  readonly gates: ReadonlyMap<Ulid, readonly PendingGate[]>;
+}
+
+function gatesOf({ reader }: QuerySetting, rows: readonly IssueRow[]): Promise<Blocked["gates"]> {
+  const gated = rows.filter(({ state }) => state === "gated");
+  return gatesPending(
+    reader,
+    gated.map(({ id }) => id),
+  );
+}
+
+/** Whatever waits for something that is not over: another issue, or a gate. */
+export async function queryBlocked(setting: QuerySetting, filter: Filter): Promise<Blocked> {
   const board = await loadBoard(setting, "everywhere");
   const open = (await board.settle(board.shown(OPEN_STATES))).filter((row) => !board.isOver(row));
   await board.checkDependencies(open);
-  const blocked = open.filter((row) => board.isBlocked(row));
+  const blocked = open.filter((row) => board.isBlocked(row) || board.state(row) === "gated");
   const found = await answerOf(setting, board, blocked, filter);
   const blockers = new Map<Ulid, readonly Blocker[]>();
   for (const { row, id } of found.issues) blockers.set(id, await blockersOf(setting, board, row));
-  return { ...found, blockers };
+  return { ...found, blockers, gates: await gatesOf(setting, found.issues) };
 }
 
 /** What an issue waits for. Its dependencies must have been looked at. */

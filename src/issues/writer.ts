@@ -407,7 +407,7 @@ function versionAfter(id: Ulid, versions: readonly number[]): number {
 }
 
 function aheadWarning({ version, agentId, worktreeId, state }: WrittenStamp): string {
-  return `version ${version} (${state}), written by ${agentId} in ${worktreeId}, is in no copy here; Git will merge the two`;
+  return `version ${version} (${state}), written by ${agentId} in ${worktreeId}, is in no copy here: if a branch has it, merging that branch brings the two together`;
 }
 
 function grown(text: string, additions: readonly Addition[], file: string): string {

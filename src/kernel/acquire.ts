@@ -143,7 +143,9 @@ function checkTaking(
     if (refused !== null) return refused;
   }
   if (blockers.length > 0) {
-    const refused = command.steal ? checkSteal(command, blockers, at) : heldBy(blockers, at.now);
+    const refused = command.steal
+      ? checkSteal(command, blockers, at)
+      : heldBy(blockers, at.now, undefined, command.actor);
     if (refused !== null) return refused;
   }
   return checkQueue(view, wants, command, at);

@@ -6,7 +6,7 @@ import type { LeaseKey } from "./keys";
 import { awaitsAdoption, belongsTo, type Lease, sameParty } from "./lease";
 import { isRefusal, type Refusal, refuse } from "./refusal";
 import type { View } from "./view";
-import { expired, leaseSummary, mismatch, nameOfHolder } from "./words";
+import { expired, isOwnElsewhere, leaseSummary, mismatch, nameOfHolder, ownElsewhereHint } from "./words";
 
 /** A caller and the secrets it can show. */
 export interface Caller {
@@ -93,17 +93,35 @@ export function proven(
   if (lease === undefined) return gone(view, ref);
   if (shows(caller, lease)) return lease;
   if (awaitsAdoption(lease, caller.actor)) return adopt(lease, caller.actor, caller.secretHash, at);
-  // Without an id the caller may have held it once, or never: it is told who holds it now.
-  return refuse(
-    "E_LOCK_NOT_HELD",
-    `${printable(lease.key)} is held by ${nameOfHolder(lease)}, not by this caller`,
-    {
-      hint: sameParty(lease, caller.actor)
-        ? "its secret is not here; 'acquire' it again from the same agent, session and worktree"
-        : "only its holder can do that; 'cotenant status' shows who holds what",
-      data: { holders: [leaseSummary(lease)] },
-    },
-  );
+  const { says, hint } = notProven(lease, caller);
+  return refuse("E_LOCK_NOT_HELD", `${printable(lease.key)} ${says}`, {
+    hint,
+    data: { holders: [leaseSummary(lease)] },
+  });
+}
+
+/** Without an id the caller may have held it once, or never: it is told who holds it now. */
+function notProven(
+  lease: Lease,
+  { actor, proofs }: Caller,
+): { readonly says: string; readonly hint: string } {
+  if (isOwnElsewhere(lease, actor))
+    return {
+      says: `is held by you from ${lease.worktreeId}, not from this worktree`,
+      hint: ownElsewhereHint(lease),
+    };
+  if (!sameParty(lease, actor))
+    return {
+      says: `is held by ${nameOfHolder(lease)}, not by this caller`,
+      hint: "only its holder can do that; 'cotenant status' shows who holds what",
+    };
+  const again = "'acquire' it again from the same agent, session and worktree";
+  return proofs.length === 0
+    ? { says: "is held by you, and its secret is not here", hint: again }
+    : {
+        says: "is held by you, but no secret that was shown is its own",
+        hint: `show the secret of this lease, or none: the session keeps its own; if it is lost, ${again}`,
+      };
 }
 
 export function provenAndValid(

@@ -1,5 +1,6 @@
 import { type AgentId, type LeaseId, printable } from "./ids";
-import type { Lease } from "./lease";
+import { kindOf } from "./keys";
+import type { Lease, Party } from "./lease";
 import type { Policy } from "./policy";
 import { type Refusal, refuse } from "./refusal";
 import type { Ticket } from "./tickets";
@@ -32,14 +33,30 @@ function describeExpiry(lease: Lease, now: Now): string {
   return `${process === null ? "" : `${process}, at most `}until ${new Date(lease.expiresAt.wallMs).toISOString()} (${left} s left)`;
 }
 
-export function heldBy(blockers: readonly Lease[], now: Now, hint?: string): Refusal {
+/** The same agent and session, in another worktree: another holder, and yet nobody else. */
+export function isOwnElsewhere(lease: Lease, party: Party): boolean {
+  const { agentId, sessionId, worktreeId } = party;
+  return lease.agentId === agentId && lease.sessionId === sessionId && lease.worktreeId !== worktreeId;
+}
+
+/** By its id a session's lease is meant from wherever it is named. */
+export function ownElsewhereHint({ key, leaseId, agentId }: Lease): string {
+  return kindOf(key) === "issue"
+    ? `go on there, or bring it here: cotenant claim transfer ${leaseId} --to-agent ${agentId} --reason "go on here"`
+    : `go on there, or give it back: cotenant lock release ${leaseId}`;
+}
+
+export function heldBy(blockers: readonly Lease[], now: Now, hint?: string, asker?: Party): Refusal {
   const first = blockers[0]!;
   const others = blockers.length > 1 ? ` and ${blockers.length - 1} more` : "";
+  const isOwn = asker !== undefined && isOwnElsewhere(first, asker);
+  const who = isOwn ? `you from ${first.worktreeId}` : nameOfHolder(first);
+  const next = hint ?? (isOwn ? ownElsewhereHint(first) : undefined);
   return refuse(
     "E_LOCK_CONFLICT",
-    `${printable(first.key)} is held by ${nameOfHolder(first)}${others}, ${describeExpiry(first, now)}`,
+    `${printable(first.key)} is held by ${who}${others}, ${describeExpiry(first, now)}`,
     {
-      ...(hint === undefined ? {} : { hint }),
+      ...(next === undefined ? {} : { hint: next }),
       data: { holders: blockers.slice(0, LISTED).map(leaseSummary) },
     },
   );

@@ -205,7 +205,7 @@ export class LedgerCoordinator implements Coordinator {
         clockId: clock.clockId(),
         machineId: processes.machineId(),
       };
-      throw errorFrom(heldBy([lease], now));
+      throw errorFrom(heldBy([lease], now, undefined, actor));
     }
   }
 

@@ -20,6 +20,8 @@ export interface LeftWork extends Leaver {
   readonly checkedOutAt: string | null;
   /** The last one of a worktree that is gone. */
   readonly snapshotId: Ulid | null;
+  /** Whether the branch of a worktree that is gone has commits that the main worktree's HEAD has not. */
+  readonly hasCommits: boolean;
 }
 
 export interface LeftPlace {
@@ -63,9 +65,14 @@ function finder(place: LeftPlace, worktrees: readonly WorktreeEntry[]) {
         cwd: repository.worktreeRoot,
       })
     ).status === 0;
+  const hasCommits = async (branch: string) => {
+    const cwd = repository.mainWorktreeRoot ?? repository.worktreeRoot;
+    const args = ["merge-base", "--is-ancestor", `refs/heads/${branch}`, "HEAD"];
+    return (await git.run(args, { cwd })).status !== 0;
+  };
   return async (leaver: Leaver): Promise<LeftWork> => {
     const { worktreeId } = leaver;
-    const nowhere = { root: null, branch: null, checkedOutAt: null, snapshotId: null };
+    const nowhere = { root: null, branch: null, checkedOutAt: null, snapshotId: null, hasCommits: false };
     if (worktreeId === null) return { ...leaver, ...nowhere };
     const entry = worktrees.find((worktree) => worktree.exists && worktree.worktreeId === worktreeId);
     if (entry !== undefined) return { ...leaver, ...nowhere, root: entry.root, branch: entry.branch };
@@ -79,6 +86,7 @@ function finder(place: LeftPlace, worktrees: readonly WorktreeEntry[]) {
       branch,
       checkedOutAt: branch === null ? null : (other?.root ?? null),
       snapshotId: (last?.snapshot_id as Ulid | undefined) ?? null,
+      hasCommits: branch !== null && (await hasCommits(branch)),
     };
   };
 }

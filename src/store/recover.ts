@@ -32,17 +32,17 @@ export interface RecoveryReport {
 export async function recover(
   store: Store,
   actor: LogActor,
-  /** The highest token that is known from elsewhere: from what was written under it. */
-  seenToken = 0,
+  /** Tokens that are known from elsewhere: from what was written under them. */
+  seenTokens: readonly number[] = [],
 ): Promise<RecoveryReport> {
   try {
-    return await store.hold(actor, () => mend(store, actor, seenToken));
+    return await store.hold(actor, () => mend(store, actor, seenTokens));
   } catch (error) {
     throw fileFailure(error, "recovering the log", store.layout.log);
   }
 }
 
-async function mend(store: Store, actor: LogActor, seenToken: number): Promise<RecoveryReport> {
+async function mend(store: Store, actor: LogActor, seenTokens: readonly number[]): Promise<RecoveryReport> {
   const { keeper, platform, layout } = store;
   const log = await keeper.attach();
   if (log === null && !(await keeper.hasBeen())) return nothingToDo(new Replay());
@@ -59,7 +59,7 @@ async function mend(store: Store, actor: LogActor, seenToken: number): Promise<R
   const { leases, fromIndex, highestToken } = await standing(store, replay);
   const applied = decodeApplied(platform.digest, await platform.files.readFile(layout.applied));
   const known = Math.max(replay.head.nextToken, applied?.head.nextToken ?? 0, highestToken + 1);
-  const highest = highestWithinReach([...replay.mentioned, seenToken + 1], known);
+  const highest = highestWithinReach([...replay.mentioned, ...seenTokens.map((token) => token + 1)], known);
   // Being cautious here too: what only the index still knows was said by a line that is lost.
   for await (const [name, fact] of store.index.facts.salvage())
     if (!replay.touchedFacts.has(name)) replay.facts.set(name, fact);

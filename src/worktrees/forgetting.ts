@@ -1,11 +1,11 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { decode, parentOf } from "../identity/path-text";
-import { readWorktreeFile, worktreeFilePath } from "../identity/worktree-file";
 import { listWorktrees, standingOf, type WorktreeEntry } from "../identity/worktree-list";
 import { makeUlid, printable, type WorktreeId } from "../kernel/ids";
 import { toByteText } from "../objects/byte-text";
 import { accessFact } from "./access";
 import { askLine, askMaybe, LONG_MS } from "./git-calls";
+import { type Ending, endHomeless, storedId } from "./homeless";
 import { machineOf, oneAtATime, realPlace, type Yard } from "./place";
 import { recordName } from "./records";
 import { loneCommits } from "./stake";
@@ -16,6 +16,8 @@ export interface Forgotten {
   readonly worktreeId: WorktreeId | null;
   /** A ref to what only Git's record of it led to: commits, and what was staged. */
   readonly keptRef: string | null;
+  /** What became of the leases that were held from it. */
+  readonly leases: Ending;
 }
 
 /**
@@ -23,9 +25,9 @@ export interface Forgotten {
  * touched: only Git's own record of the worktree goes, and what that alone led to gets a ref first.
  */
 export async function forgetGone(yard: Yard, worktree: WorktreeEntry): Promise<Forgotten> {
-  const { root, gitDir } = worktree;
+  const { root } = worktree;
   await refuseLockedByGit(yard, worktree);
-  const worktreeId = await storedId(yard, gitDir);
+  const worktreeId = await storedId(machineOf(yard).platform, worktree);
   const keptRef = await keep(yard, worktree);
   await oneAtATime(yard, () => forgetRecord(yard, worktree));
   await yard.session.write([], {
@@ -42,7 +44,9 @@ export async function forgetGone(yard: Yard, worktree: WorktreeEntry): Promise<F
       answer: null,
     }),
   });
-  return { worktreeId, keptRef };
+  const leases =
+    worktreeId === null ? { ended: [], stillHeld: [] } : await endHomeless(yard.session, worktreeId);
+  return { worktreeId, keptRef, leases };
 }
 
 /** Those that are in the way of a new worktree at a place or on a branch, though they are gone. */
@@ -92,15 +96,6 @@ export async function refuseLockedByGit(
     `${printable(root, 500)} is locked in Git${why === "" ? "" : `: ${printable(why, 200)}`}`,
     { hint: `whoever locked it unlocks it: git worktree unlock ${printable(root, 500)}`, data: { root } },
   );
-}
-
-async function storedId(yard: Yard, gitDir: string): Promise<WorktreeId | null> {
-  try {
-    const file = await readWorktreeFile(machineOf(yard).platform.files, worktreeFilePath(gitDir));
-    return file.kind === "whole" ? file.identity.worktreeId : null;
-  } catch {
-    return null;
-  }
 }
 
 /** A commit with what was staged, on top of the commits that nothing else leads to; null where there is nothing of that. */

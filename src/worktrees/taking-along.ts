@@ -1,5 +1,5 @@
-import type { Coordinator, Grant } from "../coordinator/contract";
-import type { AcquireOptions, Session } from "../coordinator/session";
+import type { Coordinator } from "../coordinator/contract";
+import type { Acquired, AcquireOptions, Session } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Actor } from "../kernel/commands";
 import type { LeaseKey } from "../kernel/keys";
@@ -39,8 +39,8 @@ export async function claimFor(
   there: Session,
   key: LeaseKey,
   own: Lease | null,
-  options: AcquireOptions,
-): Promise<Grant> {
+  options: AcquireOptions & { readonly secret: string | null },
+): Promise<Acquired> {
   const { agentId, worktreeId, branch } = there.actor;
   if (own !== null && own.worktreeId !== worktreeId)
     await there.elsewhere(own).transfer(
@@ -50,6 +50,7 @@ export async function claimFor(
         toWorktree: worktreeId,
         toBranch: branch,
         reason: `moves to its new worktree ${worktreeId}`,
+        secret: options.secret,
       },
     );
   // What was handed over becomes the caller's by asking for it.

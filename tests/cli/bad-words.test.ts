@@ -76,7 +76,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     usage("claim", "transfer", "ISSUE"),
     usage("claim", "transfer", "ISSUE", "--to-agent", "agent:b"),
     usage("claim", "transfer", "ISSUE", "--to-agent", "bob", "--reason", "r"),
-    usage("claim", "transfer", "ISSUE", "--to-agent", "agent:b", "--to-worktree", "main", "--reason", "r"),
+    usage("claim", "transfer", "ISSUE", "--to-agent", "agent:b", "--to-worktree", "wt:main", "--reason", "r"),
     usage("claim", "force-evict", "ISSUE"),
     usage("claim", "status", "--agent", "bob"),
     usage("claim", "status", "--issue", "a b"),

@@ -107,6 +107,68 @@ describe("claims on issues", () => {
   });
 });
 
+describe("a claim of one's own", () => {
+  it("from another worktree is called so, and the command that is offered brings it here", async () => {
+    await repo.prepare("agent:a", "claim", "acquire", id);
+    const other = repo.addWorktree("other");
+    let offered = "";
+    for (const words of [
+      ["claim", "acquire", id],
+      ["claim", "renew", id],
+      ["claim", "release", id],
+      ["issue", "update", id, "--priority", "high"],
+    ]) {
+      const { error } = await other.askHere("agent:a", ...words);
+      expect(error.message, words.join(" ")).toMatch(/is held by you from wt:/);
+      offered = / bring it here: cotenant (.*)$/.exec(error.hint)![1]!;
+    }
+    const [, reason] = /--reason "(.*)"$/.exec(offered)!;
+    await other.prepare("agent:a", ...offered.replace(/ --reason.*/, "").split(" "), "--reason", reason!);
+    await other.prepare("agent:a", "issue", "update", id, "--priority", "high");
+    expect((await repo.askHere("agent:b", "claim", "acquire", id)).error.message).toContain(
+      "is held by agent:a",
+    );
+  });
+
+  it("and a secret that is not its own: that is what is wrong, not who asks", async () => {
+    await repo.prepare("agent:a", "claim", "acquire", id);
+    repo.write("wrong", "x".repeat(43));
+    const { error } = await repo.askHere("agent:a", "claim", "renew", id, "--secret-file", "wrong");
+    expect(error.message).toContain("is held by you, but no secret that was shown is its own");
+  });
+});
+
+describe("a TTL", () => {
+  it("that nobody asked for is never over what the policy allows", async () => {
+    repo.git("commit", "--quiet", "--allow-empty", "--message", "first");
+    repo.write(".cotenant/config.toml", "[policy]\nmax_ttl_secs = { agent = 120 }\n");
+    const other = await repo.issue();
+    for (const words of [
+      ["claim", "acquire", id],
+      ["claim", "next"],
+      ["lock", "acquire", "a.ts"],
+      ["worktree", "lock"],
+      ["worktree", "create", "--issue", other, "--claim"],
+    ])
+      expect((await repo.prepare("agent:a", ...words)).lease.ttl_secs, words.join(" ")).toBe(120);
+    expectJsonRefused(await repo.askHere("agent:a", "lock", "acquire", "b.ts", "--ttl", "600"), 9, "E_LIMIT");
+  });
+
+  it("of 0 is judged after the words around it", async () => {
+    for (const wrong of [
+      ["--timeout", "3"],
+      ["--request-id", "x"],
+    ])
+      for (const words of [
+        ["claim", "acquire", id],
+        ["claim", "next"],
+        ["lock", "acquire", "a.ts"],
+        ["worktree", "lock"],
+      ])
+        expectJsonRefused(await repo.askHere("agent:a", ...words, "--ttl", "0", ...wrong), 64, "E_USAGE");
+  });
+});
+
 describe("a data plane that leads elsewhere", () => {
   it.each([
     ["init", 9],

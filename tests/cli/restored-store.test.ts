@@ -36,13 +36,25 @@ it("a claim gets a token above what its issue was written under, also if the sto
   }
 });
 
-it("recover goes on above what issues were written under", async () => {
+it("recover goes on above what issues were written under, and what commits say they were made under", async () => {
   const { repo, id } = await restored();
+  const made = (token: number) =>
+    repo.git(
+      "commit",
+      "--quiet",
+      "--allow-empty",
+      "--message",
+      `x\n\nCotenant-Lease: ${id}\nCotenant-Token: ${token}`,
+    );
+  made(9_000_000);
+  // Nobody gave that one: it hides none of the others.
+  made(2 ** 49);
   const file = `${repo.root}/.cotenant/issues/${id}/issue.json`;
   const issue = JSON.parse(fs.readFileSync(file, "utf8"));
   fs.writeFileSync(file, JSON.stringify({ ...issue, stamp: { ...issue.stamp, fencing_token: 7_000_000 } }));
   await repo.prepare("agent:x", "lock", "acquire", "a.ts");
   fs.writeFileSync(repo.logFile, "rubbish\n");
   const { next_token: next } = await repo.prepare("agent:x", "recover");
-  expect(next).toBeGreaterThan(8_000_000);
+  expect(next).toBeGreaterThan(10_000_000);
+  expect(next).toBeLessThan(2 ** 40);
 });

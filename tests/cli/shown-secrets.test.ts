@@ -14,6 +14,7 @@ const CALLS: Readonly<Record<string, (id: string) => readonly string[]>> = {
   "claim heartbeat": (id) => [id],
   "claim release": (id) => [id],
   "claim transfer": (id) => [id, "--to-agent", "agent:b", "--reason", "r"],
+  "worktree create": (id) => ["--issue", id],
   "worktree renew": () => [],
   "worktree unlock": () => [],
   snapshot: () => [],

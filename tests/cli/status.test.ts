@@ -96,6 +96,8 @@ describe("status ends with what needs a person", () => {
         waiters,
         damage: null,
         violations: [],
+        homeless: [],
+        gated: [],
         contentions: [],
         trespasses: [],
         provisional: [],

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
@@ -109,6 +110,35 @@ describe("worktree create", () => {
     expect(again.lease.worktree_id).toBe(again.data.worktree.worktree_id);
   });
 
+  it("for an issue that is not committed says so, and what to run before the branch is merged, which then works", async () => {
+    const repo = repository();
+    await repo.prepare("agent:a", "init");
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "cotenant");
+    const issue = await repo.issue();
+    const ran = await createHere(repo, "work/x", "--issue", issue, "--claim");
+    const [told] = (ran.json.warnings ?? []).filter((words) => words.includes("is not committed in"));
+    const [, command] = / is merged there: (.*)$/.exec(told ?? "") ?? [];
+    execFileSync("sh", ["-c", command!]);
+    const made = repo.at(rootOf(repo, "work-x"));
+    made.write("x.ts");
+    await made.prepare("agent:a", "issue", "update", issue, "--state", "done");
+    made.git("add", "--all");
+    made.git("commit", "--quiet", "--message", "x");
+    repo.git("merge", "--quiet", "--message", "x", "work/x");
+    expect((await repo.prepare("agent:b", "issue", "show", issue)).issue).toMatchObject({ state: "done" });
+    const again = await createHere(repo, "work/y", "--issue", await repo.issue(), "--path", "../y");
+    expect(again.json.warnings?.join()).toContain("is not committed in");
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "issues");
+    const next = (await repo.prepare("agent:a", "issue", "list"))["issues"] as {
+      id: string;
+      state: string;
+    }[];
+    const { id } = next.find(({ state }) => state !== "done")!;
+    expect((await createHere(repo, "work/z", "--issue", id)).json.warnings ?? []).toEqual([]);
+  });
+
   it("leaves no branch and no directory behind when the claim is refused at last", async () => {
     const repo = repository();
     const issue = await repo.issue("Fix the login!");
@@ -198,6 +228,10 @@ describe("worktree create", () => {
       worktrees.map((one) => [path.basename(one.root), (one as unknown as { setup: string }).setup]),
     );
     expect(setups).toMatchObject({ one: null, two: "done", three: "failed" });
+    const listed = (await repo.runHere("agent:a", "worktree", "list", "--quick")).stdout.split("\n");
+    expect(listed.filter((line) => line.includes("setup failed"))).toEqual([
+      expect.stringContaining(rootOf(repo, "three")),
+    ]);
   });
 
   it("is made by many at once, each its own", async () => {

@@ -497,7 +497,7 @@ export function describeCoordinator(name: string, makeEngine: MakeEngine): void 
         const aborted = code(connect("agent:c").take("file:x", { wait }));
         await engine.pass(30);
         controller.abort();
-        expect(await aborted).toBe("E_WAIT_TIMEOUT");
+        expect(await aborted).toBe("E_INTERRUPTED");
         expect(await a.coordinator.waiters()).toEqual([]);
       });
 

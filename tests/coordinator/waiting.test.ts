@@ -57,6 +57,37 @@ describe("a waiter wakes", () => {
   });
 });
 
+describe("a waiter that gives up", () => {
+  it("names who holds it by then, not who did when it began", async () => {
+    const { world, holder } = await held();
+    const first = enter(world, "agent:1").acquire("file:x", { wait: { timeoutMs: 60_000 } });
+    await turn();
+    const second = enter(world, "agent:2").acquire("file:x", { wait: { timeoutMs: 20_000 } });
+    await turn();
+    await holder.release("file:x");
+    await first;
+    await expect(second).rejects.toMatchObject({
+      code: "E_WAIT_TIMEOUT",
+      message: expect.stringMatching(/number 1 in the queue: file:x is held by agent:1/),
+      data: { position: 1, holders: [{ agent_id: "agent:1" }] },
+    });
+  });
+
+  it("is told of one that waits for what it holds itself", async () => {
+    const { world, holder } = await held("file:x");
+    const other = enter(world, "agent:a");
+    await other.acquire("file:y");
+    const waiting = holder.acquire("file:y", { wait: { timeoutMs: 60_000 } });
+    await turn();
+    await expect(other.acquire("file:x", { wait: { timeoutMs: 2_000 } })).rejects.toMatchObject({
+      message: expect.stringContaining("agent:h waits for file:y, which you hold: neither goes on"),
+      data: { deadlock: { agent_id: "agent:h", holds: "file:x", waits_for: "file:y" } },
+    });
+    await other.release("file:y");
+    await waiting;
+  });
+});
+
 describe("a waiter's place", () => {
   it("is shown when it is taken, and whenever it changes", async () => {
     const { world, holder } = await held();
@@ -165,7 +196,7 @@ describe("a wait ends", () => {
     expect((await tickets(holder)).length).toBe(1);
     const beforeMs = world.monotonicMs;
     enough.abort();
-    expect(await ended).toBe("E_WAIT_TIMEOUT");
+    expect(await ended).toBe("E_INTERRUPTED");
     expect(world.monotonicMs - beforeMs).toBeLessThan(1_000);
     expect(inQueue(world)).toEqual([]);
   });
@@ -175,7 +206,7 @@ describe("a wait ends", () => {
     const signal = AbortSignal.abort();
     expect(
       await codeOf(enter(world, "agent:a").acquire("file:x", { wait: { timeoutMs: 60_000, signal } })),
-    ).toBe("E_WAIT_TIMEOUT");
+    ).toBe("E_INTERRUPTED");
     expect(inQueue(world)).toEqual([]);
   });
 

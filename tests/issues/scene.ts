@@ -221,7 +221,9 @@ export async function plainly({ reader, claims, lapsed }: QuerySetting): Promise
     available: inOrder(
       readable.filter((issue) => issue.state === "ready" && !claims.has(issue.id) && !isBlocked(issue)),
     ),
-    blocked: inOrder(readable.filter((issue) => isOpen(issue) && isBlocked(issue))),
+    blocked: inOrder(
+      readable.filter((issue) => isOpen(issue) && (isBlocked(issue) || issue.state === "gated")),
+    ),
     closed: inOrder(readable.filter((issue) => !isOpen(issue))),
     broken: [...found]
       .filter(([id, issue]) => !isFound(issue) && stamps.get(id)?.isDeleted !== true)

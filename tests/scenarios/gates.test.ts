@@ -29,6 +29,15 @@ describe("S25: done with a gate pending", () => {
     const done = await repo.run(ADA, "issue", "update", id, "--state", "done");
     expect(done.stdout).toContain("gated");
     expect(await stateOf(repo, id)).toMatchObject({ state: "gated" });
+    // Whoever looks for what stands still finds it, and what to do.
+    const blocked = (await repo.prepare("agent:looks", "query", "blocked"))["issues"] as { id: string }[];
+    expect(blocked).toMatchObject([{ id, blocked_by: [], gates: ["tests", "review"] }]);
+    const told = (await repo.runHere("agent:looks", "query", "blocked")).stdout;
+    expect(told).toMatch(
+      /waits for gate tests: cotenant gate run \w+ tests\n.*gate review: cotenant gate pass \w+ review/,
+    );
+    const needs = (await repo.prepare("human:me", "status"))["needs_a_person"];
+    expect(needs).toContainEqual(expect.objectContaining({ code: "gate_pending" }));
 
     const failed = await repo.run(ADA, "gate", "run", id);
     expect(failed.status, `${failed}`).toBe(9);

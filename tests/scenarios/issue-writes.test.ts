@@ -200,10 +200,10 @@ describe("changing issues", () => {
       5,
       "E_TERMINAL_STATE",
     );
-    expect((await repo.ask("agent:a", "issue", "reopen", id)).data["issue"]).toMatchObject({
-      state: "ready",
-    });
     // Claimed as it is, it is in progress at once.
+    expect((await repo.ask("agent:a", "issue", "reopen", id)).data["issue"]).toMatchObject({
+      state: "in_progress",
+    });
     expect((await shown(id)).issue.state).toBe("in_progress");
     expectRefused(await repo.runHere("agent:a", "issue", "update", id, "--state", "asleep"), 64, "E_USAGE");
     expectRefused(await repo.runHere("agent:a", "issue", "update", id), 64, "E_USAGE");

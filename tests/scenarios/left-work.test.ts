@@ -36,7 +36,35 @@ async function abandoned(repo: TestRepo): Promise<{ id: string; ada: TestRepo }>
   return { id, ada };
 }
 
+/** Runs what is offered as it is printed. Answers where one is then, which is where the claim is as well. */
+function goesOn(repo: TestRepo, said: string, id: string): string {
+  const offered = /go on there: (.*)$/m.exec(said)?.[1];
+  const env = { ...process.env, COTENANT_AGENT_ID: "agent:bob" };
+  const program = `cotenant() { ${process.execPath} ${PROGRAM} "$@"; }`;
+  const then = `pwd && cotenant issue update ${id} --title "Log in at last" --quiet`;
+  const script = `${program}; { ${offered}; } >/dev/null && ${then}`;
+  return execFileSync("sh", ["-c", script], { cwd: repo.root, env, encoding: "utf8", stdio: "pipe" }).trim();
+}
+
 describe("a valid claim is the state of its issue", () => {
+  it("also in what a write of its holder says", async () => {
+    const repo = TestRepo.make();
+    const id = await repo.issue("Log in");
+    await repo.prepare("agent:ada", "claim", "acquire", id);
+    const working = { state: "in_progress", assignee: "agent:ada" };
+    for (const words of [
+      ["issue", "update", id, "--priority", "high"],
+      ["issue", "update", id, "--state", "ready"],
+      ["label", "add", id, "area:login"],
+    ])
+      expect((await repo.prepare("agent:ada", ...words)).issue, words.join(" ")).toMatchObject(working);
+    const told = (...words: string[]) => repo.runHere("agent:ada", "issue", "update", id, ...words);
+    expect((await told("--priority", "low")).stdout).toMatch(/: in_progress$/m);
+    expect((await told("--state", "backlog")).stdout).toContain(
+      "backlog once its claim is given back, in_progress until then",
+    );
+  });
+
   it("in progress and assigned to its holder wherever it is shown, without a write, until it is given back", async () => {
     const repo = TestRepo.make();
     const id = await repo.issue("Log in");
@@ -214,13 +242,7 @@ describe("S81: a holder dies with its issue in progress", () => {
     const repo = TestRepo.make();
     const { id, ada } = await abandoned(repo);
     const { stdout } = await repo.runHere("agent:bob", "claim", "acquire", id);
-    const offered = /go on there: (.*)$/m.exec(stdout)?.[1];
-    expect(offered).toContain(ada.root);
-    const env = { ...process.env, COTENANT_AGENT_ID: "agent:bob" };
-    const program = `cotenant() { ${process.execPath} ${PROGRAM} "$@"; }`;
-    const script = `${program}; ${offered} && pwd && cotenant issue update ${id} --title "Log in at last"`;
-    const said = execFileSync("sh", ["-c", script], { cwd: repo.root, env, encoding: "utf8" });
-    expect(said).toContain(`${ada.root}\n`);
+    expect(goesOn(repo, stdout, id)).toBe(ada.root);
     expect(await seen(repo, id, "issue", "list")).toMatchObject({
       title: "Log in at last",
       claimed_by: "agent:bob",
@@ -239,5 +261,20 @@ describe("S81: a holder dies with its issue in progress", () => {
     });
     const { stdout } = await repo.runHere("agent:bob", "claim", "acquire", id);
     expect(stdout).toContain(`go on there: cotenant restore ${snapshot}`);
+    const root = goesOn(repo, stdout, id);
+    expect(fs.existsSync(path.join(root, "half.ts"))).toBe(true);
+  });
+
+  it("where only its branch is left, it is named for what it has, and the claim goes along", async () => {
+    const repo = TestRepo.make();
+    const { id, ada } = await abandoned(repo);
+    repo.git("worktree", "remove", "--force", ada.root);
+    const empty = await repo.runHere("agent:looker", "query", "available");
+    expect(empty.stdout).toContain("its branch ada has nothing that is not merged");
+    const tree = repo.git("rev-parse", "ada^{tree}").trim();
+    repo.git("update-ref", "refs/heads/ada", repo.git("commit-tree", "-p", "ada", "-m", "half", tree).trim());
+    const { stdout } = await repo.runHere("agent:bob", "claim", "acquire", id);
+    expect(stdout).toContain("its commits are on branch ada");
+    expect(repo.at(goesOn(repo, stdout, id)).git("branch", "--show-current")).toBe("ada\n");
   });
 });

@@ -127,13 +127,28 @@ describe("S47: waiting", () => {
     expect((await directory.done).lease.key).toBe("dir:src");
   });
 
-  it("leaves the queue when it is interrupted", async () => {
-    await hold("agent:a", "a.ts");
-    const first = await waiter("agent:w1", "a.ts");
-    first.kill("SIGINT");
-    expectJsonRefused(await first.done, 12, "E_WAIT_TIMEOUT");
-    expect(await waiting()).toEqual([]);
-  });
+  it.each(["SIGINT", "SIGTERM"] as const)(
+    "%s ends it as such, and the place in the queue is given up",
+    async (signal) => {
+      await hold("agent:a", "a.ts");
+      await repo.prepare("agent:a", "worktree", "lock");
+      const ends = async (waits: Running) => {
+        waits.kill(signal);
+        const ended = await waits.done;
+        expect(ended.status, "by the signal itself").toBe(null);
+        expect(ended.json.error?.code).toBe("E_INTERRUPTED");
+        expect(ended.stderr).toMatch(/^cotenant: interrupted /m);
+        expect(await waiting()).toEqual([]);
+      };
+      await ends(await waiter("agent:w1", "a.ts"));
+      const locks = repo.start("agent:w2", ["worktree", "lock", "--wait", "--json"]);
+      await until("it waits", async () => (await waiting()).length === 1);
+      await ends(locks);
+      const next = repo.start("agent:w3", ["claim", "next", "--wait", "--json"]);
+      await until("it waits", async () => next.stderr.includes("waiting"));
+      await ends(next);
+    },
+  );
 });
 
 describe("S84: a crowd of waiters for one key", () => {

@@ -43,6 +43,19 @@ describe("S61: worktree remove", () => {
     expect(back.git("ls-files", "-s")).toBe(index);
   });
 
+  it("says which claims it gives back, and which issues are written nowhere else", async () => {
+    const { repo, feature } = repository();
+    const [done, open] = [await repo.issue(), await repo.issue()];
+    for (const id of [done, open]) await feature.prepare("agent:a", "claim", "acquire", id);
+    await feature.prepare("agent:a", "issue", "update", done, "--state", "done");
+    const { stdout } = await repo.runHere("agent:a", "worktree", "remove", "feature");
+    expect(stdout).toMatch(/given back: .*issue:/);
+    expect(stdout).toContain(`issue:${open}`);
+    expect(stdout).toMatch(/issue \w+ is done there only: no commit has that/);
+    expect(stdout).toMatch(/not committed is snapshot \w+, and nowhere else/);
+    expect((await repo.prepare("agent:b", "claim", "acquire", open)).lease.agent_id).toBe("agent:b");
+  });
+
   it("is refused with --no-snapshot, and nothing is gone", async () => {
     const { repo, feature } = repository();
     feature.write("new.txt", "new\n");

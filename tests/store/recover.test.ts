@@ -105,7 +105,7 @@ describe("recover", () => {
         damageLine(world, 3, zeroed);
       }
       damageLine(world, 2, zeroed);
-      const seen = known === "elsewhere" ? HIGH : 0;
+      const seen = known === "elsewhere" ? [HIGH] : [];
       const b = enter(world, "agent:b");
       expect((await recover(b.store, b.logActor, seen)).nextToken, known).toBeGreaterThan(HIGH + TOKEN_LEAP);
       const { leases } = await b.acquire("resource:x");

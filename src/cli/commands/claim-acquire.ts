@@ -1,6 +1,7 @@
-import { refuseUnclaimable } from "../../issues/claimable";
+import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
 import { takenBack } from "../../issues/lost";
+import type { IssueReader } from "../../issues/reader";
 import { shortId } from "../../issues/short-id";
 import { tokenSeen } from "../../issues/stamps";
 import { belongsTo } from "../../kernel/lease";
@@ -38,18 +39,20 @@ export const command: Command = {
       ? await meantId(await issuesIn(workspace), word)
       : await meantForClaim(workspace, word);
     const reader = await issuesIn(workspace);
-    const found = parsed.has("reopen") ? await takenBack(reader, id) : await reader.get(id);
+    const look = (at: IssueReader) => (parsed.has("reopen") ? takenBack(at, id) : at.get(id));
+    const found = await look(reader);
     if (parsed.has("allow-blocked")) givenReason(parsed, "claiming an issue that waits for another");
     const workers = await workersOn(workspace, id, await ledgerView(workspace));
     const me = await callerOrNull(workspace);
     const claim = workers.claims.get(id);
     // Whoever holds it asks for what they have: nothing begins by that.
     const isOwn = claim !== undefined && me !== null && belongsTo(claim.lease, me);
-    await refuseUnclaimable(reader, found, {
+    const terms = {
       isReopening: parsed.has("reopen"),
       onlyIfReady: parsed.has("if-ready"),
       allowsBlocked: parsed.has("allow-blocked") || isOwn,
-    });
+    };
+    await refuseUnclaimable(reader, found, terms);
     const left = await leftOf(workspace, reader, workers, found);
     const shortened = left === null ? id : shortId(id, await reader.ids());
     const output = await acquire(context, parsed, workspace, {
@@ -57,9 +60,15 @@ export const command: Command = {
       steal: parsed.has("force"),
       aboveToken: tokenSeen([found.issue]),
       noun: "claim",
+      confirm: (session, grant) =>
+        confirmClaim(session, grant, async () => {
+          const now = await issuesIn(workspace);
+          const allowsBlocked = parsed.has("allow-blocked");
+          await refuseUnclaimable(now, await look(now), { ...terms, allowsBlocked });
+        }),
     });
     const { agentId } = await workspace.agent();
-    const lines = takeOverLines(left, { shortId: shortened, agentId, here: reader.here.root });
+    const lines = takeOverLines(left, { shortId: shortened, agentId, workspace });
     return {
       ...output,
       data: { ...output.data, left: left === null ? null : leftJson(left) },

@@ -1,12 +1,13 @@
 import { sharesClaims } from "../../config/shared-claims";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
+import { callingProcess } from "../../guard/calling-process";
 import { issuesIn } from "../../issues/desk";
 import { type Taken, takeNext } from "../../issues/next";
 import { type Filter, queryAvailable } from "../../issues/query";
 import { tokenSeen } from "../../issues/stamps";
 import { printable, type Ulid } from "../../kernel/ids";
-import { ACQUIRE_FLAGS, grantOutput, readOptions, waitSecs } from "../acquiring";
+import { ACQUIRE_FLAGS, grantOutput, readOptions, takesLong, tellOfTwin, waitSecs } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
 import { interruptibly } from "../interrupts";
 import { keyOfIssue } from "../issues";
@@ -41,43 +42,47 @@ export const command: Command = {
     const desk = { reader, workspace };
     // As of the look that found it: the claim itself ends what was there before.
     let setting = await settingAt(desk);
-    const take = async () => {
+    const holder = await callingProcess(workspace.surroundings.platform.processes);
+    const held = (await session.mine()).map(({ lease }) => lease);
+    const take = async (signal: AbortSignal | undefined) => {
       await hearOfClaims(workspace);
       return takeNext({
         reader,
         look: async () => {
-          const held = parsed.has("free-files") ? await heldFiles(desk) : null;
+          const files = parsed.has("free-files") ? await heldFiles(desk) : null;
           setting = await settingAt(desk);
-          return queryAvailable(setting, filter, held);
+          return queryAvailable(setting, filter, files);
         },
         claims: async () => (await settingAt(desk)).claims,
         acquire: async (id: Ulid) => {
           const aboveToken = tokenSeen([(await reader.get(id)).issue]);
           const keys = [{ key: keyOfIssue(id), reach: "repository" as const }];
-          return interruptibly(context, workspace, (signal) =>
-            session.acquire(keys, {
-              ...options,
-              steal: false,
-              aboveToken,
-              ...(signal === undefined ? {} : { interrupted: signal }),
-            }),
-          );
+          return session.acquire(keys, {
+            ...options,
+            holder,
+            steal: false,
+            aboveToken,
+            ...(signal === undefined ? {} : { interrupted: signal }),
+          });
         },
         release: async ({ leases }) => {
           await session.release(leases.map(({ key }) => byKey(key)));
         },
       });
     };
-    const taken = await waited(context, parsed, workspace, timeoutMs, take);
+    const taken = await interruptibly(context, takesLong(workspace, parsed), (signal) =>
+      waited(context, parsed, workspace, timeoutMs, signal, () => take(signal)),
+    );
     if (taken === null) throw nothing(filter, parsed.has("wait") ? timeoutMs : null);
     tellSay(workspace, taken.grant.ledger);
+    await tellOfTwin(workspace, holder, held, "LEASES");
     const output = grantOutput(context, parsed, session, withLedger(workspace, taken.grant), "claim");
     const { agentId } = session.actor;
     const { shortId, id, title } = taken.issue;
     const left = await setting.leftAmong([taken.issue]);
     // It is in progress, and theirs, by the claim that they have just been given.
     const now = { ...taken.issue, state: "in_progress", assignee: agentId } as const;
-    const who = { shortId, agentId, here: reader.here.root };
+    const who = { shortId, agentId, workspace };
     const lines = [
       `${shortId}: ${printable(title, 300)}`,
       output.text,
@@ -104,6 +109,7 @@ async function waited(
   parsed: Parsed,
   { surroundings }: Workspace,
   timeoutMs: number,
+  signal: AbortSignal | undefined,
   take: () => Promise<Taken | null>,
 ): Promise<Taken | null> {
   const { clock, timers } = surroundings.platform;
@@ -116,7 +122,12 @@ async function waited(
     if (left <= 0) return null;
     if (!hasSaid && !context.quiet) context.note("nothing is available yet: waiting");
     hasSaid = true;
-    await timers.sleep(Math.min(left, LOOK_MS)).done;
+    const sleep = timers.sleep(Math.min(left, LOOK_MS));
+    signal?.addEventListener("abort", sleep.wake, { once: true });
+    await sleep.done;
+    signal?.removeEventListener("abort", sleep.wake);
+    if (signal?.aborted === true)
+      throw new CotenantError("E_INTERRUPTED", "interrupted before anything became available");
   }
 }
 

@@ -7,6 +7,7 @@ import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { claimRef } from "../issues";
 import { sayJson, tellSay } from "../ledger";
 import { leaseJson, leasesData } from "../render";
+import { meantWorktree } from "../worktree-word";
 
 export const command: Command = {
   usage: "claim transfer <issue|lease> --to-agent <id> [--to-worktree <wt>] --reason <text>",
@@ -16,7 +17,7 @@ export const command: Command = {
     ...HOLDER_FLAGS,
     "to-agent": { value: "<type:name>", completes: "agent", meaning: "the new holder" },
     "to-worktree": {
-      value: "<wt:…>",
+      value: "<worktree>",
       completes: "worktree",
       meaning: "the worktree it will work in (default: this one)",
     },
@@ -34,7 +35,7 @@ export const command: Command = {
     const workspace = await context.workspace();
     const agent = orThrow(parseAgentId(toAgent));
     const named = parsed.text("to-worktree");
-    const wanted = named === undefined ? null : orThrow(parseWorktreeId(named));
+    const wanted = named === undefined ? null : await worktreeNamed(workspace, named);
     const reason = givenReason(parsed, "a transfer");
     const shown = await proof(workspace, parsed);
     const ref = await claimRef(workspace, parsed.words[0]!);
@@ -58,6 +59,16 @@ export const command: Command = {
     };
   },
 };
+
+/** By its id, or as everywhere else by its directory or branch. */
+async function worktreeNamed(workspace: Workspace, named: string): Promise<WorktreeId> {
+  if (named.startsWith("wt:")) return orThrow(parseWorktreeId(named));
+  const { worktreeId, root } = await meantWorktree(workspace, named);
+  if (worktreeId !== null) return worktreeId;
+  throw new CotenantError("E_NOT_FOUND", `the worktree at ${printable(root, 500)} is gone`, {
+    hint: "'cotenant worktree list' shows them",
+  });
+}
 
 async function branchOf(workspace: Workspace, worktreeId: WorktreeId): Promise<string | null> {
   const { platform, git } = workspace.surroundings;

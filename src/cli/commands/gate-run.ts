@@ -9,6 +9,7 @@ import type { WriteOptions } from "../../issues/writer";
 import { printable } from "../../kernel/ids";
 import { nodeCommands } from "../../platform/node/commands";
 import type { Command, Context, Output } from "../command";
+import { asCounted } from "../editing";
 import {
   checkedState,
   definitionOf,
@@ -156,12 +157,13 @@ async function whileHeld(
 
 async function summary(
   context: Context,
-  { reader }: Desk,
+  desk: Desk,
   before: FoundIssue,
   ran: readonly Ran[],
 ): Promise<Output> {
+  const { reader } = desk;
   const last = ran.at(-1)?.outcome;
-  const found = last?.found ?? before;
+  const found = await asCounted(desk, last?.found ?? before);
   const results = last?.results ?? (await readResults(reader, found));
   const ids = await reader.ids();
   const failed = ran.filter(({ run }) => !hasPassed(run));

@@ -13,6 +13,7 @@ import { clearIndexes } from "../../publish/agent-index";
 import { readingRoomIn } from "../../snapshots/darkroom";
 import { clearUp } from "../../snapshots/repairing";
 import { tidy } from "../../store/housekeeping";
+import { endForgotten, homelessAmong } from "../../worktrees/homeless";
 import { projectDesk } from "../agents";
 import type { Command } from "../command";
 import { count, leaseJson, statusJson } from "../render";
@@ -20,7 +21,7 @@ import { count, leaseJson, statusJson } from "../render";
 export const command: Command = {
   usage: "gc [--compact]",
   about:
-    "Clears away: logs the end of lapsed leases, packs old log segments, forgets secrets that prove nothing any\nmore, and writes claims.index.json, a flat view for people with jq. Nothing depends on it running.",
+    "Clears away: logs the end of lapsed leases, ends locks of worktrees that Git does not know any more, packs old log segments, forgets secrets that prove nothing any\nmore, and writes claims.index.json, a flat view for people with jq. Nothing depends on it running.",
   flags: { compact: { meaning: "also close the current log segment and start a new one" } },
   examples: ["cotenant gc"],
   words: { min: 0, max: 0 },
@@ -28,7 +29,12 @@ export const command: Command = {
     const workspace = await context.workspace();
     const session = await workspace.session("write");
     const { coordinator, store } = workspace;
-    const { leases } = await coordinator.gc({ actor: session.actor });
+    const { surroundings, repository } = workspace;
+    const homeless = await homelessAmong({ ...surroundings, repository }, await coordinator.list());
+    const leases = [
+      ...(await coordinator.gc({ actor: session.actor })).leases,
+      ...(await endForgotten(session, homeless)),
+    ];
     await session.prune();
     await forgetOldViolations(session, workspace.surroundings.platform.clock.wallMs());
     const { processes } = workspace.surroundings.platform;

@@ -81,10 +81,12 @@ export const command: Command = {
         };
       },
       {
-        done: ({ issue }) =>
-          wanted === "done" && issue.state === "gated"
-            ? "gated: it is done once its gates are passed"
-            : issue.state,
+        done: ({ state }, written) => {
+          if (wanted === "done" && written === "gated") return "gated: it is done once its gates are passed";
+          return state === written || wanted === null
+            ? state
+            : `${written} once its claim is given back, ${state} until then`;
+        },
         same: "nothing to change",
         afterwards: async ({ workspace }, { id }) =>
           parsed.has("release") && workspace !== null && (await releaseIfHeld(parsed, workspace, id))

@@ -2,6 +2,7 @@ import { claimantOf } from "../../issues/effective";
 import { type Blocker, queryBlocked } from "../../issues/query";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
+import { pendingText } from "../gate-words";
 import {
   brokenLines,
   FILTER_FLAGS,
@@ -15,21 +16,23 @@ import {
 export const command: Command = {
   usage: "query blocked [--state <state>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]…",
   about:
-    "Lists what waits for other issues, and for which: in what state they are, and who has claimed them.",
+    "Lists what waits for other issues, and for which: in what state they are, and who has claimed them; and what is done\nbut for its gates, with the command that passes each.",
   flags: { ...STATE_FLAG, ...FILTER_FLAGS },
   examples: ["cotenant query blocked", "cotenant query blocked --json"],
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const { setting } = await openQuery(context);
-    const { issues, broken, blockers } = await queryBlocked(setting, filterFrom(parsed));
+    const { issues, broken, blockers, gates } = await queryBlocked(setting, filterFrom(parsed));
     const left = await setting.leftAmong(issues);
     const items = issues.map((issue) => ({
       ...rowJson(issue, claimantOf(setting, issue.id), left),
       blocked_by: (blockers.get(issue.id) ?? []).map(blockerJson),
+      gates: (gates.get(issue.id) ?? []).map(({ key }) => key),
     }));
     const lines = issues.flatMap((issue) => [
       `${issue.shortId}  ${issue.state}, ${issue.priority}  ${printable(issue.title, 80)}`,
       ...(blockers.get(issue.id) ?? []).map((blocker) => `  waits for ${blockerText(blocker)}`),
+      ...(gates.get(issue.id) ?? []).map((gate) => `  waits for ${pendingText(issue.shortId, gate)}`),
     ]);
     const text = [
       ...(lines.length === 0 ? ["nothing is blocked"] : lines),

@@ -1,4 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
+import { committedTokens } from "../../enforce/trailers-seen";
 import { issuesIn } from "../../issues/desk";
 import { tokenSeen } from "../../issues/stamps";
 import { recover } from "../../store/recover";
@@ -17,7 +18,7 @@ export const command: Command = {
     const { actor } = await workspace.session("write");
     const { processes } = workspace.surroundings.platform;
     const logActor = { ...actor, host: processes.host(), pid: processes.self().pid };
-    const report = await recover(workspace.store, logActor, await highestSeen(workspace));
+    const report = await recover(workspace.store, logActor, await tokensSeen(workspace));
     const data = {
       recovered: report.recovered,
       damage: report.damage === null ? null : { offset: report.damage.offset, why: report.damage.why },
@@ -41,13 +42,16 @@ export const command: Command = {
   },
 };
 
-/** What was written tells of tokens that the log may have lost. Where it cannot be read, the log has to do. */
-async function highestSeen(workspace: Workspace): Promise<number> {
+/** What was written, and committed, tells of tokens that the log may have lost. Where it cannot be read, the log has to do. */
+async function tokensSeen(workspace: Workspace): Promise<number[]> {
+  const { git } = workspace.surroundings;
+  const committed = await committedTokens(git, workspace.repository.worktreeRoot).catch(() => []);
   try {
     const reader = await issuesIn(workspace);
     const found = await Promise.all((await reader.ids()).map((id) => reader.find(id)));
-    return tokenSeen(found.flatMap((copy) => (copy !== null && "issue" in copy ? copy.issue : [])));
+    const issues = found.flatMap((copy) => (copy !== null && "issue" in copy ? copy.issue : []));
+    return [...issues.map((issue) => tokenSeen([issue])), ...committed];
   } catch {
-    return 0;
+    return committed;
   }
 }

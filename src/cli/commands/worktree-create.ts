@@ -1,9 +1,11 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
-import { refuseUnclaimable } from "../../issues/claimable";
+import { callingProcess } from "../../guard/calling-process";
+import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
 import { shortId } from "../../issues/short-id";
 import { tokenSeen } from "../../issues/stamps";
+import { uncommittedIssues } from "../../issues/uncommitted";
 import { printable, type Ulid } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
 import { nodeCommands } from "../../platform/node/commands";
@@ -13,11 +15,13 @@ import { branchForIssue, checkBranch, normal } from "../../worktrees/naming";
 import { settleRemovals } from "../../worktrees/removing";
 import { runSetup } from "../../worktrees/setup";
 import { claimFor, ownClaim } from "../../worktrees/taking-along";
-import { readOptions } from "../acquiring";
+import { readOptions, takesLong, tellOfTwin } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
-import { givenReason } from "../holding";
+import { givenReason, HOLDER_FLAGS, proof } from "../holding";
+import { interruptibly } from "../interrupts";
 import { keyOfIssue, meant } from "../issues";
 import { tellSay } from "../ledger";
+import { shellWord } from "../left-work";
 import { count, leaseJson } from "../render";
 import { meantWorktree, workspaceAt } from "../worktree-word";
 
@@ -31,6 +35,7 @@ export const command: Command = {
     ttl: { value: "<secs>", meaning: "with --claim: how long the claim lasts unless renewed (default 600)" },
     "allow-blocked": { meaning: "with --claim: though it waits for another issue; needs --reason" },
     reason: { value: "<text>", meaning: "with --claim: why; shown to others and logged" },
+    "secret-file": HOLDER_FLAGS["secret-file"]!,
     base: { value: "<commit>", completes: "ref", meaning: "where a new branch starts (default: HEAD)" },
     path: { value: "<directory>", completes: "directory", meaning: "where it goes, outside the repository" },
     "no-copy": { meaning: "without what worktree.copy names" },
@@ -52,6 +57,8 @@ export const command: Command = {
         hint: "add --claim",
       });
     const options = await readOptions(parsed, workspace, { keys: [], noun: "claim" });
+    const { secret = null } = await proof(workspace, parsed);
+    if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);
     const yard = { workspace, session: await workspace.session("write"), trees: nodeTrees() };
     await settleRemovals(yard);
     const path = parsed.text("path");
@@ -68,19 +75,28 @@ export const command: Command = {
     const entry = await meantWorktree(workspace, created.root);
     const there = await workspaceAt(context, parsed, entry, "worktree create");
     const session = await there.session("write");
+    const holder = await callingProcess(workspace.surroundings.platform.processes);
+    const claim = async ({ id, own, aboveToken }: Wanted, signal: AbortSignal | undefined) => {
+      try {
+        const interrupted = signal === undefined ? {} : { interrupted: signal };
+        const wish = { ...options, ...interrupted, secret, holder, aboveToken };
+        const granted = await claimFor(session, keyOfIssue(id), own, wish);
+        await confirmClaim(session, granted, () => issueWanted(workspace, parsed));
+        return granted;
+      } catch (error) {
+        // Nothing has happened in it: it goes as it came.
+        await undoCreation(yard, created);
+        throw error;
+      }
+    };
     const grant =
       issue !== null && (parsed.has("claim") || issue.own !== null)
-        ? await claimFor(session, keyOfIssue(issue.id), issue.own, {
-            ...options,
-            aboveToken: issue.aboveToken,
-          }).catch(async (error: unknown) => {
-            // Nothing has happened in it: it goes as it came.
-            await undoCreation(yard, created);
-            throw error;
-          })
+        ? await interruptibly(context, takesLong(workspace, parsed), (signal) => claim(issue, signal))
         : null;
     if (grant !== null) tellSay(workspace, grant.ledger);
+    if (issue?.own != null) await tellOfTwin(workspace, holder, [issue.own]);
     const hasMoved = grant !== null && issue?.own != null;
+    if (issue !== null) await tellUncommitted(workspace, issue.id);
     const setup = parsed.has("no-setup") ? null : await setUp(context, yard, created);
     const { copied } = created;
     const lines = [
@@ -120,15 +136,14 @@ export const command: Command = {
 /** Made, but not ready to be worked in. */
 const SETUP_FAILED = 9;
 
-async function issueWanted(
-  workspace: Workspace,
-  parsed: Parsed,
-): Promise<{
+interface Wanted {
   readonly id: Ulid;
   readonly branch: string;
   readonly own: Lease | null;
   readonly aboveToken: number;
-} | null> {
+}
+
+async function issueWanted(workspace: Workspace, parsed: Parsed): Promise<Wanted | null> {
   const typed = parsed.text("issue");
   if (typed === undefined) {
     if (!parsed.has("claim")) return null;
@@ -149,6 +164,19 @@ async function issueWanted(
     aboveToken: tokenSeen([issue]),
     branch: branchForIssue(shortId(id, await reader.ids()), issue.title),
   };
+}
+
+/** Git refuses to merge a branch over files that are not committed where it is merged: said while it costs one command. */
+async function tellUncommitted(workspace: Workspace, id: Ulid): Promise<void> {
+  const { repository, surroundings } = workspace;
+  const { worktreeRoot, mainWorktreeRoot } = repository;
+  for (const root of new Set([worktreeRoot, mainWorktreeRoot ?? worktreeRoot])) {
+    if (!(await uncommittedIssues(surroundings.git, root)).includes(id)) continue;
+    const where = shellWord(root);
+    workspace.warnings.push(
+      `issue ${id} is not committed in ${printable(root, 500)}; before the branch is merged there: git -C ${where} add .cotenant && git -C ${where} commit -m 'Add issue ${id}'`,
+    );
+  }
 }
 
 /** Before anything is made: the claim itself decides, but mostly this spares the work. */

@@ -36,8 +36,9 @@ function agentText({ agents, record, writer }: Surveyed): string {
   return `${names.join(", ") || "-"}${writer === null ? "" : " [locked]"}`;
 }
 
-function stateText({ state, access }: Surveyed): string {
+function stateText({ state, access, record }: Surveyed): string {
   const parts = access === "shared" ? ["shared, high risk"] : [];
+  if (record?.setup === "failed") parts.push("setup failed");
   if (state === null) return parts.join(", ") || "-";
   parts.push(isDirty(state.dirt) ? dirtText(state.dirt) : "clean");
   if (state.ahead !== null && state.ahead > 0) parts.push(`+${state.ahead}`);

@@ -1,7 +1,15 @@
+import type { Session } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { WorktreeEntry } from "../../identity/worktree-list";
+import { issuesIn } from "../../issues/desk";
+import { isFound } from "../../issues/resolve";
+import { shortId } from "../../issues/short-id";
+import { uncommittedIssues } from "../../issues/uncommitted";
+import type { LeaseRef } from "../../kernel/commands";
 import { printable } from "../../kernel/ids";
+import type { LeaseKey } from "../../kernel/keys";
 import { sameParty } from "../../kernel/lease";
+import { leaseSummary } from "../../kernel/words";
 import { nodeTrees } from "../../platform/node/trees";
 import { darkroomIn } from "../../snapshots/darkroom";
 import { keepBeforeRemoval } from "../../snapshots/keeping";
@@ -13,6 +21,7 @@ import type { Yard } from "../../worktrees/place";
 import { removeWorktree, settleRemovals } from "../../worktrees/removing";
 import { type AtStake, atStake } from "../../worktrees/stake";
 import { underWriterLock, writerKey } from "../../worktrees/writer-lock";
+import { lasting } from "../acquiring";
 import type { Command, Context, Output } from "../command";
 import { byKey } from "../targets";
 import { meantWorktree, workspaceAt } from "../worktree-word";
@@ -52,6 +61,7 @@ export const command: Command = {
     await refuseHeld(there, room.session.actor);
     const stake = await atStake(yard, worktree);
     refuseStake(stake, worktree.root, parsed.has("no-snapshot"));
+    const unmerged = await issuesOnlyThere(there);
     const remove = async () => {
       const kept = await keepBeforeRemoval(room, { ...worktree, worktreeId }, stake, parsed.has("ignored"));
       await removeWorktree(yard, { ...worktree, worktreeId }, kept);
@@ -64,13 +74,17 @@ export const command: Command = {
         cachePath(here.repository.controlDir, worktreeId, withIgnored),
       );
     const mine = (await room.session.mine()).map(({ lease }) => byKey(lease.key));
-    if (mine.length > 0) await room.session.release(mine).catch(() => {});
+    const released = await given(room.session, mine);
     const lines = [
       `removed ${printable(worktree.root, 500)}`,
       ...(worktree.branch === null ? [] : [`  its branch ${printable(worktree.branch)} stays`]),
       ...(snapshotId === null
         ? []
-        : [`  what it had is snapshot ${snapshotId}: cotenant restore ${snapshotId}`]),
+        : [
+            `  what was not committed is snapshot ${snapshotId}, and nowhere else: cotenant restore ${snapshotId}`,
+          ]),
+      ...unmerged.map((words) => `  ${words}`),
+      ...releasedLines(released),
     ];
     return {
       data: {
@@ -78,6 +92,8 @@ export const command: Command = {
         snapshot_id: snapshotId,
         was_gone: false,
         kept_ref: null,
+        released,
+        still_held: [],
       },
       text: context.quiet ? "" : lines.join("\n"),
     };
@@ -87,12 +103,17 @@ export const command: Command = {
 /** Only Git's record is left of it, and that goes. */
 async function removedGone(context: Context, yard: Yard, worktree: WorktreeEntry): Promise<Output> {
   const { root, branch, isReplaced } = worktree;
-  const { worktreeId, keptRef } = await forgetGone(yard, worktree);
+  const { worktreeId, keptRef, leases } = await forgetGone(yard, worktree);
+  const released = leases.ended.map(({ key }) => key);
   const where = printable(root, 500);
   const lines = [
     `${where} was gone already${isReplaced ? ", and another repository is in its place, which stays as it is" : ""}: Git has forgotten it`,
     ...(branch === null ? [] : [`  its branch ${printable(branch)} stays`]),
     ...(keptRef === null ? [] : [`  what only its record led to is kept: git log ${keptRef}`]),
+    ...releasedLines(released),
+    ...leases.stillHeld.map(
+      ({ lease }) => `  ${lease.agentId} still holds ${printable(lease.key)}, ${lasting(lease)}`,
+    ),
   ];
   return {
     data: {
@@ -100,9 +121,37 @@ async function removedGone(context: Context, yard: Yard, worktree: WorktreeEntry
       snapshot_id: null,
       was_gone: true,
       kept_ref: keptRef,
+      released,
+      still_held: leases.stillHeld.map(({ lease }) => leaseSummary(lease)),
     },
     text: context.quiet ? "" : lines.join("\n"),
   };
+}
+
+const MOST_TOLD = 10;
+
+/** Issues whose last write goes with it: what was done there counts for others only once it is committed and merged. */
+async function issuesOnlyThere(there: Here): Promise<string[]> {
+  const ids = await uncommittedIssues(there.surroundings.git, there.repository.worktreeRoot);
+  if (ids.length === 0) return [];
+  const reader = await issuesIn(there);
+  const all = await reader.ids();
+  const words: string[] = [];
+  for (const [id, found] of await reader.findAll(ids.slice(0, MOST_TOLD)))
+    if (isFound(found))
+      words.push(`issue ${shortId(id, all)} is ${found.state} there only: no commit has that`);
+  return words;
+}
+
+/** Gives back what the caller holds from it; what cannot be given back runs out. */
+async function given(session: Session, refs: readonly LeaseRef[]): Promise<readonly LeaseKey[]> {
+  if (refs.length === 0) return [];
+  const change = await session.release(refs).catch(() => null);
+  return (change?.leases ?? []).map(({ key }) => key);
+}
+
+function releasedLines(keys: readonly LeaseKey[]): string[] {
+  return keys.length === 0 ? [] : [`  given back: ${keys.map((key) => printable(key)).join(", ")}`];
 }
 
 type Here = Awaited<ReturnType<Parameters<Command["run"]>[0]["workspace"]>>;

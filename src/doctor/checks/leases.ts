@@ -1,8 +1,8 @@
 import type { LeaseStatus } from "../../coordinator/contract";
-import { listWorktrees } from "../../identity/worktree-list";
 import { ExtentIndex } from "../../kernel/conflicts";
 import { printable } from "../../kernel/ids";
 import { sameParty } from "../../kernel/lease";
+import { homelessAmong } from "../../worktrees/homeless";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { many, stamp } from "../words";
@@ -92,13 +92,9 @@ async function ofGoneWorktrees(
   { place, platform, repository }: Patient,
   valid: readonly LeaseStatus[],
 ): Promise<Reported[]> {
-  if (valid.length === 0) return [];
-  const known = new Set(
-    (await listWorktrees(platform, place.git, repository)).map(({ worktreeId }) => worktreeId),
-  );
-  const homeless = valid.filter(({ lease }) => !known.has(lease.worktreeId));
+  const homeless = await homelessAmong({ platform, git: place.git, repository }, valid);
   if (homeless.length === 0) return [];
-  const leases = homeless.slice(0, 20).map(({ lease }) => lease.leaseId);
+  const leases = homeless.slice(0, 20).map(({ status }) => status.lease.leaseId);
   const message = `${many(homeless.length, "lease")} of worktrees that are gone or were made anew; they end by themselves, unless they have no expiry`;
-  return [note(message, "see 'cotenant status'", { leases })];
+  return [note(message, "'cotenant status' names them, and how to end each", { leases })];
 }

@@ -10,4 +10,32 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/issues/writing.test.ts",
     named: "keeps what it has staged",
   },
+  {
+    row: "0",
+    name: "a waiter is granted an issue that may not be claimed any more",
+    file: "src/issues/claimable.ts",
+    from: "    await refuse();\n",
+    to: "",
+    test: "tests/cli/claims-after-waiting.test.ts",
+    named: "is not granted to it when it is 'done'",
+  },
+  {
+    row: "0",
+    name: "whoever takes left work over leaves the claim behind",
+    file: "src/cli/left-work.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    from: "--issue ${shortId} && cd",
+    to: "&& cd",
+    test: "tests/scenarios/left-work.test.ts",
+    named: "where only its branch is left",
+  },
+  {
+    row: "0",
+    name: "recover gives out tokens again that commits were made under",
+    file: "src/cli/commands/recover.ts",
+    from: "    return [...issues.map((issue) => tokenSeen([issue])), ...committed];",
+    to: "    return issues.map((issue) => tokenSeen([issue]));",
+    test: "tests/cli/restored-store.test.ts",
+    named: "recover goes on above",
+  },
 ];
