@@ -1,9 +1,11 @@
 import type { Verdict } from "../answers";
 import { type Checking, checkTargets } from "../check";
+import { repositoryOf } from "../place";
 import { checkShared } from "../shared-checkout";
 import { type Group, locate, type Named, type Target } from "../target";
 import type { Wish } from "../tools";
 import type { World } from "../world";
+import { settleWords } from "./commit-or-path";
 import { remember } from "./compare";
 import { shellDirectory } from "./directory";
 import { namedBy } from "./targets";
@@ -19,13 +21,21 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
   const reading =
     dialect === "powershell"
       ? { writes: [], isKnown: false }
-      : readCommand(command, { cwd, home: world.home });
-  const shared = await checkShared(checking, reading.writes);
+      : readCommand(command, { cwd, home: world.home, root: await rootFor(world, command, cwd) });
+  const writes = await settleWords(world, reading.writes);
+  const shared = await checkShared(checking, writes, cwd);
   if (!shared.isAllowed) return shared;
-  const groups = await groupsOf(world, cwd, await namedBy(world, reading.writes));
+  const { named, isAll } = await namedBy(world, writes);
+  const groups = await groupsOf(world, cwd, named);
   const verdict = groups.length === 0 ? shared : both(shared, await checkTargets(checking, groups));
-  if (verdict.isAllowed && !reading.isKnown) await remember(checking, cwd, command);
+  if (verdict.isAllowed && !(reading.isKnown && isAll)) await remember(checking, cwd, command);
   return verdict;
+}
+
+/** Only for those who ask Git for it. */
+async function rootFor(world: World, command: string, cwd: string): Promise<string | null> {
+  if (!command.includes("--show-toplevel")) return null;
+  return (await repositoryOf(world, cwd))?.worktreeRoot ?? null;
 }
 
 function both(one: Verdict, other: Verdict): Verdict {
