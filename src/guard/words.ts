@@ -2,7 +2,7 @@ import { printable } from "../kernel/ids";
 import { nameOf } from "../kernel/keys";
 import type { Instant, Now } from "../kernel/time";
 import { remainingMs } from "../kernel/time";
-import { blockerReport, type Contention, isoOf } from "./contention";
+import { blockerReport, type Contention, isoOf, type Owner } from "./contention";
 import type { Home } from "./home";
 import type { Who } from "./who";
 
@@ -44,13 +44,24 @@ export function tooEarly(contention: Contention, now: Instant): Words {
   };
 }
 
-export function changedMeanwhile(changed: readonly Contention[]): Words {
+/** A file that changed, and everybody who has held it since the denial: who of them it was, nobody knows. */
+export interface Changed {
+  readonly contention: Contention;
+  readonly holders: readonly Owner[];
+}
+
+export function changedMeanwhile(changed: readonly Changed[]): Words {
+  const agents = [...new Set(changed.flatMap(({ holders }) => holders.map(({ agentId }) => agentId)))];
+  const last = changed.map(({ contention, holders }) => ({
+    ...contention,
+    owner: holders.at(-1) ?? contention.owner,
+  }));
   return {
     isHardStop: false,
     code: "E_CONTENT_CHANGED",
-    data: { files: changed.map(fileData) },
+    data: { files: last.map(fileData) },
     reason: [
-      `cotenant: ${names(changed)} changed by ${changed[0]!.owner.agentId} while you waited: read it again, then write.`,
+      `cotenant: ${names(changed.map(({ contention }) => contention))} changed by ${agents.slice(0, MOST_NAMED).join(" or ")} while you waited: read it again, then write.`,
       "You have the lease now; this is refused only once.",
     ].join("\n"),
   };
