@@ -35,10 +35,11 @@ const MOST_NAMED = 5;
 
 /** Files that brackets and braces in a path match, as a shell would, seen from where the caller stands. */
 async function matchesOf(files: Files, text: string, absolutePath: string): Promise<string[]> {
-  if (!absolutePath.endsWith(`/${text}`)) return [];
-  const base = absolutePath.slice(0, -text.length);
+  const path = text.replace(/^(?:\.?\/)+/, "");
+  if (!absolutePath.endsWith(`/${path}`)) return [];
+  const base = absolutePath.slice(0, -path.length);
   let found = [""];
-  for (const segment of text.split("/")) {
+  for (const segment of path.split("/")) {
     const pattern = asExpression(segment);
     const next: string[] = [];
     for (const start of found)
@@ -49,9 +50,10 @@ async function matchesOf(files: Files, text: string, absolutePath: string): Prom
     found = next.sort().slice(0, MOST_TRIED);
   }
   const there: string[] = [];
-  for (const path of found.map((each) => each.slice(1)))
-    if (there.length < MOST_NAMED && (await files.lstat(base + path)) !== null) there.push(path);
-  return there;
+  for (const each of found.map((one) => one.slice(1)))
+    if (there.length < MOST_NAMED && (await files.lstat(base + each)) !== null) there.push(each);
+  const before = text.slice(0, text.length - path.length);
+  return there.map((each) => before + each);
 }
 
 const MOST_TRIED = 100;

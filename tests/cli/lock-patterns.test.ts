@@ -28,7 +28,7 @@ describe("a pattern as the name of a file", () => {
     ["src/api/[!x].ts"],
     ["src/api/a.{ts,js}"],
     ["top.{md,txt}"],
-    ["src/{api,lib}/a.ts"],
+    ["./src/{api,lib}/a.ts"],
   ])("is refused, and nothing is leased: %j %j", async (...words) => {
     const refused = await lock("agent:a", ...words.filter((word) => word !== undefined));
     expectJsonRefused(refused, 64, "E_USAGE");
