@@ -260,6 +260,8 @@ describe("what a shell command writes", () => {
     const names = [..."abcdefghijklmno"];
     const calls = names.map((name, i) => `${name}() { ls; ${`${names[i - 1] ?? "ls"}; `.repeat(3)} }`);
     expect(known([...calls, "o"].join("\n")), "functions that call each other without end").toBe(false);
+    for (const nest of ["{", "$(", "$((", "{ "])
+      expect(known(nest.repeat(100_000)), "what would keep the parser busy for minutes").toBe(false);
     const deep = "bash -c '".repeat(40);
     expect(known(deep)).toBe(false);
   });

@@ -30,8 +30,10 @@ export interface Reading {
 type Runnable = Statement["command"] | CommandNode | CompoundList;
 
 /** Longer ones are programs, not commands; what they did is seen afterwards. A file in a here-document may be long. */
-const LONGEST = 4 << 20;
+const LONGEST = 1 << 20;
 const DEEPEST = 16;
+/** Brackets that stay open; the parser takes longer with each of them, up to minutes. */
+const MOST_OPEN = 300;
 /** Functions that call each other can stand for any number of commands. */
 const MOST_COMMANDS = 20_000;
 
@@ -45,7 +47,7 @@ export interface Start {
 /** What a command line may write, as far as that can be read from it. */
 export function readCommand(command: string, { cwd, home, root = null }: Start): Reading {
   const walker = new Walker();
-  if (command.length > LONGEST) return { writes: [], isKnown: false };
+  if (command.length > LONGEST || isTooDeep(command)) return { writes: [], isKnown: false };
   const variables = new Map<string, Value>();
   walker.script(command, { cwd, home, root, before: null, stack: [], variables, functions: new Map() });
   return { writes: walker.writes, isKnown: walker.isKnown };
@@ -355,6 +357,17 @@ class Walker {
       else if (child.type !== "Statement" && child.type !== "CompoundList") this.#nested(child, scope);
     });
   }
+}
+
+/** Quotes do not matter here: what is quoted is mostly balanced, and this far off no command. */
+function isTooDeep(command: string): boolean {
+  let open = 0;
+  for (let i = 0; i < command.length && open <= MOST_OPEN; i++) {
+    const char = command[i];
+    if (char === "(" || char === "{") open++;
+    else if (open > 0 && (char === ")" || char === "}")) open--;
+  }
+  return open > MOST_OPEN;
 }
 
 const DECLARING: ReadonlySet<string> = new Set(["export", "declare", "local", "readonly", "typeset"]);

@@ -80,7 +80,7 @@ export const PLANTS: readonly TestPlant[] = [
     row: "0",
     name: "a file that a long here-document writes is not leased",
     file: "src/guard/shell/walk.ts",
-    from: "const LONGEST = 4 << 20;",
+    from: "const LONGEST = 1 << 20;",
     to: "const LONGEST = 256 << 10;",
     test: SHELL,
     named: "is not looked for in what is no shell command",
