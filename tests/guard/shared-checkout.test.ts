@@ -101,6 +101,7 @@ describe("a command that moves what everybody in a checkout shares", () => {
   });
 
   it("is refused in any way that it can be written, and where it cannot be told where it would run", async () => {
+    repo.git("config", "alias.away", "stash push");
     await ada().write("a.txt");
     for (const command of [
       "git update-ref HEAD HEAD~1",
@@ -116,6 +117,7 @@ describe("a command that moves what everybody in a checkout shares", () => {
       'cd "$(git rev-parse --show-toplevel)" && git stash',
       "cd $SOMEWHERE && git stash",
       "git -C $SOMEWHERE stash",
+      "git away -u",
     ])
       expect(reasonOf(await bob().shell(command)), command).toContain(`${ada().agentId} (a.txt) works`);
     const unknown = reasonOf(await bob().shell("cd $SOMEWHERE && git stash"));

@@ -194,6 +194,23 @@ describe("what a shell command writes", () => {
     expect(written(command)).toEqual(expected);
   });
 
+  it("is read through Git's aliases, however deep", () => {
+    const aliases = new Map([
+      ["co", "checkout"],
+      ["save", "!git stash && git co"],
+      ["loop", "loop"],
+    ]);
+    const read = (command: string) =>
+      readCommand(command, { cwd: "/r/sub", home: null, root: "/r", aliases });
+    expect(read("git co -b 'a b'").writes).toMatchObject([{ use: { kind: "checkout", branch: "a b" } }]);
+    expect(read("git -C /o save x").writes).toMatchObject([
+      { cwd: "/r", use: { command: "git stash" } },
+      { cwd: "/r", use: { command: "git checkout x" } },
+    ]);
+    expect(read("git loop")).toMatchObject({ writes: [], isKnown: false, verbs: ["loop"] });
+    expect(read("git status; git stash").verbs).toEqual([]);
+  });
+
   it("is known to be all for commands that only look, and unknown for what runs others' programs", () => {
     for (const command of [
       "ls -la",
@@ -254,6 +271,7 @@ describe("what a shell command writes", () => {
     expect(readCommand(`echo ${"x".repeat(5_000_000)} > a`, { cwd: "/r", home: null })).toEqual({
       writes: [],
       isKnown: false,
+      verbs: [],
     });
     // A file in a here-document is not too long.
     expect(written(`cat > a <<'E'\n${"a line\n".repeat(100_000)}E\n`)).toEqual(["take /r/a"]);

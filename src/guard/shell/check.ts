@@ -9,7 +9,7 @@ import { settleWords } from "./commit-or-path";
 import { remember } from "./compare";
 import { shellDirectory } from "./directory";
 import { namedBy } from "./targets";
-import { readCommand } from "./walk";
+import { type Reading, readCommand } from "./walk";
 
 type ShellWish = Extract<Wish, { kind: "shell" }>;
 
@@ -19,9 +19,7 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
   const { command, dialect } = wish;
   const cwd = shellDirectory(checking, wish);
   const reading =
-    dialect === "powershell"
-      ? { writes: [], isKnown: false }
-      : readCommand(command, { cwd, home: world.home, root: await rootFor(world, command, cwd) });
+    dialect === "powershell" ? { writes: [], isKnown: false } : await readWithAliases(world, command, cwd);
   const writes = await settleWords(world, reading.writes);
   const shared = await checkShared(checking, writes, cwd);
   if (!shared.isAllowed) return shared;
@@ -30,6 +28,25 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
   const verdict = groups.length === 0 ? shared : both(shared, await checkTargets(checking, groups));
   if (verdict.isAllowed && !(reading.isKnown && isAll)) await remember(checking, cwd, command);
   return verdict;
+}
+
+/** Aliases are looked up for those who use any: Git knows a command that we do not. */
+async function readWithAliases(world: World, command: string, cwd: string): Promise<Reading> {
+  const start = { cwd, home: world.home, root: await rootFor(world, command, cwd) };
+  const reading = readCommand(command, start);
+  if (reading.verbs.length === 0) return reading;
+  const { status, stdout } = await world.git.run(["config", "--null", "--get-regexp", "^alias\\."], { cwd });
+  if (status !== 0) return reading;
+  const entries = new TextDecoder().decode(stdout).split("\0");
+  const aliases = new Map(
+    entries
+      .filter((entry) => entry.includes("\n"))
+      .map((entry): [string, string] => {
+        const at = entry.indexOf("\n");
+        return [entry.slice("alias.".length, at).toLowerCase(), entry.slice(at + 1).trim()];
+      }),
+  );
+  return readCommand(command, { ...start, aliases });
 }
 
 /** Only for those who ask Git for it. */

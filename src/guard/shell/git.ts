@@ -54,6 +54,13 @@ function subcommandAt(args: readonly Value[]): number {
   return -1;
 }
 
+/** Where the subcommand is, if it is none that is known: it may be somebody's alias. */
+export function unknownVerb(args: readonly Value[]): { readonly at: number; readonly name: string } | null {
+  const at = subcommandAt(args);
+  const name = at === -1 ? null : singleOf(args[at]!);
+  return name === null || isHarmlessGit(args) ? null : { at, name };
+}
+
 /** Whether it leaves the files of a working tree as they are, where it has no writes. */
 export function isHarmlessGit(args: readonly Value[]): boolean {
   const at = subcommandAt(args);

@@ -11,7 +11,7 @@ import {
 } from "unbash";
 import { patchedPaths } from "../patch";
 import { operands, type Written } from "./arguments";
-import { gitDirectories } from "./git";
+import { gitDirectories, unknownVerb } from "./git";
 import { isHarmless, programWrites } from "./programs";
 import { type Unwrapped, unwrapped } from "./unwrap";
 import { copyOf, type FunctionBody, readingsOf, type Scope, singleOf, type Value } from "./words";
@@ -25,6 +25,8 @@ export interface Reading {
   readonly writes: readonly ShellWrite[];
   /** Everything in it is known to write nothing but what is listed. */
   readonly isKnown: boolean;
+  /** Subcommands of Git that may be aliases. */
+  readonly verbs: readonly string[];
 }
 
 type Runnable = Statement["command"] | CommandNode | CompoundList;
@@ -42,22 +44,30 @@ export interface Start {
   readonly home: string | null;
   /** The root of the worktree around `cwd`, for those who ask Git for it. */
   readonly root?: string | null;
+  /** Git's aliases, for those who use any. */
+  readonly aliases?: ReadonlyMap<string, string>;
 }
 
 /** What a command line may write, as far as that can be read from it. */
-export function readCommand(command: string, { cwd, home, root = null }: Start): Reading {
-  const walker = new Walker();
-  if (command.length > LONGEST || isTooDeep(command)) return { writes: [], isKnown: false };
+export function readCommand(command: string, { cwd, home, root = null, aliases }: Start): Reading {
+  const walker = new Walker(aliases ?? new Map());
+  if (command.length > LONGEST || isTooDeep(command)) return { writes: [], isKnown: false, verbs: [] };
   const variables = new Map<string, Value>();
   walker.script(command, { cwd, home, root, before: null, stack: [], variables, functions: new Map() });
-  return { writes: walker.writes, isKnown: walker.isKnown };
+  return { writes: walker.writes, isKnown: walker.isKnown, verbs: [...walker.verbs] };
 }
 
 class Walker {
   readonly writes: ShellWrite[] = [];
   isKnown = true;
+  readonly verbs = new Set<string>();
+  readonly #aliases: ReadonlyMap<string, string>;
   #depth = 0;
   #commands = 0;
+
+  constructor(aliases: ReadonlyMap<string, string>) {
+    this.#aliases = aliases;
+  }
 
   script(source: string, scope: Scope): void {
     if (this.#depth >= DEEPEST) {
@@ -244,9 +254,28 @@ class Walker {
     if (name === "git")
       for (const step of gitDirectories([...this.#gitVariables(scope, command), ...args]))
         cwd = this.#resolved(step, { ...scope, cwd });
+    const unknown = name === "git" ? unknownVerb(args) : null;
+    if (unknown !== null) {
+      this.verbs.add(unknown.name);
+      const alias = this.#aliases.get(unknown.name.toLowerCase());
+      if (alias !== undefined) {
+        this.#alias(alias, args.slice(unknown.at + 1), { ...copyOf(scope), cwd });
+        return;
+      }
+    }
     const writes = programWrites(name, args);
     for (const write of writes) this.#write({ ...write, cwd });
     if (writes.length === 0 && !isHarmless(name, args)) this.isKnown = false;
+  }
+
+  /** `stash -u`, or `!` and a command line, which Git runs at the root of the worktree. */
+  #alias(alias: string, args: readonly Value[], scope: Scope): void {
+    const isShell = alias.startsWith("!");
+    const words = args.map((arg) => singleOf(arg));
+    // What cannot be told is left as a word that the shell would have to fill in.
+    const rest = words.map((word) => (word === null ? '"$_"' : `'${word.replaceAll("'", "'\\''")}'`));
+    const inner = isShell && scope.root !== null ? { ...scope, cwd: scope.root } : scope;
+    this.script([isShell ? alias.slice(1) : `git ${alias}`, ...rest].join(" "), inner);
   }
 
   /** `GIT_DIR=x git …`, as the options that say the same. */
