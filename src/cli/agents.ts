@@ -8,6 +8,7 @@ import { planUninstall, type Removals } from "../agents/unplan";
 import { nearest } from "../config/nearest";
 import type { Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
+import { isInitialised } from "../guard/place";
 import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
 import { printable } from "../kernel/ids";
 import type { Context, Flag, Parsed } from "./command";
@@ -198,6 +199,26 @@ export async function lookAround(context: Context, harnesses: readonly HarnessNa
   }
   const grounds = { root: workspace?.repository.worktreeRoot ?? null, home, env };
   return { seen, grounds, platform, workspace, surroundings };
+}
+
+/** What has to be done besides for the guard to do anything at all, where these settings count. */
+export async function setUpRemarks(
+  context: Context,
+  { level }: Pick<AgentsDesk, "level">,
+  isShared: boolean,
+): Promise<string[]> {
+  const workspace = await workspaceOrNull(context);
+  if (level === "user") {
+    const isHere = workspace !== null && !(await isInitialised(workspace.surroundings, workspace.repository));
+    return [
+      `the guard lets everything pass in repositories without 'cotenant init'${isHere ? ", as in this one" : ""}`,
+    ];
+  }
+  if (!isShared || workspace === null) return [];
+  const { files } = workspace.surroundings.platform;
+  return (await files.stat(`${workspace.repository.worktreeRoot}/.cotenant/config.toml`)) === null
+    ? ["in other clones the guard lets everything pass: run 'cotenant init', and commit .cotenant/ as well"]
+    : [];
 }
 
 async function workspaceOrNull(context: Context): Promise<Workspace | null> {

@@ -19,7 +19,7 @@ import { recordBlocked, recordDenied, recordResolved } from "./records";
 import { writeRefusal } from "./refusing";
 import type { Target } from "./target";
 import { changedMeanwhile, deniedFirst, hardStop, tooEarly, type Words } from "./words";
-import { giveWay, type InTheWay, obstacles } from "./yielding";
+import { giveWay, type InTheWay, obstacles, reachOf } from "./yielding";
 
 /** The whole of the contention contract, for a check that could not simply be granted (SPEC §10). */
 export async function contend(
@@ -142,11 +142,20 @@ async function settled(
   }
   if (open.length > 0) await recordResolved(place, open, "granted");
   // The grant stays: whoever has read the file again may write it.
-  if (changed.length > 0) return { verdict: { isAllowed: false, ...changedMeanwhile(changed) }, grant };
+  if (changed.length > 0) return { verdict: await haveChanged(place, changed), grant };
   const seen = await place.coordinator.glance(["left"]);
   const verdict: Verdict =
     grant === null ? { isAllowed: true, tell: null } : await granted(checking, place, targets, grant, seen);
   return { verdict, grant };
+}
+
+async function haveChanged(place: Place, changed: readonly Contention[]): Promise<Verdict> {
+  const { holdersSince } = await import("./holders-since");
+  const reach = reachOf(place.settings.acrossWorktrees);
+  const seen: { contention: Contention; holders: readonly Owner[] }[] = [];
+  for (const contention of changed)
+    seen.push({ contention, holders: await holdersSince(place.coordinator, contention, reach) });
+  return { isAllowed: false, ...changedMeanwhile(seen) };
 }
 
 async function denials(place: Place, targets: readonly Target[], inTheWay: InTheWay): Promise<Contention[]> {

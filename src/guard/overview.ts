@@ -9,6 +9,7 @@ import {
   type Contention,
   contentionFromFact,
 } from "./contention";
+import { holdersSince } from "./holders-since";
 import { isGuards } from "./life";
 import { type GuardViolation, guardViolations } from "./violations";
 import { holdersNow } from "./yielding";
@@ -49,7 +50,8 @@ export async function seenContentions(coordinator: LocalCoordinator, reach: Reac
     if (recorded === null || (await processes.liveness(recorded.holder)) === "dead") continue;
     const { key } = recorded;
     const owner = (await holdersNow(coordinator, { ...recorded, reach }, [key])).get(key);
-    const contention = owner === undefined ? recorded : { ...recorded, owner };
+    const last = owner ?? (await holdersSince(coordinator, recorded, reach)).at(-1)!;
+    const contention = { ...recorded, owner: last };
     const now = coordinator.store.now();
     found.push({
       contention,

@@ -40,8 +40,9 @@ export async function repositoryOf(world: World, path: string): Promise<Reposito
   return world.isAsked === true || (await isInitialised(world, repository)) ? repository : null;
 }
 
-async function isInitialised(
-  { platform }: World,
+/** Whether the guard has any business in a repository. In others it lets everything pass. */
+export async function isInitialised(
+  { platform }: Pick<World, "platform">,
   { controlDir, worktreeRoot }: Repository,
 ): Promise<boolean> {
   const { files } = platform;

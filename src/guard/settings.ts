@@ -20,6 +20,9 @@ export interface GuardSettings {
   readonly retry: "once" | "on_release";
   readonly acrossWorktrees: "off" | "warn" | "enforce";
   readonly stayInWorktree: "off" | "warn" | "enforce";
+  /** Whether `worktree create` makes any, and where instead of beside the main one. */
+  readonly makesWorktrees: boolean;
+  readonly worktreeDirectory: string | null;
   readonly onFailure: "open" | "closed_if_held" | "closed";
   readonly deadlineMs: number;
 }
@@ -33,6 +36,8 @@ export const DEFAULT_SETTINGS: GuardSettings = {
   retry: GUARD["guard.retry"].default,
   acrossWorktrees: GUARD["guard.across_worktrees"].default,
   stayInWorktree: GUARD["guard.stay_in_worktree"].default,
+  makesWorktrees: true,
+  worktreeDirectory: null,
   onFailure: GUARD["guard.on_failure"].default,
   deadlineMs: GUARD["guard.deadline_secs"].default * 1000,
 };
@@ -74,6 +79,8 @@ export async function guardSettings(world: World, repository: Repository): Promi
     retry: values["guard.retry"],
     acrossWorktrees: values["guard.across_worktrees"],
     stayInWorktree: values["guard.stay_in_worktree"],
+    makesWorktrees: values["worktree.mode"] !== "off",
+    worktreeDirectory: values["worktree.directory"],
     onFailure: values["guard.on_failure"],
     deadlineMs: values["guard.deadline_secs"] * 1000,
   };

@@ -1,51 +1,94 @@
+import { resolveFrom } from "../identity/path-text";
+import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
 import { dirKey, kindOf } from "../kernel/keys";
 import { belongsTo, type Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import { ALLOWED, type Verdict } from "./answers";
 import type { Checking } from "./check";
 import { strayed } from "./home";
+import { branchToOffer } from "./offered-branch";
 import { openPlace, type Place, repositoryOf } from "./place";
-import type { Everybody } from "./shell/arguments";
+import { sharedByOthers, stashOfOthers, worktreeOfOthers } from "./shared-words";
+import type { GitUse } from "./shell/arguments";
 import type { ShellWrite } from "./shell/walk";
 import { whoIs } from "./who";
-import { sharedByOthers } from "./words";
+import type { World } from "./world";
 import { othersOn, wantingIn, withoutFinished } from "./yielding";
 
 /** Leases whose holder works in the checkout that they were taken in. */
 const AT_WORK = ["file", "dir", "worktree", "issue"];
 
 /**
- * HEAD, the index, the stash and the working tree as a whole belong to everybody who works in a checkout: a command that
- * moves them is refused while another session does. Nobody waits for it: others may work there for hours, and a worktree
- * of one's own is to be had at once.
+ * HEAD, the index and the working tree as a whole belong to everybody who works in a checkout, and the stash to everybody
+ * in the repository: a command that moves them is refused while another session does. Nobody waits for it: others may work
+ * there for hours, and a worktree of one's own is to be had at once. Where it cannot be told where a command would run, it is
+ * judged as if it ran where the shell was started.
  */
-export async function checkShared(checking: Checking, writes: readonly ShellWrite[]): Promise<Verdict> {
-  const uses = writes.flatMap(({ everybody, cwd }) =>
-    everybody === undefined || cwd === null ? [] : [{ everybody, cwd }],
-  );
-  if (uses.length === 0) return ALLOWED;
-  const who = checking.who ?? (await whoIs(checking.world, checking.report));
+export async function checkShared(
+  checking: Checking,
+  writes: readonly ShellWrite[],
+  shellCwd: string,
+): Promise<Verdict> {
+  const { world } = checking;
   const tells: string[] = [];
-  for (const { everybody, cwd } of uses) {
-    const repository = await repositoryOf(checking.world, cwd);
+  for (const { use, cwd } of writes) {
+    if (use === undefined || (use.kind === "own" && cwd === null)) continue;
+    const repository = await repositoryOf(world, cwd ?? shellCwd);
     if (repository === null) continue;
-    const place = await openPlace(checking.world, repository, who);
-    const away = await strayed(checking, place, everybody.command);
-    if (away !== null && !away.isAllowed) return away;
-    if (away?.tell != null) tells.push(away.tell);
-    const verdict = await judge(place, everybody);
-    if (!verdict.isAllowed) return verdict;
+    // Only whoever strays is of interest, and nobody can.
+    if (use.kind === "own" && (await world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null)
+      continue;
+    const who = checking.who ?? (await whoIs(world, checking.report));
+    const here = await openPlace(world, repository, who);
+    for (const place of await placesOfUse(here, use, cwd ?? shellCwd)) {
+      const away = await strayed(checking, place, use.command);
+      if (away !== null && !away.isAllowed) return away;
+      if (away?.tell != null && !tells.includes(away.tell)) tells.push(away.tell);
+      const verdict = await judge(place, use, cwd === null);
+      if (!verdict.isAllowed) return verdict;
+    }
   }
   return tells.length === 0 ? ALLOWED : { isAllowed: true, tell: tells.join("\n") };
 }
 
-async function judge(place: Place, use: Everybody): Promise<Verdict> {
+/** The worktrees that a command is about: mostly the one it runs in. */
+async function placesOfUse(here: Place, use: GitUse, cwd: string): Promise<Place[]> {
+  const { which, kind } = use;
+  if (kind !== "worktree" && (kind !== "checkout" || which === null)) return [here];
+  const { world, repository, who } = here;
+  const all = await listWorktrees(world.platform, world.git, repository);
+  const real = which === null ? null : await realPlace(world, resolveFrom(cwd, which));
+  const isMeant = ({ root, branch, isMain }: WorktreeEntry) => {
+    if (kind === "checkout") return which === `refs/heads/${branch}`;
+    // Git takes the end of a path for it, too.
+    return !isMain && (which === null || root === real || root.endsWith(`/${which}`));
+  };
+  const found: Place[] = [];
+  for (const entry of all.filter((one) => one.exists && isMeant(one))) {
+    const there = await repositoryOf(world, entry.root);
+    if (there !== null) found.push(await openPlace(world, there, who));
+  }
+  return found;
+}
+
+async function realPlace({ platform }: World, path: string): Promise<string> {
+  try {
+    return (await platform.files.realPath(path)) ?? path;
+  } catch {
+    return path;
+  }
+}
+
+async function judge(place: Place, use: GitUse, isPlaceGuessed: boolean): Promise<Verdict> {
+  if (use.kind === "own") return ALLOWED;
+  if (use.kind === "stash") return judgeStash(place, use);
   const others = await othersAtWork(place);
   if (others.length === 0) return ALLOWED;
-  const { who, repository } = place;
+  const root = place.repository.worktreeRoot;
+  if (use.kind === "worktree") return { isAllowed: false, ...worktreeOfOthers(use, others, root) };
   const base = use.base !== null && (await isCommit(place, use.base)) ? use.base : null;
-  const words = sharedByOthers({ ...use, base }, others, repository.worktreeRoot, who.sessionId);
-  return { isAllowed: false, ...words };
+  const branch = place.settings.makesWorktrees ? await branchToOffer(place, use.branch) : null;
+  return { isAllowed: false, ...sharedByOthers({ use, others, root, isPlaceGuessed, branch, base }) };
 }
 
 /** One word of a checkout may be a path as well. */
@@ -54,19 +97,56 @@ async function isCommit({ world, repository }: Place, word: string): Promise<boo
   return (await world.git.run(args, { cwd: repository.worktreeRoot })).status === 0;
 }
 
+/**
+ * An entry says on which branch it was made, and a branch is checked out in one worktree only: one that was made on another
+ * branch than this worktree's may be somebody else's, as long as others work in other worktrees.
+ */
+async function judgeStash(place: Place, use: GitUse): Promise<Verdict> {
+  const entries = await stashEntries(place);
+  const number = /^(?:(?:refs\/)?stash@\{)?(\d+)\}?$/.exec(use.which ?? "")?.[1];
+  const taken = number === undefined ? entries : entries.filter(({ at }) => at === Number(number));
+  const foreign = taken.filter(({ branch }) => branch === null || branch !== place.branch);
+  if (foreign.length === 0) return ALLOWED;
+  const others = (await leasesOfOthers(place)).filter(({ worktreeId }) => worktreeId !== place.worktreeId);
+  if (others.length === 0) return ALLOWED;
+  return { isAllowed: false, ...stashOfOthers(use, foreign, others, place.branch) };
+}
+
+export interface StashEntry {
+  readonly at: number;
+  readonly title: string;
+  /** Null where it was made on none, or does not say. */
+  readonly branch: string | null;
+}
+
+async function stashEntries({ world, repository }: Place): Promise<StashEntry[]> {
+  const args = ["log", "--walk-reflogs", "-z", "--format=%gs", "refs/stash", "--"];
+  const { status, stdout } = await world.git.run(args, { cwd: repository.worktreeRoot });
+  if (status !== 0) return [];
+  const titles = new TextDecoder().decode(stdout).split("\0");
+  return titles
+    .filter((title) => title !== "")
+    .map((title, at) => ({ at, title, branch: /^(?:WIP on|On) ([^\s:]+): /.exec(title)?.[1] ?? null }));
+}
+
 /** What others hold from this very worktree, or in it. */
 async function othersAtWork(place: Place): Promise<Lease[]> {
-  const { coordinator, worktreeId, who, session } = place;
+  const { coordinator, worktreeId } = place;
   const whole = dirKey(".");
   const wanting = wantingIn(place);
   const inside = isRefusal(whole) ? [] : await othersOn(coordinator, wanting, [whole]);
-  const counting = await withoutFinished(coordinator, wanting, inside);
-  const fromHere = (await coordinator.list()).filter(
-    ({ lease }) =>
-      lease.worktreeId === worktreeId &&
-      lease.sessionId !== who.sessionId &&
-      AT_WORK.includes(kindOf(lease.key)) &&
-      !belongsTo(lease, session.actor),
-  );
-  return [...new Map([...counting, ...fromHere].map(({ lease }) => [lease.leaseId, lease])).values()];
+  const counting = (await withoutFinished(coordinator, wanting, inside)).map(({ lease }) => lease);
+  const fromHere = (await leasesOfOthers(place)).filter((lease) => lease.worktreeId === worktreeId);
+  return [...new Map([...counting, ...fromHere].map((lease) => [lease.leaseId, lease])).values()];
+}
+
+async function leasesOfOthers({ coordinator, who, session }: Place): Promise<Lease[]> {
+  return (await coordinator.list())
+    .map(({ lease }) => lease)
+    .filter(
+      (lease) =>
+        lease.sessionId !== who.sessionId &&
+        AT_WORK.includes(kindOf(lease.key)) &&
+        !belongsTo(lease, session.actor),
+    );
 }

@@ -1,11 +1,9 @@
 import { printable } from "../kernel/ids";
 import { nameOf } from "../kernel/keys";
-import type { Lease } from "../kernel/lease";
 import type { Instant, Now } from "../kernel/time";
 import { remainingMs } from "../kernel/time";
-import { blockerReport, type Contention, isoOf } from "./contention";
+import { blockerReport, type Contention, isoOf, type Owner } from "./contention";
 import type { Home } from "./home";
-import type { Everybody } from "./shell/arguments";
 import type { Who } from "./who";
 
 /** What a refused agent is told. */
@@ -46,13 +44,24 @@ export function tooEarly(contention: Contention, now: Instant): Words {
   };
 }
 
-export function changedMeanwhile(changed: readonly Contention[]): Words {
+/** A file that changed, and everybody who has held it since the denial: who of them it was, nobody knows. */
+export interface Changed {
+  readonly contention: Contention;
+  readonly holders: readonly Owner[];
+}
+
+export function changedMeanwhile(changed: readonly Changed[]): Words {
+  const agents = [...new Set(changed.flatMap(({ holders }) => holders.map(({ agentId }) => agentId)))];
+  const last = changed.map(({ contention, holders }) => ({
+    ...contention,
+    owner: holders.at(-1) ?? contention.owner,
+  }));
   return {
     isHardStop: false,
     code: "E_CONTENT_CHANGED",
-    data: { files: changed.map(fileData) },
+    data: { files: last.map(fileData) },
     reason: [
-      `cotenant: ${names(changed)} changed by ${changed[0]!.owner.agentId} while you waited: read it again, then write.`,
+      `cotenant: ${names(changed.map(({ contention }) => contention))} changed by ${agents.slice(0, MOST_NAMED).join(" or ")} while you waited: read it again, then write.`,
       "You have the lease now; this is refused only once.",
     ].join("\n"),
   };
@@ -69,44 +78,6 @@ export function hardStop(blocked: readonly Contention[], now: Now): Words {
       ...reports.map((report) => JSON.stringify(report)),
       "Tell the person you work for. Do not skip this file, and do not write it by another way.",
       "When it is free: cotenant guard retry (cotenant guard report shows this again).",
-    ].join("\n"),
-  };
-}
-
-/** A command that moves what others in the same checkout rely on. */
-export function sharedByOthers(
-  { command, branch, base }: Everybody,
-  others: readonly Lease[],
-  root: string,
-  sessionId: string,
-): Words {
-  const agents = [...new Set(others.map(({ agentId }) => agentId))];
-  const shown = agents.slice(0, MOST_NAMED).map((agentId) => {
-    const keys = others
-      .filter((lease) => lease.agentId === agentId)
-      .map(({ key }) => printable(nameOf(key), 100));
-    return `${agentId} (${keys.slice(0, 3).join(", ")}${keys.length > 3 ? `, and ${keys.length - 3} more` : ""})`;
-  });
-  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : "";
-  const said = printable(command, 80);
-  const own = branch ?? `work/${sessionId.replace(/[^0-9A-Za-z]/g, "").slice(0, 8) || "mine"}`;
-  const create = [
-    "cotenant worktree create",
-    quoted(own),
-    ...(base === null ? [] : ["--base", quoted(base)]),
-  ];
-  return {
-    isHardStop: false,
-    code: "E_LOCK_CONFLICT",
-    data: {
-      command: said,
-      worktree_root: root,
-      holders: others.slice(0, 20).map(({ agentId, key }) => ({ agent_id: agentId, key })),
-    },
-    reason: [
-      `cotenant: \`${said}\` moves what everybody in this checkout shares (HEAD, index, stash, files), and ${shown.join(", ")}${more} ${agents.length === 1 ? "works" : "work"} here. Nothing was run.`,
-      `Work in a worktree of your own instead: ${create.join(" ")}`,
-      "Your own files alone you can commit (git commit -- <path>) or undo (git restore -- <path>) here.",
     ].join("\n"),
   };
 }
@@ -138,12 +109,6 @@ export function outsideHome({
         : `If that is not meant, take it back and do it in ${there} instead.`,
     ].join("\n"),
   };
-}
-
-/** As a shell takes it for one word. */
-function quoted(word: string): string {
-  const text = printable(word, 200);
-  return /^[\w./@~^+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function fileData({ path, owner }: Contention): Record<string, unknown> {

@@ -8,23 +8,82 @@ import { gitPath } from "./paths";
 import type { Repository } from "./repository-shape";
 
 /**
- * Whether somebody may have meant more than one file. Brackets alone do not say so: `[id].tsx` is an everyday name, also of
- * a file that is still to be made.
+ * A lease on a name that nobody has protects nothing. A file that has such a name is a file. Brackets and braces alone are
+ * everyday names, also of files that are still to be made (`[id].tsx`), unless files are there that they would match.
  */
-function isPattern(text: string): boolean {
-  return /[*?]/.test(text);
-}
-
-/** A lease on a name that nobody has protects nothing. A file that has such a name is a file. */
 export async function refusePattern(
   files: Files,
   text: string,
   absolutePath: string,
 ): Promise<Refusal | null> {
-  if (!isPattern(text) || (await files.lstat(absolutePath)) !== null) return null;
+  if (!/[*?[{]/.test(text) || (await files.lstat(absolutePath)) !== null) return null;
+  const isStarred = /[*?]/.test(text);
+  const meant = isStarred ? [] : await matchesOf(files, text, absolutePath);
+  if (!isStarred && meant.length === 0) return null;
+  // Git's patterns have no braces.
+  const isGits = !/\{[^{}/]*,[^{}/]*\}/.test(text);
+  const directory = isGits
+    ? `to lease the smallest directory that covers what it matches: cotenant lock acquire --glob ${quoted(text)}; else `
+    : "";
+  const named = meant.length === 0 ? "name the files" : `name the files: ${meant.map(quoted).join(" ")}`;
   return refuse("E_USAGE", `"${printable(text)}" is a pattern, and there is no file of that name`, {
-    hint: `to lease the smallest directory that covers what it matches: cotenant lock acquire --glob ${quoted(text)}; else name the files, or --dir <path>`,
+    hint: `${directory}${named}, or --dir <path>`,
   });
+}
+
+const MOST_NAMED = 5;
+
+/** Files that brackets and braces in a path match, as a shell would, seen from where the caller stands. */
+async function matchesOf(files: Files, text: string, absolutePath: string): Promise<string[]> {
+  const path = text.replace(/^(?:\.?\/)+/, "");
+  if (!absolutePath.endsWith(`/${path}`)) return [];
+  const base = absolutePath.slice(0, -path.length);
+  let found = [""];
+  for (const segment of path.split("/")) {
+    const pattern = asExpression(segment);
+    const next: string[] = [];
+    for (const start of found)
+      if (pattern === null) next.push(`${start}/${segment}`);
+      else
+        for (const name of await namesIn(files, `${base}${start.slice(1)}`))
+          if (pattern.test(name)) next.push(`${start}/${name}`);
+    found = next.sort().slice(0, MOST_TRIED);
+  }
+  const there: string[] = [];
+  for (const each of found.map((one) => one.slice(1)))
+    if (there.length < MOST_NAMED && (await files.lstat(base + each)) !== null) there.push(each);
+  const before = text.slice(0, text.length - path.length);
+  return there.map((each) => before + each);
+}
+
+const MOST_TRIED = 100;
+
+async function namesIn(files: Files, directory: string): Promise<readonly string[]> {
+  try {
+    return (await files.readDirectory(directory)) ?? [];
+  } catch {
+    return [];
+  }
+}
+
+/** Null for what is no pattern. */
+function asExpression(name: string): RegExp | null {
+  const parts = name.split(/(\[[!^]?[^\]]+\]|\{[^{}]*,[^{}]*\})/);
+  if (parts.length === 1) return null;
+  const escaped = (part: string) => part.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+  const source = parts.map((part, i) => {
+    if (i % 2 === 0) return escaped(part);
+    if (part.startsWith("{")) return `(?:${part.slice(1, -1).split(",").map(escaped).join("|")})`;
+    const isNegated = /^\[[!^]/.test(part);
+    const inner = part.slice(isNegated ? 2 : 1, -1).replace(/[\\^[\]]/g, "\\$&");
+    return `[${isNegated ? "^" : ""}${inner}]`;
+  });
+  try {
+    return new RegExp(`^${source.join("")}$`, "u");
+  } catch {
+    // Such as a range from z to a.
+    return null;
+  }
 }
 
 /** What a pattern stands for: the files that match now, and what protects them, and those to come, from others. */

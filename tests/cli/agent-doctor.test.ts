@@ -31,6 +31,27 @@ async function examined(
   return { status: ran.status, ...data };
 }
 
+it("settings that do nothing, because the repository has had no init, are called so", async () => {
+  for (const made of [here.repo.control, path.join(here.repo.root, ".cotenant")])
+    fs.rmSync(made, { recursive: true });
+  const user = await here.ask("agent", "install", "claude", "--user");
+  expect(user.data["remarks"]).toContain(
+    "the guard lets everything pass in repositories without 'cotenant init', as in this one",
+  );
+  const { status, remarks } = await examined("--no-canary");
+  expect([status, remarks[0]]).toEqual([
+    10,
+    "this repository has had no 'cotenant init': the guard lets everything pass in it",
+  ]);
+  const shared = await here.ask("agent", "install", "claude", "--shared");
+  expect(shared.data["remarks"]).toContain(
+    "in other clones the guard lets everything pass: run 'cotenant init', and commit .cotenant/ as well",
+  );
+  await here.ask("init");
+  expect((await here.ask("agent", "install", "claude", "--shared")).data["remarks"]).toEqual([]);
+  expect((await examined("--no-canary")).status).toBe(0);
+});
+
 describe("agent doctor", () => {
   it("sends a canary through every installed command line, and shows what it covers", {
     timeout: 120_000,

@@ -2,6 +2,8 @@ import { SyntaxKind } from "typescript/unstable/ast";
 import { describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/cli/commands";
 import { commandHelp } from "../../src/cli/help";
+import { withWay } from "../../src/cli/hints";
+import { CotenantError } from "../../src/errors/cotenant-error";
 import { ERRORS } from "../../src/errors/registry";
 import { filesBelow, tokensOf } from "../house/source";
 import { doubledIn, FILLED_IN, linesIn, optionsMissing, wrongLinesIn, wrongWith } from "../support/hints";
@@ -89,6 +91,14 @@ describe("a hint that names options", () => {
       if (code === "E_PROTECTED_REF") continue;
       expect(await optionsMissing(["status"], hint), `${code}: ${hint}`).toEqual([]);
     }
+  });
+
+  it("is for the command that has them: what each could do about it itself, too", async () => {
+    for (const [name, { load }] of Object.entries(COMMANDS))
+      for (const code of ["E_LOCK_CONFLICT", "E_QUEUED", "E_WAIT_TIMEOUT"] as const) {
+        const { hint } = withWay(new CotenantError(code, "x"), (await load()).command) as CotenantError;
+        expect(await optionsMissing(name.split(" "), hint), `${name}: ${hint}`).toEqual([]);
+      }
   });
 
   it("is checked wherever a test runs a command", async () => {

@@ -17,20 +17,36 @@ beforeEach(async () => {
 const lock = (agent: string, ...what: string[]) => repo.askHere(agent, "lock", "acquire", ...what);
 
 describe("a pattern as the name of a file", () => {
-  it.each([["src/**/*.ts"], ["src/?.ts"], ["*"], ["--dir", "src/*"], ["--dir", "src/*/"], ["src/*/"]])(
-    "is refused, and nothing is leased: %j %j",
-    async (...words) => {
-      const refused = await lock("agent:a", ...words.filter((word) => word !== undefined));
-      expectJsonRefused(refused, 64, "E_USAGE");
-      expect(refused.error.message).toContain("is a pattern, and there is no file of that name");
-      expect((await repo.askHere("agent:a", "lock", "status")).data["leases"]).toEqual([]);
-    },
-  );
+  it.each([
+    ["src/**/*.ts"],
+    ["src/?.ts"],
+    ["*"],
+    ["--dir", "src/*"],
+    ["--dir", "src/*/"],
+    ["src/*/"],
+    ["src/api/[ab].ts"],
+    ["src/api/[!x].ts"],
+    ["src/api/a.{ts,js}"],
+    ["top.{md,txt}"],
+    ["./src/{api,lib}/a.ts"],
+  ])("is refused, and nothing is leased: %j %j", async (...words) => {
+    const refused = await lock("agent:a", ...words.filter((word) => word !== undefined));
+    expectJsonRefused(refused, 64, "E_USAGE");
+    expect(refused.error.message).toContain("is a pattern, and there is no file of that name");
+    expect((await repo.askHere("agent:a", "lock", "status")).data["leases"]).toEqual([]);
+  });
 
   it("comes with a hint that runs as it is printed", async () => {
     const { error } = await lock("agent:a", "src/api/*.ts");
     const command = /: cotenant (lock acquire --glob '(.*?)');/.exec(error.hint)!;
     expect((await lock("agent:a", "--glob", command[2]!)).lease.key).toBe("dir:src/api");
+    // Git's patterns have no braces.
+    const braces = await lock("agent:b", "top.{md,txt}");
+    expect(braces.error.hint).toBe("name the files: 'top.md', or --dir <path>");
+    const brackets = await lock("agent:b", "src/web/[a-d].ts");
+    expect(brackets.error.hint).toMatch(
+      /--glob 'src\/web\/\[a-d\]\.ts'; else name the files: 'src\/web\/c\.ts'/,
+    );
     expectJsonRefused(
       await repo.askHere("human:h", "lock", "steal", "src/*.ts", "--reason", "r"),
       64,
@@ -38,10 +54,12 @@ describe("a pattern as the name of a file", () => {
     );
   });
 
-  it("is no pattern where a file has that very name, or only has brackets", async () => {
+  it("is no pattern where a file has that very name, or it only has brackets that match no file", async () => {
     repo.write("src/what?.md");
     repo.write("src/*.ts");
-    for (const name of ["src/what?.md", "src/*.ts", "pages/[id].tsx", "pages/[...slug].tsx"])
+    repo.write("src/web/[c].ts");
+    const names = ["src/what?.md", "src/*.ts", "pages/[id].tsx", "pages/[...slug].tsx", "src/web/[c].ts"];
+    for (const name of [...names, "src/{a,b}.ts", "src/[api]/a.ts", "src/[z-a].ts", "src/[", "src/{"])
       expect((await lock("agent:a", name)).lease.key).toBe(`file:${name}`);
   });
 });

@@ -70,6 +70,24 @@ describe("a file that is held", () => {
     expect(repo.logOf("file:a.txt").at(-1)!.payload.leases[0]).toMatchObject({ agent_id: me.agentId });
   });
 
+  it("names everybody who held it meanwhile where it changed, and the last of them as its last owner", async () => {
+    const first = ada();
+    await first.write("a.txt");
+    const me = bob();
+    await me.write("a.txt");
+    clock.aheadMs = 180_000;
+    expect(reasonOf(await me.write("a.txt"))).toContain("waiting_for_instruction");
+    await first.send("end");
+    const second = new GuardedAgent(repo, { session: "cccccccc-3", clock });
+    await second.write("a.txt");
+    repo.write("a.txt", "two\n");
+    await second.send("end");
+    const { data } = await repo.ask("agent:x", "guard", "report");
+    expect(data["reports"]).toMatchObject([{ owner: second.agentId }]);
+    const reason = reasonOf(await me.write("a.txt"));
+    expect(reason).toContain(`changed by ${first.agentId} or ${second.agentId} while you waited`);
+  });
+
   it("at the retry as well stops the agent with the six-field report, which stays until it is resolved", async () => {
     const holder = ada();
     await holder.write("a.txt");

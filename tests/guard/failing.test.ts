@@ -115,6 +115,8 @@ describe("configuration", () => {
       retry: config.values["guard.retry"],
       acrossWorktrees: config.values["guard.across_worktrees"],
       stayInWorktree: config.values["guard.stay_in_worktree"],
+      makesWorktrees: config.values["worktree.mode"] !== "off",
+      worktreeDirectory: config.values["worktree.directory"],
       onFailure: config.values["guard.on_failure"],
       deadlineMs: config.values["guard.deadline_secs"] * 1000,
     });

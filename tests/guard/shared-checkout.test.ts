@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -58,19 +59,75 @@ describe("a command that moves what everybody in a checkout shares", () => {
     ["git checkout -b topic", "topic"],
     ["git checkout -b other HEAD", "other"],
     ["git switch main", "work/bbbbbbbb"],
-    ["git checkout a.txt", "work/bbbbbbbb"],
     ["git stash", "work/bbbbbbbb"],
+    // Names that are taken, cannot be, or need quotes.
+    ["git checkout -b main", "work/bbbbbbbb"],
+    ["git checkout -b main/x", "work/bbbbbbbb"],
+    ["git checkout -b '../x y'", "work/bbbbbbbb"],
+    ['git checkout -b "a\'b&c"', "a'b&c"],
   ])(
     "%s: is told how to work in a worktree of its own, by a command that works as printed",
     async (command, branch) => {
       await ada().write("a.txt");
       const hint = /cotenant (worktree create .+)$/m.exec(reasonOf(await bob().shell(command)))![1]!;
-      const ran = await repo.ask("agent:b", ...hint.split(" "));
+      const words = execFileSync("sh", ["-c", `printf '%s\\n' ${hint}`], { encoding: "utf8" });
+      const ran = await repo.ask("agent:b", ...words.trimEnd().split("\n"));
       expect(ran.data.worktree).toMatchObject({ branch, new_branch: true });
       // There it is alone.
       expect(await bob({ cwd: ran.data.worktree.root }).shell("git stash")).toEqual(SILENT);
     },
   );
+
+  it("is offered a worktree that is not there yet, where the first name is taken", async () => {
+    repo.git("branch", "work/bbbbbbbb");
+    fs.mkdirSync(`${repo.root}.worktrees/work-bbbbbbbb-2`, { recursive: true });
+    await ada().write("a.txt");
+    expect(reasonOf(await bob().shell("git stash"))).toContain("worktree create work/bbbbbbbb-3\n");
+    const off = { env: { COTENANT_WORKTREE_MODE: "off" } };
+    expect(reasonOf(await bob(off).shell("git stash"))).not.toContain("worktree create");
+  });
+
+  it("is a path where the word names no commit, as for Git", async () => {
+    await ada().write("a.txt");
+    const reason = reasonOf(await bob().shell("git checkout a.txt"));
+    expect(reason).toContain(`a.txt is held by ${ada().agentId}`);
+    expect(await bob().shell("git checkout sub/b.txt && git reset sub/b.txt")).toEqual(SILENT);
+    expect(held()).toContain("file:sub/b.txt");
+    expect(reasonOf(await bob().shell("git checkout sub/b.txt a.txt"))).toContain("a.txt is held");
+    for (const command of ["git checkout main", "git branch x && git checkout x", "git reset nothing"])
+      expect(reasonOf(await bob().shell(command)), command).toContain("works here");
+    repo.git("branch", "sub");
+    expect(reasonOf(await bob().shell("git checkout sub")), "a ref counts first").toContain("works here");
+  });
+
+  it("is refused in any way that it can be written, and where it cannot be told where it would run", async () => {
+    repo.git("config", "alias.away", "stash push");
+    await ada().write("a.txt");
+    for (const command of [
+      "git update-ref HEAD HEAD~1",
+      "git update-ref refs/heads/main HEAD~1",
+      "git read-tree -u --reset HEAD",
+      "git symbolic-ref HEAD refs/heads/x",
+      "git checkout-index -f -a",
+      "f() { git stash; }; f",
+      "bash <<< 'git stash'",
+      "trap 'git stash' EXIT",
+      `env -C ${repo.root} git stash`,
+      `GIT_DIR=${repo.root}/.git git stash`,
+      'cd "$(git rev-parse --show-toplevel)" && git stash',
+      "cd $SOMEWHERE && git stash",
+      "git -C $SOMEWHERE stash",
+      "git away -u",
+    ])
+      expect(reasonOf(await bob().shell(command)), command).toContain(`${ada().agentId} (a.txt) works`);
+    const unknown = reasonOf(await bob().shell("cd $SOMEWHERE && git stash"));
+    expect(unknown).toContain("Where it would run cannot be told");
+    for (const command of [
+      "cd $(mktemp -d) && git init && git checkout -b x",
+      "git update-ref refs/tags/x HEAD",
+    ])
+      expect(await bob().shell(command), command).toEqual(SILENT);
+  });
 
   it("counts whoever holds a claim or the writer lock from there, and nobody who works elsewhere or has died", async () => {
     const issue = await newIssue();
@@ -107,6 +164,60 @@ describe("a command that moves what everybody in a checkout shares", () => {
   });
 });
 
+describe("a worktree in which others work", () => {
+  it("is neither removed nor moved by Git's own command, however it is named", async () => {
+    const linked = repo.addWorktree("linked");
+    const remove = (which: string) => `git worktree remove --force ${which}`;
+    const ways = [linked.root, "../linked", "linked", '"$W"'].map(remove);
+    const commands = [...ways, `git worktree move ${linked.root} ../other`];
+    for (const command of commands) expect(await bob().shell(command), "nobody works there").toEqual(SILENT);
+    await ada({ cwd: linked.root }).write(path.join(linked.root, "a.txt"));
+    for (const command of commands) {
+      const reason = reasonOf(await bob().shell(command));
+      expect(reason, command).toContain(`${ada().agentId} (a.txt) works`);
+      expect(reason).toContain(linked.root);
+    }
+    expect(reasonOf(await bob().shell(remove('"$W"')))).toContain("cannot tell which worktree");
+    repo.addWorktree("free");
+    for (const command of [remove("../free"), "git worktree list", "git worktree add ../x"])
+      expect(await bob().shell(command), command).toEqual(SILENT);
+  });
+
+  it("is not moved from elsewhere by writing its branch", async () => {
+    const linked = repo.addWorktree("linked");
+    await ada({ cwd: linked.root }).write(path.join(linked.root, "a.txt"));
+    const reason = reasonOf(await bob().shell("git update-ref refs/heads/linked HEAD"));
+    expect(reason).toContain(`everybody in ${linked.root} shares`);
+    expect(await bob().shell("git update-ref refs/heads/main HEAD")).toEqual(SILENT);
+  });
+});
+
+describe("the stash, which all worktrees share", () => {
+  const TAKING = ["git stash pop", "git stash drop", "git stash drop stash@{0}", "git stash clear"];
+  const more = ["git stash branch x", "git update-ref -d refs/stash", "git reflog expire --expire=now --all"];
+
+  it("loses no entry of another branch while others work in another worktree", async () => {
+    const linked = repo.addWorktree("linked");
+    linked.write("a.txt", "two\n");
+    linked.git("stash");
+    for (const command of TAKING) expect(await bob().shell(command), "nobody works there").toEqual(SILENT);
+    await ada({ cwd: linked.root }).write(path.join(linked.root, "a.txt"));
+    for (const command of [...TAKING, ...more]) {
+      const reason = reasonOf(await bob().shell(command));
+      expect(reason, command).toContain("takes stash@{0} (WIP on linked: ");
+      expect(reason).toContain(`${ada().agentId} (a.txt) works in another worktree`);
+    }
+    const hint = /: (git stash apply .+)$/m.exec(reasonOf(await bob().shell("git stash pop")))![1]!;
+    expect(await bob().shell(hint)).toEqual(SILENT);
+    execFileSync("sh", ["-c", hint], { cwd: repo.root });
+    expect(fs.readFileSync(path.join(repo.root, "a.txt"), "utf8")).toBe("two\n");
+    repo.git("stash");
+    for (const command of TAKING.slice(0, 3)) expect(await bob().shell(command), "its own").toEqual(SILENT);
+    expect(reasonOf(await bob().shell("git stash clear"))).toContain("takes stash@{1}");
+    expect(await ada({ cwd: linked.root }).shell("git stash drop 1")).toEqual(SILENT);
+  });
+});
+
 it("a directory is not called held where one file in it is", async () => {
   await ada().write("sub/b.txt");
   const reason = reasonOf(await bob().shell("rm -rf sub"));
@@ -116,6 +227,16 @@ it("a directory is not called held where one file in it is", async () => {
 describe("guard.stay_in_worktree", () => {
   const enforcing = { env: { COTENANT_GUARD_STAY_IN_WORKTREE: "enforce" } };
   const inMain = () => path.join(repo.root, "a.txt");
+  const STRAYING: readonly ((main: string, other: string) => string)[] = [
+    (main) => `git -C ${main} stash`,
+    (main) => `git -C ${main} add a.txt`,
+    (main) => `git -C ${main} commit -am x`,
+    (main) => `cd ${main} && git commit -am x`,
+    (main) => `git --git-dir=${main}/.git --work-tree=${main} commit -am x`,
+    (main) => `git -C ${main} reset -- a.txt`,
+    (main) => `git -C ${main} rm --cached a.txt`,
+    (_, other) => `git worktree remove ${other}`,
+  ];
 
   it("tells an agent that was started in a linked worktree that it writes in another one", async () => {
     const linked = repo.addWorktree("linked");
@@ -130,13 +251,21 @@ describe("guard.stay_in_worktree", () => {
 
   it("refuses it, where that is asked for: edits, commands, subagents, whatever directory it changes to", async () => {
     const linked = repo.addWorktree("linked");
+    const other = repo.addWorktree("other");
     const child = { ...enforcing, subagent: "child-1" };
     await bob({ ...child, cwd: linked.root }).write("a.txt");
     for (const cwd of [linked.root, repo.root]) {
       const me = bob({ ...child, cwd });
       expect(reasonOf(await me.write(inMain()))).toContain(`Do it in ${linked.root} instead`);
       expect(reasonOf(await me.shell(`echo x > ${inMain()}`))).toContain(linked.root);
-      expect(reasonOf(await me.shell(`git -C ${repo.root} stash`))).toContain(linked.root);
+      for (const command of STRAYING)
+        expect(reasonOf(await me.shell(command(repo.root, other.root))), command.toString()).toContain(
+          `belongs to ${linked.root}`,
+        );
+      for (const command of ["git add a.txt && git commit -m x", `git -C ${linked.root} stash`])
+        expect(await me.shell(cwd === linked.root ? command : `cd ${linked.root} && ${command}`)).toEqual(
+          SILENT,
+        );
     }
     expect(held()).toEqual(["file:a.txt"]);
     expect(await bob({ ...enforcing }).write("sub/b.txt"), "its parent, of the main worktree").toEqual(

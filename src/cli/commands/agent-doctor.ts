@@ -2,6 +2,7 @@ import { areHooksOn } from "../../agents/codex-toml";
 import { type Coverage, WAY_WORDS, WAYS } from "../../agents/coverage";
 import { sitesOf } from "../../agents/sites";
 import { HARNESSES } from "../../guard/harness";
+import { isInitialised } from "../../guard/place";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
 import { type CanaryReport, runCanary } from "../agent-canary";
@@ -24,14 +25,17 @@ interface Examined {
 export const command: Command = {
   usage: "agent doctor [<harness>…] [--no-canary]",
   about:
-    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Exits with 0 when every canary lives, else with 10, as where a named one is not installed.",
+    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Exits with 0 when every canary lives, else with 10, as where a named one is not installed, or the\nrepository has had no 'cotenant init', without which the guard does nothing in it.",
   flags: { "no-canary": { meaning: "start nothing; only look at the settings" } },
   examples: ["cotenant agent doctor", "cotenant agent doctor --no-canary --json"],
   words: { min: 0, max: HARNESS_NAMES.length },
   completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
   mendsConfig: true,
   async run(context, parsed) {
-    const { seen, surroundings, grounds, platform } = await lookAround(context, harnessesOrAll(parsed));
+    const { seen, surroundings, grounds, platform, workspace } = await lookAround(
+      context,
+      harnessesOrAll(parsed),
+    );
     const ours = seen.filter(({ state }) => state.state === "installed" || state.state === "outdated");
     const program = context.program;
     const examined = await Promise.all(
@@ -44,7 +48,10 @@ export const command: Command = {
     const missing = harnessesOrAll(parsed).filter(
       (harness) => parsed.words.length > 0 && !ours.some(({ found }) => found.site.harness === harness),
     );
+    const isIdle =
+      ours.length > 0 && workspace !== null && !(await isInitialised(surroundings, workspace.repository));
     const remarks = [
+      ...(isIdle ? ["this repository has had no 'cotenant init': the guard lets everything pass in it"] : []),
       ...broken.map(({ found, state }) => `${found.site.shown} cannot be read: ${state.why}`),
       ...missing.map(
         (name) => `${HARNESSES[name].title} does not ask cotenant: cotenant agent install ${name}`,
@@ -52,6 +59,7 @@ export const command: Command = {
     ];
     remarks.push(...(await codexRemarks(ours, { grounds, platform })), ...twice(ours));
     const isFine =
+      !isIdle &&
       broken.length === 0 &&
       missing.length === 0 &&
       examined.every(({ seen: one, canary }) => isWell(one, canary));

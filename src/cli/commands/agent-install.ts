@@ -2,7 +2,7 @@ import type { SitePlan } from "../../agents/plan";
 import { HARNESSES } from "../../guard/harness";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
-import { deskFor, harnessesFrom, installAgents, planAgents, WHERE } from "../agents";
+import { deskFor, harnessesFrom, installAgents, planAgents, setUpRemarks, WHERE } from "../agents";
 import type { Command } from "../command";
 import { verbatim } from "../render";
 
@@ -32,7 +32,10 @@ export const command: Command = {
     const plans = await planAgents(context, desk, harnesses, parsed.has("shared"));
     if (!isDry) await installAgents(desk, plans);
     const hasChanged = plans.some(({ after }) => after !== null);
-    const remarks = [...new Set(plans.flatMap((plan) => (plan.after === null ? [] : plan.remarks)))];
+    const remarks = [
+      ...new Set(plans.flatMap((plan) => (plan.after === null ? [] : plan.remarks))),
+      ...(await setUpRemarks(context, desk, parsed.has("shared"))),
+    ];
     const lines = isDry
       ? plans.flatMap(printed)
       : hasChanged

@@ -6,17 +6,30 @@ export interface Written {
   /** `into`: below this directory, under the names of these. */
   readonly names?: readonly Value[];
   readonly mode: "take" | "look";
-  /** Of a command that touches what everybody in a checkout shares; it has no path of its own. */
-  readonly everybody?: Everybody;
+  /** Of a Git command that touches more than files that it names; it has no path of its own. */
+  readonly use?: GitUse;
+  /** By Git's own rule it is a path only if it does not name a commit. */
+  readonly isPathUnlessCommit?: true;
 }
 
-/** A command that moves HEAD, the index, the stash or every file of a worktree at once. */
-export interface Everybody {
+/**
+ * - `checkout`: HEAD, the index or every file of the worktree it runs in
+ * - `stash`: takes entries from the stash, which all worktrees of a repository share
+ * - `worktree`: takes a whole worktree away, or moves it
+ * - `own`: the index and the branch of the worktree it runs in, as every commit does
+ */
+export type UseKind = "checkout" | "stash" | "worktree" | "own";
+
+/** What a Git command touches besides files that it names. */
+export interface GitUse {
+  readonly kind: UseKind;
   /** As far as it can be read. */
   readonly command: string;
   /** The branch that it makes, and where that, or what is checked out, starts; null where it cannot be told. */
   readonly branch: string | null;
   readonly base: string | null;
+  /** Which worktree, or which entry of the stash; null for any of them, or where it cannot be told. */
+  readonly which: string | null;
 }
 
 export function take(value: Value): Written {
@@ -27,11 +40,15 @@ export function look(value: Value): Written {
   return { value, mode: "look" };
 }
 
-export function everybody(branch: Value = null, base: Value = null): Written {
+export function use(
+  kind: UseKind,
+  more: { readonly branch?: Value; readonly base?: Value; readonly which?: Value } = {},
+): Written {
+  const { branch = null, base = null, which = null } = more;
   return {
     value: [],
     mode: "look",
-    everybody: { command: "", branch: singleOf(branch), base: singleOf(base) },
+    use: { kind, command: "", branch: singleOf(branch), base: singleOf(base), which: singleOf(which) },
   };
 }
 
@@ -56,4 +73,20 @@ export function isGiven(args: readonly Value[], option: string): boolean {
 /** Whether a letter is among the short options, as in `-rf`. */
 export function hasLetter(args: readonly Value[], letter: string): boolean {
   return args.some((arg) => new RegExp(`^-[a-zA-Z]*${letter}`).test(singleOf(arg) ?? ""));
+}
+
+/** Values of options, as `-o x`, `-ox`, `--output x` and `--output=x`. */
+export function optionValues(args: readonly Value[], options: readonly string[]): Value[] {
+  const found: Value[] = [];
+  for (const [i, arg] of args.entries()) {
+    const text = singleOf(arg);
+    if (text === null) continue;
+    if (options.includes(text) && args[i + 1] !== undefined) found.push(args[i + 1]!);
+    else
+      for (const option of options)
+        if (text.startsWith(`${option}=`)) found.push([text.slice(option.length + 1)]);
+        else if (/^-[a-zA-Z]$/.test(option) && text.startsWith(option) && text.length > 2)
+          found.push([text.slice(2)]);
+  }
+  return found;
 }

@@ -1,13 +1,15 @@
 import type { Verdict } from "../answers";
 import { type Checking, checkTargets } from "../check";
+import { repositoryOf } from "../place";
 import { checkShared } from "../shared-checkout";
 import { type Group, locate, type Named, type Target } from "../target";
 import type { Wish } from "../tools";
 import type { World } from "../world";
+import { settleWords } from "./commit-or-path";
 import { remember } from "./compare";
 import { shellDirectory } from "./directory";
 import { namedBy } from "./targets";
-import { readCommand } from "./walk";
+import { type Reading, readCommand } from "./walk";
 
 type ShellWish = Extract<Wish, { kind: "shell" }>;
 
@@ -17,15 +19,40 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
   const { command, dialect } = wish;
   const cwd = shellDirectory(checking, wish);
   const reading =
-    dialect === "powershell"
-      ? { writes: [], isKnown: false }
-      : readCommand(command, { cwd, home: world.home });
-  const shared = await checkShared(checking, reading.writes);
+    dialect === "powershell" ? { writes: [], isKnown: false } : await readWithAliases(world, command, cwd);
+  const writes = await settleWords(world, reading.writes);
+  const shared = await checkShared(checking, writes, cwd);
   if (!shared.isAllowed) return shared;
-  const groups = await groupsOf(world, cwd, await namedBy(world, reading.writes));
+  const { named, isAll } = await namedBy(world, writes);
+  const groups = await groupsOf(world, cwd, named);
   const verdict = groups.length === 0 ? shared : both(shared, await checkTargets(checking, groups));
-  if (verdict.isAllowed && !reading.isKnown) await remember(checking, cwd, command);
+  if (verdict.isAllowed && !(reading.isKnown && isAll)) await remember(checking, cwd, command);
   return verdict;
+}
+
+/** Aliases are looked up for those who use any: Git knows a command that we do not. */
+async function readWithAliases(world: World, command: string, cwd: string): Promise<Reading> {
+  const start = { cwd, home: world.home, root: await rootFor(world, command, cwd) };
+  const reading = readCommand(command, start);
+  if (reading.verbs.length === 0) return reading;
+  const { status, stdout } = await world.git.run(["config", "--null", "--get-regexp", "^alias\\."], { cwd });
+  if (status !== 0) return reading;
+  const entries = new TextDecoder().decode(stdout).split("\0");
+  const aliases = new Map(
+    entries
+      .filter((entry) => entry.includes("\n"))
+      .map((entry): [string, string] => {
+        const at = entry.indexOf("\n");
+        return [entry.slice("alias.".length, at).toLowerCase(), entry.slice(at + 1).trim()];
+      }),
+  );
+  return readCommand(command, { ...start, aliases });
+}
+
+/** Only for those who ask Git for it. */
+async function rootFor(world: World, command: string, cwd: string): Promise<string | null> {
+  if (!command.includes("--show-toplevel")) return null;
+  return (await repositoryOf(world, cwd))?.worktreeRoot ?? null;
 }
 
 function both(one: Verdict, other: Verdict): Verdict {

@@ -2,7 +2,7 @@ import type { Files } from "../../platform/platform";
 import { hasPattern, ONE, SET_CLOSE, SET_OPEN, STAR } from "./words";
 
 /** How many files one pattern may name. */
-const MOST = 1_000;
+export const MOST_MATCHES = 1_000;
 
 /** The files that a pattern names; what matches nothing stands for itself, as a shell takes it. */
 export async function expanded(files: Files, path: string): Promise<string[]> {
@@ -13,9 +13,9 @@ export async function expanded(files: Files, path: string): Promise<string[]> {
     for (const start of found) {
       if (!hasPattern(segment)) next.push(join(start, segment));
       else for (const name of await matching(files, start, segment)) next.push(join(start, name));
-      if (next.length > MOST) break;
+      if (next.length > MOST_MATCHES) break;
     }
-    found = next.slice(0, MOST);
+    found = next.slice(0, MOST_MATCHES);
   }
   return found.length > 0 ? found : [plain(path)];
 }

@@ -1,5 +1,5 @@
-import { isGiven, look, operands, take, type Written } from "./arguments";
-import { gitWrites } from "./git";
+import { isGiven, look, operands, optionValues, take, type Written } from "./arguments";
+import { gitWrites, isHarmlessGit } from "./git";
 import { singleOf, type Value } from "./words";
 
 /** What a program with these arguments may write. Programs that are not here are only compared afterwards. */
@@ -8,12 +8,26 @@ export function programWrites(name: string, args: readonly Value[]): Written[] {
   return reading === undefined ? [] : reading(args);
 }
 
-/** Programs of which it is known that they write no files of a worktree. */
-export const HARMLESS: ReadonlySet<string> = new Set(
-  "[ : ag alias awk basename bat bg cal cat cd cksum cmp column comm command cut date declare df diff dirname du echo egrep env exit export expr false fd fg fgrep file fold free getent grep groups head hexdump history hostname id jobs join jq kill less let local ls lsof man md5sum more nl nproc od paste pgrep printenv printf ps pushd popd pwd read readlink realpath return rg sed seq set sha1sum sha256sum shift shopt sleep sort stat strings sum tac tail test time top tr trap tree true tty type uname uniq unset uptime wait wc whereis which who whoami xxd yes".split(
+/** Whether a program whose writes are not listed is known to write no files of a worktree. */
+export function isHarmless(name: string, args: readonly Value[]): boolean {
+  if (name === "git") return isHarmlessGit(args);
+  if (!HARMLESS.has(name)) return false;
+  // Their scripts and options may write files and start programs.
+  const suspicious = SUSPICIOUS[name];
+  return suspicious === undefined || args.every((arg) => !suspicious.test(singleOf(arg) ?? ""));
+}
+
+const HARMLESS: ReadonlySet<string> = new Set(
+  "[ : ag alias awk basename bat bg cal cat cd cksum cmp column comm command cut date declare df diff dirname du echo egrep env exit export expr false fd fg fgrep file find fold free getent grep groups head hexdump history hostname id jobs join jq kill less let local ls lsof man md5sum mkdir more nl nproc od paste pgrep popd printenv printf ps pushd pwd read readlink realpath return rg rmdir sed seq set sha1sum sha256sum shift shopt sleep sort stat strings sum tac tail test time top tr trap tree true tty type uname uniq unset uptime wait wc whereis which who whoami xxd yes".split(
     " ",
   ),
 );
+
+const SUSPICIOUS: Readonly<Record<string, RegExp>> = {
+  awk: /[>|]|system/,
+  sed: /(?:^|[\d/;{}$!])[we](?:\s|$)/,
+  fd: /^(?:-[xX]|--exec)/,
+};
 
 type Reading = (args: readonly Value[]) => Written[];
 
@@ -41,26 +55,28 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   sed: (args) => (hasInPlace(args) ? scripted(args, ["-e", "--expression", "-f", "--file"], ["-l"]) : []),
   perl: (args) => (hasInPlace(args) ? scripted(args, ["-e", "-E"], []) : []),
   ruby: (args) => (hasInPlace(args) ? scripted(args, ["-e"], []) : []),
-  gawk: (args) =>
-    args.some((arg) => singleOf(arg) === "inplace") ? scripted(args, ["-f"], ["-i", "-v"]) : [],
+  yq: (args) => (hasInPlace(args) ? scripted(args, [], []) : []),
+  awk: awkInPlace,
+  gawk: awkInPlace,
+  patch: (args) => [
+    ...operands(args, PATCH_VALUED).slice(0, 1).map(take),
+    ...optionValues(args, ["-o", "--output"]).map(take),
+  ],
+  uniq: (args) => operands(args, ["-f", "-s", "-w"]).slice(1).map(take),
+  xxd: (args) => operands(args, ["-c", "-g", "-l", "-n", "-o", "-s"]).slice(1).map(take),
+  tree: (args) => optionValues(args, ["-o"]).map(take),
   gofmt: (args) => (isGiven(args, "-w") ? operands(args).map(take) : []),
   prettier: (args) => (isGiven(args, "--write") || isGiven(args, "-w") ? operands(args).map(take) : []),
-  find: (args) => (changesFiles(args) ? startsOf(args).map(look) : []),
+  find: (args) => [
+    ...(changesFiles(args) ? startsOf(args).map(look) : []),
+    ...optionValues(args, ["-fprint", "-fprint0", "-fprintf", "-fls"]).map(take),
+  ],
 };
 
-function optionValues(args: readonly Value[], options: readonly string[]): Value[] {
-  const found: Value[] = [];
-  for (const [i, arg] of args.entries()) {
-    const text = singleOf(arg);
-    if (text === null) continue;
-    if (options.includes(text) && args[i + 1] !== undefined) found.push(args[i + 1]!);
-    else
-      for (const option of options)
-        if (text.startsWith(`${option}=`)) found.push([text.slice(option.length + 1)]);
-        else if (/^-[a-zA-Z]$/.test(option) && text.startsWith(option) && text.length > 2)
-          found.push([text.slice(2)]);
-  }
-  return found;
+const PATCH_VALUED = ["-i", "-p", "-d", "-o", "-r", "-F", "-B", "-D", "-V", "-Y", "-z"];
+
+function awkInPlace(args: readonly Value[]): Written[] {
+  return args.some((arg) => singleOf(arg) === "inplace") ? scripted(args, ["-f"], ["-i", "-v"]) : [];
 }
 
 function valuesAfter(args: readonly Value[], start: string): Value[] {
@@ -72,8 +88,10 @@ function valuesAfter(args: readonly Value[], start: string): Value[] {
 
 /** `-t <directory>`, or the last of them; into it where it is a directory. */
 function copied(args: readonly Value[], isMove: boolean): Written[] {
-  const into = optionValues(args, ["-t", "--target-directory"]);
-  const rest = operands(args, ["-t", "--target-directory", "-S", "-m", "-o", "-g"]);
+  // Also behind others, as in `-rt <directory>`.
+  const letters = args.map((arg) => singleOf(arg) ?? "").filter((text) => /^-[a-zA-Z]+t$/.test(text));
+  const into = optionValues(args, ["-t", "--target-directory", ...letters]);
+  const rest = operands(args, ["-t", "--target-directory", ...letters, "-S", "-m", "-o", "-g"]);
   const sources = into.length > 0 ? rest : rest.slice(0, -1);
   const target = into[0] ?? rest.at(-1);
   const moved = isMove ? sources.map(take) : [];
@@ -104,10 +122,13 @@ function scripted(args: readonly Value[], scripts: readonly string[], valued: re
 function changesFiles(args: readonly Value[]): boolean {
   const words = args.map((arg) => singleOf(arg) ?? "");
   if (words.includes("-delete")) return true;
-  const at = words.findIndex((word) => /^-(?:exec|execdir|ok)$/.test(word));
-  if (at === -1) return false;
-  const name = (words[at + 1] ?? "").replace(/^.*\//, "");
-  return !HARMLESS.has(name) || (name === "sed" && words.slice(at).some((word) => word.startsWith("-i")));
+  return words.some((word, at) => {
+    if (!/^-(?:exec|execdir|ok|okdir)$/.test(word)) return false;
+    const end = words.findIndex((other, i) => i > at && (other === ";" || other === "+"));
+    const [program, ...inner] = args.slice(at + 1, end === -1 ? undefined : end);
+    const name = (singleOf(program ?? null) ?? "").replace(/^.*\//, "");
+    return programWrites(name, inner).length > 0 || !isHarmless(name, inner);
+  });
 }
 
 function startsOf(args: readonly Value[]): Value[] {

@@ -1,17 +1,26 @@
 import type { Named } from "../target";
 import type { World } from "../world";
-import { expanded } from "./globs";
+import { expanded, MOST_MATCHES } from "./globs";
 import type { ShellWrite } from "./walk";
 import { hasPattern, type Value } from "./words";
 
 /** More than a command line names by itself. */
 const MOST = 2_000;
 
+export interface NamedFiles {
+  readonly named: readonly Named[];
+  /** False where there are too many to name them all. */
+  readonly isAll: boolean;
+}
+
 /** What a command line may write, as files. What cannot be told is left to the comparison afterwards. */
-export async function namedBy(world: World, writes: readonly ShellWrite[]): Promise<Named[]> {
+export async function namedBy(world: World, writes: readonly ShellWrite[]): Promise<NamedFiles> {
   const found: Named[] = [];
+  let isAll = true;
   for (const { value, names, mode, cwd } of writes) {
-    for (const path of await pathsOf(world, value, cwd)) {
+    const paths = await pathsOf(world, value, cwd);
+    isAll &&= paths.length < MOST_MATCHES;
+    for (const path of paths) {
       // Where the last word is a directory, files appear in it under their own names.
       const inside = names === undefined || !(await isDirectory(world, path)) ? null : names;
       if (inside === null) found.push({ path, mode });
@@ -19,10 +28,10 @@ export async function namedBy(world: World, writes: readonly ShellWrite[]): Prom
         for (const name of inside)
           for (const source of await pathsOf(world, name, cwd))
             found.push({ path: `${path}/${lastOf(source)}`, mode });
-      if (found.length > MOST) return found.slice(0, MOST);
+      if (found.length > MOST) return { named: found.slice(0, MOST), isAll: false };
     }
   }
-  return found;
+  return { named: found, isAll };
 }
 
 async function pathsOf({ platform }: World, value: Value, cwd: string | null): Promise<string[]> {

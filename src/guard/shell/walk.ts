@@ -11,9 +11,10 @@ import {
 } from "unbash";
 import { patchedPaths } from "../patch";
 import { operands, type Written } from "./arguments";
-import { gitDirectory, HARMLESS_GIT } from "./git";
-import { HARMLESS, programWrites } from "./programs";
-import { readingsOf, type Scope, singleOf, type Value } from "./words";
+import { gitDirectories, unknownVerb } from "./git";
+import { isHarmless, programWrites } from "./programs";
+import { type Unwrapped, unwrapped } from "./unwrap";
+import { copyOf, type FunctionBody, readingsOf, type Scope, singleOf, type Value } from "./words";
 
 /** One thing that a command line may write, and where its shell stands by then. */
 export interface ShellWrite extends Written {
@@ -24,27 +25,49 @@ export interface Reading {
   readonly writes: readonly ShellWrite[];
   /** Everything in it is known to write nothing but what is listed. */
   readonly isKnown: boolean;
+  /** Subcommands of Git that may be aliases. */
+  readonly verbs: readonly string[];
 }
 
-/** Longer ones are programs, not commands; what they did is seen afterwards. */
-const LONGEST = 256 << 10;
+type Runnable = Statement["command"] | CommandNode | CompoundList;
+
+/** Longer ones are programs, not commands; what they did is seen afterwards. A file in a here-document may be long. */
+const LONGEST = 1 << 20;
 const DEEPEST = 16;
+/** Brackets that stay open; the parser takes longer with each of them, up to minutes. */
+const MOST_OPEN = 300;
+/** Functions that call each other can stand for any number of commands. */
+const MOST_COMMANDS = 20_000;
+
+export interface Start {
+  readonly cwd: string;
+  readonly home: string | null;
+  /** The root of the worktree around `cwd`, for those who ask Git for it. */
+  readonly root?: string | null;
+  /** Git's aliases, for those who use any. */
+  readonly aliases?: ReadonlyMap<string, string>;
+}
 
 /** What a command line may write, as far as that can be read from it. */
-export function readCommand(
-  command: string,
-  from: { readonly cwd: string; readonly home: string | null },
-): Reading {
-  const walker = new Walker();
-  if (command.length > LONGEST) return { writes: [], isKnown: false };
-  walker.script(command, { cwd: from.cwd, home: from.home, variables: new Map() });
-  return { writes: walker.writes, isKnown: walker.isKnown };
+export function readCommand(command: string, { cwd, home, root = null, aliases }: Start): Reading {
+  const walker = new Walker(aliases ?? new Map());
+  if (command.length > LONGEST || isTooDeep(command)) return { writes: [], isKnown: false, verbs: [] };
+  const variables = new Map<string, Value>();
+  walker.script(command, { cwd, home, root, before: null, stack: [], variables, functions: new Map() });
+  return { writes: walker.writes, isKnown: walker.isKnown, verbs: [...walker.verbs] };
 }
 
 class Walker {
   readonly writes: ShellWrite[] = [];
   isKnown = true;
+  readonly verbs = new Set<string>();
+  readonly #aliases: ReadonlyMap<string, string>;
   #depth = 0;
+  #commands = 0;
+
+  constructor(aliases: ReadonlyMap<string, string>) {
+    this.#aliases = aliases;
+  }
 
   script(source: string, scope: Scope): void {
     if (this.#depth >= DEEPEST) {
@@ -68,17 +91,17 @@ class Walker {
       this.#node(command, background === true ? copyOf(scope) : scope);
   }
 
-  #list({ commands }: CompoundList, scope: Scope): void {
-    this.#statements(commands, scope);
-  }
-
-  #node(node: Statement["command"] | CommandNode | CompoundList, scope: Scope): void {
+  #node(node: Runnable, scope: Scope): void {
     switch (node.type) {
       case "Command":
         this.#command(node, scope);
         break;
       case "AndOr":
-        for (const part of node.commands) this.#node(part, scope);
+        for (const [i, part] of node.commands.entries()) {
+          // What follows `&&` is taken to run; what follows `||` is not, and where it leads to is unknown then.
+          if (i > 0 && node.operators[i - 1] === "||") this.#branch(scope, part);
+          else this.#node(part, scope);
+        }
         break;
       case "Pipeline":
         for (const part of node.commands) this.#node(part, node.commands.length > 1 ? copyOf(scope) : scope);
@@ -88,13 +111,13 @@ class Walker {
         this.#node(node.command, scope);
         break;
       case "CompoundList":
-        this.#list(node, scope);
+        this.#statements(node.commands, scope);
         break;
       case "Subshell":
-        this.#list(node.body, copyOf(scope));
+        this.#node(node.body, copyOf(scope));
         break;
       case "BraceGroup":
-        this.#list(node.body, scope);
+        this.#node(node.body, scope);
         break;
       case "For":
       case "Select": {
@@ -123,9 +146,10 @@ class Walker {
         for (const { body } of node.items) this.#branch(scope, body);
         break;
       case "Function":
+        scope.functions.set(singleOf(readingsOf(node.name, scope)) ?? "", node.body);
+        break;
       case "Coproc":
-        // When it is called, and where from, is anybody's guess.
-        this.#node(node.body, { ...copyOf(scope), cwd: node.type === "Function" ? null : scope.cwd });
+        this.#node(node.body, copyOf(scope));
         this.isKnown = false;
         break;
       default:
@@ -134,15 +158,20 @@ class Walker {
   }
 
   /** What may or may not run: afterwards only what it cannot have changed is known. */
-  #branch(scope: Scope, ...lists: readonly CompoundList[]): void {
+  #branch(scope: Scope, ...parts: readonly Runnable[]): void {
     const inner = copyOf(scope);
-    for (const list of lists) this.#list(list, inner);
+    for (const part of parts) this.#node(part, inner);
     if (inner.cwd !== scope.cwd) scope.cwd = null;
+    for (const [name, body] of inner.functions) scope.functions.set(name, body);
     for (const [name, value] of inner.variables)
       if (scope.variables.get(name) !== value) scope.variables.set(name, null);
   }
 
   #command(command: Command, scope: Scope): void {
+    if (++this.#commands > MOST_COMMANDS) {
+      this.isKnown = false;
+      return;
+    }
     this.#nested(command, scope);
     this.#redirects(command.redirects, scope);
     const words = [command.name, ...command.args].filter((word): word is Word => word?.type === "Word");
@@ -170,51 +199,162 @@ class Walker {
       this.isKnown = false;
       return;
     }
+    const body = scope.functions.get(name);
+    if (body !== undefined) {
+      this.#call(body, args, scope);
+      return;
+    }
     const inner = unwrapped(name, args);
-    if (inner !== null) {
-      if (inner.length > 0) this.#run(inner, scope, command);
-    } else if (name === "cd" || name === "pushd") this.#moveTo(operands(args)[0], scope);
-    else if (/^(?:ba|z|da|k|a)?sh$/.test(name) || name === "eval") this.#inner(name, args, scope);
+    if (inner !== null) this.#unwrapped(inner, scope, command);
+    else if (name === "cd") this.#moveTo(operands(args)[0], scope);
+    else if (name === "pushd" || name === "popd") this.#push(name, operands(args)[0], scope);
+    else if (/^(?:ba|z|da|k|a)?sh$/.test(name) || name === "eval") this.#inner(name, args, scope, command);
+    else if (name === "trap") this.#text(operands(args)[0] ?? [""], copyOf(scope));
     else if (name === "apply_patch" || name === "applypatch") this.#patch(command, scope);
     else if (DECLARING.has(name)) this.#declare(command, scope);
-    else this.#program(name, args, scope);
+    else this.#program(name, args, scope, command);
   }
 
-  #program(name: string, args: readonly Value[], scope: Scope): void {
-    const directory = name === "git" ? gitDirectory(args) : undefined;
-    const cwd = directory === undefined ? scope.cwd : this.#resolved(directory, scope);
+  /** In the caller's directory and with its variables, as the shell does. */
+  #call(body: FunctionBody, args: readonly Value[], scope: Scope): void {
+    if (this.#depth >= DEEPEST) {
+      this.isKnown = false;
+      return;
+    }
+    const { variables } = scope;
+    const given = new Map<string, Value>([["@", everyOne(args)]]);
+    for (let i = 1; i <= 9; i++) given.set(String(i), args[i - 1] ?? null);
+    const outer = [...given.keys()].map((name) => [name, variables.get(name)] as const);
+    for (const [name, value] of given) variables.set(name, value);
+    this.#depth++;
+    this.#node(body, scope);
+    this.#depth--;
+    for (const [name, value] of outer)
+      if (value === undefined) variables.delete(name);
+      else variables.set(name, value);
+  }
+
+  #unwrapped({ words, directory, assigned = [] }: Unwrapped, scope: Scope, command: Command): void {
+    if (words.length === 0) return;
+    if (directory === undefined && assigned.length === 0) {
+      this.#run(words, scope, command);
+      return;
+    }
+    const inner = copyOf(scope);
+    if (directory !== undefined) inner.cwd = this.#resolved(directory, scope);
+    for (const text of assigned.map((value) => singleOf(value) ?? "")) {
+      const at = text.indexOf("=");
+      inner.variables.set(text.slice(0, at), [text.slice(at + 1)]);
+    }
+    this.#run(words, inner, command);
+  }
+
+  #program(name: string, args: readonly Value[], scope: Scope, command: Command): void {
+    let { cwd } = scope;
+    if (name === "git")
+      for (const step of gitDirectories([...this.#gitVariables(scope, command), ...args]))
+        cwd = this.#resolved(step, { ...scope, cwd });
+    const unknown = name === "git" ? unknownVerb(args) : null;
+    if (unknown !== null) {
+      this.verbs.add(unknown.name);
+      const alias = this.#aliases.get(unknown.name.toLowerCase());
+      if (alias !== undefined) {
+        this.#alias(alias, args.slice(unknown.at + 1), { ...copyOf(scope), cwd });
+        return;
+      }
+    }
     const writes = programWrites(name, args);
-    for (const write of writes) this.writes.push({ ...write, cwd });
-    if (writes.length > 0 && writes.some(({ value }) => value === null)) this.isKnown = false;
+    for (const write of writes) this.#write({ ...write, cwd });
     if (writes.length === 0 && !isHarmless(name, args)) this.isKnown = false;
   }
 
-  #moveTo(target: Value | undefined, scope: Scope): void {
-    if (target === undefined) scope.cwd = scope.home;
-    else scope.cwd = this.#resolved(target, scope);
+  /** `stash -u`, or `!` and a command line, which Git runs at the root of the worktree. */
+  #alias(alias: string, args: readonly Value[], scope: Scope): void {
+    const isShell = alias.startsWith("!");
+    const words = args.map((arg) => singleOf(arg));
+    // What cannot be told is left as a word that the shell would have to fill in.
+    const rest = words.map((word) => (word === null ? '"$_"' : `'${word.replaceAll("'", "'\\''")}'`));
+    const inner = isShell && scope.root !== null ? { ...scope, cwd: scope.root } : scope;
+    this.script([isShell ? alias.slice(1) : `git ${alias}`, ...rest].join(" "), inner);
   }
 
-  #resolved(target: Value, scope: Scope): string | null {
+  /** `GIT_DIR=x git …`, as the options that say the same. */
+  #gitVariables(scope: Scope, { prefix }: Command): Value[] {
+    const found: Value[] = [];
+    for (const [name, option] of GIT_VARIABLES) {
+      const own = prefix.find((part) => part.type === "Assignment" && part.name === name);
+      const value =
+        own?.type === "Assignment" && own.value.type === "Word"
+          ? this.#value(own.value, scope)
+          : scope.variables.get(name);
+      if (value !== undefined) found.push([option], value);
+    }
+    return found;
+  }
+
+  /** What cannot be told as a file is left to the comparison. */
+  #write(write: ShellWrite): void {
+    const { value, names = [], cwd, use } = write;
+    const isTold = (one: Value) => one?.every((path) => cwd !== null || path.startsWith("/")) ?? false;
+    if (use === undefined && ![value, ...names].every(isTold)) this.isKnown = false;
+    this.writes.push(write);
+  }
+
+  #moveTo(target: Value | undefined, scope: Scope): void {
+    const { cwd } = scope;
+    if (target === undefined) scope.cwd = scope.home;
+    else scope.cwd = singleOf(target) === "-" ? scope.before : this.#resolved(target, scope);
+    scope.before = cwd;
+  }
+
+  #push(name: string, target: Value | undefined, scope: Scope): void {
+    const { cwd, stack } = scope;
+    if (name === "pushd" && target !== undefined) {
+      this.#moveTo(target, scope);
+      scope.stack = [cwd, ...stack];
+    } else {
+      // A bare `pushd` changes places with the last one.
+      scope.cwd = stack[0] ?? null;
+      scope.stack = name === "popd" ? stack.slice(1) : [cwd, ...stack.slice(1)];
+    }
+  }
+
+  #resolved(target: Value, scope: Pick<Scope, "cwd">): string | null {
     const path = singleOf(target);
     if (path === null || path === "-") return null;
     if (path.startsWith("/")) return path;
     return scope.cwd === null ? null : `${scope.cwd}/${path}`;
   }
 
-  /** `bash -c '…'`, `eval '…'`: a command line in a command line. */
-  #inner(name: string, args: readonly Value[], scope: Scope): void {
+  /** `bash -c '…'`, `eval '…'`, `bash <<< '…'`: a command line in a command line. */
+  #inner(name: string, args: readonly Value[], scope: Scope, { redirects }: Command): void {
+    if (name === "eval") {
+      const words = args.map(singleOf);
+      this.#text(words.includes(null) ? null : [words.join(" ")], scope);
+      return;
+    }
     const at = args.findIndex((arg) => /^-[a-z]*c$/.test(singleOf(arg) ?? ""));
-    const words = name === "eval" ? args.map(singleOf) : [at === -1 ? null : singleOf(args[at + 1] ?? null)];
-    if (words.some((word) => word === null)) this.isKnown = false;
-    else this.script(words.join(" "), name === "eval" ? scope : copyOf(scope));
+    if (at !== -1) this.#text(args[at + 1] ?? null, copyOf(scope));
+    else if (operands(args).length > 0 || redirects.length === 0) this.isKnown = false;
+    else
+      for (const redirect of redirects)
+        if (redirect.type === "HereDoc") this.script(redirect.body.text, copyOf(scope));
+        else if (redirect.type === "HereString" && redirect.target !== undefined)
+          this.#text(this.#value(redirect.target, scope), copyOf(scope));
+        else this.isKnown = false;
+  }
+
+  #text(value: Value, scope: Scope): void {
+    const text = singleOf(value);
+    if (text === null) this.isKnown = false;
+    else this.script(text, scope);
   }
 
   #patch({ redirects, args }: Command, scope: Scope): void {
     const bodies = redirects.flatMap((redirect) => (redirect.type === "HereDoc" ? [redirect.body.text] : []));
     for (const arg of args) if (arg.type === "Word") bodies.push(...(readingsOf(arg, scope) ?? []));
     for (const body of bodies)
-      for (const path of patchedPaths(body))
-        this.writes.push({ value: [path], mode: "take", cwd: scope.cwd });
+      for (const path of patchedPaths(body)) this.#write({ value: [path], mode: "take", cwd: scope.cwd });
   }
 
   #declare({ args }: Command, scope: Scope): void {
@@ -231,8 +371,7 @@ class Walker {
       const value = this.#value(redirect.target, scope);
       // `2>&1` and `>&-` are about descriptors.
       if (redirect.operator === ">&" && /^(?:\d+|-)$/.test(singleOf(value) ?? "")) continue;
-      if (value === null) this.isKnown = false;
-      this.writes.push({ value, mode: "take", cwd: scope.cwd });
+      this.#write({ value, mode: "take", cwd: scope.cwd });
     }
   }
 
@@ -249,62 +388,25 @@ class Walker {
   }
 }
 
+/** Quotes do not matter here: what is quoted is mostly balanced, and this far off no command. */
+function isTooDeep(command: string): boolean {
+  let open = 0;
+  for (let i = 0; i < command.length && open <= MOST_OPEN; i++) {
+    const char = command[i];
+    if (char === "(" || char === "{") open++;
+    else if (open > 0 && (char === ")" || char === "}")) open--;
+  }
+  return open > MOST_OPEN;
+}
+
 const DECLARING: ReadonlySet<string> = new Set(["export", "declare", "local", "readonly", "typeset"]);
 
-/** Programs that only run another, and how many words of their own they take before it. */
-function unwrapped(name: string, args: readonly Value[]): readonly Value[] | null {
-  switch (name) {
-    case "sudo":
-    case "doas":
-      return operandsFrom(args, ["-u", "-g", "-h", "-p", "-C", "-D"]);
-    case "env":
-      return operandsFrom(args, ["-u", "-C", "-S"]).slice(
-        assignments(operandsFrom(args, ["-u", "-C", "-S"])),
-      );
-    case "timeout":
-      return operandsFrom(args, ["-s", "-k", "--signal", "--kill-after"]).slice(1);
-    case "nice":
-    case "ionice":
-      return operandsFrom(args, ["-n", "-c", "-p"]);
-    case "xargs":
-      return operandsFrom(args, ["-n", "-I", "-P", "-d", "-L", "-s", "-a", "-E"]);
-    case "nohup":
-    case "setsid":
-    case "stdbuf":
-    case "command":
-    case "builtin":
-    case "exec":
-    case "time":
-    case "chronic":
-    case "busybox":
-      return operandsFrom(args, ["-a", "-o", "-e", "-i"]);
-    default:
-      return null;
-  }
-}
+const GIT_VARIABLES = [
+  ["GIT_DIR", "--git-dir"],
+  ["GIT_WORK_TREE", "--work-tree"],
+] as const;
 
-/** From the first word on that is no option: what follows belongs to the inner command, options and all. */
-function operandsFrom(args: readonly Value[], valued: readonly string[]): readonly Value[] {
-  for (let i = 0; i < args.length; i++) {
-    const text = singleOf(args[i]!);
-    if (text === "--") return args.slice(i + 1);
-    if (text === null || !text.startsWith("-")) return args.slice(i);
-    if (valued.includes(text)) i++;
-  }
-  return [];
-}
-
-function assignments(args: readonly Value[]): number {
-  const at = args.findIndex((arg) => !/^[A-Za-z_]\w*=/.test(singleOf(arg) ?? ""));
-  return at === -1 ? args.length : at;
-}
-
-function isHarmless(name: string, args: readonly Value[]): boolean {
-  if (name !== "git") return HARMLESS.has(name);
-  const verb = operandsFrom(args, ["-C", "-c", "--git-dir", "--work-tree"])[0];
-  return HARMLESS_GIT.has(singleOf(verb ?? null) ?? "");
-}
-
-function copyOf(scope: Scope): Scope {
-  return { ...scope, variables: new Map(scope.variables) };
+/** All of them, as the things that one word may stand for. */
+function everyOne(values: readonly Value[]): Value {
+  return values.some((value) => value === null) ? null : values.flatMap((value) => [...value!]);
 }

@@ -1,4 +1,4 @@
-import type { Word, WordPart } from "unbash";
+import type { CommandExpansionPart, Function as ShellFunction, Word, WordPart } from "unbash";
 
 /**
  * Everything that a word may stand for, as far as that can be told without running anything; null where it cannot.
@@ -14,9 +14,23 @@ export const SET_CLOSE = "\ue003";
 
 export interface Scope {
   readonly home: string | null;
+  /** The root of the worktree in which the command starts, where it is of interest. */
+  readonly root: string | null;
   /** Where the shell stands; null once that cannot be told any more. */
   cwd: string | null;
+  /** Where it stood before the last `cd`. */
+  before: string | null;
+  /** Of `pushd`, the last one first. */
+  stack: readonly (string | null)[];
   readonly variables: Map<string, Value>;
+  readonly functions: Map<string, FunctionBody>;
+}
+
+export type FunctionBody = ShellFunction["body"];
+
+/** For what may or may not run, or runs on its own. */
+export function copyOf(scope: Scope): Scope {
+  return { ...scope, variables: new Map(scope.variables), functions: new Map(scope.functions) };
 }
 
 /** More than this many readings of one word tell nobody anything. */
@@ -57,6 +71,11 @@ function readingsOfPart(part: WordPart, scope: Scope, isFirst: boolean): Value {
         : null;
     case "BraceExpansion":
       return braces(part.text);
+    case "ProcessSubstitution":
+      // A pipe; what is at its other end is read where it stands.
+      return ["/dev/fd/63"];
+    case "CommandExpansion":
+      return substituted(part, scope);
     default:
       return null;
   }
@@ -73,12 +92,30 @@ function joined(parts: readonly WordPart[], scope: Scope): Value {
   return values;
 }
 
-function variable(name: string, { variables, home, cwd }: Scope): Value {
+function variable(name: string, { variables, home, cwd, before }: Scope): Value {
   const known = variables.get(name);
   if (known !== undefined) return known;
   if (name === "HOME" && home !== null) return [home];
+  if (name === "OLDPWD") return before === null ? null : [before];
   return name === "PWD" && cwd !== null ? [cwd] : null;
 }
+
+/** A few commands whose answer is known without running them: where one stands, and a new file that nobody else has. */
+function substituted({ script }: CommandExpansionPart, { cwd, root }: Scope): Value {
+  const command = script?.commands.length === 1 ? script.commands[0]!.command : undefined;
+  if (command?.type !== "Command" || command.prefix.length > 0 || command.redirects.length > 0) return null;
+  const words = [command.name, ...command.args].map((word) =>
+    word?.type === "Word" && word.parts === undefined ? word.value : null,
+  );
+  if (cwd !== null && words.length === 1 && words[0] === "pwd") return [cwd];
+  if (words.join(" ") === "git rev-parse --show-toplevel" && root !== null)
+    return cwd !== null && `${cwd}/`.startsWith(`${root}/`) && !cwd.includes("/..") ? [root] : null;
+  const isNewFile = words[0] === "mktemp" && words.slice(1).every((word) => /^-[dqu]+$/.test(word ?? ""));
+  return isNewFile ? [NEW_FILE] : null;
+}
+
+/** Its name is chosen by the system, where no worktree is. */
+const NEW_FILE = "/tmp/tmp.XXXXXXXXXX";
 
 function tilde(value: string, text: string, { home }: Scope): string {
   if (home === null || !text.startsWith("~")) return value;
