@@ -1,4 +1,4 @@
-import type { Config } from "../../config/load";
+import { type Config, overruledText } from "../../config/load";
 import {
   CONFIG_KEYS,
   CONFIG_SECTIONS,
@@ -43,6 +43,7 @@ export const command: Command = {
         ({ key, does, place, line }) =>
           `${line === null ? place : `${place}:${line}`} ${does} ${key}: not honoured; see 'cotenant trust'`,
       ),
+      ...config.overruled.map(overruledText),
     ].map((text) => paint(terminal, "yellow", text));
     return {
       data: { settings: rows, untrusted: untrustedJson(config), problems },
