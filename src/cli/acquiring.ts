@@ -68,7 +68,26 @@ export async function acquire(
   );
   tellSay(workspace, grant.ledger);
   await tellOfTwin(workspace, holder, grant);
+  tellOfOldWords(workspace, options, grant);
   return grantOutput(context, parsed, session, withLedger(workspace, grant), wish.noun);
+}
+
+/** A lease that stands is not written anew: its reason stays, and whoever gave another must hear so. */
+function tellOfOldWords(
+  workspace: Workspace,
+  { reason, note }: { readonly reason: string | null; readonly note: string | null },
+  { leases, fresh, replayed }: Acquired,
+): void {
+  if (replayed) return;
+  for (const lease of leases.filter((one) => !fresh.includes(one)))
+    for (const [word, given, kept] of [
+      ["reason", reason, lease.reason],
+      ["note", note, lease.note],
+    ] as const)
+      if (given !== null && given !== kept)
+        workspace.warnings.push(
+          `${printable(lease.key)} was yours already and keeps ${kept === null ? `no ${word}` : `its ${word} "${printable(kept, 100)}"`}: release it first to take it with another`,
+        );
 }
 
 /** What one agent is given is given to everybody of its name: whoever shares it without knowing must hear so. */
