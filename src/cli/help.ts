@@ -1,7 +1,7 @@
 import { nearest } from "../config/nearest";
 import { printable } from "../kernel/ids";
 import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./command";
-import { COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
+import { ALIASES, COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
 import { usage } from "./parse";
 
 /** `cotenant`, `cotenant help [command]`, `cotenant claim`, and whatever is not a command. */
@@ -28,12 +28,19 @@ export async function answerWithoutCommand(args: readonly string[], tell: Tell):
     tell(groupHelp(first));
     return asksForHelp ? 0 : 64;
   }
-  const near = nearest(wanted, LISTED);
+  const near = nearest(wanted, [...LISTED, ...Object.keys(ALIASES)]);
   throw usage(
     `there is no command "${printable(wanted)}"${near === null ? "" : `; did you mean "${near}"?`}`,
     "cotenant help",
   );
 }
+
+const SHORTCUTS: readonly (readonly [string, string])[] = [
+  ["claim <id>", "claim acquire <id>"],
+  ["in-progress <id>", "issue update <id> --state in_progress"],
+  ["close <id>", "issue update <id> --state done --release"],
+  ["ready", "query available"],
+];
 
 function overview(): string {
   const loose = LISTED.filter((name) => !name.includes(" "));
@@ -47,6 +54,9 @@ function overview(): string {
     "usage: cotenant <command> [options]",
     "",
     ...table(rows),
+    "",
+    "in short:",
+    ...table(SHORTCUTS).map((row) => `  ${row}`),
     "",
     "Every command has --help with examples, and --json for programs.",
     "",
