@@ -5,6 +5,7 @@ import type { IssueReader } from "../issues/reader";
 import type { FoundIssue } from "../issues/resolve";
 import { printable, type Ulid } from "../kernel/ids";
 import { type LeftWork, leftWork } from "../snapshots/left-work";
+import { shellWord } from "./render";
 
 export type LeftMap = ReadonlyMap<Ulid, LeftWork>;
 
@@ -82,8 +83,4 @@ export function takeOverLines(left: LeftWork | null, who: Parameters<typeof take
   if (left === null) return [];
   const command = takeOverCommand(left, who);
   return [`  ${leftText(left, who.here)}`, ...(command === null ? [] : [`  go on there: ${command}`])];
-}
-
-function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -126,6 +126,11 @@ export function count(n: number, one: string, many = `${one}s`): string {
   return `${n} ${n === 1 ? one : many}`;
 }
 
+/** As a shell takes it, whatever is in it. */
+export function shellWord(text: string): string {
+  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${printable(text, 1_000).replaceAll("'", "'\\''")}'`;
+}
+
 const LONGEST_LINE = 10_000;
 
 /** A line of a file as it is or would be, tabs included, without what could move the cursor. */

@@ -130,7 +130,7 @@ function issueObjections({ issues, committer, leases }: CommitQuestion): Objecti
           code: "E_LOCK_NOT_HELD",
           path,
           message: `issue ${id} is claimed by ${lease.agentId} (${lease.worktreeId})`,
-          hint: `leave it out: git commit -- <your paths>; or wait for the claim: cotenant claim acquire ${id} --wait`,
+          hint: `wait for the claim: cotenant claim acquire ${id} --wait`,
           owner: lease.agentId,
           leaseId: lease.leaseId,
         },

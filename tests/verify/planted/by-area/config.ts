@@ -127,4 +127,13 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/cli/config.test.ts",
     named: "leads no writer out of the worktree",
   },
+  {
+    row: "0",
+    name: "a commit around the hooks is taken for pushed, and nobody is told of it",
+    file: "src/enforce/violations.ts",
+    from: "there.status === 0 && there.stdout.length === 0",
+    to: "there.status === 0",
+    test: "tests/scenarios/hooks.test.ts",
+    named: "committed with --no-verify is on record",
+  },
 ];
