@@ -1,5 +1,6 @@
 import { MEANINGS } from "../../enforce/installing/hooks";
 import type { EntryPlan, HookPlan } from "../../enforce/installing/plan";
+import { parentOf } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { readable } from "../../platform/binary-text";
 import type { Command } from "../command";
@@ -37,9 +38,7 @@ export const command: Command = {
     const lines = isDry
       ? [...plan.hooks.flatMap(printed), ...(entry === null ? [] : printedEntry(entry))]
       : [
-          hasChanged
-            ? `hooks installed in ${printable(directory, 400)}`
-            : "hooks are installed; nothing changed",
+          hasChanged ? `hooks installed in ${placesOf(plan.hooks)}` : "hooks are installed; nothing changed",
           ...(hasChanged ? plan.hooks.map(line) : []),
           ...(entry?.write == null ? [] : [entryLine(entry)]),
         ];
@@ -58,6 +57,13 @@ export const command: Command = {
     };
   },
 };
+
+/** Not always where Git looks: husky passes on to committed files beside. */
+function placesOf(hooks: readonly HookPlan[]): string {
+  return [...new Set(hooks.map(({ path }) => parentOf(path)))]
+    .map((path) => printable(path, 400))
+    .join(" and ");
+}
 
 function hookJson({ hook, action, path, manager, isShared, write }: HookPlan, isDry: boolean) {
   return {
