@@ -1,3 +1,5 @@
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { nearest } from "../config/nearest";
 import { printable } from "../kernel/ids";
 import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./command";
@@ -59,8 +61,19 @@ function overview(): string {
     ...table(SHORTCUTS).map((row) => `  ${row}`),
     "",
     "Every command has --help with examples, and --json for programs.",
+    ...documents(),
     "",
   ].join("\n");
+}
+
+/** Where the pages that messages name are, in a checkout and in the package. */
+function documents(): string[] {
+  const program = process.argv[1];
+  if (program === undefined || !existsSync(program)) return [];
+  const pages = join(dirname(realpathSync(program)), "../docs");
+  return existsSync(join(pages, "HOOKS.md"))
+    ? [`Messages name pages such as docs/HOOKS.md: they are in ${pages}.`]
+    : [];
 }
 
 function groupHelp(group: string): string {

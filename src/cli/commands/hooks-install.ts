@@ -60,7 +60,7 @@ export const command: Command = {
 
 /** Not always where Git looks: husky passes on to committed files beside. */
 function placesOf(hooks: readonly HookPlan[]): string {
-  return [...new Set(hooks.map(({ path }) => parentOf(path)))]
+  return [...new Set(hooks.map(({ path }) => parentOf(path) ?? path))]
     .map((path) => printable(path, 400))
     .join(" and ");
 }
