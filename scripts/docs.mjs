@@ -159,7 +159,8 @@ $ cotenant trust --list
 $ cotenant trust
 \`\`\`
 
-Every command warns of what does not count. Trust is per clone and per value: another value of the same key needs trust
+The first lists what waits, with its value or command, and what is trusted already; the second accepts all that waits, settings and commands of
+gates alike. Whoever wants a part of it only takes the rest out of the file first. Every command warns of what does not count. Trust is per clone and per value: another value of the same key needs trust
 again, a comment beside it does not. It is kept in \`.git/cotenant/trust.json\`, which no commit reaches. A person gives
 it (\`human:\`, \`admin:\`) or a build machine (\`ci:\`), never an \`agent:\`, which could be talked into it. \`init\` trusts
 what it wrote, and \`config set\` by a person what it set. \`cotenant trust --revoke\` takes it all back. The commands of

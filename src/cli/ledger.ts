@@ -83,8 +83,9 @@ export function claimsText(
   statuses: readonly LeaseStatus[],
   me: Parameters<typeof leaseTable>[2],
   view: ClaimsView | null,
+  titles?: ReadonlyMap<string, string>,
 ): string {
   const others = elsewhereLines(terminal, view);
-  if (statuses.length > 0) return [leaseTable(terminal, statuses, me, view), ...others].join("\n");
+  if (statuses.length > 0) return [leaseTable(terminal, statuses, me, view, titles), ...others].join("\n");
   return others.length === 0 ? "no claims" : others.join("\n");
 }
