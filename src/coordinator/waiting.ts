@@ -224,12 +224,15 @@ class Bell {
   };
 }
 
+/** What was left when it asked last; the instant beside it is still true. */
+const SECONDS_THEN = / \(\d+ s left\)$/;
+
 function gaveUp(place: Place, message: string, time: WaitingTime): CotenantError {
   const position = place.ahead + 1;
   const waitedSecs = Math.round(time.waitedMs() / 1000);
   return new CotenantError(
     "E_WAIT_TIMEOUT",
-    `waited ${waitedSecs} s as number ${position} in the queue: ${message}`,
+    `waited ${waitedSecs} s as number ${position} in the queue: ${message.replace(SECONDS_THEN, "")}`,
     { data: { position, waited_secs: waitedSecs } },
   );
 }
