@@ -136,4 +136,22 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/scenarios/hooks.test.ts",
     named: "committed with --no-verify is on record",
   },
+  {
+    row: "0",
+    name: "a lease's id is leased as the name of a file, and what it stands for is not",
+    file: "src/cli/targets.ts",
+    from: "  if (isDirectory === null) {\n    const key",
+    to: "  if (isDirectory === false) {\n    const key",
+    test: "tests/cli/lock-patterns.test.ts",
+    named: "names the same lease in lock acquire, steal, release and status",
+  },
+  {
+    row: "0",
+    name: "lefthook gives others only the hooks that it runs in this clone",
+    file: "src/enforce/installing/plan.ts",
+    from: "(shared && isInCharge)",
+    to: "(shared && !isInCharge)",
+    test: "tests/cli/hook-managers.test.ts",
+    named: "lefthook have the call, without a path of this machine",
+  },
 ];
