@@ -37,7 +37,10 @@ export const command: Command = {
           };
         };
       },
-      { done: (found) => `needs ${count(found.dependencies.length, "issue")} before it`, same: "it is said already" },
+      {
+        done: (found) => `needs ${count(found.dependencies.length, "issue")} before it`,
+        same: "it is said already",
+      },
     ),
 };
 

@@ -30,6 +30,9 @@ export const command: Command = {
           };
         };
       },
-      { done: (found) => `needs ${count(found.dependencies.length, "issue")} before it`, same: "it does not need them" },
+      {
+        done: (found) => `needs ${count(found.dependencies.length, "issue")} before it`,
+        same: "it does not need them",
+      },
     ),
 };
