@@ -124,6 +124,9 @@ The first source that sets a key wins:
 4. \`/etc/cotenant/config.toml\`, for one machine;
 5. the default.
 
+A variable does not loosen what the committed file sets (and this clone honours): it does not count then, and every command says
+so. The column "stricter" says which way that is. An agent chooses its own environment, and could lift the rules that bind it.
+
 A flag such as \`--ttl\` stands above all of them, for its one command. A table, such as \`policy.max_ttl_secs\`, is
 merged entry by entry: a file that names one type of agent does not lift the limits of the others.
 
@@ -132,7 +135,8 @@ Files are TOML. In a variable a list is separated by commas (\`human:*,admin:*\`
 not set, but for a list it means the empty list.
 
 Nothing is guessed. An unknown section, an unknown key or a value out of range is \`E_CONFIG\` (exit 10), with the file,
-the line and the nearest known key. A variable that begins like one of ours and is not one is an error too.
+the line and the nearest known key. A variable of a section of ours and without such a key is an error too; any other that begins with \`COTENANT_\` and is nearly one of ours is warned of,
+and \`doctor\` lists the rest.
 
 ## Commands
 
@@ -156,7 +160,8 @@ $ cotenant trust --list
 $ cotenant trust
 \`\`\`
 
-Every command warns of what does not count. Trust is per clone and per value: another value of the same key needs trust
+The first lists what waits, with its value or command, and what is trusted already; the second accepts all that waits, settings and commands of
+gates alike. Whoever wants a part of it only takes the rest out of the file first. Every command warns of what does not count. Trust is per clone and per value: another value of the same key needs trust
 again, a comment beside it does not. It is kept in \`.git/cotenant/trust.json\`, which no commit reaches. A person gives
 it (\`human:\`, \`admin:\`) or a build machine (\`ci:\`), never an \`agent:\`, which could be talked into it. \`init\` trusts
 what it wrote, and \`config set\` by a person what it set. \`cotenant trust --revoke\` takes it all back. The commands of

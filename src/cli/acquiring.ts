@@ -80,6 +80,24 @@ export async function acquire(
 /** Whoever waits, or asks a remote, may be interrupted. */
 export function takesLong({ config }: Workspace, parsed: Parsed): boolean {
   return parsed.has("wait") || config.values["sync.ledger_branch"] !== null;
+  await tellOfTwin(workspace, holder, grant);
+  tellOfOldWords(workspace, options, grant);
+/** A lease that stands is not written anew: its reason stays, and whoever gave another must hear so. */
+function tellOfOldWords(
+  workspace: Workspace,
+  { reason, note }: { readonly reason: string | null; readonly note: string | null },
+  { leases, fresh, replayed }: Acquired,
+): void {
+  if (replayed) return;
+  for (const lease of leases.filter((one) => !fresh.includes(one)))
+    for (const [word, given, kept] of [
+      ["reason", reason, lease.reason],
+      ["note", note, lease.note],
+    ] as const)
+      if (given !== null && given !== kept)
+        workspace.warnings.push(
+          `${printable(lease.key)} was yours already and keeps ${kept === null ? `no ${word}` : `its ${word} "${printable(kept, 100)}"`}: release it first to take it with another`,
+        );
 }
 
 /** What one agent is given is given to everybody of its name: whoever shares it without knowing must hear so. */

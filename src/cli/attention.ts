@@ -14,6 +14,7 @@ import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
 import { passCommand } from "./gate-words";
 import { shellWord } from "./left-work";
 import { count, duration } from "./render";
+import { count, duration, shellWord } from "./render";
 
 /** Something that does not mend itself, and what can safely be done about it. */
 export interface Finding {
@@ -140,10 +141,10 @@ function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {
 }
 
 function violated(violations: readonly Violation[]): Finding[] {
-  return violations.map(({ commit, agentId, objections: [first] }) => ({
+  return violations.map(({ commit, agentId, at, objections: [first] }) => ({
     code: "commit_violation",
-    message: `${commit.slice(0, 12)} was committed by ${printable(agentId)} around the hooks: ${printable(first?.message ?? "", 200)}`,
-    next: `look at it ('git show ${commit.slice(0, 12)}'), and tell whoever it concerns`,
+    message: `${commit.slice(0, 12)} was committed by ${printable(agentId)} around the hooks at ${printable(at, 40)}: then ${printable(first?.message ?? "", 200)}`,
+    next: `look at it ('git show ${commit.slice(0, 12)}'), and tell whoever it concerns; it is shown for a week, or until it is taken back or pushed`,
   }));
 }
 
@@ -166,7 +167,7 @@ function trespassed(trespasses: readonly GuardViolation[]): Finding[] {
   return trespasses.map(({ path, agentId, owner, at }) => ({
     code: "lease_trespassed",
     message: `${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner} (${at})`,
-    next: `let ${owner} look at it ('git diff -- <path>') before it commits`,
+    next: `let ${owner} look at it ('git diff -- ${shellWord(path)}') before it commits`,
   }));
 }
 

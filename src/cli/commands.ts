@@ -1,3 +1,4 @@
+import { editDistance } from "../config/nearest";
 import { COMMON_FLAGS, type Command } from "./command";
 
 interface Listed {
@@ -233,7 +234,9 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
 };
 
 /** Other names people type, among them those of earlier tools, and what they say besides. */
-const ALIASES: Readonly<Record<string, { readonly name: string; readonly flags?: readonly string[] }>> = {
+export const ALIASES: Readonly<
+  Record<string, { readonly name: string; readonly flags?: readonly string[] }>
+> = {
   "claim evict": { name: "claim force-evict" },
   "lock list": { name: "lock status" },
   ready: { name: "query available" },
@@ -282,9 +285,15 @@ function named(words: readonly string[]): { name: string; rest: string[] } | nul
   }
   if (first === "validate") return validated(words.slice(1));
   // `cotenant claim <id>`, as the seeds have it.
-  if (first === "claim" && /^[0-9A-Za-z]{4,26}$/.test(second))
+  if (first === "claim" && /^[0-9A-Za-z]{4,26}$/.test(second) && !isMistypedVerb(second))
     return { name: "claim acquire", rest: words.slice(1) };
   return null;
+}
+
+/** An id without a digit that is that near to a verb was never seen; `claim acquire` takes it all the same. */
+function isMistypedVerb(word: string): boolean {
+  const isNear = (name: string) => editDistance(word.toLowerCase(), name.slice("claim ".length), 3) < 3;
+  return /^[A-Za-z]{5,}$/.test(word) && LISTED.some((name) => name.startsWith("claim ") && isNear(name));
 }
 
 /** `validate --leases`, as the seeds have it. */

@@ -24,7 +24,8 @@ export async function answerCommit(
   if (objections.length === 0) return { isRefused: false, lines: remarks };
   const refused = new Set(objections.map(({ path }) => path));
   const own = changes.map(({ path }) => path).filter((path) => !refused.has(path));
-  const lines = refusalLines("pre-commit", objections, committer?.agentId ?? null, own);
+  const root = workspace.surroundings.env["GIT_PREFIX"] ? ":/" : "";
+  const lines = refusalLines("pre-commit", objections, committer?.agentId ?? null, { own, root });
   return mode === "warn"
     ? { isRefused: false, lines: [...lines, "  let through: worktree.enforce_leases = warn", ...remarks] }
     : { isRefused: true, lines: [...lines, ...remarks] };

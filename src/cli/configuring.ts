@@ -18,7 +18,7 @@ import { NO_TRUST, readTrust, type Trust } from "../config/trust";
 import { isWrong, tomlOf, valueFromText } from "../config/values";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { findRepository, type Repository } from "../identity/repository";
-import { prepareDataDirectory } from "../identity/worktree-file";
+import { prepareDataDirectory, refuseLink } from "../identity/worktree-file";
 import { printable } from "../kernel/ids";
 import type { Platform } from "../platform/platform";
 import { stageFile } from "../platform/replace-file";
@@ -115,23 +115,29 @@ export function checkedValue({ key, path }: Target, text: string): { value: Conf
   });
 }
 
-/** Writes the new content beside the old one; what it answers puts it in place. Null where it says so already. */
+/** How to write the new content beside the old one, and then put it in place. Null where the file says so already. */
 export async function planChange(
   { platform, repository }: Surveyed,
   { file, path }: Target,
   toml: string | null,
-): Promise<(() => Promise<void>) | null> {
+): Promise<(() => Promise<() => Promise<void>>) | null> {
   const inRepository = repository !== null && file.startsWith(`${repository.worktreeRoot}/`);
   try {
+    if (inRepository) {
+      await refuseLink(platform, `${repository.worktreeRoot}/.cotenant`, "directory");
+      await refuseLink(platform, file, "file");
+    }
     if ((await platform.files.stat(file))?.kind === "other") throw notAFile(file);
     const bytes = await platform.files.readFile(file);
     const before = bytes === null ? "" : new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     const after = toml === null ? removeKey(before, path) : setKey(before, path, toml);
     if (after === before) return null;
-    let mode = ((await platform.files.stat(file))?.mode ?? 0) & 0o777;
-    if (inRepository) mode ||= (await prepareDataDirectory(platform, repository.worktreeRoot)).file;
-    else await makePath(platform, file.slice(0, file.lastIndexOf("/")));
-    return await stageFile(platform, file, after, mode || 0o600);
+    return async () => {
+      let mode = ((await platform.files.stat(file))?.mode ?? 0) & 0o777;
+      if (inRepository) mode ||= (await prepareDataDirectory(platform, repository.worktreeRoot)).file;
+      else await makePath(platform, file.slice(0, file.lastIndexOf("/")));
+      return stageFile(platform, file, after, mode || 0o600);
+    };
   } catch (error) {
     if (error instanceof CotenantError) throw error;
     if (error instanceof TypeError || (error as Error).name === "ParseError" || isTomlError(error)) {

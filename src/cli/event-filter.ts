@@ -17,55 +17,6 @@ export const SINCE_FLAG: Flag = {
   meaning: "only from then on: a duration ago (10m, 2h, 1d), an instant, or a sequence number",
 };
 
-export const FILTER_FLAGS: Readonly<Record<string, Flag>> = {
-  key: { value: "<key>", meaning: "only about this key (file:src/app.ts), or this path", completes: "key" },
-  agent: { value: "<type:name>", meaning: "only by or about this agent", completes: "agent" },
-  type: {
-    value: "<type>",
-    meaning: "only events whose type begins so: claim.acquired, claim., acquired",
-    choices: CLAIM_EVENTS,
-  },
-  issue: { value: "<id>", meaning: "only about this issue", completes: "issue" },
-  path: {
-    value: "<prefix>",
-    meaning: "only about this file or directory, and what is in it",
-    completes: "path",
-  },
-  since: SINCE_FLAG,
-};
-
-type Test = (event: LoggedEvent) => boolean;
-
-export interface EventFilter {
-  readonly from: NonNullable<HistoryFilter["from"]> | undefined;
-  readonly isWanted: Test;
-}
-
-/** What the flags ask for; whatever cannot be meant is refused before anything is read. */
-export async function readEventFilter(workspace: Workspace, parsed: Parsed): Promise<EventFilter> {
-  const { clock } = workspace.surroundings.platform;
-  const since = parsed.text("since");
-  const from = since === undefined ? undefined : parseSince(since, clock.wallMs());
-  const tests: Test[] = from === undefined ? [] : [isFrom(from)];
-  const type = parsed.text("type");
-  if (type !== undefined) tests.push(ofType(type));
-  const agent = parsed.text("agent");
-  if (agent !== undefined) tests.push(ofAgent(orThrow(parseAgentId(agent))));
-  const key = parsed.text("key");
-  if (key !== undefined) tests.push(about(await keysNamed(workspace, key)));
-  const issue = parsed.text("issue");
-  if (issue !== undefined) tests.push(about([await issueNamed(workspace, issue)]));
-  const path = parsed.text("path");
-  if (path !== undefined) tests.push(below((await workspace.path(path)).path));
-  return { from, isWanted: (event) => tests.every((test) => test(event)) };
-}
-
-export function isFrom(from: NonNullable<EventFilter["from"]>): Test {
-  return "sequence" in from
-    ? ({ sequence }) => sequence >= from.sequence
-    : ({ timestamp }) => Date.parse(timestamp) >= from.timeMs;
-}
-
 const SHORT_TYPES = CLAIM_EVENTS.map((type) => type.slice("claim.".length));
 /** Of what is no lease. */
 const WRITE_EVENTS = [
@@ -122,13 +73,64 @@ const WRITE_EVENTS = [
   "sync.withdrawn",
 ] as const;
 export const EVENT_TYPES: readonly string[] = [...CLAIM_EVENTS, ...WRITE_EVENTS];
+const BEGINNINGS = [...new Set(WRITE_EVENTS.map((type) => type.slice(0, type.indexOf(".") + 1)))].join(", ");
+
+export const FILTER_FLAGS: Readonly<Record<string, Flag>> = {
+  key: { value: "<key>", meaning: "only about this key (file:src/app.ts), or this path", completes: "key" },
+  agent: { value: "<type:name>", meaning: "only by or about this agent", completes: "agent" },
+  type: {
+    value: "<type>",
+    meaning: "only events whose type begins so: claim.acquired, claim., acquired",
+    choices: EVENT_TYPES,
+  },
+  issue: { value: "<id>", meaning: "only about this issue", completes: "issue" },
+  path: {
+    value: "<prefix>",
+    meaning: "only about this file or directory, and what is in it",
+    completes: "path",
+  },
+  since: SINCE_FLAG,
+};
+
+type Test = (event: LoggedEvent) => boolean;
+
+export interface EventFilter {
+  readonly from: NonNullable<HistoryFilter["from"]> | undefined;
+  readonly isWanted: Test;
+}
+
+/** What the flags ask for; whatever cannot be meant is refused before anything is read. */
+export async function readEventFilter(workspace: Workspace, parsed: Parsed): Promise<EventFilter> {
+  const { clock } = workspace.surroundings.platform;
+  const since = parsed.text("since");
+  const from = since === undefined ? undefined : parseSince(since, clock.wallMs());
+  const tests: Test[] = from === undefined ? [] : [isFrom(from)];
+  const type = parsed.text("type");
+  if (type !== undefined) tests.push(ofType(type));
+  const agent = parsed.text("agent");
+  if (agent !== undefined) tests.push(ofAgent(orThrow(parseAgentId(agent))));
+  const key = parsed.text("key");
+  if (key !== undefined) tests.push(about(await keysNamed(workspace, key)));
+  const issue = parsed.text("issue");
+  if (issue !== undefined) tests.push(about([await issueNamed(workspace, issue)]));
+  const path = parsed.text("path");
+  if (path !== undefined) tests.push(below((await workspace.path(path)).path));
+  return { from, isWanted: (event) => tests.every((test) => test(event)) };
+}
+
+export function isFrom(from: NonNullable<EventFilter["from"]>): Test {
+  return "sequence" in from
+    ? ({ sequence }) => sequence >= from.sequence
+    : ({ timestamp }) => Date.parse(timestamp) >= from.timeMs;
+}
 
 function ofType(text: string): Test {
   const fits = (type: string) => type.startsWith(text) || type.startsWith(`claim.${text}`);
   if (text !== "" && EVENT_TYPES.some(fits)) return ({ type }) => fits(type);
   const near = nearest(text, [...EVENT_TYPES, ...SHORT_TYPES]);
   throw new CotenantError("E_USAGE", `no event type begins with "${printable(text)}"`, {
-    hint: near === null ? `use one of ${SHORT_TYPES.join(", ")}` : `did you mean ${near}?`,
+    hint:
+      near === null ? `use one of ${SHORT_TYPES.join(", ")}, or of ${BEGINNINGS}` : `did you mean ${near}?`,
   });
 }
 

@@ -1,6 +1,5 @@
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
-import { prepareDataDirectory } from "../identity/worktree-file";
+import { prepareDataDirectory, refuseLink } from "../identity/worktree-file";
 import { REGISTRY } from "../issues/gates/registry";
 import { stageFile } from "../platform/replace-file";
 import { changeForAll } from "./scope";
@@ -14,22 +13,13 @@ export async function changeRegistry(
   const { worktreeRoot } = workspace.repository;
   return changeForAll(workspace, "gates", async () => {
     const wanted = await plan();
-    if (wanted === null) return { answer: false, carryOut: null, payload: {} };
+    if (wanted === null) return { answer: false, stage: null, payload: {} };
     const modes = await prepareDataDirectory(platform, worktreeRoot);
     const folder = `${worktreeRoot}/.cotenant/gates`;
     await platform.files.makeDirectory(folder, 0o755);
-    for (const path of [folder, `${worktreeRoot}/${REGISTRY}`]) await refuseLink(workspace, path);
-    const carryOut = await stageFile(platform, `${worktreeRoot}/${REGISTRY}`, wanted.text, modes.file);
-    return { answer: true, carryOut, payload: { scope: "gates", ...wanted.payload } };
-  });
-}
-
-/** A committed symbolic link must not decide where we write. */
-async function refuseLink({ surroundings }: Workspace, path: string): Promise<void> {
-  const stat = await surroundings.platform.files.lstat(path);
-  if (stat === null || stat.kind === "directory" || stat.kind === "file") return;
-  throw new CotenantError("E_PATH_ESCAPE", `${path} is a link, and nothing is written through it`, {
-    hint: "put a real directory or file in its place",
-    data: { path },
+    await refuseLink(platform, folder, "directory");
+    await refuseLink(platform, `${worktreeRoot}/${REGISTRY}`, "file");
+    const stage = () => stageFile(platform, `${worktreeRoot}/${REGISTRY}`, wanted.text, modes.file);
+    return { answer: true, stage, payload: { scope: "gates", ...wanted.payload } };
   });
 }

@@ -1,7 +1,9 @@
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { nearest } from "../config/nearest";
 import { printable } from "../kernel/ids";
 import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./command";
-import { COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
+import { ALIASES, COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
 import { usage } from "./parse";
 
 /** `cotenant`, `cotenant help [command]`, `cotenant claim`, and whatever is not a command. */
@@ -28,12 +30,19 @@ export async function answerWithoutCommand(args: readonly string[], tell: Tell):
     tell(groupHelp(first));
     return asksForHelp ? 0 : 64;
   }
-  const near = nearest(wanted, LISTED);
+  const near = nearest(wanted, [...LISTED, ...Object.keys(ALIASES)]);
   throw usage(
     `there is no command "${printable(wanted)}"${near === null ? "" : `; did you mean "${near}"?`}`,
     "cotenant help",
   );
 }
+
+const SHORTCUTS: readonly (readonly [string, string])[] = [
+  ["claim <id>", "claim acquire <id>"],
+  ["in-progress <id>", "issue update <id> --state in_progress"],
+  ["close <id>", "issue update <id> --state done --release"],
+  ["ready", "query available"],
+];
 
 function overview(): string {
   const loose = LISTED.filter((name) => !name.includes(" "));
@@ -48,9 +57,23 @@ function overview(): string {
     "",
     ...table(rows),
     "",
+    "in short:",
+    ...table(SHORTCUTS).map((row) => `  ${row}`),
+    "",
     "Every command has --help with examples, and --json for programs.",
+    ...documents(),
     "",
   ].join("\n");
+}
+
+/** Where the pages that messages name are, in a checkout and in the package. */
+function documents(): string[] {
+  const program = process.argv[1];
+  if (program === undefined || !existsSync(program)) return [];
+  const pages = join(dirname(realpathSync(program)), "../docs");
+  return existsSync(join(pages, "HOOKS.md"))
+    ? [`Messages name pages such as docs/HOOKS.md: they are in ${pages}.`]
+    : [];
 }
 
 function groupHelp(group: string): string {

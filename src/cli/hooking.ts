@@ -5,7 +5,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { explainSandbox } from "../identity/sandbox";
 import { printable } from "../kernel/ids";
 import type { Context, Output } from "./command";
-import { count } from "./render";
+import { count, shellWord } from "./render";
 
 export type HookName = "pre-commit" | "prepare-commit-msg" | "post-commit" | "pre-push" | "pre-receive";
 
@@ -95,13 +95,16 @@ function failed(name: HookName, error: unknown, onFailure: "open" | "closed"): H
 }
 
 const MOST_SHOWN = 20;
+/** Paths in a command to copy. */
+const MOST_NAMED = 50;
 
 /** What is refused, whose it is, and the exact way to go on. */
 export function refusalLines(
   name: HookName,
   objections: readonly Objection[],
   committer: string | null,
-  ownPaths: readonly string[],
+  /** `:/` where Git runs below the root, so that paths in commands are found from there. */
+  { own, root }: { readonly own: readonly string[]; readonly root: "" | ":/" },
 ): string[] {
   const who = committer ?? "somebody who has not said who they are";
   const lines = [
@@ -109,15 +112,22 @@ export function refusalLines(
   ];
   for (const { message, code } of objections.slice(0, MOST_SHOWN)) lines.push(`  ${message} (${code})`);
   if (objections.length > MOST_SHOWN) lines.push(`  … and ${objections.length - MOST_SHOWN} more`);
-  for (const hint of new Set(objections.map(({ hint }) => hint).filter((text) => text !== "")))
-    lines.push(`  next: ${hint}`);
-  if (objections.some(({ owner }) => owner !== null)) lines.push(`  next: ${commitOnly(ownPaths)}`);
-  if (committer === null)
+  const ways = committer === null ? [SAY_WHO] : [];
+  ways.push(...new Set(objections.map(({ hint }) => hint).filter((text) => text !== "")));
+  lines.push(...ways.map((way) => `  next: ${way}`));
+  const theirs = objections.filter(({ owner }) => owner !== null).map(({ path }) => path);
+  if (theirs.length > 0)
     lines.push(
-      "  next: say who commits: export COTENANT_AGENT_ID=human:<you>, or 'cotenant config set --global agent.id human:<you>'",
+      `  ${ways.length === 0 ? "next" : "or"}: ${withoutTheirs(
+        theirs.map((path) => `${root}${path}`),
+        own.map((path) => `${root}${path}`),
+      )}`,
     );
   return lines;
 }
+
+const SAY_WHO =
+  "say who commits: export COTENANT_AGENT_ID=human:<you>, or 'cotenant config set --global agent.id human:<you>'";
 
 /** The same for commits that exist already. */
 export function pushRefusal(name: HookName, objections: readonly PushObjection[]): string[] {
@@ -131,13 +141,10 @@ export function pushRefusal(name: HookName, objections: readonly PushObjection[]
   return lines;
 }
 
-function commitOnly(paths: readonly string[]): string {
-  if (paths.length === 0) return "unstage what is theirs ('git restore --staged <path>'), and wait for it";
-  const shown = paths.length > 50 ? ["<your paths>"] : paths.map(quoted);
-  return `commit only yours: git commit -- ${shown.join(" ")}`;
-}
-
-/** As a shell takes it, whatever is in it. */
-function quoted(path: string): string {
-  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${printable(path, 400).replaceAll("'", `'\\''`)}'`;
+/** Unstaging by 'git reset' also works before the first commit. */
+function withoutTheirs(theirs: readonly string[], own: readonly string[]): string {
+  if (own.length > 0 && own.length <= MOST_NAMED)
+    return `commit only yours: git commit -m "…" -- ${own.map(shellWord).join(" ")}`;
+  const named = [...new Set(theirs)].slice(0, MOST_NAMED).map(shellWord).join(" ");
+  return `unstage what is theirs, and ${own.length === 0 ? "wait for it" : "commit again"}: git reset -q -- ${named}`;
 }

@@ -98,4 +98,7 @@ function asOfLine({ asOf }: ClaimsView): string {
   return asOf === null
     ? "claims of other machines were never read here; 'cotenant status' says what is missing"
     : `claims of other machines as of ${asOf}, and of those that were asked for since; anew: cotenant sync`;
+  titles?: ReadonlyMap<string, string>,
+  if (statuses.length > 0) return [leaseTable(terminal, statuses, me, view, titles), ...others].join("\n");
+  return others.length === 0 ? "no claims" : others.join("\n");
 }

@@ -6,6 +6,7 @@ import type { FoundIssue } from "../issues/resolve";
 import { printable, type Ulid } from "../kernel/ids";
 import { type LeftWork, leftWork } from "../snapshots/left-work";
 import { defaultPlace } from "../worktrees/naming";
+import { shellWord } from "./render";
 
 export type LeftMap = ReadonlyMap<Ulid, LeftWork>;
 
@@ -52,15 +53,15 @@ export function leftJson(left: LeftWork): Record<string, unknown> {
 
 /** As the end of a sentence about the issue. `here`: the root of the worktree that the reader of it is in. */
 export function leftText(left: LeftWork, here: string): string {
-  return `left by ${left.agentId || "somebody"} at ${printable(left.at, 40)}; ${placeText(left, here)}`;
+  return `left by ${left.agentId || "somebody"} at ${printable(left.at, 40)}, unfinished and not given back; ${placeText(left, here)}`;
 }
 
 function placeText({ root, branch, snapshotId, checkedOutAt, hasCommits }: LeftWork, here: string): string {
   const on = branch === null ? "" : ` (branch ${printable(branch)})`;
-  if (root === here) return `its changes are in this worktree${on}`;
-  if (root !== null) return `its changes are in ${printable(root, 500)}${on}`;
+  if (root === here) return `any changes are in this worktree${on}`;
+  if (root !== null) return `any changes are in ${printable(root, 500)}${on}`;
   if (snapshotId !== null) return `its worktree is gone, its changes are snapshot ${snapshotId}${on}`;
-  if (branch === null) return "where its changes are is not known here";
+  if (branch === null) return "where any changes are is not known here";
   const where = checkedOutAt === null ? "" : `, checked out in ${printable(checkedOutAt, 500)}`;
   return hasCommits
     ? `its worktree is gone, its commits are on branch ${printable(branch)}${where}`

@@ -83,6 +83,8 @@ export function leaseTable(
   statuses: readonly LeaseStatus[],
   me: Parameters<typeof sameParty>[0] | null,
   view: LedgerStanding | null = null,
+  /** What leases are on, by key, for those that say no reason. */
+  titles: ReadonlyMap<string, string> = new Map(),
 ): string {
   const rows = statuses.map((status) => {
     const { lease } = status;
@@ -94,25 +96,35 @@ export function leaseTable(
       lease.worktreeId,
       timeLeft(status) + (view?.standing(lease) === "provisional" ? ", provisional" : ""),
       `#${lease.fencingToken}`,
-      printable(lease.reason ?? lease.note ?? "", 40),
+      printable(lease.reason ?? lease.note ?? titles.get(lease.key) ?? "", 40),
     ];
   });
   return columns(terminal, ["", "KEY", "HOLDER", "WORKTREE", "TIME", "TOKEN", "WHY"], rows);
 }
 
-/** Aligned columns, cut to the terminal's width; without a terminal nothing is cut. */
+/** Of a column that is squeezed. */
+const LEAST_WIDTH = 16;
+
+/** Aligned columns, cut to the terminal's width, those of `squeezed` first; without a terminal nothing is cut. */
 export function columns(
   terminal: Terminal,
   head: readonly string[],
   rows: readonly (readonly string[])[],
+  squeezed: number | null = null,
 ): string {
   // Not by spreading: there may be more rows than a call takes arguments.
   const widths = head.map((title, i) =>
     rows.reduce((widest, row) => Math.max(widest, (row[i] ?? "").length), title.length),
   );
+  if (terminal.isTerminal && squeezed !== null) {
+    const over = widths.reduce((sum, width) => sum + width + 2, -2) - terminal.columns;
+    widths[squeezed] = Math.min(widths[squeezed]!, Math.max(widths[squeezed]! - over, LEAST_WIDTH));
+  }
+  const fitting = (cell: string, i: number) =>
+    i === squeezed && cell.length > widths[i]! ? `${cell.slice(0, widths[i]! - 1)}…` : cell;
   const line = (cells: readonly string[]) => {
     const text = cells
-      .map((cell, i) => cell.padEnd(widths[i]!))
+      .map((cell, i) => fitting(cell, i).padEnd(widths[i]!))
       .join("  ")
       .trimEnd();
     return terminal.isTerminal && text.length > terminal.columns
@@ -124,6 +136,11 @@ export function columns(
 
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${n} ${n === 1 ? one : many}`;
+}
+
+/** As a shell takes it, whatever is in it. */
+export function shellWord(text: string): string {
+  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${printable(text, 1_000).replaceAll("'", "'\\''")}'`;
 }
 
 const LONGEST_LINE = 10_000;

@@ -22,8 +22,8 @@ const FILES: Readonly<Record<Scope, string>> = {
 /** What a change comes to, worked out inside the store's critical section. */
 export interface GlobalChange<T> {
   readonly answer: T;
-  /** Null where everything is so already. */
-  readonly carryOut: (() => Promise<void>) | null;
+  /** Writes the new content beside the old one; what it answers puts it in place. Null where there is nothing to change. */
+  readonly stage: (() => Promise<() => Promise<void>>) | null;
   /** For the log. */
   readonly payload: Readonly<Record<string, unknown>>;
 }
@@ -85,10 +85,10 @@ async function write<T>(
         done = { refusal };
         return null;
       }
-      const { answer, carryOut, payload } = await plan();
+      const { answer, stage, payload } = await plan();
       done = { answer };
-      if (carryOut === null) return null;
-      return { type: "policy.changed", payload, facts: new Map(), carryOut, answer: true };
+      if (stage === null) return null;
+      return { type: "policy.changed", payload, facts: new Map(), carryOut: await stage(), answer: true };
     },
   });
   return done!;

@@ -1,6 +1,6 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
-import { recentViolations } from "../enforce/violations";
+import { openViolations } from "../enforce/violations";
 import { CotenantError } from "../errors/cotenant-error";
 import { liveStrangers } from "../guard/calling-process";
 import { seenContentions } from "../guard/overview";
@@ -74,7 +74,12 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       waiters,
       damage,
       now: workspace.store.now(),
-      violations: await recentViolations(coordinator, workspace.store.now().wallMs),
+      violations: await openViolations(
+        coordinator,
+        workspace.store.now().wallMs,
+        workspace.surroundings.git,
+        repository.worktreeRoot,
+      ),
       contentions: await seenContentions(
         coordinator,
         reachOf(workspace.config.values["guard.across_worktrees"]),

@@ -5,7 +5,17 @@ import type { CanonicalPath } from "../identity/paths";
 import { type Cover, coverOf, refusePattern } from "../identity/patterns";
 import type { LeaseRef } from "../kernel/commands";
 import { parseUlid, printable } from "../kernel/ids";
-import { dirKey, fileKey, KEY_KINDS, type LeaseKey, parseKey, refKey } from "../kernel/keys";
+import {
+  dirKey,
+  fileKey,
+  KEY_KINDS,
+  type KeyKind,
+  kindOf,
+  type LeaseKey,
+  nameOf,
+  parseKey,
+  refKey,
+} from "../kernel/keys";
 import type { Reach } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import type { Flag, Parsed } from "./command";
@@ -24,6 +34,11 @@ export const TARGET_FLAGS: Readonly<Record<string, Flag>> = {
   "all-dirs": { meaning: "every path given is a directory (a bare --dir means this)" },
   "all-resources": { meaning: "every word given is a resource (a bare --resource means this)" },
   "all-refs": { meaning: "every word given is a ref (a bare --ref means this)" },
+};
+
+/** Of commands about leases that exist: what matches a pattern may have changed since. */
+export const NO_GLOB: Readonly<Record<string, Flag>> = {
+  glob: { meaning: "not here: name the directory that was leased", insteadUse: "dir" },
 };
 
 const BARE: Readonly<Record<string, string>> = {
@@ -79,6 +94,10 @@ async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Prom
   if (parsed.has("all-refs")) return orThrow(refKey(word));
   if (parsed.has("all-dirs")) return directoryKey(workspace, word);
   const { path, isDirectory } = await pathAsNamed(workspace, word);
+  if (isDirectory === null) {
+    const key = await keyAsShown(workspace, word);
+    if (key !== null) return key;
+  }
   if (isDirectory === true) {
     throw new CotenantError("E_USAGE", `"${printable(word)}" is a directory`, {
       hint: `to lease it with everything in it: --dir ${printable(word)}`,
@@ -87,10 +106,32 @@ async function wordKey(workspace: Workspace, parsed: Parsed, word: string): Prom
   return orThrow(fileKey(path));
 }
 
-async function pathAsNamed(workspace: Workspace, text: string): Promise<CanonicalPath> {
+/** A word that is no path here but a lease's id or key, as other commands print and take them. */
+async function keyAsShown(workspace: Workspace, word: string): Promise<LeaseKey | null> {
+  let key: LeaseKey;
+  if (isLeaseId(word)) {
+    const [found] = await workspace.coordinator.find([{ key: null, leaseId: orThrow(parseUlid(word)) }]);
+    if (found === undefined)
+      throw new CotenantError("E_NOT_FOUND", `no lease has the id ${printable(word)}`, {
+        hint: "'cotenant lock status' shows them; to lease a file of that name write ./ before it",
+      });
+    key = found.lease.key;
+  } else if (KEY_KINDS.some((kind) => word.startsWith(`${kind}:`))) key = orThrow(parseKey(word));
+  else return null;
+  if (LOCKED_KINDS.includes(kindOf(key))) return key;
+  throw new CotenantError("E_USAGE", `${printable(key)} is not for 'lock'`, {
+    hint: key.startsWith("issue:")
+      ? `for a claim: cotenant claim acquire ${nameOf(key)}, or cotenant claim force-evict ${nameOf(key)}`
+      : "name a file, --dir <path>, --resource <name> or --ref <refs/…>",
+  });
+}
+
+const LOCKED_KINDS: readonly KeyKind[] = ["file", "dir", "resource", "ref"];
+
+export async function pathAsNamed(workspace: Workspace, text: string, hint?: string): Promise<CanonicalPath> {
   const found = await workspace.path(text);
   const { files } = workspace.surroundings.platform;
-  const refusal = await refusePattern(files, text, found.absolutePath);
+  const refusal = await refusePattern(files, text, found.absolutePath, hint);
   if (refusal !== null) throw errorFrom(refusal);
   return found;
 }
@@ -107,6 +148,10 @@ async function directoryKey(workspace: Workspace, text: string): Promise<LeaseKe
 
 /** Leases that exist already: by id, by canonical key, or as they were named when they were taken. */
 export async function leaseRefs(workspace: Workspace, parsed: Parsed): Promise<LeaseRef[]> {
+  if (parsed.has("glob"))
+    throw new CotenantError("E_USAGE", "--glob is for 'lock acquire': a pattern names no lease", {
+      hint: "name the directory that was leased, with --dir, or the lease's id: 'cotenant lock status' shows both",
+    });
   const refs: LeaseRef[] = [];
   for (const word of parsed.words)
     if (isLeaseId(word) || !parsed.has("all-resources")) refs.push(await leaseRef(workspace, parsed, word));
@@ -138,6 +183,8 @@ async function leaseRef(workspace: Workspace, parsed: Parsed, word: string): Pro
   const id = word.length === 26 ? parseUlid(word) : null;
   if (id !== null && !isRefusal(id)) return { key: null, leaseId: id };
   if (parsed.has("all-refs")) return byKey(orThrow(refKey(word)));
+  if (word.startsWith("issue:"))
+    return (await import("./issues")).claimRef(workspace, word.slice("issue:".length));
   if (KEY_KINDS.some((kind) => word.startsWith(`${kind}:`))) return byKey(orThrow(parseKey(word)));
   const { path, isDirectory } = await workspace.path(word);
   return byKey(orThrow(isDirectory === true || parsed.has("all-dirs") ? dirKey(path) : fileKey(path)));

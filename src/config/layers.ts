@@ -18,6 +18,9 @@ import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
 import { asToml, isTable, isWrong, valueFromText, valueFromToml } from "./values";
 
 export type ConfigSource = "flag" | "environment" | "worktree" | "user" | "system" | "clone" | "default";
+const PREFIX = "COTENANT_";
+
+export type ConfigSource = "flag" | "environment" | "worktree" | "user" | "system" | "default";
 
 export interface ConfigEntry {
   readonly value: ConfigValue;
@@ -33,7 +36,28 @@ export interface ConfigLayer {
   readonly problems: readonly ConfigProblem[];
   /** A file that this process may not read. */
   readonly unreadable?: string;
+  /** Variables that begin like ours and mean nothing, each with the name that it nearly has. */
+  readonly unknown?: readonly UnknownVariable[];
 }
+
+export interface UnknownVariable {
+  readonly variable: string;
+  readonly nearest: string | null;
+}
+
+/** Variables that are no settings: who asks, how, and what programs that we start are told. */
+const OTHER_VARIABLES: readonly string[] = [
+  "AGENT_ID",
+  "SESSION_ID",
+  "SECRET",
+  "ALLOW_NETWORK_FS",
+  "DEBUG",
+  "CACHE_ROOT",
+  "ISSUE_ID",
+  "GATE",
+  "GIT_PID",
+  "CANARY",
+].map((name) => `${PREFIX}${name}`);
 
 /**
  * Variables that begin like configuration of a known section and are none. The context that `dispatch` and
@@ -79,12 +103,14 @@ export async function fileLayer(
 export function environmentLayer(env: Readonly<Record<string, string | undefined>>): ConfigLayer {
   const entries = new Map<ConfigKey, ConfigEntry>();
   const problems: ConfigProblem[] = [];
+  const unknown: UnknownVariable[] = [];
   const known = new Map(CONFIG_KEYS.map((key) => [variableOf(key), key]));
   for (const [name, text] of Object.entries(env)) {
-    if (text === undefined || !name.startsWith("COTENANT_")) continue;
+    if (text === undefined || !name.startsWith(PREFIX)) continue;
     const key = known.get(name);
     if (key === undefined) {
       if (looksLikeConfiguration(name)) problems.push(unknownVariable(name, [...known.keys()]));
+      else if (!isOther(name)) unknown.push(nearMiss(name, [...OTHER_VARIABLES, ...known.keys()]));
       continue;
     }
     const setting = settingOf(key);
@@ -94,7 +120,7 @@ export function environmentLayer(env: Readonly<Record<string, string | undefined
     if (isWrong(value)) problems.push(wrongValue(name, null, key, value));
     else entries.set(key, { value, place: name, line: null });
   }
-  return { source: "environment", entries, problems };
+  return { source: "environment", entries, problems, unknown };
 }
 
 /** `flags` maps keys to values as typed, or as text. */
@@ -119,6 +145,17 @@ export function flagLayer(flags: Readonly<Record<string, unknown>>): ConfigLayer
 function looksLikeConfiguration(variable: string): boolean {
   if (NOT_CONFIGURATION.has(variable)) return false;
   return CONFIG_SECTIONS.some((section) => variable.startsWith(`COTENANT_${section.toUpperCase()}_`));
+}
+
+function isOther(variable: string): boolean {
+  return OTHER_VARIABLES.includes(variable) || NOT_CONFIGURATION.has(variable);
+}
+
+/** Compared without what all of them begin with: else any two would be near each other. */
+function nearMiss(variable: string, known: readonly string[]): UnknownVariable {
+  const bare = (name: string) => name.slice(PREFIX.length);
+  const near = nearest(bare(variable), known.map(bare));
+  return { variable: printable(variable, 100), nearest: near === null ? null : `${PREFIX}${near}` };
 }
 
 function wrongSection({ file, text }: TomlDocument, section: string, content: unknown): ConfigProblem | null {

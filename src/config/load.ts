@@ -54,6 +54,21 @@ export interface Untrusted {
   readonly line: number | null;
 }
 
+/** A variable that is looser than what the repository's file sets. It does not count. */
+export interface Overruled {
+  readonly key: ConfigKey;
+  readonly value: ConfigValue;
+  readonly variable: string;
+  /** Where the rule stands that it would loosen. */
+  readonly place: string;
+  readonly line: number | null;
+}
+
+export function overruledText({ key, variable, place, line }: Overruled): string {
+  const where = line === null ? place : `${place}:${line}`;
+  return `${variable} does not count: it would loosen ${key}, which ${where} sets`;
+}
+
 export interface Config {
   readonly values: ConfigValues;
   readonly policy: Policy;
@@ -62,6 +77,7 @@ export interface Config {
   /** What each source says, the strongest first, for `config show-hierarchy` and for trust. */
   readonly layers: readonly ConfigLayer[];
   readonly untrusted: readonly Untrusted[];
+  readonly overruled: readonly Overruled[];
   /**
    * What the repository's file names for a setting of kind `naming`, while nobody here trusts it and nothing else is named.
    * The value is not to be used, but that there is one binds: with `sync.ledger_branch`, claims are shared elsewhere.
@@ -101,6 +117,12 @@ function settle(layers: readonly ConfigLayer[], question: ConfigQuestion): Omit<
   const { platform, joined = null, trust = NO_TRUST } = question;
   const all = joined === null ? layers : [...layers, joinedLayer(joined)];
   const { counting, untrusted } = withoutUntrusted(all, trust, platform.digest);
+  const { counting: honoured, untrusted } = withoutUntrusted(
+    layers,
+    question.trust ?? NO_TRUST,
+    platform.digest,
+  );
+  const { counting, overruled } = withoutOverruled(honoured);
   const merged = merge(counting);
   if (joined !== null && merged.values["sync.ledger_branch"] !== joined.branch)
     return settle(layers, { ...question, joined: null });
@@ -109,6 +131,7 @@ function settle(layers: readonly ConfigLayer[], question: ConfigQuestion): Omit<
       ? (untrusted.find((entry) => entry.key === key && entry.does === "names") ?? null)
       : null;
   return { ...merged, layers: all, untrusted, namedOnly };
+  return { config: { ...merged, layers, untrusted, overruled, namedOnly, standIn }, problems };
 }
 
 /** Puts what is remembered of the repository's file in its place where that is broken, and remembers it where it is not. */
@@ -147,6 +170,32 @@ function withoutUntrusted(
   const entries = new Map(committed.entries);
   for (const { key } of untrusted) entries.delete(key);
   return { counting: layers.with(at, { ...committed, entries }), untrusted };
+}
+
+/**
+ * The layers with everything taken out of the environment that is looser than a rule which the repository's file sets and
+ * this clone honours: whoever is bound by a rule could otherwise lift it, since an agent chooses its own environment.
+ */
+function withoutOverruled(layers: readonly ConfigLayer[]): {
+  counting: readonly ConfigLayer[];
+  overruled: readonly Overruled[];
+} {
+  const at = layers.findIndex(({ source }) => source === "environment");
+  const committed = layers.find(({ source }) => source === "worktree");
+  const environment = layers[at];
+  if (environment === undefined || committed === undefined || environment.entries.size === 0)
+    return { counting: layers, overruled: [] };
+  const below = merge(layers.slice(at + 1)).values;
+  const whole = merge(layers.slice(at)).values;
+  const entries = new Map(environment.entries);
+  const overruled: Overruled[] = [];
+  for (const [key, { value, place: variable }] of environment.entries) {
+    const rule = committed.entries.get(key);
+    if (rule === undefined || !loosens(key, below[key], whole[key])) continue;
+    entries.delete(key);
+    overruled.push({ key, value, variable, place: rule.place, line: rule.line });
+  }
+  return { counting: layers.with(at, { ...environment, entries }), overruled };
 }
 
 function merge(layers: readonly ConfigLayer[]): Pick<Config, "values" | "policy" | "origin"> {

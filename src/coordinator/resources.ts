@@ -20,8 +20,15 @@ export interface NamedResource {
  * everybody sees the same files.
  */
 export async function resourceNamed(workspace: Workspace, name: string): Promise<NamedResource> {
+  const shown = `"${printable(name, 200)}"`;
   const ref = refIn(name);
-  if (ref !== null) return { keys: [ref], remark: `"${printable(name, 200)}" is a ref: leased as ${ref}` };
+  if (ref !== null) return { keys: [ref], remark: `${shown} is a ref: leased as ${ref}` };
+  const spelt = pathIn(workspace, name);
+  if (spelt !== null)
+    return {
+      keys: [spelt],
+      remark: `${shown} is a path: leased as ${printable(spelt)}, as without --resource`,
+    };
   const own = orThrow(resourceKey(name));
   const hot = workspace.config.values["publish.hot_resources"];
   const listed = Object.hasOwn(hot, name) ? hot[name]! : null;
@@ -31,9 +38,17 @@ export async function resourceNamed(workspace: Workspace, name: string): Promise
     .flat()
     .find((path) => bare(path) === bare(name));
   const path = known === undefined ? await existing(workspace, name) : pathKey(workspace, known);
-  if (path === null) return { keys: [own], remark: null };
-  const remark = `"${printable(name, 200)}" is a path: ${printable(path)} is leased with the resource`;
-  return { keys: [own, path], remark };
+  if (path !== null)
+    return {
+      keys: [own, path],
+      remark: `${shown} is a path: ${printable(path)} is leased with the resource`,
+    };
+  return { keys: [own], remark: (await isLikeAPath(workspace, name)) ? onlyAName(name) : null };
+}
+
+function onlyAName(name: string): string {
+  const shown = printable(name, 200);
+  return `"${shown}" is leased as a name only, which protects no file: there is none of that name. For the file: cotenant lock acquire ${shown}`;
 }
 
 /** The caller's leases that go by this name, also where its path has gone since; else those of others, else the name. */
@@ -54,6 +69,21 @@ function byKey(key: LeaseKey): LeaseRef {
 function refIn(name: string): LeaseKey | null {
   const ref = name.startsWith("ref:") ? name.slice("ref:".length) : name;
   return isFullRefName(ref) ? orThrow(refKey(ref)) : null;
+}
+
+/** `file:src/a.ts` or `dir:src`, as `lock status` prints them. */
+function pathIn({ repository }: Workspace, name: string): LeaseKey | null {
+  const [, kind, path] = /^(file|dir):(.+)$/s.exec(name) ?? [];
+  if (path === undefined) return null;
+  const parsed = orThrow(gitPath(repository, path));
+  return orThrow(kind === "dir" ? dirKey(parsed) : fileKey(parsed));
+}
+
+/** Whether a name of nothing is that of a file in a directory that is there. */
+async function isLikeAPath(workspace: Workspace, name: string): Promise<boolean> {
+  if (!/^[^\s]+\/[^\s/]+$/.test(name)) return false;
+  const above = await pathsNamed(workspace, name.slice(0, name.lastIndexOf("/")));
+  return above.some(({ isDirectory }) => isDirectory === true);
 }
 
 function bare(path: string): string {

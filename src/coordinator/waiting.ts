@@ -258,4 +258,12 @@ function gaveUp(place: Place, why: Why, time: WaitingTime): CotenantError {
         `waited ${waitedSecs} s as number ${position} in the queue: ${why.message}`,
         { ...(why.hint === undefined ? {} : { hint: why.hint }), data: { ...data, ...why.data } },
       );
+/** What was left when it asked last; the instant beside it is still true. */
+const SECONDS_THEN = / \(\d+ s left\)$/;
+function gaveUp(place: Place, message: string, time: WaitingTime): CotenantError {
+  return new CotenantError(
+    "E_WAIT_TIMEOUT",
+    `waited ${waitedSecs} s as number ${position} in the queue: ${message.replace(SECONDS_THEN, "")}`,
+    { data: { position, waited_secs: waitedSecs } },
+  );
 }

@@ -1,6 +1,7 @@
 import { readAgentFile } from "../config/agent-file";
 import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, inspectConfig, loadConfig } from "../config/load";
+import { type Config, inspectConfig, loadConfig, overruledText } from "../config/load";
 import { remember } from "../config/memory";
 import { memoryOf } from "../config/memory-place";
 import { readTrust, type Trust } from "../config/trust";
@@ -246,6 +247,7 @@ export class Workspace {
 }
 
 function configWarnings({ untrusted, layers, standIn, namedOnly }: Config, { problem }: Trust): string[] {
+function configWarnings({ untrusted, overruled, layers, standIn }: Config, { problem }: Trust): string[] {
   const lines = problem === null ? [] : [problem];
   if (standIn !== null) lines.push(standInWarning(standIn));
   for (const { unreadable } of layers)
@@ -260,5 +262,8 @@ function configWarnings({ untrusted, layers, standIn, namedOnly }: Config, { pro
     if (entries.length > 0)
       lines.push(`${entries[0]!.place} ${does} ${keys}: ${so} until a person runs 'cotenant trust'`);
   }
+  lines.push(...overruled.map(overruledText));
+  for (const { variable, nearest } of layers.flatMap(({ unknown = [] }) => unknown))
+    if (nearest !== null) lines.push(`${variable} means nothing here: did you mean ${nearest}?`);
   return lines;
 }

@@ -31,7 +31,7 @@ export async function mainHistory(
   if (main === null) {
     if (configured === null || head === null) return { kind: "no-main" };
     throw new CotenantError("E_CONFIG", `there is no branch "${printable(configured, 100)}" here`, {
-      hint: "fetch it, or name the right one: COTENANT_GLOBAL_OPERATIONS_MAIN_BRANCH=main for this once",
+      hint: "fetch it, or name the right one: 'cotenant config show global_operations.main_branch' says where it is set",
       data: { key: "global_operations.main_branch", value: configured },
     });
   }

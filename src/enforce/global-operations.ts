@@ -58,7 +58,7 @@ async function areThere(git: Git, cwd: string, commit: string, paths: readonly s
 
 /** In a clone: for one command, or one shell. */
 export function allowedHere(branch: string): string {
-  return `for this once: export COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES=${branch}`;
+  return `for this once, unless the repository's file sets it: export COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES=${branch}`;
 }
 
 export function notAllowed(

@@ -1,6 +1,7 @@
 import type { Coordinator } from "../coordinator/contract";
 import type { Session } from "../coordinator/session";
 import type { Fact, FactName } from "../kernel/facts";
+import type { Git } from "../platform/git";
 import type { Objection } from "./commit-rules";
 
 /** A commit that the hooks would have refused, and that was made all the same. */
@@ -64,13 +65,33 @@ const REMINDED_MS = 7 * 24 * 3600 * 1000;
 /** For how long it is remembered apart from the log. */
 const REMEMBERED_MS = 30 * 24 * 3600 * 1000;
 
-export async function recentViolations(coordinator: Coordinator, nowMs: number): Promise<Violation[]> {
-  const facts = await coordinator.facts({ kinds: [VIOLATION_KIND] });
-  return [...facts.values()]
-    .map(({ value }) => violationFrom(value))
-    .filter(
-      (violation) => violation !== null && Date.parse(violation.at) > nowMs - REMINDED_MS,
-    ) as Violation[];
+/** Those that people are reminded of: not long ago, and neither taken back nor pushed since. */
+export async function openViolations(
+  coordinator: Coordinator,
+  nowMs: number,
+  git: Git,
+  cwd: string,
+): Promise<Violation[]> {
+  const recent = [...(await recordedViolations(coordinator)).values()].filter(
+    ({ at }) => Date.parse(at) > nowMs - REMINDED_MS,
+  );
+  const open: Violation[] = [];
+  for (const violation of recent) if (!(await isSettled(git, cwd, violation.commit))) open.push(violation);
+  return open;
+}
+
+/** Our own refs keep what nobody has any more. */
+const ALL = ["--exclude=refs/cotenant/*", "--exclude=refs/stash", "--all"];
+
+/** In no branch and under no HEAD of a worktree any more; or on the remote, where others have it. In doubt it is open. */
+async function isSettled(git: Git, cwd: string, commit: string): Promise<boolean> {
+  const lookFor = (among: readonly string[]) =>
+    git.run(["rev-list", "--max-count=1", commit, "--not", ...among], { cwd, timeoutMs: 60_000 });
+  const here = await lookFor(ALL);
+  if (here.status !== 0) return /bad object/.test(here.stderr);
+  if (here.stdout.length > 0) return true;
+  const there = await lookFor(["--remotes"]);
+  return there.status === 0 && there.stdout.length === 0;
 }
 
 /** What is old enough to be left to the log and its archive. */

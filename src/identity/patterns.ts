@@ -15,6 +15,7 @@ export async function refusePattern(
   files: Files,
   text: string,
   absolutePath: string,
+  hint = `to lease the smallest directory that covers what it matches: cotenant lock acquire --glob ${quoted(text)}; else name the files, or --dir <path>`,
 ): Promise<Refusal | null> {
   if (!/[*?[{]/.test(text) || (await files.lstat(absolutePath)) !== null) return null;
   const isStarred = /[*?]/.test(text);
@@ -29,6 +30,8 @@ export async function refusePattern(
   return refuse("E_USAGE", `"${printable(text)}" is a pattern, and there is no file of that name`, {
     hint: `${directory}${named}, or --dir <path>`,
   });
+  if (!isPattern(text) || (await files.lstat(absolutePath)) !== null) return null;
+  return refuse("E_USAGE", `"${printable(text)}" is a pattern, and there is no file of that name`, { hint });
 }
 
 const MOST_NAMED = 5;
@@ -104,18 +107,24 @@ export async function coverOf(
   cwd: string,
   pattern: string,
 ): Promise<Cover | Refusal> {
+  if (pattern === "") return refuse("E_USAGE", "an empty pattern names nothing", { hint: PATTERNS });
   const { status, stdout, stderr } = await git.run(
     ["ls-files", "-z", "--full-name", "--deduplicate", ...KINDS, "--", `:(glob)${pattern}`],
     { cwd, timeoutMs: 60_000 },
   );
+  if (status !== 0 && stderr.includes("is outside repository"))
+    return refuse("E_PATH_ESCAPE", `"${printable(pattern)}" leads out of the worktree`, {
+      hint: PATTERNS,
+      data: { path: printable(pattern, 500) },
+    });
   if (status !== 0)
     return refuse("E_USAGE", `"${printable(pattern)}" is no pattern that Git takes: ${gitWords(stderr)}`, {
-      hint: "patterns are Git's, seen from here: * within a name, ** for any directories, [abc]",
+      hint: PATTERNS,
     });
   const files = new TextDecoder().decode(stdout).split("\0").slice(0, -1).sort();
   if (files.length === 0)
     return refuse("E_NOT_FOUND", `no file here matches "${printable(pattern)}"`, {
-      hint: "patterns are Git's, seen from here: * within a name, ** for any directories, [abc]; ignored files never match",
+      hint: `${PATTERNS}; ignored files never match`,
     });
   const common = commonDirectory(files);
   if (common === "")
@@ -130,6 +139,7 @@ export async function coverOf(
   return isRefusal(directory) ? directory : { pattern, files, directory };
 }
 
+const PATTERNS = "patterns are Git's, seen from here: * within a name, ** for any directories, [abc]";
 const KINDS = ["--cached", "--others", "--exclude-standard"];
 
 function commonDirectory(files: readonly string[]): string {

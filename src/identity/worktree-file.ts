@@ -168,17 +168,25 @@ export async function prepareDataDirectory(platform: Platform, root: string): Pr
   const modes = { directory: rootMode | 0o700, file: (rootMode & 0o666) | 0o600 };
   const directory = joinPath(root, DATA_DIRECTORY);
   if (await files.makeDirectory(directory, modes.directory)) await files.syncDirectory(root);
-  // A repository could commit a link there and have us write wherever it likes.
-  else if ((await files.lstat(directory))?.kind !== "directory") {
-    throw new CotenantError("E_PATH_ESCAPE", `${directory} is not a directory of this worktree`, {
-      hint: "remove the symbolic link or file of that name",
-      data: { path: directory },
-    });
-  }
+  else await refuseLink(platform, directory, "directory");
   const gitignore = joinPath(directory, ".gitignore");
   // Missing also when a process died between the two steps; what `init` or a person wrote stays.
   if ((await files.lstat(gitignore)) === null) {
     await replaceFile(platform, gitignore, PROVISIONAL_GITIGNORE, modes.file);
   }
   return modes;
+}
+
+/** A repository could commit a link there and have us read and write wherever it likes. What is missing is no link. */
+export async function refuseLink(
+  { files }: Platform,
+  path: string,
+  kind: "directory" | "file",
+): Promise<void> {
+  const stat = await files.lstat(path);
+  if (stat === null || stat.kind === kind) return;
+  throw new CotenantError("E_PATH_ESCAPE", `${path} is not a ${kind} of this worktree`, {
+    hint: `remove the symbolic link or whatever has that name: a ${kind} belongs there`,
+    data: { path },
+  });
 }

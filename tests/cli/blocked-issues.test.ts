@@ -31,6 +31,12 @@ describe("an issue that waits for another", () => {
     expect((await ask("claim", "list")).data.leases).toEqual([]);
     const claimed = await ask("claim", "acquire", blocked, ...because);
     expect(claimed.lease.reason).toBe("the other one is nearly there");
+    // Lists have what it is called, not its id alone.
+    expect((await repo.runHere("agent:a", "issue", "show", blocked)).stdout).toMatch(
+      /^ {2}needs +\w{4} {2}Needed$/m,
+    );
+    await repo.prepare("agent:b", "claim", "acquire", needed);
+    expect((await repo.runHere("agent:b", "claim", "status")).stdout).toContain('"Needed"');
     // Whoever holds it may ask again.
     expect((await ask("claim", "acquire", blocked)).data.changed).toBe(false);
   });

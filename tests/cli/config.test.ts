@@ -217,3 +217,45 @@ describe("trust", () => {
     );
   });
 });
+
+describe("a link in place of what is committed", () => {
+  it("leads no writer out of the worktree, and nothing behind it is read in", async () => {
+    const outside = scratch();
+    const kept = path.join(outside, "config.toml");
+    fs.writeFileSync(kept, "[guard]\nretry_secs = 5\n");
+    const data = path.join(repo.root, ".cotenant");
+    fs.symlinkSync(outside, data);
+    const writers = [
+      ["config", "set", "guard.retry_secs", "7"],
+      ["config", "reset", "guard.retry_secs"],
+      ["init", "--enforce", "warn"],
+      ["issue", "create", "--title", "x"],
+      ["gate", "define", "x"],
+    ];
+    const refusals = async (...some: (readonly string[])[]) => {
+      for (const args of some)
+        expect((await ask("human:me", ...args)).error?.code, args.join(" ")).toBe("E_PATH_ESCAPE");
+    };
+    await refusals(...writers);
+    expect(fs.readdirSync(outside)).toEqual(["config.toml"]);
+    expect(fs.readFileSync(kept, "utf8")).toContain("retry_secs = 5");
+    fs.rmSync(data);
+    fs.mkdirSync(data);
+    for (const [name, ...some] of [
+      ["config.toml", writers[0]!, writers[1]!, writers[2]!],
+      [".gitignore", ["init"]],
+      [".gitattributes", ["init"]],
+    ] as const) {
+      const link = path.join(data, name);
+      fs.symlinkSync(kept, link);
+      await refusals(...some);
+      expect(fs.readlinkSync(link)).toBe(kept);
+      fs.rmSync(link);
+    }
+  });
+
+  it("leaves no half-written file where the first change makes the store", async () => {
+    await cotenant("human:me", "config", "set", "guard.retry_secs", "7");
+    expect(fs.readdirSync(path.dirname(file())).sort()).toEqual([".gitignore", "config.toml"]);
+  });
+});

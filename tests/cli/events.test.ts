@@ -131,6 +131,7 @@ describe("events", () => {
 
   it.each([
     [["--type", "stolen"], "no event type begins with"],
+    [["--type", "zzzzzzzz"], "issue., policy., contention., guard., worktree., snapshot., publish., sync."],
     [["--since", "yesterday"], "--since cannot be"],
     [["--limit", "0"], "--limit is from 1"],
     [["--agent", "ada"], "is not an agent id"],
@@ -140,7 +141,8 @@ describe("events", () => {
     await repo.prepare("agent:a", "init");
     const ran = await repo.run("agent:a", "events", ...args);
     // A word that is no key is a path, and a path may not exist.
-    if (args[1] === "thing:x") expect(ran).toMatchObject({ status: 0, stdout: "" });
+    if (args[1] === "thing:x")
+      expect(ran).toMatchObject({ status: 0, stdout: "", stderr: "no event in the log fits\n" });
     else {
       expect(ran.stderr).toContain(words);
       expectRefused(ran, args[0] === "--path" ? 9 : 64, args[0] === "--path" ? "E_PATH_ESCAPE" : "E_USAGE");

@@ -219,7 +219,7 @@ describe("gate run", () => {
 
   it("asks an agent for the claim before it runs anything", async () => {
     const id = await gated("touch ran");
-    expectJsonRefused(await repo.ask("agent:bob", "gate", "run", id), 6, "E_LOCK_NOT_HELD");
+    expectRefused(await repo.run("agent:bob", "gate", "run", id), 6, "E_LOCK_NOT_HELD");
     expect(fs.existsSync(inRoot("ran"))).toBe(false);
     await repo.prepare(ADA, "claim", "release", id);
     expectJsonRefused(await repo.askHere("agent:bob", "gate", "run", id), 6, "E_LEASE_REQUIRED");

@@ -116,6 +116,20 @@ describe("help", () => {
     expect(await suggestion("lock", "acqiure")).toContain('"lock acquire"');
     expect(await suggestion("statsu")).toContain('"status"');
     expect(await suggestion("lock", "acquire", "a", "--tll", "5")).toContain("--ttl");
+    for (const [typed, meant] of [
+      ["claim aquire", "claim acquire"],
+      ["claim relese 7x3k", "claim release"],
+      ["claim stauts", "claim status"],
+      ["clos", "close"],
+    ] as const) {
+      const { stderr } = await runHere(typed.split(" "), { cwd: room, home: room });
+      expect(stderr, typed).toContain(`did you mean "${meant}"?`);
+    }
+  });
+
+  it("names what is short for something else", async () => {
+    const { stdout } = await runHere(["help"], { cwd: room, home: room });
+    expect(stdout).toContain("close <id>        issue update <id> --state done --release");
   });
 
   it("says which flag lacks its value, and which takes none", async () => {

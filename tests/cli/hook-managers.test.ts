@@ -207,13 +207,18 @@ describe("with --shared the committed files of the real", () => {
     const before = everything();
     await repo.prepare("agent:a", "hooks", "install", "--shared");
     const file = path.join(repo.root, "lefthook.yml");
-    expect(fs.readFileSync(file, "utf8")).not.toContain(process.execPath);
+    const written = fs.readFileSync(file, "utf8");
+    expect(written).not.toContain(process.execPath);
+    // Also those that lefthook does not run in this clone yet: others get all of them by it alone.
+    for (const hook of ["pre-commit", "prepare-commit-msg", "post-commit", "pre-push"])
+      expect(written).toContain(`cotenant hook ${hook} `);
     hooked.program("cotenant", `#!/bin/sh\nexec "${path.resolve("bin/cotenant")}" "$@"\n`);
     await repo.prepare("agent:b", "lock", "acquire", "a.txt");
     manager.later["lefthook install --force"]!(hooked);
     await expectRefused();
     expect((await repo.askHere("agent:a", "hooks", "uninstall")).data["left"]).toHaveLength(1);
     await repo.prepare("agent:a", "hooks", "uninstall", "--shared");
-    expect(everything()).toEqual(before);
+    expect(oursIn(everything())).toEqual([]);
+    expect(everything()["lefthook.yml"]).toBe(before["lefthook.yml"]);
   });
 });

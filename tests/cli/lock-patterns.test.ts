@@ -106,7 +106,7 @@ describe("lock acquire --glob", () => {
     expectJsonRefused(all, 64, "E_USAGE");
     expect(all.error.hint).toContain("--dir .");
     expectJsonRefused(await lock("agent:a", "--glob", "src/**/*.rs"), 4, "E_NOT_FOUND");
-    expectJsonRefused(await lock("agent:a", "--glob", "../*"), 64, "E_USAGE");
+    expectJsonRefused(await lock("agent:a", "--glob", "../*"), 9, "E_PATH_ESCAPE");
     expectJsonRefused(await lock("agent:a", "--glob"), 64, "E_USAGE");
     expect((await repo.askHere("agent:a", "lock", "status")).data["leases"]).toEqual([]);
   });
@@ -140,5 +140,47 @@ describe("releasing what has uncommitted changes", () => {
     repo.write("top.md", "changed elsewhere\n");
     await lock("agent:a", "src/api/a.ts", "--resource", "database");
     expect(await warned("src/api/a.ts", "--resource", "database")).toBe("");
+  });
+});
+
+describe("what other commands print of a lease", () => {
+  it("names the same lease in lock acquire, steal, release and status, and never a file of that name", async () => {
+    const { lease } = await lock("agent:a", "src/api/a.ts", "--reason", "one");
+    const again = await lock("agent:a", lease.lease_id, "--reason", "two");
+    expect(again.lease.lease_id).toBe(lease.lease_id);
+    expect(again.json.warnings).toEqual([
+      'file:src/api/a.ts was yours already and keeps its reason "one": release it first to take it with another',
+    ]);
+    const stolen = await repo.askHere("human:h", "lock", "steal", lease.lease_id, "--reason", "it hangs");
+    expect(stolen.lease).toMatchObject({ key: "file:src/api/a.ts", agent_id: "human:h" });
+    expect((await lock("agent:a", "file:src/web/c.ts")).lease.key).toBe("file:src/web/c.ts");
+    expectJsonRefused(await lock("agent:b", lease.lease_id), 4, "E_NOT_FOUND");
+    const id = await repo.issue();
+    await repo.prepare("agent:a", "claim", "acquire", id);
+    expectJsonRefused(await lock("agent:b", `issue:${id}`), 64, "E_USAGE");
+    const short = (await repo.askHere("agent:a", "issue", "show", id)).data["issue"] as { short_id: string };
+    expect((await repo.askHere("agent:a", "lock", "release", `issue:${short.short_id}`)).status).toBe(0);
+    expectJsonRefused(await repo.askHere("agent:a", "lock", "status", "--path", "src/*"), 64, "E_USAGE");
+    expectJsonRefused(await repo.askHere("agent:a", "lock", "release", "--glob", "src/*"), 64, "E_USAGE");
+    const { leases } = await repo.prepare("agent:a", "status");
+    expect(leases.map(({ key }) => key).sort()).toEqual(["file:src/api/a.ts", "file:src/web/c.ts"]);
+  });
+
+  it("is a path after --resource, too; and a name like a missing file's protects no file, which is said", async () => {
+    const spelt = await lock("agent:a", "--resource", "file:src/api/a.ts");
+    expect(spelt.data.leases.map(({ key }) => key)).toEqual(["file:src/api/a.ts"]);
+    expect(spelt.json.warnings?.[0]).toContain("leased as file:src/api/a.ts");
+    const missing = await lock("agent:a", "--resource", "src/api/later.ts");
+    expect(missing.json.warnings?.[0]).toContain("cotenant lock acquire src/api/later.ts");
+    expect((await lock("agent:a", "--resource", "team/staging")).json.warnings).toBeUndefined();
+  });
+
+  it("of patterns that lead out, or are empty, says so in our own words", async () => {
+    const out = await lock("agent:a", "--glob", "../*");
+    expectJsonRefused(out, 9, "E_PATH_ESCAPE");
+    expect(out.error.message).toBe('"../*" leads out of the worktree');
+    const empty = await lock("agent:a", "--glob", "");
+    expectJsonRefused(empty, 64, "E_USAGE");
+    expect(empty.error.message).toBe("an empty pattern names nothing");
   });
 });

@@ -38,7 +38,7 @@ it("a command of the same session that takes the lease over with a secret of its
     return write(...args);
   };
   workspace.session = async () => session;
-  const plan = async () => ({ answer: "changed", carryOut: async () => {}, payload: {} });
+  const plan = async () => ({ answer: "changed", stage: async () => async () => {}, payload: {} });
   expect(await changeForAll(workspace, "gates", plan)).toBe("changed");
   expect(tries).toBe(2);
   expect(await workspace.coordinator.list()).toEqual([]);

@@ -2,7 +2,13 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Config, inspectConfig } from "../../src/config/load";
-import { CONFIG_KEYS, type ConfigKey, type ConfigValue, settingOf } from "../../src/config/schema";
+import {
+  CONFIG_KEYS,
+  type ConfigKey,
+  type ConfigValue,
+  settingOf,
+  variableOf,
+} from "../../src/config/schema";
 import { digestOf, NO_TRUST, subjectOf, type Trust } from "../../src/config/trust";
 import { tomlOf } from "../../src/config/values";
 import { nodePlatform } from "../../src/platform/node/node";
@@ -146,6 +152,54 @@ describe("a committed value that nobody trusts", () => {
     expect(config.namedOnly(key)).toMatchObject({ key, value: "cotenant-sync", does: "names" });
     expect((await configWith([key, "mine", "cotenant-sync"])).namedOnly(key)).toBeNull();
     expect((await configWith([key, null, null])).namedOnly(key)).toBeNull();
+  });
+});
+
+/** As a list, a table or one word is written in a variable. */
+function variableText(value: ConfigValue): string {
+  if (Array.isArray(value)) return value.join(",");
+  if (typeof value !== "object" || value === null) return String(value);
+  const entries = Object.entries(value as Record<string, unknown>);
+  return entries.map(([name, each]) => `${name}=${Array.isArray(each) ? each.join(":") : each}`).join(",");
+}
+
+describe("a variable of the environment", () => {
+  async function configOf([key, committed, wanted]: Case): Promise<Config> {
+    const [section, name] = key.split(".");
+    const text = committed === null ? "" : `[${section}]\n${name} = ${tomlOf(committed)}\n`;
+    fs.writeFileSync(path.join(root, ".cotenant/config.toml"), text);
+    const digest = digestOf(platform.digest, committed);
+    const trusted = { subject: subjectOf(key), digest, trustedAt: "then", trustedBy: "human:me" };
+    const { config, problems } = await inspectConfig({
+      ...{ platform, home: null, worktreeRoot: root, systemDirectory: path.join(root, "etc") },
+      env: { [variableOf(key)]: variableText(wanted) },
+      trust: { entries: [trusted], problem: null },
+    });
+    expect(problems).toEqual([]);
+    return config;
+  }
+
+  it.each(MOVING)("tightens what the repository's file sets of %s, and loosens none of it", async (key) => {
+    const { looser, stricter } = cases(key);
+    for (const each of stricter) {
+      const config = await configOf(each);
+      expect(config.overruled, JSON.stringify(each)).toEqual([]);
+      expect(config.values[key], JSON.stringify(each)).toEqual(each[2]);
+    }
+    for (const each of looser) {
+      const config = await configOf(each);
+      expect(config.values[key], JSON.stringify(each)).toEqual(each[1]);
+      expect(config.origin(key).source).toBe("worktree");
+      expect(config.overruled, JSON.stringify(each)).toMatchObject([
+        { key, variable: variableOf(key), value: each[2], line: 2 },
+      ]);
+    }
+  });
+
+  it("decides where the repository's file says nothing", async () => {
+    const config = await configOf(["policy.evict", null, ["agent:*"]]);
+    expect(config.overruled).toEqual([]);
+    expect(config.policy.evict).toEqual(["agent:*"]);
   });
 });
 

@@ -192,6 +192,17 @@ describe("the environment", () => {
     expect((await load({ env })).policy).toEqual(DEFAULT_POLICY);
   });
 
+  it("names variables that mean nothing, with the one that was meant", async () => {
+    const names = ["AGENTID", "SESION_ID", "FOO", "GAURD_RETRY_SECS", "AGENT_ID", "GIT_PID", "PUBLISH_BASE"];
+    const env = Object.fromEntries(names.map((name) => [`COTENANT_${name}`, "x"]));
+    expect((await load({ env })).layers.flatMap(({ unknown }) => unknown ?? [])).toEqual([
+      { variable: "COTENANT_AGENTID", nearest: "COTENANT_AGENT_ID" },
+      { variable: "COTENANT_SESION_ID", nearest: "COTENANT_SESSION_ID" },
+      { variable: "COTENANT_FOO", nearest: null },
+      { variable: "COTENANT_GAURD_RETRY_SECS", nearest: "COTENANT_GUARD_RETRY_SECS" },
+    ]);
+  });
+
   it.each([
     ["COTENANT_GUARD_RETRY_SEC", "1", "COTENANT_GUARD_RETRY_SECS"],
     ["COTENANT_GLOBAL_OPERATIONS_MAIN_BRANC", "x", "COTENANT_GLOBAL_OPERATIONS_MAIN_BRANCH"],

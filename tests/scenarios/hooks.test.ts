@@ -131,8 +131,11 @@ describe("a leased file", () => {
     repo.write("b.txt", "not mine\n");
     repo.git("add", "--all");
     const refused = await git("agent:a", "commit", "--message", "both");
-    expectRefused(refused, "b.txt is held by agent:b", "git commit -- a.txt");
+    expectRefused(refused, "b.txt is held by agent:b", 'git commit -m "…" -- a.txt');
+    expect(refused.stderr.match(/^ {2}(?:next|or): /gm)).toHaveLength(1);
     expectDone(await git("agent:a", "commit", "--message", "mine", "--", "a.txt"));
+    const onlyTheirs = await git("agent:a", "commit", "--message", "theirs");
+    expectRefused(onlyTheirs, "wait for it: git reset -q -- b.txt");
     expect(repo.git("show", "--name-only", "--format=", "HEAD").trim()).toBe("a.txt");
     expectDone(await git("agent:b", "commit", "--message", "theirs", "--", "b.txt"));
   });
@@ -162,13 +165,22 @@ describe("a leased file", () => {
     expectDone(forced);
     expect(forced.stderr).toContain("goes against a lease");
     const [violation] = await violations();
-    expect(violation!.message).toContain("committed by agent:a around the hooks: b.txt is held by agent:b");
+    expect(violation!.message).toMatch(
+      /was committed by agent:a around the hooks at 20\S+Z: then b\.txt is held by agent:b/,
+    );
     expect((await repo.runHere("agent:x", "events", "--type", "policy.violated")).stdout).toContain(
       "agent:a",
     );
     expect((await repo.askHere("agent:x", "stats")).data["violations"]).toBe(1);
     const around = await git("agent:a", "push", "origin", "main");
     expectRefused(around, "cotenant pre-push (layer 3)", "around the hooks: b.txt is held by agent:b");
+    // On record for good; nobody is reminded of what the remote has, or nobody any more.
+    repo.git("update-ref", "refs/remotes/origin/theirs", "HEAD");
+    expect(await violations()).toEqual([]);
+    repo.git("update-ref", "-d", "refs/remotes/origin/theirs");
+    expect(await violations()).toHaveLength(1);
+    repo.git("reset", "--quiet", "--hard", "HEAD~1");
+    expect(await violations()).toEqual([]);
   });
 
   it("is not let through by what an earlier commit, which was given up, was told", async () => {

@@ -1,6 +1,11 @@
+import type { LeaseStatus } from "../../coordinator/contract";
+import type { Workspace } from "../../coordinator/workspace";
 import { orThrow } from "../../errors/cotenant-error";
+import { issuesIn } from "../../issues/desk";
+import { isFound } from "../../issues/resolve";
 import type { LeaseRef } from "../../kernel/commands";
-import { parseAgentId } from "../../kernel/ids";
+import { parseAgentId, type Ulid } from "../../kernel/ids";
+import { nameOf } from "../../kernel/keys";
 import { sameParty } from "../../kernel/lease";
 import type { ClaimsView } from "../../ledger/view";
 import { callerOrNull } from "../caller";
@@ -26,6 +31,19 @@ function onlyFitting(
       (issue === null || issue.key === `issue:${id}` || issue.leaseId === record.leaseId),
   );
   return { ...view, others: new Map(fits) };
+}
+
+/** What the claimed issues are called, as far as they can be read. */
+async function titlesOf(
+  workspace: Workspace,
+  statuses: readonly LeaseStatus[],
+): Promise<ReadonlyMap<string, string>> {
+  if (statuses.length === 0) return new Map();
+  const reader = await issuesIn(workspace);
+  const found = await reader.findAll(statuses.map(({ lease }) => nameOf(lease.key) as Ulid));
+  return new Map(
+    [...found].flatMap(([id, one]) => (isFound(one) ? [[`issue:${id}`, `"${one.issue.title}"`]] : [])),
+  );
 }
 
 export const command: Command = {
@@ -61,6 +79,9 @@ export const command: Command = {
     return {
       data: { leases: statuses.map(statusJsonIn(view)), ...elsewhereJson(others) },
       text: claimsText(context.terminal, statuses, me, others, parsed.has("mine")),
+      text: context.json
+        ? ""
+        : claimsText(context.terminal, statuses, me, others, await titlesOf(workspace, statuses)),
     };
   },
 };

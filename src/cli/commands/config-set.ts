@@ -49,9 +49,9 @@ export async function changeSetting(
   const { key } = target;
   try {
     if (!isGlobal && key !== null) return await changeShared(context, surveyed, target, key, toml);
-    const carryOut = await planChange(surveyed, target, toml);
-    await carryOut?.();
-    return carryOut !== null;
+    const stage = await planChange(surveyed, target, toml);
+    await (await stage?.())?.();
+    return stage !== null;
   } catch (error) {
     throw fileFailure(error, "changing the configuration", target.file);
   }
@@ -67,8 +67,8 @@ async function changeShared(
   const { changeForAll } = await import("../scope");
   const scope = sectionOf(key) === "types" ? "types" : "config";
   return changeForAll(await context.workspace(), scope, async () => {
-    const carryOut = await planChange(surveyed, target, toml);
-    return { answer: carryOut !== null, carryOut, payload: { scope, key, value: toml } };
+    const stage = await planChange(surveyed, target, toml);
+    return { answer: stage !== null, stage, payload: { scope, key, value: toml } };
   });
 }
 

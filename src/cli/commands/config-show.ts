@@ -1,4 +1,4 @@
-import type { Config } from "../../config/load";
+import { type Config, overruledText } from "../../config/load";
 import {
   CONFIG_KEYS,
   CONFIG_SECTIONS,
@@ -21,7 +21,10 @@ export const command: Command = {
   words: { min: 0, max: 1 },
   completes: ["setting"],
   async run(context, parsed) {
-    const { config, problems } = await survey(context);
+    const { config, problems, repository } = await survey(context);
+    const here = `${repository?.worktreeRoot ?? ""}/.cotenant/`;
+    const shown = (place: string) =>
+      place.startsWith(here) ? `.cotenant/${place.slice(here.length)}` : place;
     const rows = selected(parsed.words[0])
       .map((key) => ({ key, ...settingJson(config, key) }))
       .filter(({ source }) => !parsed.has("changed") || source !== "default");
@@ -32,8 +35,9 @@ export const command: Command = {
       rows.map(({ key, value, place, line }) => [
         key,
         value === null ? "(not set)" : tomlOf(value),
-        line === null ? place : `${place}:${line}`,
+        line === null ? place : `${shown(place)}:${line}`,
       ]),
+      1,
     );
     const remarks = [
       ...problems.map(
@@ -43,6 +47,7 @@ export const command: Command = {
         ({ key, does, place, line }) =>
           `${line === null ? place : `${place}:${line}`} ${does} ${key}: not honoured; see 'cotenant trust'`,
       ),
+      ...config.overruled.map(overruledText),
     ].map((text) => paint(terminal, "yellow", text));
     return {
       data: { settings: rows, untrusted: untrustedJson(config), problems },

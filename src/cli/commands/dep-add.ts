@@ -7,6 +7,7 @@ import type { Ulid } from "../../kernel/ids";
 import type { Command } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
 import { meantId } from "../issues";
+import { count } from "../render";
 
 export const command: Command = {
   usage: "dep add <id> <needs>…",
@@ -36,7 +37,10 @@ export const command: Command = {
           };
         };
       },
-      { done: (found) => `needs ${found.dependencies.length} before it`, same: "it is said already" },
+      {
+        done: (found) => `needs ${count(found.dependencies.length, "issue")} before it`,
+        same: "it is said already",
+      },
     ),
 };
 

@@ -2,6 +2,7 @@ import type { Ulid } from "../../kernel/ids";
 import type { Command } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
 import { meantId } from "../issues";
+import { count } from "../render";
 
 export const command: Command = {
   usage: "dep rm <id> <needs>…",
@@ -29,6 +30,9 @@ export const command: Command = {
           };
         };
       },
-      { done: (found) => `needs ${found.dependencies.length} before it`, same: "it does not need them" },
+      {
+        done: (found) => `needs ${count(found.dependencies.length, "issue")} before it`,
+        same: "it does not need them",
+      },
     ),
 };

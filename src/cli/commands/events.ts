@@ -50,6 +50,7 @@ async function stream(
   const show = (event: LoggedEvent) =>
     printer.line(context.json ? JSON.stringify(eventJson(event)) : eventLine(event, context.terminal));
   let last = 0;
+  let shown = 0;
   const where = (event: LoggedEvent) => {
     last = Math.max(last, event.sequence);
     return filter.isWanted(event);
@@ -65,8 +66,10 @@ async function stream(
     for await (const event of coordinator.history(wanted)) {
       if (ending.isHere || !printer.isHeard) break;
       show(event);
+      shown++;
     }
     printer.flush();
+    if (shown === 0 && !follows && !context.json && !context.quiet) context.note("no event in the log fits");
     if (follows && printer.isHeard && !ending.isHere)
       await follow(context, ending, last, (event) => {
         if (!filter.isWanted(event)) return true;

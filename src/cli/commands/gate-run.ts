@@ -107,11 +107,11 @@ async function runAndRecord(
         data: { gate: gate.key, cwd: gate.cwd },
       },
     );
-  if (!context.quiet) context.note(`${gate.key}: running ${printable(gate.command ?? "", 300)}`);
   const state = await checkedState(desk);
-  const run = await whileHeld(desk, found, options, (signal) =>
-    runGate(nodeCommands(), gate, { issueId: found.id, directory: absolutePath, signal }),
-  );
+  const run = await whileHeld(desk, found, options, (signal) => {
+    if (!context.quiet) context.note(`${gate.key}: running ${printable(gate.command ?? "", 300)}`);
+    return runGate(nodeCommands(), gate, { issueId: found.id, directory: absolutePath, signal });
+  });
   const status = hasPassed(run) ? "passed" : "failed";
   if (!context.quiet)
     context.note(`${gate.key}: ${status} (${howItEnded(run)}, ${duration(run.duration_ms)})`);

@@ -1,6 +1,7 @@
 import { MEANINGS } from "../../enforce/installing/hooks";
 import type { EntryPlan, HookPlan } from "../../enforce/installing/plan";
 import { serverMain, serverRules } from "../../enforce/server";
+import { parentOf } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { readable } from "../../platform/binary-text";
 import type { Command, Context } from "../command";
@@ -38,9 +39,7 @@ export const command: Command = {
     const lines = isDry
       ? [...plan.hooks.flatMap(printed), ...(entry === null ? [] : printedEntry(entry))]
       : [
-          hasChanged
-            ? `hooks installed in ${printable(directory, 400)}`
-            : "hooks are installed; nothing changed",
+          hasChanged ? `hooks installed in ${placesOf(plan.hooks)}` : "hooks are installed; nothing changed",
           ...(hasChanged ? plan.hooks.map(line) : []),
           ...(entry?.write == null ? [] : [entryLine(entry)]),
         ];
@@ -73,6 +72,11 @@ async function aboutMain(context: Context, gitDir: string): Promise<string[]> {
       ? `${lacking}: until it or main is pushed, settings and gates may come in on every branch; another one is named with: git config cotenant.mainBranch <branch>`
       : `${lacking}: ${main.branch} counts as the main one; to say so: git config cotenant.mainBranch ${main.branch}`,
   ];
+/** Not always where Git looks: husky passes on to committed files beside. */
+function placesOf(hooks: readonly HookPlan[]): string {
+  return [...new Set(hooks.map(({ path }) => parentOf(path) ?? path))]
+    .map((path) => printable(path, 400))
+    .join(" and ");
 }
 
 function hookJson({ hook, action, path, manager, isShared, write }: HookPlan, isDry: boolean) {

@@ -2,7 +2,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { DATA_PLANE_LINES, withLines } from "../../identity/data-plane";
 import { HARNESS_NAMES } from "../../identity/harness";
-import { PROVISIONAL_GITIGNORE } from "../../identity/worktree-file";
+import { PROVISIONAL_GITIGNORE, refuseLink } from "../../identity/worktree-file";
 import { MergeDriver } from "../../issues/merge-driver";
 import { printable } from "../../kernel/ids";
 import { requireRecentGit } from "../../platform/git";
@@ -46,14 +46,9 @@ export const command: Command = {
     const { worktreeRoot } = workspace.repository;
     await requireRecentGit(git, worktreeRoot);
     const data = `${worktreeRoot}/.cotenant`;
-    const found = await platform.files.lstat(data);
-    // A repository could commit a link there and have us write wherever it likes.
-    if (found !== null && found.kind !== "directory") {
-      throw new CotenantError("E_PATH_ESCAPE", `${data} is not a directory of this worktree`, {
-        hint: "remove the symbolic link or file of that name",
-        data: { path: data },
-      });
-    }
+    await refuseLink(platform, data, "directory");
+    for (const name of ["config.toml", ".gitignore", ".gitattributes"])
+      await refuseLink(platform, `${data}/${name}`, "file");
     const made: string[] = [];
     const note = (path: string, changed: boolean) => {
       if (changed) made.push(path.slice(worktreeRoot.length + 1));

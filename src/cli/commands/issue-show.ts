@@ -1,7 +1,9 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import { type Comment, readComments } from "../../issues/comments";
 import { effective, NO_WORKERS } from "../../issues/effective";
-import type { FoundIssue } from "../../issues/resolve";
+import type { IssueReader } from "../../issues/reader";
+import { type FoundIssue, isFound } from "../../issues/resolve";
+import { shortId } from "../../issues/short-id";
 import { printable, type Ulid } from "../../kernel/ids";
 import type { ClaimsView } from "../../ledger/view";
 import type { Command } from "../command";
@@ -61,10 +63,24 @@ export const command: Command = {
       text: lines({ ...found, ...counted }, String(json["short_id"]), comments, {
         claimed: claimText(claim, view, id),
         left: left === null ? null : leftText(left, reader.here.root),
+        needs: await needed(reader, found.dependencies),
       }).join("\n"),
     };
   },
 };
+
+/** The issues that come before it, each with its title. */
+async function needed(reader: IssueReader, dependencies: readonly string[]): Promise<string[]> {
+  if (dependencies.length === 0) return [];
+  const ids = await reader.ids();
+  const found = await reader.findAll(dependencies as readonly Ulid[]);
+  return dependencies.map((id) => {
+    const one = found.get(id as Ulid);
+    return one === undefined || !isFound(one)
+      ? `${printable(id, 40)}, which is not here`
+      : `${shortId(one.id, ids)}  ${printable(one.issue.title, 120)}`;
+  });
+}
 
 /** Who has it: here, or as far as the ledger knows on another machine. */
 function claimText(claim: LeaseStatus | null, view: ClaimsView | null, id: Ulid): string {
@@ -80,9 +96,9 @@ function lines(
   found: FoundIssue & { readonly assignee: string | null },
   short: string,
   comments: readonly Comment[],
-  words: { readonly claimed: string; readonly left: string | null },
+  words: { readonly claimed: string; readonly left: string | null; readonly needs: readonly string[] },
 ): string[] {
-  const { issue, labels, dependencies, copy, state, assignee } = found;
+  const { issue, labels, copy, state, assignee } = found;
   const listed = (name: string, values: readonly string[]) =>
     values.length === 0
       ? []
@@ -93,7 +109,7 @@ function lines(
     `  state     ${state}, priority ${issue.priority}`,
     ...listed("assignee", assignee === null ? [] : [assignee]),
     ...listed("labels", labels),
-    ...listed("needs", dependencies),
+    ...words.needs.map((need, i) => `  ${(i === 0 ? "needs" : "").padEnd(9)} ${need}`),
     ...listed("gates", issue.gates),
     ...listed("files", issue.files),
     ...listed(

@@ -24,7 +24,7 @@ import { releaseIfHeld } from "../releasing";
 export const command: Command = {
   usage: "issue update <id> [--state <state>] [--title <text>] [--description <text>] [--priority <p>] …",
   about:
-    "Changes an issue that you have claimed. An issue that is done and has gates to pass becomes gated, and done\nwhen the last one is passed.",
+    "Changes an issue that you have claimed. An issue that is done and has gates to pass becomes gated, and done\nwhen the last one is passed. 'cotenant close <id>' is short for --state done --release,\n'cotenant in-progress <id>' for --state in_progress.",
   flags: {
     ...EDIT_FLAGS,
     ...FIELD_FLAGS,

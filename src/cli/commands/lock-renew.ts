@@ -1,12 +1,12 @@
 import type { Command } from "../command";
 import { HOLDER_FLAGS } from "../holding";
 import { RENEW_FLAGS, renew } from "../renewing";
-import { leaseRefs, readBareTargetFlags, TARGET_FLAGS } from "../targets";
+import { leaseRefs, NO_GLOB, readBareTargetFlags, TARGET_FLAGS } from "../targets";
 
 export const command: Command = {
   usage: "lock renew <file|lease>… [--dir <path>] [--resource <name>] [--ref <refs/…>] [--ttl <secs>]",
   about: "Extends locks you hold: all of them or none.",
-  flags: { ...HOLDER_FLAGS, ...RENEW_FLAGS, ...TARGET_FLAGS },
+  flags: { ...HOLDER_FLAGS, ...RENEW_FLAGS, ...TARGET_FLAGS, ...NO_GLOB },
   examples: ["cotenant lock renew src/app.ts", "cotenant lock renew --dir src/api --ttl 1800"],
   words: { min: 0, max: Number.POSITIVE_INFINITY },
   completes: ["lease"],

@@ -5,6 +5,7 @@ import type { Ticket } from "../../kernel/tickets";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { count, leaseTable, statusJson } from "../render";
+import { pathAsNamed } from "../targets";
 
 export const command: Command = {
   usage: "lock status [--path <prefix>] [--all]",
@@ -17,8 +18,12 @@ export const command: Command = {
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const workspace = await context.workspace();
+    const named = parsed.text("path");
     const prefix =
-      parsed.text("path") === undefined ? null : (await workspace.path(parsed.text("path")!)).path;
+      named === undefined
+        ? null
+        : (await pathAsNamed(workspace, named, "name a file or a directory: everything in it is shown, too"))
+            .path;
     const everything = await workspace.coordinator.list({ lapsed: true });
     const locks = everything.filter(
       ({ lease }) => !lease.key.startsWith("issue:") && isBelow(lease.key, prefix),

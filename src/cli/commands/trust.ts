@@ -1,4 +1,5 @@
-import type { Trust } from "../../config/trust";
+import { isConfigKey } from "../../config/schema";
+import { digestOf, type Trust, type Trusted } from "../../config/trust";
 import { tomlOf } from "../../config/values";
 import { mayTrust, revokeTrust } from "../../coordinator/trusting";
 import type { Workspace } from "../../coordinator/workspace";
@@ -7,7 +8,7 @@ import { type GateDefinition, inspectRegistry, MAX_COMMAND } from "../../issues/
 import { waitingGates } from "../../issues/gates/trust";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
-import { survey } from "../configuring";
+import { type Surveyed, survey } from "../configuring";
 import { columns, count } from "../render";
 import { trustGates, trustKeys } from "../trusting";
 import { untrustedJson } from "./config-show";
@@ -15,7 +16,7 @@ import { untrustedJson } from "./config-show";
 export const command: Command = {
   usage: "trust [--list] [--revoke]",
   about:
-    "Allows what this repository's .cotenant/config.toml loosens, and the commands that it and the gates name, in this\nclone. Read what 'cotenant trust --list' shows first. What changes later needs to be trusted again.",
+    "Allows what this repository's .cotenant/config.toml loosens, and the commands that it and the gates name, in this\nclone: all that 'cotenant trust --list' shows as waiting, so read that first; what is not wanted is taken out of the\nfile instead. What changes later needs to be trusted again.",
   flags: {
     list: { meaning: "only show what waits for trust, and what is trusted" },
     revoke: { meaning: "trust nothing any more" },
@@ -32,10 +33,10 @@ export const command: Command = {
     if (parsed.has("list")) {
       const rows = [
         ...waiting.map(({ key, value }) => [key, tomlOf(value), "waits for trust"]),
-        ...trust.entries.map(({ subject, trustedBy, trustedAt }) => [
-          printable(subject.replace(/^config:/, "").replace(/^gate:/, "gate ")),
-          "",
-          `trusted by ${trustedBy} at ${trustedAt}`,
+        ...trust.entries.map((entry) => [
+          printable(entry.subject.replace(/^config:/, "").replace(/^gate:/, "gate ")),
+          trustedValue(surveyed, entry),
+          `trusted by ${entry.trustedBy} at ${entry.trustedAt}`,
         ]),
       ];
       // Commands stand on lines of their own, which are never cut: nobody can trust what they are not shown.
@@ -74,6 +75,15 @@ export const command: Command = {
     return { data: { trusted: added.map(entryJson) }, text: context.quiet ? "" : text };
   },
 };
+
+/** Trust keeps no values, only their sums: what is shown is what the file says now, if that is what was trusted. */
+function trustedValue({ config, platform }: Surveyed, { subject, digest }: Trusted): string {
+  const key = subject.replace(/^config:/, "");
+  if (key === subject || !isConfigKey(key)) return "";
+  const said = config.layers.find(({ source }) => source === "worktree")?.entries.get(key);
+  if (said !== undefined && digestOf(platform.digest, said.value) === digest) return tomlOf(said.value);
+  return "(not what the file says now)";
+}
 
 /** A registry that cannot be read names no command. */
 async function gatesWithoutTrust(workspace: Workspace, trust: Trust): Promise<readonly GateDefinition[]> {

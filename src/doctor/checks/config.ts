@@ -1,5 +1,5 @@
 import { readAgentFile } from "../../config/agent-file";
-import { configFiles } from "../../config/load";
+import { configFiles, overruledText } from "../../config/load";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { type Check, capped, error, fromError, note, ok, type Reported, warning } from "../finding";
@@ -11,7 +11,12 @@ import { some } from "../words";
 export const configCheck: Check = {
   name: "config",
   async look(patient) {
-    const found = [...problems(patient), ...(await agentFile(patient)), ...untrusted(patient)];
+    const found = [
+      ...problems(patient),
+      ...(await agentFile(patient)),
+      ...untrusted(patient),
+      ...variables(patient),
+    ];
     return found.some(({ level }) => level === "error") ? found : [...found, ...(await inEffect(patient))];
   },
 };
@@ -50,6 +55,29 @@ function untrusted({ config }: Patient): Reported[] {
       { key, value: printable(JSON.stringify(value), 200), place, line },
     ),
   );
+}
+
+/** Variables that do not count: looser than the repository's file, or none of ours. */
+function variables({ config }: Patient): Reported[] {
+  const unknown = config.layers.flatMap((layer) => layer.unknown ?? []);
+  return [
+    ...config.overruled.map((entry) =>
+      warning(overruledText(entry), `take ${entry.variable} out of the environment`, {
+        key: entry.key,
+        variable: entry.variable,
+        place: entry.place,
+        line: entry.line,
+      }),
+    ),
+    ...unknown.map(({ variable, nearest }) =>
+      nearest === null
+        ? note(`${variable} is no variable of cotenant's`, null, { variable, nearest })
+        : warning(`${variable} is no variable of cotenant's`, `did you mean ${nearest}?`, {
+            variable,
+            nearest,
+          }),
+    ),
+  ];
 }
 
 async function inEffect({ question, platform }: Patient): Promise<Reported[]> {

@@ -118,8 +118,10 @@ export function planInstall(scene: Scene, wishes: Wishes): InstallPlan | Objecti
 function planEntry(scene: Scene, { shared, program }: Wishes): EntryPlan | Objection | null {
   const { lefthook, versioned } = scene;
   const inShared = (hook: InstalledHook) => hasEntry(lefthook.shared?.text ?? null, hook);
+  // For everybody it writes all of them, once they are in its file: in this clone it may know of one only.
+  const isInCharge = scene.hooks.some(({ manager }) => manager === "lefthook");
   const hooks = scene.hooks
-    .filter(({ manager, byHand }) => manager === "lefthook" && byHand === null)
+    .filter(({ manager, byHand }) => byHand === null && (manager === "lefthook" || (shared && isInCharge)))
     .map(({ hook }) => hook);
   const was = shared ? lefthook.shared : lefthook.local;
   const path = was?.path ?? (shared ? null : lefthook.localPath);

@@ -31,7 +31,7 @@ export async function applyHere(
   for (let at = 0; at < writes.length; at += AT_ONCE) {
     const some = writes.slice(at, at + AT_ONCE);
     await session.write([], {
-      about: `${some.length} issues from the ledger`,
+      about: `${some.length} ${some.length === 1 ? "issue" : "issues"} from the ledger`,
       facts: some.map(({ id }) => stampName(id)),
       body: async (standing) => {
         const ready: IssueWrite[] = [];

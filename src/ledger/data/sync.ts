@@ -191,7 +191,7 @@ export class DataSync {
     if (files.size === 0) return tip;
     const issues = issuesAmong([...branch.keys()]).length;
     const { agentId } = this.#session.actor;
-    const message = `Sync ${issues} issues from ${agentId}\n`;
+    const message = `Sync ${issues} ${issues === 1 ? "issue" : "issues"} from ${agentId}\n`;
     const commit = await commitFiles(copy, { parent: tip, files, message, author: agentId });
     const ref = `refs/heads/${remote.branch}`;
     const answer = await remote.send([`--force-with-lease=${ref}:${tip}`], [`${commit}:${ref}`]);
