@@ -74,14 +74,15 @@ export async function acquire(
     holder,
     grant.leases.filter((lease) => !grant.fresh.includes(lease)),
   );
+  tellOfOldWords(workspace, options, grant);
   return grantOutput(context, parsed, session, withLedger(workspace, grant), wish.noun);
 }
 
 /** Whoever waits, or asks a remote, may be interrupted. */
 export function takesLong({ config }: Workspace, parsed: Parsed): boolean {
   return parsed.has("wait") || config.values["sync.ledger_branch"] !== null;
-  await tellOfTwin(workspace, holder, grant);
-  tellOfOldWords(workspace, options, grant);
+}
+
 /** A lease that stands is not written anew: its reason stays, and whoever gave another must hear so. */
 function tellOfOldWords(
   workspace: Workspace,

@@ -12,8 +12,6 @@ import { elapsedMs, type Now } from "../kernel/time";
 import type { Damage } from "../store/replay";
 import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
 import { passCommand } from "./gate-words";
-import { shellWord } from "./left-work";
-import { count, duration } from "./render";
 import { count, duration, shellWord } from "./render";
 
 /** Something that does not mend itself, and what can safely be done about it. */

@@ -85,10 +85,10 @@ export function claimsText(
   statuses: readonly LeaseStatus[],
   me: Parameters<typeof leaseTable>[2],
   view: ClaimsView | null,
-  isOwnOnly = false,
+  { titles, isOwnOnly = false }: { titles?: ReadonlyMap<string, string>; isOwnOnly?: boolean } = {},
 ): string {
   const others = elsewhereLines(terminal, view);
-  const own = statuses.length > 0 ? [leaseTable(terminal, statuses, me, view)] : [];
+  const own = statuses.length > 0 ? [leaseTable(terminal, statuses, me, view, titles)] : [];
   const all = own.length + others.length === 0 ? ["no claims"] : [...own, ...others];
   return [...all, ...(view === null || isOwnOnly ? [] : [asOfLine(view)])].join("\n");
 }
@@ -98,7 +98,4 @@ function asOfLine({ asOf }: ClaimsView): string {
   return asOf === null
     ? "claims of other machines were never read here; 'cotenant status' says what is missing"
     : `claims of other machines as of ${asOf}, and of those that were asked for since; anew: cotenant sync`;
-  titles?: ReadonlyMap<string, string>,
-  if (statuses.length > 0) return [leaseTable(terminal, statuses, me, view, titles), ...others].join("\n");
-  return others.length === 0 ? "no claims" : others.join("\n");
 }

@@ -105,7 +105,3 @@ export function takeOverLines(left: LeftWork | null, who: TakingOver): string[] 
     ...(command === null ? [] : [`  go on there: ${command}`]),
   ];
 }
-
-export function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}

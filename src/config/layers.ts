@@ -17,10 +17,9 @@ import {
 import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
 import { asToml, isTable, isWrong, valueFromText, valueFromToml } from "./values";
 
-export type ConfigSource = "flag" | "environment" | "worktree" | "user" | "system" | "clone" | "default";
 const PREFIX = "COTENANT_";
 
-export type ConfigSource = "flag" | "environment" | "worktree" | "user" | "system" | "default";
+export type ConfigSource = "flag" | "environment" | "worktree" | "user" | "system" | "clone" | "default";
 
 export interface ConfigEntry {
   readonly value: ConfigValue;

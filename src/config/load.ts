@@ -116,12 +116,7 @@ export async function inspectConfig(
 function settle(layers: readonly ConfigLayer[], question: ConfigQuestion): Omit<Config, "standIn"> {
   const { platform, joined = null, trust = NO_TRUST } = question;
   const all = joined === null ? layers : [...layers, joinedLayer(joined)];
-  const { counting, untrusted } = withoutUntrusted(all, trust, platform.digest);
-  const { counting: honoured, untrusted } = withoutUntrusted(
-    layers,
-    question.trust ?? NO_TRUST,
-    platform.digest,
-  );
+  const { counting: honoured, untrusted } = withoutUntrusted(all, trust, platform.digest);
   const { counting, overruled } = withoutOverruled(honoured);
   const merged = merge(counting);
   if (joined !== null && merged.values["sync.ledger_branch"] !== joined.branch)
@@ -130,8 +125,7 @@ function settle(layers: readonly ConfigLayer[], question: ConfigQuestion): Omit<
     merged.values[key] === null
       ? (untrusted.find((entry) => entry.key === key && entry.does === "names") ?? null)
       : null;
-  return { ...merged, layers: all, untrusted, namedOnly };
-  return { config: { ...merged, layers, untrusted, overruled, namedOnly, standIn }, problems };
+  return { ...merged, layers: all, untrusted, overruled, namedOnly };
 }
 
 /** Puts what is remembered of the repository's file in its place where that is broken, and remembers it where it is not. */

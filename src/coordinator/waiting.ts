@@ -243,6 +243,9 @@ async function lastWord(
   return explain(ticket).catch(() => first);
 }
 
+/** What was left when it asked last; the instant beside it is still true. */
+const SECONDS_THEN = / \(\d+ s left\)$/;
+
 function gaveUp(place: Place, why: Why, time: WaitingTime): CotenantError {
   const position = place.ahead + 1;
   const waitedSecs = Math.round(time.waitedMs() / 1000);
@@ -255,15 +258,7 @@ function gaveUp(place: Place, why: Why, time: WaitingTime): CotenantError {
       )
     : new CotenantError(
         "E_WAIT_TIMEOUT",
-        `waited ${waitedSecs} s as number ${position} in the queue: ${why.message}`,
+        `waited ${waitedSecs} s as number ${position} in the queue: ${why.message.replace(SECONDS_THEN, "")}`,
         { ...(why.hint === undefined ? {} : { hint: why.hint }), data: { ...data, ...why.data } },
       );
-/** What was left when it asked last; the instant beside it is still true. */
-const SECONDS_THEN = / \(\d+ s left\)$/;
-function gaveUp(place: Place, message: string, time: WaitingTime): CotenantError {
-  return new CotenantError(
-    "E_WAIT_TIMEOUT",
-    `waited ${waitedSecs} s as number ${position} in the queue: ${message.replace(SECONDS_THEN, "")}`,
-    { data: { position, waited_secs: waitedSecs } },
-  );
 }

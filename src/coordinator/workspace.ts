@@ -1,6 +1,5 @@
 import { readAgentFile } from "../config/agent-file";
 import { readJoinedLedger } from "../config/joined-ledger";
-import { type Config, inspectConfig, loadConfig } from "../config/load";
 import { type Config, inspectConfig, loadConfig, overruledText } from "../config/load";
 import { remember } from "../config/memory";
 import { memoryOf } from "../config/memory-place";
@@ -246,8 +245,8 @@ export class Workspace {
   }
 }
 
-function configWarnings({ untrusted, layers, standIn, namedOnly }: Config, { problem }: Trust): string[] {
-function configWarnings({ untrusted, overruled, layers, standIn }: Config, { problem }: Trust): string[] {
+function configWarnings(config: Config, { problem }: Trust): string[] {
+  const { untrusted, overruled, layers, standIn, namedOnly } = config;
   const lines = problem === null ? [] : [problem];
   if (standIn !== null) lines.push(standInWarning(standIn));
   for (const { unreadable } of layers)

@@ -143,7 +143,6 @@ function issueObjections({ issues, committer, leases }: CommitQuestion): Objecti
           path,
           message: `issue ${id} is claimed by ${lease.agentId} (${lease.worktreeId})`,
           hint: `leave it out, or wait for the claim: cotenant claim acquire ${id} --wait`,
-          hint: `wait for the claim: cotenant claim acquire ${id} --wait`,
           owner: lease.agentId,
           leaseId: lease.leaseId,
         },

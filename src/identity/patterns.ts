@@ -15,7 +15,7 @@ export async function refusePattern(
   files: Files,
   text: string,
   absolutePath: string,
-  hint = `to lease the smallest directory that covers what it matches: cotenant lock acquire --glob ${quoted(text)}; else name the files, or --dir <path>`,
+  hint?: string,
 ): Promise<Refusal | null> {
   if (!/[*?[{]/.test(text) || (await files.lstat(absolutePath)) !== null) return null;
   const isStarred = /[*?]/.test(text);
@@ -28,10 +28,8 @@ export async function refusePattern(
     : "";
   const named = meant.length === 0 ? "name the files" : `name the files: ${meant.map(quoted).join(" ")}`;
   return refuse("E_USAGE", `"${printable(text)}" is a pattern, and there is no file of that name`, {
-    hint: `${directory}${named}, or --dir <path>`,
+    hint: hint ?? `${directory}${named}, or --dir <path>`,
   });
-  if (!isPattern(text) || (await files.lstat(absolutePath)) !== null) return null;
-  return refuse("E_USAGE", `"${printable(text)}" is a pattern, and there is no file of that name`, { hint });
 }
 
 const MOST_NAMED = 5;

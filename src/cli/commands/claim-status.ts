@@ -78,10 +78,12 @@ export const command: Command = {
     const others = onlyFitting(view, agent, issue);
     return {
       data: { leases: statuses.map(statusJsonIn(view)), ...elsewhereJson(others) },
-      text: claimsText(context.terminal, statuses, me, others, parsed.has("mine")),
       text: context.json
         ? ""
-        : claimsText(context.terminal, statuses, me, others, await titlesOf(workspace, statuses)),
+        : claimsText(context.terminal, statuses, me, others, {
+            titles: await titlesOf(workspace, statuses),
+            isOwnOnly: parsed.has("mine"),
+          }),
     };
   },
 };

@@ -72,6 +72,8 @@ async function aboutMain(context: Context, gitDir: string): Promise<string[]> {
       ? `${lacking}: until it or main is pushed, settings and gates may come in on every branch; another one is named with: git config cotenant.mainBranch <branch>`
       : `${lacking}: ${main.branch} counts as the main one; to say so: git config cotenant.mainBranch ${main.branch}`,
   ];
+}
+
 /** Not always where Git looks: husky passes on to committed files beside. */
 function placesOf(hooks: readonly HookPlan[]): string {
   return [...new Set(hooks.map(({ path }) => parentOf(path) ?? path))]
