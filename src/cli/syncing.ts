@@ -157,7 +157,7 @@ const LEDGER_WORDS: Readonly<Record<Examined["ledger"], (why: string | null) => 
   whole: () => "ledger: goes on from what this machine has seen",
   rewritten: (why) =>
     `ledger: ${why}; find out who did it; 'cotenant sync --force-resync' says what accepting it would mean`,
-  "not looked": (why) => `ledger: not looked at: ${why}`,
+  "not looked": () => "ledger: not looked, the remote is unreachable",
 };
 
 async function countSeen({ remote }: OpenLedger): Promise<number> {
