@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,6 +41,13 @@ function memory(): string {
   }
 }
 
+/** One for the whole run: `tests/support/sample.ts` tries a part of what there is, and this says which. */
+function chooseSample(): void {
+  if (process.env["TEST_WHOLE"] !== undefined) return;
+  process.env["TEST_SAMPLE_SEED"] ??= String(randomInt(1_000_000));
+  process.stderr.write(`samples: TEST_SAMPLE_SEED=${process.env["TEST_SAMPLE_SEED"]}\n`);
+}
+
 function makeHermetic(room: string, inMemory: string) {
   mkdirSync(join(room, "home"));
   // Newer Gits tidy up in the background, under the eyes of tests that look at every file.
@@ -66,6 +74,7 @@ function makeHermetic(room: string, inMemory: string) {
 // Here and not in a setup file, because workers copy this process's environment when they start.
 const IN_MEMORY = makeRoom(memory());
 makeHermetic(makeRoom(tmpdir()), IN_MEMORY);
+chooseSample();
 
 /**
  * Vitest starts with the largest files. Those of tests/verify are small and take longest, for the work is in their
