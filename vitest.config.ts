@@ -99,6 +99,7 @@ export default defineConfig({
     // Twice the two cores that this is made for: much of a test is waiting, for a process, a disk or a lease's end.
     maxWorkers: 4,
     sequence: { sequencer: LayersFirst },
+    setupFiles: "tests/support/clean-up.ts",
     projects: [
       {
         extends: true,
