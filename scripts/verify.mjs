@@ -213,7 +213,7 @@ async function main() {
   const started = performance.now();
   ensureInstalled();
   await ensureBuilt();
-  ensureDebianPackages();
+  ensureDebianPackages(["test", "verify"]);
   const room = mkdtempSync(join(tmpdir(), "cotenant-verify-"));
   process.on("exit", () => {
     for (const child of running) end(child);
