@@ -7,7 +7,7 @@ import type { Layer, Task } from "../layer";
 import LEFT_TO_VERIFY from "../left-to-verify.json";
 
 /** How a file of tests shows that `npm test` gives it less than all: it tries a sample, by itself or by a helper. */
-const SAMPLES = /from "(?:\.\.\/)+(?:support\/sample|kernel\/property)"/;
+const SAMPLES = /from "\.[./\w-]*\/(?:sample|property)"/;
 /** Their commands are processes here; in `npm test` many of them are not. */
 const BY_PROCESSES = /^tests\/(?:cli|scenarios|ledger)\//;
 /** Layers bring more of the same. */
