@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -5,14 +6,16 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Folders whose tests start real processes and wait for them. Everything else is a unit test. */
-const END_TO_END = [
-  "tests/scenarios",
-  "tests/ledger",
-  "tests/cli",
-  "tests/demo",
-  "tests/docs",
-  "tests/verify",
-].map((folder) => `${folder}/**/*.test.ts`);
+const END_TO_END = ["tests/scenarios", "tests/ledger", "tests/cli", "tests/demo", "tests/docs"].map(
+  (folder) => `${folder}/**/*.test.ts`,
+);
+const LAYERS = "tests/verify/**/*.test.ts";
+/** For what they cost, or for the tools of other ecosystems that they need. */
+const LEFT_TO_VERIFY = readJson("tests/verify/left-to-verify.json") as string[];
+
+function readJson(file: string): unknown {
+  return JSON.parse(readFileSync(new URL(file, import.meta.url), "utf8"));
+}
 
 /**
  * What a test may see of the machine it runs on. Anything else could change a result: a GIT_DIR when a hook
@@ -38,6 +41,13 @@ function memory(): string {
   } catch {
     return tmpdir();
   }
+}
+
+/** One for the whole run: `tests/support/sample.ts` tries a part of what there is, and this says which. */
+function chooseSample(): void {
+  if (process.env["TEST_WHOLE"] !== undefined) return;
+  process.env["TEST_SAMPLE_SEED"] ??= String(randomInt(1_000_000));
+  process.stderr.write(`samples: TEST_SAMPLE_SEED=${process.env["TEST_SAMPLE_SEED"]}\n`);
 }
 
 function makeHermetic(room: string, inMemory: string) {
@@ -66,6 +76,7 @@ function makeHermetic(room: string, inMemory: string) {
 // Here and not in a setup file, because workers copy this process's environment when they start.
 const IN_MEMORY = makeRoom(memory());
 makeHermetic(makeRoom(tmpdir()), IN_MEMORY);
+chooseSample();
 
 /**
  * Vitest starts with the largest files. Those of tests/verify are small and take longest, for the work is in their
@@ -79,7 +90,7 @@ class LayersFirst extends BaseSequencer {
   }
 }
 
-const { version } = JSON.parse(readFileSync(new URL("package.json", import.meta.url), "utf8"));
+const { version } = readJson("package.json") as { version: string };
 
 export default defineConfig({
   // __COTENANT_BUNDLED__ exists only in the bundles: its absence is how the code knows that it runs from src.
@@ -90,13 +101,14 @@ export default defineConfig({
     // Twice the two cores that this is made for: much of a test is waiting, for a process, a disk or a lease's end.
     maxWorkers: 4,
     sequence: { sequencer: LayersFirst },
+    setupFiles: "tests/support/clean-up.ts",
     projects: [
       {
         extends: true,
         test: {
           name: "unit",
           include: ["tests/**/*.test.ts"],
-          exclude: END_TO_END,
+          exclude: [...END_TO_END, LAYERS, ...LEFT_TO_VERIFY],
           isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -108,11 +120,38 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: END_TO_END,
+          exclude: LEFT_TO_VERIFY,
           // Their repositories are many and live for a second: in memory they cost a third less of the kernel's time. Tests
           // of the store and of the platform stay on the disk, and the layers choose for themselves.
           env: { TMPDIR: IN_MEMORY },
           globalSetup: "tests/support/bundle-program.ts",
+          // To load Vitest and the helpers for each file of its own would take a sixth of the time.
+          isolate: false,
           // Who hangs is found all the same; who is slow on a busy machine is right.
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "layers",
+          include: [LAYERS],
+          exclude: LEFT_TO_VERIFY,
+          env: { TMPDIR: IN_MEMORY },
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "left to verify",
+          include: LEFT_TO_VERIFY,
+          env: { TMPDIR: IN_MEMORY },
+          globalSetup: "tests/support/bundle-program.ts",
           testTimeout: 180_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },

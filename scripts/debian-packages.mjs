@@ -1,6 +1,7 @@
 /**
- * Installs the Debian packages that tests use, where that is possible without asking anybody. The list is
- * debian-packages.json: package to the command, or else the file, that it brings.
+ * Installs the Debian packages that tests use, where that is possible without asking anybody. The lists are in
+ * debian-packages.json, for `npm test` and what `npm run verify` needs besides: package to the command, or else the file,
+ * that it brings.
  */
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
@@ -8,8 +9,9 @@ import { delimiter, join } from "node:path";
 import { ROOT, say, seconds } from "./project.mjs";
 
 /** Answers the packages still missing afterwards. Their tests fail and say so; none is left out. */
-export function ensureDebianPackages() {
-  const wanted = JSON.parse(readFileSync(join(ROOT, "scripts/debian-packages.json"), "utf8"));
+export function ensureDebianPackages(purposes = ["test"]) {
+  const lists = JSON.parse(readFileSync(join(ROOT, "scripts/debian-packages.json"), "utf8"));
+  const wanted = Object.assign({}, ...purposes.map((purpose) => lists[purpose]));
   const missing = () => Object.keys(wanted).filter((name) => !isThere(wanted[name]));
   const before = missing();
   if (before.length === 0) return [];

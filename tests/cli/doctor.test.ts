@@ -492,7 +492,7 @@ describe("doctor: what is left behind", () => {
   it("metadata of the mutex that is older than locks.max_age_secs is reported, and the file stays", async () => {
     await use();
     // By a process that has ended.
-    await repo.ask("agent:e", "lock", "acquire", "e.ts");
+    await repo.start("agent:e", ["lock", "acquire", "e.ts"]).done;
     const lock = path.join(repo.control, "locks/claims.lock");
     const metadata = JSON.parse(fs.readFileSync(lock, "utf8"));
     expect(of((await doctor()).found, "locks")[0]).toMatchObject({ level: "ok", data: { running: false } });

@@ -4,6 +4,7 @@ import { COMMANDS, findCommand, LISTED } from "../../src/cli/commands";
 import { keptScratch } from "../docs/kept-scratch";
 import { PROGRAM, type Ran, runHere, start, until } from "../support/program";
 import { TestRepo } from "../support/repo";
+import { TRIES_ALL } from "../support/sample";
 import { scratch } from "../support/scratch";
 
 /** The issue that examples speak of as 7x3k. */
@@ -136,7 +137,7 @@ describe("every example of every command's --help", () => {
     }
     for (const [nth, example] of command.examples.entries()) {
       expect(findCommand(example.split(" ").slice(1))?.name, example).toBe(name);
-      const isHere = nth > 0 && IS_PLAIN.test(example) && !OWN_PROCESS.test(example);
+      const isHere = (nth > 0 || !TRIES_ALL) && IS_PLAIN.test(example) && !OWN_PROCESS.test(example);
       const ran = await (isHere ? performHere : performInShell)(example, repo, env);
       // One that is meant to be refused says so at its end.
       const exit = Number(/# exits (\d+)$/.exec(example)?.[1] ?? 0);

@@ -5,6 +5,7 @@ import { removeKey, setKey } from "../../src/config/edit";
 import { CONFIG_KEYS, nameInSection, sectionOf, settingOf } from "../../src/config/schema";
 import { configTemplate } from "../../src/config/template";
 import { tomlOf } from "../../src/config/values";
+import { amount } from "../support/sample";
 
 const TTL = ["coordination", "default_ttl_secs"] as const;
 
@@ -80,7 +81,7 @@ describe("setting a key", () => {
         expect(read(after)).toEqual(wanted);
         expect(after.match(/^#.*$/gm)).toEqual(before.match(/^#.*$/gm));
       }),
-      { numRuns: 200 },
+      { numRuns: amount(200, 4) },
     );
   });
 });

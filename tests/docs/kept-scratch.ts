@@ -1,7 +1,7 @@
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll } from "vitest";
+import { afterEveryFile } from "../support/after-tests";
 
 /** A directory for all tests of one file, gone after the last of them. */
 export function keptScratch(name: string): string {
@@ -11,6 +11,6 @@ export function keptScratch(name: string): string {
 }
 
 const made: string[] = [];
-afterAll(() => {
+afterEveryFile(() => {
   for (const directory of made.splice(0)) rmSync(directory, { recursive: true, force: true });
 });

@@ -3,7 +3,7 @@ import packages from "../../scripts/debian-packages.json";
 import { needTool } from "./need-tool";
 
 describe("needTool", () => {
-  it.each(Object.values(packages))("finds %s, which npm test installs", (command) => {
+  it.each(Object.values(packages.test))("finds %s, which npm test installs", (command) => {
     expect(() => needTool(command)).not.toThrow();
   });
 

@@ -6,7 +6,9 @@ import packages from "../../scripts/debian-packages.json";
  * how to get it; leaving the test out would look like success.
  */
 export function needTool(command: string): void {
-  const name = Object.entries(packages).find(([, brings]) => brings === command)?.[0];
+  const name = Object.entries({ ...packages.test, ...packages.verify }).find(
+    ([, brings]) => brings === command,
+  )?.[0];
   if (name === undefined) throw new Error(`add the package of '${command}' to scripts/debian-packages.json`);
   const look = command.startsWith("/") ? 'test -e "$1"' : 'command -v "$1"';
   const found = spawnSync("/bin/sh", ["-c", look, "sh", command]);

@@ -6,9 +6,10 @@ import type { IssueRow } from "../../src/issues/board";
 import { encodeIssue, type Issue, type IssueState } from "../../src/issues/model";
 import { ANYTHING, queryAll, queryAvailable, queryBlocked, queryClosed } from "../../src/issues/query";
 import { propertySeed } from "../kernel/property";
+import { amount } from "../support/sample";
 import { type Expected, plainly, Scene, type Seen } from "./scene";
 
-const RUNS = Number(process.env["TEST_CACHE_RUNS"] ?? 12);
+const RUNS = Number(process.env["TEST_CACHE_RUNS"] ?? amount(12, 4));
 const STEPS = 14;
 
 const seen = ({ id, title, state, labels, dependencies }: IssueRow): Seen => ({

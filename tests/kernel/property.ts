@@ -1,7 +1,9 @@
+import { amount } from "../support/sample";
+
 /** How many random cases each property tries. vitest.config.ts lets TEST_* through to the tests. */
 export function propertyRuns(): number {
   const asked = process.env["COTENANT_PROPERTY_RUNS"] ?? process.env["TEST_PROPERTY_RUNS"];
-  const runs = asked === undefined ? 10_000 : Number(asked);
+  const runs = asked === undefined ? amount(10_000, 5) : Number(asked);
   if (!Number.isInteger(runs) || runs < 1) throw new Error(`COTENANT_PROPERTY_RUNS is ${asked}`);
   return runs;
 }

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { run } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+import { sampleOf, TRIES_ALL } from "../support/sample";
 import { scratchInMemory } from "../support/scratch";
 
 const LIBRARY = fileURLToPath(new URL("../../dist/index.cjs", import.meta.url));
@@ -39,13 +40,19 @@ describe("S17: the log's last line is cut", () => {
     const { repo, before, size, ...files } = await unacknowledged();
     const common = { library: LIBRARY, root: repo.root, control: repo.control, before, ...files };
     const cuts: { size: number; seen: string[]; after: string[]; intact: boolean }[] = [];
-    for (let from = before; from <= size; from += 100) {
+    const starts = Array.from(
+      { length: Math.floor((size - before) / 100) + 1 },
+      (_, at) => before + at * 100,
+    );
+    // The end of the line, where it counts, is in every sample.
+    for (const from of new Set([...sampleOf(starts, 3), starts.at(-1)!])) {
       const job = { ...common, from, to: Math.min(from + 100, size + 1) };
       const ran = await run([process.execPath, CUTTER, JSON.stringify(job)], { cwd: repo.root });
       expect(ran.stderr).toBe("");
       for (const line of ran.stdout.trimEnd().split("\n")) cuts.push(JSON.parse(line));
     }
-    expect(cuts).toHaveLength(size - before + 1);
+    if (TRIES_ALL) expect(cuts).toHaveLength(size - before + 1);
+    expect(cuts.length).toBeGreaterThan(100);
     const wrong = cuts.filter(({ size: cut, seen, after, intact }) => {
       // Without its newline alone the line may count or not, but it is the same to all.
       const right = cut === size ? [WITH] : cut === size - 1 ? [WITH, WITHOUT] : [WITHOUT];

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import * as path from "node:path";
-import { afterEach } from "vitest";
 import { worldOf } from "../../src/cli/guarding";
 import type { Answer } from "../../src/guard/answers";
 import { HARNESSES } from "../../src/guard/harness";
@@ -10,11 +9,12 @@ import type { HarnessName } from "../../src/identity/harness";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
 import type { Platform } from "../../src/platform/platform";
+import { afterEveryTest } from "./after-tests";
 import type { TestRepo } from "./repo";
 
 /** Processes that stand for harnesses: they live until they are killed. */
 const harnesses = new Set<ChildProcess>();
-afterEach(() => {
+afterEveryTest(() => {
   for (const child of harnesses) child.kill("SIGKILL");
   harnesses.clear();
 });

@@ -3,13 +3,13 @@ import * as fs from "node:fs";
 import * as http from "node:http";
 import type * as net from "node:net";
 import * as path from "node:path";
-import { afterEach } from "vitest";
 import { needTool } from "../house/need-tool";
+import { afterEveryTest } from "./after-tests";
 import { FaultyProxy as AnyProxy, ended, freePort, gitDaemon, reachable } from "./network";
 import { scratch } from "./scratch";
 
 const open: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
+afterEveryTest(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 

@@ -3,11 +3,10 @@ import { createHash } from "node:crypto";
 import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
-import { afterAll } from "vitest";
 import { wallClockEnv } from "./faketime";
 import { FaultyProxy, Hub } from "./hub";
 import { writeIssue } from "./issue-files";
-import { type Ran, type Running, runHere } from "./program";
+import { type Ran, type Running, runCheaply, runHere } from "./program";
 import { TestRepo } from "./repo";
 import { scratch } from "./scratch";
 import { ulid } from "./ulid";
@@ -61,16 +60,21 @@ export class Machine {
     return this.repo.start(this.agent, args, { env: this.#env(env), held });
   }
 
+  #run(args: readonly string[], env: Env = {}): Promise<Ran> {
+    const whole = { COTENANT_AGENT_ID: this.agent, ...this.#env(env) };
+    return runCheaply(args, { cwd: this.repo.root, env: whole });
+  }
+
   run(...args: string[]): Promise<Ran> {
-    return this.start(args).done;
+    return this.#run(args);
   }
 
   ask(...args: string[]): Promise<Ran> {
-    return this.start([...args, "--json"]).done;
+    return this.#run([...args, "--json"]);
   }
 
   askWith(env: Env, ...args: string[]): Promise<Ran> {
-    return this.start([...args, "--json"], env).done;
+    return this.#run([...args, "--json"], env);
   }
 
   /** As `TestRepo.prepare`: what must have happened before, and succeeds, without a process. */
@@ -175,10 +179,8 @@ export async function behindProxy(count: number): Promise<BehindProxy> {
   return { hub, proxy, first, ids, url };
 }
 
+/** Once for all files of this process; gone with the place where all tests work. */
 const moulds = new Map<string, { readonly room: string; readonly ids: readonly string[] }>();
-afterAll(() => {
-  for (const { room } of moulds.values()) fs.rmSync(room, { recursive: true, force: true });
-});
 
 async function makeMould(count: number, isSetUp: boolean): Promise<{ room: string; ids: string[] }> {
   const room = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "cotenant-mould-")));

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { afterEach } from "vitest";
+import { afterEveryTest } from "./after-tests";
 import { listeningTerminal } from "./listening-terminal";
+import { TRIES_ALL } from "./sample";
 import { checkPrinted } from "./schemas";
 // Its clean-up must be registered before ours: the last registered runs first, and processes end before their files.
 import "./scratch";
@@ -167,15 +168,38 @@ interface SettingHere extends Setting {
 }
 
 let lastHere: Promise<unknown> = Promise.resolve();
+let underWayHere = 0;
 
 /**
  * The whole program but its process, which takes most of the time: for tests of what commands do, not of how they start.
  * The machine, its disk and Git are the real ones. One after the other, for this process is in one directory at a time.
  */
 export function runHere(args: readonly string[], setting: SettingHere): Promise<Ran> {
-  const ran = lastHere.then(() => runNow(args, setting));
+  underWayHere++;
+  const ran = lastHere.then(() => runNow(args, setting)).finally(() => underWayHere--);
   lastHere = ran.catch(() => {});
   return ran;
+}
+
+/** Of the environment, what a command takes from where it is told, and not from its process. */
+const TOLD = new Set(["COTENANT_AGENT_ID", "COTENANT_SESSION_ID", "COTENANT_SYNC_LEDGER_BRANCH", "HOME"]);
+/** Who reads standard input, starts programs of others, follows something, or looks at its own process and parents. */
+const NEEDS_PROCESS = new Set(["exec", "hook", "guard", "demo", "events", "agent", "completion", "version"]);
+const WAITS = new Set(["--wait", "--watch", "--follow", "--stdin", "-", "--"]);
+
+/**
+ * A command that a test waits for, by a process of its own only where that can matter. One is run here at a time: whoever
+ * comes meanwhile gets a process and contends with it. `npm run verify` sets TEST_WHOLE: always as a process.
+ */
+export function runCheaply(args: readonly string[], setting: Setting): Promise<Ran> {
+  const env = setting.env ?? {};
+  const isPlain =
+    Object.keys(env).every((name) => TOLD.has(name)) &&
+    !NEEDS_PROCESS.has(args[0] ?? "") &&
+    !args.some((word) => WAITS.has(word));
+  const mayBeHere = !TRIES_ALL && process.env["TEST_WHOLE_PROGRAM"] !== undefined && underWayHere === 0;
+  if (!isPlain || !mayBeHere) return run([PROGRAM, ...args], setting);
+  return runHere(args, { ...setting, home: env["HOME"] ?? process.env["HOME"]! });
 }
 
 async function runNow(args: readonly string[], setting: SettingHere): Promise<Ran> {
@@ -218,7 +242,7 @@ function checkShape([program, ...all]: readonly string[], { status, stdout }: Ra
 }
 
 const alive = new Set<Running>();
-afterEach(async () => {
+afterEveryTest(async () => {
   for (const running of alive) running.kill("SIGKILL");
   await Promise.all([...alive].map(({ done }) => done));
 });

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { PROGRAM, type Ran, type Running, run, runHere, start } from "./program";
+import { PROGRAM, type Ran, type Running, runCheaply, runHere, start } from "./program";
 import { scratch } from "./scratch";
 
 /** A line of the log, as far as tests look at it. */
@@ -92,16 +92,21 @@ export class TestRepo {
 
   /** As a person would. */
   run(agent: string, ...args: string[]): Promise<Ran> {
-    return this.start(agent, args).done;
+    return this.#run(agent, args);
+  }
+
+  #run(agent: string, args: readonly string[], env: RunOptions["env"] = {}): Promise<Ran> {
+    const whole = { COTENANT_AGENT_ID: agent === "" ? undefined : agent, ...env };
+    return runCheaply(args, { cwd: this.root, env: whole });
   }
 
   /** As a program would: with `--json`. */
   ask(agent: string, ...args: string[]): Promise<Ran> {
-    return this.start(agent, [...args, "--json"]).done;
+    return this.#run(agent, [...args, "--json"]);
   }
 
   askWith(env: RunOptions["env"], agent: string, ...args: string[]): Promise<Ran> {
-    return this.start(agent, [...args, "--json"], env === undefined ? {} : { env }).done;
+    return this.#run(agent, [...args, "--json"], env);
   }
 
   /** What must have happened before: as `ask`, and it succeeds; without a process, which is not what is tested then. */
@@ -169,5 +174,5 @@ export function pictureOf(root: string): Record<string, string> {
 
 /** Runs the program outside any repository of ours. */
 export function cotenant(cwd: string, args: readonly string[], env: RunOptions["env"] = {}): Promise<Ran> {
-  return run([PROGRAM, ...args], { cwd, env: { COTENANT_AGENT_ID: "agent:a", ...env } });
+  return runCheaply(args, { cwd, env: { COTENANT_AGENT_ID: "agent:a", ...env } });
 }

@@ -1,10 +1,10 @@
 import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
-import { afterEach } from "vitest";
+import { afterEveryTest } from "./after-tests";
 
 const made: string[] = [];
-afterEach(() => {
+afterEveryTest(() => {
   // A Git whose parent was killed may still write something.
   const patiently = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 };
   for (const dir of made.splice(0)) fs.rmSync(dir, patiently);

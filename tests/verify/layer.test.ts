@@ -26,6 +26,16 @@ it("a layer ends when its time is up, and says what it had no time for", async (
   expect(complaints(short)).toEqual([expect.stringContaining("never happened: what takes longer")]);
 });
 
+it("a layer that is in the middle of something when its time is up is dropped, and what it found counts", async () => {
+  const stuck = layer(async (task) => {
+    task.tried++;
+    task.broke("what it found", "again");
+    await new Promise(() => {});
+  });
+  const result = await prove(stuck, { least: 2, atMostMs: 1 });
+  expect(result).toMatchObject({ isCutShort: true, tried: 1, broke: [{ what: "what it found" }] });
+});
+
 it("a layer that dies has failed, with what it was trying", async () => {
   const dying = layer(async (task) => {
     task.tried++;

@@ -65,6 +65,8 @@ const MOST_BREAKAGES = 20;
 /** How many times as many tries as were asked for, until all that should have happened has. */
 const MOST_MORE = 3;
 
+const MIN_GRACE_MS = 2_000;
+
 /** What a layer is told, and what it reports. */
 export class Task {
   readonly seed: number;
@@ -144,14 +146,17 @@ export class Task {
 
 export async function prove(layer: Layer, effort: Effort): Promise<Result> {
   const scratch = mkdtempSync(join(tmpdir(), `cotenant-${layer.name}-`));
+  let isDropped = false;
   try {
     const task = new Task(effort, scratch, layer.mustMove);
-    await layer.prove(task).catch((error: unknown) => {
+    const proving = layer.prove(task).catch((error: unknown) => {
       // A planted bug must be noticed, and not merely be in the way.
       if (task.plant !== null) throw error;
       const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
       task.broke(`the layer itself: ${why}`, `npm run verify -- --layer "${layer.name}" --seed ${task.seed}`);
     });
+    isDropped = !(await endsInTime(proving, effort.atMostMs));
+    task.isCutShort ||= isDropped;
     const { seed, tried, broken, counters, passedMs, isCutShort } = task;
     return {
       layer: layer.name,
@@ -166,8 +171,26 @@ export async function prove(layer: Layer, effort: Effort): Promise<Result> {
       ms: passedMs,
     };
   } finally {
-    rmSync(scratch, { recursive: true, force: true });
+    // A layer that was dropped may still write there; whoever gave it a time clears that, too.
+    if (!isDropped) rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/**
+ * Whatever a layer is in the middle of when its time is up gets a little more, and is dropped then: what it found before
+ * counts. Only `npm run verify` gives a time; it ends the layer's process, and clears what it left.
+ */
+async function endsInTime(proving: Promise<void>, atMostMs: number | undefined): Promise<boolean> {
+  if (atMostMs === undefined) return proving.then(() => true);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, atMostMs + graceMs(atMostMs), false);
+  });
+  return Promise.race([proving.then(() => true), late]).finally(() => clearTimeout(timer));
+}
+
+function graceMs(atMostMs: number): number {
+  return Math.max(MIN_GRACE_MS, atMostMs / 10);
 }
 
 /** What is wrong with a result, in words; empty when nothing is. */

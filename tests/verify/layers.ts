@@ -17,6 +17,7 @@ import { snapshots } from "./snapshots/layer";
 import { clocks } from "./soak/clocks-layer";
 import { soak } from "./soak/layer";
 import { waiters } from "./soak/waiters-layer";
+import { wholeTests } from "./whole/layer";
 
 /** The whole programme, in the order of the table. */
 export const LAYERS: readonly Layer[] = [
@@ -39,4 +40,5 @@ export const LAYERS: readonly Layer[] = [
   snapshots,
   planted,
   plantedTests,
+  wholeTests,
 ];

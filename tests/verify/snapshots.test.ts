@@ -5,4 +5,4 @@ import { snapshots } from "./snapshots/layer";
 it("random trees come back as they were, byte for byte", async () => {
   const result = await prove(snapshots, { least: snapshots.inTest });
   expect(complaints(result)).toEqual([]);
-}, 300_000);
+}, 900_000);

@@ -1,9 +1,9 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { bundle, ROOT } from "../bundle";
 import type { Task } from "../layer";
+import { memoryFolder } from "../memory";
 import type { HandSettings, Point, Question, Tried } from "./hand";
 import { ROTATE_BYTES } from "./scenarios";
 import type { Call } from "./trace";
@@ -91,7 +91,7 @@ export async function withHands(
   work: (hands: readonly HandProcess[]) => Promise<void>,
 ): Promise<void> {
   // In memory where that is possible: the disk is not what is tried, and a sync that is told to fail fails there too.
-  const room = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "cotenant-injection-"));
+  const room = mkdtempSync(join(memoryFolder(), "cotenant-injection-"));
   const { path: program } = await bundle("tests/verify/injection/hand.ts", join(task.scratch, "hand"));
   const tried = await programs(task);
   const hands = Array.from(

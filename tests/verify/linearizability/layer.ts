@@ -25,7 +25,7 @@ const KEYS = [
 export const linearizability: Layer = {
   name: "linearizability",
   unit: "operations",
-  inTest: 3_000,
+  inTest: 1_000,
   inVerify: 100_000,
   share: 0.08,
   mustMove: [

@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { childEnvironment } from "../../../src/demo/scratch";
 
@@ -14,9 +13,7 @@ export interface Place {
 }
 
 /** Where a sync costs nothing, so that more happens in the same time; the default disk where there is no such place. */
-export function fastDisk(): string {
-  return existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
-}
+export { memoryFolder as fastDisk } from "../memory";
 
 export function makePlace(parent: string): Place {
   const folder = realpathSync(mkdtempSync(join(parent, "cotenant-run-")));

@@ -91,7 +91,7 @@ export class ProjectCopy {
   }
 
   #node(args: readonly string[]) {
-    const env = { ...process.env, NODE_EXTRA_CA_CERTS: "" };
+    const env = { ...process.env, TEST_WHOLE: "1", NODE_EXTRA_CA_CERTS: "" };
     return promisify(execFile)(process.execPath, args, {
       cwd: this.#root,
       env,

@@ -9,7 +9,7 @@ const BATCH = 1_000;
 export const properties: Layer = {
   name: "properties",
   unit: "histories",
-  inTest: 10_000,
+  inTest: 2_000,
   inVerify: 100_000,
   share: 0.03,
   mustMove: OCCURRENCES,

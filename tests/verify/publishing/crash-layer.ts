@@ -1,9 +1,9 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Prng } from "../../../src/platform/sim/prng";
 import { checkAnswer } from "../injection/check";
 import type { Layer, Task } from "../layer";
+import { memoryFolder } from "../memory";
 import { Aftermath } from "./aftermath";
 import { Room } from "./room";
 import { type Kind, PublishTracer, type Spot } from "./trace";
@@ -41,7 +41,7 @@ export const publishCrash: Layer = {
     "a lock of Git's was left",
   ],
   async prove(task) {
-    const place = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "cotenant-publish-"));
+    const place = mkdtempSync(join(memoryFolder(), "cotenant-publish-"));
     try {
       // A bug of ours shows at the first point, where nothing has to be waited for.
       const room = new Room(place, await task.program(), task.plant === null ? 12 : 3);

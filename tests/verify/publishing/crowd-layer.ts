@@ -1,11 +1,11 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Prng } from "../../../src/platform/sim/prng";
 import { ROOT } from "../bundle";
 import { checkLog, readLog } from "../injection/log";
 import type { Layer, Task } from "../layer";
+import { memoryFolder } from "../memory";
 import { environment } from "./room";
 
 const PUBLISHERS = 8;
@@ -33,9 +33,7 @@ export const publishers: Layer = {
   async prove(task) {
     const { path } = await task.bundle("tests/verify/publishing/worker.ts");
     for (let round = 0; task.goesOn; round++) {
-      const place = fs.mkdtempSync(
-        join(fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "cotenant-publishers-"),
-      );
+      const place = fs.mkdtempSync(join(memoryFolder(), "cotenant-publishers-"));
       try {
         await new Crowd(task, join(place, "repo"), path, new Prng(task.seed, `round ${round}`)).run();
       } finally {

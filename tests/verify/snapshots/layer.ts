@@ -15,6 +15,7 @@ import { takeSnapshot } from "../../../src/snapshots/taking";
 import { writerKey } from "../../../src/worktrees/writer-lock";
 import { gitPicture, treePicture } from "../../support/tree-picture";
 import type { Layer, Task } from "../layer";
+import { memoryFolder } from "../memory";
 import { Gardener } from "./growth";
 
 /** Rounds with one repository, so that each meets what the ones before have left: caches, packs, pruned names. */
@@ -54,7 +55,7 @@ export const snapshots: Layer = {
   },
 };
 
-const IN_MEMORY = "/dev/shm";
+const IN_MEMORY = memoryFolder();
 
 /**
  * Mostly in memory, where nobody waits for a disk that is not what is tried here; and sometimes on one, which uses the
