@@ -62,6 +62,9 @@ export const Cotenant = async ({ directory }) => {
       const said = await tell("tool.execute.after", sessionID, { tool, callID, args });
       if (said !== "" && typeof output?.output === "string") output.output += \`\\n\${said}\`;
     },
+    "shell.env": async ({ sessionID }, output) => {
+      if (sessionID !== undefined) output.env.OPENCODE_SESSION_ID = sessionID;
+    },
     "chat.message": async ({ sessionID }) => {
       await tell("chat.message", sessionID).catch(() => {});
     },

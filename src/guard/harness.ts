@@ -59,6 +59,8 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
     events: [
       before("PreToolUse", `Edit|MultiEdit|Write|NotebookEdit|Bash|PowerShell|${FOREIGN_WRITERS}`),
       after("PostToolUse", "Bash|PowerShell"),
+      // Instead of the other, after a command that failed: it may have written before.
+      after("PostToolUseFailure", "Bash|PowerShell"),
       life("UserPromptSubmit", "prompt"),
       life("Stop", "stop"),
       life("SubagentStop", "done"),
@@ -87,6 +89,7 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
     events: [
       before("preToolUse", "Write|Delete|Shell"),
       after("postToolUse", "Shell"),
+      after("postToolUseFailure", "Shell"),
       life("beforeSubmitPrompt", "prompt"),
       life("stop", "stop"),
       life("subagentStop", "done"),
@@ -157,13 +160,11 @@ export const UNREGISTERED: readonly { readonly name: string; readonly moment: Mo
   { name: "beforeShellExecution", moment: "before" },
   { name: "afterShellExecution", moment: "after" },
   { name: "afterFileEdit", moment: "after" },
-  { name: "PostToolUseFailure", moment: "after" },
-  { name: "postToolUseFailure", moment: "after" },
 ];
 
 /**
  * What to run for an event, after the program's own name. `guard check` answers in the harness's form; `guard stop` and
- * `guard end` print nothing.
+ * `guard end` have no objection to anything.
  */
 export function hookArguments(harness: HarnessName, event: HookEvent): readonly string[] {
   const rest = ["--harness", harness, "--event", event.name];
