@@ -143,12 +143,15 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
  * they are, and where it is.
  *
  * `{"event":"tool.execute.before","sessionID","callID","tool","args","directory"}`; for events without a tool,
- * `{"event":"session.idle","sessionID","directory"}`. It gives `--pid <its own process>`, throws what comes on standard
+ * `{"event":"session.idle","sessionID","directory"}`. A subagent has a session of its own there: the one that all of them
+ * belong to is then `parentID`, and its own is `childID`, too. It gives `--pid <its own process>`, throws what comes on standard
  * error when the status is 2, and adds to the tool's output what comes on standard output otherwise.
  */
 export interface OpencodeInput {
   readonly event: string;
   readonly sessionID: string;
+  readonly parentID?: string;
+  readonly childID?: string;
   readonly directory: string;
   readonly tool?: string;
   readonly callID?: string;

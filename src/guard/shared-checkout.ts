@@ -9,7 +9,7 @@ import type { Everybody } from "./shell/arguments";
 import type { ShellWrite } from "./shell/walk";
 import { whoIs } from "./who";
 import { sharedByOthers } from "./words";
-import { othersOn, wantingIn, withoutFinished } from "./yielding";
+import { othersOn, wantingIn, withoutYielding } from "./yielding";
 
 /** Leases whose holder works in the checkout that they were taken in. */
 const AT_WORK = ["file", "dir", "worktree", "issue"];
@@ -60,7 +60,7 @@ async function othersAtWork(place: Place): Promise<Lease[]> {
   const whole = dirKey(".");
   const wanting = wantingIn(place);
   const inside = isRefusal(whole) ? [] : await othersOn(coordinator, wanting, [whole]);
-  const counting = await withoutFinished(coordinator, wanting, inside);
+  const counting = await withoutYielding(coordinator, wanting, inside);
   const fromHere = (await coordinator.list()).filter(
     ({ lease }) =>
       lease.worktreeId === worktreeId &&
