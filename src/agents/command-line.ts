@@ -1,3 +1,4 @@
+import { nothingToSay } from "../guard/answers";
 import { type HookEvent, hookArguments } from "../guard/harness";
 import type { HarnessName } from "../identity/harness";
 
@@ -11,13 +12,16 @@ export type Program = { readonly node: string; readonly program: string } | null
  */
 export function shellLine(program: Program, args: readonly string[], more = ""): string {
   const call = args.map(shellWord).join(" ") + more;
-  if (program === null) return `command -v cotenant >/dev/null 2>&1 || exit 0; exec cotenant ${call}`;
+  const otherwise = `command -v cotenant >/dev/null 2>&1 || ${noObjection(args)}; exec cotenant ${call}`;
+  if (program === null) return otherwise;
   const [node, script] = [shellWord(program.node), shellWord(program.program)];
-  return [
-    `[ -x ${node} ] && [ -f ${script} ] && exec ${node} ${script} ${call}`,
-    `command -v cotenant >/dev/null 2>&1 || exit 0`,
-    `exec cotenant ${call}`,
-  ].join("; ");
+  return `[ -x ${node} ] && [ -f ${script} ] && exec ${node} ${script} ${call}; ${otherwise}`;
+}
+
+/** What the guard itself would say, where there is none. */
+function noObjection(args: readonly string[]): string {
+  const { stdout } = nothingToSay(args[args.indexOf("--harness") + 1] as HarnessName);
+  return stdout === "" ? "exit 0" : `{ echo ${shellWord(stdout.trim())}; exit 0; }`;
 }
 
 /** For Windows, where a harness has a field of its own for it. */

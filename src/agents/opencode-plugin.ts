@@ -45,12 +45,20 @@ function pass(call, input, cwd) {
   });
 }
 
+// By subagent's session, the one that a person has opened.
+const roots = new Map();
+
+function family(sessionID) {
+  const parentID = roots.get(sessionID);
+  return parentID === undefined ? { sessionID } : { sessionID, parentID, childID: sessionID };
+}
+
 export const Cotenant = async ({ directory }) => {
   const tell = async (event, sessionID, tool) => {
     const call = CALLS[event];
     if (call === undefined || sessionID === undefined) return "";
     if (tool !== undefined && !new RegExp(\`^(?:\${call.tools})$\`).test(tool.tool)) return "";
-    const { status, out, err } = await pass(call, { event, sessionID, directory, ...tool }, directory);
+    const { status, out, err } = await pass(call, { event, ...family(sessionID), directory, ...tool }, directory);
     if (status === 2) throw new Error(err.trim() || "refused by cotenant");
     return out.trim();
   };
@@ -62,11 +70,16 @@ export const Cotenant = async ({ directory }) => {
       const said = await tell("tool.execute.after", sessionID, { tool, callID, args });
       if (said !== "" && typeof output?.output === "string") output.output += \`\\n\${said}\`;
     },
+    "shell.env": async ({ sessionID }, output) => {
+      if (sessionID !== undefined) output.env.OPENCODE_SESSION_ID = roots.get(sessionID) ?? sessionID;
+    },
     "chat.message": async ({ sessionID }) => {
       await tell("chat.message", sessionID).catch(() => {});
     },
     event: async ({ event }) => {
       const about = event.properties ?? {};
+      const { id, parentID } = about.info ?? {};
+      if (id !== undefined && parentID != null) roots.set(id, roots.get(parentID) ?? parentID);
       await tell(event.type, about.sessionID ?? about.info?.id).catch(() => {});
     },
   };

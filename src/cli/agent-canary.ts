@@ -8,6 +8,7 @@ import { type Coverage, freeTrial, type Trial, trialsFor, WAYS, type Way } from 
 import { eventFor, isDenial } from "../agents/events";
 import type { Found } from "../agents/plan";
 import type { Surroundings } from "../coordinator/workspace";
+import { nothingToSay } from "../guard/answers";
 import { HARNESSES, type Moment } from "../guard/harness";
 import type { HarnessName } from "../identity/harness";
 
@@ -81,7 +82,8 @@ class Canary {
     if (isDenial(this.#harness, free.status, free.stdout, free.stderr))
       return this.#report(`a file that nobody holds is refused: ${firstLine(free)}`);
     if (free.status !== 0) return this.#report(`the command ends with ${free.status}: ${firstLine(free)}`);
-    if (free.stdout.trim() !== "") return this.#report(`it prints on an ordinary write: ${firstLine(free)}`);
+    if (free.stdout !== nothingToSay(this.#harness).stdout)
+      return this.#report(`on an ordinary write it prints ${firstLine(free)}`);
     for (const trial of trialsFor(this.#harness, { repository: this.#room, held: HELD })) {
       this.#coverage[trial.way] = await this.#cover(trial);
       if (this.#coverage.edit !== "before")

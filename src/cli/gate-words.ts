@@ -1,6 +1,6 @@
 import type { PendingGate } from "../issues/gates/waiting";
 import { printable } from "../kernel/ids";
-import { shellWord } from "./left-work";
+import { shellWord } from "./render";
 
 /** A gate that an issue still has to pass, and how. */
 export function pendingText(shortId: string, gate: PendingGate): string {

@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { answer } from "../guard/answers";
+import { ALLOWED, type Answer, answer } from "../guard/answers";
 import {
   type Basis,
   BEAT_EVERY_MS,
@@ -38,7 +38,7 @@ export function isAnswered(args: readonly string[]): boolean {
     if (report?.moment !== "before") return false;
     const asked = whatIsAsked(report);
     if (asked === null) return false;
-    return isPassed(asked, call.pid) || isRefused(asked, report, call);
+    return isPassed(asked, report, call) || isRefused(asked, report, call);
   } catch {
     return false;
   }
@@ -89,10 +89,11 @@ function whatIsAsked(report: Report): Asked | null {
   return { caller, directory, control: path.join(commonDirAbove(directory), "cotenant") };
 }
 
-function isPassed(asked: Asked, givenPid: number | null): boolean {
+function isPassed(asked: Asked, report: Report, { pid }: Call): boolean {
   const pass = left<Pass>(asked, PASSES);
-  if (pass === null || !stands(pass, asked, givenPid)) return false;
+  if (pass === null || !stands(pass, asked, pid)) return false;
   leaveTrace(pass.trace);
+  give(answer(report, ALLOWED, process.env));
   return true;
 }
 
@@ -105,12 +106,15 @@ function isRefused(asked: Asked, report: Report, { pid, patienceMs }: Call): boo
   const leftMs = remainingMs(contention.retryAt, now);
   if (contention.retryAt.clockId !== now.clockId || leftMs <= patienceMs || !isAlive(owner)) return false;
   if (fs.readFileSync(fact.file, "utf8") !== fact.text) return false;
-  const { stdout, stderr, status } = answer(report, { isAllowed: false, ...tooEarly(contention, now) });
+  give(answer(report, { isAllowed: false, ...tooEarly(contention, now) }, process.env));
+  return true;
+}
+
+function give({ stdout, stderr, status }: Answer): void {
   const terminal = nodeTerminal();
   if (stdout !== "") terminal.out(stdout);
   if (stderr !== "") terminal.err(stderr);
   process.exitCode = status;
-  return true;
 }
 
 function present(): Instant {

@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../errors/registry";
 import type { HarnessName } from "../identity/harness";
+import type { Environment } from "../identity/repository";
 import { type AnswerForm, HARNESSES } from "./harness";
 import type { Report } from "./report";
 
@@ -24,29 +25,46 @@ export interface Answer {
   readonly status: number;
 }
 
-export const SILENCE: Answer = { stdout: "", stderr: "", status: 0 };
+const SILENCE: Answer = { stdout: "", stderr: "", status: 0 };
 
-/** The verdict in the harness's own form, to the byte. */
-export function answer(
-  report: Pick<Report, "harness" | "event" | "moment" | "isBorrowed">,
-  verdict: Verdict,
-): Answer {
-  // Another harness runs what was registered for this one: every one of them takes status 2.
-  const form: AnswerForm = report.isBorrowed ? "exit-2" : HARNESSES[report.harness].answers;
-  if (!verdict.isAllowed) return report.moment === "before" ? denial(form, report.event, verdict) : SILENCE;
-  return verdict.tell === null ? SILENCE : telling(report.harness, form, report, verdict.tell);
+/** "No objection". Cursor takes an empty answer of a hook that must not fail for a failure, and refuses the call. */
+export function nothingToSay(harness: HarnessName): Answer {
+  return harness === "cursor" ? json({}) : SILENCE;
 }
 
-function denial(
-  form: AnswerForm,
-  event: string,
-  { reason, isHardStop }: { reason: string; isHardStop: boolean },
-): Answer {
+type Asked = Pick<Report, "harness" | "event" | "moment" | "subagent" | "isBorrowed">;
+
+/** The verdict in the harness's own form, to the byte. */
+export function answer(report: Asked, verdict: Verdict, env: Environment): Answer {
+  // Another harness runs what was registered for this one: every one of them takes status 2.
+  const form: AnswerForm = report.isBorrowed ? "exit-2" : HARNESSES[report.harness].answers;
+  if (verdict.isAllowed)
+    return verdict.tell === null ? nothingToSay(report.harness) : telling(report, verdict.tell);
+  if (report.moment !== "before") return nothingToSay(report.harness);
+  const stopsTurn = verdict.isHardStop && report.subagent === null && isAttended(env);
+  const denied = denial(form, report.event, verdict.reason, stopsTurn);
+  // With the status alone Copilot would refuse without a reason.
+  const isSilent = report.isBorrowed && report.harness === "copilot";
+  return isSilent
+    ? { ...denied, stdout: denial("copilot", report.event, verdict.reason, false).stdout }
+    : denied;
+}
+
+/**
+ * Whether a person sees how a turn of Claude Code ends. Otherwise it would end in silence, as if all had been done; and so
+ * would a subagent's. Older versions say only how they were started.
+ */
+function isAttended(env: Environment): boolean {
+  const said = env["CLAUDE_CODE_SESSION_ATTENDED"];
+  return said === undefined ? env["CLAUDE_CODE_ENTRYPOINT"] === "cli" : said === "1";
+}
+
+function denial(form: AnswerForm, event: string, reason: string, stopsTurn: boolean): Answer {
   switch (form) {
     case "claude":
       return json({
         // The turn ends: there is nothing that the agent could do about it.
-        ...(isHardStop ? { continue: false, stopReason: reason } : {}),
+        ...(stopsTurn ? { continue: false, stopReason: reason } : {}),
         hookSpecificOutput: {
           hookEventName: event,
           permissionDecision: "deny",
@@ -82,26 +100,28 @@ export function canTell({
   return TELLING[harness].includes(moment);
 }
 
-/** Autumn 2026. Copilot takes nothing from a command hook but a refusal. */
+/** As the programs themselves took it, autumn 2026. */
 const TELLING: Readonly<Record<HarnessName, readonly Report["moment"][]>> = {
   claude: ["before", "after", "prompt"],
   codex: ["before", "after", "prompt"],
-  cursor: ["after"],
+  cursor: ["before", "after"],
   gemini: ["after", "prompt"],
-  copilot: [],
+  copilot: ["before", "after", "prompt"],
   opencode: ["after"],
 };
 
-function telling(
-  harness: HarnessName,
-  form: AnswerForm,
-  report: Pick<Report, "harness" | "event" | "moment" | "isBorrowed">,
-  tell: string,
-): Answer {
-  if (!canTell(report)) return SILENCE;
-  if (harness === "cursor") return json({ additional_context: tell });
-  if (form === "exit-2") return { stdout: `${tell}\n`, stderr: "", status: 0 };
-  return json({ hookSpecificOutput: { hookEventName: report.event, additionalContext: tell } });
+function telling(report: Pick<Report, "harness" | "event" | "moment" | "isBorrowed">, tell: string): Answer {
+  if (!canTell(report)) return nothingToSay(report.harness);
+  switch (HARNESSES[report.harness].answers) {
+    case "cursor":
+      return json({ additional_context: tell });
+    case "copilot":
+      return json({ additionalContext: tell });
+    case "exit-2":
+      return { ...SILENCE, stdout: `${tell}\n` };
+    default:
+      return json({ hookSpecificOutput: { hookEventName: report.event, additionalContext: tell } });
+  }
 }
 
 function json(document: object): Answer {

@@ -59,6 +59,8 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
     events: [
       before("PreToolUse", `Edit|MultiEdit|Write|NotebookEdit|Bash|PowerShell|${FOREIGN_WRITERS}`),
       after("PostToolUse", "Bash|PowerShell"),
+      // Instead of the other, after a command that failed: it may have written before.
+      after("PostToolUseFailure", "Bash|PowerShell"),
       life("UserPromptSubmit", "prompt"),
       life("Stop", "stop"),
       life("SubagentStop", "done"),
@@ -87,6 +89,7 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
     events: [
       before("preToolUse", "Write|Delete|Shell"),
       after("postToolUse", "Shell"),
+      after("postToolUseFailure", "Shell"),
       life("beforeSubmitPrompt", "prompt"),
       life("stop", "stop"),
       life("subagentStop", "done"),
@@ -140,12 +143,15 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
  * they are, and where it is.
  *
  * `{"event":"tool.execute.before","sessionID","callID","tool","args","directory"}`; for events without a tool,
- * `{"event":"session.idle","sessionID","directory"}`. It gives `--pid <its own process>`, throws what comes on standard
+ * `{"event":"session.idle","sessionID","directory"}`. A subagent has a session of its own there: the one that all of them
+ * belong to is then `parentID`, and its own is `childID`, too. It gives `--pid <its own process>`, throws what comes on standard
  * error when the status is 2, and adds to the tool's output what comes on standard output otherwise.
  */
 export interface OpencodeInput {
   readonly event: string;
   readonly sessionID: string;
+  readonly parentID?: string;
+  readonly childID?: string;
   readonly directory: string;
   readonly tool?: string;
   readonly callID?: string;
@@ -157,13 +163,11 @@ export const UNREGISTERED: readonly { readonly name: string; readonly moment: Mo
   { name: "beforeShellExecution", moment: "before" },
   { name: "afterShellExecution", moment: "after" },
   { name: "afterFileEdit", moment: "after" },
-  { name: "PostToolUseFailure", moment: "after" },
-  { name: "postToolUseFailure", moment: "after" },
 ];
 
 /**
  * What to run for an event, after the program's own name. `guard check` answers in the harness's form; `guard stop` and
- * `guard end` print nothing.
+ * `guard end` have no objection to anything.
  */
 export function hookArguments(harness: HarnessName, event: HookEvent): readonly string[] {
   const rest = ["--harness", harness, "--event", event.name];

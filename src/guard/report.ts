@@ -54,7 +54,8 @@ const FIELDS: Readonly<Record<HarnessName, Fields>> = {
     subagent: ["subagent_id"],
   },
   copilot: {
-    session: ["sessionId", "session_id"],
+    // A subagent's tool events come under its own id, and name the session's here.
+    session: ["parentAgentId", "sessionId", "session_id"],
     subagent: ["agentId", "agent_id"],
     cwd: ["cwd"],
     tool: ["toolName", "tool_name"],
@@ -62,8 +63,8 @@ const FIELDS: Readonly<Record<HarnessName, Fields>> = {
     toolUse: ["toolCallId", "tool_use_id"],
   },
   opencode: {
-    session: ["sessionID"],
-    subagent: [],
+    session: ["parentID", "sessionID"],
+    subagent: ["childID"],
     cwd: ["directory"],
     tool: ["tool"],
     input: ["args"],
@@ -86,12 +87,14 @@ export function readReport(harness: HarnessName, event: string | null, document:
   if (name === null || known === null) return null;
   const fields = FIELDS[speaker];
   const isShell = name === "beforeShellExecution" || name === "afterShellExecution";
+  const subagent = text(said, fields.subagent);
   return {
     harness: speaker,
-    moment: known,
+    // Whatever ends for a subagent goes on for its session.
+    moment: subagent !== null && ENDS.includes(known) ? "done" : known,
     event: name,
     sessionId: text(said, fields.session),
-    subagent: text(said, fields.subagent),
+    subagent,
     cwd: text(said, fields.cwd) ?? firstRoot(said),
     tool: isShell ? "Shell" : text(said, fields.tool),
     input: isShell ? { command: own(said, "command") } : unpacked(first(said, fields.input)),
@@ -114,6 +117,8 @@ function speakerOf(harness: HarnessName, said: Document): HarnessName {
   if (harness === "claude" && isTimed) return "copilot";
   return harness;
 }
+
+const ENDS: readonly Moment[] = ["stop", "end", "failure"];
 
 let moments: Map<string, Moment> | null = null;
 

@@ -1,6 +1,6 @@
 import type { HarnessName } from "../identity/harness";
 import { Alarm } from "./alarm";
-import { ALLOWED, type Answer, answer, SILENCE, type Verdict } from "./answers";
+import { ALLOWED, type Answer, answer, nothingToSay, type Verdict } from "./answers";
 import { type Checking, check } from "./check";
 import { deadlineMs } from "./harness";
 import { type Report, readReport, registered } from "./report";
@@ -19,8 +19,12 @@ export interface HookCall {
 /** What came on standard input; null with the reason where it could not be read. */
 export type Input = { readonly text: string } | { readonly text: null; readonly why: string };
 
+export interface Answered extends Answer {
+  readonly allowed: boolean;
+}
+
 /** From what a harness said to what it is answered. Never throws, and never takes longer than it may. */
-export async function runHook(world: World, call: HookCall, input: Input): Promise<Answer> {
+export async function runHook(world: World, call: HookCall, input: Input): Promise<Answered> {
   let document: unknown;
   try {
     if (input.text === null) throw new Error(input.why);
@@ -29,8 +33,12 @@ export async function runHook(world: World, call: HookCall, input: Input): Promi
     return unreadable(world, call, error);
   }
   const report = readReport(call.harness, call.event, document);
-  if (report === null) return SILENCE;
-  return answer(report, await decide(world, call, report));
+  if (report === null) return { ...nothingToSay(call.harness), allowed: true };
+  return answered(world, report, await decide(world, call, report));
+}
+
+function answered({ env }: World, report: Report, verdict: Verdict): Answered {
+  return { ...answer(report, verdict, env), allowed: verdict.isAllowed || report.moment !== "before" };
 }
 
 async function decide(world: World, call: HookCall, report: Report): Promise<Verdict> {
@@ -84,11 +92,11 @@ async function act(checking: Checking): Promise<Verdict> {
 }
 
 /** Nobody knows what the agent wants to do: as `guard.on_failure` says, with nothing known to be held. */
-async function unreadable(world: World, { harness, event }: HookCall, error: unknown): Promise<Answer> {
+async function unreadable(world: World, { harness, event }: HookCall, error: unknown): Promise<Answered> {
   const report = readReport(harness, event, {});
-  if (report === null) return SILENCE;
+  if (report === null) return { ...nothingToSay(harness), allowed: true };
   const alarm = new Alarm(world.platform, { workMs: 1_000, patienceMs: 1_000 });
   const { onFailure } = await import("./failure");
   const why = `what ${harness} sent cannot be read: ${(error as Error).message}`;
-  return answer(report, await onFailure({ world, report, alarm }, new Error(why)));
+  return answered(world, report, await onFailure({ world, report, alarm }, new Error(why)));
 }

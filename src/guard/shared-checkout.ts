@@ -13,7 +13,7 @@ import type { GitUse } from "./shell/arguments";
 import type { ShellWrite } from "./shell/walk";
 import { whoIs } from "./who";
 import type { World } from "./world";
-import { othersOn, wantingIn, withoutFinished } from "./yielding";
+import { othersOn, wantingIn, withoutYielding } from "./yielding";
 
 /** Leases whose holder works in the checkout that they were taken in. */
 const AT_WORK = ["file", "dir", "worktree", "issue"];
@@ -135,7 +135,7 @@ async function othersAtWork(place: Place): Promise<Lease[]> {
   const whole = dirKey(".");
   const wanting = wantingIn(place);
   const inside = isRefusal(whole) ? [] : await othersOn(coordinator, wanting, [whole]);
-  const counting = (await withoutFinished(coordinator, wanting, inside)).map(({ lease }) => lease);
+  const counting = (await withoutYielding(coordinator, wanting, inside)).map(({ lease }) => lease);
   const fromHere = (await leasesOfOthers(place)).filter((lease) => lease.worktreeId === worktreeId);
   return [...new Map([...counting, ...fromHere].map((lease) => [lease.leaseId, lease])).values()];
 }

@@ -23,8 +23,8 @@ export interface Wanting extends Party {
 
 /**
  * Who holds a thing now, and so is in the way of whoever wants it. The one answer for the check itself, its retry, the
- * reports and every list: leases of the same party, of its twin under another harness's name, and of subagents of its
- * session that have finished do not count.
+ * reports and every list: leases of the same party, of its twin under another harness's name, and of those of its session
+ * that give way to it do not count.
  */
 export async function holdersNow(
   coordinator: Pick<Coordinator, "overlapping" | "facts">,
@@ -32,7 +32,7 @@ export async function holdersNow(
   keys: readonly LeaseKey[],
 ): Promise<InTheWay> {
   const others = await othersOn(coordinator, wanting, keys);
-  const counting = await withoutFinished(coordinator, wanting, others);
+  const counting = await withoutYielding(coordinator, wanting, others);
   const map = new Map<LeaseKey, Owner>();
   for (const key of keys) {
     const held = counting.find(({ lease }) => keysConflict(key, lease.key));
@@ -41,16 +41,16 @@ export async function holdersNow(
   return Object.assign(map, { lapsed: others.filter(({ standing }) => standing !== "valid") });
 }
 
-/** Those that are valid, and not of a subagent that would give way. */
-export async function withoutFinished(
+/** Those that are valid, and not of an agent that would give way. */
+export async function withoutYielding(
   coordinator: Pick<Coordinator, "facts">,
-  wanting: Pick<Party, "sessionId">,
+  wanting: Kin,
   others: readonly LeaseStatus[],
 ): Promise<LeaseStatus[]> {
   const valid = others.filter(({ standing }) => standing === "valid");
   const leases = valid.map(({ lease }) => lease);
-  const finished = await finishedSubagents(coordinator, wanting, leases);
-  return valid.filter(({ lease }) => !(finished.get(lease.agentId)?.includes(lease) ?? false));
+  const yielding = await yieldingTo(coordinator, wanting, leases);
+  return valid.filter(({ lease }) => !(yielding.get(lease.agentId)?.includes(lease) ?? false));
 }
 
 /** What others have on record of these files, whatever it still counts for. */
@@ -83,9 +83,8 @@ export function reachOf(acrossWorktrees: "off" | "warn" | "enforce"): Reach {
 }
 
 /**
- * What is left to be taken, once those of the session's own have given way that only look like others: subagents that
- * have finished, whose files go to whoever of the session wants them next, and the very same agent under the name
- * that another harness's settings gave it.
+ * What is left to be taken, once those of the session's own have given way that only look like others, and the very same
+ * agent under the name that another harness's settings gave it.
  */
 export async function giveWay(place: Place, targets: readonly Target[]): Promise<Target[]> {
   const { coordinator, session, worktreeId } = place;
@@ -95,10 +94,10 @@ export async function giveWay(place: Place, targets: readonly Target[]): Promise
   const held = found
     .filter(({ lease, standing }) => standing === "valid" && !belongsTo(lease, session.actor))
     .map(({ lease }) => lease);
-  const finished = await finishedSubagents(coordinator, session.actor, held);
-  for (const [agentId, leases] of finished) {
+  for (const [agentId, leases] of await yieldingTo(coordinator, session.actor, held)) {
     const refs = leases.map(({ key, leaseId }) => ({ key, leaseId }));
-    await sessionOf(place, agentId).release(refs, { reason: "its subagent has finished" });
+    const reason = `${session.actor.agentId} of the same session goes on with it`;
+    await sessionOf(place, agentId).release(refs, { reason });
   }
   const twins = held.filter((lease) => isTwin(lease, wantingIn(place)));
   return targets.filter(({ key }) => !twins.some((lease) => lease.key === key));
@@ -121,20 +120,32 @@ export function subagentName(agentId: AgentId): FactName {
   return `${SUBAGENT}:${agentId}` as FactName;
 }
 
-async function finishedSubagents(
+type Kin = Pick<Party, "sessionId" | "agentId">;
+
+/**
+ * Of one session, who gives way to whom: an agent and the one that started it to each other, for one waits for the other,
+ * or has told it what to do; and a subagent that has finished to everybody. Subagents that work side by side do not.
+ */
+async function yieldingTo(
   coordinator: Pick<Coordinator, "facts">,
-  { sessionId }: Pick<Party, "sessionId">,
+  wanting: Kin,
   held: readonly Lease[],
 ): Promise<Map<AgentId, Lease[]>> {
   const byAgent = new Map<AgentId, Lease[]>();
   for (const lease of held) {
-    if (lease.sessionId !== sessionId) continue;
+    if (lease.sessionId !== wanting.sessionId) continue;
     const known = byAgent.get(lease.agentId);
     if (known === undefined) byAgent.set(lease.agentId, [lease]);
     else known.push(lease);
   }
-  if (byAgent.size === 0) return byAgent;
-  const facts = await coordinator.facts({ names: [...byAgent.keys()].map(subagentName) });
-  for (const agentId of [...byAgent.keys()]) if (!facts.has(subagentName(agentId))) byAgent.delete(agentId);
+  const others = [...byAgent.keys()].filter((agentId) => !isInLine(agentId, wanting.agentId));
+  if (others.length === 0) return byAgent;
+  const facts = await coordinator.facts({ names: others.map(subagentName) });
+  for (const agentId of others) if (!facts.has(subagentName(agentId))) byAgent.delete(agentId);
   return byAgent;
+}
+
+/** Whether one of them has started the other: a subagent's name goes on where its parent's ends. */
+function isInLine(a: AgentId, b: AgentId): boolean {
+  return a.startsWith(`${b}.`) || b.startsWith(`${a}.`);
 }

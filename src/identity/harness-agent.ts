@@ -25,7 +25,8 @@ export function subagentId(digest: Digest, agentId: AgentId, rawSubagent: string
 }
 
 function eightOf(digest: Digest, raw: string): string {
-  const id = harnessSessionId(digest, raw);
+  // Cursor's begin with a word that is the same in all.
+  const id = harnessSessionId(digest, raw).replace(/^agent-(?=.{8})/, "");
   const eight = BEGINS_WITH_TIME.test(id) ? id.slice(-8) : id.slice(0, 8);
   return eight.replace(/:/g, "-");
 }

@@ -124,7 +124,7 @@ describe("agent doctor", () => {
     for (const [line, why] of [
       ["exit 0", "is not refused"],
       ["echo no >&2; exit 2", "a file that nobody holds is refused: no"],
-      ["echo hello", "it prints on an ordinary write: hello"],
+      ["echo hello", "on an ordinary write it prints hello"],
       ["exit 3", "the command ends with 3"],
     ] as const) {
       here.write(LOCAL, twisted(line));
@@ -137,6 +137,13 @@ describe("agent doctor", () => {
     }
     const { agents, status } = await examined("--no-canary");
     expect([status, agents[0]!.canary, agents[0]!.coverage]).toEqual([0, null, null]);
+    await here.ask("agent", "install", "cursor");
+    const silent = here.read(".cursor/hooks.json");
+    here.write(
+      ".cursor/hooks.json",
+      silent.replaceAll(/"command": "[^"]*guard check/g, '"command": "exit 0; : guard check'),
+    );
+    expect((await examined("cursor")).agents[0]!.why).toBe("on an ordinary write it prints nothing");
   });
 
   it("says what keeps a harness from asking, and what asks twice", async () => {

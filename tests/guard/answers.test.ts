@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Answer, answer, type Verdict } from "../../src/guard/answers";
+import { type Answer, answer as answerIn, nothingToSay, type Verdict } from "../../src/guard/answers";
 import { HARNESSES } from "../../src/guard/harness";
 import { HARNESS_NAMES, type HarnessName } from "../../src/identity/harness";
 
@@ -14,7 +14,7 @@ const STOPPED: Verdict = { ...DENIED, isHardStop: true, code: "E_BLOCKED" };
 
 function about(harness: HarnessName, isBorrowed = false) {
   const { name: event } = HARNESSES[harness].events.find(({ moment }) => moment === "before")!;
-  return { harness, event, moment: "before", isBorrowed } as const;
+  return { harness, event, moment: "before", subagent: null, isBorrowed } as const;
 }
 
 /** HARNESSES.md, to the byte. */
@@ -31,17 +31,32 @@ const DENIALS: Readonly<Record<HarnessName, Answer>> = {
   opencode: { stdout: "", stderr: "no\n", status: 2 },
 };
 
+const SILENCE: Answer = { stdout: "", stderr: "", status: 0 };
+
+/** Cursor refuses a call whose hook, marked `failClosed`, printed nothing. */
+const NO_OBJECTION: Readonly<Record<HarnessName, Answer>> = {
+  claude: SILENCE,
+  codex: SILENCE,
+  cursor: json("{}"),
+  gemini: SILENCE,
+  copilot: SILENCE,
+  opencode: SILENCE,
+};
+
+const ATTENDED = { CLAUDE_CODE_SESSION_ATTENDED: "1", CLAUDE_CODE_ENTRYPOINT: "cli" };
+
+function answer(report: Parameters<typeof answerIn>[0], verdict: Verdict): Answer {
+  return answerIn(report, verdict, ATTENDED);
+}
+
 function json(text: string): Answer {
   return { stdout: `${text}\n`, stderr: "", status: 0 };
 }
 
 describe("answers", () => {
-  it.each(HARNESS_NAMES)("%s: allowing says nothing", (harness) => {
-    expect(answer(about(harness), { isAllowed: true, tell: null })).toEqual({
-      stdout: "",
-      stderr: "",
-      status: 0,
-    });
+  it.each(HARNESS_NAMES)("%s: allowing says no more than it must", (harness) => {
+    expect(answer(about(harness), { isAllowed: true, tell: null })).toEqual(NO_OBJECTION[harness]);
+    expect(nothingToSay(harness)).toEqual(NO_OBJECTION[harness]);
   });
 
   it.each(HARNESS_NAMES)("%s: refusing, in its own form", (harness) => {
@@ -58,18 +73,28 @@ describe("answers", () => {
       expect(answer(about(harness), STOPPED)).toEqual(DENIALS[harness]);
   });
 
+  it.each([
+    ["headless", about("claude"), { CLAUDE_CODE_SESSION_ATTENDED: "0", CLAUDE_CODE_ENTRYPOINT: "sdk-cli" }],
+    ["headless in an older version", about("claude"), { CLAUDE_CODE_ENTRYPOINT: "sdk-cli" }],
+    ["nobody knows", about("claude"), {}],
+    ["in a subagent, which would count as done", { ...about("claude"), subagent: "a1" }, ATTENDED],
+  ])("end no turn where nobody sees it: %s", (_, report, env) => {
+    expect(answerIn(report, STOPPED, env)).toEqual(DENIALS.claude);
+  });
+
   it("take the form that everybody understands where one harness runs another's hooks", () => {
     for (const harness of HARNESS_NAMES)
-      expect(answer(about(harness, true), DENIED)).toEqual({ stdout: "", stderr: "no\n", status: 2 });
+      expect(answer(about(harness, true), DENIED)).toEqual({
+        // With the status alone Copilot would refuse without a reason.
+        stdout: harness === "copilot" ? DENIALS.copilot.stdout : "",
+        stderr: "no\n",
+        status: 2,
+      });
   });
 
   it("refuse nothing that has happened already", () => {
     for (const harness of HARNESS_NAMES)
-      expect(answer({ ...about(harness), moment: "after" }, DENIED)).toEqual({
-        stdout: "",
-        stderr: "",
-        status: 0,
-      });
+      expect(answer({ ...about(harness), moment: "after" }, DENIED)).toEqual(NO_OBJECTION[harness]);
   });
 
   it("tell an agent something only where its harness takes it", () => {
@@ -77,11 +102,10 @@ describe("answers", () => {
     expect(answer(about("claude"), tell)).toEqual(
       json('{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"hear"}}'),
     );
-    expect(answer({ ...about("cursor"), moment: "after", event: "postToolUse" }, tell)).toEqual(
-      json('{"additional_context":"hear"}'),
-    );
+    for (const moment of ["before", "after"] as const)
+      expect(answer({ ...about("cursor"), moment }, tell)).toEqual(json('{"additional_context":"hear"}'));
     expect(answer({ ...about("opencode"), moment: "after" }, tell).stdout).toBe("hear\n");
-    expect(answer(about("gemini"), tell)).toEqual({ stdout: "", stderr: "", status: 0 });
-    expect(answer(about("copilot"), tell)).toEqual({ stdout: "", stderr: "", status: 0 });
+    expect(answer(about("copilot"), tell)).toEqual(json('{"additionalContext":"hear"}'));
+    expect(answer(about("gemini"), tell)).toEqual(SILENCE);
   });
 });

@@ -91,7 +91,7 @@ describe("a file that is held", () => {
   it("at the retry as well stops the agent with the six-field report, which stays until it is resolved", async () => {
     const holder = ada();
     await holder.write("a.txt");
-    const me = bob();
+    const me = bob({ env: { CLAUDE_CODE_SESSION_ATTENDED: "1" } });
     await me.write("a.txt");
     clock.aheadMs = 180_000;
     const answer = await me.write("a.txt");
@@ -290,20 +290,31 @@ describe("one edit that is reported twice", () => {
 });
 
 describe("subagents", () => {
-  it("exclude each other and their session's main agent, until they have finished", async () => {
+  const family = () => {
     const pid = harnessProcess().pid;
-    const [main, one, two] = [undefined, "sub-one", "sub-two"].map((subagent) =>
-      ada({ pid, ...(subagent === undefined ? {} : { subagent }) }),
-    );
-    expect(await one!.write("a.txt")).toEqual(SILENT);
-    reasonOf(await two!.write("a.txt"));
-    reasonOf(await main!.write("a.txt"));
-    await one!.send("done");
+    return [ada({ pid }), ada({ pid, subagent: "sub-one" }), ada({ pid, subagent: "sub-two" })] as const;
+  };
+
+  it("exclude each other, until they have finished", async () => {
+    const [, one, two] = family();
+    expect(await one.write("a.txt")).toEqual(SILENT);
+    reasonOf(await two.write("a.txt"));
+    await one.send("done");
     clock.aheadMs = 180_000;
-    expect(await main!.write("a.txt")).toEqual(SILENT);
+    expect(await two.write("a.txt")).toEqual(SILENT);
+  });
+
+  it("give way to the agent that started them, and it to them; to nobody else", async () => {
+    const [main, one, two] = family();
+    expect(await one.write("a.txt")).toEqual(SILENT);
+    expect(await main.write("a.txt")).toEqual(SILENT);
+    expect(await one.write("a.txt")).toEqual(SILENT);
+    expect(await two.write("b.txt")).toEqual(SILENT);
+    reasonOf(await two.write("a.txt"));
+    expect(await main.write("a.txt")).toEqual(SILENT);
     reasonOf(await bob().write("a.txt"));
-    await main!.send("end");
-    clock.aheadMs = 360_000;
+    await main.send("end");
+    clock.aheadMs = 180_000;
     expect(await bob().write("a.txt")).toEqual(SILENT);
   });
 });

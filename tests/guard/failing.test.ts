@@ -4,6 +4,7 @@ import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { inspectConfig } from "../../src/config/load";
 import { configTemplate } from "../../src/config/template";
+import { nothingToSay } from "../../src/guard/answers";
 import { HARNESSES } from "../../src/guard/harness";
 import { type Input, runHook } from "../../src/guard/run";
 import { DEFAULT_SETTINGS, guardSettings } from "../../src/guard/settings";
@@ -176,7 +177,8 @@ describe("input that is none", () => {
   it.each(["", "{", '{"hook_event_name":"PreToolUse","tool_in', "nul", "\0\0", "[1,2", "\ufeff{}"])(
     "%j",
     async (text) => {
-      for (const harness of HARNESS_NAMES) expect(await answered(harness, { text })).toEqual(SILENT);
+      for (const harness of HARNESS_NAMES)
+        expect(await answered(harness, { text })).toEqual({ ...SILENT, ...nothingToSay(harness) });
     },
   );
 

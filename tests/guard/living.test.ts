@@ -325,12 +325,12 @@ describe("shell commands", () => {
     };
     for (const order of [["claude", "cursor"] as const, ["cursor", "claude"] as const]) {
       clock.aheadMs += 60_000;
-      for (const one of order) expect(await said("before", one)).toEqual(SILENT);
+      for (const one of order) expect(await said("before", one)).toEqual({ ...SILENT, stdout: "{}\n" });
       repo.write("a.txt", `trespass, ${order[0]} first\n`);
       const answers = new Map<string, string>();
       for (const one of order) answers.set(one, (await said("after", one)).stdout);
       expect(answers.get("cursor"), `${order}`).toContain(`${ada().agentId} holds it`);
-      expect(answers.get("claude")).toBe("");
+      expect(answers.get("claude")).toBe("{}\n");
     }
     expect(repo.log().filter(({ event_type: type }) => type === "guard.violated")).toHaveLength(2);
   });

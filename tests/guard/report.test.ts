@@ -145,3 +145,27 @@ describe("tools", () => {
     expect(wishOf({ harness, tool, input })).toMatchObject({ kind: "shell", command });
   });
 });
+
+describe("subagents that come under ids of their own", () => {
+  const copilot = { timestamp: 1, cwd: "/r", agentId: "child", parentAgentId: "session" };
+  const opencode = { directory: "/r", sessionID: "child", parentID: "session", childID: "child" };
+  it.each([
+    ["copilot", "preToolUse", { ...copilot, sessionId: "child" }, "before"],
+    ["copilot", "userPromptSubmitted", { ...copilot, sessionId: "child" }, "prompt"],
+    ["copilot", "agentStop", { ...copilot, sessionId: "child" }, "done"],
+    ["copilot", "subagentStop", { ...copilot, sessionId: "session" }, "done"],
+    ["copilot", "errorOccurred", { ...copilot, sessionId: "child" }, "done"],
+    ["opencode", "tool.execute.before", opencode, "before"],
+    ["opencode", "session.idle", opencode, "done"],
+    ["opencode", "session.deleted", opencode, "done"],
+  ] as const)(
+    "%s, %s: belong to their session, which goes on when they end",
+    (harness, event, said, moment) => {
+      expect(readReport(harness, event, said)).toMatchObject({
+        sessionId: "session",
+        subagent: "child",
+        moment,
+      });
+    },
+  );
+});

@@ -188,7 +188,8 @@ describe("S36: at the retry", () => {
 
   it("still held → exit 11 and the six-field report", async () => {
     await new Claude("aaaaaaaa").write("a.txt");
-    const bob = new Claude("bbbbbbbb", undefined, ONE_SECOND);
+    const attended = { ...ONE_SECOND, CLAUDE_CODE_SESSION_ATTENDED: "1" };
+    const bob = new Claude("bbbbbbbb", undefined, attended);
     const stopped = await bob.write("a.txt", 60);
     expect(JSON.parse(stopped.stdout)).toMatchObject({ continue: false });
     const ran = await ask("guard", "retry", "a.txt");
@@ -449,7 +450,8 @@ describe("S42: each harness's real input, as documented", () => {
         ["check", "--harness", harness, "--event", event, "--deadline", "10", "--pid", String(process.pid)],
         JSON.stringify(INPUTS[harness](session)),
       );
-    expect(await ask("11111111-one")).toEqual(SILENT);
+    const allowed = harness === "cursor" ? said({}) : SILENT;
+    expect(await ask("11111111-one")).toEqual(allowed);
     const denied = await ask("22222222-two");
     const line = repo.log().find(({ event_type: type }) => type === "contention.heartbeat")!;
     const { retry_at: retryAt } = line.payload as unknown as { retry_at: string };

@@ -3,7 +3,7 @@ import * as path from "node:path";
 import { worldOf } from "../../src/cli/guarding";
 import type { Answer } from "../../src/guard/answers";
 import { HARNESSES } from "../../src/guard/harness";
-import { runHook } from "../../src/guard/run";
+import { type Answered, runHook } from "../../src/guard/run";
 import type { World } from "../../src/guard/world";
 import type { HarnessName } from "../../src/identity/harness";
 import { nodeGit } from "../../src/platform/git-node";
@@ -90,7 +90,7 @@ export class GuardedAgent {
     return `agent:${this.#options.harness ?? "claude"}-${this.#options.session.slice(0, 8)}`;
   }
 
-  write(...files: string[]): Promise<Answer> {
+  write(...files: string[]): Promise<Answered> {
     if (files.length > 1) {
       const patch = ["*** Begin Patch", ...files.map((file) => `*** Update File: ${file}`), "*** End Patch"];
       return this.before("apply_patch", { command: patch.join("\n") });
@@ -98,22 +98,22 @@ export class GuardedAgent {
     return this.before("Write", { file_path: path.resolve(this.#cwd, files[0]!), content: "" });
   }
 
-  shell(command: string): Promise<Answer> {
+  shell(command: string): Promise<Answered> {
     return this.before("Bash", { command });
   }
 
-  afterShell(command: string): Promise<Answer> {
+  afterShell(command: string): Promise<Answered> {
     return this.send("after", { tool_name: "Bash", tool_input: { command } });
   }
 
-  before(tool: string, input: unknown): Promise<Answer> {
+  before(tool: string, input: unknown): Promise<Answered> {
     return this.send("before", { tool_name: tool, tool_input: input });
   }
 
   send(
     moment: "before" | "after" | "prompt" | "stop" | "done" | "end" | "failure",
     more: object = {},
-  ): Promise<Answer> {
+  ): Promise<Answered> {
     const { harness = "claude", session, subagent, patienceSecs = 10 } = this.#options;
     const event = HARNESSES[harness].events.find((known) => known.moment === moment)!.name;
     const document = {
@@ -144,7 +144,7 @@ export class GuardedAgent {
   }
 }
 
-export const SILENT: Answer = { stdout: "", stderr: "", status: 0 };
+export const SILENT: Answered = { stdout: "", stderr: "", status: 0, allowed: true };
 
 /** Why an agent of Claude Code or Codex was refused; fails where it was not. */
 export function reasonOf({ stdout }: Answer): string {

@@ -1,5 +1,4 @@
 import { Alarm } from "../../guard/alarm";
-import { SILENCE } from "../../guard/answers";
 import { runHook } from "../../guard/run";
 import type { Command, Context, Output, Parsed } from "../command";
 import { HOOK_FLAGS, harnessPid, hookCall } from "../guard-flags";
@@ -31,7 +30,7 @@ export const command: Command = {
     }
     const world = worldOf(context.surroundings(), harnessPid(parsed));
     const answer = await runHook(world, call, readHookInput());
-    if (context.json) return { data: { ...answer, allowed: answer === SILENCE }, text: "" };
+    if (context.json) return { data: { ...answer }, text: "" };
     context.terminal.out(answer.stdout);
     context.terminal.err(answer.stderr);
     return { data: {}, text: "", exit: answer.status, isStreamed: true };

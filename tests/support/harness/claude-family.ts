@@ -55,7 +55,12 @@ export const claude: Dialect = {
     ...nestedHooks(path.join(root, ".claude/settings.json"), SECONDS),
     ...nestedHooks(path.join(root, ".claude/settings.local.json"), SECONDS),
   ],
-  hookEnv: ({ root }) => ({ CLAUDE_PROJECT_DIR: root, CLAUDECODE: "1" }),
+  hookEnv: ({ root }) => ({
+    CLAUDE_PROJECT_DIR: root,
+    CLAUDECODE: "1",
+    CLAUDE_CODE_ENTRYPOINT: "cli",
+    CLAUDE_CODE_SESSION_ATTENDED: "1",
+  }),
   shellEnv: ({ session }) => ({ CLAUDECODE: "1", CLAUDE_CODE_SESSION_ID: session }),
   toolFor(deed, { root }) {
     const id = nextCall("toolu_");

@@ -127,7 +127,8 @@ export const cursor: Dialect = {
         ? null
         : `status ${end.status}`;
     if (end.status === 2) return { is: "denied", reason: end.stderr.trim(), endsTurn: false };
-    const answer = end.stdout.trim() === "" ? {} : objectIn(end.stdout);
+    // Silence is as bad as no JSON, where it matters.
+    const answer = end.stdout.trim() === "" && !hook.failsClosed ? {} : objectIn(end.stdout);
     if (failure !== null || answer === null)
       return hook.failsClosed ? refusal(failure ?? "no JSON") : { is: "failed", why: failure ?? "no JSON" };
     if (answer["permission"] === "deny")
