@@ -18,7 +18,7 @@ export type Turn = { readonly calls: readonly ToolCall[] } | { readonly words: s
 export type Script = (talk: Talk) => Promise<string>;
 
 export interface Talk {
-  /** Has the harness run one tool; answers what the model is told about it. */
+  /** Has the harness run one tool; answers what the model is told about it, by the tool and by hooks. */
   use(call: ToolCall): Promise<string>;
   /** Several tools in one answer: the harness may run them at the same time. */
   useAll(calls: readonly ToolCall[]): Promise<readonly string[]>;
@@ -31,8 +31,15 @@ export class Hangup extends Error {
   }
 }
 
+/** Everything that a request tells the model. */
+interface Told {
+  readonly results: readonly string[];
+  /** In the user's name: the prompt, and what hooks add to it. */
+  readonly said: readonly string[];
+}
+
 interface Waiting {
-  readonly resolve: (results: readonly string[]) => void;
+  readonly resolve: (told: Told) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -45,11 +52,10 @@ export class Conversation implements Talk {
   /** By the number of results that the request for it carries. */
   readonly #turns = new Map<number, Turn>();
   readonly #listeners = new Set<() => void>();
-  /** Everything that the model was told in words: prompts, and what hooks added to them. */
-  readonly heard: string[] = [];
   /** What the script ended with; rejected when the script failed. */
   readonly ended: Promise<string>;
   #results = 0;
+  #said = 0;
   #waiting: Waiting | null = null;
   #hangup: Hangup | null = null;
 
@@ -76,19 +82,22 @@ export class Conversation implements Talk {
     if (this.#hangup !== null) throw this.#hangup;
     this.#offer({ calls });
     const from = this.#results;
-    const all = await new Promise<readonly string[]>((resolve, reject) => {
+    const { results, said } = await new Promise<Told>((resolve, reject) => {
       this.#waiting = { resolve, reject };
     });
     this.#results = from + calls.length;
-    return all.slice(from, this.#results);
+    const beside = said.slice(this.#said);
+    this.#said = said.length;
+    return results.slice(from, this.#results).map((result) => [result, ...beside].join("\n"));
   }
 
   /** The turn that a request with these results asks for, as soon as the script has decided on it. */
-  async turnAfter(results: readonly string[]): Promise<Turn> {
+  async turnAfter(results: readonly string[], said: readonly string[] = []): Promise<Turn> {
+    if (results.length === 0) this.#said = said.length;
     const waiting = this.#waiting;
     if (waiting !== null && results.length > this.#results) {
       this.#waiting = null;
-      waiting.resolve(results);
+      waiting.resolve({ results, said });
     }
     for (;;) {
       const turn = this.#turns.get(results.length);

@@ -94,14 +94,14 @@ function report(
   task: Task,
   program: AgentProgram,
   { name, title }: { readonly name: string; readonly title: string },
-  { outcome, note }: Seen,
+  { outcome, note, detail }: Seen,
 ): void {
   task.tried++;
   task.count(WORDS[outcome]);
-  say(`  ${WORDS[outcome].padEnd(18)} ${name.padEnd(16)} ${note}`);
+  say(`  ${WORDS[outcome].padEnd(18)} ${name.padEnd(16)} ${note}${detail === "" ? "" : ` (${detail})`}`);
   if (outcome !== "failed") return;
   task.broke(
-    `${program.title}: ${title}: ${note}`,
+    `${program.title}: ${title}: ${note}${detail === "" ? "" : `\n  ${detail}`}`,
     `npm run verify -- --layer harnesses --case ${program.name}/${name}`,
   );
 }

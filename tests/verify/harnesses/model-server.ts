@@ -86,8 +86,7 @@ async function answer(
   const conversation = tools.length === 0 ? null : conversations.of(said);
   // Titles, summaries and the like: no part of any script.
   if (conversation === null) return wire.say({ words: "a title" }, { body, path }, response);
-  conversation.heard.splice(0, Number.POSITIVE_INFINITY, ...said);
-  const turn = await conversation.turnAfter(results);
+  const turn = await conversation.turnAfter(results, said);
   if (!response.destroyed) wire.say(turn, { body, path }, response);
 }
 

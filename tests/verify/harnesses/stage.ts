@@ -283,11 +283,6 @@ export class Session {
     return readFileSync(this.#outputFile, "utf8");
   }
 
-  /** Everything that the model was told beside the results of tools. */
-  get heard(): string {
-    return this.#conversation.heard.join("\n");
-  }
-
   /** Waits for the script and for the program's end; what the script throws is thrown. */
   async finish(): Promise<void> {
     try {

@@ -1,3 +1,4 @@
+import { Hangup } from "../conversation";
 import type { AgentProgram, Installed } from "../program";
 import { Stage, type StageOptions } from "../stage";
 
@@ -16,6 +17,8 @@ export interface Seen {
   readonly outcome: Outcome;
   /** How it was kept, what went wrong, or what the program lacks. */
   readonly note: string;
+  /** What else helps to find out why: mostly what the model was told. */
+  readonly detail: string;
 }
 
 /** Cells that are looked at together, because starting a program takes longer than anything else. */
@@ -25,10 +28,17 @@ export interface Group {
 }
 
 /** What was promised did not happen. */
-export class Broken extends Error {}
+export class Broken extends Error {
+  readonly detail: string;
 
-export function expect(isSo: boolean, otherwise: string): asserts isSo {
-  if (!isSo) throw new Broken(otherwise);
+  constructor(message: string, detail: string) {
+    super(message);
+    this.detail = detail;
+  }
+}
+
+export function expect(isSo: boolean, otherwise: string, detail = ""): asserts isSo {
+  if (!isSo) throw new Broken(otherwise, detail);
 }
 
 /** Enough of a text for a report, on one line. */
@@ -65,32 +75,36 @@ export class Trial {
   /** Looks at one cell; `act` answers how the promise was kept, and throws where it was not. */
   async check({ name }: Cell, act: () => Promise<string>): Promise<void> {
     try {
-      this.seen.set(name, { outcome: "passed", note: await act() });
+      this.seen.set(name, { outcome: "passed", note: await act(), detail: "" });
     } catch (error) {
-      this.seen.set(name, { outcome: "failed", note: reasonOf(error) });
+      this.seen.set(name, failure(error));
     }
   }
 
   lacks({ name }: Cell, note: string): void {
-    this.seen.set(name, { outcome: "impossible", note });
+    this.seen.set(name, { outcome: "impossible", note, detail: "" });
   }
 
   /** Plays a group; what it had no chance to look at has failed with it. */
   async play({ cells, play }: Group): Promise<void> {
-    let why = "nobody looked at it";
+    let why: unknown = new Broken("nobody looked at it", "");
     try {
       await play(this);
     } catch (error) {
-      why = reasonOf(error);
+      why = error;
     }
-    for (const { name } of cells)
-      if (!this.seen.has(name)) this.seen.set(name, { outcome: "failed", note: why });
+    for (const { name } of cells) if (!this.seen.has(name)) this.seen.set(name, failure(why));
   }
 }
 
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return brief(String(error), 600);
-  const where =
-    error.name === "Error" || error instanceof Broken ? "" : ` ${error.stack?.split("\n")[1]?.trim()}`;
-  return brief(`${error.message}${where}`, 600);
+function failure(error: unknown): Seen {
+  const outcome = "failed";
+  if (error instanceof Broken)
+    return { outcome, note: brief(error.message), detail: brief(error.detail, MOST_DETAIL) };
+  if (error instanceof Hangup)
+    return { outcome, note: "the program ended too early", detail: brief(error.message, MOST_DETAIL) };
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { outcome, note: "it could not be tried", detail: brief(detail, MOST_DETAIL) };
 }
+
+const MOST_DETAIL = 800;

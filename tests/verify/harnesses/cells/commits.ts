@@ -1,5 +1,5 @@
 import { AT_ONCE, OTHER } from "../stage";
-import { brief, type Cell, expect, type Group } from "./cell";
+import { type Cell, expect, type Group } from "./cell";
 
 const OWN: Cell = { name: "commit", title: "Git hooks on: the agent commits its own file" };
 const HELD: Cell = {
@@ -16,7 +16,7 @@ export const committing: Group = {
         await trial.check(OWN, async () => {
           await stage.edit(talk, "w.txt", "two", "TWO");
           const told = await stage.shell(talk, "git commit -qm mine -- w.txt; git log -1 --format=%s");
-          expect((await subject()) === "mine", `no commit: ${brief(told, 400)}`);
+          expect((await subject()) === "mine", "the commit is refused", told);
           return "committed";
         });
         await trial.check(HELD, async () => {
@@ -24,8 +24,8 @@ export const committing: Group = {
           stage.write("z.txt", "in the works\n");
           await stage.hold("z.txt");
           const told = await stage.shell(talk, "git commit -qm stolen -- z.txt; git log -1 --format=%s");
-          expect((await subject()) !== "stolen", `it was committed: ${brief(told)}`);
-          expect(told.includes(OTHER), `the model is not told who holds it, but: ${brief(told)}`);
+          expect((await subject()) !== "stolen", "it was committed", told);
+          expect(told.includes(OTHER), "the model is not told who holds it", told);
           return "refused";
         });
         return "done";

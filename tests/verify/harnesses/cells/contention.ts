@@ -1,5 +1,5 @@
 import { CONTENT, OTHER, type Stage, until } from "../stage";
-import { brief, type Cell, expect, type Group } from "./cell";
+import { type Cell, expect, type Group } from "./cell";
 import { toldBy } from "./shell";
 
 const WAIT: Cell = { name: "wait", title: "waits for a held file, and writes when it is free" };
@@ -18,7 +18,7 @@ export const waiting: Group = {
         await stage.hold("y.txt");
         const session = stage.play(async (talk) => {
           const told = await stage.edit(talk, "y.txt", "two", "TWO");
-          expect(stage.read("y.txt") !== CONTENT, `nothing was written: ${brief(told)}`);
+          expect(stage.read("y.txt") !== CONTENT, "nothing was written", told);
           return "done";
         });
         const isWaiting = until(async () => (await contentions(stage)) > 0);
@@ -46,13 +46,13 @@ export const stopping: Group = {
         await session.finish();
         if (told === null) blocked = await reports(stage);
         expect(stage.read("y.txt") === CONTENT, "it was overwritten");
-        const printed = session.output;
         expect(
           told !== null,
-          `the turn ended, the model was told nothing, and it printed: "${brief(printed)}"`,
+          "the turn ended and the model was told nothing",
+          `printed: "${session.output}"`,
         );
-        expect(`${told}`.includes(OTHER), `the model is not told who holds it, but: ${brief(told)}`);
-        expect(`${told}`.includes("waiting_for_instruction"), `the model gets no report: ${brief(told)}`);
+        expect(`${told}`.includes(OTHER), "the model is not told who holds it", told);
+        expect(`${told}`.includes("waiting_for_instruction"), "the model gets no report", told);
         expect(blocked > 0, "`guard report` does not know of it");
         return "the model has the report";
       }),
@@ -74,7 +74,7 @@ export const twoAtOnce: Group = {
         });
         const first = stage.play(async (talk) => {
           const told = await stage.edit(talk, "y.txt", "one", "ONE");
-          expect(stage.read("y.txt") !== CONTENT, `the first one wrote nothing: ${brief(told)}`);
+          expect(stage.read("y.txt") !== CONTENT, "the first one wrote nothing", told);
           hasWritten();
           await ending;
           return "done";
@@ -84,7 +84,7 @@ export const twoAtOnce: Group = {
           const told = await stage.edit(talk, "y.txt", "three", "THREE");
           // The first one's change makes its reading old: it is told so once.
           if (!hasBoth(stage)) {
-            expect(/changed by/.test(told), `the second one was told: ${brief(told)}`);
+            expect(/changed by/.test(told), "the second one could not write", told);
             await stage.edit(talk, "y.txt", "three", "THREE");
           }
           return "done";
@@ -95,7 +95,7 @@ export const twoAtOnce: Group = {
         mayEnd();
         await first.finish();
         await second.finish();
-        expect(hasBoth(stage), `the file is: ${brief(stage.read("y.txt") ?? "gone")}`);
+        expect(hasBoth(stage), "a change is lost", stage.read("y.txt") ?? "gone");
         return "one after the other";
       }),
     ),

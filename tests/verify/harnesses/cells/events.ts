@@ -30,12 +30,15 @@ export const listening: Group = {
           return "done";
         });
         const events = recorder.events();
-        if (trial.isRecording) keepRecording(program, installed.version, events);
+        if (trial.isRecording) {
+          keepRecording(program, installed.version, events);
+          return "recorded";
+        }
         const [now, before] = [shapesOf(events), shapesOf(recordingOf(program) ?? [])];
         const gone = [...before].filter((shape) => !now.has(shape));
         const fresh = [...now].filter((shape) => !before.has(shape));
         expect(before.size > 0, "nothing is on record: --record makes one");
-        expect(gone.length === 0, `no longer there: ${brief(gone.join(", "))}`);
+        expect(gone.length === 0, "no longer there", gone.join(", "));
         return fresh.length === 0 ? "the same" : `new: ${brief(fresh.join(", "))}`;
       }),
     ),

@@ -1,5 +1,5 @@
 import { CONTENT, type Stage, until } from "../stage";
-import { brief, type Cell, expect, type Group } from "./cell";
+import { type Cell, expect, type Group } from "./cell";
 
 const PARENT: Cell = { name: "parent", title: "a finished subagent does not block its parent" };
 const SIBLINGS: Cell = {
@@ -18,15 +18,15 @@ export const parenthood: Group = {
       await trial.check(PARENT, async () => {
         const child = stage.open(async (talk) => {
           const told = await stage.edit(talk, "y.txt", "one", "ONE");
-          expect(stage.read("y.txt") !== CONTENT, `the subagent wrote nothing: ${brief(told)}`);
+          expect(stage.read("y.txt") !== CONTENT, "the subagent wrote nothing", told);
           return "done";
         });
         await stage.playThrough(async (talk) => {
           const told = await talk.use(delegate(child.mention));
           await awaitChild(stage, told, talk.use.bind(talk));
-          expect(stage.read("y.txt") !== CONTENT, `the subagent never ran: ${brief(told)}`);
+          expect(stage.read("y.txt") !== CONTENT, "the subagent never ran", told);
           const mine = await stage.edit(talk, "y.txt", "three", "THREE");
-          expect(stage.read("y.txt") === "ONE\ntwo\nTHREE\n", `the parent was told: ${brief(mine)}`);
+          expect(stage.read("y.txt") === "ONE\ntwo\nTHREE\n", "the parent could not write", mine);
           return "done";
         });
         const heard = await stage.events(/^contention\./);
@@ -52,11 +52,11 @@ export const siblings: Group = {
           return "done";
         });
         let isSecondDone = false;
-        let order = "";
+        let toldSecond = "";
         const second = stage.open(async (talk) => {
           await until(() => isFirstDone);
           const told = await stage.edit(talk, "y.txt", "three", "THREE");
-          order = told;
+          toldSecond = told;
           isSecondDone = true;
           if (stage.read("y.txt") !== "ONE\ntwo\nTHREE\n") await stage.edit(talk, "y.txt", "three", "THREE");
           return "done";
@@ -69,7 +69,8 @@ export const siblings: Group = {
         const heard = await stage.events(/^contention\./);
         expect(
           stage.read("y.txt") === "ONE\ntwo\nTHREE\n",
-          `the file is ${stage.read("y.txt")}; ${brief(order)}`,
+          "a change is lost",
+          `${stage.read("y.txt")} ${toldSecond}`,
         );
         return heard.length > 0 ? "one after the other" : "the program runs them one after the other";
       });

@@ -1,5 +1,5 @@
 import { OTHER, type Stage } from "../stage";
-import { brief, type Cell, expect, type Group } from "./cell";
+import { type Cell, expect, type Group } from "./cell";
 
 const LEASE: Cell = { name: "lease", title: "a write leases the file" };
 const END: Cell = { name: "end", title: "the end of the session frees it" };
@@ -13,7 +13,7 @@ export const leasing: Group = {
       await stage.playThrough(async (talk) => {
         const told = await talk.use(trial.program.tools.write(stage.file("new.txt"), "hello\n"));
         await trial.check(LEASE, async () => {
-          expect(stage.read("new.txt") === "hello\n", `nothing was written; the model got: ${brief(told)}`);
+          expect(stage.read("new.txt") === "hello\n", "nothing was written", told);
           return `held by ${ownerOf(stage, await stage.holderOf("new.txt"))}`;
         });
         return "done";
@@ -44,7 +44,7 @@ export const killing: Group = {
       });
       const session = stage.play(async (talk) => {
         const told = await stage.edit(talk, "z.txt", "two", "TWO");
-        expect(stage.read("z.txt") !== "one\ntwo\nthree\n", `nothing was written: ${brief(told)}`);
+        expect(stage.read("z.txt") !== "one\ntwo\nthree\n", "nothing was written", told);
         reached(await stage.holderOf("z.txt"));
         // Thinks for ever.
         return new Promise<string>(() => {});

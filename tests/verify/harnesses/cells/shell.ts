@@ -1,7 +1,7 @@
 import { setTimeout as nap } from "node:timers/promises";
 import { Hangup, type Talk } from "../conversation";
 import { AT_ONCE, CONTENT, OTHER, type Stage, until } from "../stage";
-import { brief, type Cell, expect, type Group, type Trial } from "./cell";
+import { type Cell, expect, type Group, type Trial } from "./cell";
 
 const HELD: Cell = { name: "held", title: "a held file stays as it is, and the model is told who holds it" };
 const REDIRECT: Cell = { name: "redirect", title: "shell: `echo … > held`" };
@@ -43,7 +43,7 @@ export const refusing: Group = {
         await trial.check(BACKGROUND, async () => {
           const told = await talk.use(trial.program.tools.background("sh ./later.sh", stage));
           stage.write("go", "");
-          expect(await until(() => stage.read("gone") !== null), `it never ran: ${brief(told)}`);
+          expect(await until(() => stage.read("gone") !== null), "it never ran", told);
           // Whatever the agent does next is a chance to notice.
           await stage.shell(talk, "true");
           return (await stage.violations()).includes("z.txt") ? AFTER : OPEN;
@@ -72,10 +72,7 @@ async function checkShell(
   await trial.check(cell, async () => {
     const told = await stage.shell(talk, command);
     if (stage.read(name) === CONTENT) return refused(stage, name, told);
-    expect(
-      (await stage.violations()).includes(name),
-      `it was overwritten, and nobody noticed: ${brief(told)}`,
-    );
+    expect((await stage.violations()).includes(name), "it was overwritten, and nobody noticed", told);
     const isTold = told.includes(OTHER);
     return isTold ? `${AFTER}, and the model is told` : AFTER;
   });
@@ -83,9 +80,9 @@ async function checkShell(
 
 /** Nothing was written, and the model can say why. */
 export function refused(stage: Stage, name: string, told: string): string {
-  expect(stage.read(name) === CONTENT, `it was overwritten; the model got: ${brief(told)}`);
-  expect(told.includes(OTHER), `the model is not told who holds it, but: ${brief(told)}`);
-  expect(/held/.test(told), `the model is not told that it is held, but: ${brief(told)}`);
+  expect(stage.read(name) === CONTENT, "it was overwritten", told);
+  expect(told.includes(OTHER), "the model is not told who holds it", told);
+  expect(/held/.test(told), "the model is not told that it is held", told);
   return BEFORE;
 }
 

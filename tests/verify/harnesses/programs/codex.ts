@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { ToolCall } from "../conversation";
 import { type AgentProgram, type Installed, PLATFORM, type Scene } from "../program";
 import { nested } from "./claude";
+import { trustOfAllHooks } from "./codex-trust";
 
 const EVENTS = [
   "SessionStart",
@@ -83,7 +84,7 @@ function codexWith(mode: Mode, name: string, title: string): AgentProgram {
     trust: {
       by: "`/hooks`",
       async give(scene) {
-        writeSettings(scene, mode.model, await trustedHashes(scene));
+        writeSettings(scene, mode.model, await trustOfAllHooks(binaryIn(scene.installed), scene));
       },
     },
     settings: ".codex/hooks.json",
@@ -125,11 +126,6 @@ stream_max_retries = 0
 trust_level = "trusted"
 ${more}`;
   writeFileSync(join(home, ".codex/config.toml"), text);
-}
-
-/** What `/hooks` writes down when a person agrees: the hash of each definition, as Codex itself computes it. */
-async function trustedHashes(_scene: Scene): Promise<string> {
-  return "";
 }
 
 export const codex = codexWith(DIRECT, "codex", "Codex");
