@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { treePicture } from "../../../support/tree-picture";
 import { AT_ONCE, CONTENT, type Stage } from "../stage";
@@ -82,10 +82,11 @@ export const uninstalling: Group = {
         await stage.playThrough(async (talk) => {
           await talk.use(program.tools.write(stage.file("new.txt"), "hello\n"));
           await stage.edit(talk, "x.txt", "two", "TWO");
-          await stage.shell(talk, "rm -f new.txt");
           return "done";
         });
         expect(stage.read("x.txt") === CONTENT, "the held file was overwritten");
+        expect(stage.read("new.txt") === "hello\n", "a file that nobody holds could not be written");
+        rmSync(stage.file("new.txt"));
         expect(existsSync(witness), "the person's own hook did not run");
         await stage.cotenant(["agent", "uninstall", program.harness]);
         const after = picture(stage);

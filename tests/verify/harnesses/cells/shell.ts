@@ -17,6 +17,9 @@ export const AT_THE_END = "seen at the end of the session";
 /** A change this soon after the lease is taken for the holder's own preparations. */
 const LEASE_AGE_MS = 6_000;
 
+/** A command that has not begun by then was refused. */
+const BACKGROUND_MS = 60_000;
+
 const write = (name: string, text: string) => `printf '${text}\\n' > ${name}\n`;
 
 /** Everything that an agent may try with a file that somebody else holds, in one session. */
@@ -43,7 +46,8 @@ export const refusing: Group = {
         await trial.check(BACKGROUND, async () => {
           const told = await talk.use(trial.program.tools.background("sh ./later.sh", stage));
           stage.write("go", "");
-          expect(await until(() => stage.read("gone") !== null), "it never ran", told);
+          const hasRun = await until(() => stage.read("gone") !== null, BACKGROUND_MS);
+          if (!hasRun) return refused(stage, "z.txt", told);
           // Whatever the agent does next is a chance to notice.
           await stage.shell(talk, "true");
           return (await stage.violations()).includes("z.txt") ? AFTER : OPEN;

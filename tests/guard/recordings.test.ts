@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { readReport } from "../../src/guard/report";
+import { wishOf } from "../../src/guard/tools";
+import { PROGRAMS } from "../verify/harnesses/programs/all";
+import { ENVIRONMENT, type RecordedEvent, recordingOf } from "../verify/harnesses/recording";
+
+/** What our plugin makes of opencode's two arguments. */
+function passedOn({ event, payload }: RecordedEvent): unknown {
+  const { input, output, properties } = payload;
+  if (input === undefined) return { event, sessionID: properties?.sessionID, directory: "<root>" };
+  return { event, ...input, args: input.args ?? output?.args, directory: "<root>" };
+}
+
+describe.each(PROGRAMS)("what $title really sends", (program) => {
+  const events = recordingOf(program)!.filter(({ event }) => event !== ENVIRONMENT);
+  const reports = events.flatMap((recorded) => {
+    const document = program.harness === "opencode" ? passedOn(recorded) : recorded.payload;
+    const report = readReport(program.harness, recorded.event, document);
+    return report === null ? [] : [report];
+  });
+
+  it("is understood: who, and where", () => {
+    const before = reports.filter(({ moment }) => moment === "before");
+    expect(before.length).toBeGreaterThan(4);
+    for (const { harness, sessionId, cwd } of before) {
+      expect(harness).toBe(program.harness);
+      expect(sessionId).toMatch(/<id-\d+>$/);
+      expect(cwd).toBe("<root>");
+    }
+  });
+
+  it("names every file that a tool is about to write, and every command", () => {
+    const wishes = reports.filter(({ moment }) => moment === "before").map((report) => wishOf(report));
+    const files = wishes.flatMap((wish) => (wish?.kind === "files" ? wish.paths : []));
+    const commands = wishes.flatMap((wish) => (wish?.kind === "shell" ? [wish.command] : []));
+    expect(files).toEqual(expect.arrayContaining(["<root>/new.txt", "<root>/x.txt"]));
+    if (program.tools.delegate !== null) expect(files).toContain("<root>/part.txt");
+    expect(commands).toContain("echo out; echo err >&2; exit 3");
+  });
+});
