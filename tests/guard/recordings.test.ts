@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { readReport } from "../../src/guard/report";
+import { type Report, readReport } from "../../src/guard/report";
 import { wishOf } from "../../src/guard/tools";
+import type { AgentProgram } from "../verify/harnesses/program";
 import { PROGRAMS } from "../verify/harnesses/programs/all";
 import { ENVIRONMENT, type RecordedEvent, recordingOf } from "../verify/harnesses/recording";
 
@@ -11,16 +12,17 @@ function passedOn({ event, payload }: RecordedEvent): unknown {
   return { event, ...input, args: input.args ?? output?.args, directory: "<root>" };
 }
 
-describe.each(PROGRAMS)("what $title really sends", (program) => {
-  const events = recordingOf(program)!.filter(({ event }) => event !== ENVIRONMENT);
-  const reports = events.flatMap((recorded) => {
+function reportsOf(program: AgentProgram): Report[] {
+  const events = (recordingOf(program) ?? []).filter(({ event }) => event !== ENVIRONMENT);
+  return events.flatMap((recorded) => {
     const document = program.harness === "opencode" ? passedOn(recorded) : recorded.payload;
-    const report = readReport(program.harness, recorded.event, document);
-    return report === null ? [] : [report];
+    return readReport(program.harness, recorded.event, document) ?? [];
   });
+}
 
+describe.each(PROGRAMS)("what $title really sends", (program) => {
   it("is understood: who, and where", () => {
-    const before = reports.filter(({ moment }) => moment === "before");
+    const before = reportsOf(program).filter(({ moment }) => moment === "before");
     expect(before.length).toBeGreaterThan(4);
     for (const { harness, sessionId, cwd } of before) {
       expect(harness).toBe(program.harness);
@@ -30,7 +32,8 @@ describe.each(PROGRAMS)("what $title really sends", (program) => {
   });
 
   it("names every file that a tool is about to write, and every command", () => {
-    const wishes = reports.filter(({ moment }) => moment === "before").map((report) => wishOf(report));
+    const before = reportsOf(program).filter(({ moment }) => moment === "before");
+    const wishes = before.map((report) => wishOf(report));
     const files = wishes.flatMap((wish) => (wish?.kind === "files" ? wish.paths : []));
     const commands = wishes.flatMap((wish) => (wish?.kind === "shell" ? [wish.command] : []));
     expect(files).toEqual(expect.arrayContaining(["<root>/new.txt", "<root>/x.txt"]));

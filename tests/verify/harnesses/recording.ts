@@ -65,7 +65,7 @@ export class Recorder {
 }
 
 const IDS =
-  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=(?:ses|msg|prt|evt|snp)_)[0-9A-Za-z]{16,}|(?<="(?:agent_id|agentId|task_id|turn_id|child_session_id)":")[0-9A-Za-z]{6,}(?=")|(?:toolu|call|chatcmpl|resp|msg|fc|ctc)_\d+_\d+/g;
+  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=(?:ses|msg|prt|evt|snp)_)[0-9A-Za-z]{16,}|(?<="(?:agent_id|agentId|backgroundTaskId|task_id|turn_id|child_session_id)":")[0-9A-Za-z]{6,}(?=")|(?:toolu|call|chatcmpl|resp|msg|fc|ctc)_\d+_\d+/g;
 
 /** Equal ids stay equal: who is whose parent can be seen from nothing else. */
 function neutralised(events: readonly RecordedEvent[], { repo, home, installed }: Scene): RecordedEvent[] {
@@ -79,7 +79,7 @@ function neutralised(events: readonly RecordedEvent[], { repo, home, installed }
   return events.map((event) => {
     const text = JSON.stringify(event)
       .replaceAll(repo, "<root>")
-      .replaceAll(repo.replaceAll("/", "-"), "<root>")
+      .replaceAll(repo.slice(1).replaceAll("/", "-"), "<root>")
       .replaceAll(home, "<home>")
       .replaceAll(dirname(home), "<room>")
       .replaceAll(installed.folder, "<program>")

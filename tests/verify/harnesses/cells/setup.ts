@@ -24,9 +24,9 @@ export const trusting: Group = {
     else
       await trial.on(AT_ONCE, (stage) =>
         trial.check(UNTRUSTED, async () => {
-          const isGuarded = await refuses(stage);
+          const isRunning = await isGuarded(stage);
           const { isFine, words } = await doctor(stage);
-          if (isGuarded) {
+          if (isRunning) {
             expect(isFine, "hooks run, but doctor says otherwise", words);
             return "hooks run all the same";
           }
@@ -37,7 +37,7 @@ export const trusting: Group = {
     await trial.on(AT_ONCE, (stage) =>
       trial.check(TRUSTED, async () => {
         await trust?.give(stage);
-        expect(await refuses(stage), "hooks do not run");
+        expect(await isGuarded(stage), "hooks do not run");
         const { isFine, words } = await doctor(stage);
         expect(isFine, "hooks run, but doctor says otherwise", words);
         return "passed";
@@ -46,10 +46,12 @@ export const trusting: Group = {
   },
 };
 
-/** Whether a held file stays as it is, with nothing on the command line that makes hooks run. */
-async function refuses(stage: Stage): Promise<boolean> {
+/** Whether hooks do their work, with nothing on the command line that makes them run: what is held stays, all else goes. */
+async function isGuarded(stage: Stage): Promise<boolean> {
   await stage.hold("x.txt");
   await stage.playThrough(async (talk) => {
+    const told = await stage.edit(talk, "y.txt", "two", "TWO");
+    expect(stage.read("y.txt") !== CONTENT, "a file that nobody holds cannot be written", told);
     await toldBy(stage.edit(talk, "x.txt", "two", "TWO"));
     return "done";
   }, false);

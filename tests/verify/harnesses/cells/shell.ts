@@ -17,6 +17,7 @@ export const AT_THE_END = "seen at the end of the session";
 /** A change this soon after the lease is taken for the holder's own preparations. */
 const LEASE_AGE_MS = 6_000;
 
+const NOTICE_MS = 15_000;
 /** A command that has not begun by then was refused. */
 const BACKGROUND_MS = 60_000;
 
@@ -50,13 +51,13 @@ export const refusing: Group = {
           if (!hasRun) return refused(stage, "z.txt", told);
           // Whatever the agent does next is a chance to notice.
           await stage.shell(talk, "true");
-          return (await stage.violations()).includes("z.txt") ? AFTER : OPEN;
+          return (await isNoticed(stage, "z.txt")) ? AFTER : OPEN;
         });
         return "done";
       });
       if (trial.seen.get(BACKGROUND.name)?.note === OPEN)
         await trial.check(BACKGROUND, async () => {
-          expect((await stage.violations()).includes("z.txt"), "it was overwritten, and nobody noticed");
+          expect(await isNoticed(stage, "z.txt"), "it was overwritten, and nobody noticed");
           return AT_THE_END;
         });
     }),
@@ -76,10 +77,15 @@ async function checkShell(
   await trial.check(cell, async () => {
     const told = await stage.shell(talk, command);
     if (stage.read(name) === CONTENT) return refused(stage, name, told);
-    expect((await stage.violations()).includes(name), "it was overwritten, and nobody noticed", told);
+    expect(await isNoticed(stage, name), "it was overwritten, and nobody noticed", told);
     const isTold = told.includes(OTHER);
     return isTold ? `${AFTER}, and the model is told` : AFTER;
   });
+}
+
+/** Whether a change under somebody's lease is on record, now or soon: not every program waits for its hooks. */
+function isNoticed(stage: Stage, name: string): Promise<boolean> {
+  return until(async () => (await stage.violations()).includes(name), NOTICE_MS);
 }
 
 /** Nothing was written, and the model can say why. */
