@@ -69,14 +69,13 @@ export class Stage implements Scene {
     rmSync(repo, { recursive: true, force: true });
     mkdirSync(home, { recursive: true });
     mkdirSync(repo);
-    writeFileSync(
-      join(home, ".gitconfig"),
-      "[user]\n\tname = Owner\n\temail = owner@example.invalid\n[init]\n\tdefaultBranch = main\n",
-    );
     const server = await (program.serve?.(installed) ?? startModelServer());
     const stage = new Stage(program, installed, { home, repo }, server);
     try {
-      await stage.git("init", "-q");
+      await stage.git("init", "-q", "-b", "main");
+      // In the repository: some programs hide a person's own settings from Git.
+      await stage.git("config", "user.name", "Owner");
+      await stage.git("config", "user.email", "owner@example.invalid");
       for (const name of ["w", "x", "y", "z"]) stage.write(`${name}.txt`, CONTENT);
       await stage.git("add", "-A");
       await stage.git("commit", "-qm", "first");
