@@ -7,6 +7,12 @@ import type { AgentProgram, Installed, Package } from "./program";
 /** A slow connection takes minutes for the largest of them, which has 160 MB. */
 const MOST_MS = 15 * 60_000;
 
+/** Nothing was wrong with what we asked for: there was nobody to ask. */
+export class NoRegistry extends Error {}
+
+const UNREACHABLE =
+  /^(?:E(?:NOTFOUND|AI_AGAIN|CONN\w+|TIMEDOUT|NETUNREACH|HOSTUNREACH)|ERR_SOCKET\w*|FETCH_ERROR)$/;
+
 /**
  * The packages of a program, from the npm registry if they are not there yet. They stay between runs, one folder per
  * program, in the user's cache or in the folder that TEST_HARNESSES names. Scripts of packages are not run.
@@ -53,10 +59,10 @@ function npm(args: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (status) => {
-      const errors = said.split("\n").filter((line) => line.startsWith("npm error"));
-      const why = (errors[1] ?? errors[0] ?? `ended with ${status}`).replace("npm error ", "");
+      const code = /^npm error code (\S+)/m.exec(said)?.[1] ?? `exit ${status}`;
       if (status === 0) resolve();
-      else reject(new Error(`npm could not install it: ${why}`));
+      else if (UNREACHABLE.test(code)) reject(new NoRegistry(`the npm registry is out of reach (${code})`));
+      else reject(new Error(`npm could not install it: ${code}\n${said}`));
     });
   });
 }
