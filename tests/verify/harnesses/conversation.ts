@@ -58,6 +58,8 @@ export class Conversation implements Talk {
   #said = 0;
   #waiting: Waiting | null = null;
   #hangup: Hangup | null = null;
+  /** The turn that ends the conversation, whatever the program still has to say. */
+  #last: Turn | null = null;
 
   constructor(script: Script) {
     this.ended = script(this).then(
@@ -81,14 +83,14 @@ export class Conversation implements Talk {
   async useAll(calls: readonly ToolCall[]): Promise<readonly string[]> {
     if (this.#hangup !== null) throw this.#hangup;
     this.#offer({ calls });
-    const from = this.#results;
     const { results, said } = await new Promise<Told>((resolve, reject) => {
       this.#waiting = { resolve, reject };
     });
-    this.#results = from + calls.length;
+    // Some programs add results of tools that nobody asked for, such as what a background command printed.
+    this.#results = results.length;
     const beside = said.slice(this.#said);
     this.#said = said.length;
-    return results.slice(from, this.#results).map((result) => [result, ...beside].join("\n"));
+    return results.slice(-calls.length).map((result) => [result, ...beside].join("\n"));
   }
 
   /** The turn that a request with these results asks for, as soon as the script has decided on it. */
@@ -100,8 +102,8 @@ export class Conversation implements Talk {
       waiting.resolve({ results, said });
     }
     for (;;) {
-      const turn = this.#turns.get(results.length);
-      if (turn !== undefined) return turn;
+      const turn = this.#turns.get(results.length) ?? this.#last;
+      if (turn !== null) return turn;
       if (this.#hangup !== null) return { words: "" };
       await new Promise<void>((resolve) => this.#listeners.add(resolve));
     }
@@ -117,6 +119,7 @@ export class Conversation implements Talk {
 
   #offer(turn: Turn): void {
     this.#turns.set(this.#results, turn);
+    if ("words" in turn) this.#last = turn;
     this.#wake();
   }
 

@@ -257,9 +257,8 @@ export class Session {
     this.#child = spawn(command, args, {
       cwd: repo,
       env,
+      // In the group of the layer: whoever ends that ends this, too.
       stdio: ["ignore", output, output],
-      // In a group of its own, which can be ended as a whole.
-      detached: true,
     });
     closeSync(output);
     this.#exited = new Promise((resolve) => {
@@ -308,11 +307,7 @@ export class Session {
   }
 
   kill(): void {
-    try {
-      process.kill(-this.pid, "SIGKILL");
-    } catch {
-      // It has ended already.
-    }
+    this.#child.kill("SIGKILL");
   }
 }
 
@@ -341,7 +336,7 @@ export async function until(condition: () => Promise<boolean> | boolean, mostMs 
   }
 }
 
-/** Workers leave their launcher's group, and background commands their shell's. Their home tells whose they are. */
+/** Workers outlive their launcher, and background commands their shell. Their home tells whose they are. */
 export function killAllWithHome(home: string): void {
   if (process.platform !== "linux") return;
   for (const name of readdirSync("/proc").filter((one) => /^\d+$/.test(one))) {
