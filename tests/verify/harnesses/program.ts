@@ -49,6 +49,8 @@ export interface Tools {
 export interface Trust {
   /** What a person does to give it, for the table. */
   readonly by: string;
+  /** Has the harness ask for it, where it does not by default. */
+  demand?(scene: Scene): void;
   give(scene: Scene): Promise<void>;
 }
 

@@ -37,6 +37,9 @@ export class Broken extends Error {
   }
 }
 
+/** The program has no such thing, as it turns out. */
+export class Lacking extends Error {}
+
 export function expect(isSo: boolean, otherwise: string, detail = ""): asserts isSo {
   if (!isSo) throw new Broken(otherwise, detail);
 }
@@ -77,11 +80,12 @@ export class Trial {
     try {
       this.seen.set(name, { outcome: "passed", note: await act(), detail: "" });
     } catch (error) {
-      this.seen.set(name, failure(error));
+      if (error instanceof Lacking) this.lacks({ name }, error.message);
+      else this.seen.set(name, failure(error));
     }
   }
 
-  lacks({ name }: Cell, note: string): void {
+  lacks({ name }: Pick<Cell, "name">, note: string): void {
     this.seen.set(name, { outcome: "impossible", note, detail: "" });
   }
 

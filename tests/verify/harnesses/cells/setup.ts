@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { treePicture } from "../../../support/tree-picture";
 import { AT_ONCE, CONTENT, type Stage } from "../stage";
-import { brief, type Cell, expect, type Group } from "./cell";
+import { brief, type Cell, expect, type Group, Lacking } from "./cell";
 import { toldBy } from "./shell";
 
 const UNTRUSTED: Cell = {
@@ -24,6 +24,7 @@ export const trusting: Group = {
     else
       await trial.on(AT_ONCE, (stage) =>
         trial.check(UNTRUSTED, async () => {
+          trust.demand?.(stage);
           const isRunning = await isGuarded(stage);
           const { isFine, words } = await doctor(stage);
           if (isRunning) {
@@ -36,6 +37,7 @@ export const trusting: Group = {
       );
     await trial.on(AT_ONCE, (stage) =>
       trial.check(TRUSTED, async () => {
+        trust?.demand?.(stage);
         await trust?.give(stage);
         expect(await isGuarded(stage), "hooks do not run");
         const { isFine, words } = await doctor(stage);
@@ -50,7 +52,8 @@ export const trusting: Group = {
 async function isGuarded(stage: Stage): Promise<boolean> {
   await stage.hold("x.txt");
   await stage.playThrough(async (talk) => {
-    const told = await stage.edit(talk, "y.txt", "two", "TWO");
+    const told = await toldBy(stage.edit(talk, "y.txt", "two", "TWO"));
+    if (told === null) throw new Lacking("not trusted, it does not start without a person");
     expect(stage.read("y.txt") !== CONTENT, "a file that nobody holds cannot be written", told);
     await toldBy(stage.edit(talk, "x.txt", "two", "TWO"));
     return "done";

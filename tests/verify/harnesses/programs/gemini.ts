@@ -22,13 +22,7 @@ export const gemini: AgentProgram = {
     mkdirSync(join(home, ".gemini"), { recursive: true });
     // Folders that were trusted before.
     rmSync(join(home, ".gemini/trustedFolders.json"), { force: true });
-    const settings = {
-      security: { auth: { selectedType: "gemini-api-key" } },
-      general: { enableAutoUpdate: false, disableAutoUpdate: true, disableUpdateNag: true },
-      privacy: { usageStatisticsEnabled: false },
-      telemetry: { enabled: false },
-    };
-    writeFileSync(join(home, ".gemini/settings.json"), JSON.stringify(settings));
+    writeSettings(home, {});
   },
   start: ({ installed, port }, prompt, isTrusting) => ({
     command: process.execPath,
@@ -59,6 +53,7 @@ export const gemini: AgentProgram = {
   },
   trust: {
     by: "the question at the start",
+    demand: ({ home }) => writeSettings(home, { folderTrust: { enabled: true } }),
     async give({ home, repo }) {
       writeFileSync(join(home, ".gemini/trustedFolders.json"), JSON.stringify({ [repo]: "TRUST_FOLDER" }));
     },
@@ -73,3 +68,13 @@ export const gemini: AgentProgram = {
     text: nested(EVENTS, (event) => ({ name: event, type: "command", command: `${command} ${event}` })),
   }),
 };
+
+function writeSettings(home: string, security: object): void {
+  const settings = {
+    security: { auth: { selectedType: "gemini-api-key" }, ...security },
+    general: { enableAutoUpdate: false, disableAutoUpdate: true, disableUpdateNag: true },
+    privacy: { usageStatisticsEnabled: false },
+    telemetry: { enabled: false },
+  };
+  writeFileSync(join(home, ".gemini/settings.json"), JSON.stringify(settings));
+}
