@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { treePicture } from "../../../support/tree-picture";
+import { Hangup } from "../conversation";
 import { AT_ONCE, CONTENT, type Stage } from "../stage";
 import { brief, type Cell, expect, type Group, Lacking } from "./cell";
 import { toldBy } from "./shell";
@@ -25,7 +26,10 @@ export const trusting: Group = {
       await trial.on(AT_ONCE, (stage) =>
         trial.check(UNTRUSTED, async () => {
           trust.demand?.(stage);
-          const isRunning = await isGuarded(stage);
+          const isRunning = await isGuarded(stage).catch((error: unknown) => {
+            if (!(error instanceof Hangup)) throw error;
+            throw new Lacking("not trusted, it does not start without a person");
+          });
           const { isFine, words } = await doctor(stage);
           if (isRunning) {
             expect(isFine, "hooks run, but doctor says otherwise", words);
@@ -52,8 +56,7 @@ export const trusting: Group = {
 async function isGuarded(stage: Stage): Promise<boolean> {
   await stage.hold("x.txt");
   await stage.playThrough(async (talk) => {
-    const told = await toldBy(stage.edit(talk, "y.txt", "two", "TWO"));
-    if (told === null) throw new Lacking("not trusted, it does not start without a person");
+    const told = await stage.edit(talk, "y.txt", "two", "TWO");
     expect(stage.read("y.txt") !== CONTENT, "a file that nobody holds cannot be written", told);
     await toldBy(stage.edit(talk, "x.txt", "two", "TWO"));
     return "done";
