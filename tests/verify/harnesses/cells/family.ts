@@ -67,6 +67,7 @@ export const siblings: Group = {
           return "done";
         });
         const heard = await stage.events(/^contention\./);
+        expect(stage.read("y.txt") !== CONTENT, "the subagents wrote nothing");
         expect(
           stage.read("y.txt") === "ONE\ntwo\nTHREE\n",
           "a change is lost",

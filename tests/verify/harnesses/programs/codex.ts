@@ -21,20 +21,38 @@ interface Mode {
   readonly model: string;
   patch(text: string): ToolCall;
   command(input: Readonly<Record<string, unknown>>): ToolCall;
+  delegate(message: string): ToolCall;
+  await(told: string): ToolCall;
 }
+
+const WAIT_MS = 60_000;
 
 const DIRECT: Mode = {
   // An unknown model gets no apply_patch.
   model: "gpt-5.5",
   patch: (input) => ({ tool: "apply_patch", isFreeform: true, input }),
   command: (input) => ({ tool: "exec_command", input }),
+  delegate: (message) => ({ tool: "spawn_agent", namespace: "multi_agent_v1", input: { message } }),
+  await: (told) => {
+    const id = /"agent_id":\s*"([^"]+)"/.exec(told)?.[1] ?? "unknown";
+    return { tool: "wait_agent", namespace: "multi_agent_v1", input: { targets: [id], timeout_ms: WAIT_MS } };
+  },
 };
 
 const CODE: Mode = {
   model: "gpt-6.1-sol",
   patch: (text) => program(`tools.apply_patch(${JSON.stringify(text)})`),
   command: (input) => program(`tools.exec_command(${JSON.stringify(input)})`),
+  delegate: (message) => ({
+    tool: "spawn_agent",
+    namespace: "collaboration",
+    // The name is what it is known by among its siblings.
+    input: { task_name: `part_${++parts}`, message, fork_turns: "none" },
+  }),
+  await: () => ({ tool: "wait_agent", namespace: "collaboration", input: { timeout_ms: WAIT_MS } }),
 };
+
+let parts = 0;
 
 function program(call: string): ToolCall {
   return { tool: "exec", namespace: "functions", isFreeform: true, input: `text(await ${call});` };
@@ -71,15 +89,8 @@ function codexWith(mode: Mode, name: string, title: string): AgentProgram {
       edit: (talk, file, from, to) => talk.use(change("Update", file, ["@@", `-${from}`, `+${to}`])),
       shell: (cmd) => mode.command({ cmd, yield_time_ms: 20_000 }),
       background: (cmd) => mode.command({ cmd, yield_time_ms: 500 }),
-      delegate: (message) => ({ tool: "spawn_agent", namespace: "multi_agent_v1", input: { message } }),
-      await: (told) => {
-        const id = /"agent_id":\s*"([^"]+)"/.exec(told)?.[1] ?? "unknown";
-        return {
-          tool: "wait_agent",
-          namespace: "multi_agent_v1",
-          input: { targets: [id], timeout_ms: 60_000 },
-        };
-      },
+      delegate: mode.delegate,
+      await: mode.await,
     },
     trust: {
       by: "`/hooks`",

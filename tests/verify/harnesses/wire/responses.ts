@@ -12,7 +12,8 @@ export const responses: Wire = {
     ];
     return {
       said: items
-        .filter(({ role }) => role === "user" || role === "developer")
+        // What agents say to each other is a kind of its own.
+        .filter(({ role, type }) => role === "user" || role === "developer" || type === "agent_message")
         .map(({ content }) => textOf(content)),
       results: items.filter(({ type }) => type?.endsWith("call_output")).map(({ output }) => textOf(output)),
       tools: offered.flatMap(({ name, type, tools }: Json) =>

@@ -35,10 +35,11 @@ export function wordsOf(turn: Turn): string {
   return "words" in turn ? turn.words : "";
 }
 
-/** Content is a string, or a list of blocks some of which have text. */
+/** Content is a string, or a list of blocks some of which have text; what should be secret is not, without a provider. */
 export function textOf(content: Json): string {
   if (typeof content === "string") return content;
-  if (Array.isArray(content)) return content.map((block) => block.text ?? "").join("\n");
+  if (Array.isArray(content))
+    return content.map((block) => block.text ?? block.encrypted_content ?? "").join("\n");
   return content === undefined || content === null ? "" : JSON.stringify(content);
 }
 
