@@ -3,6 +3,9 @@
  *
  *   npm run verify -- --minutes 10                        every layer, in about that time on two cores
  *   npm run verify -- --layer simulation --seed 7         one layer again, as a failure said
+ *   npm run verify -- --layer harnesses                   the agents' own programs, from the npm registry: only on request
+ *       --latest                                          their newest versions, not the pinned ones
+ *       --record                                          keep what was seen, for docs/AGENTS.md and the recorded events
  *
  * A layer fails when a promise broke, and also when something that it should have met never happened.
  */
@@ -38,6 +41,8 @@ const values = optionsGiven({
   least: { type: "string" },
   case: { type: "string" },
   json: { type: "string" },
+  latest: { type: "boolean" },
+  record: { type: "boolean" },
 });
 
 /** A number of the command line, or null when it was not given. */
@@ -166,6 +171,8 @@ async function runLayer(program, layer, givenMs) {
     ...(isTimed ? { atMostMs: givenMs } : {}),
     ...(values.seed === undefined ? {} : { seed: number("seed") }),
     only: values.case ?? null,
+    isLatest: values.latest === true,
+    isRecording: values.record === true,
   };
   const mostMs = isTimed ? givenMs * 1.1 + PATIENCE_MS : REPEAT_MS;
   const started = performance.now();
@@ -187,6 +194,7 @@ async function runLayer(program, layer, givenMs) {
       counters: {},
       unmoved: [],
       isCutShort: false,
+      skipped: null,
       broke,
       ms: performance.now() - started,
     };
@@ -216,15 +224,16 @@ async function runAll(program, layers, until) {
 
 function report(results, started) {
   const figure = (value) => value.toLocaleString("en").padStart(12);
-  const verdict = ({ broke, unmoved, isCutShort }) => {
+  const verdict = ({ broke, unmoved, isCutShort, skipped }) => {
+    if (skipped !== null) return "skipped";
     if (broke.length > 0) return `${broke.length} broke`;
     if (isCutShort) return "nothing until the time was up";
     return unmoved.length > 0 ? "not everything was tried" : "nothing";
   };
-  const row = ({ layer, unit, tried, broke, unmoved, isCutShort, ms, seed }) => [
+  const row = ({ layer, unit, tried, broke, unmoved, isCutShort, skipped, ms, seed }) => [
     layer,
     `${figure(tried)} ${unit}`,
-    verdict({ broke, unmoved, isCutShort }),
+    verdict({ broke, unmoved, isCutShort, skipped }),
     `${(ms / 1000).toFixed(1)} s`.padStart(8),
     String(seed).padStart(11),
   ];
@@ -235,7 +244,11 @@ function report(results, started) {
     const text = Object.entries(counters).map(([name, value]) => `${name} ${value.toLocaleString("en")}`);
     if (text.length > 0) process.stdout.write(`${layer}: ${text.join(" · ")}\n`);
   }
-  for (const { layer, seed, tried, unmoved, isCutShort, broke } of results) {
+  for (const { layer, seed, tried, unmoved, isCutShort, skipped, broke } of results) {
+    if (skipped !== null) {
+      process.stdout.write(`\nSKIPPED ${layer}: ${skipped}\n`);
+      continue;
+    }
     for (const { what, replay } of broke)
       process.stdout.write(`\nBROKEN ${layer}: ${what}\n  again: ${replay}\n`);
     const what = isCutShort ? "NO TIME FOR" : "NEVER HAPPENED";
@@ -253,7 +266,7 @@ async function main() {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(130));
   const program = await bundleLayers(rooms.disk);
   const known = await runProgram(program, []);
-  const wanted = values.layer ?? known.map(({ name }) => name);
+  const wanted = values.layer ?? known.filter(({ isOptIn }) => !isOptIn).map(({ name }) => name);
   const unknown = wanted.filter((name) => !known.some((layer) => layer.name === name));
   if (unknown.length > 0) {
     say(`no such layer: ${unknown.join(", ")}; there are ${known.map(({ name }) => name).join(", ")}`);
@@ -265,8 +278,8 @@ async function main() {
   const results = await runAll(program, layers, started + minutes * 60_000);
   report(results, started);
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
-  const isFine = ({ broke, unmoved, isCutShort, tried }) =>
-    broke.length === 0 && (isCutShort || (unmoved.length === 0 && tried > 0));
+  const isFine = ({ broke, unmoved, isCutShort, skipped, tried }) =>
+    skipped !== null || (broke.length === 0 && (isCutShort || (unmoved.length === 0 && tried > 0)));
   return results.every(isFine) ||
     (values.seed !== undefined && results.every(({ broke }) => broke.length === 0))
     ? 0

@@ -23,6 +23,8 @@ export interface Layer {
    * that is told, and no failure.
    */
   readonly mustMove: readonly string[];
+  /** Left out unless it is named: it downloads, or takes very long. */
+  readonly isOptIn?: boolean;
   prove(task: Task): Promise<void>;
 }
 
@@ -41,6 +43,8 @@ export interface Result {
   readonly unmoved: readonly string[];
   /** The time was up before all was tried that should have been. */
   readonly isCutShort: boolean;
+  /** Why nothing could be tried on this machine; null where something was. */
+  readonly skipped: string | null;
   readonly broke: readonly Breakage[];
   readonly ms: number;
 }
@@ -58,6 +62,10 @@ export interface Effort {
   readonly untilBroken?: boolean;
   /** `--case`: what of it to try, in the layer's own words. */
   readonly only?: string | null;
+  /** `--latest`: the newest versions of whatever is tried, not the pinned ones. */
+  readonly isLatest?: boolean;
+  /** `--record`: what was seen is written into the project. */
+  readonly isRecording?: boolean;
 }
 
 /** After this many a layer has made its point. */
@@ -74,10 +82,13 @@ export class Task {
   readonly scratch: string;
   readonly plant: Plant | null;
   readonly only: string | null;
+  readonly isLatest: boolean;
+  readonly isRecording: boolean;
   readonly broken: Breakage[] = [];
   readonly counters = new Map<string, number>();
   tried = 0;
   isCutShort = false;
+  skipped: string | null = null;
   readonly #effort: Effort;
   readonly #mustMove: readonly string[];
   readonly #startedMs = performance.now();
@@ -88,6 +99,8 @@ export class Task {
     this.seed = effort.seed ?? Math.floor(Math.random() * 0x7fffffff);
     this.plant = effort.plant ?? null;
     this.only = effort.only ?? null;
+    this.isLatest = effort.isLatest ?? false;
+    this.isRecording = effort.isRecording ?? false;
     this.scratch = scratch;
   }
 
@@ -128,6 +141,11 @@ export class Task {
     this.broken.push({ what, replay });
   }
 
+  /** Nothing can be tried here, and that is nobody's fault. */
+  skip(why: string): void {
+    this.skipped = why;
+  }
+
   /** A program of the tests as one file that Node runs, with the planted bug if there is one. */
   bundle(entry: string): Promise<Bundled> {
     return bundle(entry, this.scratch, this.plant);
@@ -146,7 +164,7 @@ export class Task {
 
 export async function prove(layer: Layer, effort: Effort): Promise<Result> {
   const scratch = mkdtempSync(join(tmpdir(), `cotenant-${layer.name}-`));
-  let isDropped = false;
+  const isDropped = false;
   try {
     const task = new Task(effort, scratch, layer.mustMove);
     const proving = layer.prove(task).catch((error: unknown) => {
@@ -155,9 +173,13 @@ export async function prove(layer: Layer, effort: Effort): Promise<Result> {
       const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
       task.broke(`the layer itself: ${why}`, `npm run verify -- --layer "${layer.name}" --seed ${task.seed}`);
     });
+<<<<<<< HEAD
     isDropped = !(await endsInTime(proving, effort.atMostMs));
     task.isCutShort ||= isDropped;
     const { seed, tried, broken, counters, passedMs, isCutShort } = task;
+=======
+    const { seed, tried, broken, counters, passedMs, isCutShort, skipped } = task;
+>>>>>>> r2-docs
     return {
       layer: layer.name,
       unit: layer.unit,
@@ -167,6 +189,7 @@ export async function prove(layer: Layer, effort: Effort): Promise<Result> {
       // Whoever asks for one case cannot ask for everything to happen in it.
       unmoved: task.only !== null ? [] : layer.mustMove.filter((name) => (counters.get(name) ?? 0) === 0),
       isCutShort,
+      skipped,
       broke: broken,
       ms: passedMs,
     };
@@ -194,7 +217,8 @@ function graceMs(atMostMs: number): number {
 }
 
 /** What is wrong with a result, in words; empty when nothing is. */
-export function complaints({ layer, seed, tried, unmoved, broke, isCutShort }: Result): string[] {
+export function complaints({ layer, seed, tried, unmoved, broke, isCutShort, skipped }: Result): string[] {
+  if (skipped !== null) return [];
   return [
     ...broke.map(({ what, replay }) => `${layer}: ${what}\n  again: ${replay}`),
     ...(isCutShort ? [] : unmoved).map((name) => `${layer}: never happened: ${name} (seed ${seed})`),

@@ -1,5 +1,6 @@
 import { agents } from "./agents/layer";
 import { disks } from "./disks/layer";
+import { harnesses } from "./harnesses/layer";
 import { hostile } from "./hostile/layer";
 import { crash, error } from "./injection/layer";
 import type { Layer } from "./layer";
@@ -37,6 +38,7 @@ export const LAYERS: readonly Layer[] = [
   disks,
   hostile,
   agents,
+  harnesses,
   snapshots,
   planted,
   plantedTests,

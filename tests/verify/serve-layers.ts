@@ -13,7 +13,15 @@ export function serveLayers(layers: readonly Layer[]): void {
 
 async function serve(layers: readonly Layer[], argument: string | undefined): Promise<void> {
   if (argument === undefined)
-    return say(layers.map(({ name, unit, inVerify, share }) => ({ name, unit, inVerify, share })));
+    return say(
+      layers.map(({ name, unit, inVerify, share, isOptIn = false }) => ({
+        name,
+        unit,
+        inVerify,
+        share,
+        isOptIn,
+      })),
+    );
   const { layer: wanted, ...effort } = JSON.parse(argument) as Effort & { layer: string };
   const layer = layers.find(({ name }) => name === wanted);
   if (layer === undefined)

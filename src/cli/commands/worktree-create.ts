@@ -21,8 +21,7 @@ import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { interruptibly } from "../interrupts";
 import { keyOfIssue, meant } from "../issues";
 import { tellSay } from "../ledger";
-import { shellWord } from "../render";
-import { count, leaseJson } from "../render";
+import { count, leaseJson, shellWord } from "../render";
 import { meantWorktree, workspaceAt } from "../worktree-word";
 
 export const command: Command = {

@@ -1,0 +1,115 @@
+import { CONTENT, OTHER, type Stage, until } from "../stage";
+import { type Cell, expect, type Group } from "./cell";
+import { toldBy } from "./shell";
+
+const WAIT: Cell = { name: "wait", title: "waits for a held file, and writes when it is free" };
+const STOP: Cell = { name: "stop", title: "still held at the retry: the agent stops with the report" };
+const TWO: Cell = { name: "two", title: "two of them at once on one file: both changes are there" };
+
+/** Long enough that whatever should happen during a wait does so on a busy machine, too. */
+const WAIT_SECS = 20;
+const SHORT_SECS = 2;
+
+export const waiting: Group = {
+  cells: [WAIT],
+  play: (trial) =>
+    trial.on({ retrySecs: WAIT_SECS }, (stage) =>
+      trial.check(WAIT, async () => {
+        await stage.hold("y.txt");
+        const session = stage.play(async (talk) => {
+          const told = await stage.edit(talk, "y.txt", "two", "TWO");
+          expect(stage.read("y.txt") !== CONTENT, "nothing was written", told);
+          return "done";
+        });
+        const isWaiting = until(async () => (await contentions(stage)) > 0);
+        expect(await Promise.race([isWaiting, session.failed()]), "nobody waits");
+        await stage.release("y.txt");
+        await session.finish();
+        return "written after the wait";
+      }),
+    ),
+};
+
+export const stopping: Group = {
+  cells: [STOP],
+  play: (trial) =>
+    trial.on({ retrySecs: SHORT_SECS }, (stage) =>
+      trial.check(STOP, async () => {
+        await stage.hold("y.txt");
+        let told: string | null = null;
+        let blocked = 0;
+        const session = stage.play(async (talk) => {
+          told = await toldBy(stage.edit(talk, "y.txt", "two", "TWO"));
+          blocked = await reports(stage);
+          return "done";
+        });
+        await session.finish();
+        if (told === null) blocked = await reports(stage);
+        expect(stage.read("y.txt") === CONTENT, "it was overwritten");
+        expect(
+          told !== null,
+          "the turn ended and the model was told nothing",
+          `printed: "${session.output}"`,
+        );
+        expect(`${told}`.includes(OTHER), "the model is not told who holds it", told);
+        expect(`${told}`.includes("waiting_for_instruction"), "the model gets no report", told);
+        expect(blocked > 0, "`guard report` does not know of it");
+        return "the model has the report";
+      }),
+    ),
+};
+
+export const twoAtOnce: Group = {
+  cells: [TWO],
+  play: (trial) =>
+    trial.on({ retrySecs: WAIT_SECS }, (stage) =>
+      trial.check(TWO, async () => {
+        let mayEnd = () => {};
+        const ending = new Promise<void>((resolve) => {
+          mayEnd = resolve;
+        });
+        let hasWritten = () => {};
+        const written = new Promise<void>((resolve) => {
+          hasWritten = resolve;
+        });
+        const first = stage.play(async (talk) => {
+          const told = await stage.edit(talk, "y.txt", "one", "ONE");
+          expect(stage.read("y.txt") !== CONTENT, "the first one wrote nothing", told);
+          hasWritten();
+          await ending;
+          return "done";
+        });
+        await Promise.race([written, first.failed()]);
+        const second = stage.play(async (talk) => {
+          const told = await stage.edit(talk, "y.txt", "three", "THREE");
+          // The first one's change makes its reading old: it is told so once.
+          if (!hasBoth(stage)) {
+            expect(/changed by/.test(told), "the second one could not write", told);
+            await stage.edit(talk, "y.txt", "three", "THREE");
+          }
+          return "done";
+        });
+        const isWaiting = until(async () => (await contentions(stage)) > 0);
+        expect(await Promise.race([isWaiting, second.failed()]), "the second one does not wait");
+        expect(stage.read("y.txt") === "ONE\ntwo\nthree\n", "the second one wrote without the lease");
+        mayEnd();
+        await first.finish();
+        await second.finish();
+        expect(hasBoth(stage), "a change is lost", stage.read("y.txt") ?? "gone");
+        return "one after the other";
+      }),
+    ),
+};
+
+function hasBoth(stage: Stage): boolean {
+  return stage.read("y.txt") === "ONE\ntwo\nTHREE\n";
+}
+
+async function contentions(stage: Stage): Promise<number> {
+  return (await stage.events(/^contention\./)).length;
+}
+
+async function reports(stage: Stage): Promise<number> {
+  const { reports: all } = await stage.json(["guard", "report"]);
+  return all.length;
+}

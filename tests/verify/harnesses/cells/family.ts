@@ -1,0 +1,88 @@
+import { CONTENT, type Stage, until } from "../stage";
+import { type Cell, expect, type Group } from "./cell";
+
+const PARENT: Cell = { name: "parent", title: "a finished subagent does not block its parent" };
+const SIBLINGS: Cell = {
+  name: "siblings",
+  title: "two subagents at once on one file: both changes are there",
+};
+
+const WAIT_SECS = 20;
+
+export const parenthood: Group = {
+  cells: [PARENT],
+  play: (trial) =>
+    trial.on({ retrySecs: WAIT_SECS }, async (stage) => {
+      const { delegate } = trial.program.tools;
+      if (delegate === null) return trial.lacks(PARENT, "it runs no subagents");
+      await trial.check(PARENT, async () => {
+        const child = stage.open(async (talk) => {
+          const told = await stage.edit(talk, "y.txt", "one", "ONE");
+          expect(stage.read("y.txt") !== CONTENT, "the subagent wrote nothing", told);
+          return "done";
+        });
+        await stage.playThrough(async (talk) => {
+          const told = await talk.use(delegate(child.mention));
+          await awaitChild(stage, told, talk.use.bind(talk));
+          expect(stage.read("y.txt") !== CONTENT, "the subagent never ran", told);
+          const mine = await stage.edit(talk, "y.txt", "three", "THREE");
+          expect(stage.read("y.txt") === "ONE\ntwo\nTHREE\n", "the parent could not write", mine);
+          return "done";
+        });
+        const heard = await stage.events(/^contention\./);
+        expect(heard.length === 0, "the parent had to wait for its own finished subagent");
+        return "at once";
+      });
+    }),
+};
+
+export const siblings: Group = {
+  cells: [SIBLINGS],
+  play: (trial) =>
+    trial.on({ retrySecs: WAIT_SECS }, async (stage) => {
+      const { delegate } = trial.program.tools;
+      if (delegate === null) return trial.lacks(SIBLINGS, "it runs no subagents");
+      await trial.check(SIBLINGS, async () => {
+        let isFirstDone = false;
+        const first = stage.open(async (talk) => {
+          await stage.edit(talk, "y.txt", "one", "ONE");
+          isFirstDone = true;
+          // Goes on until its sibling has had to wait, or has not.
+          await until(async () => isSecondDone || (await stage.events(/^contention\./)).length > 0);
+          return "done";
+        });
+        let isSecondDone = false;
+        let toldSecond = "";
+        const second = stage.open(async (talk) => {
+          await until(() => isFirstDone);
+          const told = await stage.edit(talk, "y.txt", "three", "THREE");
+          toldSecond = told;
+          isSecondDone = true;
+          if (stage.read("y.txt") !== "ONE\ntwo\nTHREE\n") await stage.edit(talk, "y.txt", "three", "THREE");
+          return "done";
+        });
+        await stage.playThrough(async (talk) => {
+          const told = await talk.useAll([delegate(first.mention), delegate(second.mention)]);
+          for (const one of told) await awaitChild(stage, one, talk.use.bind(talk));
+          return "done";
+        });
+        const heard = await stage.events(/^contention\./);
+        expect(stage.read("y.txt") !== CONTENT, "the subagents wrote nothing");
+        expect(
+          stage.read("y.txt") === "ONE\ntwo\nTHREE\n",
+          "a change is lost",
+          `${stage.read("y.txt")} ${toldSecond}`,
+        );
+        return heard.length > 0 ? "one after the other" : "the program runs them one after the other";
+      });
+    }),
+};
+
+/** Where a subagent runs beside its parent, the parent waits as its model would. */
+async function awaitChild(
+  { program }: Stage,
+  told: string,
+  use: (call: ReturnType<NonNullable<typeof program.tools.await>>) => Promise<string>,
+): Promise<void> {
+  if (program.tools.await !== null) await use(program.tools.await(told));
+}

@@ -1,0 +1,26 @@
+import type { Cell, Group } from "./cell";
+import { committing } from "./commits";
+import { stopping, twoAtOnce, waiting } from "./contention";
+import { listening } from "./events";
+import { parenthood, siblings } from "./family";
+import { killing, leasing } from "./leases";
+import { trusting, uninstalling } from "./setup";
+import { refusing } from "./shell";
+
+/** In the order of the table. */
+export const GROUPS: readonly Group[] = [
+  leasing,
+  refusing,
+  waiting,
+  stopping,
+  twoAtOnce,
+  parenthood,
+  siblings,
+  committing,
+  killing,
+  trusting,
+  uninstalling,
+  listening,
+];
+
+export const CELLS: readonly Cell[] = GROUPS.flatMap(({ cells }) => cells);

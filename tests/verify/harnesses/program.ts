@@ -1,0 +1,84 @@
+import type { HarnessName } from "../../../src/identity/harness";
+import type { Talk, ToolCall } from "./conversation";
+import type { ModelServer } from "./model-server";
+
+/** A package of the npm registry, at the version that was last looked at. */
+export interface Package {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** A program whose packages are there. */
+export interface Installed {
+  /** The folder with its `node_modules`. */
+  readonly folder: string;
+  /** Of its first package. */
+  readonly version: string;
+}
+
+/** Where a program runs: everything it sees of the machine. */
+export interface Scene {
+  readonly installed: Installed;
+  readonly home: string;
+  readonly repo: string;
+  readonly port: number;
+}
+
+/** How to start a program for one prompt. */
+export interface Start {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The harness's own tools, as its model would call them. Paths are absolute. */
+export interface Tools {
+  write(file: string, content: string): ToolCall;
+  /** Several calls where a file has to be read first. Answers what the model is told about the edit. */
+  edit(talk: Talk, file: string, from: string, to: string): Promise<string>;
+  shell(command: string, scene: Scene): ToolCall;
+  /** A command that goes on after its call has returned. */
+  background(command: string, scene: Scene): ToolCall;
+  /** A subagent with this prompt; null where there are none. */
+  delegate: ((prompt: string) => ToolCall) | null;
+  /** What the model does until a subagent is done that runs beside it; null where the call itself waits. */
+  await: ((told: string) => ToolCall) | null;
+}
+
+/** How far the harness lets hooks of a project run. */
+export interface Trust {
+  /** What a person does to give it, for the table. */
+  readonly by: string;
+  /** Has the harness ask for it, where it does not by default. */
+  demand?(scene: Scene): void;
+  give(scene: Scene): Promise<void>;
+}
+
+/** One agent program of the npm registry, and how to run it without a person, an account or a network. */
+export interface AgentProgram {
+  /** In `--case` and in the results. */
+  readonly name: string;
+  readonly title: string;
+  /** As `agent install` calls it. */
+  readonly harness: HarnessName;
+  readonly packages: readonly Package[];
+  /** Its own server, for a program that speaks none of the usual protocols. */
+  readonly serve?: (installed: Installed) => Promise<ModelServer>;
+  /** Writes what it needs in an empty home. */
+  prepare(scene: Scene): void;
+  /** `isTrusting`: with whatever makes it run the hooks of this project without asking. */
+  start(scene: Scene, prompt: string, isTrusting: boolean): Start;
+  readonly tools: Tools;
+  readonly trust: Trust | null;
+  /** Where `agent install` writes, below the project. */
+  readonly settings: string;
+  /** Settings of a person's own, with a hook that runs `command`; in an odd style on purpose. */
+  ownSettings(command: string): { readonly path: string; readonly text: string };
+  /** Settings that hand every event of the harness to `command`, followed by the name of the event. */
+  recordingSettings(command: string): { readonly path: string; readonly text: string };
+  /** What the program itself leaves in a project. */
+  readonly leavings?: RegExp;
+}
+
+/** The part of a package's name that says which machine a build is for. */
+export const PLATFORM = `${process.platform}-${process.arch}`;
