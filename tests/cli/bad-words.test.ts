@@ -106,7 +106,7 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     usage("lock", "acquire", "--ref", "refs/heads/a..b"),
     usage("lock", "acquire", "--ref", "refs/heads/a.lock"),
     usage("lock", "release"),
-    usage("lock", "release", "issue:zz"),
+    unknown("lock", "release", "issue:zz"),
     usage("lock", "release", "ref:main"),
     usage("lock", "renew", "worktree:x"),
     usage("lock", "renew", "scope:No Scope"),

@@ -218,8 +218,9 @@ describe("worktree create", () => {
     expect(fs.readFileSync(path.join(rootOf(repo, "two"), "where.log"), "utf8")).toBe(
       `${rootOf(repo, "two")}\n`,
     );
-    const env = { COTENANT_WORKTREE_SETUP: "echo 'no such thing' >&2; exit 3" };
-    const failed = await repo.askWith(env, "agent:a", "worktree", "create", "three");
+    repo.write(".cotenant/config.toml", "[worktree]\nsetup = \"echo 'no such thing' >&2; exit 3\"\n");
+    expect((await repo.ask("human:ada", "trust")).status).toBe(0);
+    const failed = await create(repo, "three");
     expect(failed.status).toBe(9);
     expect(failed.json).toMatchObject({ ok: true, data: { setup: "failed" } });
     expect(failed.stderr).toContain("no such thing");

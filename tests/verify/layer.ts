@@ -164,7 +164,7 @@ export class Task {
 
 export async function prove(layer: Layer, effort: Effort): Promise<Result> {
   const scratch = mkdtempSync(join(tmpdir(), `cotenant-${layer.name}-`));
-  const isDropped = false;
+  let isDropped = false;
   try {
     const task = new Task(effort, scratch, layer.mustMove);
     const proving = layer.prove(task).catch((error: unknown) => {
@@ -173,13 +173,9 @@ export async function prove(layer: Layer, effort: Effort): Promise<Result> {
       const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
       task.broke(`the layer itself: ${why}`, `npm run verify -- --layer "${layer.name}" --seed ${task.seed}`);
     });
-<<<<<<< HEAD
     isDropped = !(await endsInTime(proving, effort.atMostMs));
     task.isCutShort ||= isDropped;
-    const { seed, tried, broken, counters, passedMs, isCutShort } = task;
-=======
     const { seed, tried, broken, counters, passedMs, isCutShort, skipped } = task;
->>>>>>> r2-docs
     return {
       layer: layer.name,
       unit: layer.unit,

@@ -7,8 +7,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a refusal is not said",
     file: "src/guard/answers.ts",
-    from: 'if (!verdict.isAllowed) return report.moment === "before" ? denial(form, report.event, verdict) : SILENCE;',
-    to: "if (!verdict.isAllowed) return SILENCE;",
+    from: 'if (report.moment !== "before") return nothingToSay(report.harness);',
+    to: "if (!verdict.isAllowed) return nothingToSay(report.harness);",
     caughtBy,
   },
   {

@@ -11,8 +11,6 @@ import { PLANTS as WORKTREES } from "./by-area/worktrees";
 
 /** A bug that a plain test notices: by name, so that a test that fails for another reason does not count. */
 export interface TestPlant extends PlantedBug {
-  /** The finding that the test guards against, as numbered when it was made. */
-  readonly row: string;
   /** The test's file. */
   readonly test: string;
   /** Part of the test's name. */

@@ -2,7 +2,6 @@ import type { TestPlant } from "../test-plants";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "D8",
     name: "a committed file makes leases of unseen processes end sooner",
     file: "src/config/sections/guard.ts",
     from: 'default: DEFAULT_POLICY.unknownTtlSecs,\n    tighten: "higher",',
@@ -11,7 +10,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "cannot make leases end sooner by guard.unknown_ttl_secs",
   },
   {
-    row: "D8",
     name: "a limit where there was none counts as stricter",
     file: "src/config/tighten.ts",
     from: "(value as number | null | undefined) ?? Number.POSITIVE_INFINITY",
@@ -20,7 +18,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "cannot make leases end sooner by sync.claim_timeout_hours",
   },
   {
-    row: "A2",
     name: "a ledger that is named but not trusted does not bind",
     file: "src/config/load.ts",
     from: 'entry.key === key && entry.does === "names"',
@@ -29,7 +26,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "that names a ledger binds before it is trusted",
   },
   {
-    row: "D7",
     name: "a broken configuration is replaced by the defaults",
     file: "src/config/load.ts",
     from: "if (remembered !== null) layers[at] = remembered;",
@@ -38,7 +34,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "that breaks leaves what it last said in force",
   },
   {
-    row: "D7",
     name: "a broken configuration switches the pre-commit hook off",
     file: "src/cli/commands/hook-pre-commit.ts",
     from: "  enforcesConfig: true,\n",
@@ -47,7 +42,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "has a key that nobody knows",
   },
   {
-    row: "D7",
     name: "nobody hears of a configuration that cannot be read",
     file: "src/coordinator/stand-in.ts",
     from: "if (await isRecorded(platform, memory, damage)) return false;",
@@ -56,7 +50,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "does not parse",
   },
   {
-    row: "D13",
     name: "trust is given without a line in the log",
     file: "src/coordinator/trusting.ts",
     from: "      if (changed.length === 0) return null;\n      const subjects",
@@ -65,7 +58,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is on record: given",
   },
   {
-    row: "A6",
     name: "somebody's word passes an automated gate",
     file: "src/issues/gates/passing.ts",
     from: 'if (kind === "automated")',
@@ -74,7 +66,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "only its run passes it",
   },
   {
-    row: "A6",
     name: "anybody's word passes a manual gate",
     file: "src/issues/gates/passing.ts",
     from: "return isAmong(passBy, agentId) && (",
@@ -83,7 +74,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is the word of those whom gates.pass_by names",
   },
   {
-    row: "A6",
     name: "a coding agent passes a gate by calling itself a build machine",
     file: "src/issues/gates/passing.ts",
     from: '(!isInHarness || agentType(agentId) === "agent")',
@@ -92,7 +82,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is refused inside a coding agent",
   },
   {
-    row: "A6",
     name: "a gate is taken off by whoever may not pass it",
     file: "src/issues/gates/passing.ts",
     from: 'if (gateStatus(seen, gate) === "passed" || mayPass(passBy, decider)) return;',
@@ -101,7 +90,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "cannot be got around by taking the gate off",
   },
   {
-    row: "0",
     name: "an agent's environment outranks the rules that people committed",
     file: "src/config/load.ts",
     from: "    entries.delete(key);\n    overruled.push",
@@ -110,7 +98,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "tightens what the repository's file sets of policy.evict, and loosens none of it",
   },
   {
-    row: "0",
     name: "configuration is written through a link out of the worktree",
     file: "src/cli/configuring.ts",
     from: '/.cotenant`, "directory");',
@@ -119,7 +106,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "leads no writer out of the worktree",
   },
   {
-    row: "0",
     name: "init copies what a committed link leads to",
     file: "src/cli/commands/init.ts",
     from: '["config.toml", ".gitignore", ".gitattributes"]',
@@ -128,7 +114,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "leads no writer out of the worktree",
   },
   {
-    row: "0",
     name: "a commit around the hooks is taken for pushed, and nobody is told of it",
     file: "src/enforce/violations.ts",
     from: "there.status === 0 && there.stdout.length === 0",
@@ -137,7 +122,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "committed with --no-verify is on record",
   },
   {
-    row: "0",
     name: "a lease's id is leased as the name of a file, and what it stands for is not",
     file: "src/cli/targets.ts",
     from: "  if (isDirectory === null) {\n    const key",
@@ -146,7 +130,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "names the same lease in lock acquire, steal, release and status",
   },
   {
-    row: "0",
     name: "lefthook gives others only the hooks that it runs in this clone",
     file: "src/enforce/installing/plan.ts",
     from: "(shared && isInCharge)",

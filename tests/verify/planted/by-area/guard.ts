@@ -5,7 +5,6 @@ const SHELL = "tests/guard/shell.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "0",
     name: "a worktree in which others work is removed by Git's own command",
     file: "src/guard/shell/git.ts",
     from: '["remove", "move"].includes(',
@@ -14,7 +13,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is neither removed nor moved by Git's own command",
   },
   {
-    row: "0",
     name: "entries of others are taken from the stash",
     file: "src/guard/shared-checkout.ts",
     from: "if (foreign.length === 0) return ALLOWED;",
@@ -23,7 +21,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "loses no entry of another branch",
   },
   {
-    row: "0",
     name: "an agent that belongs to a linked worktree commits in the main one",
     file: "src/guard/shell/git.ts",
     from: "  commit: () => OWN,",
@@ -32,7 +29,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "refuses it, where that is asked for",
   },
   {
-    row: "0",
     name: "a command in an unknown directory moves HEAD",
     file: "src/guard/shared-checkout.ts",
     from: '(use.kind === "own" && cwd === null)',
@@ -41,7 +37,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is refused in any way that it can be written",
   },
   {
-    row: "0",
     name: "HEAD is moved by git update-ref",
     file: "src/guard/shell/git.ts",
     from: 'if (name === null || name === "HEAD") return WHOLE;',
@@ -50,7 +45,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is refused in any way that it can be written",
   },
   {
-    row: "0",
     name: "a branch that the same command line makes is taken for a path",
     file: "src/guard/shell/commit-or-path.ts",
     from: " && (await isTracked(world, write.cwd, word))",
@@ -59,7 +53,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is a path where the word names no commit",
   },
   {
-    row: "0",
     name: "what a shell function does is not looked at",
     file: "src/guard/shell/walk.ts",
     from: "      this.#call(body, args, scope);\n",
@@ -68,7 +61,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "f() { git stash; }; cd sub; f",
   },
   {
-    row: "0",
     name: "files that xargs reads count as none",
     file: "src/guard/shell/unwrap.ts",
     from: "[...inner, null]",
@@ -77,7 +69,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is known to be all for commands that only look",
   },
   {
-    row: "0",
     name: "a file that a long here-document writes is not leased",
     file: "src/guard/shell/walk.ts",
     from: "const LONGEST = 1 << 20;",
@@ -86,7 +77,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not looked for in what is no shell command",
   },
   {
-    row: "0",
     name: "the owner of the denial is reported for one who came later",
     file: "src/guard/overview.ts",
     from: ".at(-1)!",
@@ -95,7 +85,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "names everybody who held it meanwhile",
   },
   {
-    row: "0",
     name: "brackets and braces that match files are leased as a name",
     file: "src/identity/patterns.ts",
     from: "if (!/[*?[{]/.test(text)",
@@ -104,7 +93,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is refused, and nothing is leased",
   },
   {
-    row: "0",
     name: "settings in a repository without init are called well",
     file: "src/cli/commands/agent-doctor.ts",
     from: "      !isIdle &&\n",

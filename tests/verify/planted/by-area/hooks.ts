@@ -10,7 +10,6 @@ const TIPS = "tests/enforce/push-tips.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "A1",
     name: "a server's hook lets in what it cannot tell",
     file: "src/cli/commands/hook-pre-receive.ts",
     from: "      return answered(true);\n    }\n  },",
@@ -19,7 +18,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "behind more commits than can be looked at",
   },
   {
-    row: "A1",
     name: "what Git says of changes is taken for whole when it is cut off",
     file: "src/objects/commit-text.ts",
     from: "  return at === bytes.length ? all : null;",
@@ -28,7 +26,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "takes no part of an answer for the whole of it",
   },
   {
-    row: "A5",
     name: "files that somebody else holds are pushed",
     file: "src/enforce/push-files.ts",
     from: "    if (now !== undefined)",
@@ -37,7 +34,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is refused while somebody else holds it",
   },
   {
-    row: "A5",
     name: "still_held does not look at files",
     file: "src/enforce/push-files.ts",
     from: '(this.#question.mode === "still_held" ? this.#notHeldAnyMore(commit) : [])',
@@ -46,7 +42,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "with still_held wants what it was committed under",
   },
   {
-    row: "A8",
     name: "settings are received on every branch",
     file: "src/enforce/push-branches.ts",
     from: "    if (path === undefined) continue;",
@@ -55,7 +50,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is changed on the main branch and allowed ones only",
   },
   {
-    row: "A8",
     name: "settings are changed on every branch",
     file: "src/enforce/global-operations.ts",
     from: "  if (main !== null && branch !== null && !isAllowed(branch, allowed, main)) {",
@@ -64,7 +58,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "does not make up for a branch",
   },
   {
-    row: "D1",
     name: "merges change nothing themselves",
     file: "src/objects/commits.ts",
     from: "changes: ownChanges(sides), sides };",
@@ -73,7 +66,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "sees what a merge itself changes",
   },
   {
-    row: "D1",
     name: "more commits than the limit are left out",
     file: "src/objects/commits.ts",
     from: "    if (oids.length > most) throw tooMany(",
@@ -82,7 +74,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "refuses more than its limits",
   },
   {
-    row: "D1",
     name: "replacements of commits count",
     file: "src/objects/commits.ts",
     from: 'GIT_NO_REPLACE_OBJECTS: "1"',
@@ -91,7 +82,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "nor by a replaced commit",
   },
   {
-    row: "D1",
     name: "the difference of the tips is not judged",
     file: "src/enforce/push-tips.ts",
     from: "  if (concerned.length === 0) return takenBack;",
@@ -100,7 +90,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "brings in the issue as if it were new",
   },
   {
-    row: "D1",
     name: "an issue that is added over another one counts as new",
     file: "src/enforce/push-tips.ts",
     from: '    if (right === "created")',
@@ -109,7 +98,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "brings in the issue as if it were new",
   },
   {
-    row: "B3",
     name: "an amended message loses its trailers",
     file: "src/enforce/commit-message.ts",
     from: '  const names = isAmending ? ["HEAD", ...REPLAYED] : REPLAYED;',
@@ -118,7 +106,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "an amended message",
   },
   {
-    row: "B3",
     name: "a squash loses its trailers",
     file: "src/enforce/commit-message.ts",
     from: "    ...(squashed === null ? [] : [new TextDecoder().decode(squashed)]),",
@@ -127,7 +114,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "a squash, by merge and by rebase",
   },
   {
-    row: "D7",
     name: "a push that nobody checked is let through without a warning",
     file: "src/cli/hooking.ts",
     from: '"WARNING: nothing of this push was checked"',
@@ -136,7 +122,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "that cannot tell says so loudly",
   },
   {
-    row: "D13",
     name: "comments are rewritten by anybody",
     file: "src/enforce/commit-rules.ts",
     from: "  return linesOf(before).every((line) => there.has(line));",
@@ -145,16 +130,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "are added by anybody",
   },
   {
-    row: "D13",
     name: "a name that cannot be leased is in no directory",
-    file: "src/enforce/commit.ts",
+    file: "src/identity/path-keys.ts",
     from: "    if (inside !== null) return inside;",
     to: "    if (inside === null) return path as LeaseKey;",
     test: AROUND,
     named: "is refused inside a directory that somebody else holds",
   },
   {
-    row: "D13",
     name: "everything that is committed while a rebase waits counts as replayed",
     file: "src/enforce/replaying.ts",
     from: "change.path === path && change.oid === oid)) ||",
@@ -163,7 +146,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "when a rebase has stopped for an edit",
   },
   {
-    row: "D13",
     name: "a variable switches the record off as well",
     file: "src/cli/commands/hook-post-commit.ts",
     from: '  return PASSING.has(config.origin(key).source) && own?.entries.get(key)?.value !== "off";',
@@ -172,7 +154,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "when the environment switches enforcement off",
   },
   {
-    row: "D14",
     name: "a lower token in a trailer passes",
     file: "src/enforce/push-rules.ts",
     from: "    if (lease.token !== token)",
@@ -181,7 +162,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "with the very token of it",
   },
   {
-    row: "D14",
     name: "the same session name in another worktree may commit",
     file: "src/enforce/commit-rules.ts",
     from: "lease.sessionId === sessionId && lease.worktreeId === worktreeId;",
@@ -190,7 +170,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "in the same worktree only",
   },
   {
-    row: "0",
     name: "creations of an issue that are merged replace it",
     file: "src/enforce/push-tips.ts",
     from: '    if (right === "merged")',
@@ -199,7 +178,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not replaced by creations of it",
   },
   {
-    row: "0",
     name: "files beside an issue come in with a creation of it",
     file: "src/enforce/push-tips.ts",
     from: "  const concerned = structural.filter(({ id }) => !added.has(id));",
@@ -208,7 +186,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not replaced by creations of it",
   },
   {
-    row: "0",
     name: "a new branch is held against nothing",
     file: "src/enforce/push-tips.ts",
     from: "  const bases = court.main === null ?",
@@ -217,7 +194,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not replaced by creations of it",
   },
   {
-    row: "0",
     name: "a merge takes back a file that somebody else holds",
     file: "src/enforce/push-tips.ts",
     from: "  const takenBack = isForward ?",
@@ -226,7 +202,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not taken back by a merge",
   },
   {
-    row: "0",
     name: "a merge drops a newer version of an issue",
     file: "src/enforce/push-tips.ts",
     from: "    if (isOlder && !mayBeOlder && !onTop.has(oid)) return false;",
@@ -235,7 +210,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not set back to what was written once",
   },
   {
-    row: "0",
     name: "what was written once may be set back to",
     file: "src/enforce/push-edits.ts",
     from: "losesComments || !isNewer ?",
@@ -244,7 +218,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not set back to what was written once",
   },
   {
-    row: "0",
     name: "a link in place of an issue counts as written",
     file: "src/enforce/push-edits.ts",
     from: "  if (!changes.every(isPlain))",
@@ -253,7 +226,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not set back to what was written once",
   },
   {
-    row: "0",
     name: "a mark before the text is not seen",
     file: "src/enforce/changes.ts",
     from: "{ ignoreBOM: true, fatal: true }",
@@ -262,7 +234,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not set back to what was written once",
   },
   {
-    row: "0",
     name: "an issue may be put under the name of another",
     file: "src/enforce/push-edits.ts",
     from: '"issue" in reading && reading.issue.id === id ?',
@@ -271,7 +242,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not set back to what was written once",
   },
   {
-    row: "0",
     name: "anybody adds results of gates",
     file: "src/enforce/commit-rules.ts",
     from: "  /^\\.cotenant\\/gates\\/results\\/([^/]+)\\.jsonl$/,",
@@ -280,7 +250,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not set back to what was written once",
   },
   {
-    row: "0",
     name: "settings that came in under another name go anywhere",
     file: "src/enforce/push-branches.ts",
     from: "    const [path] = paths;",
@@ -289,7 +258,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "come to no other branch under another name first",
   },
   {
-    row: "0",
     name: "pushes of names with spaces are not understood",
     file: "src/cli/commands/hook-pre-push.ts",
     from: "/^[^\\n]* ([0-9a-f]{40,64}) ([^ ]+) ",
@@ -298,7 +266,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "under every name",
   },
   {
-    row: "0",
     name: "merges in a range without a lower end are not judged",
     file: "src/cli/commands/validate-commits.ts",
     from: 'options: ["--min-parents=2"]',
@@ -307,7 +274,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "brings in the issue as if it were new",
   },
   {
-    row: "0",
     name: "a server whose HEAD names no branch has no main branch",
     file: "src/enforce/server.ts",
     from: 'mainBranch === null ? [head, "main", "master"]',
@@ -316,7 +282,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is changed on the main branch and allowed ones only",
   },
   {
-    row: "0",
     name: "git revert is judged by nobody",
     file: "src/cli/commands/hook-prepare-commit-msg.ts",
     from: "isReverting() ||",

@@ -2,7 +2,6 @@ import type { TestPlant } from "../test-plants";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "D12",
     name: "settling a write of an issue takes away what the next one has staged",
     file: "src/issues/folder.ts",
     from: "digest.slice(0, 16)",
@@ -11,7 +10,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "keeps what it has staged",
   },
   {
-    row: "0",
     name: "a waiter is granted an issue that may not be claimed any more",
     file: "src/issues/claimable.ts",
     from: "    await refuse();\n",
@@ -20,7 +18,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not granted to it when it is 'done'",
   },
   {
-    row: "0",
     name: "whoever takes left work over leaves the claim behind",
     file: "src/cli/left-work.ts",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
@@ -30,7 +27,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "where only its branch is left",
   },
   {
-    row: "0",
     name: "recover gives out tokens again that commits were made under",
     file: "src/cli/commands/recover.ts",
     from: "    return [...issues.map((issue) => tokenSeen([issue])), ...committed];",

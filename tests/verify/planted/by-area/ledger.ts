@@ -2,7 +2,6 @@ import type { TestPlant } from "../test-plants";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "A2",
     name: "a claim granted where a ledger is named and nobody trusts it",
     file: "src/ledger/named.ts",
     from: "if (request.isOffline !== true) throw this.#refusal();",
@@ -11,7 +10,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "refuses claims with the two commands to run",
   },
   {
-    row: "D2",
     name: "a number of any size taken from elsewhere",
     file: "src/kernel/bounds.ts",
     from: "(value as number) >= 0 && (value as number) <= largest;",
@@ -20,7 +18,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "numbers: ",
   },
   {
-    row: "D2",
     name: "a token believed however far above all others it is",
     file: "src/kernel/bounds.ts",
     from: "return isCount(token) && token <= highest + TOKEN_REACH;",
@@ -29,7 +26,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "a token of 2^50, in bounds and out of reach",
   },
   {
-    row: "D2",
     name: "a time of any year taken from elsewhere",
     file: "src/kernel/bounds.ts",
     from: "return ms >= 0 && ms <= LATEST_MS;",
@@ -38,7 +34,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "an end in the year 275760",
   },
   {
-    row: "D2",
     name: "a committed issue's stamp not held against the bounds",
     file: "src/issues/model.ts",
     from: "if (wild !== null) return { broken: wild };",
@@ -47,16 +42,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "numbers: ",
   },
   {
-    row: "D2",
     name: "recover below a token that a damaged line names",
     file: "src/store/recover.ts",
-    from: "highestWithinReach([...replay.mentioned, seenToken + 1], known)",
-    to: "highestWithinReach([seenToken + 1], known)",
+    from: "highestWithinReach([...replay.mentioned, ...seenTokens.map((token) => token + 1)], known)",
+    to: "highestWithinReach(seenTokens.map((token) => token + 1), known)",
     test: "tests/store/recover.test.ts",
     named: "only an altered line still names",
   },
   {
-    row: "D3",
     name: "a push fenced by nothing when no claim is valid any more",
     file: "src/publish/claims.ts",
     from: "const written = await this.#writtenUnder(tip, remote);",
@@ -65,16 +58,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "one that slept until nothing was valid any more",
   },
   {
-    row: "D3",
     name: "a new claim made up for the old one whoever had it in between",
     file: "src/ledger/fence.ts",
-    from: "if (reading.record.cloneId !== cloneId) return reading.record;",
+    from: "if (reading.record.cloneId !== cloneId) return { other: reading.record, isThere: false };",
     to: "",
     test: "tests/ledger/fence.test.ts",
     named: "another machine's claim in between",
   },
   {
-    row: "D4",
     name: "a copy of a clone that goes on under its id",
     file: "src/ledger/clone-id.ts",
     from: 'fact?.["inode"] === inode ? id : null;',
@@ -83,7 +74,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "a copy of the whole clone does not think",
   },
   {
-    row: "D4",
     name: "a twin's claim taken for one's own",
     file: "src/ledger/ledger.ts",
     from: "if (twins.length > 0) throw",
@@ -92,7 +82,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "that match in everything",
   },
   {
-    row: "D13",
     name: "a file of any size taken from the ledger's branch",
     file: "src/ledger/data/sync.ts",
     from: "!(Number(sizes[i]) <= largestBytes(parseDataPath(path)!))",
@@ -101,16 +90,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "from the ledger's branch is passed over by name",
   },
   {
-    row: "D14",
-    name: "an ended lease that still fences a push",
-    file: "src/ledger/fence.ts",
-    from: "if (other !== null || !standing.has(one.issueId)) throw endedUnder(one, other);",
-    to: "if (other !== null) throw endedUnder(one, other);",
-    test: "tests/ledger/fence.test.ts",
-    named: "one that slept until nothing was valid any more",
-  },
-  {
-    row: "C2",
     name: "a renewal that does not ask between pushes",
     file: "src/ledger/engine.ts",
     from: "followUp(await this.ledger(), actor, claims, true)",
@@ -119,7 +98,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "asks: what was ",
   },
   {
-    row: "0",
     name: "the end of a claim says nothing of what was written under it",
     file: "src/ledger/following.ts",
     from: "written: written.get(issueId) ?? [],",
@@ -128,7 +106,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "lets in what was written under a claim, however late",
   },
   {
-    row: "0",
     name: "a claim's ref believed whatever issue its record is of",
     file: "src/ledger/witness.ts",
     from: "const reading = readClaim(issueId, at.message);",
@@ -137,7 +114,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "under no ref of another name",
   },
   {
-    row: "0",
     name: "a publish under a claim that somebody has ended",
     file: "src/ledger/fence.ts",
     from: "if (record === null || (await this.#isEndedByOthers(one))) throw endedUnder(one, null);",
@@ -146,7 +122,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "one that somebody has ended covers nothing",
   },
   {
-    row: "0",
     name: "a clone out of its ledger wherever no settings name it",
     file: "src/config/load.ts",
     from: "const all = joined === null ? layers : [...layers, joinedLayer(joined)];",
@@ -155,7 +130,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "stays with its ledger where no settings name it",
   },
   {
-    row: "0",
     name: "a lease left standing after its claim was refused",
     file: "src/ledger/claiming.ts",
     from: "await this.#ledger.overrule(actor, made, reason, true);",

@@ -4,7 +4,6 @@ const REAL = "tests/cli/hook-managers.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "A10",
     name: "hooks that a manager wrote over are never looked after",
     file: "src/enforce/installing/upkeep.ts",
     from: "  if (seen !== null && (await areAsTheyWere(platform, seen))) return null;",
@@ -13,7 +12,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "any event of a harness puts them back",
   },
   {
-    row: "A10",
     name: "prepare-commit-msg does not judge in the place of a pre-commit that is gone",
     file: "src/cli/commands/hook-prepare-commit-msg.ts",
     from: "        if (answer.isRefused) return answer;",
@@ -22,7 +20,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "and come out to the byte",
   },
   {
-    row: "A10",
     name: "lefthook's entry runs only where the hook file has our lines",
     file: "src/enforce/installing/entries.ts",
     from: "then exit 0; fi",
@@ -31,7 +28,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "and come out to the byte",
   },
   {
-    row: "A10",
     name: "hooks that may not be put back are said once",
     file: "src/enforce/installing/mend.ts",
     from: "    if (lacking.length > 0) return notPutBack(lacking, scene, plan);",
@@ -40,7 +36,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "and that may not be put back",
   },
   {
-    row: "A10",
     name: "what a manager's configuration got is not taken out",
     file: "src/enforce/installing/install.ts",
     from: "  for (const { root } of home.worktrees)\n    plans.push(",
@@ -49,7 +44,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "and come out to the byte",
   },
   {
-    row: "E7",
     name: "a linked worktree's own folder is named instead of the directory that all share",
     file: "src/identity/sandbox.ts",
     from: "const needed = [isGit ? commonDir : worktreeRoot];",
@@ -58,16 +52,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is named, in a linked worktree",
   },
   {
-    row: "E1",
     name: "a pattern is leased as the name of a file",
     file: "src/identity/patterns.ts",
-    from: "return /[*?]/.test(text);",
-    to: 'return text === "";',
+    from: "const isStarred = /[*?]/.test(text);",
+    to: "const isStarred = false;",
     test: "tests/cli/lock-patterns.test.ts",
     named: "is refused, and nothing is leased",
   },
   {
-    row: "C9",
     name: "a worktree's identity is stored before anything is",
     file: "src/coordinator/workspace.ts",
     from: '(await this.hasStore()) ? mode : "read"',

@@ -2,7 +2,6 @@ import type { TestPlant } from "../test-plants";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "A3",
     name: "publish: a wrong secret is passed over for the one that was kept",
     file: "src/publish/planning.ts",
     from: "    this.#session.refuseWrong(request.secret, coverage.leases);\n",
@@ -11,7 +10,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "must be right",
   },
   {
-    row: "A3",
     name: "issues: a wrong secret is passed over where leases are not enforced",
     file: "src/issues/writer.ts",
     from: 'secret === null ? (options.enforcement ?? this.#enforcement) : "strict"',
@@ -20,16 +18,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "must be right",
   },
   {
-    row: "A4",
     name: "resources: a name that is a path takes no path",
     file: "src/coordinator/resources.ts",
-    from: "return { keys: [own, path], remark };",
-    to: "return { keys: [own], remark };",
+    from: "keys: [own, path],",
+    to: "keys: [own],",
     test: "tests/cli/resource-names.test.ts",
     named: "takes the key of a hot path",
   },
   {
-    row: "A4",
     name: "resources: a name that is a ref stays a name",
     file: "src/coordinator/resources.ts",
     from: "return isFullRefName(ref) ? orThrow(refKey(ref)) : null;",
@@ -38,7 +34,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is a ref",
   },
   {
-    row: "A9",
     name: "secrets: the rules of gitleaks are not asked",
     file: "src/publish/secrets.ts",
     from: "          { id: more.creator.meta.id, rule: more.creator },\n",
@@ -47,7 +42,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "are found: Stripe keys",
   },
   {
-    row: "A9",
     name: "secrets: .env.example cannot be allowed",
     file: "src/publish/path-rules.ts",
     from: ' && name.startsWith(".env") && !mayHoldSecrets)',
@@ -56,7 +50,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "the way the hint says",
   },
   {
-    row: "B4",
     name: "pushing: what others have published and not pushed is dropped with one's own",
     file: "src/publish/branch-pushing.ts",
     from: "rebuiltOn(this.#workspace, this.#tools, theirs, unpushed)",
@@ -65,7 +58,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "keeps what others of this clone have published",
   },
   {
-    row: "B7",
     name: "publish: the branch's lease has no end while its process is there",
     file: "src/kernel/acquire.ts",
     from: "? (command.atMostSecs ?? 0) : command.ttlSecs;\n  const finite",
@@ -74,7 +66,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "ends although its process is there",
   },
   {
-    row: "B7",
     name: "settling: what a stopped publisher has begun is never given up",
     file: "src/publish/settling.ts",
     from: " && !(await isFenced(workspace, intent))) continue;",
@@ -83,7 +74,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "stopped for too long",
   },
   {
-    row: "D5",
     name: "publish: a claim that is made while the checks run is not seen",
     file: "src/publish/committing.ts",
     from: "      if (change.edits !== null) await judgeEdits(this.#workspace, change.edits);\n",
@@ -92,7 +82,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "has claimed the issue meanwhile",
   },
   {
-    row: "D13",
     name: "publish: @ is a branch",
     file: "src/publish/branch-rules.ts",
     from: '["HEAD", "@"]',
@@ -101,7 +90,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: '"@" is none',
   },
   {
-    row: "D14",
     name: "publish: optimistic paths are not looked at again under the mutex",
     file: "src/publish/committing.ts",
     from: "    if (other !== null) return refuse(taken(this.#workspace, other));\n",
@@ -110,7 +98,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "has leased the path meanwhile",
   },
   {
-    row: "D14",
     name: "settling: any leftover lock on the branch is removed",
     file: "src/publish/settling.ts",
     from: '  if (text !== "" && text !== intent.new) return true;\n',
@@ -119,7 +106,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "removes no lock on the branch but the one",
   },
   {
-    row: "0",
     name: "publish: files of a worktree that is behind go over what others have published",
     file: "src/publish/planning.ts",
     from: "ground: isNamed ? base.tree : ground.tree",
@@ -128,7 +114,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "takes back nothing that others have published",
   },
   {
-    row: "0",
     name: "publish: what was merged into a file counts as taken from the worktree",
     file: "src/publish/publisher.ts",
     from: "await this.#planner.remembered(plan, this.#objects, candidate, request.settle)",
@@ -137,7 +122,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "takes back nothing that others have published",
   },
   {
-    row: "0",
     name: "publish: what --settle puts back counts as taken still",
     file: "src/publish/taken.ts",
     from: "  for (const path of putBack) all.delete(path);\n",
@@ -146,7 +130,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "one checkout for all",
   },
   {
-    row: "0",
     name: "publish: what was taken counts on a branch that does not have it",
     file: "src/publish/taken.ts",
     from: " || !(await isOn(workspace, note.commit, tip))",
@@ -155,7 +138,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "a branch that was begun anew",
   },
   {
-    row: "0",
     name: "settling: what was taken by one that died is forgotten",
     file: "src/publish/settling.ts",
     from: '...(fate === "committed" ? intent.facts : [])',
@@ -164,7 +146,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "settled by one of them",
   },
   {
-    row: "0",
     name: "restore: in place goes over what somebody else holds",
     file: "src/snapshots/leased.ts",
     from: "    if (others.length === 0) return;\n",

@@ -2,7 +2,6 @@ import type { TestPlant } from "../test-plants";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "D11",
     name: "a release wakes everybody who waits for it",
     file: "src/store/turnstile.ts",
     from: "const mayGo = isItsTurn(ticket, tickets, valid);",
@@ -11,7 +10,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "the one whose turn it is, and nobody else",
   },
   {
-    row: "D11",
     name: "a ticket is marked by a new file under its name",
     file: "src/store/queue.ts",
     from: `    const marked = { ...ticket, freeSince };
@@ -23,7 +21,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "in the ticket that is there",
   },
   {
-    row: "D11",
     name: "a waiter watches the whole queue",
     file: "src/coordinator/waiting.ts",
     from: "watchFile(this.#path, this.#ring)",
@@ -32,7 +29,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "those behind are left alone",
   },
   {
-    row: "D11",
     name: "a waiter never looks at everything",
     file: "src/coordinator/waiting.ts",
     from: "const LOOK_AT_ALL_MS = 5_000;",
@@ -41,7 +37,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "two in a row that are stopped",
   },
   {
-    row: "D11",
     name: "a busy store ends a wait",
     file: "src/coordinator/waiting.ts",
     from: "if (!isBusy) throw error;",
@@ -50,7 +45,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "does not end because the store is busy",
   },
   {
-    row: "D11",
     name: "the mutex is given up though it goes from hand to hand",
     file: "src/store/mutex.ts",
     from: "const isStuck = holder === null ||",
@@ -59,7 +53,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "as long as it goes from hand to hand",
   },
   {
-    row: "A7",
     name: "a sign of life revives a stale lease",
     file: "src/kernel/keeping.ts",
     from: "return isStale(lease, now, rules) ? lease.lastBeat : instantOf(now);",
@@ -68,7 +61,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "stay so through every sign of life but a renewal",
   },
   {
-    row: "A7",
     name: "adoption revives a stale lease",
     file: "src/kernel/keeping.ts",
     from: "lastBeat: beatOf(lease, now, policy),",
@@ -77,7 +69,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "not revived by whoever adopts them",
   },
   {
-    row: "D9",
     name: "any /proc is believed",
     file: "src/platform/node/processes.ts",
     from: 'showsOurs = fs.readlinkSync("/proc/self") === String(process.pid);',
@@ -86,7 +77,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "by a /proc that shows those of another pid namespace",
   },
   {
-    row: "D10",
     name: "a person ends a live writer lock",
     file: "src/kernel/ending.ts",
     from: "if (command.isOverruled !== true && isLiveWriterLock(lease, at)) return liveWriterLock(lease);",
@@ -95,16 +85,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "never of a worktree's live writer lock, by whoever",
   },
   {
-    row: "D13",
     name: "recover ignores what was written under tokens",
     file: "src/store/recover.ts",
-    from: "[...replay.mentioned, seenToken + 1]",
+    from: "[...replay.mentioned, ...seenTokens.map((token) => token + 1)]",
     to: "replay.mentioned",
     test: "tests/store/recover.test.ts",
     named: "that only the index knows, or that were seen elsewhere",
   },
   {
-    row: "D13",
     name: "a claim ignores what its issue was written under",
     file: "src/cli/commands/claim-acquire.ts",
     from: "aboveToken: tokenSeen([found.issue]),",
@@ -113,7 +101,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "also if the store is older than that",
   },
   {
-    row: "D14",
     name: "recover ignores tokens that only the index knows",
     file: "src/store/recover.ts",
     from: "Math.max(replay.head.nextToken, applied?.head.nextToken ?? 0, highestToken + 1)",
@@ -122,7 +109,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "that only the index knows, or that were seen elsewhere",
   },
   {
-    row: "D14",
     name: "a retry with other keys under the same request id succeeds",
     file: "src/store/requests.ts",
     from: "return command.keys.every(({ key }) => record.leases.some((lease) => lease.key === key));",
@@ -131,7 +117,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is refused for other keys",
   },
   {
-    row: "D14",
     name: "no margin for request ids",
     file: "src/store/replay.ts",
     from: "const MARGIN_MS = 3600 * 1000;",
@@ -140,7 +125,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is remembered for longer than it is accepted",
   },
   {
-    row: "D14",
     name: "a replaced lock file is accepted",
     file: "src/store/mutex.ts",
     from: "return named !== null && held.inode === named.inode;",
@@ -149,7 +133,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is the file that has its name",
   },
   {
-    row: "D15",
     name: "a layer goes on when its time is up",
     file: "tests/verify/layer.ts",
     from: "    return !this.isTimeUp;\n",

@@ -2,7 +2,6 @@ import type { TestPlant } from "../test-plants";
 
 export const PLANTS: readonly TestPlant[] = [
   {
-    row: "D6",
     name: "an identity of an earlier version is taken over by every worktree that has the file",
     file: "src/identity/worktree.ts",
     from: "  if (await isStoredBeside(platform, place, identity.worktreeId)) return null;\n",
@@ -11,7 +10,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "does not count where another worktree has taken it over",
   },
   {
-    row: "D6",
     name: "a copied repository keeps the id of the original",
     file: "src/identity/worktree.ts",
     from: 'if (gitDir !== null && (await storedIn(platform, gitDir)) === worktreeId) return "copied";',
@@ -20,7 +18,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not shared by a copied repository",
   },
   {
-    row: "D6",
     name: "two directories with one Git directory have one id",
     file: "src/identity/worktree.ts",
     from: "if (gitDir === place.gitDir || (isLed",
@@ -29,7 +26,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not shared by a copied linked worktree",
   },
   {
-    row: "D13",
     name: "a new worktree is filled with submodule.recurse as it is set",
     file: "src/worktrees/creating.ts",
     from: '["-c", "submodule.recurse=false", "reset"',
@@ -38,7 +34,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is made in a repository with submodules",
   },
   {
-    row: "D13",
     name: "the branch of a worktree that could not be made stays",
     file: "src/worktrees/making.ts",
     from: "      if (fresh !== null) await dropBranch(yard, fresh);\n",
@@ -47,7 +42,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "leaves no branch and no directory behind when its files cannot be written",
   },
   {
-    row: "B5",
     name: "the caller's own claim does not move along to its new worktree",
     file: "src/worktrees/taking-along.ts",
     from: "if (own !== null && own.worktreeId !== worktreeId)",
@@ -56,7 +50,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "takes the caller's own claim along, with --claim",
   },
   {
-    row: "B8",
     name: "a free file is refused to whoever asks before the retry",
     file: "src/guard/contention.ts",
     from: 'if (isFree || state === "freed") return "try";',
@@ -65,7 +58,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is granted before its time",
   },
   {
-    row: "B11",
     name: "a snapshot without its mark counts as taken away",
     file: "src/snapshots/shelf.ts",
     from: "isLost: ready === null && bytes !== null && !isRemoved,",
@@ -74,7 +66,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is set aside when its mark is lost",
   },
   {
-    row: "C11",
     name: "a snapshot after a lost writer lock takes a new one in silence",
     file: "src/worktrees/writer-lock.ts",
     from: "  await refuseAfterLoss(session, key);\n",
@@ -83,7 +74,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "no snapshot by its former holder",
   },
   {
-    row: "E4",
     name: "a foreign repository in a worktree's place is taken for it",
     file: "src/identity/worktree-list.ts",
     from: '? "there" : "replaced";',
@@ -92,16 +82,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "leaves a foreign repository in its place as it is",
   },
   {
-    row: "E8",
     name: "others at work in a checkout do not count for commands that move HEAD",
     file: "src/guard/shared-checkout.ts",
-    from: "if (others.length === 0) return ALLOWED;",
-    to: "if (others.length >= 0) return ALLOWED;",
+    from: "await othersAtWork(place);\n  if (others.length === 0) return ALLOWED;",
+    to: "await othersAtWork(place);\n  if (others.length >= 0) return ALLOWED;",
     test: "tests/guard/shared-checkout.test.ts",
     named: "git stash: is refused where another session works",
   },
   {
-    row: "E8",
     name: "an agent that belongs to a linked worktree writes in the main one",
     file: "src/guard/home.ts",
     from: "homes.some((one) => one.isMain || one.worktreeId === worktreeId)",
@@ -110,7 +98,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "refuses it, where that is asked for",
   },
   {
-    row: "0",
     name: "a wrong secret is ignored where a claim moves to a new worktree",
     file: "src/cli/commands/worktree-create.ts",
     from: '    if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);\n',
@@ -119,7 +106,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "must be right, also where",
   },
   {
-    row: "0",
     name: "leases of a worktree that was deleted by hand outlive its removal",
     file: "src/worktrees/forgetting.ts",
     from: "await endHomeless(yard.session, worktreeId)",
@@ -128,7 +114,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "are named by status, and end with",
   },
   {
-    row: "0",
     name: "removing a deleted worktree ends what others hold of the whole repository",
     file: "src/worktrees/homeless.ts",
     from: '  return kindOf(key) === "worktree" || effectiveReach(key, reach) === "worktree";',
@@ -137,7 +122,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "are named by status, and end with",
   },
   {
-    row: "0",
     name: "locks of worktrees that Git has forgotten stand for ever",
     file: "src/worktrees/homeless.ts",
     from: "root === null && isOfPlaceAlone(status.lease)",
