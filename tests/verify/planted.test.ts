@@ -10,7 +10,7 @@ import { TEST_PLANTS } from "./planted/test-plants";
 import { PLANTS, type PlantedBug } from "./plants";
 
 /** Models bring mutants of their own; a disk can only be full; and plants need none themselves. */
-const WITHOUT = ["models", "disks", "planted bugs", "planted tests", "whole tests"];
+const WITHOUT = ["models", "disks", "planted bugs", "planted tests", "whole tests", "harnesses"];
 
 const room = mkdtempSync(join(tmpdir(), "cotenant-plants-"));
 afterAll(() => rmSync(room, { recursive: true, force: true }));
