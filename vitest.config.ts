@@ -125,7 +125,7 @@ export default defineConfig({
           // of the store and of the platform stay on the disk, and the layers choose for themselves.
           env: { TMPDIR: IN_MEMORY },
           globalSetup: "tests/support/bundle-program.ts",
-          // To load Vitest and the helpers for each file of its own would take a sixth of the time.
+          // Vitest and the helpers are loaded once for many files.
           isolate: false,
           // Who hangs is found all the same; who is slow on a busy machine is right.
           testTimeout: 180_000,
