@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ROOT } from "../bundle";
 import type { AgentProgram, Scene } from "./program";
@@ -82,7 +82,10 @@ function neutralised(events: readonly RecordedEvent[], { repo, home, installed }
       .replaceAll(home, "<home>")
       .replaceAll(dirname(home), "<room>")
       .replaceAll(installed.folder, "<program>")
+      .replaceAll(realpathSync(installed.folder), "<program>")
       .replace(/(?<=["' =])\/tmp(?=\/)/g, "<tmp>")
+      // How Codex calls its subagents: no path.
+      .replace(/(?:\/root\/)?part_\d+/g, "<task>")
       .replace(IDS, nameOf)
       .replace(/\b20\d\d-\d\d-\d\dT\d\d[:-]\d\d(?:[:-]\d\d)?(?:\.\d+)?Z?/g, "<now>")
       .replace(/(?<=<now>-)[0-9a-f]{8}/g, "<short id>")
