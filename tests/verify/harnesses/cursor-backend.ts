@@ -168,7 +168,8 @@ class Run {
     for (;;) {
       const turn = await conversation.turnAfter(results);
       if ("words" in turn) return turn.words;
-      for (const call of turn.calls) results.push(JSON.stringify(await this.#runTool(call, conversationId)));
+      const run = turn.calls.map((call) => this.#runTool(call, conversationId));
+      results.push(...(await Promise.all(run)).map((result) => JSON.stringify(result)));
     }
   }
 

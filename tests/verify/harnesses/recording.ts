@@ -1,5 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ROOT } from "../bundle";
 import type { AgentProgram, Scene } from "./program";
@@ -83,9 +82,13 @@ function neutralised(events: readonly RecordedEvent[], { repo, home, installed }
       .replaceAll(home, "<home>")
       .replaceAll(dirname(home), "<room>")
       .replaceAll(installed.folder, "<program>")
-      .replaceAll(tmpdir(), "<tmp>")
+      .replaceAll(realpathSync(installed.folder), "<program>")
+      .replace(/(?<=["' =])\/tmp(?=\/)/g, "<tmp>")
+      // How Codex calls its subagents: no path.
+      .replace(/(?:\/root\/)?part_\d+/g, "<task>")
       .replace(IDS, nameOf)
-      .replace(/\b20\d\d-\d\d-\d\dT[\d:.-]+Z?/g, "<now>")
+      .replace(/\b20\d\d-\d\d-\d\dT\d\d[:-]\d\d(?:[:-]\d\d)?(?:\.\d+)?Z?/g, "<now>")
+      .replace(/(?<=<now>-)[0-9a-f]{8}/g, "<short id>")
       .replace(/("(?:timestamp|time|start|end|created|updated)":)\d{10,}/g, '$1"<now>"')
       .replace(/("(?:duration|duration_ms|durationMs|execution_time_ms|pid|bash_pid)":)[\d.]+/g, "$10")
       .replace(/\b127\.0\.0\.1:\d+/g, "<model>");

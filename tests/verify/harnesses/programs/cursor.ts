@@ -69,8 +69,10 @@ export const cursor: AgentProgram = {
       tool: "backgroundShellSpawnArgs",
       input: { command, workingDirectory: repo },
     }),
-    // Subagents run in the backend; the local runtime has no tool for them.
-    delegate: null,
+    delegate: (prompt) => ({
+      tool: "subagentArgs",
+      input: { subagentType: "generalPurpose", modelId: "scripted", prompt },
+    }),
     await: null,
   },
   trust: null,
