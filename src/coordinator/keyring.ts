@@ -123,7 +123,9 @@ export class Keyring {
 
   async #record(made: Made, proposed: readonly Named[], leases: readonly Lease[]): Promise<string | null> {
     const ids = new Set(proposed.map(({ leaseId }) => leaseId));
-    if (this.#platform.clock.wallMs() - made.madeAtMs > SLOW_MS)
+    // Pruned meanwhile, or gone with an empty store that somebody took away just before the grant.
+    const isSlow = this.#platform.clock.wallMs() - made.madeAtMs > SLOW_MS;
+    if (isSlow || !(await this.#secrets.isThere()))
       await this.#secrets.ensure(this.#entry(made, proposed));
     const others = leases.filter(({ leaseId }) => !ids.has(leaseId));
     if (others.length === 0) return made.secret;

@@ -79,6 +79,11 @@ export class SessionSecrets {
     );
   }
 
+  /** Whether anything is kept at all. */
+  async isThere(): Promise<boolean> {
+    return (await this.#platform.files.stat(this.path)) !== null;
+  }
+
   async count(): Promise<number> {
     return (await this.#read()).entries.length;
   }
