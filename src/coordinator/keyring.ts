@@ -125,8 +125,7 @@ export class Keyring {
     const ids = new Set(proposed.map(({ leaseId }) => leaseId));
     // Pruned meanwhile, or gone with an empty store that somebody took away just before the grant.
     const isSlow = this.#platform.clock.wallMs() - made.madeAtMs > SLOW_MS;
-    if (isSlow || !(await this.#secrets.isThere()))
-      await this.#secrets.ensure(this.#entry(made, proposed));
+    if (isSlow || !(await this.#secrets.isThere())) await this.#secrets.ensure(this.#entry(made, proposed));
     const others = leases.filter(({ leaseId }) => !ids.has(leaseId));
     if (others.length === 0) return made.secret;
     const owned = await this.possessions();
