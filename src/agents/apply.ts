@@ -1,4 +1,5 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { fileFailure } from "../errors/cotenant-error";
+import { Overtaken } from "../errors/overtaken";
 import { hide, show } from "../identity/exclude";
 import { nameIn, parentOf } from "../identity/path-text";
 import type { Platform } from "../platform/platform";
@@ -90,11 +91,7 @@ async function put(platform: Platform, path: string, was: string | null, text: s
 async function compare({ files }: Platform, path: string, was: string | null): Promise<void> {
   const bytes = await files.readFile(path);
   const now = bytes === null ? null : new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
-  if (now === was) return;
-  throw new CotenantError("E_STORE_BUSY", `somebody changed ${path} meanwhile`, {
-    hint: "run the same command again",
-    data: { path },
-  });
+  if (now !== was) throw new Overtaken(path);
 }
 
 /** A minute old at least. */

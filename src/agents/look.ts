@@ -53,8 +53,10 @@ async function whereabouts(files: Files, path: string) {
       const why = isDirectory ? null : `${real} is in the way: it is no directory`;
       return { real: joinPath(real, rest), missing, why };
     }
-    const isLink = (await files.lstat(at)) !== null;
-    if (isLink) return { real: at, missing, why: "it is a link that leads nowhere" };
+    const there = await files.lstat(at);
+    if (there?.kind === "symlink") return { real: at, missing, why: "it is a link that leads nowhere" };
+    // Somebody made it just now.
+    if (there !== null) continue;
     const above = parentOf(at);
     if (above === null) return { real: path, missing, why: null };
     if (at !== path) missing.unshift(at);

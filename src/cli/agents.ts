@@ -8,6 +8,7 @@ import { planUninstall, type Removals } from "../agents/unplan";
 import { nearest } from "../config/nearest";
 import type { Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
+import { evenIfOvertaken } from "../errors/overtaken";
 import { isInitialised } from "../guard/place";
 import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
 import { printable } from "../kernel/ids";
@@ -143,9 +144,18 @@ export async function planAgents(
   return plans;
 }
 
-export async function installAgents(desk: AgentsDesk, plans: readonly SitePlan[]): Promise<void> {
-  if (desk.workspace !== null) await desk.workspace.store.prepare();
-  await applyInstall(desk, plans);
+export async function installAgents(
+  context: Context,
+  desk: AgentsDesk,
+  harnesses: readonly HarnessName[],
+  shared: boolean,
+): Promise<SitePlan[]> {
+  return evenIfOvertaken(async () => {
+    const plans = await planAgents(context, desk, harnesses, shared);
+    if (desk.workspace !== null) await desk.workspace.store.prepare();
+    await applyInstall(desk, plans);
+    return plans;
+  });
 }
 
 export async function planAgentRemoval(

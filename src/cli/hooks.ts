@@ -4,6 +4,7 @@ import { carryOut, type HooksControl, type HooksWork, planHooks } from "../enfor
 import { hooksHome } from "../enforce/installing/place";
 import { type InstallPlan, isObjection } from "../enforce/installing/plan";
 import { CotenantError } from "../errors/cotenant-error";
+import { evenIfOvertaken } from "../errors/overtaken";
 import type { Repository } from "../identity/repository";
 import { printable } from "../kernel/ids";
 import type { Context, Parsed } from "./command";
@@ -67,16 +68,22 @@ export async function installHooks(
   how: { readonly shared: boolean; readonly force: boolean; readonly isDry: boolean },
 ): Promise<{ plan: InstallPlan; directory: string }> {
   const program = { node: process.execPath, program: context.program };
-  const { scene, plan } = await planHooks(desk, { program, shared: how.shared, force: how.force }, how.isDry);
-  if (isObjection(plan)) {
-    const { code, message, hint, path } = plan;
-    throw new CotenantError(code, printable(message, 1_500), { hint, data: path === null ? {} : { path } });
-  }
-  if (!how.isDry) {
-    await desk.workspace?.store.prepare();
-    await carryOut(desk, scene, plan, program);
-  }
-  return { plan, directory: scene.place.directory };
+  return evenIfOvertaken(async () => {
+    const { scene, plan } = await planHooks(
+      desk,
+      { program, shared: how.shared, force: how.force },
+      how.isDry,
+    );
+    if (isObjection(plan)) {
+      const { code, message, hint, path } = plan;
+      throw new CotenantError(code, printable(message, 1_500), { hint, data: path === null ? {} : { path } });
+    }
+    if (!how.isDry) {
+      await desk.workspace?.store.prepare();
+      await carryOut(desk, scene, plan, program);
+    }
+    return { plan, directory: scene.place.directory };
+  });
 }
 
 export function howFrom(parsed: Parsed): { shared: boolean; force: boolean } {

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { PROGRAM } from "../support/program";
+import { PROGRAM, run } from "../support/program";
 import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
 import { scratch } from "../support/scratch";
 import { FILES, Furnished } from "../support/settings";
@@ -351,6 +351,17 @@ it("doctor misses what was installed and is gone, outdated or broken", async () 
   expect((await findings())[0]).toContain("starts a program that is gone: /opt/old/bin/cotenant");
   here.write(LOCAL, text.replace('"timeout": 200', '"timeout": 60'));
   expect((await findings())[0]).toContain("entries of another version");
+});
+
+it("many installations at once are one", async () => {
+  const before = here.picture();
+  const all = await Promise.all(
+    Array.from({ length: 4 }, () => run([PROGRAM, "agent", "install", "--all"], { cwd: here.repo.root })),
+  );
+  expect(all.map(({ status, stderr }) => [status, stderr])).toEqual(all.map(() => [0, ""]));
+  await here.ask("agent", "uninstall", "--all");
+  const after = here.picture();
+  expect(Object.keys(after).filter((name) => !(name in before))).toEqual([]);
 });
 
 it("init does it all at once, and deinit undoes it", async () => {

@@ -8,6 +8,7 @@ import { lookAtHooks } from "../../src/enforce/installing/look";
 import type { HooksHome } from "../../src/enforce/installing/place";
 import { isObjection, planInstall } from "../../src/enforce/installing/plan";
 import { planUninstall } from "../../src/enforce/installing/unplan";
+import { evenIfOvertaken } from "../../src/errors/overtaken";
 import { nodePlatform } from "../../src/platform/node/node";
 import type { Files, Platform } from "../../src/platform/platform";
 import { scratch } from "../support/scratch";
@@ -23,6 +24,24 @@ const CHANGES = new Set<keyof Files>([
   "makeDirectory",
   "removeDirectory",
 ]);
+
+/** A machine on which something else happens just before the n-th change. */
+function interruptedAt(n: number, meanwhile: () => Promise<void>): Platform {
+  const platform = nodePlatform();
+  let changes = 0;
+  const files = new Proxy(platform.files, {
+    get: (target, name: keyof Files) => {
+      const call = target[name] as (...args: unknown[]) => unknown;
+      if (!CHANGES.has(name)) return call.bind(target);
+      return async (...args: unknown[]) => {
+        changes++;
+        if (changes === n) await meanwhile();
+        return call.apply(target, args);
+      };
+    },
+  });
+  return { ...platform, files };
+}
 
 /** A machine on which the process dies at its n-th change. */
 function dyingAt(n: number): Platform {
@@ -49,10 +68,15 @@ function homeAt(gitDir: string): HooksHome {
   return { files, git, env: {}, gitDir, commonDir: gitDir, worktreeRoot: "/r", worktrees: [] };
 }
 
-async function install(home: HooksHome, platform: Platform): Promise<void> {
+async function install(
+  home: HooksHome,
+  platform: Platform,
+  beforeWriting = async (): Promise<void> => {},
+): Promise<void> {
   const wishes = { program: { node: "/node", program: "/cotenant" }, shared: false, force: false };
   const plan = planInstall(await lookAtHooks(home, CLIENT_HOOKS), wishes);
   if (isObjection(plan)) throw new Error(plan.message);
+  await beforeWriting();
   await applyInstall(platform, plan);
 }
 
@@ -114,6 +138,43 @@ async function atEveryChange(act: (platform: Platform) => Promise<void>, after: 
   }
   throw new Error("it never ended");
 }
+
+describe("two installations at once", () => {
+  it.each(["wholly within the other", "looking at what the other has half done"])("one %s", async (how) => {
+    for (let n = 1; ; n++) {
+      const gitDir = make();
+      const home = homeAt(gitDir);
+      const before = seen(gitDir);
+      let isInterrupted = false;
+      let wait = async () => {};
+      const second = () => evenIfOvertaken(() => install(home, nodePlatform(), () => wait()));
+      let secondOne = Promise.resolve();
+      let firstIsDone = () => {};
+      const platform = interruptedAt(n, async () => {
+        isInterrupted = true;
+        if (how.startsWith("wholly")) return second();
+        const untilFirstIsDone = new Promise<void>((resolve) => {
+          firstIsDone = resolve;
+        });
+        await new Promise<void>((hasLooked) => {
+          wait = () => {
+            hasLooked();
+            return untilFirstIsDone;
+          };
+          secondOne = second();
+        });
+      });
+      await evenIfOvertaken(() => install(home, platform));
+      firstIsDone();
+      await secondOne;
+      if (!isInterrupted) return expect(n).toBeGreaterThan(15);
+      for (const hook of CLIENT_HOOKS)
+        expect(findBlock(seen(gitDir)[hook] ?? ""), `${n} ${hook}`).toBeTruthy();
+      await uninstall(home, nodePlatform());
+      expect(seen(gitDir), String(n)).toEqual(before);
+    }
+  });
+});
 
 describe("killed at any instant", () => {
   it("installing leaves whole hooks, and the next one finishes it", async () => {

@@ -29,8 +29,8 @@ export const command: Command = {
     const isDry = parsed.has("print");
     const harnesses = harnessesFrom(parsed);
     const desk = await deskFor(context, parsed);
-    const plans = await planAgents(context, desk, harnesses, parsed.has("shared"));
-    if (!isDry) await installAgents(desk, plans);
+    const install = isDry ? planAgents : installAgents;
+    const plans = await install(context, desk, harnesses, parsed.has("shared"));
     const hasChanged = plans.some(({ after }) => after !== null);
     const remarks = [
       ...new Set(plans.flatMap((plan) => (plan.after === null ? [] : plan.remarks))),

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { includedFiles, makeWorktree } from "../../agents/worktrees";
 import { Workspace } from "../../coordinator/workspace";
 import { printable } from "../../kernel/ids";
-import { installAgents, planAgents, projectDesk } from "../agents";
+import { installAgents, projectDesk } from "../agents";
 import type { Command, Context } from "../command";
 import { eventFrom, harnessFlag, mainRootOf } from "../worktree-events";
 
@@ -49,7 +49,7 @@ async function furnish(context: Context, from: Workspace, to: Workspace): Promis
     const [here, there] = [projectDesk(from), projectDesk(to)];
     const { findIn } = await import("../agents");
     const isLocal = (await findIn(here, "claude")).some(({ record }) => record !== null && !record.isShared);
-    if (isLocal) await installAgents(there, await planAgents(context, there, ["claude"], false));
+    if (isLocal) await installAgents(context, there, ["claude"], false);
   } catch (error) {
     context.note(
       `cotenant: the worktree has no hooks of its own: ${printable((error as Error).message, 300)}`,

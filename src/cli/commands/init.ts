@@ -148,8 +148,7 @@ async function agentsFor(context: Context, workspace: Workspace, names: string |
   const desk = projectDesk(workspace);
   await planAgents(context, desk, harnesses, false);
   const install = async () => {
-    const plans = await planAgents(context, desk, harnesses, false);
-    await installAgents(desk, plans);
+    const plans = await installAgents(context, desk, harnesses, false);
     const changed = plans.filter(({ after }) => after !== null);
     return {
       changed: changed.length > 0,

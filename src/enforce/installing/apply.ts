@@ -1,4 +1,5 @@
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { fileFailure } from "../../errors/cotenant-error";
+import { Overtaken } from "../../errors/overtaken";
 import { joinPath, parentOf } from "../../identity/path-text";
 import { fromBinary, toBinary } from "../../platform/binary-text";
 import type { Files, Platform } from "../../platform/platform";
@@ -26,7 +27,7 @@ async function put(platform: Platform, write: Write): Promise<void> {
   const now = bytes === null ? null : toBinary(bytes);
   // Somebody else may be installing, or writing a hook: theirs is never lost by ours.
   if (now === text && (was === null || was.text !== text)) return;
-  if (was?.text !== null && now !== (was?.text ?? null)) throw changedMeanwhile(path);
+  if (was?.text !== null && now !== (was?.text ?? null)) throw new Overtaken(path);
   if (kept !== null) await keep(platform, kept);
   await replaceFile(platform, path, fromBinary(text), mode & 0o777);
 }
@@ -49,15 +50,8 @@ async function keep({ files, random }: Platform, { path, from }: NonNullable<Wri
     if (!NO_SECOND_NAMES.has((error as { code?: unknown }).code)) throw error;
   }
   // No second names here, or only for what a link leads to.
-  if ((await inodeOf(from.path)) !== from.inode) throw changedMeanwhile(from.path);
+  if ((await inodeOf(from.path)) !== from.inode) throw new Overtaken(from.path);
   await files.rename(from.path, path);
-}
-
-function changedMeanwhile(path: string): CotenantError {
-  return new CotenantError("E_STORE_BUSY", `somebody changed ${path} meanwhile`, {
-    hint: "run the same command again",
-    data: { path },
-  });
 }
 
 const NO_SECOND_NAMES = new Set<unknown>(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV"]);

@@ -289,4 +289,12 @@ export const PLANTS: readonly TestPlant[] = [
     test: AROUND,
     named: "goes through the hooks",
   },
+  {
+    name: "whoever is overtaken by another installation gives up",
+    file: "src/errors/overtaken.ts",
+    from: "tries === 8",
+    to: "tries === 1",
+    test: "tests/enforce/install-crash.test.ts",
+    named: "one wholly within the other",
+  },
 ];
