@@ -44,9 +44,10 @@ export async function changeForAll<T>(
   const key = orThrow(scopeKey(scope));
   const mine = await session.mine();
   const before = mine.find(({ lease, standing }) => lease.key === key && standing === "valid") ?? null;
+  const ttlSecs = await workspace.withinPolicy(TTL_SECS);
   let refusal: Refusal | null = null;
   for (let tries = 0; tries < MOST_TRIES; tries++) {
-    const done = await once(session, key, plan, before?.lease.leaseId ?? null);
+    const done = await once(session, key, ttlSecs, plan, before?.lease.leaseId ?? null);
     if ("answer" in done) return done.answer;
     refusal = done.refusal;
   }
@@ -56,11 +57,12 @@ export async function changeForAll<T>(
 async function once<T>(
   session: Session,
   key: LeaseKey,
+  ttlSecs: number,
   plan: () => Promise<GlobalChange<T>>,
   before: LeaseId | null,
 ): Promise<{ answer: T } | { refusal: Refusal }> {
   const { leases } = await session.acquire([{ key, reach: "repository" }], {
-    ttlSecs: TTL_SECS,
+    ttlSecs,
     reason: `changing ${key}`,
   });
   try {

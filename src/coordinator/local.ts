@@ -367,16 +367,16 @@ function grant(outcome: Extract<Outcome, { done: true }>, waitedMs: number): Gra
   return { leases, changed, replayed, ended, waitedMs };
 }
 
+/** A clock that jumped forward and back must not make a retry run twice. */
+const MOST_AHEAD_MS = 3_600_000;
+
 /** PROTOCOL 8: an id too old to be remembered is refused, never executed again. */
 export function checkRequestId(requestId: Ulid, nowMs: number): void {
   const age = nowMs - ulidTimeMs(requestId);
-  if (Math.abs(age) < MEMORY_MS) return;
-  throw new CotenantError(
-    "E_LIMIT",
-    `request id ${requestId} is ${age > 0 ? "older" : "newer"} than can be remembered (24 h)`,
-    {
-      hint: "look at what the first call did ('cotenant status'), and make a new id for a new operation",
-      data: { request_id: requestId },
-    },
-  );
+  if (age < MEMORY_MS && age > -MOST_AHEAD_MS) return;
+  const why = age > 0 ? "is older than can be remembered (24 h)" : "is more than an hour ahead of this clock";
+  throw new CotenantError("E_LIMIT", `request id ${requestId} ${why}`, {
+    hint: "look at what the first call did ('cotenant status'), and make a new id for a new operation",
+    data: { request_id: requestId },
+  });
 }

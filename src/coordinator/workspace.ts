@@ -210,12 +210,17 @@ export class Workspace {
 
   /** How long a lease lasts where nobody says: never longer than the policy lets it. */
   async usualTtlSecs(noun: "claim" | "lock"): Promise<number> {
-    const { values, policy } = this.config;
-    const { agentId } = await this.agent();
+    const { values } = this.config;
     // Claims that are shared between machines last longer: renewing one is a push.
     const isShared = noun === "claim" && values["sync.ledger_branch"] !== null;
     const secs = isShared ? values["sync.claim_ttl_secs"] : await this.#defaultTtlSecs();
-    return Math.min(secs, ttlCapSecs(agentId, policy));
+    return this.withinPolicy(secs);
+  }
+
+  /** So long, or as long as the policy lets this agent hold anything, if that is less. */
+  async withinPolicy(secs: number): Promise<number> {
+    const { agentId } = await this.agent();
+    return Math.min(secs, ttlCapSecs(agentId, this.config.policy));
   }
 
   /** The agent's own wish comes before the repository's default. */

@@ -1,10 +1,10 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import type { LeaseKey } from "../kernel/keys";
 import { type Lease, sameParty } from "../kernel/lease";
 import type { Clock, Platform, Sleep, Timers } from "../platform/platform";
-import type { Store } from "../store/store";
 
 /** Long enough for any publish that goes on. A process that dies loses it at once, one that is stopped after this. */
 const AT_MOST_SECS = 60;
@@ -22,6 +22,7 @@ const LOOK_CLOSELY_EVERY_MS = 50;
  */
 export class Borrowed {
   readonly keys: readonly LeaseKey[];
+  readonly #workspace: Workspace;
   readonly #session: Session;
   readonly #platform: Platform;
   /** There while somebody who does not stand in line wants them. */
@@ -32,12 +33,14 @@ export class Borrowed {
   /** Since when they have been ours. */
   takenAtMs = 0;
 
-  constructor(store: Store, session: Session, keys: readonly LeaseKey[], waitMs: number) {
+  constructor(workspace: Workspace, session: Session, keys: readonly LeaseKey[]) {
+    const { store, config } = workspace;
+    this.#workspace = workspace;
     this.#session = session;
     this.#platform = store.platform;
     this.#wanted = `${store.layout.agentIndex}/wanted-${store.platform.digest.sha256(keys[0]!).slice(0, 16)}`;
     this.keys = keys;
-    this.#waitMs = waitMs;
+    this.#waitMs = config.values["publish.wait_secs"] * 1000;
   }
 
   get leases(): readonly Lease[] {
@@ -136,7 +139,8 @@ export class Borrowed {
         ? null
         : { timeoutMs: this.#waitMs, onWait: ({ message }: { message: string }) => onWait(message) };
     const keys = this.keys.map((key) => ({ key, reach: "repository" as const }));
-    const bound = { ttlSecs: 0, bind: "process", atMostSecs: AT_MOST_SECS } as const;
+    const atMostSecs = await this.#workspace.withinPolicy(AT_MOST_SECS);
+    const bound = { ttlSecs: 0, bind: "process", atMostSecs } as const;
     const options = { ...bound, reason: "publishing", wait };
     try {
       return (await this.#session.acquire(keys, options)).leases;

@@ -70,9 +70,8 @@ export class BranchPusher {
     const theirs = await fetchedTip(this.#workspace, remote, ref);
     if (theirs === null) return null;
     await this.#with.branch.giveBack();
-    const { store, config } = this.#workspace;
-    const waitMs = config.values["publish.wait_secs"] * 1000;
-    const borrowed = new Borrowed(store, this.#session, [orThrow(refKey(ref))], waitMs);
+    const { config } = this.#workspace;
+    const borrowed = new Borrowed(this.#workspace, this.#session, [orThrow(refKey(ref))]);
     const take = () => borrowed.take((message) => request.onProgress?.(`waiting: ${message}`));
     await this.#with.committer.warmUp();
     await take();

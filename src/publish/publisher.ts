@@ -199,8 +199,7 @@ export class Publisher {
     const { values } = this.#workspace.config;
     const keys = [orThrow(refKey(plan.ref)), ...plan.coverage.scopes];
     const kept = await this.#branch.again(keys);
-    const borrowed =
-      kept ?? new Borrowed(this.#workspace.store, this.#session, keys, values["publish.wait_secs"] * 1000);
+    const borrowed = kept ?? new Borrowed(this.#workspace, this.#session, keys);
     const onWait = (message: string) => request.onProgress?.(`waiting: ${message}`);
     const most = values["publish.retries"];
     let [casFailures, isInTheWay] = [0, false];

@@ -189,6 +189,13 @@ describe("settings about leases", () => {
     expect((await ask({}, "lock", "renew", "b.txt", "--ttl", "900")).error).toMatchObject({
       code: "E_LIMIT",
     });
+    // What a command leases for its own duration fits in, however short that is.
+    const brief = { "policy.max_ttl_secs": "agent=20" } as const;
+    expect((await ask(brief, "config", "set", "guard.retry_secs", "9")).status).toBe(0);
+    expect((await ask(brief, "lock", "acquire", "c.txt")).status).toBe(0);
+    repo.write("c.txt", "c\n");
+    const publish = ["publish", "--branch", "topic", "--message", "c", "--from-worktree", "c.txt"];
+    expect((await ask(brief, ...publish)).status).toBe(0);
   });
 
   it("let go of a file whose process cannot be seen after guard.unknown_ttl_secs", async () => {

@@ -183,7 +183,7 @@ describe("a request id", () => {
     const world = quietWorld();
     const a = enter(world, "agent:a");
     const made = (age: number) => makeUlid(world.wallMs - age, a.platform.random.bytes(10));
-    for (const age of [25 * HOUR, -25 * HOUR]) {
+    for (const age of [25 * HOUR, -2 * HOUR, -25 * HOUR]) {
       const request = acquireRequest(a, "resource:r", { requestId: made(age) });
       expect(await codeOf(a.coordinator.acquire(request))).toBe("E_LIMIT");
     }
