@@ -28,6 +28,7 @@ import {
 } from "./commit-rules";
 import { globalRefusal } from "./global-operations";
 import { type Replay, replayAt } from "./replaying";
+import { spellingObjections } from "./spelling";
 
 /** What speaks against a commit, and what it is about. */
 export interface Judgement {
@@ -103,7 +104,11 @@ async function judge(
     .filter(({ standing, stale }) => standing === "valid" && !stale)
     .map(({ lease }) => lease);
   const question: CommitQuestion = { changes: keyed, issues, committer, worktreeId, leases };
-  const objections = [...judgeCommit(question), ...(await globalObjections(workspace, changes))];
+  const objections = [
+    ...judgeCommit(question),
+    ...spellingObjections(changes),
+    ...(await globalObjections(workspace, changes)),
+  ];
   // Also by a subagent of the committer's session, or by the committer under another harness's name.
   const isHeld =
     committer !== null &&

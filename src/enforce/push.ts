@@ -10,15 +10,18 @@ import { type BranchRules, branchObjections } from "./push-branches";
 import { withEdits } from "./push-edits";
 import { FileJudge } from "./push-files";
 import {
+  aboutCommit,
   type HeldClaim,
   issueObjections,
   oldest,
   type PushedCommit,
   type PushObjection,
   type PushQuestion,
+  shortOf,
   takenOverBy,
 } from "./push-rules";
 import { type TipMove, tipObjections } from "./push-tips";
+import { spellingObjections } from "./spelling";
 import { recordedViolations } from "./violations";
 import { type LogWitness, type Witness, witnessOf } from "./witness";
 
@@ -63,8 +66,15 @@ export async function judgeRevisions(
   const commits = await withEdits(sources, await reader.changing(revisions));
   const branchwise =
     court.branches === null ? [] : await branchObjections(reader, court.branches, moves, commits);
+  const misspelt = commits.flatMap((commit) =>
+    spellingObjections(commit.changes).map((objection) => ({
+      ...objection,
+      ...aboutCommit(commit, objection.path),
+      message: `${shortOf(commit)}: ${objection.message}`,
+    })),
+  );
   // Where nothing is known of any lease, nobody can say that one was missing.
-  if (coordinator === null && claims === null) return { commits, objections: branchwise };
+  if (coordinator === null && claims === null) return { commits, objections: [...misspelt, ...branchwise] };
   const sinceMs = oldest(commits);
   const log = coordinator === null ? null : await witnessOf(coordinator, sinceMs);
   // Of commits that came earlier, the log has to be read from earlier on.
@@ -86,7 +96,7 @@ export async function judgeRevisions(
   for (const move of moves)
     for (const objection of await tipObjections(tips, move))
       if (!said.has(objection.path)) objections.push(objection);
-  return { commits, objections: [...objections, ...branchwise] };
+  return { commits, objections: [...objections, ...misspelt, ...branchwise] };
 }
 
 /** The store's own word counts beside what a remote says. */

@@ -1,3 +1,4 @@
+import { respelt } from "../enforce/spelling";
 import { CotenantError } from "../errors/cotenant-error";
 import type { ErrorCode } from "../errors/registry";
 import { printable } from "../kernel/ids";
@@ -75,6 +76,12 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
       code: "E_SECRET_FOUND",
       why: "files named .env* are taken for secrets",
       hint: (paths) => `if it holds none, ${howToAllow(rules.allowSecretsIn, paths)}`,
+    };
+  const real = wanted === null ? null : respelt(path);
+  if (real !== null)
+    return {
+      code: "E_POLICY",
+      why: `it is ${printable(real, 200)} on disks where upper and lower case are one`,
     };
   if (path === ".cotenant/worktree.json")
     return { code: "E_POLICY", why: "it is the identity of one worktree, and belongs in no commit" };

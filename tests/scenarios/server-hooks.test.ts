@@ -166,6 +166,26 @@ describe("S79: a server's hook refuses each change of an issue that somebody els
     await expectRefused(push("main"), "cannot tell");
   });
 
+  it("under a name that becomes the issue's own where upper and lower case are one, as other hooks do", async () => {
+    const other = `.cotenant/issues/${id.toLowerCase()}/Issue.json`;
+    repo.write(other, "{}\n");
+    commit("other spelling");
+    await expectRefused(push("main"), "E_POLICY", other, issueFile());
+    repo.git("rm", "--quiet", "--cached", other);
+    repo.git("commit", "--quiet", "--amend", "--allow-empty", "--message", "without it");
+    fs.rmSync(path.join(repo.root, path.dirname(other)), { recursive: true });
+    await expectTaken(push("main"));
+    desk.write(other, "{}\n");
+    desk.git("add", ".cotenant");
+    const env = { COTENANT_AGENT_ID: "agent:b" };
+    const judged = await run([PROGRAM, "hook", "pre-commit"], { cwd: desk.root, env });
+    expect(judged.status).not.toBe(0);
+    expect(judged.stderr).toContain(`is ${issueFile()} on disks`);
+    await desk.prepare("agent:b", "lock", "acquire", other);
+    const args = ["publish", "--branch", "topic", "--message", "x", "--from-worktree", other];
+    expect((await desk.ask("agent:b", ...args)).error).toMatchObject({ code: "E_POLICY" });
+  });
+
   it("also where cotenant itself is missing on the server, which is said", async () => {
     const hook = path.join(hub, "hooks/pre-receive");
     fs.writeFileSync(hook, fs.readFileSync(hook, "utf8").replaceAll("/bin/cotenant'", "/bin/gone'"));

@@ -297,4 +297,12 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/enforce/install-crash.test.ts",
     named: "one wholly within the other",
   },
+  {
+    name: "a server takes names that are cotenant's where upper and lower case are one",
+    file: "src/enforce/push.ts",
+    from: "spellingObjections(commit.changes).map(",
+    to: "spellingObjections([]).map(",
+    test: SERVER,
+    named: "where upper and lower case are one",
+  },
 ];
