@@ -83,6 +83,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     packages: ["@secretlint/core", "@secretlint/profiler", "@secretlint/secretlint-rule-preset-recommend"],
     because: "a commit is a commit: what it may change is judged by the rules that hooks have",
   },
+  ledger: {
+    may: [...BELOW_FEATURES, "enforce"],
+    because: "what it commits names the claims behind it, in the words that hooks read",
+  },
   exec: { may: [], because: "a table of tools and their variables; whoever runs something looks into it" },
   doctor: {
     may: [...BELOW_FEATURES, ...FEATURES, "agents"],

@@ -126,6 +126,35 @@ describe("S33: pre-receive on the remote that has the claims", () => {
     expect((await push(first, other, "Mine", trailers(other, own), "mine")).status).toBe(0);
   });
 
+  it("lets 'sync' bring what is being done where it does not know the ledger's name, and what it refuses is said", async () => {
+    const { hub, first, ids } = await sharedIssues(2);
+    const [id, other] = ids as [string, string];
+    execFileSync(PROGRAM, ["hooks", "install", "--server"], {
+      cwd: hub.path,
+      env: { ...process.env, COTENANT_AGENT_ID: "human:admin" },
+    });
+    hub.git("config", "cotenant.ledgerBranch", "another");
+    const titleThere = () =>
+      JSON.parse(hub.git("show", `cotenant-sync:.cotenant/issues/${id}/issue.json`)).title;
+    await first.prepare("claim", "acquire", id);
+    await first.prepare("issue", "update", id, "--title", "Being done");
+    expect((await first.askHere("sync")).data).toMatchObject({ pushed: [id] });
+    expect(titleThere()).toBe("Being done");
+    await first.prepare("issue", "update", id, "--title", "Done", "--state", "done", "--release");
+    const before = fs.readFileSync(first.issueFile(other));
+    fs.writeFileSync(
+      first.issueFile(other),
+      String(before).replace(/"title": "[^"]*"/, '"title": "By hand"'),
+    );
+    const refused = await first.askHere("sync");
+    expectJsonRefused(refused, 1, "E_PUSH_REJECTED");
+    expect(refused.error.message).toMatch(/hook declined.*without a claim/);
+    expect(titleThere()).toBe("Being done");
+    fs.writeFileSync(first.issueFile(other), before);
+    expect((await first.askHere("sync")).data).toMatchObject({ pushed: [id] });
+    expect(titleThere()).toBe("Done");
+  });
+
   it("commits on the ledger's branch do not vouch for themselves", async () => {
     const { hub, first, ids } = await sharedIssues(1);
     const [id] = ids as [string];

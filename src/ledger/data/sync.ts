@@ -1,12 +1,15 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
+import { type Trailer, trailerLines } from "../../enforce/trailers";
 import { CotenantError } from "../../errors/cotenant-error";
+import { decodeIssue } from "../../issues/model";
 import { stampFromFact, stampName } from "../../issues/stamps";
 import { isWithinReach } from "../../kernel/bounds";
 import type { FactName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import { blobsOf, commitFiles, treeOf } from "../commit";
 import type { OpenLedger } from "../open";
+import { isDeclined } from "../push-answer";
 import { backoffMs } from "../rules";
 import { decodeTokens, encodeTokens, TOKENS_PATH } from "../tokens";
 import { applyHere } from "./apply";
@@ -26,6 +29,14 @@ export interface SyncResult {
   readonly retries: number;
 }
 
+interface NotTaken {
+  readonly why: string;
+  /** Trying again would change nothing. */
+  readonly isFinal: boolean;
+}
+
+type Pushed = { readonly head: string } | NotTaken;
+
 /** One merge of a worktree's data with the branch: what changed here, what changed there, what was last common. */
 export class DataSync {
   readonly #open: OpenLedger;
@@ -42,27 +53,23 @@ export class DataSync {
 
   async run(): Promise<SyncResult> {
     const { ledger, remote } = this.#open;
+    let firstTip: string | null = null;
     for (let retries = 0; ; retries++) {
       const tip = await remote.attach();
+      firstTip ??= tip;
       const known = await readBase(this.#workspace.coordinator, this.#session.actor.worktreeId);
       const base = await this.#present(known, tip);
       const scene = await this.#look(tip, base);
       const merged = planSync(scene.files, scene.contents, (text) => this.#sha256(text));
       const plan = { ...merged, unreadable: [...merged.unreadable, ...this.#passedOver(scene.tooLarge)] };
-      const head = await this.#push(plan, tip, scene.there);
-      if (head === null) {
-        if (retries >= ledger.parts.retries)
-          throw new CotenantError(
-            "E_RETRIES_EXHAUSTED",
-            "others changed the ledger's branch faster than we could",
-            {
-              data: { retries },
-            },
-          );
-        await ledger.pause(backoffMs(retries, ledger.chance()));
-        continue;
+      const pushed = await this.#push(plan, tip, scene.there);
+      if ("head" in pushed) {
+        const { head } = pushed;
+        return { ...(await this.#write(plan, scene, base, head)), head, retries };
       }
-      return { ...(await this.#write(plan, scene, base, head)), head, retries };
+      if (pushed.isFinal || retries >= ledger.parts.retries)
+        throw this.#notTaken(pushed, tip === firstTip, retries);
+      await ledger.pause(backoffMs(retries, ledger.chance()));
     }
   }
 
@@ -183,25 +190,61 @@ export class DataSync {
 
   // --- there ----------------------------------------------------------------------------------------------
 
-  /** The branch's new commit; the old one where there was nothing to say; null when somebody else was faster. */
-  async #push({ branch }: Plan, tip: string, there: ReadonlyMap<string, string>): Promise<string | null> {
+  /** The branch's new commit; the old one where there was nothing to say; else why it was not taken. */
+  async #push({ branch }: Plan, tip: string, there: ReadonlyMap<string, string>): Promise<Pushed> {
     const { copy, remote } = this.#open;
     const files = new Map([...branch].map(([path, text]) => [path, new TextEncoder().encode(text)]));
     if (files.size > 0) await this.#addTokens(files, there);
-    if (files.size === 0) return tip;
-    const issues = issuesAmong([...branch.keys()]).length;
-    const { agentId } = this.#session.actor;
-    const message = `Sync ${issues} ${issues === 1 ? "issue" : "issues"} from ${agentId}\n`;
+    if (files.size === 0) return { head: tip };
+    const { agentId, worktreeId } = this.#session.actor;
+    const issues = issuesAmong([...branch.keys()]);
+    const claims = trailerLines({ agentId, worktreeId, issues: await this.#claims(issues, branch) });
+    const subject = `Sync ${issues.length} ${issues.length === 1 ? "issue" : "issues"} from ${agentId}\n`;
+    const message = claims.length === 0 ? subject : `${subject}\n${claims.join("\n")}\n`;
     const commit = await commitFiles(copy, { parent: tip, files, message, author: agentId });
     const ref = `refs/heads/${remote.branch}`;
     const answer = await remote.send([`--force-with-lease=${ref}:${tip}`], [`${commit}:${ref}`]);
     const outcome = answer.of(ref, commit);
     if (outcome.kind === "done") {
       await remote.noteBranch(commit);
-      return commit;
+      return { head: commit };
     }
     // Whether it arrived without an answer, the next look shows: what is there already is not pushed again.
-    return null;
+    return { why: outcome.why, isFinal: outcome.kind === "rejected" && isDeclined(outcome.why) };
+  }
+
+  /** On which claims the changes rest, as the issues themselves say: for whoever judges what comes to the branch. */
+  async #claims(ids: readonly Ulid[], sent: ReadonlyMap<string, string>): Promise<Trailer[]> {
+    const claims: Trailer[] = [];
+    for (const id of ids) {
+      const text = sent.get(issuePath(id)) ?? (await this.#here.read(issuePath(id)));
+      const reading = text === null ? null : decodeIssue(text);
+      if (reading === null || !("issue" in reading)) continue;
+      const { lease_id: leaseId = null, fencing_token: token = null } = reading.issue.stamp;
+      if (leaseId !== null) claims.push({ issueId: id, leaseId, token });
+    }
+    return claims;
+  }
+
+  #notTaken({ why }: NotTaken, isUnmoved: boolean, retries: number): CotenantError {
+    const { transport } = this.#open.copy;
+    const { branch } = this.#open.remote;
+    if (!isUnmoved)
+      return new CotenantError(
+        "E_RETRIES_EXHAUSTED",
+        "others changed the ledger's branch faster than we could",
+        {
+          data: { retries },
+        },
+      );
+    return new CotenantError(
+      "E_PUSH_REJECTED",
+      `${transport.remote} did not take what changed here, on ${branch}: ${why}`,
+      {
+        hint: "see what the remote says against it; everything is still here, and 'cotenant sync' tries again",
+        data: { remote: transport.remote, branch, retries },
+      },
+    );
   }
 
   /** PROTOCOL 26: the highest token that was ever heard of, for whoever finds claims gone. */
