@@ -1,4 +1,5 @@
 import { AGENT_KEYS, checkAgentValue, isAgentKey } from "../config/agent-file";
+import { committedConfig } from "../config/committed";
 import { removeKey, setKey } from "../config/edit";
 import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, type ConfigQuestion, inspectConfig, userConfigDirectory } from "../config/load";
@@ -45,7 +46,8 @@ export async function survey(context: Context): Promise<Surveyed> {
   const trust = repository === null ? NO_TRUST : await readTrust(platform, repository.controlDir);
   const worktreeRoot = repository?.worktreeRoot ?? null;
   const joined = repository === null ? null : await readJoinedLedger(platform, repository.controlDir);
-  const question = { platform, env, home, worktreeRoot, trust, joined };
+  const committed = repository === null ? {} : { committed: { git, ...repository } };
+  const question = { platform, env, home, worktreeRoot, trust, joined, ...committed };
   return { platform, question, repository, trust, ...(await inspectConfig(question)) };
 }
 
@@ -117,7 +119,7 @@ export function checkedValue({ key, path }: Target, text: string): { value: Conf
 
 /** How to write the new content beside the old one, and then put it in place. Null where the file says so already. */
 export async function planChange(
-  { platform, repository }: Surveyed,
+  { platform, repository, question }: Surveyed,
   { file, path }: Target,
   toml: string | null,
 ): Promise<(() => Promise<() => Promise<void>>) | null> {
@@ -128,10 +130,13 @@ export async function planChange(
       await refuseLink(platform, file, "file");
     }
     if ((await platform.files.stat(file))?.kind === "other") throw notAFile(file);
-    const bytes = await platform.files.readFile(file);
+    const { committed } = question;
+    const there = await platform.files.readFile(file);
+    // What is committed and not checked out goes on counting.
+    const bytes = there ?? (inRepository && committed ? await committedConfig(platform, committed) : null);
     const before = bytes === null ? "" : new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     const after = toml === null ? removeKey(before, path) : setKey(before, path, toml);
-    if (after === before) return null;
+    if (after === before && (there !== null || before === "")) return null;
     return async () => {
       let mode = ((await platform.files.stat(file))?.mode ?? 0) & 0o777;
       if (inRepository) mode ||= (await prepareDataDirectory(platform, repository.worktreeRoot)).file;

@@ -1,5 +1,6 @@
 import { printable } from "../kernel/ids";
 import type { Platform } from "../platform/platform";
+import type { Committed } from "./committed";
 import { nearest } from "./nearest";
 import { notYet, variableNotYet } from "./not-yet";
 import type { ConfigProblem } from "./problem";
@@ -70,12 +71,14 @@ const NOT_CONFIGURATION: ReadonlySet<string> = new Set([
 export async function fileLayer(
   platform: Platform,
   source: "worktree" | "user" | "system",
-  file: string,
+  path: string,
+  committed: Committed | null = null,
 ): Promise<ConfigLayer> {
-  const document = await readToml(platform, file, source);
-  if (document === "forbidden") return { source, entries: new Map(), problems: [], unreadable: file };
+  const document = await readToml(platform, path, source, committed);
+  if (document === "forbidden") return { source, entries: new Map(), problems: [], unreadable: path };
   if (document === null) return { source, entries: new Map(), problems: [] };
   if (isProblem(document)) return { source, entries: new Map(), problems: [document] };
+  const { file } = document;
   const entries = new Map<ConfigKey, ConfigEntry>();
   const problems: ConfigProblem[] = [];
   for (const [section, content] of Object.entries(document.root)) {

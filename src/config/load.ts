@@ -1,6 +1,7 @@
 import type { KeyKind } from "../kernel/keys";
 import type { Policy } from "../kernel/policy";
 import type { Digest, Platform } from "../platform/platform";
+import type { Committed } from "./committed";
 import { type JoinedLedger, joinedLayer } from "./joined-ledger";
 import { type ConfigLayer, type ConfigSource, environmentLayer, fileLayer, flagLayer } from "./layers";
 import { remember, rememberedLayer } from "./memory";
@@ -20,6 +21,8 @@ export interface ConfigQuestion {
   readonly home: string | null;
   /** Null outside a worktree. */
   readonly worktreeRoot: string | null;
+  /** What is committed, for a worktree that lacks the repository's file. */
+  readonly committed?: Committed;
   /** Overrides of this one command, by key. */
   readonly flags?: Readonly<Record<string, unknown>>;
   /** `/etc/cotenant` unless a test says otherwise. */
@@ -106,7 +109,8 @@ export async function inspectConfig(
 ): Promise<{ config: Config; problems: readonly ConfigProblem[] }> {
   const { platform, env, flags } = question;
   const layers = [flagLayer(flags ?? {}), environmentLayer(env)];
-  for (const { source, file } of configFiles(question)) layers.push(await fileLayer(platform, source, file));
+  for (const { source, file } of configFiles(question))
+    layers.push(await fileLayer(platform, source, file, source === "worktree" ? question.committed : null));
   const problems = layers.flatMap((layer) => layer.problems);
   const standIn = await withMemory(layers, question);
   return { config: { ...settle(layers, question), standIn }, problems };

@@ -1,5 +1,6 @@
 import { fileFailure } from "../errors/cotenant-error";
 import type { Platform } from "../platform/platform";
+import { COMMITTED_CONFIG, type Committed, committedConfig } from "./committed";
 import type { ConfigProblem } from "./problem";
 
 export interface TomlDocument {
@@ -15,12 +16,14 @@ const SETS_NOTHING = /^[ \t]*(?:#.*|\[[a-z_]+\][ \t]*(?:#.*)?)?\r?$/;
 /**
  * Null when there is no such file. What cannot be read as TOML is a problem, never a guess. A home that this process may
  * not enter is somebody else's, as after `sudo -u`: its files do not count, as with Git. The repository's file may be
- * anything that a commit can hold, such as a link to a device that never ends.
+ * anything that a commit can hold, such as a link to a device that never ends; with `committed`, it counts as it is committed
+ * where the worktree does not have it.
  */
 export async function readToml(
   platform: Platform,
   file: string,
   source: "worktree" | "user" | "system",
+  committed: Committed | null = null,
 ): Promise<TomlDocument | ConfigProblem | "forbidden" | null> {
   let bytes: Uint8Array | null;
   try {
@@ -34,6 +37,10 @@ export async function readToml(
     if (code === "EISDIR") return problem(file, "is a directory, not a file");
     if (source === "worktree" && typeof code === "string") return problem(file, `cannot be read: ${code}`);
     throw fileFailure(error, "reading the configuration", file);
+  }
+  if (bytes === null && committed !== null) {
+    bytes = await committedConfig(platform, committed);
+    file = COMMITTED_CONFIG;
   }
   if (bytes === null) return null;
   if (bytes.length > MAX_BYTES) return tooLarge(file);

@@ -98,7 +98,9 @@ export class Workspace {
     const { worktreeRoot } = repository;
     const trust = await readTrust(platform, repository.controlDir);
     const joined = await readJoinedLedger(platform, repository.controlDir);
-    const question = { platform, env, home, worktreeRoot, trust, joined, flags: flags.config ?? {} };
+    const committed = { git, gitDir: repository.gitDir, worktreeRoot };
+    const about = { platform, env, home, worktreeRoot, committed };
+    const question = { ...about, trust, joined, flags: flags.config ?? {} };
     const memory = memoryOf(repository, modesFor(repository.config.sharedRepository));
     const isEnforcing = flags.despiteConfig === "enforce";
     const { config } =

@@ -101,6 +101,9 @@ async function marksOf({ world, repository, coordinator }: Place): Promise<Mark[
   const marks: Mark[] = [];
   const hooks = world.hooks === undefined ? [] : await world.hooks.marks(repository);
   if (hooks === null) return null;
+  // Where the repository's file is not checked out, it counts as committed: whatever commits or checks out changes the index.
+  const isCommittedOnly = (await platform.files.stat(named[0]!)) === null;
+  if (isCommittedOnly) named.push(`${repository.gitDir}/index`);
   for (const file of [...named, `${coordinator.store.layout.root}/trust.json`]) {
     const stat = await platform.files.stat(file);
     if (stat !== null && Math.abs(platform.clock.wallMs() - stat.mtimeMs) < SETTLED_MS) return null;

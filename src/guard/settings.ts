@@ -1,3 +1,4 @@
+import { type Committed, committedConfig } from "../config/committed";
 import type { StandIn } from "../config/load";
 import { type ConfigMemory, memoryOf } from "../config/memory-place";
 import { configFiles } from "../config/places";
@@ -60,9 +61,11 @@ const SAYS_SOMETHING = /^[ \t]*(?!\[[A-Za-z0-9_-]+\][ \t]*(?:#[^\n]*)?\r?$)[^#\s
 export async function guardSettings(world: World, repository: Repository): Promise<GuardSettings> {
   const { platform, env, home } = world;
   const { worktreeRoot } = repository;
-  const question = { platform, env, home, worktreeRoot };
+  const committed = { git: world.git, gitDir: repository.gitDir, worktreeRoot };
+  const question = { platform, env, home, worktreeRoot, committed };
   let isPlain = !Object.keys(env).some((name) => name.startsWith("COTENANT_") && !NOT_SETTINGS.has(name));
-  for (const { file } of configFiles(question)) isPlain &&= !(await saysSomething(world, file));
+  for (const { source, file } of configFiles(question))
+    isPlain &&= !(await saysSomething(world, file, source === "worktree" ? committed : null));
   const memory = memoryOf(repository, modesFor(repository.config.sharedRepository));
   // What a file said that now says nothing is to be forgotten, which the loader does.
   if (isPlain && (await platform.files.lstat(memory.file)) === null) return DEFAULT_SETTINGS;
@@ -87,12 +90,17 @@ export async function guardSettings(world: World, repository: Repository): Promi
 }
 
 /** Also what cannot be read: the loader knows what that means. */
-async function saysSomething({ platform }: World, file: string): Promise<boolean> {
+async function saysSomething(
+  { platform }: World,
+  file: string,
+  committed: Committed | null,
+): Promise<boolean> {
   try {
     const stat = await platform.files.stat(file);
-    if (stat === null) return false;
-    if (stat.kind !== "file") return true;
-    const bytes = await platform.files.readFile(file);
+    if (stat === null && committed === null) return false;
+    if (stat !== null && stat.kind !== "file") return true;
+    const bytes =
+      stat === null ? await committedConfig(platform, committed!) : await platform.files.readFile(file);
     return bytes !== null && SAYS_SOMETHING.test(decode(bytes));
   } catch {
     return true;

@@ -330,7 +330,7 @@ export class Claiming {
       if (!isSame) todo.push({ record, expected: ref?.oid ?? null });
       else if (
         confirmation?.oid === ref.oid &&
-        isBeatDue(confirmation.pushedAtMs, confirmation.expiresAtMs, pushedAtMs, rules)
+        isBeatDue(confirmation, record.expiresAtMs, pushedAtMs, rules)
       )
         todo.push({ record, expected: ref.oid });
       else if (confirmation?.oid !== ref.oid || confirmation.state !== "confirmed")

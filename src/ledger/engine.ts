@@ -17,7 +17,7 @@ import type {
   TransferRequest,
   WriteRequest,
 } from "../coordinator/contract";
-import { type CotenantError, errorFrom } from "../errors/cotenant-error";
+import { CotenantError, errorFrom } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
 import type { Extent } from "../kernel/conflicts";
 import type { Ulid } from "../kernel/ids";
@@ -82,7 +82,7 @@ export class LedgerCoordinator implements Coordinator {
       const confirmation = known.get(issueId);
       return (
         isConfirmed(lease, confirmation, cloneId, now) &&
-        !isBeatDue(confirmation.pushedAtMs, confirmation.expiresAtMs, now, ledger.parts.rules)
+        !isBeatDue(confirmation, lease.expiresAt?.wallMs ?? null, now, ledger.parts.rules)
       );
     });
     return isSettled ? leases : null;
@@ -100,20 +100,17 @@ export class LedgerCoordinator implements Coordinator {
     const change = await this.#local.release(request);
     const ended = claimsOf(change).map(({ issueId, lease }) => ({ issueId, leaseId: lease.leaseId }));
     if (ended.length === 0) return change;
-    const say = await withdraw(await this.ledger(), request.actor, ended);
-    return say.isOffline
-      ? { ...change, ledger: say }
-      : this.#afterContact({ ...change, ledger: say }, request.actor);
+    return this.#told(change, request.actor, (ledger) => withdraw(ledger, request.actor, ended));
   }
 
   async transfer(request: TransferRequest): Promise<Change> {
     const change = await this.#local.transfer(request);
     const claims = claimsOf(change);
     if (claims.length === 0) return change;
-    const ledger = await this.ledger();
-    const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
-    const say = await tell(ledger, request.actor, claims, known);
-    return this.#afterContact({ ...change, ledger: say }, request.actor);
+    return this.#told(change, request.actor, async (ledger) => {
+      const known = await ledger.confirmations(claims.map(({ issueId }) => issueId));
+      return tell(ledger, request.actor, claims, known);
+    });
   }
 
   /** Also what another machine holds: there is no lease here then, only a claim there. */
@@ -212,8 +209,20 @@ export class LedgerCoordinator implements Coordinator {
   async #followed(change: Change, actor: Actor): Promise<Change> {
     const claims = claimsOf(change);
     if (claims.length === 0) return change;
-    const say = await followUp(await this.ledger(), actor, claims, true);
-    return this.#afterContact({ ...change, ledger: say }, actor);
+    return this.#told(change, actor, (ledger) => followUp(ledger, actor, claims, true));
+  }
+
+  /** What is done here is done: that the ledger cannot even be found, such as when its remote has another name now, is said. */
+  async #told(change: Change, actor: Actor, tellIt: (ledger: Ledger) => Promise<LedgerSay>): Promise<Change> {
+    let ledger: Ledger;
+    try {
+      ledger = await this.ledger();
+    } catch (error) {
+      if (!(error instanceof CotenantError) || error.code !== "E_LEDGER_NOT_CONFIGURED") throw error;
+      const warning = `others were not told: ${error.message}; it is done here, and they know the claim as it was last pushed; ${error.hint}, then 'cotenant sync' tells them`;
+      return { ...change, ledger: { ...NOT_ASKED, isOffline: true, isDegraded: true, warnings: [warning] } };
+    }
+    return this.#afterContact({ ...change, ledger: await tellIt(ledger) }, actor);
   }
 
   async #afterContact<C extends Change>(change: C, actor: Actor): Promise<C> {

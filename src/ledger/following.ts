@@ -80,7 +80,7 @@ export async function followUp(
     const confirmation = known.get(issueId);
     return (
       !isConfirmed(lease, confirmation, cloneId, now) ||
-      isBeatDue(confirmation.pushedAtMs, confirmation.expiresAtMs, now, rules)
+      isBeatDue(confirmation, lease.expiresAt?.wallMs ?? null, now, rules)
     );
   });
   const others = isAsked ? claims.filter((claim) => !due.includes(claim)) : [];

@@ -2,6 +2,7 @@ import type { ConfigValues } from "../config/schema";
 import { TERMINAL_STATES } from "../issues/model";
 import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
+import type { Confirmation } from "./confirmations";
 import { type ClaimEnd, type ClaimRecord, type IssueMark, MOST_STOLEN_FROM } from "./record";
 
 /** What decides about claims besides their records. */
@@ -97,13 +98,18 @@ function newer(a: IssueMark | null, b: IssueMark | null): IssueMark | null {
   return b.version > a.version ? b : a;
 }
 
-/** A sign of life is pushed at most every third of the time that its absence is allowed to last. */
+/**
+ * Whether others must hear of a claim again: a sign of life at most every third of the time that its absence is allowed to
+ * last; at once, when it now ends at a time so different from the one they know that they would take it too early or too late.
+ */
 export function isBeatDue(
-  pushedAtMs: number,
-  expiresAtMs: number | null,
+  { pushedAtMs, expiresAtMs }: Pick<Confirmation, "pushedAtMs" | "expiresAtMs">,
+  endsAtMs: number | null,
   nowMs: number,
   rules: ClaimRules,
 ): boolean {
+  if ((endsAtMs === null) !== (expiresAtMs === null)) return true;
+  if (Math.abs((endsAtMs ?? 0) - (expiresAtMs ?? 0)) > rules.ttlMs / 3) return true;
   const allowedMs = expiresAtMs === null ? rules.timeoutMs : rules.ttlMs;
   if (allowedMs === null) return false;
   // A clock that was set back must not silence us.

@@ -28,6 +28,19 @@ export function branchName(ref: string): string {
   return ref.slice(HEADS.length);
 }
 
+/** The ledger's branch is cotenant's own: what is on it comes from 'cotenant sync', and from nobody's commits. */
+export function refuseLedger(ref: string, ledgerBranch: string | null): void {
+  if (ledgerBranch === null || !isSame(branchName(ref), ledgerBranch.replace(/^refs\/heads\//, ""))) return;
+  throw new CotenantError(
+    "E_PROTECTED_REF",
+    `${printable(branchName(ref), 200)} is the ledger's own branch`,
+    {
+      hint: "publish to another branch; issues get there by 'cotenant sync'",
+      data: { ref, why: "sync.ledger_branch" },
+    },
+  );
+}
+
 /** Letters' case makes no difference: on many file systems it makes none between branches either. */
 export function refuseProtected(ref: string, alsoProtected: readonly string[]): void {
   const name = branchName(ref).toLowerCase();

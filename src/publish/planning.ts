@@ -11,7 +11,7 @@ import { escapeName, modesFor } from "../store/layout";
 import type { IndexPlace } from "./agent-index";
 import { allowedBy } from "./allowing";
 import { type Point, pointAt, resolveBase, tipOf } from "./base";
-import { branchRef, refuseBeside, refuseCheckedOut, refuseProtected } from "./branch-rules";
+import { branchRef, refuseBeside, refuseCheckedOut, refuseLedger, refuseProtected } from "./branch-rules";
 import type { ClaimsUnder } from "./claims";
 import { type Coverage, coverageOf } from "./coverage";
 import { type Draft, sameLeaf } from "./draft";
@@ -75,6 +75,7 @@ export class Planner {
     const { values } = this.#workspace.config;
     const main = values["global_operations.main_branch"];
     refuseProtected(ref, [...values["publish.protected"], ...(main === null ? [] : [main])]);
+    refuseLedger(ref, values["sync.ledger_branch"]);
   }
 
   /** What the inputs come to, or the first refusal. `objects` may be apart from the repository. */

@@ -163,3 +163,42 @@ describe("offline claims", () => {
     expect(hub.claim(made.data.issue.id)).toMatchObject({ status: "held", agent_id: "agent:first" });
   });
 });
+
+it("a claim that is renewed for much longer is told to others at once; a usual renewal is not", async () => {
+  const { hub, first, ids } = await sharedIssues(2);
+  const [id, other] = ids as [string, string];
+  const expiry = (of = id) => Date.parse(String(hub.claim(of)["expires_at"]));
+  await first.prepare("claim", "acquire", id);
+  const before = expiry();
+  await first.prepare("claim", "renew", id);
+  expect(expiry()).toBe(before);
+  await first.prepare("claim", "renew", id, "--ttl", "28800");
+  expect(expiry()).toBeGreaterThan(before + 6 * 3_600_000);
+  await first.prepare("claim", "acquire", other);
+  await first.prepare("claim", "acquire", other, "--ttl", "28800");
+  expect(expiry(other)).toBeGreaterThan(before + 6 * 3_600_000);
+});
+
+it("what is done here is done where the ledger's remote has another name now, with a warning; its branch is nobody's to publish to", async () => {
+  const { hub, first, ids } = await sharedIssues(3);
+  const [done, given, kept] = ids as [string, string, string];
+  for (const id of ids) await first.prepare("claim", "acquire", id);
+  first.repo.git("remote", "rename", "origin", "up");
+  for (const args of [
+    ["issue", "update", done, "--state", "done", "--release"],
+    ["claim", "release", given],
+    ["claim", "renew", kept, "--ttl", "7200"],
+  ]) {
+    const ran = await first.askHere(...args);
+    expect(ran.status, `${ran}`).toBe(0);
+    expect(JSON.stringify(ran.json)).toContain("others were not told");
+  }
+  expect(hub.claim(given)["status"]).toBe("held");
+  first.repo.git("remote", "rename", "up", "origin");
+  expect((await first.askHere("sync")).status).toBe(0);
+  for (const id of [done, given]) expect(hub.claim(id)["status"]).not.toBe("held");
+  first.repo.write("z.txt", "z\n");
+  await first.prepare("lock", "acquire", "z.txt");
+  const publish = ["publish", "--branch", "cotenant-sync", "--message", "z", "--from-worktree", "z.txt"];
+  expect((await first.askHere(...publish)).error).toMatchObject({ code: "E_PROTECTED_REF" });
+});

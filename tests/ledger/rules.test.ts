@@ -126,10 +126,33 @@ describe("who may take a claim", () => {
   });
 
   it("a sign of life is due every third, before the expiry, and when a clock went back", () => {
-    const due = (ms: number) => isBeatDue(T0, T0 + 3_600_000, T0 + ms, RULES);
+    const HOUR = 3_600_000;
+    const due = (ms: number) =>
+      isBeatDue({ pushedAtMs: T0, expiresAtMs: T0 + HOUR }, T0 + HOUR + Math.max(0, ms), T0 + ms, RULES);
     expect([0, 1_199_999, 1_200_000, 2_500_000, -1].map(due)).toEqual([false, false, true, true, true]);
-    expect(isBeatDue(T0, null, T0 + 2_400_000, RULES)).toBe(true);
-    expect(isBeatDue(T0, null, T0 + 9e12, { ...RULES, timeoutMs: null })).toBe(false);
+    const forever = { pushedAtMs: T0, expiresAtMs: null };
+    expect(isBeatDue(forever, null, T0 + 2_400_000, RULES)).toBe(true);
+    expect(isBeatDue(forever, null, T0 + 9e12, { ...RULES, timeoutMs: null })).toBe(false);
+  });
+
+  it("is due at once when the claim now ends at quite another time than others know", () => {
+    const HOUR = 3_600_000;
+    const ends = (before: number | null, now: number | null) =>
+      isBeatDue(
+        { pushedAtMs: T0, expiresAtMs: before === null ? null : T0 + before * HOUR },
+        now === null ? null : T0 + now * HOUR,
+        T0,
+        RULES,
+      );
+    expect([
+      ends(1, 1),
+      ends(1, 1.2),
+      ends(1, 8),
+      ends(8, 1),
+      ends(1, null),
+      ends(null, 1),
+      ends(null, null),
+    ]).toEqual([false, false, true, true, true, true, false]);
   });
 
   it("waits 100 ms, doubling up to 5 s, give or take a fifth", () => {

@@ -1,5 +1,6 @@
 import { readAgentFile } from "../../config/agent-file";
-import { configFiles, overruledText } from "../../config/load";
+import { COMMITTED_CONFIG, committedConfig } from "../../config/committed";
+import { type ConfigQuestion, configFiles, overruledText } from "../../config/load";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { type Check, capped, error, fromError, note, ok, type Reported, warning } from "../finding";
@@ -80,12 +81,19 @@ function variables({ config }: Patient): Reported[] {
   ];
 }
 
+async function isCommitted({ platform, committed }: ConfigQuestion): Promise<boolean> {
+  if (committed === undefined) return false;
+  // Another check says what is wrong with Git.
+  return (await committedConfig(platform, committed).catch(() => null)) !== null;
+}
+
 async function inEffect({ question, platform }: Patient): Promise<Reported[]> {
   const files: string[] = [];
   const closed: Reported[] = [];
-  for (const { file } of configFiles(question)) {
+  for (const { source, file } of configFiles(question)) {
     const presence = await presenceOf(platform.files, file);
     if (presence === "there") files.push(file);
+    else if (source === "worktree" && (await isCommitted(question))) files.push(COMMITTED_CONFIG);
     if (presence === "closed")
       closed.push(note(`${file} cannot be reached, and so does not count`, null, { file }));
   }

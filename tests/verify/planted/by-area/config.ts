@@ -137,4 +137,12 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/cli/hook-managers.test.ts",
     named: "lefthook have the call, without a path of this machine",
   },
+  {
+    name: "settings count only where they are checked out",
+    file: "src/config/load.ts",
+    from: 'source === "worktree" ? question.committed : null',
+    to: "null",
+    test: "tests/cli/config-committed.test.ts",
+    named: "what is committed counts",
+  },
 ];

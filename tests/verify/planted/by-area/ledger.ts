@@ -137,4 +137,28 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/scenarios/ledger-bounds.test.ts",
     named: "what was granted before the remote was looked at is given back",
   },
+  {
+    name: "a claim that is renewed for longer is not told to others",
+    file: "src/ledger/rules.ts",
+    from: "> rules.ttlMs / 3) return true;",
+    to: "> rules.ttlMs * 99) return true;",
+    test: "tests/ledger/edges.test.ts",
+    named: "is renewed for much longer",
+  },
+  {
+    name: "sync does not say on which claims its commit rests",
+    file: "src/ledger/data/sync.ts",
+    from: "if (leaseId !== null) claims.push(",
+    to: "if (leaseId === undefined) claims.push(",
+    test: "tests/ledger/receiving.test.ts",
+    named: "lets 'sync' bring what is being done",
+  },
+  {
+    name: "the ledger's branch can be published to",
+    file: "src/publish/planning.ts",
+    from: 'refuseLedger(ref, values["sync.ledger_branch"]);',
+    to: "refuseLedger(ref, null);",
+    test: "tests/ledger/edges.test.ts",
+    named: "its branch is nobody's to publish to",
+  },
 ];
