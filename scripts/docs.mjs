@@ -122,7 +122,7 @@ The first source that sets a key wins:
 
 1. the environment variable of the key: \`COTENANT_\`, the section, \`_\`, the key, in capitals. For example
    \`guard.retry_secs\` is \`COTENANT_GUARD_RETRY_SECS\`;
-2. \`.cotenant/config.toml\` in the worktree, which is committed and shared;
+2. \`.cotenant/config.toml\` in the worktree, which is committed and shared; where it is not checked out, as it is in HEAD;
 3. \`config.toml\` in \`~/.config/cotenant\` (or in \`$XDG_CONFIG_HOME/cotenant\`), for one person;
 4. \`/etc/cotenant/config.toml\`, for one machine;
 5. the default.

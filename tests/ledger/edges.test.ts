@@ -202,3 +202,31 @@ it("what is done here is done where the ledger's remote has another name now, wi
   const publish = ["publish", "--branch", "cotenant-sync", "--message", "z", "--from-worktree", "z.txt"];
   expect((await first.askHere(...publish)).error).toMatchObject({ code: "E_PROTECTED_REF" });
 });
+
+it("what was changed by hand does not reach whoever has claimed the issue, and is sent once the claim is over", async () => {
+  const { hub, first, ids } = await sharedIssues(1);
+  const [id] = ids as [string];
+  await first.prepare("claim", "acquire", id);
+  const second = Machine.clone(hub, "second");
+  await second.prepare("sync", "--setup-ledger");
+  await second.prepare("sync");
+  const byHand = fs
+    .readFileSync(second.issueFile(id), "utf8")
+    .replace(/"title": "[^"]*"/, '"title": "By hand"');
+  fs.writeFileSync(second.issueFile(id), byHand);
+  fs.mkdirSync(path.join(second.repo.root, ".cotenant/gates/results"), { recursive: true });
+  fs.writeFileSync(path.join(second.repo.root, `.cotenant/gates/results/${id}.jsonl`), "{}\n");
+  const passed = (await second.askHere("sync")).data;
+  expect(passed).toMatchObject({ pushed: [], kept: [] });
+  expect(passed["unreadable"]).toEqual([
+    { issue_id: id, why: expect.stringContaining("agent:first has claimed it") },
+  ]);
+  await first.prepare("issue", "update", id, "--description", "by whoever has it");
+  expect((await first.askHere("sync")).data).toMatchObject({ pushed: [id], written: [] });
+  expect(first.issue(id)["title"]).not.toBe("By hand");
+  await first.prepare("claim", "release", id);
+  fs.rmSync(path.join(second.repo.root, `.cotenant/gates/results/${id}.jsonl`));
+  expect((await second.askHere("sync")).data).toMatchObject({ pushed: [id], unreadable: [] });
+  await first.prepare("sync");
+  expect(first.issue(id)).toMatchObject({ title: "By hand", description: "by whoever has it" });
+});

@@ -2,15 +2,16 @@ import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { type Trailer, trailerLines } from "../../enforce/trailers";
 import { CotenantError } from "../../errors/cotenant-error";
-import { decodeIssue } from "../../issues/model";
-import { stampFromFact, stampName } from "../../issues/stamps";
+import { decodeIssue, type Issue } from "../../issues/model";
+import { COMMENTS, stampFromFact, stampName } from "../../issues/stamps";
 import { isWithinReach } from "../../kernel/bounds";
 import type { FactName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
+import { recordAt } from "../claiming";
 import { blobsOf, commitFiles, treeOf } from "../commit";
 import type { OpenLedger } from "../open";
 import { isDeclined } from "../push-answer";
-import { backoffMs } from "../rules";
+import { backoffMs, lapse } from "../rules";
 import { decodeTokens, encodeTokens, TOKENS_PATH } from "../tokens";
 import { applyHere } from "./apply";
 import { baseFact, baseName, nextBase, readBase, type SyncBase } from "./base";
@@ -61,7 +62,11 @@ export class DataSync {
       const base = await this.#present(known, tip);
       const scene = await this.#look(tip, base);
       const merged = planSync(scene.files, scene.contents, (text) => this.#sha256(text));
-      const plan = { ...merged, unreadable: [...merged.unreadable, ...this.#passedOver(scene.tooLarge)] };
+      const passedOver = [
+        ...this.#passedOver(scene.tooLarge),
+        ...(await this.#others(merged, scene.contents)),
+      ];
+      const plan = { ...without(merged, passedOver), unreadable: [...merged.unreadable, ...passedOver] };
       const pushed = await this.#push(plan, tip, scene.there);
       if ("head" in pushed) {
         const { head } = pushed;
@@ -145,6 +150,37 @@ export class DataSync {
     });
   }
 
+  /**
+   * Changes of issues that another clone has claimed and that were not written under that claim: by hand, or by a merge of
+   * one's own. Whoever has the claim would get them without a word.
+   */
+  async #others({ branch }: Plan, { here, there }: Contents): Promise<Plan["unreadable"]> {
+    const ids = issuesAmong([...branch.keys()].filter((path) => !path.endsWith(`/${COMMENTS}`)));
+    if (ids.length === 0) return [];
+    const { ledger, remote } = this.#open;
+    const cloneId = await ledger.cloneId(this.#session.actor);
+    const claims = await remote.seen(ids);
+    const facts = await this.#workspace.coordinator.facts({ names: ids.map(stampName) });
+    return ids.flatMap((id) => {
+      const record = recordAt(claims.get(id));
+      if (record === null || !record.isHeld || record.cloneId === cloneId) return [];
+      if (lapse(record, ledger.nowMs, ledger.parts.rules) !== null) return [];
+      const text = here(issuePath(id));
+      const fact = facts.get(stampName(id))?.value;
+      const isWritten =
+        text !== null && fact !== undefined && stampFromFact(fact)?.digest === this.#sha256(text);
+      const [mine, theirs] = [stampIn(text), stampIn(there(issuePath(id)))];
+      const isTheirs = mine?.lease_id === record.leaseId && mine.version > (theirs?.version ?? 0);
+      if (isWritten || isTheirs) return [];
+      return [
+        {
+          id,
+          why: `${record.agentId} has claimed it, and what changed here was not written under that claim; it is sent once the claim is over`,
+        },
+      ];
+    });
+  }
+
   async #treeOrNothing(commit: string): Promise<ReadonlyMap<string, string>> {
     try {
       return await treeOf(this.#open.copy, commit, DATA_PATHS);
@@ -218,9 +254,7 @@ export class DataSync {
     const claims: Trailer[] = [];
     for (const id of ids) {
       const text = sent.get(issuePath(id)) ?? (await this.#here.read(issuePath(id)));
-      const reading = text === null ? null : decodeIssue(text);
-      if (reading === null || !("issue" in reading)) continue;
-      const { lease_id: leaseId = null, fencing_token: token = null } = reading.issue.stamp;
+      const { lease_id: leaseId = null, fencing_token: token = null } = stampIn(text) ?? {};
       if (leaseId !== null) claims.push({ issueId: id, leaseId, token });
     }
     return claims;
@@ -324,6 +358,23 @@ export class DataSync {
   #sha256(text: string): string {
     return this.#workspace.surroundings.platform.digest.sha256(text);
   }
+}
+
+function stampIn(text: string | null): Issue["stamp"] | null {
+  const reading = text === null ? null : decodeIssue(text);
+  return reading !== null && "issue" in reading ? reading.issue.stamp : null;
+}
+
+/** Neither sent nor received. */
+function without(plan: Plan, passedOver: Plan["unreadable"]): Plan {
+  const ids = new Set<string | null>(passedOver.map(({ id }) => id));
+  if (ids.size === 0) return plan;
+  return {
+    ...plan,
+    branch: new Map([...plan.branch].filter(([path]) => !ids.has(parseDataPath(path)?.id ?? null))),
+    here: plan.here.filter(({ id }) => !ids.has(id)),
+    contradictions: plan.contradictions.filter(({ id }) => !ids.has(id)),
+  };
 }
 
 /**

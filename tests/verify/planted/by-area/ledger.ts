@@ -161,4 +161,12 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/ledger/edges.test.ts",
     named: "its branch is nobody's to publish to",
   },
+  {
+    name: "what was changed by hand is sent to whoever has claimed the issue",
+    file: "src/ledger/data/sync.ts",
+    from: "if (isWritten || isTheirs) return [];",
+    to: "return [];",
+    test: "tests/ledger/edges.test.ts",
+    named: "does not reach whoever has claimed the issue",
+  },
 ];
