@@ -16,7 +16,7 @@ import {
   variableOf,
 } from "./schema";
 import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
-import { asToml, isTable, isWrong, valueFromText, valueFromToml } from "./values";
+import { asToml, isTable, isWrong, understood, valueFromText, valueFromToml } from "./values";
 
 const PREFIX = "COTENANT_";
 
@@ -77,6 +77,13 @@ export async function fileLayer(
   const document = await readToml(platform, path, source, committed);
   if (document === "forbidden") return { source, entries: new Map(), problems: [], unreadable: path };
   if (document === null) return { source, entries: new Map(), problems: [] };
+  return documentLayer(source, document);
+}
+
+export function documentLayer(
+  source: "worktree" | "user" | "system",
+  document: TomlDocument | ConfigProblem,
+): ConfigLayer {
   if (isProblem(document)) return { source, entries: new Map(), problems: [document] };
   const { file } = document;
   const entries = new Map<ConfigKey, ConfigEntry>();
@@ -96,7 +103,8 @@ export async function fileLayer(
       }
       const value = valueFromToml(settingOf(key), raw);
       if (isWrong(value)) problems.push(wrongValue(file, line, key, value));
-      else entries.set(key, { value, place: file, line });
+      const counting = isWrong(value) ? understood(settingOf(key), raw) : value;
+      if (counting !== null) entries.set(key, { value: counting, place: file, line });
     }
   }
   return { source, entries, problems };

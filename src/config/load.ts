@@ -75,7 +75,7 @@ export function overruledText({ key, variable, place, line }: Overruled): string
 export interface Config {
   readonly values: ConfigValues;
   readonly policy: Policy;
-  /** Where a value came from; for a table, the uppermost source that sets any of it. */
+  /** Where a value came from; for a table, or a list that sources add to, the uppermost source that sets any of it. */
   origin(key: ConfigKey): ConfigOrigin;
   /** What each source says, the strongest first, for `config show-hierarchy` and for trust. */
   readonly layers: readonly ConfigLayer[];
@@ -212,7 +212,10 @@ function merge(layers: readonly ConfigLayer[]): Pick<Config, "values" | "policy"
     // A table that names only one type of agent must not lift the limits of the others.
     const isTable = setting.type === "ints" || setting.type === "lists";
     const tables = () => setters.map((layer) => layer.entries.get(key)!.value as object).reverse();
-    values[key] = isTable ? Object.assign({}, setting.default, ...tables()) : value;
+    // What one source forbids, no other one allows.
+    const lists = () => setters.flatMap((layer) => layer.entries.get(key)!.value as readonly string[]);
+    if (setting.tighten === "adding") values[key] = [...new Set(lists())];
+    else values[key] = isTable ? Object.assign({}, setting.default, ...tables()) : value;
   }
   const whole = values as unknown as ConfigValues;
   return {

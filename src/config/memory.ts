@@ -28,7 +28,22 @@ export async function rememberedLayer(
   const own = await read(platform, memory);
   // A worktree that was made with the broken file goes by the main one's.
   const { entries } = own.entries === null ? await read(platform, { ...memory, file: mainOf(memory) }) : own;
-  return entries === null ? null : { ...broken, entries };
+  return entries === null ? null : { ...broken, entries: withAdded(entries, broken.entries) };
+}
+
+/** To a list that sources add to, what can be understood of the broken file adds as well. */
+function withAdded(
+  known: ReadonlyMap<ConfigKey, ConfigEntry>,
+  broken: ReadonlyMap<ConfigKey, ConfigEntry>,
+): ReadonlyMap<ConfigKey, ConfigEntry> {
+  const all = new Map(known);
+  for (const [key, entry] of broken) {
+    if (settingOf(key).tighten !== "adding") continue;
+    const before = (known.get(key)?.value ?? []) as readonly string[];
+    const value = [...new Set([...before, ...(entry.value as readonly string[])])];
+    all.set(key, { ...entry, line: null, value });
+  }
+  return all;
 }
 
 /** Keeps what a layer without problems says. A clone that cannot be written to goes without. */

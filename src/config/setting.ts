@@ -10,6 +10,7 @@
  * - `command`: it names a command to run
  * - `trusted`: every change may loosen something, such as a lease's time: longer keeps others out, shorter lets them in
  * - `naming`: which one it names needs trust, but that it names one binds at once (`Config.namedOnly`)
+ * - `adding`: a list that every source adds entries to, each of which only forbids: nothing in it can loosen anything
  * - `free`: it is about comfort or speed, not about rules
  */
 export type Tighten =
@@ -23,6 +24,7 @@ export type Tighten =
   | "command"
   | "trusted"
   | "naming"
+  | "adding"
   | "free";
 
 interface Common {
@@ -65,6 +67,9 @@ export interface StringsSetting extends Common {
   /** What an entry must be, for the error message. */
   readonly entry: string;
   readonly default: readonly string[];
+  /** What is wrong with an entry that the pattern lets through, to be read after it; null where nothing is. */
+  readonly check?: (entry: string) => string | null;
+  readonly most?: number;
 }
 
 /** A table of whole numbers. Every entry is a value of its own: an upper source overrides entry by entry. */

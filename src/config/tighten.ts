@@ -9,6 +9,7 @@ export function loosens(key: ConfigKey, base: ConfigValue, wanted: ConfigValue):
   const setting = settingOf(key);
   switch (setting.tighten) {
     case "free":
+    case "adding":
       return false;
     case "trusted":
     case "naming":

@@ -42,7 +42,11 @@ export async function readToml(
     bytes = await committedConfig(platform, committed);
     file = COMMITTED_CONFIG;
   }
-  if (bytes === null) return null;
+  return bytes === null ? null : tomlFrom(file, bytes);
+}
+
+/** What a file says; `file` is how it is called in messages. */
+export async function tomlFrom(file: string, bytes: Uint8Array): Promise<TomlDocument | ConfigProblem> {
   if (bytes.length > MAX_BYTES) return tooLarge(file);
   let text: string;
   try {

@@ -159,13 +159,27 @@ function oneOf(values: readonly string[], raw: string): string | WrongValue {
 }
 
 function entries(
-  setting: { pattern: RegExp; entry: string },
+  setting: Pick<StringsSetting, "pattern" | "entry" | "check" | "most">,
   raw: readonly unknown[],
 ): string[] | WrongValue {
-  if (raw.length > MAX_ENTRIES) return { wrong: `has more than ${MAX_ENTRIES} entries` };
-  const bad = raw.find((entry) => typeof entry !== "string" || !setting.pattern.test(entry));
-  if (bad !== undefined) return { wrong: `has the entry ${show(bad)}, which is not ${setting.entry}` };
+  const { most = MAX_ENTRIES } = setting;
+  if (raw.length > most) return { wrong: `has more than ${most} entries` };
+  for (const entry of raw) {
+    if (typeof entry !== "string" || !setting.pattern.test(entry))
+      return { wrong: `has the entry ${show(entry)}, which is not ${setting.entry}` };
+    const why = setting.check?.(entry) ?? null;
+    if (why !== null) return { wrong: `has the entry ${show(entry)}, which ${why}` };
+  }
   return [...new Set(raw as string[])];
+}
+
+/** What can be understood of a list that is wrong: each entry of one that sources add to forbids by itself. */
+export function understood(setting: Setting, raw: unknown): ConfigValue | null {
+  if (setting.tighten !== "adding" || setting.type !== "strings" || !Array.isArray(raw)) return null;
+  const good = raw
+    .slice(0, setting.most ?? MAX_ENTRIES)
+    .filter((entry) => !isWrong(entries(setting, [entry])));
+  return [...new Set(good as string[])];
 }
 
 function table(

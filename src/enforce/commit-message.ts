@@ -21,7 +21,9 @@ export async function messageTrailers(
 ): Promise<string[]> {
   const others = await otherMessages(workspace, isAmending);
   const earlier = parseTrailers([...others, text].join("\n"));
-  if (earlier.issues.length === 0 && earlier.leases.length === 0) return trailerLines(fresh);
+  // Somebody is named without any lease where rules ask who committed.
+  if (earlier.issues.length === 0 && earlier.leases.length === 0)
+    return trailerLines(fresh, fresh.agentId !== null);
   const ids = new Set(fresh.issues.map(({ issueId }) => issueId));
   if (earlier.issues.some(({ issueId }) => !ids.has(issueId)))
     for (const id of await issuesOfHead(workspace)) ids.add(id);

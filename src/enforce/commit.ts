@@ -27,6 +27,7 @@ import {
   structuralChanges,
 } from "./commit-rules";
 import { globalRefusal } from "./global-operations";
+import { ruleObjections, rulesHere } from "./path-rules";
 import { type Replay, replayAt } from "./replaying";
 import { spellingObjections } from "./spelling";
 
@@ -107,6 +108,7 @@ async function judge(
   const objections = [
     ...judgeCommit(question),
     ...spellingObjections(changes),
+    ...ruleObjections(rulesHere(workspace), committer, changes),
     ...(await globalObjections(workspace, changes)),
   ];
   // Also by a subagent of the committer's session, or by the committer under another harness's name.

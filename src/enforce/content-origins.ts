@@ -7,6 +7,8 @@ export interface Origins {
   readonly own: readonly ChangingCommit[];
   /** Those that have it from a parent which is not looked at. */
   readonly edges: readonly ChangingCommit[];
+  /** Merges that have it from one parent, with those parents that have something else. */
+  readonly choices: readonly { readonly merge: ChangingCommit; readonly dropped: readonly ObjectId[] }[];
 }
 
 /** Follows contents through commits: from each to those of its parents that have the same at the path. */
@@ -30,6 +32,7 @@ export class OriginFinder {
   of(oid: ObjectId, path: string): Origins {
     const own: ChangingCommit[] = [];
     const edges = new Set<ChangingCommit>();
+    const choices: { merge: ChangingCommit; dropped: readonly ObjectId[] }[] = [];
     const seen = new Set([oid]);
     // A list and no recursion: there may be thousands in a row. It grows while it is gone through.
     for (const name of seen) {
@@ -41,11 +44,13 @@ export class OriginFinder {
         if (!this.#commits.has(parent)) edges.add(commit);
         seen.add(parent);
       }
+      if (same.length > 0 && same.length < commit.parents.length)
+        choices.push({ merge: commit, dropped: commit.parents.filter((parent) => !same.includes(parent)) });
       if (same.length > 0) continue;
       // One without parents has nothing at the path, or made it.
       if (commit.parents.length > 0 || differing[0]!.has(path)) own.push(commit);
       else edges.add(commit);
     }
-    return { own, edges: [...edges] };
+    return { own, edges: [...edges], choices };
   }
 }

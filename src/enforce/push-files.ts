@@ -123,12 +123,20 @@ export class FileJudge {
 
   #recorded(commit: PushedCommit): PushObjection[] {
     const violation = this.#question.violations.get(commit.oid);
-    return (violation?.objections ?? []).map(({ path, message, owner }) => ({
+    return (violation?.objections ?? []).map(({ path, message, owner, code }) => ({
       ...aboutCommit(commit, path),
       owner,
-      code: owner === null ? "E_LEASE_REQUIRED" : "E_LOCK_CONFLICT",
+      code:
+        code === "E_PATH_RULE"
+          ? code
+          : owner === null
+            ? ("E_LEASE_REQUIRED" as const)
+            : ("E_LOCK_CONFLICT" as const),
       message: `${shortOf(commit)} was committed by ${violation!.agentId} around the hooks: ${message}`,
-      hint: anew(commit),
+      hint:
+        code === "E_PATH_RULE"
+          ? `leave it out, or let somebody whom the rule does not bind commit it anew: ${committingAnew(commit)}`
+          : anew(commit),
     }));
   }
 

@@ -5,9 +5,8 @@ import type { ChangingCommit } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
 import { blobs } from "./changes";
 import { isPlain, issueOf, structuralChanges } from "./commit-rules";
-import { OriginFinder } from "./content-origins";
+import { OriginFinder, type Origins } from "./content-origins";
 import { type EditSources, issueIn, withEdits } from "./push-edits";
-import type { FileJudge } from "./push-files";
 import {
   aboutCommit,
   oldest,
@@ -27,12 +26,21 @@ export interface TipMove {
   readonly to: ObjectId;
 }
 
+/** Whose leases, or which rules, keep files from being taken back to an earlier state. */
+export interface PathKeeper {
+  /** Whether there may be any such file. */
+  readonly isAnyHeld: boolean;
+  isHeld(path: string): boolean;
+  /** `commit` has it as it was; `merges` dropped what the branch had. */
+  takenBack(commit: ChangingCommit, path: string, merges: readonly ChangingCommit[]): PushObjection[];
+}
+
 export interface TipCourt {
   readonly sources: EditSources;
-  /** What can be said of commits since then. */
-  readonly testify: (sinceMs: number) => Promise<Witness>;
-  /** Null where nothing is known of leases of files. */
-  readonly files: FileJudge | null;
+  /** What can be said of commits since then; null where nothing is known of any lease. */
+  readonly testify: ((sinceMs: number) => Promise<Witness>) | null;
+  /** Who keeps files from being changed by just anybody. */
+  readonly keepers: readonly PathKeeper[];
   /** The main branch there, before the push. */
   readonly main: ObjectId | null;
   /** Commits that are looked at each by itself. The others came in earlier, and were looked at then. */
@@ -64,37 +72,40 @@ export async function tipObjections(court: TipCourt, { ref, from, to }: TipMove)
 }
 
 async function objectionsSince(court: TipCourt, from: ObjectId, to: ObjectId): Promise<PushObjection[]> {
-  const { sources, files } = court;
+  const { sources, keepers, testify } = court;
   const { reader, git, place } = sources;
-  const changes = await reader.difference(from, to, files?.isAnyHeld === true ? [] : ISSUES);
+  const changes = await reader.difference(from, to, keepers.some(({ isAnyHeld }) => isAnyHeld) ? [] : ISSUES);
   const read = (oids: readonly string[]) => blobs(git, place, oids);
-  const structural = await structuralChanges(changes, read);
+  const structural = testify === null ? [] : await structuralChanges(changes, read);
   const added = new Set(
     structural.filter(({ change }) => isIssueFile(change) && change.before === null).map(({ id }) => id),
   );
   // What is added whole was created by a commit that was looked at.
   const concerned = structural.filter(({ id }) => !added.has(id));
-  const held = changes.filter(({ path }) => files?.isHeld(path) === true);
+  const held = changes.filter(({ path }) => keepers.some((keeper) => keeper.isHeld(path)));
   if (concerned.length === 0 && held.length === 0) return [];
   const between = await reader.changing({ names: [to, `^${from}`], options: [] });
   const paths = new Set([...concerned.map(({ change }) => change.path), ...held.map(({ path }) => path)]);
   const origins = new OriginFinder(between, paths);
   // A branch that is set back changes nothing: what it loses was somebody's, and still is in their history.
   const isForward = await reader.isAncestor(from, to);
-  const takenBack = isForward ? held.flatMap((change) => takenBackBy(files!, origins, to, change)) : [];
-  if (concerned.length === 0) return takenBack;
+  const onTop = descendantsOf(from, between);
+  const takenBack = isForward
+    ? held.flatMap(({ path }) => takenBackBy(keepers, origins.of(to, path), path, onTop))
+    : [];
+  if (concerned.length === 0 || testify === null) return takenBack;
   const touching = await withEdits(
     sources,
     between.filter(({ changes: own }) => own.some(({ path }) => paths.has(path))),
   );
   const there = await issuesAt(sources, from, new Set(concerned.map(({ id }) => id)));
   const accounts = new Accounts({
-    question: { witness: await court.testify(oldest(touching)) },
+    question: { witness: await testify(oldest(touching)) },
     sha256: (text) => sources.digest.sha256(text),
     judged: court.judged,
     commits: new Map(touching.map((commit) => [commit.oid, commit])),
     origins,
-    onTop: descendantsOf(from, between),
+    onTop,
     isForward,
   });
   const unaccounted = concerned.flatMap(({ id, change }): PushObjection[] => {
@@ -143,13 +154,18 @@ function isIssueFile({ path }: PathChange): boolean {
 
 /** Nobody's own change, but a merge that keeps an older state of a file. */
 function takenBackBy(
-  files: FileJudge,
-  origins: OriginFinder,
-  to: ObjectId,
-  { path }: PathChange,
+  keepers: readonly PathKeeper[],
+  { own, edges, choices }: Origins,
+  path: string,
+  onTop: ReadonlySet<ObjectId>,
 ): PushObjection[] {
-  const { own, edges } = origins.of(to, path);
-  return own.length > 0 ? [] : edges.slice(0, 1).flatMap((commit) => files.takenBack(commit, path));
+  if (own.length > 0) return [];
+  const merges = choices
+    .filter(({ dropped }) => dropped.some((oid) => onTop.has(oid)))
+    .map(({ merge }) => merge);
+  return edges
+    .slice(0, 1)
+    .flatMap((commit) => keepers.flatMap((keeper) => keeper.takenBack(commit, path, merges)));
 }
 
 interface Evidence {

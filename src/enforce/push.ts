@@ -2,10 +2,12 @@ import type { Coordinator } from "../coordinator/contract";
 import { parseUlid } from "../kernel/ids";
 import { isPathKey, issueKey, type LeaseKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
+import type { PathRuleSet } from "../kernel/path-rules";
 import { isRefusal } from "../kernel/refusal";
 import { type CommitPlace, CommitReader, type Revisions } from "../objects/commits";
 import type { Git } from "../platform/git";
 import type { Digest } from "../platform/platform";
+import { brokenRules, RuleJudge } from "./path-rules";
 import { type BranchRules, branchObjections } from "./push-branches";
 import { withEdits } from "./push-edits";
 import { FileJudge } from "./push-files";
@@ -20,7 +22,7 @@ import {
   shortOf,
   takenOverBy,
 } from "./push-rules";
-import { type TipMove, tipObjections } from "./push-tips";
+import { type TipCourt, type TipMove, tipObjections } from "./push-tips";
 import { spellingObjections } from "./spelling";
 import { recordedViolations } from "./violations";
 import { type LogWitness, type Witness, witnessOf } from "./witness";
@@ -37,6 +39,8 @@ export interface Court {
   readonly mode: PushQuestion["mode"];
   /** What rules a path. */
   readonly keyOf: (path: string) => LeaseKey;
+  /** Which agents may write where. */
+  readonly pathRules: PathRuleSet;
   /** Who pushes; null where that is not known. */
   readonly pusher: string | null;
   /** Null where commits are looked at that go nowhere. */
@@ -64,17 +68,21 @@ export async function judgeRevisions(
   const reader = new CommitReader(git, place);
   const sources = { git, place, reader, digest };
   const commits = await withEdits(sources, await reader.changing(revisions));
-  const branchwise =
-    court.branches === null ? [] : await branchObjections(reader, court.branches, moves, commits);
-  const misspelt = commits.flatMap((commit) =>
-    spellingObjections(commit.changes).map((objection) => ({
-      ...objection,
-      ...aboutCommit(commit, objection.path),
-      message: `${shortOf(commit)}: ${objection.message}`,
-    })),
-  );
+  const branchwise = [
+    ...commits.flatMap(misspelt),
+    ...(court.branches === null ? [] : await branchObjections(reader, court.branches, moves, commits)),
+  ];
+  const rules = court.pathRules.rules.length === 0 ? null : new RuleJudge(court.pathRules, pusher);
+  const broken = court.branches?.main == null ? [] : await brokenRules(sources, court.branches.main, moves);
+  const judged = new Set(commits.map(({ oid }) => oid));
+  const main = court.branches?.main?.commit ?? null;
   // Where nothing is known of any lease, nobody can say that one was missing.
-  if (coordinator === null && claims === null) return { commits, objections: [...misspelt, ...branchwise] };
+  if (coordinator === null && claims === null) {
+    const objections = rules === null ? [] : commits.flatMap((commit) => rules.objections(commit));
+    const keepers = rules === null ? [] : [rules];
+    await addTips(objections, { sources, testify: null, keepers, main, judged }, moves);
+    return { commits, objections: [...objections, ...branchwise, ...broken] };
+  }
   const sinceMs = oldest(commits);
   const log = coordinator === null ? null : await witnessOf(coordinator, sinceMs);
   // Of commits that came earlier, the log has to be read from earlier on.
@@ -85,18 +93,37 @@ export async function judgeRevisions(
   const takenOver = takenOverBy({ witness, held }, commits);
   const question: PushQuestion = { witness, held, mode, pusher, takenOver };
   const judge = log === null ? null : await fileJudge(court, log);
-  const objections = commits.flatMap((commit) => [
-    ...issueObjections(question, commit),
-    ...(judge?.objections(commit) ?? []),
-  ]);
-  const judged = new Set(commits.map(({ oid }) => oid));
-  // What a commit is refused for need not be said again of where it leads.
+  const objections = commits.flatMap((commit) => {
+    const files = judge?.objections(commit) ?? [];
+    // What is on record against the very rule need not be said twice.
+    const said = new Set(files.filter(({ code }) => code === "E_PATH_RULE").map(({ path }) => path));
+    const ruled = (rules?.objections(commit) ?? []).filter(({ path }) => !said.has(path));
+    return [...issueObjections(question, commit), ...files, ...ruled];
+  });
+  const keepers = [judge, rules].filter((keeper) => keeper !== null);
+  await addTips(objections, { sources, testify, keepers, main, judged }, moves);
+  return { commits, objections: [...objections, ...branchwise, ...broken] };
+}
+
+function misspelt(commit: PushedCommit): PushObjection[] {
+  return spellingObjections(commit.changes).map((objection) => ({
+    ...objection,
+    ...aboutCommit(commit, objection.path),
+    message: `${shortOf(commit)}: ${objection.message}`,
+  }));
+}
+
+/** What a commit is refused for need not be said again of where it leads. */
+async function addTips(
+  objections: PushObjection[],
+  court: TipCourt,
+  moves: readonly TipMove[],
+): Promise<void> {
+  if (court.testify === null && court.keepers.length === 0) return;
   const said = new Set(objections.map(({ path }) => path));
-  const tips = { sources, testify, files: judge, main: court.branches?.main?.commit ?? null, judged };
   for (const move of moves)
-    for (const objection of await tipObjections(tips, move))
+    for (const objection of await tipObjections(court, move))
       if (!said.has(objection.path)) objections.push(objection);
-  return { commits, objections: [...objections, ...misspelt, ...branchwise] };
 }
 
 /** The store's own word counts beside what a remote says. */

@@ -1,6 +1,8 @@
 import { settingOf } from "../config/schema";
 import { LocalCoordinator } from "../coordinator/local";
 import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import { type PlacedRule, parsePathRule } from "../kernel/path-rules";
 import { DEFAULT_POLICY } from "../kernel/policy";
 import type { Git, GitOptions } from "../platform/git";
 import type { Platform } from "../platform/platform";
@@ -29,6 +31,8 @@ export interface ServerRules {
   readonly mainBranch: string | null;
   readonly requireMainHistory: boolean;
   readonly ignoreCase: boolean;
+  /** Those of its own, besides what its main branch has. */
+  readonly pathRules: readonly PlacedRule[];
 }
 
 type Place = Pick<GitOptions, "cwd" | "env">;
@@ -60,7 +64,23 @@ export async function serverRules(git: Git, place: Place): Promise<ServerRules> 
     mainBranch: last("mainbranch"),
     requireMainHistory: !isOff(last("requiremainhistory") ?? ""),
     ignoreCase: !isOff(values.get("core.ignorecase")?.at(-1) ?? "false"),
+    pathRules: ownRules(values.get("cotenant.paths") ?? []),
   };
+}
+
+function ownRules(texts: readonly string[]): PlacedRule[] {
+  const place = "cotenant.paths in Git's configuration here";
+  return texts.map((text) => {
+    const rule = parsePathRule(text);
+    if (!("wrong" in rule)) return { ...rule, place, isCommitted: false };
+    throw new CotenantError(
+      "E_CONFIG",
+      `${place} has the entry "${printable(text, 100)}", which ${rule.wrong}`,
+      {
+        hint: 'on the server: write it as "agent:* never .github/**" (git config --edit)',
+      },
+    );
+  });
 }
 
 /** With the main branch as it is before the push. */

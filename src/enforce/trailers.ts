@@ -32,9 +32,12 @@ const NONE = "none";
 /** A commit that rests on hundreds of leases need not name them all: the log does. */
 const MOST_LEASES = 20;
 
-/** Leases before issues: what follows an issue is its claim. Then who, and where. */
-export function trailerLines({ agentId, worktreeId, issues, leases = [] }: Trailers): string[] {
-  if (issues.length === 0 && leases.length === 0) return [];
+/** Leases before issues: what follows an issue is its claim. Then who, and where; with `names` also where there is no lease. */
+export function trailerLines(
+  { agentId, worktreeId, issues, leases = [] }: Trailers,
+  names = false,
+): string[] {
+  if (!names && issues.length === 0 && leases.length === 0) return [];
   return [
     ...leases
       .slice(0, MOST_LEASES)

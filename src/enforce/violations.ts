@@ -13,6 +13,8 @@ export interface Violation {
     readonly path: string;
     readonly message: string;
     readonly owner: string | null;
+    /** Only of a rule of paths: all else is about leases. */
+    readonly code?: "E_PATH_RULE";
   }[];
 }
 
@@ -29,9 +31,12 @@ export async function recordViolation(
   commit: string,
   objections: readonly Objection[],
 ): Promise<void> {
-  const kept = objections
-    .slice(0, MOST_KEPT)
-    .map(({ path, message, owner }) => ({ path: path.slice(0, 300), message: message.slice(0, 300), owner }));
+  const kept = objections.slice(0, MOST_KEPT).map(({ path, message, owner, code }) => ({
+    path: path.slice(0, 300),
+    message: message.slice(0, 300),
+    owner,
+    ...(code === "E_PATH_RULE" ? { code } : {}),
+  }));
   await session.write([], {
     about: `commit ${commit}`,
     facts: [violationName(commit)],

@@ -160,6 +160,13 @@ const entries = {
     hint: "remove one of the dependencies on the way with 'cotenant dep rm'",
     seeds: "",
   },
+  E_PATH_RULE: {
+    exit: 9,
+    http: 403,
+    meaning: "A rule of policy.paths forbids this agent to write the file.",
+    hint: "leave it to somebody whom the rule does not bind; 'cotenant config show policy.paths' shows the rules",
+    seeds: "",
+  },
   E_PATH_ESCAPE: {
     exit: 9,
     http: 403,

@@ -1,4 +1,5 @@
 import { fileFailure } from "../errors/cotenant-error";
+import { foldPath } from "../kernel/fold";
 import { printable } from "../kernel/ids";
 import {
   isGitDirectoryName,
@@ -59,7 +60,7 @@ export async function canonicalPath(
   const root = await worktreeOf(files, repository, place, text);
   if (isRefusal(root)) return root;
   const relative = below(place.absolutePath, root)!;
-  const path = parseRepoPath(relative === "" ? "." : fold(relative, repository.config.ignoreCase));
+  const path = parseRepoPath(relative === "" ? "." : foldPath(relative, repository.config.ignoreCase));
   if (isRefusal(path)) return path;
   return { path, absolutePath: place.absolutePath, isDirectory: place.isDirectory, worktreeRoot: root };
 }
@@ -71,7 +72,7 @@ export interface FoldingNames {
 
 /** A path as Git has it, from the root of the worktree: nothing is looked up, so a link is itself. */
 export function gitPath({ config }: FoldingNames, path: string): RepoPath | Refusal {
-  return parseRepoPath(fold(path, config.ignoreCase));
+  return parseRepoPath(foldPath(path, config.ignoreCase));
 }
 
 function checkText(text: string, typed: string): Refusal | null {
@@ -186,19 +187,4 @@ function refusalFor(error: unknown, text: string): Refusal {
     });
   }
   throw fileFailure(error, "resolving a path", text);
-}
-
-/**
- * Upper case first: letters with several lower-case forms (the Greek sigmas) then meet. It folds a little
- * more than some file systems do, which can only make two files share a key, never one file have two.
- */
-function fold(path: string, ignoreCase: boolean): string {
-  let folded = path.normalize("NFC");
-  if (!ignoreCase) return folded;
-  for (let round = 0; round < 4; round++) {
-    const next = folded.toUpperCase().toLowerCase().normalize("NFC");
-    if (next === folded) break;
-    folded = next;
-  }
-  return folded;
 }

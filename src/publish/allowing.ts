@@ -1,6 +1,6 @@
 import type { Config } from "../config/load";
+import { fitsPattern } from "../kernel/path-patterns";
 import { typed } from "./hint-words";
-import { fitsPattern } from "./path-patterns";
 
 /** Where what looks like a secret is let through: `publish.allow_secrets_in`. */
 export interface Allowed {

@@ -3,12 +3,13 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { ErrorCode } from "../errors/registry";
 import { printable } from "../kernel/ids";
 import { isGitDirectoryName } from "../kernel/keys";
+import { fitsPattern } from "../kernel/path-patterns";
+import { type PathJudge, ruledOut, whatInstead } from "../kernel/path-rules";
 import { MODES } from "../objects/tree";
 import type { Leaf } from "../objects/tree-editing";
 import { type Allowed, howToAllow, isAllowed } from "./allowing";
 import { type Draft, FILE_MODES, type Wanted } from "./draft";
 import { MOST_NAMED, others } from "./hint-words";
-import { fitsPattern } from "./path-patterns";
 
 export interface PathRules {
   readonly forbiddenPaths: readonly string[];
@@ -17,6 +18,9 @@ export interface PathRules {
   readonly maxPaths: number;
   readonly maxFileBytes: number;
   readonly ignoreCase: boolean;
+  readonly publisher: string;
+  /** What policy.paths says to the publisher; null where no rule binds them. */
+  readonly judge: PathJudge | null;
 }
 
 export interface PathObjection {
@@ -58,6 +62,13 @@ function objectionTo(path: string, wanted: Wanted | null, before: Leaf | null, r
 }
 
 function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): Why {
+  const rule = rules.judge?.writing(path) ?? null;
+  if (rule !== null)
+    return {
+      code: "E_PATH_RULE",
+      why: ruledOut(rule, path, [rules.publisher]),
+      hint: () => whatInstead(rule),
+    };
   const folded = rules.ignoreCase ? path.toLowerCase() : path;
   const pattern = rules.forbiddenPaths.find((one) =>
     fitsPattern(rules.ignoreCase ? one.toLowerCase() : one, folded),

@@ -1,9 +1,12 @@
+import { pathRulesFrom } from "../config/path-rules";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { scopeOf } from "../enforce/commit-rules";
 import { globalRefusal } from "../enforce/global-operations";
+import { refuseBroken, rulesHere, withMore } from "../enforce/path-rules";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Fact, FactName } from "../kernel/facts";
+import { type PlacedRule, pathJudge, RULES_FILE } from "../kernel/path-rules";
 import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { type Leaf, lookUp } from "../objects/tree-editing";
@@ -19,7 +22,7 @@ import { type Drafted, draftOf } from "./drafting";
 import { typed } from "./hint-words";
 import { type MergePlace, ontoTip, treeWith } from "./merging";
 import { cleanMessage, withTrailers } from "./message";
-import { pathObjections, refusePaths } from "./path-rules";
+import { type PathObjection, pathObjections, refusePaths } from "./path-rules";
 import type { PublishedPath, PublishRequest } from "./request";
 import { findSecrets, refuseSecrets } from "./secrets";
 import type { Authorship, Pen } from "./signing";
@@ -81,7 +84,7 @@ export class Planner {
   /** What the inputs come to, or the first refusal. `objects` may be apart from the repository. */
   async plan(request: PublishRequest, objects: ObjectDatabase): Promise<Plan> {
     const { draft, before, base, ref, source } = await this.drafted(request, objects);
-    refusePaths(this.pathObjections(draft, before));
+    refusePaths(await this.pathObjections(objects, base, draft, before));
     const allowed = allowedBy(this.#workspace.config);
     refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed);
     const message = cleanMessage(request.message);
@@ -117,15 +120,34 @@ export class Planner {
     return { ...drafted, base, ref, source: ground === null ? null : { ground, ...drafted } };
   }
 
-  pathObjections(draft: Draft, before: Parameters<typeof pathObjections>[1]) {
+  async pathObjections(
+    objects: ObjectDatabase,
+    base: Point,
+    draft: Draft,
+    before: Parameters<typeof pathObjections>[1],
+  ): Promise<PathObjection[]> {
     const { values } = this.#workspace.config;
+    const { agentId } = this.#session.actor;
+    const rules = withMore(rulesHere(this.#workspace), await this.#rulesAt(objects, base));
     return pathObjections(draft, before, {
       forbiddenPaths: values["publish.forbidden_paths"],
       allowSecretsIn: allowedBy(this.#workspace.config),
       maxPaths: values["publish.max_paths"],
       maxFileBytes: values["publish.max_file_bytes"],
       ignoreCase: this.#workspace.repository.config.ignoreCase,
+      publisher: agentId,
+      judge: pathJudge(rules, [agentId]),
     });
+  }
+
+  /** Of what is published on top of: a file of the working tree that lacks a rule does not lift it. */
+  async #rulesAt(objects: ObjectDatabase, { tree, commit }: Point): Promise<readonly PlacedRule[]> {
+    const leaf = (await lookUp(objects, tree, [RULES_FILE])).get(RULES_FILE);
+    if (leaf === undefined) return [];
+    const file = `${(commit ?? "").slice(0, 12)}:${RULES_FILE}`;
+    const found = await pathRulesFrom(file, await objects.readBlob(leaf.oid));
+    refuseBroken(found);
+    return found.rules;
   }
 
   /** Hashes of secrets that the caller shows besides its own. */

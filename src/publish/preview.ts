@@ -101,7 +101,9 @@ class Previewing {
     if (drafted === null)
       return this.#report({ ref, base: null, parent: null, paths: [], diff: "", isCut: false });
     const { draft, before, base, source } = drafted;
-    await this.#check("paths", async () => refusePaths(planner.pathObjections(draft, before)));
+    await this.#check("paths", async () =>
+      refusePaths(await planner.pathObjections(objects, base, draft, before)),
+    );
     const allowed = allowedBy(this.#workspace.config);
     await this.#check("secrets", async () =>
       refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed),

@@ -43,6 +43,9 @@ function cases(key: ConfigKey): { looser: Case[]; stricter: Case[] } {
       return { looser: [down], stricter: [up] };
     case "free":
       return { looser: [], stricter: [up, down] };
+    // Fewer entries than somebody else's take none of theirs away.
+    case "adding":
+      return { looser: [], stricter: [up] };
     default:
       return { looser: [up, down], stricter: [] };
   }
@@ -61,7 +64,9 @@ function pairOf(key: ConfigKey): [ConfigValue, ConfigValue] {
     case "string":
       return [setting.default ?? setting.example, key === "sync.claims_prefix" ? "refs/heads/x/" : "another"];
     case "strings": {
-      const entries = [...setting.default, ...SOME.filter((entry) => setting.pattern.test(entry))];
+      const fits = (entry: string) =>
+        setting.pattern.test(entry) && (setting.check?.(entry) ?? null) === null;
+      const entries = [...setting.default, ...SOME.filter(fits)];
       return [entries.slice(0, 1), [...new Set(entries)]];
     }
     case "ints":
@@ -74,7 +79,7 @@ function pairOf(key: ConfigKey): [ConfigValue, ConfigValue] {
   }
 }
 
-const SOME = ["main", "agent:*", "issue", "file", "docs"];
+const SOME = ["main", "agent:*", "issue", "file", "docs", "agent:* never a", "agent:* never b"];
 const tableOf = (names: readonly string[], value: number) =>
   Object.fromEntries(names.map((name) => [name, value]));
 

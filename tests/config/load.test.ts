@@ -132,7 +132,7 @@ describe("sources", () => {
       case "string":
         return { text: setting.example, toml: JSON.stringify(setting.example), value: setting.example };
       case "strings": {
-        const value = [setting.default[0] ?? "trunk"];
+        const value = [setting.default[0] ?? (setting.check === undefined ? "trunk" : "agent:* never a")];
         return { text: ` ${value[0]} , ${value[0]}`, toml: JSON.stringify(value), value };
       }
       case "ints":

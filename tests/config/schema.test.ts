@@ -36,7 +36,7 @@ describe("the schema", () => {
       bool: ["on", "off", "trusted", "free"],
       enum: ["later", "trusted", "free"],
       string: ["command", "trusted", "naming", "free"],
-      strings: ["subset", "superset", "command", "trusted", "free"],
+      strings: ["adding", "subset", "superset", "command", "trusted", "free"],
       ints: ["lower", "higher", "free"],
       lists: ["trusted"],
     };

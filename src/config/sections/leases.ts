@@ -1,7 +1,13 @@
 import { AGENT_TYPES } from "../../kernel/ids";
 import { KEY_KINDS } from "../../kernel/keys";
+import { MOST_RULES, parsePathRule } from "../../kernel/path-rules";
 import { DEFAULT_POLICY, LIMITS } from "../../kernel/policy";
-import { AGENTS, DAY_SECS, type Settings } from "../setting";
+import { AGENTS, DAY_SECS, LINE, type Settings } from "../setting";
+
+function wrongRule(entry: string): string | null {
+  const rule = parsePathRule(entry);
+  return "wrong" in rule ? rule.wrong : null;
+}
 
 /** How long leases last, who may do what with them, and the files they are kept in. */
 export const LEASES = {
@@ -114,6 +120,17 @@ export const LEASES = {
     tighten: "lower",
     meaning:
       "The longest TTL for each type of agent. A type that is not named has the general limit of 30 days.",
+  },
+  "policy.paths": {
+    type: "strings",
+    pattern: LINE,
+    entry: 'a rule such as "agent:* never .github/**" or "agent:docs-* only docs/** README.md"',
+    default: [],
+    check: wrongRule,
+    most: MOST_RULES,
+    tighten: "adding",
+    meaning:
+      "Which agents may write where: <who> never <pattern>…, or <who> only <pattern>…. Every source adds its rules, and all that bind somebody must allow a write. See docs/GUARD.md.",
   },
   "store.rotate_bytes": {
     type: "int",

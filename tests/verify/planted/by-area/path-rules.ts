@@ -1,0 +1,200 @@
+import type { TestPlant } from "../test-plants";
+
+const RULE = "tests/kernel/path-rules.test.ts";
+const SETTINGS = "tests/config/path-rules.test.ts";
+const GUARD = "tests/guard/path-rules.test.ts";
+const COMMITS = "tests/enforce/path-rules.test.ts";
+const DOORS = "tests/cli/path-rules.test.ts";
+
+const COMMIT = "refuse the commit, name the rule";
+const LIFTED = "are not lifted by the commit that breaks them";
+const SERVER = "are those of its main branch and its own";
+const PUBLISH = "refuse a publish, and a lease";
+
+export const PLANTS: readonly TestPlant[] = [
+  {
+    name: "path rules: only the last of several counts",
+    file: "src/kernel/path-rules.ts",
+    from: "return bound.find(({ rule, globs }) => globs.some(isFit)",
+    to: "return bound.slice(-1).find(({ rule, globs }) => globs.some(isFit)",
+    test: RULE,
+    named: "allow no more when others are added",
+  },
+  {
+    name: "path rules: a subagent is not bound by its agent's",
+    file: "src/kernel/path-rules.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    from: "agent === who || agent.startsWith(`${who}.`)",
+    to: "agent === who",
+    test: RULE,
+    named: "for agent:ada.1234abcd, writing a is forbidden",
+  },
+  {
+    name: "path rules: an agent may change the file with the rules that bind it",
+    file: "src/kernel/path-rules.ts",
+    from: "folded === RULES_FILE) return keeper.rule",
+    to: 'folded === "") return keeper.rule',
+    test: DOORS,
+    named: LIFTED,
+  },
+  {
+    name: "path rules: one maker who may is enough",
+    file: "src/kernel/path-rules.ts",
+    from: "agents.some((agent) => binds(who, agent)))",
+    to: "agents.every((agent) => binds(who, agent)))",
+    test: COMMITS,
+    named: "is judged by all whom it names",
+  },
+  {
+    name: "path rules: the uppermost source takes away those of the others",
+    file: "src/config/path-rules.ts",
+    from: "return layers.flatMap(({ source, entries }) => {",
+    to: 'return layers.filter(({ entries }) => entries.has("policy.paths")).slice(0, 1).flatMap(({ source, entries }) => {',
+    test: GUARD,
+    named: "adds rules of its variable",
+  },
+  {
+    name: "path rules: settings show those of the uppermost source only",
+    file: "src/config/load.ts",
+    from: 'if (setting.tighten === "adding") values[key]',
+    to: 'if (setting.tighten === "command") values[key]',
+    test: SETTINGS,
+    named: "has the rules of every source",
+  },
+  {
+    name: "path rules: one that cannot be read takes the others with it",
+    file: "src/config/values.ts",
+    from: 'if (setting.tighten !== "adding" || setting.type',
+    to: 'if (setting.tighten === "adding" || setting.type',
+    test: SETTINGS,
+    named: "is an error with file and line",
+  },
+  {
+    name: "path rules: a broken file takes away what it can still say",
+    file: "src/config/memory.ts",
+    from: 'if (settingOf(key).tighten !== "adding") continue;',
+    to: 'if (settingOf(key).tighten === "adding") continue;',
+    test: GUARD,
+    named: "goes by what the file last said",
+  },
+  {
+    name: "path rules: the guard lets a forbidden write through",
+    file: "src/guard/check.ts",
+    from: "if (place.settings.pathRules.length === 0) return null;",
+    to: "if (place.settings.pathRules.length >= 0) return null;",
+    test: GUARD,
+    named: "refuses what a rule forbids",
+  },
+  {
+    name: "path rules: a command over a directory is judged by the directory's name",
+    file: "src/guard/path-rules.ts",
+    from: "for (const file of await filesIn(place, path)) {",
+    to: "for (const file of [path]) {",
+    test: GUARD,
+    named: "refuses shell commands that write there",
+  },
+  {
+    name: "path rules: nobody hears what a command changed in a forbidden place",
+    file: "src/guard/shell/compare.ts",
+    from: "ruled: before.ruled === undefined ? null",
+    to: "ruled: before.ruled !== undefined ? null",
+    test: GUARD,
+    named: "tells of what changed against a rule",
+  },
+  {
+    name: "path rules: a broken store switches them off in the guard",
+    file: "src/guard/failure.ts",
+    from: "if (ruled !== null) return ruled;",
+    to: 'if (ruled !== null && rule === "closed") return ruled;',
+    test: GUARD,
+    named: "refuses it also where the store is broken",
+  },
+  {
+    name: "path rules: pre-commit does not ask for them",
+    file: "src/enforce/commit.ts",
+    from: "    ...ruleObjections(rulesHere(workspace), committer, changes),\n",
+    to: "",
+    test: DOORS,
+    named: COMMIT,
+  },
+  {
+    name: "path rules: a variable that is about leases switches them off",
+    file: "src/cli/commit-answer.ts",
+    from: 'if (mode === "off" && !hasPathRules(workspace)) return PASSED;',
+    to: 'if (mode === "off") return PASSED;',
+    test: DOORS,
+    named: COMMIT,
+  },
+  {
+    name: "path rules: a commit does not say whose it is",
+    file: "src/cli/commit-notes.ts",
+    from: "judgement), hasPathRules(workspace))",
+    to: "judgement))",
+    test: DOORS,
+    named: COMMIT,
+  },
+  {
+    name: "path rules: a commit takes off the rule that it breaks",
+    file: "src/enforce/path-rules.ts",
+    from: "rules: [...rules.rules, ...more.filter(({ text }) => !known.has(text))]",
+    to: "rules: rules.rules.filter(({ text }) => known.has(text))",
+    test: DOORS,
+    named: LIFTED,
+  },
+  {
+    name: "path rules: a push past the hooks is not judged by them",
+    file: "src/enforce/push.ts",
+    from: "const ruled = (rules?.objections(commit) ?? []).filter(({ path }) => !said.has(path));",
+    to: "const ruled = (rules?.objections(commit) ?? []).filter(({ path }) => said.has(path));",
+    test: DOORS,
+    named: LIFTED,
+  },
+  {
+    name: "path rules: a server without a store does not judge by them",
+    file: "src/enforce/push.ts",
+    from: "rules === null ? [] : commits.flatMap((commit) => rules.objections(commit))",
+    to: "rules === null ? [] : commits.slice(commits.length).flatMap((commit) => rules.objections(commit))",
+    test: DOORS,
+    named: SERVER,
+  },
+  {
+    name: "path rules: a merge takes back what an agent may not write",
+    file: "src/enforce/path-rules.ts",
+    from: "return merges.flatMap((merge) =>",
+    to: "return merges.slice(1).flatMap((merge) =>",
+    test: DOORS,
+    named: SERVER,
+  },
+  {
+    name: "path rules: those that nobody can read come to the main branch",
+    file: "src/enforce/path-rules.ts",
+    from: "if (problem === undefined) continue;",
+    to: "if (problem !== null) continue;",
+    test: DOORS,
+    named: SERVER,
+  },
+  {
+    name: "path rules: publish does not ask for them",
+    file: "src/publish/path-rules.ts",
+    from: "const rule = rules.judge?.writing(path) ?? null;",
+    to: 'const rule = rules.judge?.writing("x") ?? null;',
+    test: DOORS,
+    named: PUBLISH,
+  },
+  {
+    name: "path rules: publish goes by the working file alone",
+    file: "src/publish/planning.ts",
+    from: "withMore(rulesHere(this.#workspace), await this.#rulesAt(objects, base))",
+    to: "withMore(rulesHere(this.#workspace), [])",
+    test: DOORS,
+    named: PUBLISH,
+  },
+  {
+    name: "path rules: what nobody may write can be leased",
+    file: "src/coordinator/path-rules.ts",
+    from: "if (rules.length === 0 || paths.length === 0) return;",
+    to: "if (rules.length >= 0 || paths.length === 0) return;",
+    test: DOORS,
+    named: PUBLISH,
+  },
+];
