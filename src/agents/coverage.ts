@@ -78,6 +78,13 @@ const TOOLS: Readonly<Record<HarnessName, Tools>> = {
     path: "filePath",
     patchText: "patchText",
   }),
+  qwen: tools({
+    edit: "edit",
+    create: "write_file",
+    notebook: "notebook_edit",
+    shell: "run_shell_command",
+  }),
+  pi: tools({ edit: "edit", create: "write", shell: "bash", path: "path" }),
 };
 
 function tools(some: Partial<Tools> & Pick<Tools, "edit" | "create" | "shell">): Tools {

@@ -46,10 +46,11 @@ export function wantedEntry(
       return { event: name, value: handler };
     }
     default: {
-      // The one harness that counts in milliseconds.
-      const timeout = harness === "gemini" ? timeoutSecs * 1_000 : timeoutSecs;
+      // Gemini CLI counts in milliseconds; so did Qwen Code, and it takes a thousand and more for those still.
+      const isGeminis = harness === "gemini" || harness === "qwen";
+      const timeout = isGeminis ? timeoutSecs * 1_000 : timeoutSecs;
       const handler = {
-        ...(harness === "gemini" ? { name: "cotenant" } : {}),
+        ...(isGeminis ? { name: "cotenant" } : {}),
         type: "command",
         command: line,
         timeout,

@@ -37,6 +37,7 @@ export function eventFor(
         ...(trial === null ? {} : { toolName: trial.tool, toolArgs: JSON.stringify(trial.input) }),
       };
     case "opencode":
+    case "pi":
       return {
         event,
         sessionID: session,
@@ -87,6 +88,7 @@ export function isDenial(
     case "copilot":
       return permissionDecision === "deny" && isWord(permissionDecisionReason);
     case "opencode":
+    case "pi":
       return false;
     default:
       return inner["permissionDecision"] === "deny" && isWord(inner["permissionDecisionReason"]);

@@ -180,7 +180,8 @@ export function isBareFrame(text: string): boolean {
   const json = readJson(text);
   if (typeof json === "string") return false;
   if (json.root === null) return true;
-  const { version, ...rest } = nodeValue(json.root) as Record<string, unknown>;
+  // Qwen Code writes a version of its own into whatever it has read.
+  const { version, $version: _, ...rest } = nodeValue(json.root) as Record<string, unknown>;
   return (version === undefined || version === 1) && bare(rest) === undefined && !/\/[/*]/.test(text);
 }
 

@@ -12,7 +12,7 @@ import {
   wantedIn,
 } from "./json-settings";
 import type { FoundFile, Standing } from "./look";
-import { isPlugin, pluginText } from "./opencode-plugin";
+import { isPlugin, pluginText } from "./plugin";
 import type { FileRecord } from "./record";
 import type { Site } from "./sites";
 
@@ -120,7 +120,7 @@ type Next =
 
 function written(found: Found, program: Program, digestOf: Wishes["digestOf"]): Next {
   const { site, file } = found;
-  if (site.format === "plugin") return writtenPlugin(file, program);
+  if (site.format === "plugin") return writtenPlugin(found, program);
   if (site.format === "toml") return writtenToml(file, program);
   const text = file.text;
   const placements = found.record?.placements ?? [];
@@ -143,9 +143,9 @@ function oursIn(text: string): boolean {
   return !("why" in read) && read.entries.some(({ isByHand }) => !isByHand);
 }
 
-function writtenPlugin({ text }: FoundFile, program: Program): Next {
+function writtenPlugin({ site, file: { text } }: Found, program: Program): Next {
   if (text !== null && !isPlugin(text)) return { why: "it is a plugin of somebody else's" };
-  const after = pluginText(program);
+  const after = pluginText(site.harness, program);
   return { after: after === text ? null : after, placement: null, hasOurs: text !== null };
 }
 
@@ -186,6 +186,10 @@ function remarksOn({ site, file, standing }: Found, isShared: boolean): string[]
     remarks.push(`${titleOf("claude")} has its worktrees made by somebody else's hook there: that one stays`);
   if (site.harness === "codex")
     remarks.push("Codex asks once before it runs a new hook: start it and say /hooks");
+  if (site.harness === "pi" && site.level === "project")
+    remarks.push(
+      "pi loads nothing of a folder that it does not trust: say /trust in it, or give it --approve",
+    );
   if (isShared && standing === "ignored")
     remarks.push(`Git ignores ${site.shown}, so that nobody else gets it`);
   return remarks;

@@ -56,6 +56,8 @@ const IN_PROJECT: Readonly<Record<HarnessName, readonly Place[]>> = {
   gemini: [{ name: ".gemini/settings.json", format: "nested" }],
   copilot: [{ name: ".github/hooks/cotenant.json", format: "flat", isOwn: true }],
   opencode: [{ name: ".opencode/plugins/cotenant.js", format: "plugin", isOwn: true }],
+  qwen: [{ name: ".qwen/settings.json", format: "nested" }],
+  pi: [{ name: ".pi/extensions/cotenant.js", format: "plugin", isOwn: true }],
 };
 
 const IN_HOME: Readonly<Record<HarnessName, readonly Place[]>> = {
@@ -68,6 +70,8 @@ const IN_HOME: Readonly<Record<HarnessName, readonly Place[]>> = {
   gemini: [{ name: "settings.json", format: "nested" }],
   copilot: [{ name: "hooks/cotenant.json", format: "flat", isOwn: true }],
   opencode: [{ name: "plugins/cotenant.js", format: "plugin", isOwn: true }],
+  qwen: [{ name: "settings.json", format: "nested" }],
+  pi: [{ name: "extensions/cotenant.js", format: "plugin", isOwn: true }],
 };
 
 const HOMES: Readonly<Record<HarnessName, Home>> = {
@@ -83,6 +87,8 @@ const HOMES: Readonly<Record<HarnessName, Home>> = {
     ],
     usual: ".config/opencode",
   },
+  qwen: { moved: [["QWEN_HOME", ""]], usual: ".qwen" },
+  pi: { moved: [["PI_CODING_AGENT_DIR", ""]], usual: ".pi/agent" },
 };
 
 /** Every file of a harness at a level, the one that is taken by default first. */

@@ -1,8 +1,8 @@
 import { linesInToml, programInToml, tomlBlock, tomlLines } from "./codex-toml";
 import { type Program, programIn } from "./command-line";
 import { isCurrent, readSettings, wantedIn } from "./json-settings";
-import { isPlugin, pluginText, programOfPlugin } from "./opencode-plugin";
 import type { Found } from "./plan";
+import { isPlugin, pluginText, programOfPlugin } from "./plugin";
 
 /**
  * How one file stands. `outdated`: it calls us, but not as this version would, or twice. `unreadable`: neither we nor the
@@ -24,7 +24,11 @@ export function stateOf({ site, file }: Found): SiteState {
   if (site.format === "plugin") {
     if (!isPlugin(text)) return NOTHING;
     const program = programOfPlugin(text);
-    return { ...NOTHING, state: pluginText(program) === text ? "installed" : "outdated", program };
+    return {
+      ...NOTHING,
+      state: pluginText(site.harness, program) === text ? "installed" : "outdated",
+      program,
+    };
   }
   if (site.format === "toml") return stateOfToml(text);
   const read = readSettings(text);

@@ -1,8 +1,8 @@
 import { withoutBlock } from "../identity/text-block";
 import { tomlBlock } from "./codex-toml";
 import { isBareFrame, readSettings, taken } from "./json-settings";
-import { isPlugin } from "./opencode-plugin";
 import type { Found } from "./plan";
+import { isPlugin } from "./plugin";
 
 /** What becomes of one file when ours goes out of it. `after` is null where the file goes, too. */
 export interface Removal {

@@ -65,11 +65,27 @@ export async function includedFiles({ files }: Platform, git: Git, main: string)
   return (await others(`--exclude-from=${list}`)).filter((name) => ignored.has(name));
 }
 
-/** Removes a worktree that has nothing in it that is nowhere else; else says why it stays. */
+/** Removes a worktree that has nothing in it that is nowhere else; else says why it stays. Its branch goes only if it is merged. */
 export async function dropWorktree(git: Git, main: string, path: string): Promise<string | null> {
   if (below(path, main) === "") return "it is the main worktree";
   const run = async (...args: string[]) => git.run(args, { cwd: main, timeoutMs: PATIENCE_MS });
+  // Of a detached HEAD. What was amended or rebased is meant to be gone.
+  const lone = await run(
+    "-C",
+    path,
+    "rev-list",
+    "--count",
+    "HEAD",
+    "--not",
+    "--branches",
+    "--tags",
+    "--remotes",
+  );
+  const count = Number(new TextDecoder().decode(lone.stdout));
+  if (count > 0) return `it has ${count === 1 ? "1 commit" : `${count} commits`} that no branch leads to`;
   const { status, stderr } = await run("worktree", "remove", "--end-of-options", path);
+  // Git's own words advise to use force.
+  if (/contains modified or untracked files/.test(stderr)) return "it has changes that are not committed";
   if (status !== 0) return gitWords(stderr.trim().replace(/^fatal: /, ""));
   const branch = /\/\.claude\/worktrees\/([^/]+)$/.exec(path)?.[1];
   // Only what is merged goes: Git itself refuses the rest.

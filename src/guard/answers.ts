@@ -108,6 +108,8 @@ const TELLING: Readonly<Record<HarnessName, readonly Report["moment"][]>> = {
   gemini: ["after", "prompt"],
   copilot: ["before", "after", "prompt"],
   opencode: ["after"],
+  qwen: ["after", "prompt"],
+  pi: ["after"],
 };
 
 function telling(report: Pick<Report, "harness" | "event" | "moment" | "isBorrowed">, tell: string): Answer {

@@ -136,6 +136,35 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
       life("session.deleted", "end"),
     ],
   },
+  qwen: {
+    name: "qwen",
+    title: "Qwen Code",
+    // Its `continue` ends a turn without a word to the model, as Claude Code's does.
+    answers: "codex",
+    events: [
+      before("PreToolUse", `write_file|edit|notebook_edit|run_shell_command|monitor|${FOREIGN_WRITERS}`),
+      after("PostToolUse", "run_shell_command|monitor"),
+      after("PostToolUseFailure", "run_shell_command|monitor"),
+      life("UserPromptSubmit", "prompt"),
+      life("Stop", "stop"),
+      life("SubagentStop", "done"),
+      life("StopFailure", "failure"),
+      life("SessionEnd", "end"),
+    ],
+  },
+  pi: {
+    name: "pi",
+    title: "pi",
+    answers: "exit-2",
+    // Events that our extension passes on, in the same form as opencode's.
+    events: [
+      before("tool_call", "edit|write|bash|powershell"),
+      after("tool_result", "bash|powershell"),
+      life("before_agent_start", "prompt"),
+      life("agent_settled", "stop"),
+      life("session_shutdown", "end"),
+    ],
+  },
 };
 
 /**

@@ -44,14 +44,25 @@ const CLAUDE: Fields = {
   toolUse: ["tool_use_id"],
 };
 
+/** As our own plugins write it. */
+const PLUGIN: Fields = {
+  session: ["parentID", "sessionID"],
+  subagent: ["childID"],
+  cwd: ["directory"],
+  tool: ["tool"],
+  input: ["args"],
+  toolUse: ["callID"],
+};
+
 const FIELDS: Readonly<Record<HarnessName, Fields>> = {
   claude: CLAUDE,
   codex: CLAUDE,
   gemini: CLAUDE,
   cursor: {
     ...CLAUDE,
-    session: ["conversation_id", "session_id"],
-    subagent: ["subagent_id"],
+    // A subagent is a conversation of its own; only its end is told in its parent's.
+    session: ["subagent_id", "conversation_id", "session_id"],
+    subagent: [],
   },
   copilot: {
     // A subagent's tool events come under its own id, and name the session's here.
@@ -62,14 +73,9 @@ const FIELDS: Readonly<Record<HarnessName, Fields>> = {
     input: ["toolArgs", "tool_input"],
     toolUse: ["toolCallId", "tool_use_id"],
   },
-  opencode: {
-    session: ["parentID", "sessionID"],
-    subagent: ["childID"],
-    cwd: ["directory"],
-    tool: ["tool"],
-    input: ["args"],
-    toolUse: ["callID"],
-  },
+  opencode: PLUGIN,
+  qwen: CLAUDE,
+  pi: PLUGIN,
 };
 
 type Document = Readonly<Record<string, unknown>>;
@@ -90,8 +96,7 @@ export function readReport(harness: HarnessName, event: string | null, document:
   const subagent = text(said, fields.subagent);
   return {
     harness: speaker,
-    // Whatever ends for a subagent goes on for its session.
-    moment: subagent !== null && ENDS.includes(known) ? "done" : known,
+    moment: momentOf(known, speaker, subagent !== null),
     event: name,
     sessionId: text(said, fields.session),
     subagent,
@@ -116,6 +121,13 @@ function speakerOf(harness: HarnessName, said: Document): HarnessName {
   const isTimed = own(said, "timestamp") !== undefined && own(said, "permission_mode") === undefined;
   if (harness === "claude" && isTimed) return "copilot";
   return harness;
+}
+
+function momentOf(known: Moment, speaker: HarnessName, isSubagent: boolean): Moment {
+  // Nothing goes on in a subagent's own conversation.
+  if (known === "done" && speaker === "cursor") return "end";
+  // Whatever ends for a subagent goes on for its session.
+  return isSubagent && ENDS.includes(known) ? "done" : known;
 }
 
 const ENDS: readonly Moment[] = ["stop", "end", "failure"];

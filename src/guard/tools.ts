@@ -36,6 +36,8 @@ const TOOLBOXES: Readonly<Record<HarnessName, Toolbox>> = {
     ["bash", "powershell", "Bash", "PowerShell"],
   ),
   opencode: box(["edit", "write", "multiedit"], ["apply_patch", "patch"], ["bash"]),
+  qwen: box(["write_file", "edit", "notebook_edit"], [], ["run_shell_command", "monitor"]),
+  pi: box(["edit", "write"], [], ["bash", "powershell"]),
 };
 
 /** Where tools put the one file that they write. */

@@ -19,9 +19,13 @@ export function harnessAgentId(digest: Digest, harness: HarnessName, rawSession:
   return orThrow(parseAgentId(`agent:${harness}-${eightOf(digest, rawSession)}`));
 }
 
+/** Qwen Code's begin with what they are for, and end with the call that started them. */
+const BEGINS_WITH_KIND = /^(?!agent-)(?=.*[^0-9a-f-]).+-./i;
+
 /** `<its agent>.<8 of its own id>`: a subagent is an agent of its own in its session. */
 export function subagentId(digest: Digest, agentId: AgentId, rawSubagent: string): AgentId {
-  return orThrow(parseAgentId(`${agentId.slice(0, 90)}.${eightOf(digest, rawSubagent)}`));
+  const id = BEGINS_WITH_KIND.test(rawSubagent) ? rawSubagent.slice(-8) : rawSubagent;
+  return orThrow(parseAgentId(`${agentId.slice(0, 90)}.${eightOf(digest, id)}`));
 }
 
 function eightOf(digest: Digest, raw: string): string {

@@ -1,6 +1,15 @@
 import type { Environment } from "./repository";
 
-export const HARNESS_NAMES = ["claude", "codex", "cursor", "gemini", "copilot", "opencode"] as const;
+export const HARNESS_NAMES = [
+  "claude",
+  "codex",
+  "cursor",
+  "gemini",
+  "copilot",
+  "opencode",
+  "qwen",
+  "pi",
+] as const;
 export type HarnessName = (typeof HARNESS_NAMES)[number];
 
 export interface Harness {
@@ -34,6 +43,9 @@ interface Traits {
  *   hooks. GEMINI_CLI_* are settings.
  * - opencode: OPENCODE and OPENCODE_PID in its own process and hence in all children (vercel/vercel pull
  *   15834). OPENCODE_SESSION_ID is set by plugins that use its `shell.env` hook.
+ * - Qwen Code: QWEN_CODE and QWEN_CODE_SESSION_ID for shell commands, as seen in 0.24.4. QWEN_HOME is a setting.
+ * - pi: PI_CODING_AGENT in all children, PI_SESSION_ID in the shell's (docs/environment-variables.md of its package).
+ *   PI_CODING_AGENT_DIR is a setting.
  */
 const TRAITS: readonly Traits[] = [
   {
@@ -50,6 +62,8 @@ const TRAITS: readonly Traits[] = [
   { name: "cursor", markers: ["CURSOR_AGENT"], sessions: ["CURSOR_CONVERSATION_ID"] },
   { name: "gemini", markers: ["GEMINI_CLI", "GEMINI_SESSION_ID"], sessions: ["GEMINI_SESSION_ID"] },
   { name: "opencode", markers: ["OPENCODE", "OPENCODE_SESSION_ID"], sessions: ["OPENCODE_SESSION_ID"] },
+  { name: "qwen", markers: ["QWEN_CODE", "QWEN_CODE_SESSION_ID"], sessions: ["QWEN_CODE_SESSION_ID"] },
+  { name: "pi", markers: ["PI_CODING_AGENT", "PI_SESSION_ID"], sessions: ["PI_SESSION_ID"] },
 ];
 
 /** The agent harness a command was started by, or null for a person, a script or a harness nobody knows. */

@@ -1,10 +1,12 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { pluginText } from "../../src/agents/opencode-plugin";
+import { pluginText } from "../../src/agents/plugin";
+import { HARNESS_NAMES, type HarnessName } from "../../src/identity/harness";
 import { ROOT } from "../house/source";
-import { PLAYED, type Played, type Stage } from "../support/harness/dialect";
+import type { Stage, ToolCall } from "../support/harness/dialect";
 import { OpencodePlugins } from "../support/harness/opencode-plugins";
+import { loadPiExtension } from "../support/harness/pi-extension";
 import { DIALECTS } from "../support/harness/player";
 import { neutral, SAMPLE_DEEDS, sampleEvents } from "../support/harness/samples";
 import { scratch } from "../support/scratch";
@@ -20,20 +22,36 @@ function stage(): Stage {
     home: path.join(room, "home"),
     session: "5e551011-0000-4000-8000-000000000000",
   };
-  fs.mkdirSync(path.join(place.root, ".opencode/plugins"), { recursive: true });
+  fs.mkdirSync(place.root, { recursive: true });
   fs.mkdirSync(place.home);
   for (const name of ["README.md", "old.txt"]) fs.writeFileSync(path.join(place.root, name), "# Hi\n");
   return place;
 }
 
-/** What the plugin writes to the guard: its lines are told to keep it instead. */
-async function opencodeEvents(place: Stage): Promise<string[]> {
+/** What a plugin writes to the guard, while `play` has it run: its lines are told to keep it instead. */
+async function keptOf(
+  harness: HarnessName,
+  place: Stage,
+  name: string,
+  play: (file: string) => Promise<void>,
+): Promise<string[]> {
   const kept = path.join(place.home, "kept");
-  const text = pluginText(null).replace(
+  const text = pluginText(harness, null).replace(
     /"line": "(?:[^"\\]|\\.)*"/g,
     `"line": ${JSON.stringify(`{ cat; echo; } >> '${kept}'`)}`,
   );
-  fs.writeFileSync(path.join(place.root, ".opencode/plugins/cotenant.js"), text);
+  const file = path.join(place.root, name);
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, text);
+  await play(file);
+  const lines = fs.readFileSync(kept, "utf8").trimEnd().split("\n");
+  return lines.map((line) => {
+    const payload = JSON.parse(line) as { event: string };
+    return neutral({ event: payload.event, borrowed: false, payload }, place);
+  });
+}
+
+async function playOpencode(place: Stage): Promise<void> {
   const plugins = new OpencodePlugins(place);
   await plugins.load();
   await plugins.prompt("say hello");
@@ -43,19 +61,29 @@ async function opencodeEvents(place: Stage): Promise<string[]> {
     await plugins.after(call, "ok");
   }
   for (const type of ["session.idle", "session.error", "session.deleted"] as const) await plugins.event(type);
-  const lines = fs
-    .readFileSync(kept, "utf8")
-    .split("\n")
-    .filter((line) => line !== "");
-  return lines.map((line) => {
-    const payload = JSON.parse(line) as { event: string };
-    return neutral({ event: payload.event, borrowed: false, payload }, place);
-  });
 }
 
-async function eventsOf(harness: Played): Promise<string[]> {
+async function playPi(place: Stage, file: string): Promise<void> {
+  const fire = await loadPiExtension(place, file);
+  const around = async ({ tool, input, id }: ToolCall) => {
+    const event = { toolName: tool, toolCallId: id, input };
+    expect(await fire("tool_call", event)).toBeUndefined();
+    await fire("tool_result", { ...event, content: [], isError: false });
+  };
+  await fire("before_agent_start", { prompt: "say hello" });
+  for (const deed of SAMPLE_DEEDS) await around(DIALECTS.pi.toolFor(deed, place));
+  // Spellings that pi reads as other names than they are.
+  for (const name of ["@odd.txt", "no\u00A0break.txt", `file://${place.root}/by%20url.txt`])
+    await around({ tool: "write", input: { path: name, content: "x" }, id: "call_0" });
+  for (const name of ["agent_settled", "session_shutdown"]) await fire(name, {});
+}
+
+async function eventsOf(harness: HarnessName): Promise<string[]> {
   const place = stage();
-  if (harness === "opencode") return opencodeEvents(place);
+  if (harness === "opencode")
+    return keptOf(harness, place, ".opencode/plugins/cotenant.js", () => playOpencode(place));
+  if (harness === "pi")
+    return keptOf(harness, place, ".pi/extensions/cotenant.js", (file) => playPi(place, file));
   return sampleEvents(DIALECTS[harness], place).map((sample) => neutral(sample, place));
 }
 
@@ -64,7 +92,7 @@ describe("the recorded inputs of every harness", () => {
     if (records) fs.mkdirSync(CORPORA, { recursive: true });
   });
 
-  it.each(PLAYED)("%s: what the rig plays is what is on record", async (harness) => {
+  it.each(HARNESS_NAMES)("%s: what the rig plays is what is on record", async (harness) => {
     const file = path.join(CORPORA, `${harness}.jsonl`);
     const events = await eventsOf(harness);
     if (records) fs.writeFileSync(file, `${events.join("\n")}\n`);

@@ -135,7 +135,7 @@ describe("a death at any change", () => {
   const nothing = async () => {};
   const real = nodePlatform();
 
-  it("of an installation can be undone to the byte, and finished", { timeout: 60_000 }, async () => {
+  it("of an installation can be undone to the byte, and finished", async () => {
     const most = await atEveryChange(
       nothing,
       (room, platform) => room.install(platform, NEW),
@@ -150,7 +150,7 @@ describe("a death at any change", () => {
     expect(most).toBeGreaterThan(40);
   });
 
-  it("of an installation can be undone at once", { timeout: 60_000 }, async () => {
+  it("of an installation can be undone at once", async () => {
     await atEveryChange(
       nothing,
       (room, platform) => room.install(platform, NEW),
@@ -162,9 +162,7 @@ describe("a death at any change", () => {
     );
   });
 
-  it("of an update leaves one of two entries, and both come out to the byte", {
-    timeout: 60_000,
-  }, async () => {
+  it("of an update leaves one of two entries, and both come out to the byte", async () => {
     await atEveryChange(
       (room) => room.install(real, OLD),
       (room, platform) => room.install(platform, NEW),
@@ -176,7 +174,7 @@ describe("a death at any change", () => {
     );
   });
 
-  it("of a removal is finished by the next", { timeout: 60_000 }, async () => {
+  it("of a removal is finished by the next", async () => {
     await atEveryChange(
       (room) => room.install(real, NEW),
       (room, platform) => room.uninstall(platform),

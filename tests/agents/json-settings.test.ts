@@ -148,7 +148,9 @@ describe("entries of ours in somebody's JSON", () => {
   });
 
   it("know a frame that is left of a file of ours", () => {
-    expect(["{}", '{"version":1,"hooks":{}}', "", "{\n}\n"].every(isBareFrame)).toBe(true);
+    expect(
+      ["{}", '{"version":1,"hooks":{}}', '{"$version":4,"hooks":{}}', "", "{\n}\n"].every(isBareFrame),
+    ).toBe(true);
     expect(['{"a":1}', '{"version":2}', "{} // mine", '{"hooks":{"Stop":[1]}}', "["].some(isBareFrame)).toBe(
       false,
     );
@@ -205,7 +207,7 @@ describe("any JSON", () => {
         object,
         space,
         space,
-        fc.constantFrom("claude", "cursor", "copilot", "gemini", "codex"),
+        fc.constantFrom("claude", "cursor", "copilot", "gemini", "codex", "qwen"),
         (body, head, tail, harness) => {
           const before = head + body + tail;
           const { text, placement } = put(harness as HarnessName, before);

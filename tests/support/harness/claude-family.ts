@@ -245,6 +245,30 @@ export const gemini: Dialect = {
   },
 };
 
+/** Claude Code's events about Gemini CLI's tools. */
+export const qwen: Dialect = {
+  ...claude,
+  name: "qwen",
+  hooks: ({ root, home }) => [
+    ...nestedHooks(path.join(home, ".qwen/settings.json"), MILLISECONDS),
+    ...nestedHooks(path.join(root, ".qwen/settings.json"), MILLISECONDS),
+  ],
+  hookEnv: ({ root }) => ({ QWEN_PROJECT_DIR: root, CLAUDE_PROJECT_DIR: root, GEMINI_PROJECT_DIR: root }),
+  shellEnv: ({ session }) => ({ QWEN_CODE: "1", QWEN_CODE_SESSION_ID: session }),
+  toolFor(deed, stage) {
+    const call = gemini.toolFor(deed, stage);
+    if (deed.do === "edit") return { ...call, tool: "edit" };
+    if (deed.do !== "notebook") return call;
+    const input = { notebook_path: path.join(stage.root, deed.file), new_source: deed.content };
+    return { ...call, tool: "notebook_edit", input };
+  },
+  fits: gemini.fits,
+  payload: (event, moment, stage, hook) => ({
+    ...claude.payload(event, moment, stage, hook),
+    timestamp: new Date().toISOString(),
+  }),
+};
+
 /** For what a harness has no tool of its own for. */
 export function asCommand(deed: Deed): string {
   if (deed.do === "shell") return deed.command;

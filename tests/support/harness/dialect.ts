@@ -1,6 +1,7 @@
+import type { HarnessName } from "../../../src/identity/harness";
 import type { Deed } from "./deeds";
 
-/** Harnesses that can be played. */
+/** Harnesses that are played: every form of hooks is among them. */
 export const PLAYED = ["claude", "codex", "cursor", "gemini", "copilot", "opencode"] as const;
 export type Played = (typeof PLAYED)[number];
 
@@ -61,7 +62,7 @@ export type Moment =
 
 /** What is particular to one harness, as its documentation has it. */
 export interface Dialect {
-  readonly name: Played;
+  readonly name: HarnessName;
   hooks(stage: Stage): readonly Hook[];
   /** What hooks get besides the harness's own environment. */
   hookEnv(stage: Stage): Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import type { Hook, HookEnd } from "./dialect";
 
 /** Variables by which programs know that they run inside a harness: each session sets its own, and sees no other's. */
-const MARKERS = /^(?:CLAUDE|CODEX|CURSOR|GEMINI|COPILOT|OPENCODE)/;
+const MARKERS = /^(?:CLAUDE|CODEX|CURSOR|GEMINI|COPILOT|OPENCODE|QWEN|PI_)/;
 
 export function cleanEnv(more: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !MARKERS.test(name));

@@ -268,3 +268,21 @@ export const opencode: Dialect = {
   payload: () => ({}),
   verdict: (_: Hook, __: HookEnd) => ({ is: "allowed", told: null }),
 };
+
+/** Nor has it: see `corpora.test.ts`. */
+export const pi: Dialect = {
+  ...opencode,
+  name: "pi",
+  shellEnv: ({ session }) => ({ PI_CODING_AGENT: "true", PI_SESSION_ID: session }),
+  toolFor(deed: Deed, { root }) {
+    const id = nextCall("call_");
+    const file = "file" in deed ? path.join(root, deed.file) : "";
+    if (deed.do === "edit") {
+      const edits = [{ oldText: readIn(file), newText: deed.content }];
+      return { tool: "edit", input: { path: file, edits }, id };
+    }
+    if (deed.do === "write" || deed.do === "notebook")
+      return { tool: "write", input: { path: file, content: deed.content }, id };
+    return { tool: "bash", input: { command: asCommand(deed) }, id };
+  },
+};

@@ -1,20 +1,23 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { claude, codex, gemini, isShell } from "./claude-family";
+import type { HarnessName } from "../../../src/identity/harness";
+import { claude, codex, gemini, isShell, qwen } from "./claude-family";
 import { changesOf, type Deed } from "./deeds";
 import type { Dialect, Hook, Moment, Played, Stage, ToolCall, Verdict } from "./dialect";
 import { cleanEnv, runHook } from "./hook-process";
 import type { Journal } from "./journal";
 import { OpencodePlugins } from "./opencode-plugins";
-import { copilot, cursor, nameFor, opencode } from "./others";
+import { copilot, cursor, nameFor, opencode, pi } from "./others";
 
-export const DIALECTS: Readonly<Record<Played, Dialect>> = {
+export const DIALECTS: Readonly<Record<HarnessName, Dialect>> = {
   claude,
   codex,
   cursor,
   gemini,
   copilot,
   opencode,
+  qwen,
+  pi,
 };
 
 /** How a deed went. */

@@ -7,7 +7,7 @@ import type { AgentProgram, Installed, Package } from "./program";
 /** A slow connection takes minutes for the largest of them, which has 160 MB. */
 const MOST_MS = 15 * 60_000;
 
-/** Nothing was wrong with what we asked for: there was nobody to ask. */
+/** Nothing was wrong with what we asked for: there was nobody to ask, or the newest version needs what is not there. */
 export class NoRegistry extends Error {}
 
 const UNREACHABLE =
@@ -28,7 +28,8 @@ export async function install(program: AgentProgram, isLatest: boolean): Promise
     const names = wanted.map(
       ({ name, version }, at) => `${name}@${isLatest && at === 0 ? "latest" : version}`,
     );
-    await npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder, ...names]);
+    const args = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder, ...names];
+    await npm(args, isLatest);
   }
   const version = versionIn(folder, wanted[0]!);
   if (version === null) throw new Error(`npm installed no ${wanted[0]!.name}`);
@@ -50,7 +51,7 @@ function versionIn(folder: string, { name }: Package): string | null {
   }
 }
 
-function npm(args: readonly string[]): Promise<void> {
+function npm(args: readonly string[], isLatest: boolean): Promise<void> {
   // As the person has it who started this: `npm run verify` clears it for everything else.
   const env = { ...process.env, NODE_EXTRA_CA_CERTS: process.env["TEST_EXTRA_CA_CERTS"] };
   const child = spawn("npm", args, { stdio: ["ignore", "ignore", "pipe"], timeout: MOST_MS, env });
@@ -64,6 +65,8 @@ function npm(args: readonly string[]): Promise<void> {
       const code = /^npm error code (\S+)/m.exec(said)?.[1] ?? `exit ${status}`;
       if (status === 0) resolve();
       else if (UNREACHABLE.test(code)) reject(new NoRegistry(`the npm registry is out of reach (${code})`));
+      else if (isLatest && code === "ETARGET")
+        reject(new NoRegistry("the npm registry lacks a package that it needs"));
       else reject(new Error(`npm could not install it: ${code}\n${said}`));
     });
   });

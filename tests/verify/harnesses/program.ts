@@ -43,6 +43,8 @@ export interface Tools {
   delegate: ((prompt: string) => ToolCall) | null;
   /** What the model does until a subagent is done that runs beside it; null where the call itself waits. */
   await: ((told: string) => ToolCall) | null;
+  /** Goes into a worktree of its own, and out of it so that it is removed; only where hooks make and remove worktrees. */
+  readonly worktrees?: { enter(name: string): ToolCall; leave(): ToolCall };
 }
 
 /** How far the harness lets hooks of a project run. */
@@ -76,6 +78,8 @@ export interface AgentProgram {
   ownSettings(command: string): { readonly path: string; readonly text: string };
   /** Settings that hand every event of the harness to `command`, followed by the name of the event. */
   recordingSettings(command: string): { readonly path: string; readonly text: string };
+  /** Whether it runs hooks of Claude Code's settings, too. */
+  readonly readsClaudeSettings?: boolean;
   /** What the program itself leaves in a project. */
   readonly leavings?: RegExp;
 }

@@ -14,7 +14,8 @@ const FOLDER = join(ROOT, "tests/corpora/harness-recordings");
 export const ENVIRONMENT = "shell environment";
 
 /** Variables that say who runs a command, and those that change what Git does. */
-const TELLING = /^(?:CLAUDE|CODEX|GEMINI|OPENCODE|COPILOT|CURSOR|AI_AGENT|AGENT|COTENANT|GIT)/;
+const TELLING =
+  /^(?:CLAUDE|CODEX|GEMINI|OPENCODE|COPILOT|CURSOR|AI_AGENT|AGENT|COTENANT|GIT|QWEN_CODE(?:$|_SESSION|_AGENT)|PI_(?:CODING|SESSION_ID))/;
 const SECRET = /KEY$|TOKEN|BACKEND|BASE_URL/;
 
 /** Hooks that write down what they are given, one file for each call; their names are in the order of the calls. */
@@ -64,7 +65,7 @@ export class Recorder {
 }
 
 const IDS =
-  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=(?:ses|msg|prt|evt|snp)_)[0-9A-Za-z]{16,}|(?<="(?:agent_id|agentId|backgroundTaskId|task_id|turn_id|child_session_id)":")[0-9A-Za-z]{6,}(?=")|(?:toolu|call|chatcmpl|resp|msg|fc|ctc)_\d+_\d+/g;
+  /toolu_\d{13}_\w{8,9}|(?<=\bbg_)[0-9a-f]{8}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=(?:ses|msg|prt|evt|snp)_)[0-9A-Za-z]{16,}|(?<="(?:agent_id|agentId|backgroundTaskId|task_id|turn_id|child_session_id)":")[0-9A-Za-z]{6,}(?=")|(?:toolu|call|chatcmpl|resp|msg|fc|ctc)_\d+_\d+/g;
 
 /** Equal ids stay equal: who is whose parent can be seen from nothing else. */
 function neutralised(events: readonly RecordedEvent[], { repo, home, installed }: Scene): RecordedEvent[] {
@@ -90,7 +91,12 @@ function neutralised(events: readonly RecordedEvent[], { repo, home, installed }
       .replace(/\b20\d\d-\d\d-\d\dT\d\d[:-]\d\d(?:[:-]\d\d)?(?:\.\d+)?Z?/g, "<now>")
       .replace(/(?<=<now>-)[0-9a-f]{8}/g, "<short id>")
       .replace(/("(?:timestamp|time|start|end|created|updated)":)\d{10,}/g, '$1"<now>"')
-      .replace(/("(?:duration|duration_ms|durationMs|execution_time_ms|pid|bash_pid)":)[\d.]+/g, "$10")
+      .replace(
+        /("(?:duration|duration_ms|durationMs|totalDurationMs|averageDurationMs|execution_time_ms|pid|bash_pid)":)[\d.]+/g,
+        "$10",
+      )
+      .replace(/(?<=pid:? )\d+/g, "0")
+      .replace(/\b[0-9a-f]{64}\b/g, "<digest>")
       .replace(/\b127\.0\.0\.1:\d+/g, "<model>");
     return JSON.parse(text) as RecordedEvent;
   });

@@ -1,9 +1,15 @@
 import { CONTENT, OTHER, type Stage, until } from "../stage";
+import type { Json } from "../wire/wire";
 import { type Cell, expect, type Group } from "./cell";
+import { awaitChild } from "./family";
 import { toldBy } from "./shell";
 
 const WAIT: Cell = { name: "wait", title: "waits for a held file, and writes when it is free" };
 const STOP: Cell = { name: "stop", title: "still held at the retry: the agent stops with the report" };
+const STOP_CHILD: Cell = {
+  name: "stop-subagent",
+  title: "a subagent stops with the report, which stays on record",
+};
 const TWO: Cell = { name: "two", title: "two of them at once on one file: both changes are there" };
 
 /** Long enough that whatever should happen during a wait does so on a busy machine, too. */
@@ -31,33 +37,51 @@ export const waiting: Group = {
 };
 
 export const stopping: Group = {
-  cells: [STOP],
+  cells: [STOP, STOP_CHILD],
   play: (trial) =>
-    trial.on({ retrySecs: SHORT_SECS }, (stage) =>
-      trial.check(STOP, async () => {
-        await stage.hold("y.txt");
+    trial.on({ retrySecs: SHORT_SECS }, async (stage) => {
+      await stage.hold("y.txt");
+      await stage.hold("z.txt");
+      await trial.check(STOP, async () => {
         let told: string | null = null;
-        let blocked = 0;
-        const session = stage.play(async (talk) => {
+        const session = await stage.playThrough(async (talk) => {
           told = await toldBy(stage.edit(talk, "y.txt", "two", "TWO"));
-          blocked = await reports(stage);
+          const blocked = await reported(stage, "y.txt");
+          expect(blocked?.ended === false, "`guard report` does not know of it");
           return "done";
         });
-        await session.finish();
-        if (told === null) blocked = await reports(stage);
-        expect(stage.read("y.txt") === CONTENT, "it was overwritten");
-        expect(
-          told !== null,
-          "the turn ended and the model was told nothing",
-          `printed: "${session.output}"`,
-        );
-        expect(`${told}`.includes(OTHER), "the model is not told who holds it", told);
-        expect(`${told}`.includes("waiting_for_instruction"), "the model gets no report", told);
-        expect(blocked > 0, "`guard report` does not know of it");
+        await hasReport(stage, "y.txt", told, session.output);
         return "the model has the report";
-      }),
-    ),
+      });
+      const { delegate } = trial.program.tools;
+      if (delegate === null) return trial.lacks(STOP_CHILD, "it runs no subagents");
+      await trial.check(STOP_CHILD, async () => {
+        let told: string | null = null;
+        const child = stage.open(async (talk) => {
+          told = await toldBy(stage.edit(talk, "z.txt", "two", "TWO"));
+          return "done";
+        });
+        const session = await stage.playThrough(async (talk) => {
+          const answer = await talk.use(delegate(child.mention));
+          await awaitChild(stage, answer, talk.use.bind(talk));
+          return "done";
+        });
+        await hasReport(stage, "z.txt", told, session.output);
+        return "the subagent's model has the report";
+      });
+    }),
 };
+
+/** The file is as it was, the model knows why, and so do people, though the session is over. */
+async function hasReport(stage: Stage, name: string, told: string | null, printed: string): Promise<void> {
+  expect(stage.read(name) === CONTENT, "it was overwritten");
+  expect(told !== null, "the turn ended and the model was told nothing", `printed: "${printed}"`);
+  expect(told.includes(OTHER), "the model is not told who holds it", told);
+  expect(told.includes("waiting_for_instruction"), "the model gets no report", told);
+  const kept = await reported(stage, name);
+  expect(kept !== null, "`guard report` has forgotten it with the session");
+  expect(kept.ended, "`guard report` does not say that its agent has ended", JSON.stringify(kept));
+}
 
 export const twoAtOnce: Group = {
   cells: [TWO],
@@ -109,7 +133,7 @@ async function contentions(stage: Stage): Promise<number> {
   return (await stage.events(/^contention\./)).length;
 }
 
-async function reports(stage: Stage): Promise<number> {
-  const { reports: all } = await stage.json(["guard", "report"]);
-  return all.length;
+async function reported(stage: Stage, name: string): Promise<{ readonly ended: boolean } | null> {
+  const { blocked } = await stage.json(["guard", "report"]);
+  return blocked.find(({ blocked_file: file }: Json) => file === name) ?? null;
 }

@@ -34,6 +34,8 @@ export const parenthood: Group = {
         });
         const heard = await stage.events(/^contention\./);
         expect(heard.length === 0, "the parent had to wait for its own finished subagent");
+        const done = await stage.events(/^guard\.subagent_done$/);
+        expect(done.length < 2, "the subagent's end is on record twice");
         return "at once";
       });
     }),
@@ -82,7 +84,7 @@ export const siblings: Group = {
 };
 
 /** Where a subagent runs beside its parent, the parent waits as its model would. */
-async function awaitChild(
+export async function awaitChild(
   { program }: Stage,
   told: string,
   use: (call: ReturnType<NonNullable<typeof program.tools.await>>) => Promise<string>,

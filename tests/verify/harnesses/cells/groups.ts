@@ -1,11 +1,14 @@
+import { borrowing } from "./borrowed";
 import type { Cell, Group } from "./cell";
 import { committing } from "./commits";
 import { stopping, twoAtOnce, waiting } from "./contention";
 import { listening } from "./events";
 import { parenthood, siblings } from "./family";
 import { killing, leasing } from "./leases";
+import { ruling } from "./rules";
 import { trusting, uninstalling } from "./setup";
 import { refusing } from "./shell";
+import { worktrees } from "./worktrees";
 
 /** In the order of the table. */
 export const GROUPS: readonly Group[] = [
@@ -17,7 +20,10 @@ export const GROUPS: readonly Group[] = [
   parenthood,
   siblings,
   committing,
+  ruling,
   killing,
+  worktrees,
+  borrowing,
   trusting,
   uninstalling,
   listening,

@@ -5,6 +5,8 @@ import { copilot } from "./copilot";
 import { cursor } from "./cursor";
 import { gemini } from "./gemini";
 import { opencode } from "./opencode";
+import { pi } from "./pi";
+import { qwen } from "./qwen";
 
 /** In the order of the table. */
 export const PROGRAMS: readonly AgentProgram[] = [
@@ -15,4 +17,6 @@ export const PROGRAMS: readonly AgentProgram[] = [
   gemini,
   copilot,
   opencode,
+  qwen,
+  pi,
 ];

@@ -23,7 +23,7 @@ export const claude: AgentProgram = {
     command: join(installed.folder, `node_modules/@anthropic-ai/claude-code-${PLATFORM}/claude`),
     args: [
       ...["-p", prompt, "--model", "claude-sonnet-4-5", "--permission-mode", "acceptEdits"],
-      ...["--allowedTools", "Bash,Write,Edit,Read,Agent,NotebookEdit"],
+      ...["--allowedTools", "Bash,Write,Edit,Read,Agent,NotebookEdit,EnterWorktree,ExitWorktree"],
     ],
     env: {
       ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}`,
@@ -50,6 +50,11 @@ export const claude: AgentProgram = {
       input: { description: "a part", prompt, subagent_type: "general-purpose", run_in_background: false },
     }),
     await: null,
+    worktrees: {
+      enter: (name) => ({ tool: "EnterWorktree", input: { name } }),
+      // It cannot tell by itself what is in a worktree that a hook has made, and wants to be told to go on.
+      leave: () => ({ tool: "ExitWorktree", input: { action: "remove", discard_changes: true } }),
+    },
   },
   trust: null,
   settings: ".claude/settings.local.json",

@@ -19,6 +19,7 @@ export const copilot: AgentProgram = {
   name: "copilot",
   title: "Copilot CLI",
   harness: "copilot",
+  readsClaudeSettings: true,
   packages: [{ name: "@github/copilot", version: "1.0.102" }],
   prepare({ home }) {
     // Folders that were trusted before.

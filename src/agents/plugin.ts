@@ -1,0 +1,53 @@
+import { HARNESSES, hookArguments } from "../guard/harness";
+import type { HarnessName } from "../identity/harness";
+import { type Program, programIn, shellLine } from "./command-line";
+import { OPENCODE_PLUGIN } from "./opencode-plugin";
+import { PI_EXTENSION } from "./pi-extension";
+
+/** Programs that harnesses load into their own process, instead of starting a hook. */
+const BODIES: Readonly<Partial<Record<HarnessName, string>>> = {
+  opencode: OPENCODE_PLUGIN,
+  pi: PI_EXTENSION,
+};
+
+/**
+ * The program that a harness loads. It passes each event on to the guard, as one JSON object on standard input, and
+ * refuses what the guard refuses.
+ */
+export function pluginText(harness: HarnessName, program: Program): string {
+  const calls = HARNESSES[harness].events.map((event) => {
+    const { name, matcher, timeoutSecs } = event;
+    const line = shellLine(program, hookArguments(harness, event), ' --pid "$1"');
+    return [name, { tools: matcher, timeoutSecs, line }];
+  });
+  const table = JSON.stringify(Object.fromEntries(calls), null, 2);
+  return `${beginFor(harness)}${(BODIES[harness] ?? "").replace("THE_CALLS", () => table).replace("THE_PASS", () => PASS)}`;
+}
+
+function beginFor(harness: HarnessName): string {
+  return `// cotenant: by 'cotenant agent install ${harness}'; 'cotenant agent uninstall ${harness}' removes this file\n`;
+}
+
+/** Whether a file is one of ours, of whatever version. */
+export function isPlugin(text: string): boolean {
+  return text.startsWith("// cotenant: by 'cotenant agent install");
+}
+
+export function programOfPlugin(text: string): NonNullable<Program> | null {
+  const found = /"line": ("(?:[^"\\]|\\.)*")/.exec(text)?.[1];
+  return found === undefined ? null : programIn(JSON.parse(found) as string);
+}
+
+const PASS = `function pass(call, input, cwd) {
+  return new Promise((resolve) => {
+    const words = ["-c", call.line, "cotenant", String(process.pid)];
+    const child = spawn("/bin/sh", words, { cwd, timeout: call.timeoutSecs * 1000 });
+    let [out, err] = ["", ""];
+    child.stdout.on("data", (chunk) => (out += chunk));
+    child.stderr.on("data", (chunk) => (err += chunk));
+    child.stdin.on("error", () => {});
+    child.on("error", () => resolve({ status: null, out: "", err: "" }));
+    child.on("close", (status) => resolve({ status, out, err }));
+    child.stdin.end(JSON.stringify(input));
+  });
+}`;
