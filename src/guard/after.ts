@@ -18,7 +18,9 @@ export async function after(checking: Checking): Promise<Verdict> {
   if (wish?.kind === "shell") {
     const { compare } = await import("./shell/compare");
     const { shellDirectory } = await import("./shell/directory");
-    for (const { path, owner } of await compare(checking, shellDirectory(checking, wish), wish.command))
+    const { violations, ruled } = await compare(checking, shellDirectory(checking, wish), wish.command);
+    if (ruled !== null) tells.push(ruled);
+    for (const { path, owner } of violations)
       tells.push(
         `cotenant: ${path} changed while your command ran, and ${owner} holds it. It is on record; tell the person you work for, and leave the file alone.`,
       );

@@ -28,6 +28,10 @@ export async function contend(
   targets: readonly Target[],
 ): Promise<Outcome> {
   for (;;) {
+    if (checking.report.harness === "cursor") {
+      const { settleRelatives } = await import("./cursor-family");
+      await settleRelatives(place, targets);
+    }
     const open = await openContentions(place, targets);
     // Whoever was blocked by a subagent is not any more when that one has finished.
     if (open.length > 0) await giveWay(place, targets);
@@ -179,6 +183,7 @@ async function denials(place: Place, targets: readonly Target[], inTheWay: InThe
       retrySecs: settings.retrySecs,
       content: mode === "take" ? await fingerprint(world, absolutePath) : null,
       state: "waiting",
+      endedAt: null,
     });
   }
   return denied;

@@ -15,6 +15,11 @@ export const CONTENTION = "contention";
  */
 export type ContentionState = "waiting" | "retried" | "blocked" | "freed";
 
+/** Whether its agent was stopped, or is about to be, and may not go on yet. */
+export function isReported(state: ContentionState): boolean {
+  return state === "blocked" || state === "retried";
+}
+
 /** Whoever is in the way. */
 export interface Owner {
   readonly agentId: AgentId;
@@ -39,6 +44,8 @@ export interface Contention extends Party {
   /** What the file was like when it was denied; null when it was not there. */
   readonly content: string | null;
   readonly state: ContentionState;
+  /** When the agent that was blocked ended; null while it lives, and where it died without a word. */
+  readonly endedAt: Instant | null;
 }
 
 /** The six fields of seed 001, in their order. */
@@ -119,6 +126,7 @@ export function contentionToFact(contention: Contention): Fact {
     retry_secs: contention.retrySecs,
     content: contention.content,
     state: contention.state,
+    ...(contention.endedAt === null ? {} : { ended_at: contention.endedAt }),
   };
 }
 
@@ -158,6 +166,7 @@ export function contentionFromFact(fact: Fact): Contention | null {
     retrySecs: Number(retrySecs),
     content: textOrNull(content),
     state,
+    endedAt: instantFrom(fact["ended_at"]),
   };
 }
 

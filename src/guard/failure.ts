@@ -44,9 +44,30 @@ async function judge(
     reason: `cotenant: the guard cannot decide (${why}); ${what} ('cotenant doctor' shows what is wrong)`,
   });
   if (rule === "open") return ALLOWED;
+  const ruled = await ruledAnyway(checking, groups);
+  if (ruled !== null) return ruled;
   if (rule === "closed") return refusal("refused, as guard.on_failure = closed says");
   const held = await knownToBeHeld(checking, groups).catch(() => null);
   return held === null ? ALLOWED : refusal(`${held}. Nothing was written.`);
+}
+
+/** Rules need no store. */
+async function ruledAnyway({ world, report }: Checking, groups: readonly Group[]): Promise<Verdict | null> {
+  try {
+    for (const { repository, targets } of groups) {
+      const settings = await guardSettings(world, repository);
+      if (settings.pathRules.length === 0) continue;
+      const { forbidden } = await import("./path-rules");
+      const verdict = await forbidden(
+        { world, repository, settings, who: await whoIs(world, report) },
+        targets,
+      );
+      if (verdict !== null) return verdict;
+    }
+  } catch {
+    // Then it is answered as without rules.
+  }
+  return null;
 }
 
 /** Without the mutex and without writing: all that a broken store may still answer. */

@@ -5,18 +5,18 @@ import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
 import { escapeName } from "../store/layout";
 import { GUARD_NOTE } from "./check";
-import { CONTENTION, type Contention, contentionFromFact, withoutHarness } from "./contention";
+import { CONTENTION, type Contention, contentionFromFact, isReported, withoutHarness } from "./contention";
 import { dirtyKeys, headMovedAtMs } from "./git-state";
 import { forgetLeft, leftName, recordLeft } from "./left";
 import { toldFile } from "./news";
 import { openPlace, type Place, repositoryOf, sessionOf } from "./place";
 import { forgetPlaces, rememberedPlaces } from "./places";
-import { recordFreed, recordResolved } from "./records";
+import { isOver, recordEnded, recordFreed, recordResolved } from "./records";
 import type { Report } from "./report";
 import { clearStopMark, markStopped } from "./traces";
 import { whoIs } from "./who";
 import type { World } from "./world";
-import { subagentName } from "./yielding";
+import { isFinished, isStillInTheWay, reachOf, subagentName } from "./yielding";
 
 /** What happens to a session's leases besides edits: it stops, goes on, commits, ends. */
 
@@ -50,18 +50,25 @@ export async function wake(place: Place): Promise<void> {
 /** A subagent has finished; its files go to whoever of its session wants them next. */
 export async function subagentDone(place: Place): Promise<void> {
   const { who, session } = place;
-  if (who.agentId === who.mainAgentId || (await session.mine()).length === 0) return;
+  if (who.agentId === who.mainAgentId) return;
+  await withdraw(place, "finished");
+  const mine = (await session.mine()).map(({ lease }) => lease);
+  if (mine.length === 0) return;
+  const name = subagentName(who.agentId);
   await session.write([], {
     about: who.agentId,
-    facts: [],
-    body: async ({ now }) => ({
-      type: "guard.subagent_done",
-      payload: { session_id: who.sessionId },
-      facts: new Map([
-        [subagentName(who.agentId), { session_id: who.sessionId, at: new Date(now.wallMs).toISOString() }],
-      ]),
-      answer: true,
-    }),
+    facts: [name],
+    body: async ({ facts, now }) => {
+      const known = facts.get(name);
+      // Some harnesses say it twice.
+      if (known !== undefined && mine.every((lease) => isFinished(known.value, lease))) return null;
+      return {
+        type: "guard.subagent_done",
+        payload: { session_id: who.sessionId },
+        facts: new Map([[name, { session_id: who.sessionId, at: new Date(now.wallMs).toISOString() }]]),
+        answer: true,
+      };
+    },
   });
 }
 
@@ -75,7 +82,7 @@ export async function end(place: Place, why: "ended" | "failed"): Promise<number
     gone.push(session.actor.agentId);
   }
   await freed(place, released);
-  await withdraw(place);
+  await withdraw(place, why);
   await forgetSubagents(place, gone);
   await leaveWord(place, released, why === "failed" ? "its session failed" : "its session ended");
   await clearStopMark(place);
@@ -161,17 +168,30 @@ const AT_ONCE = 500;
 async function freed(place: Place, released: readonly Lease[]): Promise<void> {
   if (released.length === 0) return;
   const ids = new Set(released.map(({ leaseId }) => leaseId));
-  const open = await contentions(place);
-  const concerned = open.filter(
-    ({ owner, state }) => state === "blocked" && owner.leaseId !== null && ids.has(owner.leaseId),
-  );
-  if (concerned.length > 0) await recordFreed(place, concerned);
+  const [live, over]: [Contention[], Contention[]] = [[], []];
+  for (const contention of await contentions(place)) {
+    const { owner, state } = contention;
+    if (!isReported(state) || owner.leaseId === null || !ids.has(owner.leaseId)) continue;
+    const isGone = await isOver(place.world.platform.processes, contention);
+    (isGone ? over : live).push(contention);
+  }
+  if (live.length > 0) await recordFreed(place, live);
+  // Nobody is left who could try again.
+  if (over.length > 0) await recordResolved(place, over, "released");
 }
 
-/** A session that is over waits for nothing. */
-async function withdraw(place: Place): Promise<void> {
-  const own = (await contentions(place)).filter(({ sessionId }) => sessionId === place.who.sessionId);
-  if (own.length > 0) await recordResolved(place, own, "ended");
+/** Whoever is over waits for nothing. What it was stopped by stays on record while it is in the way. */
+async function withdraw(place: Place, how: "ended" | "failed" | "finished"): Promise<void> {
+  const { who, coordinator, settings } = place;
+  const reach = reachOf(settings.acrossWorktrees);
+  const [kept, gone]: [Contention[], Contention[]] = [[], []];
+  for (const contention of await contentions(place)) {
+    if (contention.sessionId !== who.sessionId) continue;
+    if (how === "finished" && withoutHarness(contention.agentId) !== withoutHarness(who.agentId)) continue;
+    (await isStillInTheWay(coordinator, contention, reach)) ? kept.push(contention) : gone.push(contention);
+  }
+  if (gone.length > 0) await recordResolved(place, gone, "ended");
+  if (kept.length > 0) await recordEnded(place, kept, how);
 }
 
 async function contentions({ coordinator }: Place): Promise<Contention[]> {

@@ -1,5 +1,6 @@
 import { CONTENTION, type Contention, contentionFromFact, isoOf } from "./contention";
 import type { Place } from "./place";
+import { isOver } from "./records";
 import { GUARD_VIOLATION, violationFromFact } from "./violations";
 import { holdersNow, reachOf } from "./yielding";
 
@@ -38,9 +39,12 @@ export async function newsFor(place: Place): Promise<string | null> {
 }
 
 /** Whether it is this session that somebody else waits for, by now. */
-async function isInItsWay({ coordinator, who, settings }: Place, contention: Contention): Promise<boolean> {
+async function isInItsWay(
+  { coordinator, world, who, settings }: Place,
+  contention: Contention,
+): Promise<boolean> {
   const { key, sessionId } = contention;
-  if (sessionId === who.sessionId) return false;
+  if (sessionId === who.sessionId || (await isOver(world.platform.processes, contention))) return false;
   const wanting = { ...contention, reach: reachOf(settings.acrossWorktrees) };
   return (await holdersNow(coordinator, wanting, [key])).get(key)?.sessionId === who.sessionId;
 }

@@ -11,8 +11,9 @@ import {
 } from "./contention";
 import { holdersSince } from "./holders-since";
 import { isGuards } from "./life";
+import { isOver } from "./records";
 import { type GuardViolation, guardViolations } from "./violations";
-import { holdersNow } from "./yielding";
+import { holdersNow, isStillInTheWay } from "./yielding";
 
 /** Everything about the guard that a person may want to know. */
 export interface Overview {
@@ -26,6 +27,8 @@ export interface Seen {
   /** Its owner is whoever holds the file now; where nobody does, whoever held it last. */
   readonly contention: Contention;
   readonly isFree: boolean;
+  /** The agent is over: nobody waits, and nobody can be told to go on. */
+  readonly isOver: boolean;
   /** Until its one retry, or its next attempt, is due; 0 when it is. */
   readonly retryInMs: number;
   readonly report: BlockerReport;
@@ -40,14 +43,19 @@ export async function overview(coordinator: LocalCoordinator, reach: Reach): Pro
   };
 }
 
-/** Those of agents that are still there. `gc` puts the rest on record as abandoned. */
+/**
+ * Those of agents that are still there, and of the others whatever they were stopped by and still is in the way. `gc` puts
+ * the rest on record as settled.
+ */
 export async function seenContentions(coordinator: LocalCoordinator, reach: Reach): Promise<Seen[]> {
   const { processes } = coordinator.store.platform;
   const facts = await coordinator.facts({ kinds: [CONTENTION] });
   const found: Seen[] = [];
   for (const { value } of facts.values()) {
     const recorded = contentionFromFact(value);
-    if (recorded === null || (await processes.liveness(recorded.holder)) === "dead") continue;
+    if (recorded === null) continue;
+    const hasEnded = await isOver(processes, recorded);
+    if (hasEnded && !(await isStillInTheWay(coordinator, recorded, reach))) continue;
     const { key } = recorded;
     const owner = (await holdersNow(coordinator, { ...recorded, reach }, [key])).get(key);
     const last = owner ?? (await holdersSince(coordinator, recorded, reach)).at(-1)!;
@@ -56,6 +64,7 @@ export async function seenContentions(coordinator: LocalCoordinator, reach: Reac
     found.push({
       contention,
       isFree: owner === undefined,
+      isOver: hasEnded,
       retryInMs: owner === undefined ? 0 : Math.max(0, remainingMs(recorded.retryAt, now)),
       report: blockerReport(contention, now),
     });

@@ -1,6 +1,6 @@
 import type { Fact, FactName } from "../kernel/facts";
-import { instantOf } from "../kernel/time";
-import type { Platform } from "../platform/platform";
+import { instantOf, type Now } from "../kernel/time";
+import type { Platform, Processes } from "../platform/platform";
 import {
   blockerReport,
   type Contention,
@@ -9,6 +9,7 @@ import {
   contentionToFact,
   dueAt,
   isoOf,
+  isReported,
 } from "./contention";
 import type { Place } from "./place";
 import type { InTheWay } from "./yielding";
@@ -64,19 +65,55 @@ export async function recordBlocked(
   retried: readonly Contention[],
   inTheWay: InTheWay,
 ): Promise<Contention[]> {
+  const { holder } = place.session.actor;
+  const { processes } = place.world.platform;
   // Whoever is in the way now: not always the one of the first denial.
   const current = retried.map((contention) => ({
     ...contention,
+    holder,
     owner: inTheWay.get(contention.key) ?? contention.owner,
+    endedAt: null,
   }));
-  await move(place, current, ["waiting"], "retried", "contention.retry", (moved) => ({
-    outcome: "held",
-    files: moved.map(({ path, owner }) => ({ path, owner: owner.agentId, lease_id: owner.leaseId })),
-  }));
-  await move(place, current, ["retried"], "blocked", "contention.blocked", (moved, now) => ({
-    reports: moved.map((contention) => blockerReport(contention, now)),
-  }));
+  await move(place, current, {
+    type: "contention.retry",
+    from: ({ state }) => state === "waiting",
+    to: (contention) => ({ ...contention, state: "retried" }),
+    payload: (moved) => ({
+      outcome: "held",
+      files: moved.map(({ path, owner }) => ({ path, owner: owner.agentId, lease_id: owner.leaseId })),
+    }),
+  });
+  await move(place, current, {
+    type: "contention.blocked",
+    // Also of a session that was over, and goes on.
+    from: async (known) =>
+      known.state === "retried" || (known.state === "blocked" && (await isOver(processes, known))),
+    to: (contention) => ({ ...contention, state: "blocked" }),
+    payload: (moved, now) => ({ reports: moved.map((contention) => blockerReport(contention, now)) }),
+  });
   return current;
+}
+
+/** Whether the agent that was blocked is not there any more. */
+export async function isOver(
+  processes: Pick<Processes, "liveness">,
+  { endedAt, holder }: Contention,
+): Promise<boolean> {
+  return endedAt !== null || (await processes.liveness(holder)) === "dead";
+}
+
+/** An agent is over while it is blocked: its report says so, and stays until the file is free. */
+export async function recordEnded(
+  place: Recording,
+  contentions: readonly Contention[],
+  how: "ended" | "failed" | "finished",
+): Promise<void> {
+  await move(place, contentions, {
+    type: "contention.ended",
+    from: ({ state, endedAt }) => isReported(state) && endedAt === null,
+    to: (contention, now) => ({ ...contention, endedAt: instantOf(now) }),
+    payload: (moved) => ({ how, files: moved.map(asFile) }),
+  });
 }
 
 export type Resolution = "granted" | "released" | "ended" | "abandoned";
@@ -98,12 +135,7 @@ export async function recordResolved(
         type: "contention.resolved",
         payload: {
           how,
-          files: resolved.map(({ path, owner, agentId, state }) => ({
-            path,
-            agent_id: agentId,
-            owner: owner.agentId,
-            state,
-          })),
+          files: resolved.map(asFile),
         },
         facts: new Map(names.filter((name) => facts.has(name)).map((name) => [name, null])),
         answer: resolved.length,
@@ -115,40 +147,44 @@ export async function recordResolved(
 
 /** What blocked somebody was given back: it says so, and the record waits for the next attempt. */
 export async function recordFreed(place: Recording, contentions: readonly Contention[]): Promise<void> {
-  await move(place, contentions, ["blocked"], "freed", "contention.resolved", (moved) => ({
-    how: "released",
-    files: moved.map(({ path, owner, agentId, state }) => ({
-      path,
-      agent_id: agentId,
-      owner: owner.agentId,
-      state,
-    })),
-  }));
+  await move(place, contentions, {
+    type: "contention.resolved",
+    from: ({ state }) => state === "blocked",
+    to: (contention) => ({ ...contention, state: "freed" }),
+    payload: (moved) => ({ how: "released", files: moved.map(asFile) }),
+  });
+}
+
+function asFile({ path, owner, agentId, state }: Contention): Record<string, unknown> {
+  return { path, agent_id: agentId, owner: owner.agentId, state };
+}
+
+interface Move {
+  readonly type: string;
+  /** Which of those that are on record by now. */
+  from(known: Contention): boolean | Promise<boolean>;
+  to(contention: Contention, now: Now): Contention;
+  payload(moved: readonly Contention[], now: Now): Record<string, unknown>;
 }
 
 async function move(
   place: Recording,
   contentions: readonly Contention[],
-  from: readonly Contention["state"][],
-  to: Contention["state"],
-  type: string,
-  payload: (
-    moved: readonly Contention[],
-    now: Parameters<typeof blockerReport>[1],
-  ) => Record<string, unknown>,
+  { type, from, to, payload }: Move,
 ): Promise<void> {
   const names = namesOf(place, contentions);
   await place.session.write([], {
     about: aboutOf(contentions),
     facts: names,
     body: async ({ facts, now }) => {
-      const moved = contentions.filter((_, i) => {
+      const moved: Contention[] = [];
+      for (const [i, contention] of contentions.entries()) {
         const fact = facts.get(names[i]!);
         const known = fact === undefined ? null : contentionFromFact(fact.value);
-        return known !== null && from.includes(known.state);
-      });
+        if (known !== null && (await from(known))) moved.push(contention);
+      }
       if (moved.length === 0) return null;
-      const after = moved.map((contention): Contention => ({ ...contention, state: to }));
+      const after = moved.map((contention) => to(contention, now));
       return { type, payload: payload(moved, now), facts: asFacts(place, after), answer: true };
     },
   });

@@ -5,6 +5,7 @@ import { configFiles } from "../config/places";
 import { GUARD } from "../config/sections/guard";
 import { decode } from "../identity/path-text";
 import type { Repository } from "../identity/repository";
+import type { PlacedRule } from "../kernel/path-rules";
 import { DEFAULT_POLICY, type Policy } from "../kernel/policy";
 import { modesFor } from "../store/layout";
 import { DEFAULT_STORE_OPTIONS } from "../store/store";
@@ -15,6 +16,8 @@ export interface GuardSettings {
   /** What is wrong with the repository's file, and where what it last said is kept; null where it counts itself. */
   readonly broken: { readonly standIn: StandIn; readonly memory: ConfigMemory } | null;
   readonly policy: Policy;
+  /** Which agents may write where. */
+  readonly pathRules: readonly PlacedRule[];
   readonly busyTimeoutMs: number;
   readonly rotateBytes: number;
   readonly retrySecs: number;
@@ -31,6 +34,7 @@ export interface GuardSettings {
 export const DEFAULT_SETTINGS: GuardSettings = {
   broken: null,
   policy: DEFAULT_POLICY,
+  pathRules: [],
   busyTimeoutMs: DEFAULT_STORE_OPTIONS.busyTimeoutMs,
   rotateBytes: DEFAULT_STORE_OPTIONS.rotateBytes,
   retrySecs: GUARD["guard.retry_secs"].default,
@@ -61,7 +65,7 @@ const SAYS_SOMETHING = /^[ \t]*(?!\[[A-Za-z0-9_-]+\][ \t]*(?:#[^\n]*)?\r?$)[^#\s
 export async function guardSettings(world: World, repository: Repository): Promise<GuardSettings> {
   const { platform, env, home } = world;
   const { worktreeRoot } = repository;
-  const committed = { git: world.git, gitDir: repository.gitDir, worktreeRoot };
+  const committed = { ...repository, git: world.git };
   const question = { platform, env, home, worktreeRoot, committed };
   let isPlain = !Object.keys(env).some((name) => name.startsWith("COTENANT_") && !NOT_SETTINGS.has(name));
   for (const { source, file } of configFiles(question))
@@ -72,10 +76,12 @@ export async function guardSettings(world: World, repository: Repository): Promi
   const { loadConfig } = await import("../config/load");
   const { readTrust } = await import("../config/trust");
   const trust = await readTrust(platform, repository.controlDir);
-  const { values, policy, standIn } = await loadConfig({ ...question, trust, memory });
+  const { pathRulesIn } = await import("../config/path-rules");
+  const { values, policy, standIn, layers } = await loadConfig({ ...question, trust, memory });
   return {
     broken: standIn === null ? null : { standIn, memory },
     policy,
+    pathRules: pathRulesIn(layers),
     busyTimeoutMs: values["store.busy_timeout_secs"] * 1000,
     rotateBytes: values["store.rotate_bytes"],
     retrySecs: values["guard.retry_secs"],

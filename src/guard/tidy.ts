@@ -1,13 +1,14 @@
 import type { LocalCoordinator } from "../coordinator/local";
 import type { Session } from "../coordinator/session";
 import { factKind } from "../kernel/facts";
+import type { Reach } from "../kernel/lease";
 import type { Platform } from "../platform/platform";
-import { CONTENTION, contentionFromFact } from "./contention";
+import { CONTENTION, contentionFromFact, isReported } from "./contention";
 import { forgetLeft, LEFT } from "./left";
 import { PASSES, REFUSALS } from "./pass";
-import { recordResolved } from "./records";
+import { isOver, recordResolved } from "./records";
 import { GUARD_VIOLATION } from "./violations";
-import { SUBAGENT } from "./yielding";
+import { isStillInTheWay, SUBAGENT } from "./yielding";
 
 /** Notes of the guard's that nobody will ask for again. */
 const OLD_MS = 24 * 3_600_000;
@@ -19,19 +20,22 @@ const KEPT_MS: Readonly<Record<string, number>> = {
 };
 const MOST_AT_ONCE = 500;
 
-/** For `gc`: contentions of agents that are gone, old trespasses, and files that calls left behind. */
+/** For `gc`: contentions of agents that are gone and nothing is in the way of, old trespasses, and files that calls left behind. */
 export async function tidyGuard(
   platform: Platform,
   coordinator: LocalCoordinator,
   session: Session,
+  reach: Reach,
 ): Promise<number> {
   const facts = await coordinator.facts({ kinds: [CONTENTION, ...Object.keys(KEPT_MS)] });
   const nowMs = platform.clock.wallMs();
   let gone = 0;
   for (const [name, { value }] of facts) {
     const contention = factKind(name) === CONTENTION ? contentionFromFact(value) : null;
-    if (contention === null || (await platform.processes.liveness(contention.holder)) !== "dead") continue;
-    gone += await recordResolved({ session, world: { platform } }, [contention], "abandoned");
+    if (contention === null || !(await isOver(platform.processes, contention))) continue;
+    if (await isStillInTheWay(coordinator, contention, reach)) continue;
+    const how = isReported(contention.state) ? "released" : "abandoned";
+    gone += await recordResolved({ session, world: { platform } }, [contention], how);
   }
   const old = [...facts].filter(([name, { value }]) => {
     const keptMs = KEPT_MS[factKind(name)];
@@ -51,7 +55,7 @@ async function clearNotes({ files }: Platform, directory: string, nowMs: number)
   for (const [folder, names, keptMs] of [
     [directory, /^(?:shell|told|stopped|beat)-[0-9a-f]{32}$/, OLD_MS],
     // Written once, at the beginning of a session that may last.
-    [directory, /^home-[0-9a-f]{32}$/, 30 * OLD_MS],
+    [directory, /^(?:home|family)-[0-9a-f]{32}$/, 30 * OLD_MS],
     [`${directory}/edits`, /^[0-9a-f]{32}$/, OLD_MS],
     [`${directory}/${PASSES}`, /^[0-9a-f]{16}$/, OLD_MS],
     [`${directory}/${REFUSALS}`, /^[0-9a-f]{16}$/, OLD_MS],

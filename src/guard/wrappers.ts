@@ -20,7 +20,7 @@ export function isWrapper(words: readonly string[]): boolean {
 
 const REAPER =
   /(?:^|\/)(?:init|systemd|launchd|tini|tini-static|dumb-init|docker-init|catatonit|s6-svscan|runsvdir)$/;
-const HARNESS = /claude|codex|cursor|gemini|copilot|opencode/i;
+const HARNESS = /claude|codex|cursor|gemini|copilot|opencode|qwen|pi-coding-agent|(?:^|\/)pi$/i;
 
 /**
  * Whether a process has only come to be a hook's parent because the harness died: whoever takes in orphans. It outlives

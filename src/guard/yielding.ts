@@ -1,10 +1,10 @@
 import type { Coordinator, LeaseStatus } from "../coordinator/contract";
 import { keysConflict } from "../kernel/conflicts";
-import type { FactName } from "../kernel/facts";
+import type { Fact, FactName } from "../kernel/facts";
 import type { AgentId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import { belongsTo, type Holder, type Lease, type Party, type Reach, sameProcess } from "../kernel/lease";
-import { type Owner, ownerOf, withoutHarness } from "./contention";
+import { type Contention, isReported, type Owner, ownerOf, withoutHarness } from "./contention";
 import { type Place, sessionOf } from "./place";
 import type { Target } from "./target";
 
@@ -39,6 +39,26 @@ export async function holdersNow(
     if (held !== undefined) map.set(key, ownerOf(held.lease));
   }
   return Object.assign(map, { lapsed: others.filter(({ standing }) => standing !== "valid") });
+}
+
+/**
+ * Whether whoever stopped an agent is still in its way: the very same lease. An agent that is over is not stopped by those
+ * who take the file later.
+ */
+export async function isStillInTheWay(
+  coordinator: Pick<Coordinator, "overlapping" | "facts">,
+  contention: Contention,
+  reach: Reach,
+): Promise<boolean> {
+  if (!isReported(contention.state)) return false;
+  const wanting = { ...contention, reach };
+  const held = await withoutYielding(
+    coordinator,
+    wanting,
+    await othersOn(coordinator, wanting, [contention.key]),
+  );
+  const { leaseId } = contention.owner;
+  return held.some(({ lease }) => leaseId === null || lease.leaseId === leaseId);
 }
 
 /** Those that are valid, and not of an agent that would give way. */
@@ -141,8 +161,20 @@ async function yieldingTo(
   const others = [...byAgent.keys()].filter((agentId) => !isInLine(agentId, wanting.agentId));
   if (others.length === 0) return byAgent;
   const facts = await coordinator.facts({ names: others.map(subagentName) });
-  for (const agentId of others) if (!facts.has(subagentName(agentId))) byAgent.delete(agentId);
+  for (const agentId of others) {
+    const done = facts.get(subagentName(agentId));
+    const leases = byAgent
+      .get(agentId)!
+      .filter((lease) => done !== undefined && isFinished(done.value, lease));
+    if (leases.length > 0) byAgent.set(agentId, leases);
+    else byAgent.delete(agentId);
+  }
   return byAgent;
+}
+
+/** Whether a subagent was done with a file when it finished. One that was sent on since takes its files anew. */
+export function isFinished(done: Fact, { acquiredAt }: Lease): boolean {
+  return Date.parse(String(done["at"])) >= acquiredAt.wallMs;
 }
 
 /** Whether one of them has started the other: a subagent's name goes on where its parent's ends. */

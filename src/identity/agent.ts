@@ -10,6 +10,7 @@ import {
 } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import type { Platform } from "../platform/platform";
+import { type FamilyMember, readFamilyNote } from "./family-note";
 import { detectHarness, type Harness } from "./harness";
 import { harnessAgentId, harnessSessionId } from "./harness-agent";
 import type { Environment } from "./repository";
@@ -33,6 +34,8 @@ export interface AgentQuestion {
   /** Null when there is no home directory; then there is no `agent.toml` either. */
   readonly home: string | null;
   readonly isTerminal: boolean;
+  /** Where the guard keeps whose subagents are; null outside of any repository. */
+  readonly controlDir: string | null;
   readonly flags?: { readonly agentId?: string | undefined; readonly session?: string | undefined };
 }
 
@@ -42,16 +45,27 @@ const SESSION_VARIABLE = "COTENANT_SESSION_ID";
 /** Who is asking, and in which run. The first source that says so decides. */
 export async function resolveAgent(question: AgentQuestion): Promise<AgentIdentity> {
   const harness = detectHarness(question.env);
-  const { agentId, agentFrom } = await resolveAgentId(question, harness);
+  const member = await memberOf(question, harness);
+  const { agentId, agentFrom } = await resolveAgentId(question, harness, member);
   const type = agentType(agentId);
   if (harness !== null && (type === "human" || type === "admin"))
     throw notForHarness(agentId, agentFrom, harness);
-  return { agentId, agentFrom, ...resolveSession(question, harness), harness };
+  return { agentId, agentFrom, ...resolveSession(question, harness, member), harness };
+}
+
+async function memberOf(
+  { platform, controlDir }: AgentQuestion,
+  harness: Harness | null,
+): Promise<FamilyMember | null> {
+  const sessionId = harness?.sessionId ?? null;
+  if (controlDir === null || harness === null || sessionId === null) return null;
+  return readFamilyNote(platform, controlDir, { ...harness, sessionId });
 }
 
 async function resolveAgentId(
   question: AgentQuestion,
   harness: Harness | null,
+  member: FamilyMember | null,
 ): Promise<Pick<AgentIdentity, "agentId" | "agentFrom">> {
   const { platform, env, home, isTerminal, flags } = question;
   if (flags?.agentId !== undefined) {
@@ -63,7 +77,7 @@ async function resolveAgentId(
   // A harness that keeps its session to itself cannot tell two of its agents apart: it is no identity.
   if (harness !== null && harness.sessionId !== null) {
     return {
-      agentId: harnessAgentId(platform.digest, harness.name, harness.sessionId),
+      agentId: member?.agentId ?? harnessAgentId(platform.digest, harness.name, harness.sessionId),
       agentFrom: "harness",
     };
   }
@@ -79,6 +93,7 @@ async function resolveAgentId(
 function resolveSession(
   { platform, env, flags }: AgentQuestion,
   harness: Harness | null,
+  member: FamilyMember | null,
 ): Pick<AgentIdentity, "sessionId" | "sessionFrom"> {
   if (flags?.session !== undefined) {
     return { sessionId: parse(parseSessionId, flags.session, "--session"), sessionFrom: "flag" };
@@ -90,7 +105,8 @@ function resolveSession(
     };
   }
   if (harness !== null && harness.sessionId !== null) {
-    return { sessionId: harnessSessionId(platform.digest, harness.sessionId), sessionFrom: "harness" };
+    const sessionId = member?.sessionId ?? harnessSessionId(platform.digest, harness.sessionId);
+    return { sessionId, sessionFrom: "harness" };
   }
   return { sessionId: "default" as SessionId, sessionFrom: "default" };
 }

@@ -68,8 +68,10 @@ function howTo(harness: HarnessName | null, paths: readonly string[]): string {
     case "copilot":
       return "/sandbox, tab Filesystem, as a path to read and write";
     case "gemini":
+    case "qwen":
       return `SANDBOX_MOUNTS=${paths.map((path) => `${path}:${path}:rw`).join(",")} for its container`;
     case "opencode":
+    case "pi":
     case null:
       return "in the settings of the sandbox, or where the file system was mounted read-only";
   }

@@ -1,5 +1,6 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { parseWorktreeId, type WorktreeId } from "../kernel/ids";
+import { utf8Length } from "../kernel/keys";
 import { isRefusal } from "../kernel/refusal";
 import type { Files, Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
@@ -79,7 +80,7 @@ function identityFrom(record: Record<string, unknown>): WorktreeIdentity | null 
   const worktreeId = typeof id === "string" ? parseWorktreeId(id) : null;
   if (worktreeId === null || isRefusal(worktreeId)) return null;
   if (typeof root !== "string" || typeof createdAt !== "string") return null;
-  if (!isAbsolute(root) || root.includes("\0")) return null;
+  if (!isAbsolute(root) || root.includes("\0") || isTooLong(root)) return null;
   return {
     worktreeId,
     branch: typeof branch === "string" ? branch : null,
@@ -87,6 +88,11 @@ function identityFrom(record: Record<string, unknown>): WorktreeIdentity | null 
     createdAt,
     relocatedAt: typeof relocatedAt === "string" ? relocatedAt : null,
   };
+}
+
+/** What no file system has; to look there would fail. */
+function isTooLong(path: string): boolean {
+  return utf8Length(path) > 4_095 || path.split("/").some((name) => utf8Length(name) > 255);
 }
 
 function newer(path: string, version: number): CotenantError {

@@ -29,6 +29,10 @@ const DENIALS: Readonly<Record<HarnessName, Answer>> = {
   gemini: json('{"decision":"deny","reason":"no"}'),
   copilot: json('{"permissionDecision":"deny","permissionDecisionReason":"no"}'),
   opencode: { stdout: "", stderr: "no\n", status: 2 },
+  qwen: json(
+    '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}',
+  ),
+  pi: { stdout: "", stderr: "no\n", status: 2 },
 };
 
 const SILENCE: Answer = { stdout: "", stderr: "", status: 0 };
@@ -41,6 +45,8 @@ const NO_OBJECTION: Readonly<Record<HarnessName, Answer>> = {
   gemini: SILENCE,
   copilot: SILENCE,
   opencode: SILENCE,
+  qwen: SILENCE,
+  pi: SILENCE,
 };
 
 const ATTENDED = { CLAUDE_CODE_SESSION_ATTENDED: "1", CLAUDE_CODE_ENTRYPOINT: "cli" };
@@ -106,6 +112,7 @@ describe("answers", () => {
       expect(answer({ ...about("cursor"), moment }, tell)).toEqual(json('{"additional_context":"hear"}'));
     expect(answer({ ...about("opencode"), moment: "after" }, tell).stdout).toBe("hear\n");
     expect(answer(about("copilot"), tell)).toEqual(json('{"additionalContext":"hear"}'));
-    expect(answer(about("gemini"), tell)).toEqual(SILENCE);
+    for (const harness of ["gemini", "qwen", "pi"] as const)
+      expect(answer(about(harness), tell)).toEqual(SILENCE);
   });
 });

@@ -1,13 +1,18 @@
 import { describe, expect, it } from "vitest";
+import { HARNESSES } from "../../src/guard/harness";
 import { type Report, readReport } from "../../src/guard/report";
 import { wishOf } from "../../src/guard/tools";
 import type { AgentProgram } from "../verify/harnesses/program";
 import { PROGRAMS } from "../verify/harnesses/programs/all";
 import { ENVIRONMENT, type RecordedEvent, recordingOf } from "../verify/harnesses/recording";
 
-/** What our plugin makes of opencode's two arguments. */
+/** What our plugins make of it: opencode's two arguments, pi's event and its context. */
 function passedOn({ event, payload }: RecordedEvent): unknown {
-  const { input, output, properties } = payload;
+  const { input, output, properties, context } = payload;
+  if (context !== undefined) {
+    const tool = { tool: payload.toolName, callID: payload.toolCallId, args: input };
+    return { event, sessionID: context.sessionId, directory: context.cwd, ...tool };
+  }
   if (input === undefined) return { event, sessionID: properties?.sessionID, directory: "<root>" };
   return { event, ...input, args: input.args ?? output?.args, directory: "<root>" };
 }
@@ -15,7 +20,7 @@ function passedOn({ event, payload }: RecordedEvent): unknown {
 function reportsOf(program: AgentProgram): Report[] {
   const events = (recordingOf(program) ?? []).filter(({ event }) => event !== ENVIRONMENT);
   return events.flatMap((recorded) => {
-    const document = program.harness === "opencode" ? passedOn(recorded) : recorded.payload;
+    const document = HARNESSES[program.harness].answers === "exit-2" ? passedOn(recorded) : recorded.payload;
     return readReport(program.harness, recorded.event, document) ?? [];
   });
 }

@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import type { CotenantError } from "../../src/errors/cotenant-error";
 import { type AgentQuestion, harnessAgentId, humanAgentId, resolveAgent } from "../../src/identity/agent";
 import { detectHarness, HARNESS_NAMES } from "../../src/identity/harness";
-import { parseAgentId, parseSessionId } from "../../src/kernel/ids";
+import { subagentId } from "../../src/identity/harness-agent";
+import { type AgentId, parseAgentId, parseSessionId } from "../../src/kernel/ids";
 import { isRefusal } from "../../src/kernel/refusal";
 import { nodePlatform } from "../../src/platform/node/node";
 import { temporaryDirectory, write } from "./temporary";
@@ -24,7 +25,14 @@ const UUID = "7f3c2b1a-90de-4f12-8abc-0123456789ab";
 const claude = { CLAUDECODE: "1", CLAUDE_CODE_SESSION_ID: UUID };
 
 function ask(question: Partial<AgentQuestion> = {}) {
-  return resolveAgent({ platform, env: {}, home: emptyHome, isTerminal: false, ...question });
+  return resolveAgent({
+    platform,
+    env: {},
+    home: emptyHome,
+    isTerminal: false,
+    controlDir: null,
+    ...question,
+  });
 }
 
 async function failure(question: Partial<AgentQuestion> = {}): Promise<CotenantError> {
@@ -151,6 +159,9 @@ describe("a harness", () => {
     [{ COPILOT_AGENT: "1" }, "copilot", null],
     [{ OPENCODE: "1", OPENCODE_PID: "7" }, "opencode", null],
     [{ OPENCODE: "1", OPENCODE_SESSION_ID: "ses_1" }, "opencode", "ses_1"],
+    [{ QWEN_CODE: "1", QWEN_CODE_SESSION_ID: "q1" }, "qwen", "q1"],
+    [{ PI_CODING_AGENT: "true" }, "pi", null],
+    [{ PI_CODING_AGENT: "true", AI_AGENT: "pi", PI_SESSION_ID: "p2" }, "pi", "p2"],
     // nested: the session that is known wins, then the one more often run inside another
     [{ ...claude, CODEX_THREAD_ID: "t1" }, "codex", "t1"],
     [{ ...claude, CODEX_SANDBOX: "seatbelt" }, "claude", UUID],
@@ -168,6 +179,7 @@ describe("a harness", () => {
     { CURSOR_CONVERSATION_ID: "x" },
     { COPILOT_MODEL: "x", COPILOT_GITHUB_TOKEN: "x" },
     { GEMINI_API_KEY: "x", GEMINI_CLI_HOME: "x" },
+    { QWEN_HOME: "/x", PI_CODING_AGENT_DIR: "/x" },
     { TERM_PROGRAM: "vscode", VSCODE_PID: "1" },
     { AGENT: "1", CI: "true" },
   ])("is not seen in what people and editors set: %j", (env) => {
@@ -185,6 +197,17 @@ describe("a harness", () => {
     expect(id("a session / with spaces")).toMatch(/^agent:codex-[0-9a-f]{8}$/);
   });
 
+  it("tells its subagents apart, also when their ids begin with what they are for", () => {
+    const id = (subagent: string) => subagentId(platform.digest, "agent:a" as AgentId, subagent);
+    expect(id("a1b2c3d4e5f60718")).toBe("agent:a.a1b2c3d4");
+    expect(id(`agent-${UUID}`)).toBe("agent:a.7f3c2b1a");
+    expect(id("one")).toBe("agent:a.one");
+    // Qwen Code's
+    expect(id("general-purpose-call_bd3c71")).toBe("agent:a.l_bd3c71");
+    expect(id("Explore-call_0")).toBe("agent:a.e-call_0");
+    expect(id("Explore-call_1")).not.toBe(id("Explore-call_0"));
+  });
+
   it("never makes an id that is none, whatever its session is called", async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -194,6 +217,7 @@ describe("a harness", () => {
           const agentId = harnessAgentId(platform.digest, name, session);
           expect(isRefusal(parseAgentId(agentId))).toBe(false);
           expect(harnessAgentId(platform.digest, name, session)).toBe(agentId);
+          expect(isRefusal(parseAgentId(subagentId(platform.digest, agentId, session)))).toBe(false);
           const { sessionId } = await ask({ env: { CLAUDECODE: "1", CLAUDE_CODE_SESSION_ID: session } });
           expect(isRefusal(parseSessionId(sessionId))).toBe(false);
         },

@@ -222,15 +222,19 @@ describe("a worktree's identity", () => {
     });
   });
 
+  const rooted = (root: string) =>
+    `{"schema_version":1,"worktree_id":"wt:e32a2688","root":"${root}","created_at":""}`;
   it.each([
-    "{",
-    "null",
-    "[]",
-    "{}",
-    '{"schema_version":1,"worktree_id":"wt:xyz","root":"/","created_at":""}',
-    "\xff",
-  ])("is made anew when the file is damaged: %j", async (text) => {
-    const { main } = repositoryWithWorktree(`damaged-${Buffer.from(text).toString("hex").slice(0, 20)}`);
+    ["no-json", "{"],
+    ["null", "null"],
+    ["list", "[]"],
+    ["empty", "{}"],
+    ["id", '{"schema_version":1,"worktree_id":"wt:xyz","root":"/","created_at":""}'],
+    ["long-name", rooted(`/${"x".repeat(256)}`)],
+    ["long-path", rooted(`/${"xx/".repeat(1_400)}`)],
+    ["bytes", "\xff"],
+  ])("is made anew when the file is damaged: %s", async (what, text) => {
+    const { main } = repositoryWithWorktree(`damaged-${what}`);
     const { worktreeId } = (await ensure(main)).identity;
     fs.writeFileSync(file(main), text);
     const seen = await read(main);

@@ -1,5 +1,6 @@
 import type { Verdict } from "../answers";
 import { type Checking, checkTargets } from "../check";
+import { rememberFamily } from "../family";
 import { repositoryOf } from "../place";
 import { checkShared } from "../shared-checkout";
 import { type Group, locate, type Named, type Target } from "../target";
@@ -17,6 +18,11 @@ type ShellWish = Extract<Wish, { kind: "shell" }>;
 export async function checkShell(checking: Checking, wish: ShellWish): Promise<Verdict> {
   const { world } = checking;
   const { command, dialect } = wish;
+  await rememberFamily(checking);
+  if (checking.report.harness === "cursor") {
+    const { settleFinished } = await import("../cursor-family");
+    await settleFinished(checking);
+  }
   const cwd = shellDirectory(checking, wish);
   const reading =
     dialect === "powershell" ? { writes: [], isKnown: false } : await readWithAliases(world, command, cwd);

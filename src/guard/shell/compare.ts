@@ -1,6 +1,7 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import { type AgentId, printable } from "../../kernel/ids";
 import { dirKey, kindOf, type LeaseKey, nameOf } from "../../kernel/keys";
+import type { PlacedRule } from "../../kernel/path-rules";
 import { isRefusal } from "../../kernel/refusal";
 import type { FileStat } from "../../platform/platform";
 import type { Checking } from "../check";
@@ -19,9 +20,16 @@ interface Before {
   readonly command: string;
   /** By path from the worktree's root. */
   readonly files: Readonly<Record<string, string>>;
+  readonly ruled?: Ruled;
 }
 
-/** Beyond this many files of others, Git is asked instead. */
+/** The rules as they were before the command, which may have taken them off; and what differed from HEAD against them. */
+interface Ruled {
+  readonly rules: readonly PlacedRule[];
+  readonly files: Readonly<Record<string, string>>;
+}
+
+/** Beyond this many files of others, Git is asked instead; of those that rules forbid, no more are looked at. */
 const MOST_FILES = 2_000;
 /** A write that its holder was given leave for may come a little later. */
 export const SLACK_MS = 5_000;
@@ -30,14 +38,19 @@ export async function remember(checking: Checking, cwd: string, command: string)
   const place = await placeAt(checking, cwd);
   if (place === null) return;
   const held = await heldByOthers(place);
-  if (held.length === 0) return;
+  const { pathRules: rules } = place.settings;
+  const forbidden = await forbiddenMarks(place, rules);
+  if (held.length === 0 && forbidden === null) return;
   const before: Before = {
     atMs: place.world.platform.clock.wallMs(),
     command: gistOf(command),
     files: await marksOf(place, held),
+    ...(forbidden === null ? {} : { ruled: { rules, files: forbidden } }),
   };
   const { files } = place.world.platform;
   const { layout, options } = place.coordinator.store;
+  // Where somebody holds something, there is a store.
+  if (held.length === 0) await place.coordinator.store.prepare();
   await files.makeDirectory(layout.guard, options.modes.directory);
   const path = noteFile(place, checking, command);
   await files.unlink(path);
@@ -58,14 +71,23 @@ function gistOf(command: string): string {
   return printable(words.slice(0, 3).join(" "), 60);
 }
 
-/** After the command. Answers what it changed under somebody else's lease. */
-export async function compare(checking: Checking, cwd: string, command: string): Promise<GuardViolation[]> {
+/** What changed while a command ran, and should not have. */
+export interface Compared {
+  readonly violations: readonly GuardViolation[];
+  /** What the agent hears of files that a rule forbids it to write; null where there are none. */
+  readonly ruled: string | null;
+}
+
+const NOTHING: Compared = { violations: [], ruled: null };
+
+/** After the command. Answers what it changed under somebody else's lease, and against a rule. */
+export async function compare(checking: Checking, cwd: string, command: string): Promise<Compared> {
   const place = await placeAt(checking, cwd);
-  if (place === null) return [];
+  if (place === null) return NOTHING;
   const { files, digest } = place.world.platform;
   const path = noteFile(place, checking, command);
   const before = await readNote(place, path);
-  if (before === null) return [];
+  if (before === null) return NOTHING;
   // Whoever cannot tell the agent leaves it to the other report of the same command, which may be a moment behind.
   if (!checking.report.isBorrowed) await files.unlink(path);
   const held = await heldByOthers(place);
@@ -78,7 +100,44 @@ export async function compare(checking: Checking, cwd: string, command: string):
     if (violation !== null) violations.push(violation);
   }
   await recordViolations(place.session, digest, violations, before.atMs);
-  return violations.map((violation) => ({ ...violation, at: new Date(before.atMs).toISOString() }));
+  const at = new Date(before.atMs).toISOString();
+  return {
+    violations: violations.map((violation) => ({ ...violation, at })),
+    ruled: before.ruled === undefined ? null : await ruledChanges(place, held, before.ruled),
+  };
+}
+
+/** Null where no rule binds the agent: mostly there is none. */
+async function forbiddenMarks(
+  place: Place,
+  rules: readonly PlacedRule[],
+): Promise<Record<string, string> | null> {
+  if (rules.length === 0) return null;
+  const { judgeOf } = await import("../path-rules");
+  const judge = judgeOf(place, rules);
+  if (judge === null) return null;
+  const dirty = await dirtyPaths(place, []);
+  const forbidden = dirty.filter((path) => judge.writing(path) !== null);
+  return marks(place, forbidden.slice(0, MOST_FILES));
+}
+
+/** What others hold is theirs to write. */
+async function ruledChanges(
+  place: Place,
+  held: readonly LeaseStatus[],
+  { rules, files: before }: Ruled,
+): Promise<string | null> {
+  const after = (await forbiddenMarks(place, rules)) ?? {};
+  const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
+    (path) => before[path] !== after[path] && !isHeld(held, keyOf(place, path), path),
+  );
+  if (changed.length === 0) return null;
+  const { changedMeanwhile } = await import("../path-rules");
+  return changedMeanwhile(place, rules, changed);
+}
+
+function isHeld(held: readonly LeaseStatus[], key: LeaseKey | null, path: string): boolean {
+  return held.some(({ lease }) => lease.key === key) || isInDirectory(held, path);
 }
 
 async function violationOf(
@@ -127,7 +186,6 @@ async function heldByOthers({ coordinator, worktreeId, who }: Place): Promise<Le
 
 /** A mark that differs when a file was written, made or removed. */
 async function marksOf(place: Place, held: readonly LeaseStatus[]): Promise<Record<string, string>> {
-  const root = place.repository.worktreeRoot;
   const named = held
     .filter(({ lease }) => kindOf(lease.key) === "file")
     .map(({ lease }) => nameOf(lease.key));
@@ -142,13 +200,17 @@ async function marksOf(place: Place, held: readonly LeaseStatus[]): Promise<Reco
           place,
           specs.map((path) => `:(top,literal)${path}`),
         );
+  return marks(place, new Set([...named.slice(0, MOST_FILES), ...dirty]));
+}
+
+async function marks(place: Place, paths: Iterable<string>): Promise<Record<string, string>> {
   // Null prototype: a file may be called `__proto__`.
-  const marks: Record<string, string> = Object.create(null);
-  for (const path of new Set([...named.slice(0, MOST_FILES), ...dirty])) {
-    const stat = await seen(place, `${root}/${path}`);
-    marks[path] = stat === null ? "gone" : `${stat.kind} ${stat.inode} ${stat.size} ${stat.mtimeMs}`;
+  const found: Record<string, string> = Object.create(null);
+  for (const path of paths) {
+    const stat = await seen(place, `${place.repository.worktreeRoot}/${path}`);
+    found[path] = stat === null ? "gone" : `${stat.kind} ${stat.inode} ${stat.size} ${stat.mtimeMs}`;
   }
-  return marks;
+  return found;
 }
 
 async function seen({ world }: Place, path: string): Promise<FileStat | null> {
@@ -173,9 +235,9 @@ async function readNote(place: Place, path: string): Promise<Before | null> {
   const bytes = await place.world.platform.files.readFile(path);
   if (bytes === null) return null;
   try {
-    const { atMs, command, files } = JSON.parse(new TextDecoder().decode(bytes)) as Before;
+    const { atMs, command, files, ruled } = JSON.parse(new TextDecoder().decode(bytes)) as Before;
     if (typeof atMs !== "number" || typeof files !== "object" || files === null) return null;
-    return { atMs, command: String(command), files };
+    return { atMs, command: String(command), files, ...(Array.isArray(ruled?.rules) ? { ruled } : {}) };
   } catch {
     return null;
   }
