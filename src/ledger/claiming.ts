@@ -7,7 +7,7 @@ import { isGiven, mayEvict } from "../kernel/policy";
 import { needsReason, notAllowedToEvict } from "../kernel/words";
 import { issueOfLease } from "./confirmations";
 import type { Claim, Ledger } from "./ledger";
-import { noteOffline, refuseForOtherClones } from "./offline-claims";
+import { claimedByOtherClone, noteOffline } from "./offline-claims";
 import { type ClaimRecord, unreadableClaim } from "./record";
 import {
   type ClaimRef,
@@ -64,6 +64,10 @@ export class Claiming {
     try {
       if (interrupted === undefined) return await this.#run();
       return await Promise.race([this.#run(), this.#whenInterrupted(interrupted)]);
+    } catch (error) {
+      // Whoever is refused holds nothing, wherever it was refused.
+      await this.#undo(error instanceof Error ? error.message : "the ledger could not be used");
+      throw error;
     } finally {
       // Also what only led to a refusal was heard.
       await this.#ledger.parts.remote.settle();
@@ -98,10 +102,11 @@ export class Claiming {
 
   async #run(): Promise<Grant> {
     const { isPushedAtOnce, platform } = this.#ledger.parts;
+    const startedMs = platform.clock.monotonicMs();
+    await this.#waitForOtherClones(startedMs);
     if (this.#request.isOffline === true || !isPushedAtOnce) return this.#offline(null);
     const tried = await this.#tryFromMemory();
     if (tried !== null) return tried;
-    const startedMs = platform.clock.monotonicMs();
     for (;;) {
       let look: Look;
       try {
@@ -117,14 +122,8 @@ export class Claiming {
       }
       const why = await this.#attempt(look);
       if (typeof why !== "string") return why;
-      if (isHidden(why)) {
-        await this.#undo("the remote hides claims");
-        throw hidden(this.#ids, why);
-      }
-      if (++this.#retries > this.#ledger.parts.retries) {
-        await this.#undo("the remote rejected it too often");
-        throw exhausted(this.#ids, this.#retries - 1, why);
-      }
+      if (isHidden(why)) throw hidden(this.#ids, why);
+      if (++this.#retries > this.#ledger.parts.retries) throw exhausted(this.#ids, this.#retries - 1, why);
       await this.#ledger.pause(backoffMs(this.#retries - 1, this.#ledger.chance()));
     }
   }
@@ -159,7 +158,6 @@ export class Claiming {
 
   async #withoutRemote(error: unknown): Promise<Grant> {
     if (isUnreachable(error)) return this.#offline(error as CotenantError);
-    await this.#undo(error instanceof Error ? error.message : "the ledger could not be used");
     throw error;
   }
 
@@ -184,6 +182,18 @@ export class Claiming {
       }
     }
     return null;
+  }
+
+  /** What another clone of this machine has claimed offline is its own, whether the remote can be asked or not. */
+  async #waitForOtherClones(startedMs: number): Promise<void> {
+    const nothingSeen: Look = { claims: new Map(), highestToken: 0 };
+    for (;;) {
+      const other = await claimedByOtherClone(this.#ledger, this.#ids);
+      if (other === null) return;
+      const refused = this.#request.steal ? this.#maySteal() : other;
+      if (refused === null) return;
+      await this.#waitFor(refused, nothingSeen, startedMs);
+    }
   }
 
   #maySteal(): CotenantError | null {
@@ -370,20 +380,14 @@ export class Claiming {
   async #offline(cause: CotenantError | null): Promise<Grant> {
     const { offlineMode, remote, rules } = this.#ledger.parts;
     const { actor } = this.#request;
-    if (cause !== null && offlineMode === "fail") {
-      await this.#undo(cause.message);
-      throw cause;
-    }
+    if (cause !== null && offlineMode === "fail") throw cause;
     const seen = await remote.seen(this.#ids);
     const cloneId = await this.#ledger.cloneId(actor);
     for (const id of this.#ids) {
       const record = recordAt(seen.get(id));
-      if (record !== null && judge(record, cloneId, this.#ledger.nowMs, rules).kind === "held") {
-        await this.#undo("somebody else had it when the ledger was last seen");
+      if (record !== null && judge(record, cloneId, this.#ledger.nowMs, rules).kind === "held")
         throw heldWhenLastSeen(record, cause);
-      }
     }
-    await refuseForOtherClones(this.#ledger, this.#ids);
     const highest = [...seen.values()].map(tokenOf).reduce((a, b) => Math.max(a, b), 0);
     const claims = claimsOf(await this.#acquire(seen, highest));
     await noteOffline(this.#ledger, claims);

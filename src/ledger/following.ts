@@ -5,6 +5,7 @@ import type { Ulid } from "../kernel/ids";
 import { recordAt } from "./claiming";
 import { type Confirmation, isConfirmed } from "./confirmations";
 import type { Claim, Ledger } from "./ledger";
+import { noteOffline } from "./offline-claims";
 import type { ClaimEnd, ClaimRecord } from "./record";
 import { type ClaimUpdate, isUnreachable, type Look, type PushOutcome, updateTo } from "./remote";
 import { backoffMs, isBeatDue, judge, tombstone } from "./rules";
@@ -158,6 +159,9 @@ export async function tell(
   } catch (error) {
     if (!isUnreachable(error)) throw error;
     await rememberUnclear([]);
+    // Other clones of this machine read there until when it is held. One that has it by now keeps it.
+    const provisional = claims.filter(({ issueId }) => !known.has(issueId));
+    if (provisional.length > 0) await noteOffline(ledger, provisional).catch(() => {});
     const warnings = [
       `not pushed to the ledger: ${(error as CotenantError).message}; it is done here, and follows with the next contact`,
     ];

@@ -19,8 +19,8 @@ import type { OfflineClaim } from "./state";
 /** Where claims that were made offline are written down for the whole machine. */
 export interface OfflineBook {
   list(): Promise<readonly OfflineClaim[]>;
-  /** On the disk when it returns. Refuses more than fit. */
-  note(claims: readonly OfflineClaim[]): Promise<void>;
+  /** On the disk when it returns. `check` may refuse it, and sees what is noted while nobody else can add to it. */
+  note(claims: readonly OfflineClaim[], check: (noted: readonly OfflineClaim[]) => void): Promise<void>;
   /** These are settled, one way or the other. */
   strike(leaseIds: readonly Ulid[], isPushed: boolean): Promise<void>;
 }

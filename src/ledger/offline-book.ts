@@ -23,12 +23,16 @@ export class StateBook implements OfflineBook {
     return (await this.#file.read()).state.offlineClaims;
   }
 
-  async note(claims: readonly OfflineClaim[]): Promise<void> {
+  async note(
+    claims: readonly OfflineClaim[],
+    check: (noted: readonly OfflineClaim[]) => void,
+  ): Promise<void> {
     const ids = new Set(claims.map(({ leaseId }) => leaseId));
-    await this.#update((state) => ({
-      ...state,
-      offlineClaims: [...state.offlineClaims.filter(({ leaseId }) => !ids.has(leaseId)), ...claims],
-    }));
+    await this.#update((state) => {
+      check(state.offlineClaims);
+      const others = state.offlineClaims.filter(({ leaseId }) => !ids.has(leaseId));
+      return { ...state, offlineClaims: [...others, ...claims] };
+    });
   }
 
   async strike(leaseIds: readonly Ulid[], isPushed: boolean): Promise<void> {

@@ -1,5 +1,5 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
-import { isAbsolute, joinPath } from "../identity/path-text";
+import { isAbsolute, joinPath, nameIn, parentOf } from "../identity/path-text";
 import type { Environment } from "../identity/repository";
 import type { Platform } from "../platform/platform";
 import { withoutPassword } from "./transport";
@@ -87,7 +87,18 @@ async function wholeAddress(platform: Platform, root: string, url: string): Prom
   const path = isPath ? url : url.startsWith("file://") ? decodeURI(url.slice("file://".length)) : null;
   if (path === null) return url;
   const whole = isAbsolute(path) ? path : joinPath(root, path);
-  return (await platform.files.realPath(whole)) ?? whole;
+  return realPathTo(platform, whole.replace(/(?<=.)\/+$/, ""));
+}
+
+/** Also of what is not there now, as a disk that is not mounted: its directories are, or those above them. */
+async function realPathTo(platform: Platform, path: string): Promise<string> {
+  const missing: string[] = [];
+  for (let above: string | null = path; above !== null; above = parentOf(above)) {
+    const real = await platform.files.realPath(above);
+    if (real !== null) return missing.length === 0 ? real : joinPath(real, missing.join("/"));
+    missing.unshift(nameIn(above));
+  }
+  return path;
 }
 
 /** Makes the directories on the way; those that it made are gone again when it cannot finish. */

@@ -136,7 +136,9 @@ describe("offline claims", () => {
     const { hub, first, ids } = await sharedIssues(1);
     const [id] = ids as [string];
     await first.prepare("claim", "acquire", id, "--offline");
-    await first.prepare("issue", "delete", id);
+    // By somebody who needs no claim for it, so that this one stays.
+    const loose = { COTENANT_WORKTREE_ENFORCE_LEASES: "off", COTENANT_AGENT_ID: "human:h" };
+    await first.askHereWith(loose, "issue", "delete", id);
     const ran = await first.ask("sync", "--reconcile");
     expect(ran.json.data!["conflicts"]).toMatchObject([
       { issue_id: id, why: expect.stringContaining("deleted") },

@@ -12,9 +12,11 @@ async function push(
   title: string,
   message: string,
   branch = "main",
+  authored = new Date().toISOString(),
 ): Promise<Ran> {
   fs.writeFileSync(machine.issueFile(id), `${JSON.stringify({ ...machine.issue(id), title }, null, 2)}\n`);
-  machine.repo.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--all", "--message", message);
+  const commit = ["-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--all", "--message", message];
+  machine.repo.git(...commit, "--date", authored);
   return run(["git", "push", "--no-verify", "origin", `HEAD:refs/heads/${branch}`], {
     cwd: machine.repo.root,
   });
@@ -46,8 +48,9 @@ describe("S33: pre-receive on the remote that has the claims", () => {
     const back = () => first.repo.git("reset", "--quiet", "--hard", "origin/main");
     first.repo.git("fetch", "--quiet", "origin");
     const { lease } = await first.prepare("claim", "acquire", id);
+    // All of it authored while the claim was held, for what is over when it is committed is refused as that.
     const refused = async (message: string, code: string) => {
-      const ran = await push(first, id, `By hand ${code}`, message);
+      const ran = await push(first, id, `By hand ${code}`, message, "main", lease.acquired_at);
       expect(ran.status, String(ran)).not.toBe(0);
       expect(ran.stderr).toContain("cotenant pre-receive (layer 4)");
       expect(ran.stderr).toContain(code);

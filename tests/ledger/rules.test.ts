@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
+import { reconciledLines } from "../../src/cli/syncing";
 import { encodeIssue, type Issue, newIssue } from "../../src/issues/model";
 import type { AgentId, Ulid, WorktreeId } from "../../src/kernel/ids";
 import type { Lease } from "../../src/kernel/lease";
@@ -257,6 +258,19 @@ describe("names", () => {
   ])("%j may not", (path) => {
     expect(isFitName(path)).toBe(false);
   });
+});
+
+it.each([
+  ["somebody has it", record, "cotenant claim acquire"],
+  ["somebody had it", { ...record, isHeld: false }, "claim it again: cotenant claim acquire"],
+  ["it is gone", null, "cotenant claim next"],
+])("a conflict is told with what to do next: %s", (why, there, next) => {
+  const conflict = { issueId: ISSUE, agentId: "agent:a", record: there, why };
+  const lines = reconciledLines({ confirmed: [], conflicts: [conflict], withdrawn: [], pending: [] });
+  expect(lines).toEqual([
+    expect.stringContaining(why),
+    expect.stringMatching(new RegExp(`^  next: .*${next}`)),
+  ]);
 });
 
 describe("the state file", () => {
