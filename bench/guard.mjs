@@ -6,6 +6,7 @@ import { figure, median, row } from "./figures.mjs";
 import { ENV, inRepository, PROGRAM } from "./room.mjs";
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 41);
+const HELD = "guard check, held already";
 const COMMAND = ["guard", "check", "--harness", "claude", "--event", "PreToolUse"];
 
 export async function guard() {
@@ -13,7 +14,7 @@ export async function guard() {
   return [
     ...(await measured({
       "guard check, granted": (n) => ["11111111", `src/new-${n}.ts`, 195],
-      "guard check, held already": () => ["22222222", "src/held.ts", 195],
+      [HELD]: () => ["22222222", "src/held.ts", 195],
     })),
     // Too little patience to wait for the retry. A session that was refused before is answered by what that rested on.
     ...(await measured({
@@ -60,7 +61,7 @@ function measured(cases) {
           `${figure(median(samples))} ms`,
           `node -e 0 ${figure(floor)} ms`,
           median(samples) / floor,
-          "<= 1.25",
+          what === HELD ? "<= 1.25" : "<= 1.5",
         ),
       );
     } finally {

@@ -49,14 +49,14 @@ export async function ledger() {
       `${figure(ours)}/s, ${each("ledger")} retries each`,
       `one branch with retries ${figure(theirs)}/s, ${each("branch")} retries each`,
       ours / theirs,
-      ">= 3",
+      ">= 6",
     ),
     row(
       "the same: the luckiest clone's claims, of the unluckiest's",
       `${figure(median(spreads.ledger))} ×`,
       `one branch ${figure(median(spreads.branch))} ×`,
       median(spreads.ledger),
-      "<= 2",
+      "<= 1.5",
     ),
   ];
 }

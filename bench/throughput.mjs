@@ -30,14 +30,14 @@ export async function throughput() {
         perSecond(at.one),
         `two bare append + fdatasync ${perSecond(at.bare)}`,
         at.one / at.bare,
-        ">= 0.6",
+        ">= 0.7",
       ),
       row(
         "8 processes, distinct keys",
         perSecond(at.eight),
         `one process ${perSecond(at.one)}`,
         at.eight / at.one,
-        ">= 1.5",
+        ">= 0.9",
       ),
       row(
         "8 processes, distinct keys",
@@ -78,7 +78,7 @@ export async function contention() {
       const waits = results.flatMap((result) => result.waits);
       const [p50, p99] = [median(waits), quantile(waits, 0.99)];
       const rounds = results.map((result) => result.waits.length);
-      rows.push(row(what, `${figure(p99)} ms`, `p50 ${figure(p50)} ms`, p99 / p50, "<= 20"));
+      rows.push(row(what, `${figure(p99)} ms`, `p50 ${figure(p50)} ms`, p99 / p50, "<= 5"));
       const [least, most] = [Math.min(...rounds), Math.max(...rounds)];
       rows.push(
         row(

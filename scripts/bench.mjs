@@ -19,6 +19,7 @@ import { query } from "../bench/query.mjs";
 import { scale } from "../bench/scale.mjs";
 import { snapshot } from "../bench/snapshot.mjs";
 import { contention, throughput } from "../bench/throughput.mjs";
+import { waiters } from "../bench/waiters.mjs";
 import { ensureBuilt } from "./build.mjs";
 import { ensureInstalled } from "./install.mjs";
 import { optionsGiven, ROOT, say, seconds } from "./project.mjs";
@@ -29,6 +30,7 @@ const PARTS = {
   guard,
   throughput,
   contention,
+  waiters,
   scale,
   query,
   hooks,

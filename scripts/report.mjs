@@ -19,7 +19,10 @@ export function summarise(report) {
   return {
     passed: passed.length,
     failed: failed.length + broken.length,
-    broken: broken.map(({ name }) => name),
+    failures: [
+      ...broken.map(({ name }) => `${name}: could not run`),
+      ...failed.map(({ file, fullName }) => `${file}: ${fullName}`),
+    ],
     skipped: skipped.map(({ fullName }) => fullName),
     scenarios: scenariosOf(tests),
   };

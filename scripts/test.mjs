@@ -107,8 +107,10 @@ function printResults(summary) {
   print(`\n${table([["step", "    time", "result"], ...rows, total])}`);
   const scenarios = summary === null ? "" : scenarioTable(summary.scenarios);
   if (scenarios !== "") print(`\n${scenarios}`);
-  for (const file of summary?.broken ?? []) print(`could not run: ${file}`);
   print(`\n${summary?.passed ?? 0} passed, ${summary?.failed ?? 0} failed`);
+  // The very last lines: whoever sees only the end of a log still learns what failed.
+  for (const { name, failure } of results) if (failure !== null) print(`FAILED ${name}: ${failure}`);
+  for (const failure of summary?.failures ?? []) print(`FAILED ${failure.replace(`${ROOT}/`, "")}`);
 }
 
 async function main() {

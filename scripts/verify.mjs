@@ -28,8 +28,11 @@ import { ensureInstalled } from "./install.mjs";
 import { optionsGiven, ROOT, say, seconds } from "./project.mjs";
 import { table } from "./report.mjs";
 
-/** A layer ends a tenth after its time at the latest. One that cannot, hangs; so does one that repeats a seed for so long. */
-const PATIENCE_MS = 20_000;
+/**
+ * A layer ends a tenth after its time at the latest, unless the crowd that it has started leaves it no time to notice. One
+ * that does not end then either hangs; so does one that repeats a seed for so long.
+ */
+const PATIENCE_MS = 60_000;
 const REPEAT_MS = 45 * 60_000;
 /** What a layer that tries all there is gets of the time, beside the shares of the others. */
 const EXHAUSTIVE_SHARE = 0.08;
@@ -210,6 +213,8 @@ async function runLayer(program, layer, givenMs) {
 
 /** Two at a time, the longest first: the last to end should be a short one. */
 const CORES = 2;
+/** A layer starts, and ends what it is in the middle of: whoever comes last would pay for all of them. */
+const OVERTIME = 1.15;
 
 const weightOf = ({ share }) => share || EXHAUSTIVE_SHARE;
 
@@ -221,7 +226,7 @@ async function runAll(program, layers, until) {
     for (let layer = waiting.shift(); layer !== undefined; layer = waiting.shift()) {
       const weights = [layer, ...waiting].reduce((sum, other) => sum + weightOf(other), 0);
       const leftMs = Math.max(0, until - performance.now());
-      const partMs = (weightOf(layer) / weights) * leftMs * CORES;
+      const partMs = ((weightOf(layer) / weights) * leftMs * CORES) / OVERTIME;
       results.push(await runLayer(program, layer, Math.min(leftMs, partMs)));
     }
   };

@@ -1,14 +1,6 @@
 /** The library: `import { openRepository } from "cotenant"`. */
-import { sharesClaims } from "./config/shared-claims";
-import type {
-  Change,
-  Coordinator,
-  Grant,
-  LeaseStatus,
-  LoggedEvent,
-  Subscription,
-  Wait,
-} from "./coordinator/contract";
+import type { Change, Grant, LeaseStatus, LoggedEvent, Subscription, Wait } from "./coordinator/contract";
+import { refuseRuled } from "./coordinator/path-rules";
 import { resourceNamed, resourceRefs } from "./coordinator/resources";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
@@ -16,6 +8,7 @@ import { orThrow } from "./errors/cotenant-error";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
+import { ledgerInFront } from "./ledger/in-front";
 import { thisMachine } from "./platform/node/this-machine";
 import type { Input } from "./publish/draft";
 import type { Publisher } from "./publish/publisher";
@@ -124,12 +117,6 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
   return new CotenantRepository(workspace, await workspace.session("write"));
 }
 
-/** Where claims are shared between machines; loaded only there. */
-async function ledgerInFront(workspace: Workspace): Promise<Coordinator | null> {
-  if (!sharesClaims(workspace.config)) return null;
-  return (await import("./ledger/open")).ledgerEngine(workspace);
-}
-
 export class CotenantRepository {
   readonly #workspace: Workspace;
   readonly #session: Session;
@@ -144,6 +131,10 @@ export class CotenantRepository {
   async acquire(targets: Target | readonly Target[], options: AcquireOptions = {}): Promise<Grant> {
     const reach = options.reach ?? "repository";
     const keys = (await this.#keys(targets)).map((key) => ({ key, reach }));
+    await refuseRuled(
+      this.#workspace,
+      keys.map(({ key }) => key),
+    );
     const isClaim = keys.some(({ key }) => key.startsWith("issue:"));
     return this.#session.acquire(keys, {
       ttlSecs: options.ttlSecs ?? (await this.#workspace.usualTtlSecs(isClaim ? "claim" : "lock")),

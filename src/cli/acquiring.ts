@@ -1,4 +1,5 @@
 import type { Grant } from "../coordinator/contract";
+import { refuseRuled } from "../coordinator/path-rules";
 import type { Acquired, Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
@@ -48,6 +49,10 @@ export async function acquire(
   wish: Wish,
 ): Promise<Output> {
   const options = await readOptions(parsed, workspace, wish);
+  await refuseRuled(
+    workspace,
+    wish.keys.map(({ key }) => key),
+  );
   const timeoutMs = waitSecs(parsed) * 1000;
   const session = await workspace.session("write");
   const onWait = ({ ahead, message }: { ahead: number; message: string }) => {

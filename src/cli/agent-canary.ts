@@ -160,26 +160,17 @@ class Canary {
     return start(file, args, this.#room, this.#env(undefined), JSON.stringify(event));
   }
 
-  /** The plugin itself, loaded as opencode would. */
+  /** The plugin itself, loaded as the harness would. */
   #throughPlugin(moment: Moment, trial: Trial | null): Promise<Ran> {
     const url = pathToFileURL(this.#found.file.path).href;
-    const session = this.#session;
     const program = `
-      const { Cotenant } = await import(${JSON.stringify(url)});
-      const plugin = await Cotenant({ directory: process.cwd() });
-      const trial = JSON.parse(process.env.COTENANT_CANARY);
-      const input = { tool: trial?.tool, sessionID: ${JSON.stringify(session)}, callID: "canary", args: trial?.input };
-      const output = { args: trial?.input, output: "" };
-      try {
-        if (${JSON.stringify(moment)} === "before") await plugin["tool.execute.before"](input, output);
-        else if (${JSON.stringify(moment)} === "after") await plugin["tool.execute.after"](input, output);
-        else await plugin.event({ event: { type: "session.deleted", properties: { info: { id: input.sessionID } } } });
-        process.stdout.write(output.output);
-      } catch (error) {
+      const { url, session, moment, trial } = JSON.parse(process.env.COTENANT_CANARY);
+      try {${this.#harness === "pi" ? AS_PI : AS_OPENCODE}} catch (error) {
         process.stderr.write(error.message);
         process.exitCode = 2;
       }`;
-    const env = { ...this.#env(undefined), COTENANT_CANARY: JSON.stringify(trial) };
+    const about = { url, session: this.#session, moment, trial };
+    const env = { ...this.#env(undefined), COTENANT_CANARY: JSON.stringify(about) };
     return start(process.execPath, ["--input-type=module", "--eval", program], this.#room, env, "");
   }
 
@@ -193,6 +184,26 @@ class Canary {
     };
   }
 }
+
+const AS_OPENCODE = `
+  const { Cotenant } = await import(url);
+  const plugin = await Cotenant({ directory: process.cwd() });
+  const input = { tool: trial?.tool, sessionID: session, callID: "canary", args: trial?.input };
+  const output = { args: trial?.input, output: "" };
+  if (moment === "before") await plugin["tool.execute.before"](input, output);
+  else if (moment === "after") await plugin["tool.execute.after"](input, output);
+  else await plugin.event({ event: { type: "session.deleted", properties: { info: { id: session } } } });
+  process.stdout.write(output.output);`;
+
+const AS_PI = `
+  const handlers = {};
+  (await import(url)).default({ on: (name, handler) => (handlers[name] = handler) });
+  const names = { before: "tool_call", after: "tool_result", end: "session_shutdown" };
+  const event = { toolName: trial?.tool, toolCallId: "canary", input: trial?.input, content: [] };
+  const context = { cwd: process.cwd(), sessionManager: { getSessionId: () => session } };
+  const said = await handlers[names[moment]](event, context);
+  if (said?.block) throw new Error(said.reason);
+  process.stdout.write((said?.content ?? []).map(({ text }) => text).join("\\n"));`;
 
 const WHO = ["-c", "user.name=cotenant", "-c", "user.email=canary@cotenant.invalid"];
 

@@ -150,14 +150,18 @@ function violated(violations: readonly Violation[]): Finding[] {
 function blocked(contentions: readonly Seen[]): Finding[] {
   return contentions
     .filter(({ contention }) => contention.state !== "waiting")
-    .map(({ contention: { agentId, path, owner }, isFree }) => ({
+    .map(({ contention: { agentId, path, owner }, isFree, isOver }) => ({
       code: "agent_blocked",
-      message: isFree
-        ? `${agentId} is blocked by nothing any more: ${printable(path, 200)} is free`
-        : `${agentId} waits for instruction: ${printable(path, 200)} is held by ${owner.agentId}`,
-      next: isFree
-        ? `tell ${agentId} to go on`
-        : `let ${owner.agentId} commit or stop; then 'cotenant guard retry'`,
+      message: isOver
+        ? `${agentId} was still blocked when it ended: ${printable(path, 200)} is held by ${owner.agentId}`
+        : isFree
+          ? `${agentId} is blocked by nothing any more: ${printable(path, 200)} is free`
+          : `${agentId} waits for instruction: ${printable(path, 200)} is held by ${owner.agentId}`,
+      next: isOver
+        ? `once ${owner.agentId} has committed or stopped, see to it that what ${agentId} was to do there is done`
+        : isFree
+          ? `tell ${agentId} to go on`
+          : `let ${owner.agentId} commit or stop; then 'cotenant guard retry'`,
     }));
 }
 

@@ -31,6 +31,7 @@ const WRITE_EVENTS = [
   "contention.heartbeat",
   "contention.retry",
   "contention.blocked",
+  "contention.ended",
   "contention.resolved",
   "guard.violated",
   "guard.left",

@@ -115,12 +115,15 @@ export function refusalLines(
   const ways = committer === null ? [SAY_WHO] : [];
   ways.push(...new Set(objections.map(({ hint }) => hint).filter((text) => text !== "")));
   lines.push(...ways.map((way) => `  next: ${way}`));
-  const theirs = objections.filter(({ owner }) => owner !== null).map(({ path }) => path);
+  const isRuled = ({ code }: Objection) => code === "E_PATH_RULE";
+  const theirs = objections.filter((one) => one.owner !== null || isRuled(one)).map(({ path }) => path);
+  const isLeased = objections.some((one) => one.owner !== null);
   if (theirs.length > 0)
     lines.push(
       `  ${ways.length === 0 ? "next" : "or"}: ${withoutTheirs(
         theirs.map((path) => `${root}${path}`),
         own.map((path) => `${root}${path}`),
+        isLeased,
       )}`,
     );
   return lines;
@@ -142,9 +145,10 @@ export function pushRefusal(name: HookName, objections: readonly PushObjection[]
 }
 
 /** Unstaging by 'git reset' also works before the first commit. */
-function withoutTheirs(theirs: readonly string[], own: readonly string[]): string {
+function withoutTheirs(theirs: readonly string[], own: readonly string[], isLeased: boolean): string {
   if (own.length > 0 && own.length <= MOST_NAMED)
     return `commit only yours: git commit -m "…" -- ${own.map(shellWord).join(" ")}`;
   const named = [...new Set(theirs)].slice(0, MOST_NAMED).map(shellWord).join(" ");
-  return `unstage what is theirs, and ${own.length === 0 ? "wait for it" : "commit again"}: git reset -q -- ${named}`;
+  const then = own.length > 0 ? ", and commit again" : isLeased ? ", and wait for it" : "";
+  return `unstage what is ${isLeased ? "theirs" : "not yours to write"}${then}: git reset -q -- ${named}`;
 }

@@ -1,9 +1,8 @@
 import { isConfigKey } from "../config/schema";
-import { sharesClaims } from "../config/shared-claims";
-import type { Coordinator } from "../coordinator/contract";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { explainSandbox } from "../identity/sandbox";
+import { ledgerInFront } from "../ledger/in-front";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
 import { hooksWord, wordText } from "./hooks-upkeep";
@@ -59,12 +58,6 @@ async function withHooks(workspace: Workspace): Promise<Workspace> {
   return workspace;
 }
 
-/** Where claims are shared between machines; loaded only there. */
-async function ledgerInFront(workspace: Workspace): Promise<Coordinator | null> {
-  if (!sharesClaims(workspace.config)) return null;
-  return (await import("../ledger/open")).ledgerEngine(workspace);
-}
-
 async function run(name: string, command: Command, parsed: Parsed, stage: Stage): Promise<number> {
   const { terminal } = stage;
   let opened: Promise<Workspace> | undefined;
@@ -96,7 +89,8 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
   if (workspace?.isWriting === true && (await workspace.hasStore())) {
-    await workspace.worktree("write");
+    // The command may have removed the worktree it was called in.
+    if (await workspace.isThere()) await workspace.worktree("write");
     await settleLeftOpen(workspace);
   }
   const warnings = [

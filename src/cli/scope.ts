@@ -1,9 +1,10 @@
+import { refuseRuled } from "../coordinator/path-rules";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { errorFrom, orThrow } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
 import type { LeaseId } from "../kernel/ids";
-import { type LeaseKey, scopeKey } from "../kernel/keys";
+import { fileKey, type LeaseKey, scopeKey } from "../kernel/keys";
 import type { Refusal } from "../kernel/refusal";
 
 /** Long enough for any edit of ours, short enough that a killed one is no burden. */
@@ -38,6 +39,7 @@ export async function changeForAll<T>(
   plan: () => Promise<GlobalChange<T>>,
 ): Promise<T> {
   await requireAllowed(workspace, scope);
+  await refuseRuled(workspace, [orThrow(fileKey(FILES[scope]))]);
   // The first to write here makes a store: not for what is refused anyway.
   if (!(await workspace.hasStore())) await plan();
   const session = await workspace.session("write");

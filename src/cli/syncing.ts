@@ -91,15 +91,23 @@ function conflictJson({ issueId, agentId, record, why }: Conflict): Record<strin
   };
 }
 
+/** What to do about one, besides reading what the other has done. */
+function nextAfter({ issueId, record }: Conflict): string {
+  if (record === null) return "take other work: cotenant claim next";
+  return record.isHeld
+    ? `take other work, or wait for it: cotenant claim acquire ${issueId} --wait --timeout 300`
+    : `look at what was done meanwhile, and claim it again: cotenant claim acquire ${issueId}`;
+}
+
 export function reconciledLines({ confirmed, conflicts, withdrawn, pending }: Reconciled): string[] {
   return [
     ...confirmed.map(
       ({ issueId, lease }) => `confirmed: issue ${issueId} for ${lease.agentId}, token ${lease.fencingToken}`,
     ),
-    ...conflicts.map(
-      ({ issueId, agentId, why }) =>
-        `conflict: issue ${issueId} is not ${agentId}'s any more: ${printable(why, 200)}`,
-    ),
+    ...conflicts.flatMap((conflict) => [
+      `conflict: issue ${conflict.issueId} is not ${conflict.agentId}'s any more: ${printable(conflict.why, 200)}`,
+      `  next: ${nextAfter(conflict)}`,
+    ]),
     ...withdrawn.map((id) => `given back: issue ${id}`),
     ...pending.map(
       ({ issueId }) => `still provisional: issue ${issueId} (the remote rejected it; run it again)`,

@@ -2,6 +2,7 @@ import { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
 import { printable } from "../kernel/ids";
+import { ledgerInFront } from "../ledger/in-front";
 import { normal } from "../worktrees/naming";
 import { realPlace } from "../worktrees/place";
 import type { Context, Parsed } from "./command";
@@ -36,8 +37,10 @@ export async function workspaceAt(
   parsed: Parsed,
   { root, exists }: Pick<WorktreeEntry, "root" | "exists">,
   doing: string,
+  /** What it is opened from; else the one around the caller. */
+  from?: Workspace,
 ): Promise<Workspace> {
-  const here = await context.workspace();
+  const here = from ?? (await context.workspace());
   if (root === here.repository.worktreeRoot) return here;
   if (!exists)
     throw new CotenantError("E_NOT_FOUND", `the worktree at ${root} is gone`, {
@@ -56,6 +59,35 @@ export async function workspaceAt(
         const engine = await here.engine();
         return engine === here.coordinator ? null : engine;
       },
+    },
+  );
+}
+
+/**
+ * For whoever takes a worktree away, also the one around the caller: a workspace of the repository that stays. The ledger's
+ * commands run where it is.
+ */
+export async function stayingWorkspace(
+  context: Context,
+  parsed: Parsed,
+  going: Pick<WorktreeEntry, "root">,
+  doing: string,
+): Promise<Workspace> {
+  const here = await context.workspace();
+  const { repository, surroundings } = here;
+  if (repository.worktreeRoot !== going.root) return here;
+  const all = await listWorktrees(surroundings.platform, surroundings.git, repository);
+  const other = all.find(({ root, exists }) => exists && root !== going.root);
+  // In a bare repository it may be the only one.
+  if (other === undefined) return here;
+  return Workspace.open(
+    { ...context.surroundings(), cwd: other.root },
+    {
+      agentId: parsed.text("agent-id"),
+      session: parsed.text("session"),
+      allowNetworkFs: parsed.has("allow-network-fs"),
+      doing,
+      engine: ledgerInFront,
     },
   );
 }

@@ -56,7 +56,8 @@ export async function waitForTurn(
         vigil = new Vigil(store, place.ticket!, look, wait);
       }
       const ahead = await vigil.keep(place.ahead, time);
-      place = { ...place, ahead };
+      // Anew: by another's clock, and with this one set ahead since, a ticket with the old instant would be over at once.
+      place = { ...place, ahead, until: later(instantOf(store.now()), time.leftMs()) };
       if (time.isUp()) throw gaveUp(place, await lastWord(place, outcome, time, explain), time);
     }
   } finally {
@@ -118,6 +119,8 @@ class Vigil {
   readonly #bell: Bell;
   /** The mark that was the reason last time: it is none for another attempt. */
   #answered: Instant | null = null;
+  #calls = 0;
+  #calledMs = Number.NEGATIVE_INFINITY;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #lookedAtAllMs = Number.NEGATIVE_INFINITY;
   #untilExpiryMs: number | null = null;
@@ -144,7 +147,8 @@ class Vigil {
     while (!time.isUp()) {
       // Armed before the ticket is read, so that nothing that happens between that and the sleep is missed.
       this.#bell.arm();
-      if (await this.#isCalled()) return ahead;
+      const restMs = this.#restMs(time.waitedMs());
+      if (restMs <= 0 && (await this.#isCalled(time.waitedMs()))) return ahead;
       if (await this.#isLookDue(ahead, time.waitedMs())) {
         const look = await this.#look();
         this.#lookedAtAllMs = this.#lookedMs = time.waitedMs();
@@ -156,7 +160,8 @@ class Vigil {
       const pollMs = Math.min(Math.max(POLL_AT_LEAST_MS, ahead), POLL_AT_MOST_MS);
       const atMostMs = this.#bell.isArmed ? LOOK_EVERY_MS : pollMs;
       const expiryMs = this.#untilExpiryMs === null ? atMostMs : this.#untilExpiryMs + 1;
-      await this.#bell.sleep(Math.min(atMostMs, expiryMs, Math.max(1, time.leftMs())));
+      const untilCalledMs = restMs > 0 ? restMs : atMostMs;
+      await this.#bell.sleep(Math.min(atMostMs, untilCalledMs, expiryMs, Math.max(1, time.leftMs())));
     }
     return ahead;
   }
@@ -166,12 +171,23 @@ class Vigil {
   }
 
   /** Marked, by whoever freed what it waits for; or without a place any more. */
-  async #isCalled(): Promise<boolean> {
+  async #isCalled(nowMs: number): Promise<boolean> {
     const mine = await this.#before.mine();
     if (mine === null) return true;
     if (mine.freeSince === null || mine.freeSince.monotonicMs === this.#answered?.monotonicMs) return false;
     this.#answered = mine.freeSince;
+    this.#calls++;
+    this.#calledMs = nowMs;
     return true;
+  }
+
+  /**
+   * How long no call is answered. Whoever called in vain sees a holder as dead that cannot be seen from here, as from
+   * another container, and an answer makes it call again: the two would go on like that, and leave nobody else any time.
+   */
+  #restMs(nowMs: number): number {
+    if (this.#calls === 0) return 0;
+    return this.#calledMs + Math.min(POLL_AT_LEAST_MS * 2 ** (this.#calls - 1), LOOK_EVERY_MS) - nowMs;
   }
 
   async #isLookDue(ahead: number, nowMs: number): Promise<boolean> {

@@ -98,7 +98,7 @@ export class Workspace {
     const { worktreeRoot } = repository;
     const trust = await readTrust(platform, repository.controlDir);
     const joined = await readJoinedLedger(platform, repository.controlDir);
-    const committed = { git, gitDir: repository.gitDir, worktreeRoot };
+    const committed = { ...repository, git };
     const about = { platform, env, home, worktreeRoot, committed };
     const question = { ...about, trust, joined, flags: flags.config ?? {} };
     const memory = memoryOf(repository, modesFor(repository.config.sharedRepository));
@@ -122,7 +122,8 @@ export class Workspace {
   /** Who is asking. Reads only. */
   agent(): Promise<AgentIdentity> {
     const { agentId, session } = this.#flags;
-    return resolveAgent({ ...this.surroundings, flags: { agentId, session } });
+    const { controlDir } = this.repository;
+    return resolveAgent({ ...this.surroundings, controlDir, flags: { agentId, session } });
   }
 
   /** The worktree's identity; a writing caller stores what a reading one only computes. */
@@ -184,6 +185,11 @@ export class Workspace {
       hint: `run 'cotenant worktree create --issue ${nameOf(key)} --claim'`,
       data: { key, setting: "worktree.mode" },
     });
+  }
+
+  /** Whether the worktree is still one: a command may have removed it. */
+  async isThere(): Promise<boolean> {
+    return (await this.surroundings.platform.files.stat(this.repository.gitDir)) !== null;
   }
 
   /** Whether anybody has written anything here yet. */

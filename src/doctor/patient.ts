@@ -59,7 +59,7 @@ export async function examine(place: Place): Promise<Patient> {
   const trust = trusted.value ?? NO_TRUST;
   const system = place.systemDirectory === undefined ? {} : { systemDirectory: place.systemDirectory };
   const joined = (await attempt(() => readJoinedLedger(platform, controlDir))).value ?? null;
-  const committed = { git, gitDir: repository.gitDir, worktreeRoot };
+  const committed = { ...repository, git };
   const question: ConfigQuestion = { platform, env, home, worktreeRoot, trust, joined, committed, ...system };
   const inspected = await attempt(() => inspectConfig(question));
   const { config, problems } = inspected.value ?? (await inspectConfig(nothingSet(platform)));

@@ -157,11 +157,16 @@ export class IssueWriter {
   ): Promise<Intention<WriteOutcome> | null> {
     const warnings: string[] = [];
     const lease = standing.leases[0] ?? null;
+    const stamp = readStamp(standing, id);
     if (standing.refusal !== null) {
-      if (enforcement === "strict") throw leaseRequired(id, standing.refusal);
+      if (enforcement === "strict") {
+        const seen = resolve(id, await this.#reader.copies(id, stamp, null, committed), stamp);
+        // What is deleted cannot be claimed: that is what has to be said.
+        if (isFound(seen) && seen.isDeleted && !takesBack) usable(id, seen);
+        throw leaseRequired(id, standing.refusal);
+      }
       if (enforcement === "warn") warnings.push(`written without a claim: ${standing.refusal.message}`);
     }
-    const stamp = readStamp(standing, id);
     const folder = await this.#folderFor(lease);
     if (stamp !== null) await folder.finish(id, stamp);
     const copies = await this.#reader.copies(id, stamp, lease?.worktreeId ?? null, committed);

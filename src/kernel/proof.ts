@@ -6,7 +6,16 @@ import type { LeaseKey } from "./keys";
 import { awaitsAdoption, belongsTo, type Lease, sameParty } from "./lease";
 import { isRefusal, type Refusal, refuse } from "./refusal";
 import type { View } from "./view";
-import { expired, isOwnElsewhere, leaseSummary, mismatch, nameOfHolder, ownElsewhereHint } from "./words";
+import {
+  expired,
+  isOtherSession,
+  isOwnElsewhere,
+  leaseSummary,
+  mismatch,
+  nameOfHolder,
+  ownElsewhereHint,
+  sessionWord,
+} from "./words";
 
 /** A caller and the secrets it can show. */
 export interface Caller {
@@ -112,8 +121,10 @@ function notProven(
     };
   if (!sameParty(lease, actor))
     return {
-      says: `is held by ${nameOfHolder(lease)}, not by this caller`,
-      hint: "only its holder can do that; 'cotenant status' shows who holds what",
+      says: `is held by ${nameOfHolder(lease, actor)}, not by this caller`,
+      hint: isOtherSession(lease, actor)
+        ? `only its holder can do that: if that session is yours, name it with --session ${sessionWord(lease)}`
+        : "only its holder can do that; 'cotenant status' shows who holds what",
     };
   const again = "'acquire' it again from the same agent, session and worktree";
   return proofs.length === 0

@@ -16,14 +16,28 @@ export function leaseSummary(lease: Lease): Record<string, unknown> {
     lease_id: lease.leaseId,
     key: lease.key,
     agent_id: lease.agentId,
+    session_id: lease.sessionId,
     worktree_id: lease.worktreeId,
     expires_at: lease.expiresAt === null ? null : new Date(lease.expiresAt.wallMs).toISOString(),
     reason: lease.reason,
   };
 }
 
-export function nameOfHolder(lease: Lease): string {
-  return `${lease.agentId} (${lease.worktreeId})`;
+/** For an asker of the same name, what tells the two apart. */
+export function nameOfHolder(lease: Lease, asker?: Party): string {
+  const { agentId, worktreeId } = lease;
+  return asker !== undefined && isOtherSession(lease, asker)
+    ? `another session of ${agentId}, ${sessionWord(lease)} (${worktreeId})`
+    : `${agentId} (${worktreeId})`;
+}
+
+export function isOtherSession(lease: Lease, { agentId, sessionId }: Party): boolean {
+  return lease.agentId === agentId && lease.sessionId !== sessionId;
+}
+
+/** As it is typed after `--session`. */
+export function sessionWord({ sessionId }: Lease): string {
+  return printable(sessionId, 100);
 }
 
 function describeExpiry(lease: Lease, now: Now): string {
@@ -50,7 +64,7 @@ export function heldBy(blockers: readonly Lease[], now: Now, hint?: string, aske
   const first = blockers[0]!;
   const others = blockers.length > 1 ? ` and ${blockers.length - 1} more` : "";
   const isOwn = asker !== undefined && isOwnElsewhere(first, asker);
-  const who = isOwn ? `you from ${first.worktreeId}` : nameOfHolder(first);
+  const who = isOwn ? `you from ${first.worktreeId}` : nameOfHolder(first, asker);
   const next = hint ?? (isOwn ? ownElsewhereHint(first) : undefined);
   return refuse(
     "E_LOCK_CONFLICT",

@@ -129,9 +129,10 @@ export class Mutex {
   }
 
   async #waitForLock(fd: Descriptor): Promise<void> {
+    // First, so that nothing is awaited between the start of the wait and whoever listens to it.
+    let before = await this.metadata();
     const waiting = this.#unfinished ?? this.#platform.locks.lock(fd);
     this.#unfinished = waiting;
-    let before = await this.metadata();
     for (let waitedMs = this.#patience.busyTimeoutMs; ; waitedMs += this.#patience.busyTimeoutMs) {
       if (await this.#isOverSoon(waiting)) return;
       const holder = await this.metadata();

@@ -53,9 +53,7 @@ it("settings that do nothing, because the repository has had no init, are called
 });
 
 describe("agent doctor", () => {
-  it("sends a canary through every installed command line, and shows what it covers", {
-    timeout: 120_000,
-  }, async () => {
+  it("sends a canary through every installed command line, and shows what it covers", async () => {
     const before = here.picture();
     await here.ask("agent", "install", "--all");
     const installed = here.picture();

@@ -313,10 +313,24 @@ describe("worktrees", () => {
 
     fs.writeFileSync(path.join(where, "work.txt"), "not committed\n");
     const kept = call("WorktreeRemove", { worktree_path: where });
-    expect([kept.status, kept.stdout]).toEqual([0, ""]);
-    expect(kept.stderr).toContain("stays");
+    // Anything but 0 tells Claude Code that it is still there; it shows the first line.
+    expect([kept.status, kept.stdout]).toEqual([9, ""]);
+    expect(kept.stderr.split("\n")[0]).toContain("the worktree stays: it has changes that are not committed");
     expect(fs.existsSync(path.join(where, "work.txt"))).toBe(true);
     fs.rmSync(path.join(where, "work.txt"));
+    const git = (...args: string[]) => here.repo.git("-C", where, ...args);
+    git("checkout", "--quiet", "--detach");
+    git("commit", "--quiet", "--allow-empty", "--message", "nowhere else");
+    const lone = call("WorktreeRemove", { worktree_path: where });
+    expect([lone.status, lone.stderr]).toEqual([
+      9,
+      expect.stringContaining("1 commit that no branch leads to"),
+    ]);
+    expect(fs.existsSync(where)).toBe(true);
+    git("branch", "found", "HEAD");
+    git("commit", "--quiet", "--amend", "--allow-empty", "--message", "as amended");
+    git("branch", "--force", "found", "HEAD");
+    git("checkout", "--quiet", "worktree-log-in-.-x");
     expect(call("WorktreeRemove", { worktree_path: where })).toEqual({ stdout: "", stderr: "", status: 0 });
     expect(fs.existsSync(where)).toBe(false);
     expect(here.repo.git("branch", "--list", "worktree-*")).toBe("");
@@ -324,7 +338,8 @@ describe("worktrees", () => {
     for (const bad of [{ name: "" }, { name: "…/.." }, { name: 7 }])
       expect(call("WorktreeCreate", bad).status).toBe(64);
     expect(call("WorktreeRemove", { worktree_path: "relative" }).status).toBe(64);
-    expect(call("WorktreeRemove", { worktree_path: here.repo.root }).stderr).toContain("main worktree");
+    const main = call("WorktreeRemove", { worktree_path: here.repo.root });
+    expect([main.status, main.stderr]).toEqual([9, expect.stringContaining("main worktree")]);
   });
 });
 

@@ -9,7 +9,7 @@ beforeEach(() => {
 });
 
 async function waiter(agent: string, ...words: string[]): Promise<Running> {
-  const process = repo.start(agent, [...words, "--wait", "--timeout", "25", "--json"]);
+  const process = repo.start(agent, [...words, "--wait", "--timeout", "100", "--json"]);
   await until(`${agent} waits`, async () => process.stderr.includes("waiting"));
   return process;
 }

@@ -525,7 +525,7 @@ describe("doctor: what is left behind", () => {
 
   it("a ticket of a waiter that was killed, and one that still waits", async () => {
     await repo.prepare("agent:a", "lock", "acquire", "a.ts");
-    const wait = ["lock", "acquire", "a.ts", "--wait", "--timeout", "25"];
+    const wait = ["lock", "acquire", "a.ts", "--wait", "--timeout", "100"];
     const [killed, waits] = [repo.start("agent:b", wait), repo.start("agent:c", wait)];
     const queue = path.join(repo.control, "queue");
     await until(

@@ -120,13 +120,20 @@ describe("events", () => {
   });
 
   it("say how long a grant had waited", async () => {
-    await repo.prepare("agent:a", "lock", "acquire", "x", "--ttl", "6");
-    await repo.ask("agent:b", "lock", "acquire", "x", "--wait", "--timeout", "20");
-    const [first, second] = linesOf(await repo.ask("agent:a", "events"));
-    expect(first!.payload.waited_ms).toBeUndefined();
-    expect(second!.payload.waited_ms).toBeGreaterThan(0);
-    expect(second!.payload.waited_ms).toBeLessThan(30_000);
-    expect((await repo.run("agent:a", "events")).stdout).toMatch(/from agent:a \(expired\) {2}waited \d+s/);
+    await repo.prepare("agent:a", "lock", "acquire", "x");
+    const waiter = repo.start("agent:b", ["lock", "acquire", "x", "--wait", "--timeout", "100"]);
+    await until("it waits", () => waiter.stderr.includes("waiting as number"));
+    await repo.prepare("agent:a", "lock", "release", "x");
+    await waiter.done;
+    expect((await repo.askAt(7_200, "agent:c", "lock", "acquire", "x")).status).toBe(0);
+    const granted = linesOf(await repo.ask("agent:a", "events", "--type", "claim.acquired"));
+    const waited = granted.map(({ payload }) => payload.waited_ms);
+    expect(waited).toEqual([undefined, expect.any(Number), undefined]);
+    expect(waited[1]).toBeGreaterThan(0);
+    expect(waited[1]).toBeLessThan(100_000);
+    const { stdout } = await repo.run("agent:a", "events");
+    expect(stdout).toMatch(/agent:b .*waited \d+s/);
+    expect(stdout).toContain("from agent:b (expired)");
   });
 
   it.each([

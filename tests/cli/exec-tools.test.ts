@@ -198,7 +198,6 @@ function filesIn(place: string): number {
 
 it.each(PROBES.map((probe, number) => [probe.tool, probe, `tool-${number}`] as const))(
   "%s keeps its cache with the agent",
-  { timeout: 120_000 },
   async (_, probe, folder) => {
     if (probe.needs !== null) needTool(probe.needs);
     const { files = {}, command, place, says = [], not = [] } = probe;

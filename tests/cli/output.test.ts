@@ -24,7 +24,7 @@ it("a promise that fails while nobody waits for it is told like any other error"
   const waiting = ["lock", "acquire", "a.ts", "--wait", "30s"];
   const told = await repo.start("agent:b", waiting, { env }).done;
   expect(told.status).toBe(70);
-  expect(told.stderr).toMatch(/\ncotenant: left alone \(E_INTERNAL\)\n {2}next: [^\n]+\n$/);
+  expect(told.stderr).toMatch(/^cotenant: left alone \(E_INTERNAL\)\n {2}next: [^\n]+\n$(?!\n)/m);
   expectJsonRefused(await repo.askWith(env, "agent:b", ...waiting), 70, "E_INTERNAL");
 });
 

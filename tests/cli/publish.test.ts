@@ -155,6 +155,8 @@ it("a publish of nothing new makes no branch, and says so", async () => {
   const args = ["publish", "--branch", "work/none", "--message", "m", "--from-worktree", "src/b.ts"];
   const ran = await common.run(A, ...args);
   expect(ran.stdout).toBe("nothing to do: the base has it already, and there is no work/none\n");
+  const released = await common.runHere(A, ...args, "--release");
+  expect(released.stdout).toContain("\n  released nothing: no lease covered a change");
   expect(() => common.git("rev-parse", "--verify", "--quiet", "work/none")).toThrow();
 });
 

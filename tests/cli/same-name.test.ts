@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PROGRAM, until } from "../support/program";
+import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 
 const LOUD = "ANOTHER LIVE PROCESS HOLDS THIS UNDER THE SAME NAME";
@@ -86,4 +87,19 @@ describe("agents with one name and no session", () => {
     agents[0]!.kill("SIGKILL");
     await until("it is gone", async () => (await findings()).length === 0);
   });
+});
+
+it("two sessions of one name are told apart, in words, in JSON, and in what to do about it", async () => {
+  const as = (session: string, ...args: string[]) =>
+    repo.askHere("agent:a", ...args, "f.txt", "--session", session);
+  await repo.prepare("agent:a", "lock", "acquire", "f.txt", "--session", "s1");
+  const refused = await as("s2", "lock", "acquire");
+  expectJsonRefused(refused, 1, "E_LOCK_CONFLICT");
+  expect(refused.error.message).toContain("is held by another session of agent:a, s1 (wt:");
+  expect(refused.error.data).toMatchObject({ holders: [{ agent_id: "agent:a", session_id: "s1" }] });
+  const kept = await as("s2", "lock", "release");
+  expectJsonRefused(kept, 6, "E_LOCK_NOT_HELD");
+  expect(kept.error.message).toContain("another session of agent:a, s1");
+  expect(kept.error.hint).toContain("--session s1");
+  expect((await as("s1", "lock", "release")).status).toBe(0);
 });

@@ -25,6 +25,7 @@ const SHOWN: Readonly<Record<Exclude<ConfigKey, Here>, string>> = {
   "coordination.lease_renewal_threshold_pct": "tests/cli/expiry-warnings.test.ts",
   "coordination.stale_threshold_secs": "tests/scenarios/claim-status.test.ts",
   "locks.max_age_secs": "tests/cli/doctor.test.ts",
+  "policy.paths": "tests/cli/path-rules.test.ts",
   "policy.evict": "tests/scenarios/ending.test.ts",
   "store.rotate_bytes": "tests/demo/demo.test.ts",
   "store.busy_timeout_secs": "tests/cli/surroundings.test.ts",

@@ -26,7 +26,7 @@ const stats = async (...args: string[]) =>
 /** Held twice, waited for once, stolen once; one file is only ever held by one. */
 async function story(): Promise<void> {
   await repo.prepare("agent:a", "lock", "acquire", "busy", "quiet");
-  const waiter = repo.start("agent:b", ["lock", "acquire", "busy", "--wait", "--timeout", "20"]);
+  const waiter = repo.start("agent:b", ["lock", "acquire", "busy", "--wait", "--timeout", "100"]);
   while (!waiter.stderr.includes("waiting as number 1"))
     await new Promise((resolve) => setTimeout(resolve, 20));
   await repo.prepare("agent:a", "lock", "release", "busy");

@@ -68,7 +68,6 @@ describe("an issue that was deleted on a branch that is gone", () => {
     repo.git("checkout", "--quiet", "-b", branch);
     await repo.prepare("agent:a", "claim", "acquire", id);
     await repo.prepare("agent:a", "issue", "delete", id);
-    await repo.prepare("agent:a", "claim", "release", id);
     commit(repo, "deleted");
     repo.git("checkout", "--quiet", "main");
   };

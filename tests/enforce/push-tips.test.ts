@@ -77,6 +77,7 @@ const push = async (to: string, ref = "refs/heads/main") => {
       digest: platform.digest,
       mode: "at_commit",
       keyOf: (path) => `file:${path}` as LeaseKey,
+      pathRules: { rules: [], ignoreCase: false },
       pusher: null,
       branches: {
         allowed: ["develop"],
@@ -250,7 +251,7 @@ describe("a leased file", () => {
       const reader = new CommitReader(git, place);
       const sources = { git, place, reader, digest: platform.digest };
       const testify = async () => ({ lease: () => null, written: () => null });
-      const court = { sources, testify, files, main: changed, judged: new Set([to]) };
+      const court = { sources, testify, keepers: [files], main: changed, judged: new Set([to]) };
       const objections = await tipObjections(court, { ref: "refs/heads/main", from: changed, to });
       return objections.map(({ code, path }) => `${code} ${path}`);
     };

@@ -4,7 +4,7 @@ import { ROOT } from "./source";
 interface Summary {
   passed: number;
   failed: number;
-  broken: string[];
+  failures: string[];
   skipped: string[];
   scenarios: Record<"passed" | "failed" | "skipped", string[]>;
 }
@@ -35,9 +35,12 @@ const file = (name: string, ...assertionResults: ReturnType<typeof test>[]) => (
 });
 
 describe("npm test's report", () => {
-  it("counts tests, and a file that could not be loaded as one failure", () => {
-    const report = { testResults: [file("a", test("x", "passed"), test("y", "failed")), file("b")] };
-    expect(summarise(report)).toMatchObject({ passed: 1, failed: 2, broken: ["b"], skipped: [] });
+  it("counts and names what failed, a file that could not be loaded as one failure", () => {
+    const report = {
+      testResults: [file("a", test("x", "passed"), test("y", "failed", "suite")), file("b")],
+    };
+    const failures = ["b: could not run", "a: suite y"];
+    expect(summarise(report)).toMatchObject({ passed: 1, failed: 2, failures, skipped: [] });
   });
 
   it("names every test that did not run", () => {

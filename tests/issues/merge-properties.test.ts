@@ -20,7 +20,7 @@ import { sha256 } from "../store/stage";
 const RUNS = Math.ceil(propertyRuns() / 5);
 const SEED = propertySeed();
 const SETTINGS = { numRuns: RUNS, seed: SEED };
-const TIME = { timeout: 60_000 + RUNS * 10 };
+const TIME = { timeout: 180_000 + RUNS * 10 };
 const ID = "01M7F87SKQ7X3KZ979XRC4S87G" as Ulid;
 const AT = "2026-01-01T00:00:00.000Z";
 const MARKS = { left: "ours", right: "theirs", size: 7 };

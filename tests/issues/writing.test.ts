@@ -216,9 +216,7 @@ describe.each([
   ["killed", (made: SimWorld, victim: ReturnType<SimWorld["spawn"]>) => made.kill(victim)],
   ["without power", (made: SimWorld) => made.powerCut()],
 ] as const)("%s at every operation, a write", (_, strike) => {
-  it("leaves the old issue or the new one, and once acknowledged the new one", {
-    timeout: 120_000,
-  }, async () => {
+  it("leaves the old issue or the new one, and once acknowledged the new one", async () => {
     for (const seed of simSeeds(2)) {
       const { first, step } = stride(4);
       for (let at = first; ; at += step) {

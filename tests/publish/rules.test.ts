@@ -1,12 +1,12 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
+import { fitsPattern } from "../../src/kernel/path-patterns";
 import { toByteText } from "../../src/objects/byte-text";
 import { branchRef, refuseProtected } from "../../src/publish/branch-rules";
 import { parseChanges } from "../../src/publish/change-list";
 import type { Wanted } from "../../src/publish/draft";
 import { cleanMessage, withTrailers } from "../../src/publish/message";
 import { formerNames } from "../../src/publish/patch-names";
-import { fitsPattern } from "../../src/publish/path-patterns";
 import { pathObjections } from "../../src/publish/path-rules";
 import { Scene } from "../objects/scene";
 
@@ -50,6 +50,8 @@ describe("rules about paths", () => {
     maxPaths: 3,
     maxFileBytes: 10,
     ignoreCase: false,
+    publisher: "agent:a",
+    judge: null,
   };
   const file = (content: string, mode = "100644"): Wanted => ({ mode, content: bytes(content), oid: OID });
   const codes = (

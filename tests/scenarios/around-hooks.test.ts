@@ -22,6 +22,8 @@ function git(args: readonly string[], env: Record<string, string> = {}): Promise
   const own = { COTENANT_AGENT_ID: "agent:a", GIT_EDITOR: "true", ...env };
   return run(["git", ...args], { cwd: repo.root, env: own });
 }
+/** A commit that is made anew within one second is the same commit, with the same id. */
+const nextSecond = () => new Promise((resolve) => setTimeout(resolve, 1_001 - (Date.now() % 1_000)));
 const done = async (...args: string[]) => {
   const ran = await git(args);
   expect(ran.status, `${ran}`).toBe(0);
@@ -156,6 +158,7 @@ describe("pre-push", () => {
     const refused = await refusedPush("E_LOCK_CONFLICT");
     const checked = await repo.askHere("agent:x", "validate", "commits", "origin/main..HEAD");
     expect(checked.status).toBe(1);
+    await nextSecond();
     await done(...hintIn(refused, "git rebase").slice(1));
     await done("push", "origin", "main");
   });

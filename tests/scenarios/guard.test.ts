@@ -409,6 +409,20 @@ describe("S42: each harness's real input, as documented", () => {
       tool: "edit",
       args: { filePath: path.join(repo.root, "a.txt"), oldString: "one", newString: "two" },
     }),
+    qwen: (session) => ({
+      ...common(session),
+      hook_event_name: "PreToolUse",
+      timestamp: "now",
+      ...edit("edit"),
+    }),
+    pi: (session) => ({
+      event: "tool_call",
+      sessionID: session,
+      callID: "c",
+      directory: repo.root,
+      tool: "edit",
+      args: { path: path.join(repo.root, "a.txt"), edits: [{ oldText: "one", newText: "two" }] },
+    }),
   };
   const common = (session: string) => ({
     session_id: session,
@@ -428,6 +442,8 @@ describe("S42: each harness's real input, as documented", () => {
     gemini: (reason) => said({ decision: "deny", reason }),
     copilot: (reason) => said({ permissionDecision: "deny", permissionDecisionReason: reason }),
     opencode: (reason) => ({ stdout: "", stderr: `${reason}\n`, status: 2 }),
+    qwen: hookSpecific,
+    pi: (reason) => ({ stdout: "", stderr: `${reason}\n`, status: 2 }),
   };
 
   function hookSpecific(reason: string): Ran {

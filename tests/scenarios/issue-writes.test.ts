@@ -116,7 +116,13 @@ describe("S28: deleting", () => {
     await second.prepare("agent:a", "claim", "release", id);
 
     await repo.prepare("human:ada", "claim", "acquire", id);
-    expect((await repo.run("human:ada", "issue", "delete", id, "--reason", "a duplicate")).status).toBe(0);
+    const deleted = await repo.run("human:ada", "issue", "delete", id, "--reason", "a duplicate");
+    expect(deleted.status).toBe(0);
+    // Nothing is left to hold.
+    expect(deleted.stdout).toContain("deleted, and its claim is given back");
+    expect((await repo.askHere("human:ada", "claim", "list")).data.leases).toEqual([]);
+    const again = await repo.runHere("human:ada", "issue", "delete", id);
+    expectRefused(again, 4, "E_NOT_FOUND");
     // The second worktree still has the old copy in its files and in HEAD.
     expect(fs.existsSync(path.join(second.root, ".cotenant/issues", id, "issue.json"))).toBe(true);
     for (const from of [repo, second]) {

@@ -3,6 +3,7 @@ import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { behindProxy, Machine, sharedIssues } from "../support/machines";
 import { expectJsonRefused } from "../support/refusals";
+import { TestRepo } from "../support/repo";
 
 const NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -59,13 +60,24 @@ describe("S62: two clones claim one issue at once", () => {
     const [fresh, own] = ids as [string, string];
     const second = Machine.clone(hub, "second");
     await first.prepare("claim", "acquire", own);
+    const roots: string[] = [];
     for (const id of [fresh, own]) {
-      const { lease } = await first.prepare("worktree", "create", "--issue", id, "--claim");
+      const { lease, worktree } = await first.prepare("worktree", "create", "--issue", id, "--claim");
+      roots.push((worktree as { root: string }).root);
       expect(hub.claim(id)).toMatchObject({ status: "held", fencing_token: lease.fencing_token });
       expectJsonRefused(await second.askHere("claim", "acquire", id), 1, "E_LOCK_CONFLICT");
     }
     const refused = await second.askHere("worktree", "create", "mine", "--issue", fresh, "--claim");
     expectJsonRefused(refused, 1, "E_LOCK_CONFLICT");
+
+    // It is given back there with the worktree, also by whoever stands in it; or it is said that it is not.
+    const inside = new Machine("first", TestRepo.of(roots[0]!), first.home);
+    const removed = await inside.ask("worktree", "remove", ".");
+    expect(removed.data["released"], String(removed)).toEqual([`issue:${fresh}`]);
+    expect(hub.claim(fresh)).toMatchObject({ status: "released" });
+    fs.renameSync(hub.path, `${hub.path}.away`);
+    const away = await first.askHere("worktree", "remove", roots[1]!);
+    expect(away.json.warnings!.join(), String(away)).toContain("others see the claim until it expires");
   });
 
   it("nobody is offered what another machine holds or has finished", async () => {
@@ -187,7 +199,7 @@ describe("S62: two clones claim one issue at once", () => {
     await first.prepare("claim", "acquire", id);
     const late = await second.askHere("claim", "acquire", id, "--wait", "--timeout", "1");
     expectJsonRefused(late, 12, "E_WAIT_TIMEOUT");
-    const waiting = second.start(["claim", "acquire", id, "--wait", "--timeout", "25", "--json"]);
+    const waiting = second.start(["claim", "acquire", id, "--wait", "--timeout", "100", "--json"]);
     await first.prepare("claim", "release", id);
     expect((await waiting.done).lease.agent_id).toBe("agent:second");
   });
@@ -207,16 +219,55 @@ describe("S63: two processes in one clone", () => {
     }
   });
 
-  it("two clones on one machine share its copy, and know of each other also without the network", async () => {
-    const { hub, first, ids } = await sharedIssues(2);
-    const [a, b] = ids as [string, string];
+  it("two clones on one machine share its copy, and know of each other's claims offline, with the network or without", async () => {
+    const { hub, first, ids } = await sharedIssues(4);
+    const [held, fresh, before, raced] = ids as [string, string, string, string];
     const beside = Machine.clone(hub, "beside", { home: first.home });
-    await first.prepare("claim", "acquire", a);
-    expectJsonRefused(await beside.ask("claim", "acquire", a), 1, "E_LOCK_CONFLICT");
+    // The same place by another name: also once nothing is there any more.
+    beside.repo.git("remote", "set-url", "origin", `${path.relative(beside.repo.root, hub.path)}/`);
+    await first.prepare("claim", "acquire", held);
+    // Known to be free, so that it is granted here before the remote is asked.
+    await first.prepare("claim", "acquire", before);
+    await first.prepare("claim", "release", before);
+    expectJsonRefused(await beside.ask("claim", "acquire", held), 1, "E_LOCK_CONFLICT");
+    await first.prepare("claim", "acquire", fresh, "--offline");
+    const refused = await beside.askHere("claim", "acquire", fresh);
+    expectJsonRefused(refused, 1, "E_LOCK_CONFLICT");
+    expect(refused.error.message).toContain(`claimed offline by agent:first in ${first.repo.control}`);
+    expect(hub.refs("refs/cotenant/claims/")).not.toHaveProperty(`refs/cotenant/claims/${fresh}`);
+
     fs.renameSync(hub.path, `${hub.path}.away`);
-    expect((await first.askHere("claim", "acquire", b)).data).toMatchObject({ offline: true });
-    expectJsonRefused(await beside.ask("claim", "acquire", b), 1, "E_LOCK_CONFLICT");
+    expect((await first.askHere("claim", "acquire", before)).data).toMatchObject({ offline: true });
+    expectJsonRefused(await beside.ask("claim", "acquire", before), 1, "E_LOCK_CONFLICT");
+    // For as long as it is renewed, not only for its first term.
+    const { lease } = await first.prepare("claim", "renew", before, "--ttl", "7200");
+    expect(first.state.offline_claims).toContainEqual(
+      expect.objectContaining({ issue_id: before, expires_at: lease.expires_at }),
+    );
+    const waited = await beside.askHere("claim", "acquire", before, "--wait", "--timeout", "1");
+    expectJsonRefused(waited, 12, "E_WAIT_TIMEOUT");
+    // Whoever was refused holds nothing, neither by name nor by taking what is next.
+    expect((await beside.askHere("claim", "list")).data.leases).toEqual([]);
+    const started = [first, beside].map((one) => one.start(["claim", "acquire", raced, "--json"], {}, true));
+    for (const running of started) running.go();
+    const ran = await Promise.all(started.map(({ done }) => done));
+    expect(ran.map(({ status }) => status).sort()).toEqual([0, 1]);
+    expectJsonRefused(await beside.askHere("claim", "next"), 4, "E_NOT_FOUND");
+    const all = [first, beside].map(async (one) => (await one.askHere("claim", "list")).data.leases!);
+    expect((await Promise.all(all)).flat().map(({ key }) => key)).toHaveLength(4);
+
+    fs.renameSync(`${hub.path}.away`, hub.path);
+    for (const one of [beside, first]) expect((await one.askHere("sync", "--reconcile")).status).toBe(0);
+    expect(hub.claim(before)).toMatchObject({ status: "held", agent_id: "agent:first" });
     expect(fs.readdirSync(path.join(first.home, ".local/share/cotenant"))).toHaveLength(1);
+  });
+
+  it("what a clone has claimed offline that was deleted since is free", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const beside = Machine.clone(hub, "beside", { home: first.home });
+    await beside.prepare("claim", "acquire", ids[0]!, "--offline");
+    fs.rmSync(beside.repo.root, { recursive: true });
+    expect((await first.askHere("claim", "acquire", ids[0]!)).status).toBe(0);
   });
 });
 

@@ -140,6 +140,9 @@ describe("S65: an offline claim, then reconcile", () => {
     }));
     fs.writeFileSync(file, JSON.stringify({ ...state, offline_claims: [entry, ...many] }));
     expectJsonRefused(await first.askHere("claim", "acquire", b, "--offline"), 9, "E_LIMIT");
+    // It was granted in this clone by then, and is given up again.
+    const { leases } = (await first.askHere("claim", "list")).data;
+    expect(leases!.map(({ key }) => key)).not.toContain(`issue:${b}`);
     expect((await first.askHere("claim", "acquire", a, "--offline")).status).toBe(0);
   });
 });

@@ -18,7 +18,12 @@ const listed = (ran: Ran) => ran.data["issues"] as readonly Shown[];
 const seen = async (repo: TestRepo, id: string, ...words: string[]) =>
   listed(await repo.askHere("agent:looker", ...words)).find((issue) => issue.id === id);
 
-/** Whoever held it is gone: its claim runs out. */
+/** What agent:ada did a while ago, under a claim that is over now. */
+async function before(ada: TestRepo, ...words: string[]): Promise<void> {
+  expect((await ada.askAt(-30, "agent:ada", ...words)).status).toBe(0);
+}
+
+/** Whoever held it is gone: its claim has run out. */
 async function lapse(repo: TestRepo, id: string): Promise<void> {
   await until("its claim has run out", async () => {
     const { data } = await repo.askHere("agent:looker", "claim", "list");
@@ -30,8 +35,8 @@ async function lapse(repo: TestRepo, id: string): Promise<void> {
 async function abandoned(repo: TestRepo): Promise<{ id: string; ada: TestRepo }> {
   const id = await repo.issue("Log in");
   const ada = repo.addWorktree("ada");
-  await ada.prepare("agent:ada", "claim", "acquire", id, "--ttl", "1");
-  await ada.prepare("agent:ada", "issue", "update", id, "--state", "in_progress", "--assignee", "agent:ada");
+  await before(ada, "claim", "acquire", id, "--ttl", "20");
+  await before(ada, "issue", "update", id, "--state", "in_progress", "--assignee", "agent:ada");
   await lapse(repo, id);
   return { id, ada };
 }
@@ -230,7 +235,7 @@ describe("S81: a holder dies with its issue in progress", () => {
     const repo = TestRepo.make();
     const id = await repo.issue("Log in");
     const ada = repo.addWorktree("ada");
-    await ada.prepare("agent:ada", "claim", "acquire", id, "--ttl", "1");
+    await before(ada, "claim", "acquire", id, "--ttl", "20");
     await lapse(repo, id);
     expect(await seen(repo, id, "query", "available")).toMatchObject({
       state: "ready",

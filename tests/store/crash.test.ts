@@ -258,11 +258,11 @@ const kill: Strike = (world, victim) => world.kill(victim);
 const cut: Strike = (world) => world.powerCut();
 
 describe.each(STORIES)("$name", (story) => {
-  it("killed at every operation", { timeout: 120_000 }, async () => {
+  it("killed at every operation", async () => {
     for (const seed of simSeeds(1)) expect(await sweep(story, seed, kill)).toBeGreaterThan(20);
   });
 
-  it("without power at every operation", { timeout: 120_000 }, async () => {
+  it("without power at every operation", async () => {
     for (const seed of simSeeds(2)) expect(await sweep(story, 100 + seed, cut)).toBeGreaterThan(20);
   });
 });
@@ -271,7 +271,7 @@ describe("recover", () => {
   it.each([
     ["killed", kill],
     ["without power", cut],
-  ] as const)("%s at every operation", { timeout: 120_000 }, async (_, strike) => {
+  ] as const)("%s at every operation", async (_, strike) => {
     for (const seed of simSeeds(1)) {
       const { first, step } = stride(SAMPLE);
       for (let at = first; at < MOST_ROUNDS; at += step) {

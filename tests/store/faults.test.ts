@@ -146,13 +146,10 @@ describe.each(Object.keys(STORIES))("%s", (name) => {
 
   it.each(isLongRun ? [...OFTEN, ...SELDOM] : OFTEN)(
     "with %s (lasting: %s) at every operation",
-    { timeout: 60_000 },
     (code, lasting) => everywhere(() => [code, lasting]),
   );
 
-  it("with other failures at every operation", { timeout: 60_000 }, () =>
-    everywhere((k) => SELDOM[k % SELDOM.length]!),
-  );
+  it("with other failures at every operation", () => everywhere((k) => SELDOM[k % SELDOM.length]!));
 });
 
 describe("a full disk", () => {

@@ -5,7 +5,7 @@ import type * as net from "node:net";
 import * as path from "node:path";
 import { needTool } from "../house/need-tool";
 import { afterEveryTest } from "./after-tests";
-import { FaultyProxy as AnyProxy, ended, freePort, gitDaemon, reachable } from "./network";
+import { FaultyProxy as AnyProxy, ended, gitDaemon, onFreePort } from "./network";
 import { scratch } from "./scratch";
 
 const open: (() => Promise<void> | void)[] = [];
@@ -150,9 +150,7 @@ export class Hub {
     const [host, own] = [key("host"), key("own")];
     fs.copyFileSync(`${own}.pub`, path.join(room, "authorized"));
     fs.mkdirSync("/run/sshd", { recursive: true });
-    const port = await freePort();
     const settings = [
-      `Port ${port}`,
       "ListenAddress 127.0.0.1",
       `HostKey ${host}`,
       `AuthorizedKeysFile ${path.join(room, "authorized")}`,
@@ -163,11 +161,11 @@ export class Hub {
       `PidFile ${path.join(room, "pid")}`,
     ];
     fs.writeFileSync(path.join(room, "sshd_config"), `${settings.join("\n")}\n`);
-    const child = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", path.join(room, "sshd_config")], {
-      stdio: "ignore",
-    });
+    const args = ["-D", "-e", "-f", path.join(room, "sshd_config")];
+    const { port, child } = await onFreePort("Server listening", (port) =>
+      spawn("/usr/sbin/sshd", [...args, "-p", String(port)], { stdio: ["ignore", "ignore", "pipe"] }),
+    );
     open.push(() => ended(child));
-    await reachable(port);
     const known = path.join(room, "known");
     fs.writeFileSync(known, `[127.0.0.1]:${port} ${fs.readFileSync(`${host}.pub`, "utf8")}`);
     const command = `ssh -F none -i ${own} -o IdentitiesOnly=yes -o UserKnownHostsFile=${known} -p ${port}`;

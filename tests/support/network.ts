@@ -96,48 +96,46 @@ export class FaultyProxy {
 /** `git://` for every repository in a directory, by Git's own daemon. */
 export async function gitDaemon(room: string): Promise<{ port: number; close: () => Promise<void> }> {
   const args = ["daemon", "--verbose", "--reuseaddr", "--export-all", "--enable=receive-pack"];
+  const { port, child } = await onFreePort("Ready to rumble", (port) =>
+    spawn("git", [...args, "--listen=127.0.0.1", `--port=${port}`, `--base-path=${room}`, room], {
+      stdio: ["ignore", "ignore", "pipe"],
+    }),
+  );
+  return { port, close: () => ended(child) };
+}
+
+/** A server, once it has said on standard error that it listens. */
+export async function onFreePort(
+  ready: string,
+  start: (port: number) => ChildProcess,
+): Promise<{ port: number; child: ChildProcess }> {
   // Somebody else may take the port between our look and its start.
   for (let tries = 0; tries < 5; tries++) {
     const port = await freePort();
-    const where = ["--listen=127.0.0.1", `--port=${port}`, `--base-path=${room}`, room];
-    const child = spawn("git", [...args, ...where], { stdio: ["ignore", "ignore", "pipe"] });
-    if (await saysReady(child)) return { port, close: () => ended(child) };
+    const child = start(port);
+    if (await says(child, ready)) return { port, child };
   }
-  throw new Error("Git's daemon finds no port");
+  throw new Error(`nobody says "${ready}", on any port`);
 }
 
-/** Whether Git's daemon listens, or has ended. */
-function saysReady(daemon: ChildProcess): Promise<boolean> {
+/** Whether a server says so before it ends. */
+function says(server: ChildProcess, ready: string): Promise<boolean> {
   return new Promise((resolve) => {
-    daemon.once("close", () => resolve(false));
-    daemon.stderr!.on("data", (said: Buffer) => {
-      if (said.includes("Ready to rumble")) resolve(true);
+    let said = "";
+    server.once("close", () => resolve(false));
+    server.stderr!.on("data", (chunk: Buffer) => {
+      if (said.length < 10_000) said += chunk;
+      if (said.includes(ready)) resolve(true);
     });
   });
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = net.createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as net.AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
-}
-
-export async function reachable(port: number): Promise<void> {
-  for (let tries = 0; tries < 500; tries++) {
-    const isThere = await new Promise<boolean>((resolve) => {
-      const socket = net.connect(port, "127.0.0.1");
-      socket.on("connect", () => {
-        socket.destroy();
-        resolve(true);
-      });
-      socket.on("error", () => resolve(false));
-    });
-    if (isThere) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  throw new Error(`nobody listens on port ${port}`);
 }
 
 export async function ended(child: ChildProcess): Promise<void> {

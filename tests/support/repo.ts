@@ -127,6 +127,13 @@ export class TestRepo {
     return this.runHere(agent, ...args, "--json");
   }
 
+  /** As `askHere`, by a clock that is so far ahead, or behind: what that says goes on, as if the time had passed. */
+  askAt(secs: number, agent: string, ...args: string[]): Promise<Ran> {
+    const env = { COTENANT_AGENT_ID: agent };
+    const setting = { cwd: this.root, home: process.env["HOME"]!, env, aheadSecs: secs };
+    return runHere([...args, "--json"], setting);
+  }
+
   /** A new issue's id. */
   async issue(title = "Some work"): Promise<string> {
     return (await this.prepare("agent:planner", "issue", "create", "--title", title)).issue.id;

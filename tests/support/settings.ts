@@ -16,6 +16,8 @@ export const FILES: Readonly<Record<string, readonly [local: string, shared: str
     ".opencode/plugins/cotenant.js",
     ".config/opencode/plugins/cotenant.js",
   ],
+  qwen: [".qwen/settings.json", ".qwen/settings.json", ".qwen/settings.json"],
+  pi: [".pi/extensions/cotenant.js", ".pi/extensions/cotenant.js", ".pi/agent/extensions/cotenant.js"],
 };
 export const HARNESSES = Object.keys(FILES);
 

@@ -16,11 +16,14 @@ const layer = (body: Layer["prove"]): Layer => ({
 });
 
 it("a layer ends when its time is up, and says what it had no time for", async () => {
+  let endings = 0;
   const endless = layer(async (task) => {
     for (; task.goesOn; task.tried++) await new Promise((resolve) => setTimeout(resolve, 1));
+    endings++;
   });
   const result = await prove(endless, { least: Number.MAX_SAFE_INTEGER, forMs: 60_000, atMostMs: 30 });
   expect(result).toMatchObject({ isCutShort: true, unmoved: ["what takes longer"] });
+  expect(endings, "it ended by itself, and was not dropped").toBe(1);
   expect(complaints(result)).toEqual([]);
   const short = await prove(endless, { least: 2 });
   expect(complaints(short)).toEqual([expect.stringContaining("never happened: what takes longer")]);

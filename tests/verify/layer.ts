@@ -70,8 +70,11 @@ export interface Effort {
 
 /** After this many a layer has made its point. */
 const MOST_BREAKAGES = 20;
-/** How many times as many tries as were asked for, until all that should have happened has. */
-const MOST_MORE = 3;
+/**
+ * How many times as many tries as were asked for, until all that should have happened has. Who kills at random on a busy
+ * machine meets a publish at work in one round of three: with a few rounds, a run of the tests now and then met none.
+ */
+const MOST_MORE = 10;
 
 const MIN_GRACE_MS = 2_000;
 

@@ -7,7 +7,7 @@ import { ledgerSimulation } from "./ledger/simulation-layer";
 it("claims between simulated machines keep every promise, whatever network and processes do", async () => {
   const result = await prove(ledgerSimulation, { least: ledgerSimulation.inTest });
   expect(complaints(result)).toEqual([]);
-});
+}, 600_000);
 
 it("the same seed tells the same story", async () => {
   const [one, other] = [await new SimStory(7).play(), await new SimStory(7).play()];

@@ -5,4 +5,4 @@ import { linearizability } from "./linearizability/layer";
 it("every history of contending processes is linearizable", async () => {
   const result = await prove(linearizability, { least: linearizability.inTest });
   expect(complaints(result)).toEqual([]);
-});
+}, 600_000);

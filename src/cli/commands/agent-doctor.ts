@@ -1,5 +1,6 @@
 import { areHooksOn } from "../../agents/codex-toml";
 import { type Coverage, WAY_WORDS, WAYS } from "../../agents/coverage";
+import { distrust } from "../../agents/folder-trust";
 import { sitesOf } from "../../agents/sites";
 import { HARNESSES } from "../../guard/harness";
 import { isInitialised } from "../../guard/place";
@@ -58,6 +59,10 @@ export const command: Command = {
       ),
     ];
     remarks.push(...(await codexRemarks(ours, { grounds, platform })), ...twice(ours));
+    for (const { found } of ours.filter((one) => one.found.site.level === "project")) {
+      const why = await distrust(platform.files, found.site.harness, grounds);
+      if (why !== null) remarks.push(`${HARNESSES[found.site.harness].title} ${why}`);
+    }
     const isFine =
       !isIdle &&
       broken.length === 0 &&

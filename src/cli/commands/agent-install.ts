@@ -16,7 +16,7 @@ const WORDS: Readonly<Record<SitePlan["action"], string>> = {
 export const command: Command = {
   usage: "agent install <harness>… | --all [--user | --shared] [--print]",
   about:
-    "Has a coding agent's harness ask cotenant before each write, so that the agent holds what it changes and never types a\nlock command. By default in settings of this worktree that are not committed; --shared takes those that are, --user your\nown. What is there stays, comments and all. Doing it again changes nothing; 'agent uninstall' brings back every byte.\nHarnesses: claude, codex, cursor, gemini, copilot, opencode.",
+    "Has a coding agent's harness ask cotenant before each write, so that the agent holds what it changes and never types a\nlock command. By default in settings of this worktree that are not committed; --shared takes those that are, --user your\nown. What is there stays, comments and all. Doing it again changes nothing; 'agent uninstall' brings back every byte.\nHarnesses: claude, codex, cursor, gemini, copilot, opencode, qwen, pi.",
   flags: { ...WHERE, print: { meaning: "show what would be written, and write nothing" } },
   examples: [
     "cotenant agent install claude",

@@ -1,4 +1,4 @@
-import { type ConfigKey, sectionOf } from "../../config/schema";
+import { type ConfigKey, sectionOf, settingOf } from "../../config/schema";
 import { fileFailure } from "../../errors/cotenant-error";
 import type { Command, Context } from "../command";
 import { checkedValue, planChange, type Surveyed, survey, type Target, targetOf } from "../configuring";
@@ -84,6 +84,8 @@ async function afterwards(context: Context, { key, file }: Target, isGlobal: boo
         : "it needs trust: not honoured until a person runs 'cotenant trust'",
     ];
   }
+  // Where every source adds its own, none stands above another.
+  if (settingOf(key).tighten === "adding") return [];
   const { place } = surveyed.config.origin(key);
   return place === file ? [] : [`${place} stands above it and still decides`];
 }

@@ -1,4 +1,4 @@
-import { type Config, overruledText } from "../../config/load";
+import { type Config, type ConfigOrigin, overruledText } from "../../config/load";
 import {
   CONFIG_KEYS,
   CONFIG_SECTIONS,
@@ -32,10 +32,12 @@ export const command: Command = {
     const table = columns(
       terminal,
       ["KEY", "VALUE", "FROM"],
-      rows.map(({ key, value, place, line }) => [
+      rows.map(({ key, value }) => [
         key,
         value === null ? "(not set)" : tomlOf(value),
-        line === null ? place : `${shown(place)}:${line}`,
+        origins(config, key)
+          .map(({ place, line }) => (line === null ? place : `${shown(place)}:${line}`))
+          .join(", "),
       ]),
       1,
     );
@@ -60,6 +62,12 @@ function selected(word: string | undefined): readonly ConfigKey[] {
   if (word === undefined) return CONFIG_KEYS;
   if (CONFIG_SECTIONS.includes(word)) return CONFIG_KEYS.filter((key) => sectionOf(key) === word);
   return [isConfigKey(word) ? word : knownKey(word)];
+}
+
+/** Of a list that sources add to, all of them. */
+function origins(config: Config, key: ConfigKey): readonly Pick<ConfigOrigin, "place" | "line">[] {
+  const all = config.layers.flatMap(({ entries }) => entries.get(key) ?? []);
+  return settingOf(key).tighten === "adding" && all.length > 0 ? all : [config.origin(key)];
 }
 
 export function settingJson(config: Config, key: ConfigKey) {

@@ -1,3 +1,4 @@
+import { sharesClaims } from "../../config/shared-claims";
 import { Workspace } from "../../coordinator/workspace";
 import { planRemoval, removeHooks } from "../../enforce/installing/install";
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
@@ -6,6 +7,7 @@ import { HARNESS_NAMES } from "../../identity/harness";
 import { listWorktrees } from "../../identity/worktree-list";
 import { clearRemains, type Remains, remainsIn } from "../../identity/worktree-remains";
 import { MergeDriver } from "../../issues/merge-driver";
+import type { Lease } from "../../kernel/lease";
 import { heldBy } from "../../kernel/words";
 import { nodeTrees } from "../../platform/node/trees";
 import { dropRef } from "../../snapshots/committing";
@@ -23,7 +25,7 @@ import { keysOf } from "./lock-status";
 export const command: Command = {
   usage: "deinit [--purge] [--snapshots] [--dry-run]",
   about:
-    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks and in settings of harnesses, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Refused while somebody else holds or\nwaits for a lease, and while there are snapshots, unless --snapshots says that they may go. Run again, it finishes what was interrupted, or finds nothing to undo.",
+    "Undoes what cotenant did to this clone: removes the control plane below the Git directory, with all leases and\ntheir history, the identities of its worktrees, our lines in its hooks and in settings of harnesses, and what Git was told about merging issues.\nIssues, configuration and whatever Git has in .cotenant/ stay: they are versioned with the code. Your claims are given\nback on the ledger first. Refused while somebody else holds or waits for a lease, while a claim cannot be given back, and while there\nare snapshots, unless --snapshots says that they may go. Run again, it finishes what was interrupted, or finds nothing to undo.",
   flags: {
     purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
     snapshots: { meaning: "also every snapshot: what it holds exists nowhere else" },
@@ -51,7 +53,8 @@ export const command: Command = {
     const agents = await agentRemovals(workspace);
     const leftBehind = await removedStores(platform.files, store.layout);
     const { head } = await workspace.coordinator.snapshot();
-    let own = 0;
+    let own: readonly Lease[] = [];
+    let givenBack: readonly string[] = [];
     const { studio, place, shelf } = readingRoomIn(workspace, nodeTrees());
     const examined = { shelf, coordinator: workspace.coordinator, studio, place };
     const snapshots = [...(await shelf.everything()).map(({ id }) => id), ...(await shelf.asides())];
@@ -61,7 +64,12 @@ export const command: Command = {
     };
     // Already now, so that a refusal leaves no trace; under the mutex it counts.
     if (hasStore) await inspect();
+    const ownBefore = own.length;
     if (!isDry) {
+      if (hasStore && sharesClaims(workspace.config)) {
+        const { leaveLedger } = await import("../../ledger/leaving");
+        givenBack = await leaveLedger(workspace, async () => (await workspace.session("write")).actor, own);
+      }
       await dismantle(store, actorOf(workspace, me), inspect);
       // Not before: whoever is refused keeps it. Nor under the mutex, where no Git command may run.
       if (settings.length > 0) await driver.unregister(platform.timers);
@@ -76,7 +84,7 @@ export const command: Command = {
     const files = remains.flatMap(({ going }) => going);
     const staying = remains.flatMap(({ staying: paths }) => paths);
     const what = [...controls, ...files].map((path) =>
-      path === repository.controlDir ? `${path}: ${described(head.sequence, own)}` : path,
+      path === repository.controlDir ? `${path}: ${described(head.sequence, ownBefore)}` : path,
     );
     const { removals } = hooks;
     what.push(...removals.map(({ path }) => `cotenant's lines in ${path}`));
@@ -84,6 +92,10 @@ export const command: Command = {
     what.push(...taken.map((path) => `cotenant's entries in ${path}`));
     if (snapshots.length > 0) what.push(count(snapshots.length, "snapshot"));
     what.push(...settings.map((name) => `${name} in ${repository.commonDir}/config`));
+    const back =
+      givenBack.length === 0
+        ? []
+        : [`given back on the ledger: ${givenBack.map((id) => `issue ${id}`).join(", ")}`];
     return {
       data: {
         dry_run: isDry,
@@ -95,9 +107,12 @@ export const command: Command = {
           ...staying,
           ...[hooks, ...agents.map(({ plan }) => plan)].flatMap(({ left }) => left.map(({ path }) => path)),
         ],
-        own_leases: own,
+        own_leases: ownBefore,
+        given_back: givenBack,
       },
-      text: context.quiet ? "" : textOf(isDry ? "would remove:" : "removed:", what, staying),
+      text: context.quiet
+        ? ""
+        : [textOf(isDry ? "would remove:" : "removed:", what, staying), ...back].join("\n"),
     };
   },
 };
@@ -145,8 +160,11 @@ function described(lines: number, own: number): string {
   return `a history of ${count(lines, "line")}${leases}`;
 }
 
-/** Answers how many leases of the caller's own go with the store. */
-async function refuseWhileOthersWork(workspace: Workspace, me: AgentIdentity | null): Promise<number> {
+/** Answers the leases of the caller's own: they go with the store. */
+async function refuseWhileOthersWork(
+  workspace: Workspace,
+  me: AgentIdentity | null,
+): Promise<readonly Lease[]> {
   const { coordinator, store } = workspace;
   const isMine = (party: { readonly agentId: string; readonly sessionId: string }) =>
     party.agentId === me?.agentId && party.sessionId === me.sessionId;
@@ -164,7 +182,7 @@ async function refuseWhileOthersWork(workspace: Workspace, me: AgentIdentity | n
       data: { agent_id: waiter.agentId, pid: waiter.holder.pid },
     });
   }
-  return leases.length;
+  return leases;
 }
 
 async function remainsOfAll(workspace: Workspace, purge: boolean): Promise<Remains[]> {

@@ -5,6 +5,7 @@ import { clearNotes } from "../../enforce/commit-note";
 import { forgetOldViolations } from "../../enforce/violations";
 import { fileFailure } from "../../errors/cotenant-error";
 import { tidyGuard } from "../../guard/tidy";
+import { reachOf } from "../../guard/yielding";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn, underMutex } from "../../issues/desk";
 import { settleIssues } from "../../issues/settle";
@@ -48,7 +49,8 @@ export const command: Command = {
         active: (await coordinator.list()).map(statusJson),
       },
     });
-    await tidyGuard(workspace.surroundings.platform, coordinator, session);
+    const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
+    await tidyGuard(workspace.surroundings.platform, coordinator, session, reach);
     await clearDataPlane(workspace, session);
     await clearUp({ ...readingRoomIn(workspace, nodeTrees()), session });
     const text = [

@@ -7,7 +7,7 @@ import { duration } from "../render";
 export const command: Command = {
   usage: "guard report",
   about:
-    "The reports of everybody who is blocked: a file that was still held at the one retry. Each stays until it is resolved:\nthe owner gives the file back, or the blocked session ends.",
+    "The reports of everybody who is blocked: a file that was still held at the one retry. Each stays until it is resolved:\nthe owner gives the file back, or somebody runs 'cotenant guard retry' once it is free. The end of whoever was blocked\nresolves nothing: its report says that it has ended, and goes when the file is free.",
   flags: {},
   examples: ["cotenant guard report", "cotenant guard report --json"],
   words: { min: 0, max: 0 },
@@ -17,21 +17,24 @@ export const command: Command = {
     const blocked = (await seenContentions(coordinator, reach)).filter(
       ({ contention: { state } }) => state !== "waiting",
     );
-    const lines = blocked.flatMap(({ contention, report, isFree }) => [
-      `${printable(report.blocked_file, 200)}: ${contention.agentId} waits for instruction`,
+    const lines = blocked.flatMap(({ contention, report, isFree, isOver }) => [
+      `${printable(report.blocked_file, 200)}: ${contention.agentId} ${isOver ? "was still blocked when it ended: its change was not made" : "waits for instruction"}`,
       `  ${isFree ? "last owner" : "owner"}: ${report.owner}, ${isFree ? "since" : "for"} ${duration(report.lock_age_secs * 1000)}${isFree ? " ago" : ""}, last heard of ${report.last_heartbeat_at ?? "never"}`,
-      isFree
-        ? `  free now: resolved. Tell ${contention.agentId} to go on`
-        : `  next: let ${report.owner} commit or stop, then run 'cotenant guard retry ${printable(report.blocked_file, 200)}'`,
+      isOver
+        ? `  next: see to it that what it was to do here is done once ${report.owner} has committed or stopped; then this report goes`
+        : isFree
+          ? `  free now: resolved. Tell ${contention.agentId} to go on`
+          : `  next: let ${report.owner} commit or stop, then run 'cotenant guard retry ${printable(report.blocked_file, 200)}'`,
     ]);
     return {
       data: {
         reports: blocked.map(({ report }) => report),
-        blocked: blocked.map(({ contention, isFree }) => ({
+        blocked: blocked.map(({ contention, isFree, isOver }) => ({
           blocked_file: contention.path,
           agent_id: contention.agentId,
           session_id: contention.sessionId,
           free: isFree,
+          ended: isOver,
         })),
       },
       text: lines.length === 0 ? "nobody is blocked" : lines.join("\n"),

@@ -23,11 +23,11 @@ export const command: Command = {
     );
     const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
     const me = await callerOrNull(workspace);
-    const rows = contentions.map(({ contention, isFree, retryInMs }) => [
+    const rows = contentions.map(({ contention, isFree, isOver, retryInMs }) => [
       printable(contention.path, 60),
       contention.agentId,
       isFree ? "nobody" : contention.owner.agentId,
-      isFree ? "free now" : contention.state,
+      isFree ? "free now" : isOver ? `${contention.state}, ended` : contention.state,
       contention.state !== "waiting" || isFree
         ? "-"
         : retryInMs > 0
@@ -69,7 +69,7 @@ export const command: Command = {
   },
 };
 
-export function contentionJson({ contention, isFree, retryInMs }: Seen): Record<string, unknown> {
+export function contentionJson({ contention, isFree, isOver, retryInMs }: Seen): Record<string, unknown> {
   return {
     path: contention.path,
     key: contention.key,
@@ -79,6 +79,7 @@ export function contentionJson({ contention, isFree, retryInMs }: Seen): Record<
     owner: isFree ? null : contention.owner.agentId,
     state: contention.state,
     free: isFree,
+    ended: isOver,
     denied_at: isoOf(contention.deniedAt),
     retry_at: isoOf(contention.retryAt),
     retry_in_secs: Math.ceil(retryInMs / 1000),

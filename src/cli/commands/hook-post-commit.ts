@@ -2,10 +2,13 @@ import type { Session } from "../../coordinator/session";
 import { Workspace } from "../../coordinator/workspace";
 import { judgeHead } from "../../enforce/commit";
 import { dropNote, findNote } from "../../enforce/commit-note";
+import type { Objection } from "../../enforce/commit-rules";
+import { enforced } from "../../enforce/path-rules";
 import { isReplaying } from "../../enforce/replaying";
 import { recordViolation } from "../../enforce/violations";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Command } from "../command";
+import { hasPathRules } from "../commit-notes";
 import { settleCommit } from "../guard-commit";
 import { asHook } from "../hooking";
 
@@ -20,7 +23,8 @@ export const command: Command = {
   enforcesConfig: true,
   run: (context) =>
     asHook(context, "post-commit", async (workspace) => {
-      const isJudged = !isEnforced(workspace) || (await wasFoundClean(workspace));
+      const isAsked = isEnforced(workspace) || hasPathRules(workspace);
+      const isJudged = !isAsked || (await wasFoundClean(workspace));
       const judged = isJudged ? [] : await judge(workspace);
       // What is only made anew is given back when all of it is done.
       const settled = (await isReplaying(workspace)) ? [] : await settleCommit(workspace);
@@ -47,14 +51,21 @@ async function wasFoundClean(workspace: Workspace): Promise<boolean> {
 
 /** What the hooks would have refused, had they been asked. */
 async function judge(workspace: Workspace): Promise<string[]> {
-  const { objections, commit } = await judgeHead(workspace);
+  const { objections: all, commit } = await judgeHead(workspace);
+  const objections = isEnforced(workspace) ? all : enforced("off", all).refused;
   if (objections.length === 0) return [];
   await recordViolation(await recorder(workspace), commit, objections);
   return [
-    `cotenant post-commit: ${commit.slice(0, 12)} goes against ${objections.length === 1 ? "a lease" : "leases"}:`,
+    `cotenant post-commit: ${commit.slice(0, 12)} goes against ${whatOf(objections)}:`,
     ...objections.slice(0, 5).map(({ message }) => `  ${message}`),
     "  it is on record; 'cotenant status' shows it",
   ];
+}
+
+function whatOf(objections: readonly Objection[]): string {
+  const ruled = objections.filter(({ code }) => code === "E_PATH_RULE").length;
+  const some = (count: number, one: string) => (count === 0 ? [] : [count === 1 ? `a ${one}` : `${one}s`]);
+  return [...some(objections.length - ruled, "lease"), ...some(ruled, "rule")].join(" and ");
 }
 
 /** Whoever did it, also somebody who has not said who they are. */

@@ -1,7 +1,9 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { mainRef } from "../../enforce/divergence";
 import { allowedHere } from "../../enforce/global-operations";
+import { enforced, rulesHere, withMain } from "../../enforce/path-rules";
 import { judgeRevisions } from "../../enforce/push";
+import type { PushObjection } from "../../enforce/push-rules";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
 import { rulingKey } from "../../identity/path-keys";
@@ -27,11 +29,8 @@ export const command: Command = {
   enforcesConfig: true,
   run: (context) =>
     asHook(context, "pre-push", async (workspace) => {
-      const mode = workspace.config.values["worktree.enforce_leases"];
-      if (mode === "off") return PASSED;
       const moves = movesOf(await readStdin(1 << 20));
-      if (moves.length === 0) return PASSED;
-      return answer(workspace, moves, mode === "warn");
+      return moves.length === 0 ? PASSED : answer(workspace, moves);
     }),
 };
 
@@ -67,29 +66,31 @@ async function remoteTips(
   return new TextDecoder().decode(stdout).split("\n").slice(0, -1);
 }
 
-async function answer(
-  workspace: Workspace,
-  pushed: readonly TipMove[],
-  isLenient: boolean,
-): Promise<HookAnswer> {
+async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise<HookAnswer> {
   const { repository, surroundings, config, coordinator } = workspace;
   const { git, platform } = surroundings;
   const { values } = config;
   const cwd = repository.worktreeRoot;
+  const mode = values["worktree.enforce_leases"];
+  const place = { cwd };
+  const main = await mainRef(git, cwd, values["global_operations.main_branch"]);
+  const pathRules = await withMain(rulesHere(workspace), { git, place }, main);
+  if (mode === "off" && pathRules.rules.length === 0) return PASSED;
   const moves = await onlyKnown(workspace, pushed);
   const { objections } = await judgeRevisions(
     {
       git,
-      place: { cwd },
+      place,
       coordinator,
       claims: await testimony(workspace, false),
       digest: platform.digest,
       mode: values["enforce.push"],
       keyOf: (path) => rulingKey(workspace, path),
+      pathRules,
       pusher: (await callerOrNull(workspace))?.agentId ?? null,
       branches: {
         allowed: values["global_operations.allowed_branches"],
-        main: await mainRef(git, cwd, values["global_operations.main_branch"]),
+        main,
         requireHistory: values["global_operations.require_main_history"],
         howToAllow: allowedHere,
         allowedTips: () => remoteTips(workspace, values["global_operations.allowed_branches"]),
@@ -98,11 +99,15 @@ async function answer(
     revisionsOf(moves),
     moves,
   );
-  if (objections.length === 0) return PASSED;
-  const lines = pushRefusal("pre-push", objections);
-  return isLenient
-    ? { isRefused: false, lines: [...lines, "  let through: worktree.enforce_leases = warn"] }
-    : { isRefused: true, lines };
+  const { refused, warned } = enforced(mode, objections);
+  const lines = (some: readonly PushObjection[]) => (some.length === 0 ? [] : pushRefusal("pre-push", some));
+  const through = warned.length === 0 ? [] : ["  let through: worktree.enforce_leases = warn"];
+  // What can be understood of the main branch's rules holds.
+  const unread = pathRules.problems.map(({ place: at, message }) => `cotenant pre-push: ${at}: ${message}`);
+  return {
+    isRefused: refused.length > 0,
+    lines: [...lines(warned), ...through, ...lines(refused), ...unread],
+  };
 }
 
 /** What the remote has and this clone does not know of excludes nothing, and cannot be compared with. */

@@ -1,4 +1,5 @@
 import { commitOf } from "../../enforce/divergence";
+import { refuseBroken, withMain } from "../../enforce/path-rules";
 import { judgeRevisions, type Testimony } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { rulesOf, type ServerRules, serverCoordinator, serverRules } from "../../enforce/server";
@@ -50,6 +51,13 @@ async function received(context: Context, input: string): Promise<Output> {
     QUARANTINE.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]!]])),
   );
   const repository = { config: { ignoreCase: rules.ignoreCase } };
+  const branches = await rulesOf(git, bare, rules);
+  const pathRules = await withMain(
+    { rules: rules.pathRules, ignoreCase: rules.ignoreCase },
+    { git, place: bare },
+    branches.main,
+  );
+  refuseBroken(pathRules);
   const { objections } = await judgeRevisions(
     {
       git,
@@ -59,8 +67,9 @@ async function received(context: Context, input: string): Promise<Output> {
       digest: platform.digest,
       mode: "at_commit",
       keyOf: (path) => rulingKey({ repository }, path),
+      pathRules,
       pusher: null,
-      branches: await rulesOf(git, bare, rules),
+      branches,
     },
     // What is only on the ledger's own refs was never looked at: it excludes nothing.
     {

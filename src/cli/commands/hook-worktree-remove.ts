@@ -6,12 +6,13 @@ import { isAbsolute } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { findIn, projectDesk } from "../agents";
 import type { Command } from "../command";
+import { shellWord } from "../render";
 import { eventFrom, harnessFlag, mainRootOf } from "../worktree-events";
 
 export const command: Command = {
   usage: "hook worktree-remove --harness claude < event.json",
   about:
-    "Removes the worktree that a harness has done with, if nothing is in it that is nowhere else: changes and commits that are\nnot merged keep it, and the answer says so.",
+    "Removes the worktree that a harness has done with, if nothing is in it that is nowhere else: changes, and commits that no\nbranch leads to, keep it, and the answer says so (exit 9). Its branch goes with it only where it is merged.",
   flags: harnessFlag,
   examples: ['echo "{\\"worktree_path\\":\\"$PWD\\"}" | cotenant hook worktree-remove --harness claude'],
   words: { min: 0, max: 0 },
@@ -28,9 +29,14 @@ export const command: Command = {
     const desk = projectDesk(workspace);
     const ours = await findIn(desk, "claude");
     const why = await dropWorktree(surroundings.git, main, workspace.repository.worktreeRoot);
+    // A harness takes success for its being gone, and of a failure shows the beginning.
+    if (why !== null)
+      throw new CotenantError("E_POLICY", `the worktree stays: ${printable(why, 300)}`, {
+        hint: `look at it: git -C ${shellWord(path)} status`,
+        data: { path },
+      });
     // What was put into its settings has gone with it.
-    if (why === null) for (const { site } of ours) await removeRecord(desk.platform, desk.shelf, site.path);
-    if (why !== null) context.note(`cotenant: ${printable(path, 400)} stays: ${why}`);
-    return { data: { path, removed: why === null, why }, text: "" };
+    for (const { site } of ours) await removeRecord(desk.platform, desk.shelf, site.path);
+    return { data: { path }, text: "" };
   },
 };

@@ -42,7 +42,7 @@ export const command: Command = {
     };
     const { repository } = patient;
     const flags = { agentId: parsed.text("agent-id"), session: parsed.text("session") };
-    const agent = await orNull(() => resolveAgent({ ...machine, flags }));
+    const agent = await orNull(() => resolveAgent({ ...machine, controlDir: repository.controlDir, flags }));
     const data = {
       repository: {
         git_dir: repository.gitDir,

@@ -1,11 +1,12 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Command } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
+import { releaseIfHeld } from "../releasing";
 
 export const command: Command = {
   usage: "issue delete <id> [--reason <text>]",
   about:
-    "Deletes an issue that you have claimed. Only from the main worktree, where everybody sees it. A tombstone\nstays, so that no old worktree brings it back.",
+    "Deletes an issue that you have claimed. Only from the main worktree, where everybody sees it. A tombstone\nstays, so that no old worktree brings it back. Your claim is given back with it.",
   flags: { ...EDIT_FLAGS, reason: { value: "<text>", meaning: "why; kept in the tombstone" } },
   examples: ['cotenant issue delete 7x3k --reason "a duplicate of 9k2m"'],
   words: { min: 1, max: 1 },
@@ -31,7 +32,15 @@ export const command: Command = {
           events: [{ type: "issue.deleted", payload: { issue_id: issue.id, reason } }],
         });
       },
-      { done: () => "deleted", same: "it was deleted already" },
+      {
+        done: () => "deleted",
+        same: "it was deleted already",
+        // Nothing is left to work on.
+        afterwards: async ({ workspace }, { id }) =>
+          workspace !== null && (await releaseIfHeld(parsed, workspace, id))
+            ? ", and its claim is given back"
+            : "",
+      },
     );
   },
 };

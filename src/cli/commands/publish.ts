@@ -86,7 +86,7 @@ export const command: Command = {
           `a publish of ${intent.agentId} to ${printable(branchName(intent.ref), 100)} was cut off: ${fate}`,
         );
       refuseFailedPush(published);
-      return output(context, published);
+      return output(context, published, request.release);
     } finally {
       await publisher.close();
     }
@@ -143,7 +143,7 @@ function refuseFailedPush({ push, ref, commit, publishId }: Published): void {
   );
 }
 
-function output(context: Context, published: Published): Output {
+function output(context: Context, published: Published, wantsRelease: boolean): Output {
   const { ref, commit, paths, changed, replayed, push, released, tidied, recovered } = published;
   return {
     data: {
@@ -175,22 +175,24 @@ function output(context: Context, published: Published): Output {
         fate,
       })),
     },
-    text: context.quiet ? (commit ?? "") : text(published),
+    text: context.quiet
+      ? (commit ?? "")
+      : [...textLines(published), ...releasedLines(published, wantsRelease)].join("\n"),
   };
 }
 
-function text(published: Published): string {
+function textLines(published: Published): string[] {
   const { ref, commit, paths, changed, replayed, merged, retries } = published;
   const branch = printable(branchName(ref), 200);
-  if (replayed) return [`already done: ${branch} has ${short(commit)}`, ...afterwards(published)].join("\n");
-  if (!changed) return [idle(branch, commit), ...afterwards(published)].join("\n");
+  if (replayed) return [`already done: ${branch} has ${short(commit)}`, ...afterwards(published)];
+  if (!changed) return [idle(branch, commit), ...afterwards(published)];
   const lines = [
     `published ${short(commit)} to ${branch}: ${count(paths.length, "path")}`,
     ...pathLines(paths),
   ];
   if (merged) lines.push("  merged onto what others had published there meanwhile");
   if (retries > 0) lines.push(`  after ${count(retries, "try", "tries")} that others were faster at`);
-  return [...lines, ...afterwards(published)].join("\n");
+  return [...lines, ...afterwards(published)];
 }
 
 function idle(branch: string, commit: string | null): string {
@@ -200,7 +202,7 @@ function idle(branch: string, commit: string | null): string {
 }
 
 /** What was done besides, also where the branch had it all already. */
-function afterwards({ push, released, tidied }: Published): string[] {
+function afterwards({ push, tidied }: Published): string[] {
   const lines: string[] = [];
   if (push !== null) lines.push(`  pushed to ${printable(push.remote, 100)}`);
   for (const { path, outcome } of tidied)
@@ -209,8 +211,15 @@ function afterwards({ push, released, tidied }: Published): string[] {
         ? `  ${outcome} ${printable(path, 200)} in the working tree`
         : `  left ${printable(path, 200)} in the working tree: ${outcome === "staged" ? "it is staged" : "it is not what was published"}`,
     );
-  if (released.length > 0) lines.push(`  released ${count(released.length, "lease")}`);
   return lines;
+}
+
+/** Only what covered a change is given back: whoever asked for it hears also that there was nothing. */
+function releasedLines({ released }: Published, wantsRelease: boolean): string[] {
+  if (released.length > 0) return [`  released ${count(released.length, "lease")}`];
+  return wantsRelease
+    ? ["  released nothing: no lease covered a change; 'cotenant status' shows what you hold"]
+    : [];
 }
 
 const MOST_SHOWN = 20;

@@ -108,7 +108,11 @@ async function reconciled(context: Context, workspace: Workspace, open: OpenLedg
   const result = await reconcile(open.ledger, actor, { most: null, onProgress: progressOn(context) });
   const lines = reconciledLines(result);
   if (result.pending.length > 0)
-    throw new CotenantError("E_RETRIES_EXHAUSTED", `${lines.join("; ")}`, { data: reconciledJson(result) });
+    throw new CotenantError(
+      "E_RETRIES_EXHAUSTED",
+      lines.filter((line) => !line.startsWith("  next: ")).join("; "),
+      { data: reconciledJson(result) },
+    );
   return {
     data: { action: "reconcile", ...placeJson(open), ...reconciledJson(result) },
     text: lines.length === 0 ? "nothing waits to be confirmed" : lines.join("\n"),

@@ -1,5 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { issueOf } from "../../enforce/commit-rules";
+import { mainRef } from "../../enforce/divergence";
+import { refuseBroken, rulesHere, withMain } from "../../enforce/path-rules";
 import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
@@ -16,7 +18,7 @@ import { count } from "../render";
 export const command: Command = {
   usage: "validate commits <range>",
   about:
-    "Holds commits against the log, as the pre-push and pre-receive hooks do: every change of an issue had its claim\nwhen it was committed, and nobody else held a changed file. For CI. What speaks against them has a code, and the exit\nstatus is that of the code: 1 where somebody else holds or held it, 6 to 8 where a lease was missing.",
+    "Holds commits against the log, as the pre-push and pre-receive hooks do: every change of an issue had its claim\nwhen it was committed, nobody else held a changed file, and no rule of policy.paths was broken. For CI. What speaks\nagainst them has a code, and the exit status is that of the code: 1 where somebody else holds or held it, 6 to 8 where\na lease was missing, 9 where a rule forbids it.",
   flags: {},
   examples: ["cotenant validate commits HEAD", "cotenant validate commits main..HEAD --json"],
   words: { min: 1, max: 1 },
@@ -29,15 +31,20 @@ export const command: Command = {
     const workspace = await context.workspace();
     const { repository, surroundings, coordinator, config } = workspace;
     const { git, platform } = surroundings;
+    const place = { cwd: repository.worktreeRoot };
+    const main = await mainRef(git, place.cwd, config.values["global_operations.main_branch"]);
+    const pathRules = await withMain(rulesHere(workspace), { git, place }, main);
+    refuseBroken(pathRules);
     const { commits, objections } = await judgeRevisions(
       {
         git,
-        place: { cwd: repository.worktreeRoot },
+        place,
         coordinator,
         claims: await testimony(workspace, true),
         digest: platform.digest,
         mode: config.values["enforce.push"],
         keyOf: (path) => rulingKey(workspace, path),
+        pathRules,
         pusher: (await callerOrNull(workspace))?.agentId ?? null,
         branches: null,
       },

@@ -23,8 +23,9 @@ import { type AtStake, atStake } from "../../worktrees/stake";
 import { underWriterLock, writerKey } from "../../worktrees/writer-lock";
 import { lasting } from "../acquiring";
 import type { Command, Context, Output } from "../command";
+import { tellSay } from "../ledger";
 import { byKey } from "../targets";
-import { meantWorktree, workspaceAt } from "../worktree-word";
+import { meantWorktree, stayingWorkspace, workspaceAt } from "../worktree-word";
 
 export const command: Command = {
   usage: "worktree remove <worktree> [--no-snapshot] [--ignored]",
@@ -55,7 +56,8 @@ export const command: Command = {
       );
     await refuseLockedByGit(yard, worktree);
     if (!worktree.exists) return removedGone(context, yard, worktree);
-    const there = await workspaceAt(context, parsed, worktree, "worktree remove");
+    const staying = await stayingWorkspace(context, parsed, worktree, "worktree remove");
+    const there = await workspaceAt(context, parsed, worktree, "worktree remove", staying);
     const room = await darkroomIn(there, trees);
     const { worktreeId } = room.session.actor;
     await refuseHeld(there, room.session.actor);
@@ -74,7 +76,7 @@ export const command: Command = {
         cachePath(here.repository.controlDir, worktreeId, withIgnored),
       );
     const mine = (await room.session.mine()).map(({ lease }) => byKey(lease.key));
-    const released = await given(room.session, mine);
+    const released = await given(here, room.session, mine);
     const lines = [
       `removed ${printable(worktree.root, 500)}`,
       ...(worktree.branch === null ? [] : [`  its branch ${printable(worktree.branch)} stays`]),
@@ -143,11 +145,18 @@ async function issuesOnlyThere(there: Here): Promise<string[]> {
   return words;
 }
 
-/** Gives back what the caller holds from it; what cannot be given back runs out. */
-async function given(session: Session, refs: readonly LeaseRef[]): Promise<readonly LeaseKey[]> {
+/** Gives back what the caller holds from it; what cannot be given back runs out, and that is said. */
+async function given(here: Here, session: Session, refs: readonly LeaseRef[]): Promise<readonly LeaseKey[]> {
   if (refs.length === 0) return [];
-  const change = await session.release(refs).catch(() => null);
-  return (change?.leases ?? []).map(({ key }) => key);
+  try {
+    const { leases, ledger } = await session.release(refs);
+    tellSay(here, ledger);
+    return leases.map(({ key }) => key);
+  } catch (error) {
+    const keys = refs.map(({ key }) => printable(key ?? "")).join(", ");
+    here.warnings.push(`not given back: ${keys} (${(error as Error).message}); it runs out by itself`);
+    return [];
+  }
 }
 
 function releasedLines(keys: readonly LeaseKey[]): string[] {

@@ -48,8 +48,7 @@ export class CommandLines {
     );
     // Which document is meant depends on those that the issue has.
     const isMeant = findCommand(args)?.name === "doc remove" && said.code === "E_PATH_ESCAPE";
-    // Reads may keep what they read for the next one.
-    const changed = changes(before, room.picture()).filter((path) => !path.startsWith(`${CONTROL}/cache/`));
+    const changed = changes(before, room.picture()).filter((path) => !DERIVED.test(path));
     if (said.code !== null && WRITES_NOTHING.includes(said.code) && !isLater && !isMeant)
       expectThat(changed.length === 0, `${said.code} for ${shown}, and yet written: ${changed.join(", ")}`);
     const outside = changed.filter(
@@ -98,12 +97,15 @@ export class CommandLines {
   }
 }
 
+/** Reads may keep what they read for the next one, and whoever looks after hooks what these looked like. */
+const DERIVED = new RegExp(`^${CONTROL}/(?:cache|hooks-seen)/`);
+
 /** What may put hooks there, Git's or those of agents, or take them away. */
 const INSTALLING = [
   { words: ["hooks", "init", "deinit"], where: /^\/repo\/\.git\/hooks\// },
   {
     words: ["agent", "deinit"],
-    where: /^\/repo\/\.(?:git\/info|claude|codex|cursor|gemini|github|opencode)\/|^\/user\/\./,
+    where: /^\/repo\/\.(?:git\/info|claude|codex|cursor|gemini|github|opencode|qwen|pi)\/|^\/user\/\./,
   },
 ];
 

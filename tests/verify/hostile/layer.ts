@@ -25,7 +25,7 @@ interface Turn {
 
 const EARLY_UNITS = 2_000;
 /** Nothing that is asked here takes longer, on a busy machine either: it is a hang. */
-const MOST_MS = 10_000;
+const MOST_MS = 60_000;
 const MOST_MEMORY = 2 ** 31;
 
 export const hostile: Layer = {

@@ -48,7 +48,7 @@ export class RealProgram {
           COTENANT_AGENT_ID: "agent:a",
         },
         encoding: "utf8",
-        timeout: 30_000,
+        timeout: 120_000,
       },
     );
     const shown = `${JSON.stringify(args).slice(0, 300)} + ${bytes}`;

@@ -141,7 +141,7 @@ export class SmallFiles {
         `${name}: "${line}" is refused with ${code}: ${said}`,
       );
       expectThat(
-        performance.now() - startedMs < 5_000,
+        performance.now() - startedMs < 60_000,
         `${name}: "${line}" took ${performance.now() - startedMs} ms`,
       );
     }

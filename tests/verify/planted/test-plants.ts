@@ -5,6 +5,7 @@ import { PLANTS as HOOKS } from "./by-area/hooks";
 import { PLANTS as ISSUES } from "./by-area/issues";
 import { PLANTS as LEDGER } from "./by-area/ledger";
 import { PLANTS as MANAGERS } from "./by-area/managers";
+import { PLANTS as PATH_RULES } from "./by-area/path-rules";
 import { PLANTS as PUBLISH } from "./by-area/publish";
 import { PLANTS as STORE } from "./by-area/store";
 import { PLANTS as WORKTREES } from "./by-area/worktrees";
@@ -24,6 +25,7 @@ export const TEST_PLANTS: readonly TestPlant[] = [
   ...ISSUES,
   ...LEDGER,
   ...MANAGERS,
+  ...PATH_RULES,
   ...PUBLISH,
   ...STORE,
   ...WORKTREES,

@@ -27,7 +27,7 @@ export const clocks: Layer = {
   unit: "jumps",
   inTest: JUMPS_PER_ROUND,
   inVerify: 4 * JUMPS_PER_ROUND,
-  share: 0.01,
+  share: 0.03,
   mustMove: [
     "lines by a clock that is off",
     "takeovers",

@@ -26,9 +26,12 @@ export const waiters: Layer = {
     for (let round = 0; task.goesOn; round++) {
       const place = fs.mkdtempSync(join(memoryFolder(), "cotenant-waiters-"));
       const crowd = round === 0 ? FEW : CROWD;
+      const queue = new Queue(task, place, program, new Prng(task.seed, `round ${round}`));
       try {
-        await new Queue(task, place, program, new Prng(task.seed, `round ${round}`)).run(crowd);
+        await queue.run(crowd);
       } finally {
+        // Whoever still runs would write there while it is removed, and hide why.
+        await queue.end();
         fs.rmSync(place, { recursive: true, force: true, maxRetries: 5 });
       }
     }
@@ -46,6 +49,7 @@ class Queue {
   readonly #program: string;
   readonly #chance: Prng;
   readonly #waiting = new Map<string, ChildProcess>();
+  readonly #running = new Map<ChildProcess, Promise<Ran>>();
   readonly #killed = new Set<string>();
   readonly #failures: string[] = [];
 
@@ -112,10 +116,14 @@ class Queue {
   #joined(): string[] {
     const queue = join(this.#root, ".git/cotenant/queue");
     const names = fs.existsSync(queue) ? fs.readdirSync(queue).sort() : [];
-    return names.flatMap((name) => {
-      const found = /"agent_id":"([^"]+)"/.exec(fs.readFileSync(join(queue, name), "utf8"));
-      return name.endsWith(".json") && found !== null ? found[1]! : [];
-    });
+    return names
+      .filter((name) => name.endsWith(".json"))
+      .flatMap((name) => /"agent_id":"([^"]+)"/.exec(readIfThere(join(queue, name)))?.[1] ?? []);
+  }
+
+  async end(): Promise<void> {
+    for (const child of this.#running.keys()) child.kill("SIGKILL");
+    await Promise.all(this.#running.values());
   }
 
   async #expect(agent: string, ...words: string[]): Promise<void> {
@@ -132,7 +140,9 @@ class Queue {
       stream.on("data", (text) => {
         said += text;
       });
-    return new Promise<Ran>((resolve) => child.on("close", (status) => resolve({ status, said })));
+    const ran = new Promise<Ran>((resolve) => child.on("close", (status) => resolve({ status, said })));
+    this.#running.set(child, ran);
+    return ran.finally(() => this.#running.delete(child));
   }
 
   async #until(condition: () => boolean): Promise<void> {
@@ -140,6 +150,16 @@ class Queue {
       if (performance.now() - startedMs > MOST_MS) throw new Error("they never came to wait");
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
+  }
+}
+
+/** A ticket that is given back goes while others are looked at. */
+function readIfThere(file: string): string {
+  try {
+    return fs.readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
+    throw error;
   }
 }
 

@@ -2,8 +2,50 @@ import type { TestPlant } from "../test-plants";
 
 const SHARED = "tests/guard/shared-checkout.test.ts";
 const SHELL = "tests/guard/shell.test.ts";
+const REPORTS = "tests/guard/blocker-record.test.ts";
+const FAMILIES = "tests/guard/families.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
+  {
+    name: "a live subagent of Cursor's loses its file to its sibling",
+    file: "src/guard/cursor-family.ts",
+    from: "return last.startsWith(TURN_ENDED);",
+    to: 'return last !== "";',
+    test: FAMILIES,
+    named: "is one for parent and child, apart for live siblings",
+  },
+  {
+    name: "a subagent that was sent on loses what it takes since",
+    file: "src/guard/yielding.ts",
+    from: 'Date.parse(String(done["at"])) >= acquiredAt.wallMs',
+    to: 'Date.parse(String(done["at"])) >= Math.min(0, acquiredAt.wallMs)',
+    test: FAMILIES,
+    named: "that have finished and are sent on hold what they take since",
+  },
+  {
+    name: "of two sessions in one process, the first passes for the other",
+    file: "src/identity/family-note.ts",
+    from: "if (lines.length !== 1) return null;",
+    to: "if (lines.length === 0) return null;",
+    test: FAMILIES,
+    named: "are known by their process",
+  },
+  {
+    name: "the report of a blocked agent goes with its session",
+    file: "src/guard/life.ts",
+    from: "if (kept.length > 0) await recordEnded(place, kept, how);",
+    to: 'if (kept.length > 0) await recordResolved(place, kept, "ended");',
+    test: REPORTS,
+    named: "outlives its session",
+  },
+  {
+    name: "the report of an agent that died is not shown",
+    file: "src/guard/overview.ts",
+    from: "if (hasEnded && !(await isStillInTheWay(coordinator, recorded, reach))) continue;",
+    to: "if (hasEnded) continue;",
+    test: REPORTS,
+    named: "outlives the process that died",
+  },
   {
     name: "a worktree in which others work is removed by Git's own command",
     file: "src/guard/shell/git.ts",
@@ -99,5 +141,37 @@ export const PLANTS: readonly TestPlant[] = [
     to: "",
     test: "tests/cli/agent-doctor.test.ts",
     named: "settings that do nothing",
+  },
+  {
+    name: "pi goes on where the guard refuses",
+    file: "src/agents/pi-extension.ts",
+    from: "status === 2 ? { block: true",
+    to: "status === 3 ? { block: true",
+    test: "tests/agents/pi-extension.test.ts",
+    named: "blocks what the guard refuses",
+  },
+  {
+    name: "pi is asked about the name of a file as it is written, not as pi reads it",
+    file: "src/agents/pi-extension.ts",
+    from: '.replace(/^@/, "")',
+    to: "",
+    test: "tests/agents/corpora.test.ts",
+    named: "pi: what the rig plays is what is on record",
+  },
+  {
+    name: "subagents of one kind are one agent",
+    file: "src/identity/harness-agent.ts",
+    from: "BEGINS_WITH_KIND.test(rawSubagent) ? rawSubagent.slice(-8)",
+    to: "BEGINS_WITH_KIND.test(rawSubagent) ? rawSubagent.slice(0, 8)",
+    test: "tests/identity/agent.test.ts",
+    named: "tells its subagents apart",
+  },
+  {
+    name: "a folder that pi does not trust passes for one that it does",
+    file: "src/agents/folder-trust.ts",
+    from: 'said ?? defaultProjectTrust === "always"',
+    to: 'said ?? defaultProjectTrust !== "never"',
+    test: "tests/agents/folder-trust.test.ts",
+    named: "pi, which nobody has told anything",
   },
 ];

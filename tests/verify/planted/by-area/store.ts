@@ -133,6 +133,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is the file that has its name",
   },
   {
+    name: "every call of a waiter is answered at once, however often it was in vain",
+    file: "src/coordinator/waiting.ts",
+    from: "if (this.#calls === 0) return 0;",
+    to: "if (this.#calls >= 0) return 0;",
+    test: "tests/verify/simulation.test.ts",
+    named: "that once broke a promise keeps it: 'called-by-who-sees-it-otherwise'",
+  },
+  {
     name: "a layer goes on when its time is up",
     file: "tests/verify/layer.ts",
     from: "    return !this.isTimeUp;\n",

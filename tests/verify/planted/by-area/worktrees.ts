@@ -2,6 +2,22 @@ import type { TestPlant } from "../test-plants";
 
 export const PLANTS: readonly TestPlant[] = [
   {
+    name: "a harness is told that a worktree with changes is gone",
+    file: "src/cli/commands/hook-worktree-remove.ts",
+    from: "if (why !== null)",
+    to: "if (why === undefined)",
+    test: "tests/cli/agents.test.ts",
+    named: "that a harness asks for are made as it would",
+  },
+  {
+    name: "a harness's worktree goes with commits that no branch leads to",
+    file: "src/agents/worktrees.ts",
+    from: "if (count > 0) return",
+    to: "if (count > 1_000_000) return",
+    test: "tests/cli/agents.test.ts",
+    named: "that a harness asks for are made as it would",
+  },
+  {
     name: "an identity of an earlier version is taken over by every worktree that has the file",
     file: "src/identity/worktree.ts",
     from: "  if (await isStoredBeside(platform, place, identity.worktreeId)) return null;\n",
