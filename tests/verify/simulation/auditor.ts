@@ -275,17 +275,18 @@ export class Auditor implements Bench, Ears {
     );
   }
 
-  lapse(lease: Lease, call: Call, { moment }: Entry): Lapse | null {
+  lapses(lease: Lease, call: Call, { moment }: Entry): ReadonlySet<Lapse> {
     const latest = { ...moment, elapsedMs: moment.elapsedMs + SLACK_MS, wallMs: moment.wallMs + SLACK_MS };
-    const now = this.lapseAt(lease, call, latest);
-    // The clock was read before the line was written, and may have been set since, more than once.
+    // The clock was read before the line was written: much time may have passed since, and it may have been set.
+    const { elapsedMs, wallMs } = call.began;
     const jumps = this.chronicle.jumpsBetween(call.began, moment);
-    if (now !== null || jumps.length === 0) return now;
-    for (const at of [call.began, ...jumps]) {
-      const lapse = this.lapseAt(lease, call, at);
-      if (lapse !== null) return lapse;
-    }
-    return null;
+    const moments = [
+      latest,
+      { ...moment, elapsedMs, wallMs },
+      ...(jumps.length > 0 ? [call.began] : []),
+      ...jumps,
+    ];
+    return new Set(moments.map((at) => this.lapseAt(lease, call, at)).filter((lapse) => lapse !== null));
   }
 
   latestWallMs({ moment }: Entry): number {
