@@ -74,6 +74,8 @@ export class IndexFollower {
     const { size } = log.stat;
     const reach: Reach = { census, head };
     if (head.offset === size) return groundOf(log.fd, head, new Overlay(), reach);
+    // Whoever wrote those lines may have got half way with them: counts that were read before it are too low now.
+    this.#index.forget();
     const known = this.#remembered(log, reach);
     const replay = await replayLog(files, digest, log.fd, size, new Replay(known?.head ?? head));
     // A torn tail, or bytes put in further up that pushed whole lines past where we look: the chain tells.
