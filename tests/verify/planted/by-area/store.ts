@@ -154,6 +154,6 @@ export const PLANTS: readonly TestPlant[] = [
     from: "    // Whoever wrote those lines may have got half way with them: counts that were read before it are too low now.\n    this.#index.forget();\n",
     to: "",
     test: "tests/verify/simulation.test.ts",
-    named: "counted-before-the-index-moved",
+    named: "that once broke a promise keeps it: 'counted-before-the-index-moved'",
   },
 ];
