@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { HookedRepo } from "../support/hooks";
@@ -162,7 +163,16 @@ describe("rules of paths on a server", () => {
     repo.git("checkout", "--quiet", "main");
     // Those of its own configuration, too, and what it cannot read it refuses.
     repo.git("--git-dir", hub, "config", "cotenant.paths", "agent:* never a.txt");
-    refusedWith(await pushed(ADA, { "a.txt": "1\n" }), "cotenant.paths in Git's configuration");
+    const own = "cotenant.paths in the server's Git configuration";
+    refusedWith(
+      await pushed(ADA, { "a.txt": "1\n" }),
+      `"agent:* never a.txt" (${own})`,
+      `next: leave it to somebody whom the rule does not bind; else only a change of ${own} lifts it; somebody whom it`,
+    );
+    repo.git("--git-dir", hub, "config", "cotenant.paths", "* never a.txt");
+    const everybody = await pushed(PERSON, { "a.txt": "2\n" });
+    refusedWith(everybody, `"* never a.txt" (${own})`, `next: only a change of ${own} lifts it`);
+    expect(everybody.stderr).not.toContain("somebody whom");
     repo.git("--git-dir", hub, "config", "cotenant.paths", "agent:* nevr a.txt");
     refusedWith(
       await pushed(PERSON, { "b.txt": "1\n" }),
@@ -178,6 +188,38 @@ describe("rules of paths on a server", () => {
       "E_CONFIG",
       ":2: policy.paths",
     );
+  });
+});
+
+it("of a server that nobody can read are named by its hooks' status, because pushes are refused", async () => {
+  await stage();
+  const status = async () => {
+    const ran = await run([PROGRAM, "hooks", "status", "--server", "--json"], { cwd: hub, env: {} });
+    return ran.data["settings_problem"];
+  };
+  await run([PROGRAM, "hooks", "install", "--server"], { cwd: hub, env: {} });
+  expect(await status()).toBeNull();
+  repo.git("--git-dir", hub, "config", "--add", "cotenant.paths", "* never x");
+  repo.git("--git-dir", hub, "config", "--add", "cotenant.paths", "agent:* nevr a.txt");
+  expect(await status()).toMatchObject({
+    code: "E_CONFIG",
+    message: expect.stringContaining('has the entry "agent:* nevr a.txt", which has "nevr"'),
+    hint: expect.stringContaining('write it as "agent:* never .github/**" or "agent:docs-* only'),
+  });
+  const { stdout } = await run([PROGRAM, "hooks", "status", "--server"], { cwd: hub, env: {} });
+  expect(stdout).toContain(
+    "pre-receive cannot judge pushes, and refuses them: cotenant.paths in the server's Git configuration has",
+  );
+  expect(stdout).toContain("next: on the server: write it as");
+  repo.git("--git-dir", hub, "config", "--unset-all", "cotenant.paths");
+  // As bad: a main branch that came to such rules before there was a hook.
+  const blob = execFileSync("git", ["hash-object", "-w", "--stdin"], { cwd: repo.root, input: "[policy\n" });
+  repo.git("update-index", "--cacheinfo", `100644,${blob.toString().trim()},.cotenant/config.toml`);
+  repo.git("commit", "--quiet", "--no-verify", "--message", "broken");
+  repo.git("--git-dir", hub, "fetch", "--quiet", "--update-head-ok", repo.root, "main:main");
+  expect(await status()).toMatchObject({
+    code: "E_CONFIG",
+    message: expect.stringContaining("main:.cotenant/config.toml:"),
   });
 });
 

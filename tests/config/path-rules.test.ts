@@ -42,14 +42,12 @@ describe("policy.paths", () => {
       expect([untrusted, overruled]).toEqual([[], []]);
     }
     const config = await loadConfig(question({ COTENANT_POLICY_PATHS: "ci:* never x" }));
-    expect(
-      pathRulesIn(config.layers).map(({ text, place, isCommitted }) => [text, place, isCommitted]),
-    ).toEqual([
-      ["ci:* never x", "COTENANT_POLICY_PATHS", false],
-      [C, ".cotenant/config.toml:2", true],
-      [A, ".cotenant/config.toml:2", true],
-      [B, `${files.user}:2`, false],
-      [A, `${files.system}:2`, false],
+    expect(pathRulesIn(config.layers).map(({ text, place, source }) => [text, place, source])).toEqual([
+      ["ci:* never x", "COTENANT_POLICY_PATHS", "settings"],
+      [C, ".cotenant/config.toml:2", "committed"],
+      [A, ".cotenant/config.toml:2", "committed"],
+      [B, `${files.user}:2`, "settings"],
+      [A, `${files.system}:2`, "settings"],
     ]);
     set("worktree");
     expect((await loadConfig(question())).values["policy.paths"]).toEqual([B, A]);
@@ -85,7 +83,7 @@ describe("policy.paths", () => {
     const read = (text: string) => pathRulesFrom("main:.cotenant/config.toml", bytes(text));
     const { rules, problems } = await read(`[policy]\npaths = ["${A}"]\n[later]\nkey = 1\n`);
     expect(problems).toEqual([]);
-    expect(rules).toMatchObject([{ text: A, place: "main:.cotenant/config.toml:2", isCommitted: true }]);
+    expect(rules).toMatchObject([{ text: A, place: "main:.cotenant/config.toml:2", source: "committed" }]);
     for (const broken of [
       '[policy]\npaths = "x"\n',
       '[policy]\npaths = ["x"]\n',

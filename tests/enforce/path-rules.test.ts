@@ -8,7 +8,7 @@ import { parseTrailers } from "../../src/enforce/trailers";
 const NEVER = "agent:* never ci/";
 const ONLY = "agent:docs-* only docs/**";
 const rules = {
-  rules: placedRules([NEVER, ONLY], { place: "config.toml:1", isCommitted: true }),
+  rules: placedRules([NEVER, ONLY], { place: "config.toml:1", source: "committed" }),
   ignoreCase: false,
 };
 

@@ -31,7 +31,7 @@ describe("before a write, the guard", () => {
     const reason = reasonOf(await ada().write(".github/ci.yml"));
     expect(reason).toContain(`.github/ci.yml: ${ada().agentId} may not write it: "${NEVER}"`);
     expect(reason).toContain("(.cotenant/config.toml:2). Nothing was written.");
-    expect(reason).toContain("have a person change policy.paths in .cotenant/config.toml:2");
+    expect(reason).toContain("have a person commit a change of policy.paths in .cotenant/config.toml:2");
     expect(reasonOf(await docs().write("src/a.ts"))).toContain(ONLY);
     expect(reasonOf(await docs({ subagent: "cccccccc-3" }).write("src/a.ts"))).toContain(ONLY);
     expect(await docs().write("docs/new.md")).toEqual(SILENT);
