@@ -110,9 +110,10 @@ export function checkedValue({ key, path }: Target, text: string): { value: Conf
   const name = path.join(".");
   const value = key === null ? checkAgentValue(name, text) : valueFromText(settingOf(key), text);
   if (!isWrong(value)) return { value, toml: tomlOf(value) };
+  const otherwise =
+    value.forms === undefined ? `see 'cotenant config show ${name}'` : `write it as ${value.forms}`;
   throw new CotenantError("E_CONFIG", `${name} ${value.wrong}`, {
-    hint:
-      value.nearest === undefined ? `see 'cotenant config show ${name}'` : `did you mean ${value.nearest}?`,
+    hint: value.nearest === undefined ? otherwise : `did you mean ${value.nearest}?`,
     data: { key: name, value: printable(text, 200), nearest: value.nearest ?? null },
   });
 }

@@ -3,7 +3,7 @@ import { printable } from "./ids";
 import { fitsAllIn, fitsPattern, mayFitIn } from "./path-patterns";
 
 /**
- * `agent:docs-* only docs/** README.md`: whom it binds, and which files they may not write, or which alone. A rule only ever
+ * `agent:docs-* only docs/** /README.md`: whom it binds, and which files they may not write, or which alone. A rule only ever
  * forbids, and every rule that binds must allow: another rule can take rights away and give none.
  */
 export interface PathRule {
