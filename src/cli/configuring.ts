@@ -1,5 +1,5 @@
 import { AGENT_KEYS, checkAgentValue, isAgentKey } from "../config/agent-file";
-import { committedConfig } from "../config/committed";
+import { committedConfig, committedIn } from "../config/committed";
 import { removeKey, setKey } from "../config/edit";
 import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, type ConfigQuestion, inspectConfig, userConfigDirectory } from "../config/load";
@@ -46,7 +46,7 @@ export async function survey(context: Context): Promise<Surveyed> {
   const trust = repository === null ? NO_TRUST : await readTrust(platform, repository.controlDir);
   const worktreeRoot = repository?.worktreeRoot ?? null;
   const joined = repository === null ? null : await readJoinedLedger(platform, repository.controlDir);
-  const committed = repository === null ? {} : { committed: { git, ...repository } };
+  const committed = repository === null ? {} : { committed: committedIn(git, repository, env) };
   const question = { platform, env, home, worktreeRoot, trust, joined, ...committed };
   return { platform, question, repository, trust, ...(await inspectConfig(question)) };
 }

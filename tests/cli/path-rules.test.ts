@@ -72,7 +72,16 @@ describe("rules of paths at a commit and a push", () => {
     const start = head();
     rules();
     refusedWith(
-      await hooked.commit(ADA, {}, ".github/ci.yml").then(() => push(ADA)),
+      await hooked.commit(ADA, {}, ".github/ci.yml"),
+      `.github/ci.yml: ${ADA} may not write it: "${NEVER}" (HEAD:.cotenant/config.toml:2)`,
+    );
+    // Where no hook has seen them, the push still knows what the main branch has.
+    for (const files of [[".cotenant/config.toml"], []])
+      committed(
+        await hooked.git(ADA, ["-c", "core.hooksPath=/dev/null", "commit", "--quiet", "-m", "x", ...files]),
+      );
+    refusedWith(
+      await push(ADA),
       "changes .github/ci.yml",
       `"${NEVER}" (origin/main:.cotenant/config.toml:2)`,
     );
@@ -92,6 +101,129 @@ describe("rules of paths at a commit and a push", () => {
     committed(await push(PERSON));
     committed(await hooked.commit(ADA, {}, ".github/ci.yml"));
     committed(await push(ADA));
+  });
+
+  it.each<[string, readonly (readonly string[])[]]>([
+    ["all of it at once", [["commit", "-am", "x"]]],
+    [
+      "what was staged",
+      [
+        ["add", "--all"],
+        ["commit", "-m", "x"],
+      ],
+    ],
+    [
+      "only the other file",
+      [
+        ["add", ".github"],
+        ["commit", "-m", "x"],
+      ],
+    ],
+    [
+      "the other file, while this one is staged",
+      [
+        ["add", "--all"],
+        ["commit", "-m", "x", ".github/ci.yml"],
+      ],
+    ],
+    ["only this one", [["commit", "-m", "x", ".cotenant/config.toml"]]],
+    [
+      "a file that Git no longer follows",
+      [
+        ["add", ".github"],
+        ["rm", "-q", "--cached", ".cotenant/config.toml"],
+        ["commit", "-m", "x"],
+      ],
+    ],
+    [
+      "a file that is gone",
+      [
+        ["rm", "-qf", ".cotenant/config.toml"],
+        ["commit", "-am", "x"],
+      ],
+    ],
+  ])("bind an agent that has lifted them in its files, when it commits %s", async (_, steps) => {
+    rules();
+    repo.write(".github/ci.yml", "changed\n");
+    for (const step of steps.slice(0, -1)) committed(await hooked.git(ADA, step));
+    for (const mode of ["strict", "off"])
+      refusedWith(
+        await hooked.git(ADA, steps.at(-1)!, { COTENANT_WORKTREE_ENFORCE_LEASES: mode }),
+        `"${NEVER}" (`,
+        "E_PATH_RULE",
+      );
+    // Somebody whom it does not bind commits the same.
+    committed(await hooked.git(PERSON, steps.at(-1)!));
+  });
+
+  it("are those of both sides of a merge for what it makes itself, and for the rest what the sides made of them", async () => {
+    const by = async (agent: string, branch: string, files: Record<string, string>) => {
+      await hooked.git(agent, ["checkout", "--quiet", branch]);
+      for (const [file, text] of Object.entries(files)) repo.write(file, text);
+      committed(await hooked.git(agent, ["commit", "--quiet", "--all", "-m", branch]));
+    };
+    const more = (...texts: string[]) => `[policy]\npaths = ${JSON.stringify(texts)}\n`;
+    repo.git("branch", "develop");
+    // A person has lifted it there, and merging that is no lifting.
+    await by(ADA, "develop", { "a.txt": "develop\n" });
+    await by(PERSON, "main", {
+      "a.txt": "main\n",
+      ".cotenant/config.toml": more(ONLY),
+      ".github/ci.yml": "1\n",
+    });
+    await hooked.git(ADA, ["checkout", "--quiet", "develop"]);
+    expect((await hooked.git(ADA, ["merge", "main"])).status).not.toBe(0);
+    repo.write("a.txt", "both\n");
+    committed(await hooked.git(ADA, ["commit", "--all", "-m", "merged"]));
+    // Two persons have added a rule each. Whoever has to settle that may not drop either of them.
+    await by(PERSON, "develop", { ".cotenant/config.toml": more(ONLY, "ci:* never a.txt") });
+    await by(PERSON, "main", { ".cotenant/config.toml": more(ONLY, "ci:* never docs/a.md") });
+    await hooked.git(PERSON, ["checkout", "--quiet", "develop"]);
+    expect((await hooked.git("ci:a", ["merge", "main"])).status).not.toBe(0);
+    for (const [file, name] of [
+      ["a.txt", "HEAD"],
+      ["docs/a.md", "MERGE_HEAD"],
+    ] as const) {
+      repo.write(".cotenant/config.toml", more(ONLY));
+      repo.write(file, "ci\n");
+      refusedWith(
+        await hooked.git("ci:a", ["commit", "--all", "-m", "merged"]),
+        `"ci:* never ${file}" (${name}:.cotenant/config.toml:2)`,
+      );
+    }
+  });
+
+  it("name who has lifted them past the hooks, put it on record, and judge the commit by what it lifted", async () => {
+    const before = head();
+    rules();
+    repo.write(".github/ci.yml", "changed\n");
+    const around = await hooked.git(ADA, ["commit", "-a", "--no-verify", "-m", "lift"], {
+      COTENANT_WORKTREE_ENFORCE_LEASES: "off",
+    });
+    committed(around);
+    expect(around.stderr).toContain("goes against rules:");
+    expect(repo.git("log", "-1", "--format=%(trailers:key=Cotenant-Agent,valueonly,separator=)")).toBe(
+      `${ADA}\n`,
+    );
+    // Where neither the working file nor the main branch has it any more.
+    committed(await push(ADA, "--no-verify"));
+    for (const caller of ["", PERSON]) {
+      const judged = await repo.ask(caller, "validate", "commits", "HEAD~1..HEAD");
+      expect(judged.status, `${judged}`).toBe(9);
+      expect(judged.json.data!["objections"]).toMatchObject([
+        { code: "E_PATH_RULE", path: ".cotenant/config.toml" },
+        {
+          code: "E_PATH_RULE",
+          path: ".github/ci.yml",
+          message: expect.stringContaining(`"${NEVER}" (${before.slice(0, 12)}:.cotenant/config.toml:2)`),
+        },
+      ]);
+    }
+    // What names nobody is whoever's who asks.
+    repo.git("commit", "--quiet", "--amend", "--no-verify", "--message", "nobody");
+    const valid = async (caller: string) =>
+      (await repo.ask(caller, "validate", "commits", "HEAD~1..HEAD")).json.data!["valid"];
+    expect([await valid(ADA), await valid(PERSON)]).toEqual([false, true]);
   });
 
   it("are put on record where the hooks were gone around, and refused at the push and by validate", async () => {
@@ -261,9 +393,20 @@ describe("rules of paths elsewhere", () => {
     ]);
     // A working file that lacks the rule does not lift it.
     rules();
+    for (const words of [
+      ["lock", "acquire", ".github/ci.yml"],
+      ["guard", "check", ".github/ci.yml"],
+      ["config", "set", "guard.retry_secs", "9"],
+    ])
+      expect((await repo.askHere(ADA, ...words)).error, words.join(" ")).toMatchObject({
+        code: "E_PATH_RULE",
+        message: expect.stringContaining(`"${NEVER}" (HEAD:.cotenant/config.toml:2)`),
+      });
+    // Nor where it is staged, for what is published: its base has the rule.
+    repo.git("add", ".cotenant/config.toml");
     expect((await publish(ADA, "--delete", ".github/ci.yml")).error).toMatchObject({
       code: "E_PATH_RULE",
-      message: expect.stringContaining(`"${NEVER}" (`),
+      message: expect.stringMatching(/ "agent:\* never .+" \([0-9a-f]{12}:\.cotenant\/config\.toml:2\)$/),
     });
     rules(NEVER, "agent:* only");
     for (const words of [
