@@ -358,6 +358,36 @@ it("of a server that nobody can read are named by its hooks' status, because pus
 describe("rules of paths elsewhere", () => {
   beforeEach(stage);
 
+  it("warn whoever sets rules that bind them, and whoever takes off what is committed", async () => {
+    rules();
+    repo.git("commit", "--quiet", "--all", "--no-verify", "--message", "none");
+    const set = async (agent: string, ...texts: string[]) => {
+      const ran = await repo.askHere(agent, "config", "set", "policy.paths", JSON.stringify(texts));
+      return ran.json.warnings ?? [];
+    };
+    expect(await set(PERSON, NEVER)).toEqual([]);
+    expect(await set(PERSON)).toEqual([]);
+    expect(await set(ADA, ONLY)).toEqual([]);
+    expect(await set(ADA, NEVER)).toEqual([
+      `"${NEVER}" binds you: only somebody whom it does not bind can commit or change it`,
+    ]);
+    expect((await repo.askHere(ADA, "config", "reset", "policy.paths")).error.code).toBe("E_PATH_RULE");
+    expect(await set(PERSON, "* never x")).toEqual([]);
+    expect(await set(PERSON, "* only docs/**")).toEqual([
+      '"* only docs/**" binds you: you can neither commit nor change it',
+    ]);
+    rules(NEVER, ONLY);
+    repo.git("commit", "--quiet", "--all", "--no-verify", "--message", "rules");
+    expect(await set(PERSON, ONLY)).toEqual([
+      `"${NEVER}" (HEAD:.cotenant/config.toml:2) binds until the change is committed`,
+    ]);
+    const wrong = await repo.askHere(PERSON, "config", "set", "policy.paths", "agent:* nver .github/**");
+    expect(wrong.error).toMatchObject({
+      code: "E_CONFIG",
+      hint: 'write it as "agent:* never .github/**" or "agent:docs-* only docs/** /README.md"',
+    });
+  });
+
   it("refuse a publish, and a lease on what could not be written; are shown, and fail with their line", async () => {
     await repo.prepare(ADA, "lock", "acquire", "a.txt");
     const publish = (agent: string, ...words: string[]) =>
