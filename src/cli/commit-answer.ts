@@ -1,9 +1,9 @@
 import type { Workspace } from "../coordinator/workspace";
 import { judgeStaged } from "../enforce/commit";
 import type { Objection } from "../enforce/commit-rules";
-import { enforced } from "../enforce/path-rules";
+import { enforced, mayBeRuled } from "../enforce/path-rules";
 import type { PathChange } from "../objects/commit-text";
-import { hasPathRules, noteOf } from "./commit-notes";
+import { noteOf } from "./commit-notes";
 import { violatedLines } from "./guard-commit";
 import { type HookAnswer, PASSED, refusalLines } from "./hooking";
 
@@ -13,7 +13,8 @@ export async function answerCommit(
   staged: readonly PathChange[] | null,
 ): Promise<HookAnswer> {
   const mode = workspace.config.values["worktree.enforce_leases"];
-  if (mode === "off" && !hasPathRules(workspace)) return PASSED;
+  const paths = staged?.map(({ path }) => path) ?? null;
+  if (mode === "off" && !mayBeRuled(workspace, paths)) return PASSED;
   const judgement = await judgeStaged(workspace, staged);
   await noteOf(workspace, judgement);
   const { committer, changes } = judgement;

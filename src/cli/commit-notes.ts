@@ -12,16 +12,11 @@ export async function noteOf(workspace: Workspace, judgement: Judgement): Promis
     isClean: judgement.objections.length === 0,
     needsSettling: judgement.isHeld || (await hasRecords(workspace)),
     paths: judgement.changes.map(({ path }) => path),
-    trailers: trailerLines(await freshTrailers(workspace, judgement), hasPathRules(workspace)),
+    trailers: trailerLines(await freshTrailers(workspace, judgement), judgement.isRuled),
     isMadeOfOthers: (await amends(workspace, judgement.changes.length)) || (await isMadeOfOthers(workspace)),
   };
   await keepNote(workspace, note);
   return note;
-}
-
-/** Whoever judges the commit later has to know whose it is. */
-export function hasPathRules({ config }: Workspace): boolean {
-  return config.values["policy.paths"].length > 0;
 }
 
 /** Where nobody can see it: a commit of nothing that is no merge takes the place of another. */

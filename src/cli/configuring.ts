@@ -1,5 +1,5 @@
 import { AGENT_KEYS, checkAgentValue, isAgentKey } from "../config/agent-file";
-import { committedConfig } from "../config/committed";
+import { committedConfig, committedIn } from "../config/committed";
 import { removeKey, setKey } from "../config/edit";
 import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, type ConfigQuestion, inspectConfig, userConfigDirectory } from "../config/load";
@@ -46,7 +46,7 @@ export async function survey(context: Context): Promise<Surveyed> {
   const trust = repository === null ? NO_TRUST : await readTrust(platform, repository.controlDir);
   const worktreeRoot = repository?.worktreeRoot ?? null;
   const joined = repository === null ? null : await readJoinedLedger(platform, repository.controlDir);
-  const committed = repository === null ? {} : { committed: { git, ...repository } };
+  const committed = repository === null ? {} : { committed: committedIn(git, repository, env) };
   const question = { platform, env, home, worktreeRoot, trust, joined, ...committed };
   return { platform, question, repository, trust, ...(await inspectConfig(question)) };
 }
@@ -110,9 +110,10 @@ export function checkedValue({ key, path }: Target, text: string): { value: Conf
   const name = path.join(".");
   const value = key === null ? checkAgentValue(name, text) : valueFromText(settingOf(key), text);
   if (!isWrong(value)) return { value, toml: tomlOf(value) };
+  const otherwise =
+    value.forms === undefined ? `see 'cotenant config show ${name}'` : `write it as ${value.forms}`;
   throw new CotenantError("E_CONFIG", `${name} ${value.wrong}`, {
-    hint:
-      value.nearest === undefined ? `see 'cotenant config show ${name}'` : `did you mean ${value.nearest}?`,
+    hint: value.nearest === undefined ? otherwise : `did you mean ${value.nearest}?`,
     data: { key: name, value: printable(text, 200), nearest: value.nearest ?? null },
   });
 }

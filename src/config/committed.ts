@@ -1,15 +1,31 @@
 import type { Git } from "../platform/git";
+import { indexFile, stagedObject } from "../platform/git-index";
 import type { Files, Platform } from "../platform/platform";
 
-/** Where a worktree is, and what Git knows of it. */
-export interface Committed {
-  readonly git: Git;
+interface Worktree {
   readonly gitDir: string;
   readonly commonDir: string;
   readonly worktreeRoot: string;
+  readonly config: { readonly objectFormat: "sha1" | "sha256" };
 }
 
-export const COMMITTED_CONFIG = "HEAD:.cotenant/config.toml";
+/** Where a worktree is, and what Git knows of it. */
+export interface Committed extends Worktree {
+  readonly git: Git;
+  readonly index: string;
+}
+
+const CONFIG = ".cotenant/config.toml";
+export const COMMITTED_CONFIG = `HEAD:${CONFIG}`;
+
+/** `env` is the caller's, for whom Git may have named another index than the usual one. */
+export function committedIn(
+  git: Git,
+  worktree: Worktree,
+  env: Readonly<Record<string, string | undefined>> = {},
+): Committed {
+  return { ...worktree, git, index: indexFile(env, worktree) };
+}
 
 /**
  * The repository's file as it is committed, for a worktree that does not have it: one of a sparse checkout, or one from which
@@ -22,9 +38,36 @@ export async function committedConfig(platform: Platform, committed: Committed):
   return status === 0 ? stdout : null;
 }
 
+/**
+ * The same for a worktree that has another file than the index; `text` is that file's, null where it cannot be read. Null
+ * where the file is as it is staged, which is mostly so and needs no process to see.
+ */
+export async function replacedConfig(
+  platform: Platform,
+  committed: Committed,
+  text: string | null,
+): Promise<Uint8Array | null> {
+  const { index, config } = committed;
+  const staged =
+    text === null ? null : await stagedObject(platform.files, index, CONFIG, config.objectFormat);
+  const isStaged = (content: string) => blobName(platform, config.objectFormat, content) === staged;
+  // Git may have written the ends of lines as this machine has them.
+  if (text !== null && staged !== null && (isStaged(text) || isStaged(text.replaceAll("\r\n", "\n"))))
+    return null;
+  return committedConfig(platform, committed);
+}
+
+function blobName({ digest }: Platform, format: "sha1" | "sha256", text: string): string {
+  const content = new TextEncoder().encode(text);
+  const name = digest.begin(format);
+  name.add(new TextEncoder().encode(`blob ${content.length}\0`));
+  name.add(content);
+  return name.hex();
+}
+
 /** Asking Git takes a process. Paths stand in its index as they are, except in version 4. */
-async function mayHaveIt({ files }: Platform, { gitDir, commonDir }: Committed): Promise<boolean> {
-  const index = await files.readFile(`${gitDir}/index`);
+async function mayHaveIt({ files }: Platform, { index: file, commonDir }: Committed): Promise<boolean> {
+  const index = await files.readFile(file);
   // Before the first commit, or after a clone that checked nothing out.
   if (index === null) return hasBranches(files, commonDir);
   if (index[7] === 4) return true;

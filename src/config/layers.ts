@@ -1,6 +1,6 @@
 import { printable } from "../kernel/ids";
 import type { Platform } from "../platform/platform";
-import type { Committed } from "./committed";
+import { COMMITTED_CONFIG, type Committed, replacedConfig } from "./committed";
 import { nearest } from "./nearest";
 import { notYet, variableNotYet } from "./not-yet";
 import type { ConfigProblem } from "./problem";
@@ -15,7 +15,7 @@ import {
   settingOf,
   variableOf,
 } from "./schema";
-import { isProblem, lineOf, readToml, type TomlDocument } from "./toml-file";
+import { isProblem, lineOf, readToml, type TomlDocument, tomlFrom } from "./toml-file";
 import { asToml, isTable, isWrong, understood, valueFromText, valueFromToml } from "./values";
 
 const PREFIX = "COTENANT_";
@@ -70,14 +70,44 @@ const NOT_CONFIGURATION: ReadonlySet<string> = new Set([
 
 export async function fileLayer(
   platform: Platform,
-  source: "worktree" | "user" | "system",
+  source: "user" | "system",
   path: string,
-  committed: Committed | null = null,
 ): Promise<ConfigLayer> {
-  const document = await readToml(platform, path, source, committed);
+  const document = await readToml(platform, path, source);
   if (document === "forbidden") return { source, entries: new Map(), problems: [], unreadable: path };
-  if (document === null) return { source, entries: new Map(), problems: [] };
-  return documentLayer(source, document);
+  return document === null ? emptyLayer(source) : documentLayer(source, document);
+}
+
+/**
+ * What the repository's file says. To a list that sources add to, the file in HEAD goes on adding while the worktree has
+ * another one: whoever a rule binds could otherwise lift it by an edit. A commit takes it off, if its maker may make it.
+ */
+export async function repositoryLayers(
+  platform: Platform,
+  path: string,
+  committed: Committed | null,
+): Promise<ConfigLayer[]> {
+  const document = await readToml(platform, path, "worktree", committed);
+  if (document === null || document === "forbidden") return [emptyLayer("worktree")];
+  const own = documentLayer("worktree", document);
+  const isThere = isProblem(document) || document.file !== COMMITTED_CONFIG;
+  const replaced =
+    committed === null || !isThere
+      ? null
+      : await replacedConfig(platform, committed, isProblem(document) ? null : document.text);
+  if (replaced === null) return [own];
+  const { entries } = documentLayer("worktree", await tomlFrom(COMMITTED_CONFIG, replaced));
+  const adding = [...entries].flatMap(([key, entry]): [ConfigKey, ConfigEntry][] => {
+    if (settingOf(key).tighten !== "adding") return [];
+    const known = (own.entries.get(key)?.value ?? []) as readonly string[];
+    const value = (entry.value as readonly string[]).filter((one) => !known.includes(one));
+    return value.length === 0 ? [] : [[key, { ...entry, value }]];
+  });
+  return adding.length === 0 ? [own] : [own, { ...emptyLayer("worktree"), entries: new Map(adding) }];
+}
+
+function emptyLayer(source: ConfigLayer["source"]): ConfigLayer {
+  return { source, entries: new Map(), problems: [] };
 }
 
 export function documentLayer(

@@ -3,7 +3,14 @@ import type { Policy } from "../kernel/policy";
 import type { Digest, Platform } from "../platform/platform";
 import type { Committed } from "./committed";
 import { type JoinedLedger, joinedLayer } from "./joined-ledger";
-import { type ConfigLayer, type ConfigSource, environmentLayer, fileLayer, flagLayer } from "./layers";
+import {
+  type ConfigLayer,
+  type ConfigSource,
+  environmentLayer,
+  fileLayer,
+  flagLayer,
+  repositoryLayers,
+} from "./layers";
 import { remember, rememberedLayer } from "./memory";
 import type { ConfigMemory } from "./memory-place";
 import { configFiles } from "./places";
@@ -21,7 +28,7 @@ export interface ConfigQuestion {
   readonly home: string | null;
   /** Null outside a worktree. */
   readonly worktreeRoot: string | null;
-  /** What is committed, for a worktree that lacks the repository's file. */
+  /** What is committed, for a worktree that lacks the repository's file, or has another one. */
   readonly committed?: Committed;
   /** Overrides of this one command, by key. */
   readonly flags?: Readonly<Record<string, unknown>>;
@@ -110,7 +117,11 @@ export async function inspectConfig(
   const { platform, env, flags } = question;
   const layers = [flagLayer(flags ?? {}), environmentLayer(env)];
   for (const { source, file } of configFiles(question))
-    layers.push(await fileLayer(platform, source, file, source === "worktree" ? question.committed : null));
+    layers.push(
+      ...(source === "worktree"
+        ? await repositoryLayers(platform, file, question.committed ?? null)
+        : [await fileLayer(platform, source, file)]),
+    );
   const problems = layers.flatMap((layer) => layer.problems);
   const standIn = await withMemory(layers, question);
   return { config: { ...settle(layers, question), standIn }, problems };

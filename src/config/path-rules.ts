@@ -1,4 +1,5 @@
 import { type PlacedRule, parsePathRule, RULES_FILE } from "../kernel/path-rules";
+import { COMMITTED_CONFIG } from "./committed";
 import { type ConfigLayer, documentLayer } from "./layers";
 import type { ConfigProblem } from "./problem";
 import { tomlFrom } from "./toml-file";
@@ -10,9 +11,12 @@ export function pathRulesIn(layers: readonly ConfigLayer[]): PlacedRule[] {
     if (entry === undefined) return [];
     const isCommitted = source === "worktree";
     // Also where what it last said stands in for it, in a file that nobody should change.
-    const file = isCommitted ? RULES_FILE : entry.place;
+    const file = isCommitted && entry.place !== COMMITTED_CONFIG ? RULES_FILE : entry.place;
     const place = entry.line === null ? file : `${file}:${entry.line}`;
-    return placedRules(entry.value as readonly string[], { place, isCommitted });
+    return placedRules(entry.value as readonly string[], {
+      place,
+      source: isCommitted ? "committed" : "settings",
+    });
   });
 }
 
@@ -25,7 +29,7 @@ export async function pathRulesFrom(
   const entry = entries.get("policy.paths");
   const place = entry === undefined || entry.line === null ? file : `${file}:${entry.line}`;
   return {
-    rules: placedRules((entry?.value ?? []) as readonly string[], { place, isCommitted: true }),
+    rules: placedRules((entry?.value ?? []) as readonly string[], { place, source: "committed" }),
     problems: problems.filter(({ key }) => key === null || key === "policy" || key === "policy.paths"),
   };
 }
@@ -33,7 +37,7 @@ export async function pathRulesFrom(
 /** Of texts that have been looked at: others are no rules. */
 export function placedRules(
   texts: readonly string[],
-  at: Pick<PlacedRule, "place" | "isCommitted">,
+  at: Pick<PlacedRule, "place" | "source">,
 ): PlacedRule[] {
   return texts.flatMap((text) => {
     const rule = parsePathRule(text);

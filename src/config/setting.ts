@@ -66,6 +66,8 @@ export interface StringsSetting extends Common {
   readonly pattern: RegExp;
   /** What an entry must be, for the error message. */
   readonly entry: string;
+  /** How an entry is written that has a grammar of its own, for the hint. */
+  readonly forms?: string;
   readonly default: readonly string[];
   /** What is wrong with an entry that the pattern lets through, to be read after it; null where nothing is. */
   readonly check?: (entry: string) => string | null;

@@ -7,6 +7,8 @@ import type { IntsSetting, ListsSetting, Setting, StringsSetting } from "./setti
 export interface WrongValue {
   readonly wrong: string;
   readonly nearest?: string;
+  /** How it is written instead, where that can be shown. */
+  readonly forms?: string;
 }
 
 export function isWrong(value: unknown): value is WrongValue {
@@ -159,16 +161,17 @@ function oneOf(values: readonly string[], raw: string): string | WrongValue {
 }
 
 function entries(
-  setting: Pick<StringsSetting, "pattern" | "entry" | "check" | "most">,
+  setting: Pick<StringsSetting, "pattern" | "entry" | "forms" | "check" | "most">,
   raw: readonly unknown[],
 ): string[] | WrongValue {
-  const { most = MAX_ENTRIES } = setting;
+  const { most = MAX_ENTRIES, forms } = setting;
+  const shown = forms === undefined ? {} : { forms };
   if (raw.length > most) return { wrong: `has more than ${most} entries` };
   for (const entry of raw) {
     if (typeof entry !== "string" || !setting.pattern.test(entry))
-      return { wrong: `has the entry ${show(entry)}, which is not ${setting.entry}` };
+      return { wrong: `has the entry ${show(entry)}, which is not ${setting.entry}`, ...shown };
     const why = setting.check?.(entry) ?? null;
-    if (why !== null) return { wrong: `has the entry ${show(entry)}, which ${why}` };
+    if (why !== null) return { wrong: `has the entry ${show(entry)}, which ${why}`, ...shown };
   }
   return [...new Set(raw as string[])];
 }

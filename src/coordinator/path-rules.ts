@@ -1,8 +1,17 @@
+import { COMMITTED_CONFIG } from "../config/committed";
+import type { Config } from "../config/load";
 import { pathRulesIn } from "../config/path-rules";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import { isPathKey, kindOf, type LeaseKey, nameOf } from "../kernel/keys";
-import { pathJudge, ruledOut, whatInstead } from "../kernel/path-rules";
+import {
+  bindsEverybody,
+  type PathRule,
+  pathJudge,
+  RULES_FILE,
+  ruledOut,
+  whatInstead,
+} from "../kernel/path-rules";
 import type { Workspace } from "./workspace";
 
 /**
@@ -24,4 +33,32 @@ export async function refuseRuled(workspace: Workspace, keys: readonly LeaseKey[
         data: { path, rule: rule.text, place: rule.place },
       });
   }
+}
+
+/** What whoever has changed the repository's rules should know; `config` is what holds since. */
+export async function remarksOnRules(
+  workspace: Workspace,
+  { layers }: Pick<Config, "layers">,
+): Promise<string[]> {
+  const rules = pathRulesIn(layers);
+  const { agentId } = await workspace.agent();
+  const keeper = pathJudge({ rules, ignoreCase: workspace.repository.config.ignoreCase }, [agentId])?.writing(
+    RULES_FILE,
+  );
+  const binding = keeper == null ? [] : [`${quoted(keeper)} binds you: ${whoCan(keeper)}`];
+  const lifted = rules.filter(({ place }) => place.startsWith(COMMITTED_CONFIG));
+  return [
+    ...binding,
+    ...lifted.map((rule) => `${quoted(rule)} (${rule.place}) binds until the change is committed`),
+  ];
+}
+
+function quoted({ text }: PathRule): string {
+  return `"${printable(text, 200)}"`;
+}
+
+function whoCan(rule: PathRule): string {
+  return bindsEverybody(rule)
+    ? "you can neither commit nor change it"
+    : "only somebody whom it does not bind can commit or change it";
 }

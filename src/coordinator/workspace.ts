@@ -1,4 +1,5 @@
 import { readAgentFile } from "../config/agent-file";
+import { committedIn } from "../config/committed";
 import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, inspectConfig, loadConfig, overruledText } from "../config/load";
 import { remember } from "../config/memory";
@@ -98,7 +99,7 @@ export class Workspace {
     const { worktreeRoot } = repository;
     const trust = await readTrust(platform, repository.controlDir);
     const joined = await readJoinedLedger(platform, repository.controlDir);
-    const committed = { ...repository, git };
+    const committed = committedIn(git, repository, env);
     const about = { platform, env, home, worktreeRoot, committed };
     const question = { ...about, trust, joined, flags: flags.config ?? {} };
     const memory = memoryOf(repository, modesFor(repository.config.sharedRepository));

@@ -1,3 +1,4 @@
+import { committedIn } from "../config/committed";
 import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, type ConfigQuestion, inspectConfig } from "../config/load";
 import type { ConfigProblem } from "../config/problem";
@@ -59,7 +60,7 @@ export async function examine(place: Place): Promise<Patient> {
   const trust = trusted.value ?? NO_TRUST;
   const system = place.systemDirectory === undefined ? {} : { systemDirectory: place.systemDirectory };
   const joined = (await attempt(() => readJoinedLedger(platform, controlDir))).value ?? null;
-  const committed = { ...repository, git };
+  const committed = committedIn(git, repository, env);
   const question: ConfigQuestion = { platform, env, home, worktreeRoot, trust, joined, committed, ...system };
   const inspected = await attempt(() => inspectConfig(question));
   const { config, problems } = inspected.value ?? (await inspectConfig(nothingSet(platform)));

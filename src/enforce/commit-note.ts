@@ -1,4 +1,5 @@
 import type { Workspace } from "../coordinator/workspace";
+import { indexFile } from "../platform/git-index";
 import { modesFor } from "../store/layout";
 import {
   type CommitNote,
@@ -84,8 +85,7 @@ async function placeOf(workspace: Workspace): Promise<{ path: string; git: strin
 
 async function stagedIndex({ repository, surroundings }: Workspace): Promise<string | null> {
   const { files } = surroundings.platform;
-  const named = surroundings.env["GIT_INDEX_FILE"] ?? `${repository.gitDir}/index`;
-  const path = named.startsWith("/") ? named : `${repository.worktreeRoot}/${named}`;
+  const path = indexFile(surroundings.env, repository);
   const stat = await files.stat(path);
   if (stat === null || stat.size < INDEX_HASH_BYTES) return null;
   const fd = await files.open(path, "read");

@@ -9,7 +9,7 @@ import type { Ulid } from "../kernel/ids";
 import { isPathKey, issueKey, type LeaseKey, scopeKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { isRefusal } from "../kernel/refusal";
-import type { PathChange } from "../objects/commit-text";
+import { ownChanges, type PathChange } from "../objects/commit-text";
 import { type ChangingCommit, CommitReader } from "../objects/commits";
 import type { GitOptions } from "../platform/git";
 import { blobs, stagedChanges } from "./changes";
@@ -27,7 +27,8 @@ import {
   structuralChanges,
 } from "./commit-rules";
 import { globalRefusal } from "./global-operations";
-import { ruleObjections, rulesHere } from "./path-rules";
+import { type Replacing, ruleObjections, rulesHere, withReplaced } from "./path-rules";
+import { shortOf } from "./push-rules";
 import { type Replay, replayAt } from "./replaying";
 import { spellingObjections } from "./spelling";
 
@@ -41,6 +42,8 @@ export interface Judgement {
   readonly isHeld: boolean;
   /** Leases of files and directories that it rests on: the committer's, and those of its subagents. */
   readonly leases: readonly Lease[];
+  /** There are rules of paths, so that whoever judges the commit later has to know whose it is. */
+  readonly isRuled: boolean;
 }
 
 /**
@@ -61,7 +64,8 @@ export async function judgeStaged(
   let changes = given ?? (await stagedChanges(git, place, "HEAD"));
   const isMerge = await isMerging(workspace);
   if (isMerge) changes = await inNoParent(workspace, place, changes);
-  return without(await replayAt(workspace), null, await judge(workspace, place, changes, isMerge));
+  const parents = isMerge ? ["HEAD", "MERGE_HEAD"] : ["HEAD"];
+  return without(await replayAt(workspace), null, await judge(workspace, place, { changes, parents }));
 }
 
 /**
@@ -73,7 +77,8 @@ export async function judgeHead(workspace: Workspace): Promise<Judgement & { rea
   const place = { cwd: repository.worktreeRoot };
   const reader = new CommitReader(surroundings.git, place);
   const [head] = (await reader.changing({ names: ["HEAD"], options: ["--no-walk"] })) as [ChangingCommit];
-  const judgement = await judge(workspace, place, head.changes, head.parents.length > 1);
+  const parents = head.parents.map((oid) => shortOf({ oid }));
+  const judgement = await judge(workspace, place, { changes: head.changes, parents });
   return { ...without(await replayAt(workspace), head.authoredAtMs, judgement), commit: head.oid };
 }
 
@@ -87,19 +92,18 @@ function without(isReplayed: Replay, authoredAtMs: number | null, judgement: Jud
 
 type Place = Pick<GitOptions, "cwd" | "env">;
 
-async function judge(
-  workspace: Workspace,
-  place: Place,
-  changes: readonly PathChange[],
-  isMerge: boolean,
-): Promise<Judgement> {
+async function judge(workspace: Workspace, place: Place, commit: Replacing): Promise<Judgement> {
+  const { changes, parents } = commit;
   const worktreeId = (await workspace.worktree("read")).identity.worktreeId;
   const committer = await committerOf(workspace, worktreeId);
+  const { git } = workspace.surroundings;
+  const rules = await withReplaced(rulesHere(workspace), { git, place }, commit);
+  const isRuled = rules.rules.length > 0;
   if (changes.length === 0)
-    return { changes, issues: [], objections: [], committer, isHeld: false, leases: [] };
+    return { changes, issues: [], objections: [], committer, isHeld: false, leases: [], isRuled };
   const keyed = changes.map((change) => ({ ...change, key: rulingKey(workspace, change.path) }));
-  const read = (oids: readonly string[]) => blobs(workspace.surroundings.git, place, oids);
-  const issues = await issueEdits(workspace, read, changes, committer, isMerge);
+  const read = (oids: readonly string[]) => blobs(git, place, oids);
+  const issues = await issueEdits(workspace, read, changes, committer, parents.length > 1);
   const found = await leasesFor(workspace, keyed, issues, worktreeId);
   const leases = found
     .filter(({ standing, stale }) => standing === "valid" && !stale)
@@ -108,7 +112,7 @@ async function judge(
   const objections = [
     ...judgeCommit(question),
     ...spellingObjections(changes),
-    ...ruleObjections(rulesHere(workspace), committer, changes),
+    ...ruleObjections(rules, committer, changes),
     ...(await globalObjections(workspace, changes)),
   ];
   // Also by a subagent of the committer's session, or by the committer under another harness's name.
@@ -118,7 +122,7 @@ async function judge(
       ({ agentId, sessionId }) => agentId === committer.agentId || sessionId === committer.sessionId,
     );
   const own = leases.filter((lease) => isPathKey(lease.key) && mayCommit(lease, committer));
-  return { changes, issues, objections, committer, isHeld, leases: own };
+  return { changes, issues, objections, committer, isHeld, leases: own, isRuled };
 }
 
 async function committerOf(
@@ -139,13 +143,10 @@ async function inNoParent(
   workspace: Workspace,
   place: Place,
   changes: readonly PathChange[],
-): Promise<PathChange[]> {
+): Promise<readonly PathChange[]> {
   const other = await commitAt(workspace, "MERGE_HEAD");
-  if (other === null) return [...changes];
-  const fromOther = new Set(
-    (await stagedChanges(workspace.surroundings.git, place, other)).map(({ path }) => path),
-  );
-  return changes.filter(({ path }) => fromOther.has(path));
+  if (other === null) return changes;
+  return ownChanges([changes, await stagedChanges(workspace.surroundings.git, place, other)]);
 }
 
 async function commitAt({ surroundings, repository }: Workspace, name: string): Promise<string | null> {

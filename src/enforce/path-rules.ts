@@ -4,6 +4,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import {
+  bindsEverybody,
   type PathJudge,
   type PathRuleSet,
   type PlacedRule,
@@ -12,9 +13,12 @@ import {
   ruledOut,
   whatInstead,
 } from "../kernel/path-rules";
+import type { OwnChange, PathChange } from "../objects/commit-text";
 import type { ChangingCommit, CommitPlace } from "../objects/commits";
+import type { ObjectId } from "../objects/object-name";
 import type { Git } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
+import { blobs } from "./changes";
 import type { Objection } from "./commit-rules";
 import type { MainRef } from "./divergence";
 import {
@@ -31,6 +35,14 @@ import { parseTrailers } from "./trailers";
 /** The rules that hold in this clone. */
 export function rulesHere({ config, repository }: Pick<Workspace, "config" | "repository">): PathRuleSet {
   return { rules: pathRulesIn(config.layers), ignoreCase: repository.config.ignoreCase };
+}
+
+/** Whether any rule may bind a commit: one of this clone, or of the file that it replaces. Null: its paths are not known. */
+export function mayBeRuled(
+  workspace: Pick<Workspace, "config" | "repository">,
+  paths: readonly string[] | null,
+): boolean {
+  return paths === null || paths.includes(RULES_FILE) || rulesHere(workspace).rules.length > 0;
 }
 
 /** What speaks against a commit that is about to be made. */
@@ -64,18 +76,42 @@ export function enforced<O extends Objection>(
 
 /** Judges commits that exist by whom they name, each of whom must be allowed; else by who pushes. */
 export class RuleJudge implements PathKeeper {
-  readonly isAnyHeld = true;
+  readonly isAnyHeld: boolean;
   readonly #rules: PathRuleSet;
   readonly #pusher: string | null;
+  readonly #replaced: ReadonlyMap<ObjectId, readonly PlacedRule[]>;
   readonly #known = new Map<string, PathJudge | null>();
   readonly #anybody: PathJudge | null;
 
-  constructor(rules: PathRuleSet, pusher: string | null) {
+  /** `replaced`: the rules in the files that a commit replaces, by the commit's name. They bind it as well. */
+  constructor(
+    rules: PathRuleSet,
+    pusher: string | null,
+    replaced: ReadonlyMap<ObjectId, readonly PlacedRule[]> = new Map(),
+  ) {
+    this.isAnyHeld = rules.rules.length > 0;
     this.#rules = rules;
     this.#pusher = pusher;
+    this.#replaced = replaced;
     this.#anybody = pathJudge({ ...rules, rules: rules.rules.map((rule) => ({ ...rule, who: "*" })) }, [
       "agent:anybody",
     ]);
+  }
+
+  /** Null where there is no rule, here or in what the commits replace. */
+  static async of(
+    rules: PathRuleSet,
+    pusher: string | null,
+    sources: Sources,
+    commits: readonly ChangingCommit[],
+  ): Promise<RuleJudge | null> {
+    const found = await replacedRules(
+      sources,
+      commits.map(({ changes, parents }) => ({ changes, parents: parents.map((oid) => shortOf({ oid })) })),
+    );
+    const replaced = new Map(commits.map(({ oid }, i) => [oid, found[i]!]));
+    const isAny = rules.rules.length > 0 || found.some((more) => more.length > 0);
+    return isAny ? new RuleJudge(rules, pusher, replaced) : null;
   }
 
   objections(commit: PushedCommit): PushObjection[] {
@@ -98,19 +134,23 @@ export class RuleJudge implements PathKeeper {
     does: "changes" | "takes back",
   ): PushObjection[] {
     const makers = makersOf({ trailers }, this.#pusher);
-    const rule = this.#judgeOf(makers)?.writing(path) ?? null;
+    const rule = this.#judgeOf(makers, commit.oid)?.writing(path) ?? null;
     if (rule === null) return [];
     return [
       {
         ...aboutCommit(commit, path),
         code: "E_PATH_RULE",
         message: `${shortOf(commit)} ${does} ${printable(path, 200)}: ${ruledOut(rule, path, makers)}`,
-        hint: `${whatInstead(rule)}; somebody whom it does not bind makes the commit theirs with: ${committingAnew(commit)}`,
+        hint: bindsEverybody(rule)
+          ? whatInstead(rule)
+          : `${whatInstead(rule)}; somebody whom it does not bind makes the commit theirs with: ${committingAnew(commit)}`,
       },
     ];
   }
 
-  #judgeOf(makers: readonly string[]): PathJudge | null {
+  #judgeOf(makers: readonly string[], commit: ObjectId): PathJudge | null {
+    const more = this.#replaced.get(commit) ?? [];
+    if (more.length > 0) return pathJudge(withMore(this.#rules, more), makers);
     const name = makers.join(" ");
     const known = this.#known.get(name);
     if (known !== undefined) return known;
@@ -123,6 +163,43 @@ export class RuleJudge implements PathKeeper {
 interface Sources {
   readonly git: Git;
   readonly place: CommitPlace;
+}
+
+/** What a commit changes, and how its parents are called in messages. */
+export interface Replacing {
+  readonly changes: readonly (PathChange & Partial<Pick<OwnChange, "befores">>)[];
+  readonly parents: readonly string[];
+}
+
+/** Beside what holds here, the rules in the file that a commit replaces: it does not take off the rule that it breaks. */
+export async function withReplaced(
+  rules: PathRuleSet,
+  sources: Sources,
+  commit: Replacing,
+): Promise<PathRuleSet> {
+  const [replaced = []] = await replacedRules(sources, [commit]);
+  return withMore(rules, replaced);
+}
+
+/**
+ * The rules that each commit replaces, of all its parents. One process reads them for all commits, and none is started
+ * where no commit changes the file. What cannot be understood of them binds nobody: somebody has to mend it.
+ */
+async function replacedRules(
+  { git, place }: Sources,
+  commits: readonly Replacing[],
+): Promise<PlacedRule[][]> {
+  const replaced = commits.map(({ changes, parents }) =>
+    changes
+      .filter(({ path }) => path === RULES_FILE)
+      .flatMap(({ before, befores = [before] }) => befores)
+      .flatMap((oid, i) => (oid === null ? [] : [{ oid, file: `${parents[i]}:${RULES_FILE}` }])),
+  );
+  const oids = replaced.flat().map(({ oid }) => oid);
+  const texts = await blobs(git, place, oids);
+  const rulesIn = async ({ oid, file }: { readonly oid: ObjectId; readonly file: string }) =>
+    (await pathRulesFrom(file, new TextEncoder().encode(texts.get(oid)))).rules;
+  return Promise.all(replaced.map(async (files) => (await Promise.all(files.map(rulesIn))).flat()));
 }
 
 export interface CommittedRules {
@@ -167,8 +244,9 @@ export async function withMain(
   return { ...withMore(rules, theirs.rules), problems: theirs.problems };
 }
 
+/** Of two that say the same, the one in the repository's file keeps that file as well. */
 export function withMore(rules: PathRuleSet, more: readonly PlacedRule[]): PathRuleSet {
-  const known = new Set(rules.rules.map(({ text }) => text));
+  const known = new Set(rules.rules.filter(({ source }) => source === "committed").map(({ text }) => text));
   return { ...rules, rules: [...rules.rules, ...more.filter(({ text }) => !known.has(text))] };
 }
 

@@ -72,7 +72,7 @@ export async function judgeRevisions(
     ...commits.flatMap(misspelt),
     ...(court.branches === null ? [] : await branchObjections(reader, court.branches, moves, commits)),
   ];
-  const rules = court.pathRules.rules.length === 0 ? null : new RuleJudge(court.pathRules, pusher);
+  const rules = await RuleJudge.of(court.pathRules, pusher, sources, commits);
   const broken = court.branches?.main == null ? [] : await brokenRules(sources, court.branches.main, moves);
   const judged = new Set(commits.map(({ oid }) => oid));
   const main = court.branches?.main?.commit ?? null;

@@ -2,12 +2,13 @@ import { settingOf } from "../config/schema";
 import { LocalCoordinator } from "../coordinator/local";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import { type PlacedRule, parsePathRule } from "../kernel/path-rules";
+import { type PathRuleSet, type PlacedRule, parsePathRule, RULE_FORMS } from "../kernel/path-rules";
 import { DEFAULT_POLICY } from "../kernel/policy";
 import type { Git, GitOptions } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { DEFAULT_STORE_OPTIONS, Store } from "../store/store";
 import { commitOf, type MainRef } from "./divergence";
+import { refuseBroken, withMain } from "./path-rules";
 import type { BranchRules } from "./push-branches";
 
 /** The control plane of a repository that people push to; null where it has none, and nobody can testify there. */
@@ -69,22 +70,35 @@ export async function serverRules(git: Git, place: Place): Promise<ServerRules> 
 }
 
 function ownRules(texts: readonly string[]): PlacedRule[] {
-  const place = "cotenant.paths in Git's configuration here";
+  const place = "cotenant.paths in the server's Git configuration";
   return texts.map((text) => {
     const rule = parsePathRule(text);
-    if (!("wrong" in rule)) return { ...rule, place, isCommitted: false };
+    if (!("wrong" in rule)) return { ...rule, place, source: "server" };
     throw new CotenantError(
       "E_CONFIG",
       `${place} has the entry "${printable(text, 100)}", which ${rule.wrong}`,
       {
-        hint: 'on the server: write it as "agent:* never .github/**" (git config --edit)',
+        hint: `on the server: write it as ${RULE_FORMS} (git config --edit)`,
       },
     );
   });
 }
 
+/** By what a push is judged. What of it cannot be read refuses every push, and is an error here. */
+export async function courtOf(
+  git: Git,
+  place: Place,
+  rules: ServerRules,
+): Promise<{ readonly branches: BranchRules; readonly pathRules: PathRuleSet }> {
+  const branches = await rulesOf(git, place, rules);
+  const own = { rules: rules.pathRules, ignoreCase: rules.ignoreCase };
+  const pathRules = await withMain(own, { git, place }, branches.main);
+  refuseBroken(pathRules);
+  return { branches, pathRules };
+}
+
 /** With the main branch as it is before the push. */
-export async function rulesOf(git: Git, place: Place, rules: ServerRules): Promise<BranchRules> {
+async function rulesOf(git: Git, place: Place, rules: ServerRules): Promise<BranchRules> {
   const tipOf = (branch: string) => commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
   return {
     allowed: rules.allowedBranches,

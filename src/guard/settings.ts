@@ -1,4 +1,4 @@
-import { type Committed, committedConfig } from "../config/committed";
+import { type Committed, committedConfig, committedIn, replacedConfig } from "../config/committed";
 import type { StandIn } from "../config/load";
 import { type ConfigMemory, memoryOf } from "../config/memory-place";
 import { configFiles } from "../config/places";
@@ -65,7 +65,7 @@ const SAYS_SOMETHING = /^[ \t]*(?!\[[A-Za-z0-9_-]+\][ \t]*(?:#[^\n]*)?\r?$)[^#\s
 export async function guardSettings(world: World, repository: Repository): Promise<GuardSettings> {
   const { platform, env, home } = world;
   const { worktreeRoot } = repository;
-  const committed = { ...repository, git: world.git };
+  const committed = committedIn(world.git, repository);
   const question = { platform, env, home, worktreeRoot, committed };
   let isPlain = !Object.keys(env).some((name) => name.startsWith("COTENANT_") && !NOT_SETTINGS.has(name));
   for (const { source, file } of configFiles(question))
@@ -105,9 +105,12 @@ async function saysSomething(
     const stat = await platform.files.stat(file);
     if (stat === null && committed === null) return false;
     if (stat !== null && stat.kind !== "file") return true;
-    const bytes =
-      stat === null ? await committedConfig(platform, committed!) : await platform.files.readFile(file);
-    return bytes !== null && SAYS_SOMETHING.test(decode(bytes));
+    const says = (bytes: Uint8Array | null) => bytes !== null && SAYS_SOMETHING.test(decode(bytes));
+    if (stat === null) return says(await committedConfig(platform, committed!));
+    const bytes = await platform.files.readFile(file);
+    if (says(bytes) || bytes === null || committed === null) return says(bytes);
+    // What it no longer says may bind until that is committed.
+    return says(await replacedConfig(platform, committed, decode(bytes)));
   } catch {
     return true;
   }

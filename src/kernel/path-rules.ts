@@ -3,7 +3,7 @@ import { printable } from "./ids";
 import { fitsAllIn, fitsPattern, mayFitIn } from "./path-patterns";
 
 /**
- * `agent:docs-* only docs/** README.md`: whom it binds, and which files they may not write, or which alone. A rule only ever
+ * `agent:docs-* only docs/** /README.md`: whom it binds, and which files they may not write, or which alone. A rule only ever
  * forbids, and every rule that binds must allow: another rule can take rights away and give none.
  */
 export interface PathRule {
@@ -17,8 +17,8 @@ export interface PathRule {
 /** A rule, and where people find it. */
 export interface PlacedRule extends PathRule {
   readonly place: string;
-  /** It stands in the repository's own file. */
-  readonly isCommitted: boolean;
+  /** `committed`: in the repository's own file. `server`: in the Git configuration of the repository that people push to. */
+  readonly source: "committed" | "settings" | "server";
 }
 
 export interface PathRuleSet {
@@ -29,6 +29,8 @@ export interface PathRuleSet {
 
 export const RULES_FILE = ".cotenant/config.toml";
 export const MOST_RULES = 100;
+/** How people write them, for hints and the reference page. */
+export const RULE_FORMS = '"agent:* never .github/**" or "agent:docs-* only docs/** /README.md"';
 const LONGEST_RULE = 500;
 const WHO = /^(?:\*|(?:agent|human|ci|admin):[A-Za-z0-9._@+-]*\*?)$/;
 
@@ -81,7 +83,8 @@ export function pathJudge({ rules, ignoreCase }: PathRuleSet, agents: readonly s
   // Whoever is bound by a rule could otherwise lift it. People may.
   const keeper = bound.find(
     ({ rule }) =>
-      rule.isCommitted && agents.some((agent) => /^(?:agent|ci):/.test(agent) && binds(rule.who, agent)),
+      rule.source === "committed" &&
+      agents.some((agent) => /^(?:agent|ci):/.test(agent) && binds(rule.who, agent)),
   );
   return {
     writing(path) {
@@ -118,6 +121,19 @@ export function ruledOut({ text, place }: PlacedRule, path: string, agents: read
     : `${who} may not write it: ${rule}`;
 }
 
-export function whatInstead({ place }: PlacedRule): string {
-  return `leave it to somebody whom the rule does not bind, or have a person change policy.paths in ${printable(place, 300)}`;
+export function whatInstead(rule: PlacedRule): string {
+  const place = printable(rule.place, 300);
+  const lifting = {
+    committed: `have a person commit a change of policy.paths in ${place}`,
+    settings: `have a person change policy.paths in ${place}`,
+    server: `only a change of ${place} lifts it`,
+  }[rule.source];
+  if (bindsEverybody(rule)) return lifting;
+  const others = "leave it to somebody whom the rule does not bind";
+  return rule.source === "server" ? `${others}; else ${lifting}` : `${others}, or ${lifting}`;
+}
+
+/** Then there is nobody to leave it to. */
+export function bindsEverybody({ who }: PathRule): boolean {
+  return who === "*";
 }

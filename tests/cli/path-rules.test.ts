@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { HookedRepo } from "../support/hooks";
@@ -71,7 +72,16 @@ describe("rules of paths at a commit and a push", () => {
     const start = head();
     rules();
     refusedWith(
-      await hooked.commit(ADA, {}, ".github/ci.yml").then(() => push(ADA)),
+      await hooked.commit(ADA, {}, ".github/ci.yml"),
+      `.github/ci.yml: ${ADA} may not write it: "${NEVER}" (HEAD:.cotenant/config.toml:2)`,
+    );
+    // Where no hook has seen them, the push still knows what the main branch has.
+    for (const files of [[".cotenant/config.toml"], []])
+      committed(
+        await hooked.git(ADA, ["-c", "core.hooksPath=/dev/null", "commit", "--quiet", "-m", "x", ...files]),
+      );
+    refusedWith(
+      await push(ADA),
       "changes .github/ci.yml",
       `"${NEVER}" (origin/main:.cotenant/config.toml:2)`,
     );
@@ -91,6 +101,129 @@ describe("rules of paths at a commit and a push", () => {
     committed(await push(PERSON));
     committed(await hooked.commit(ADA, {}, ".github/ci.yml"));
     committed(await push(ADA));
+  });
+
+  it.each<[string, readonly (readonly string[])[]]>([
+    ["all of it at once", [["commit", "-am", "x"]]],
+    [
+      "what was staged",
+      [
+        ["add", "--all"],
+        ["commit", "-m", "x"],
+      ],
+    ],
+    [
+      "only the other file",
+      [
+        ["add", ".github"],
+        ["commit", "-m", "x"],
+      ],
+    ],
+    [
+      "the other file, while this one is staged",
+      [
+        ["add", "--all"],
+        ["commit", "-m", "x", ".github/ci.yml"],
+      ],
+    ],
+    ["only this one", [["commit", "-m", "x", ".cotenant/config.toml"]]],
+    [
+      "a file that Git no longer follows",
+      [
+        ["add", ".github"],
+        ["rm", "-q", "--cached", ".cotenant/config.toml"],
+        ["commit", "-m", "x"],
+      ],
+    ],
+    [
+      "a file that is gone",
+      [
+        ["rm", "-qf", ".cotenant/config.toml"],
+        ["commit", "-am", "x"],
+      ],
+    ],
+  ])("bind an agent that has lifted them in its files, when it commits %s", async (_, steps) => {
+    rules();
+    repo.write(".github/ci.yml", "changed\n");
+    for (const step of steps.slice(0, -1)) committed(await hooked.git(ADA, step));
+    for (const mode of ["strict", "off"])
+      refusedWith(
+        await hooked.git(ADA, steps.at(-1)!, { COTENANT_WORKTREE_ENFORCE_LEASES: mode }),
+        `"${NEVER}" (`,
+        "E_PATH_RULE",
+      );
+    // Somebody whom it does not bind commits the same.
+    committed(await hooked.git(PERSON, steps.at(-1)!));
+  });
+
+  it("are those of both sides of a merge for what it makes itself, and for the rest what the sides made of them", async () => {
+    const by = async (agent: string, branch: string, files: Record<string, string>) => {
+      await hooked.git(agent, ["checkout", "--quiet", branch]);
+      for (const [file, text] of Object.entries(files)) repo.write(file, text);
+      committed(await hooked.git(agent, ["commit", "--quiet", "--all", "-m", branch]));
+    };
+    const more = (...texts: string[]) => `[policy]\npaths = ${JSON.stringify(texts)}\n`;
+    repo.git("branch", "develop");
+    // A person has lifted it there, and merging that is no lifting.
+    await by(ADA, "develop", { "a.txt": "develop\n" });
+    await by(PERSON, "main", {
+      "a.txt": "main\n",
+      ".cotenant/config.toml": more(ONLY),
+      ".github/ci.yml": "1\n",
+    });
+    await hooked.git(ADA, ["checkout", "--quiet", "develop"]);
+    expect((await hooked.git(ADA, ["merge", "main"])).status).not.toBe(0);
+    repo.write("a.txt", "both\n");
+    committed(await hooked.git(ADA, ["commit", "--all", "-m", "merged"]));
+    // Two persons have added a rule each. Whoever has to settle that may not drop either of them.
+    await by(PERSON, "develop", { ".cotenant/config.toml": more(ONLY, "ci:* never a.txt") });
+    await by(PERSON, "main", { ".cotenant/config.toml": more(ONLY, "ci:* never docs/a.md") });
+    await hooked.git(PERSON, ["checkout", "--quiet", "develop"]);
+    expect((await hooked.git("ci:a", ["merge", "main"])).status).not.toBe(0);
+    for (const [file, name] of [
+      ["a.txt", "HEAD"],
+      ["docs/a.md", "MERGE_HEAD"],
+    ] as const) {
+      repo.write(".cotenant/config.toml", more(ONLY));
+      repo.write(file, "ci\n");
+      refusedWith(
+        await hooked.git("ci:a", ["commit", "--all", "-m", "merged"]),
+        `"ci:* never ${file}" (${name}:.cotenant/config.toml:2)`,
+      );
+    }
+  });
+
+  it("name who has lifted them past the hooks, put it on record, and judge the commit by what it lifted", async () => {
+    const before = head();
+    rules();
+    repo.write(".github/ci.yml", "changed\n");
+    const around = await hooked.git(ADA, ["commit", "-a", "--no-verify", "-m", "lift"], {
+      COTENANT_WORKTREE_ENFORCE_LEASES: "off",
+    });
+    committed(around);
+    expect(around.stderr).toContain("goes against rules:");
+    expect(repo.git("log", "-1", "--format=%(trailers:key=Cotenant-Agent,valueonly,separator=)")).toBe(
+      `${ADA}\n`,
+    );
+    // Where neither the working file nor the main branch has it any more.
+    committed(await push(ADA, "--no-verify"));
+    for (const caller of ["", PERSON]) {
+      const judged = await repo.ask(caller, "validate", "commits", "HEAD~1..HEAD");
+      expect(judged.status, `${judged}`).toBe(9);
+      expect(judged.json.data!["objections"]).toMatchObject([
+        { code: "E_PATH_RULE", path: ".cotenant/config.toml" },
+        {
+          code: "E_PATH_RULE",
+          path: ".github/ci.yml",
+          message: expect.stringContaining(`"${NEVER}" (${before.slice(0, 12)}:.cotenant/config.toml:2)`),
+        },
+      ]);
+    }
+    // What names nobody is whoever's who asks.
+    repo.git("commit", "--quiet", "--amend", "--no-verify", "--message", "nobody");
+    const valid = async (caller: string) =>
+      (await repo.ask(caller, "validate", "commits", "HEAD~1..HEAD")).json.data!["valid"];
+    expect([await valid(ADA), await valid(PERSON)]).toEqual([false, true]);
   });
 
   it("are put on record where the hooks were gone around, and refused at the push and by validate", async () => {
@@ -162,7 +295,16 @@ describe("rules of paths on a server", () => {
     repo.git("checkout", "--quiet", "main");
     // Those of its own configuration, too, and what it cannot read it refuses.
     repo.git("--git-dir", hub, "config", "cotenant.paths", "agent:* never a.txt");
-    refusedWith(await pushed(ADA, { "a.txt": "1\n" }), "cotenant.paths in Git's configuration");
+    const own = "cotenant.paths in the server's Git configuration";
+    refusedWith(
+      await pushed(ADA, { "a.txt": "1\n" }),
+      `"agent:* never a.txt" (${own})`,
+      `next: leave it to somebody whom the rule does not bind; else only a change of ${own} lifts it; somebody whom it`,
+    );
+    repo.git("--git-dir", hub, "config", "cotenant.paths", "* never a.txt");
+    const everybody = await pushed(PERSON, { "a.txt": "2\n" });
+    refusedWith(everybody, `"* never a.txt" (${own})`, `next: only a change of ${own} lifts it`);
+    expect(everybody.stderr).not.toContain("somebody whom");
     repo.git("--git-dir", hub, "config", "cotenant.paths", "agent:* nevr a.txt");
     refusedWith(
       await pushed(PERSON, { "b.txt": "1\n" }),
@@ -181,8 +323,70 @@ describe("rules of paths on a server", () => {
   });
 });
 
+it("of a server that nobody can read are named by its hooks' status, because pushes are refused", async () => {
+  await stage();
+  const status = async () => {
+    const ran = await run([PROGRAM, "hooks", "status", "--server", "--json"], { cwd: hub, env: {} });
+    return ran.data["settings_problem"];
+  };
+  await run([PROGRAM, "hooks", "install", "--server"], { cwd: hub, env: {} });
+  expect(await status()).toBeNull();
+  repo.git("--git-dir", hub, "config", "--add", "cotenant.paths", "* never x");
+  repo.git("--git-dir", hub, "config", "--add", "cotenant.paths", "agent:* nevr a.txt");
+  expect(await status()).toMatchObject({
+    code: "E_CONFIG",
+    message: expect.stringContaining('has the entry "agent:* nevr a.txt", which has "nevr"'),
+    hint: expect.stringContaining('write it as "agent:* never .github/**" or "agent:docs-* only'),
+  });
+  const { stdout } = await run([PROGRAM, "hooks", "status", "--server"], { cwd: hub, env: {} });
+  expect(stdout).toContain(
+    "pre-receive cannot judge pushes, and refuses them: cotenant.paths in the server's Git configuration has",
+  );
+  expect(stdout).toContain("next: on the server: write it as");
+  repo.git("--git-dir", hub, "config", "--unset-all", "cotenant.paths");
+  // As bad: a main branch that came to such rules before there was a hook.
+  const blob = execFileSync("git", ["hash-object", "-w", "--stdin"], { cwd: repo.root, input: "[policy\n" });
+  repo.git("update-index", "--cacheinfo", `100644,${blob.toString().trim()},.cotenant/config.toml`);
+  repo.git("commit", "--quiet", "--no-verify", "--message", "broken");
+  repo.git("--git-dir", hub, "fetch", "--quiet", "--update-head-ok", repo.root, "main:main");
+  expect(await status()).toMatchObject({
+    code: "E_CONFIG",
+    message: expect.stringContaining("main:.cotenant/config.toml:"),
+  });
+});
+
 describe("rules of paths elsewhere", () => {
   beforeEach(stage);
+
+  it("warn whoever sets rules that bind them, and whoever takes off what is committed", async () => {
+    rules();
+    repo.git("commit", "--quiet", "--all", "--no-verify", "--message", "none");
+    const set = async (agent: string, ...texts: string[]) => {
+      const ran = await repo.askHere(agent, "config", "set", "policy.paths", JSON.stringify(texts));
+      return ran.json.warnings ?? [];
+    };
+    expect(await set(PERSON, NEVER)).toEqual([]);
+    expect(await set(PERSON)).toEqual([]);
+    expect(await set(ADA, ONLY)).toEqual([]);
+    expect(await set(ADA, NEVER)).toEqual([
+      `"${NEVER}" binds you: only somebody whom it does not bind can commit or change it`,
+    ]);
+    expect((await repo.askHere(ADA, "config", "reset", "policy.paths")).error.code).toBe("E_PATH_RULE");
+    expect(await set(PERSON, "* never x")).toEqual([]);
+    expect(await set(PERSON, "* only docs/**")).toEqual([
+      '"* only docs/**" binds you: you can neither commit nor change it',
+    ]);
+    rules(NEVER, ONLY);
+    repo.git("commit", "--quiet", "--all", "--no-verify", "--message", "rules");
+    expect(await set(PERSON, ONLY)).toEqual([
+      `"${NEVER}" (HEAD:.cotenant/config.toml:2) binds until the change is committed`,
+    ]);
+    const wrong = await repo.askHere(PERSON, "config", "set", "policy.paths", "agent:* nver .github/**");
+    expect(wrong.error).toMatchObject({
+      code: "E_CONFIG",
+      hint: 'write it as "agent:* never .github/**" or "agent:docs-* only docs/** /README.md"',
+    });
+  });
 
   it("refuse a publish, and a lease on what could not be written; are shown, and fail with their line", async () => {
     await repo.prepare(ADA, "lock", "acquire", "a.txt");
@@ -219,9 +423,20 @@ describe("rules of paths elsewhere", () => {
     ]);
     // A working file that lacks the rule does not lift it.
     rules();
+    for (const words of [
+      ["lock", "acquire", ".github/ci.yml"],
+      ["guard", "check", ".github/ci.yml"],
+      ["config", "set", "guard.retry_secs", "9"],
+    ])
+      expect((await repo.askHere(ADA, ...words)).error, words.join(" ")).toMatchObject({
+        code: "E_PATH_RULE",
+        message: expect.stringContaining(`"${NEVER}" (HEAD:.cotenant/config.toml:2)`),
+      });
+    // Nor where it is staged, for what is published: its base has the rule.
+    repo.git("add", ".cotenant/config.toml");
     expect((await publish(ADA, "--delete", ".github/ci.yml")).error).toMatchObject({
       code: "E_PATH_RULE",
-      message: expect.stringContaining(`"${NEVER}" (`),
+      message: expect.stringMatching(/ "agent:\* never .+" \([0-9a-f]{12}:\.cotenant\/config\.toml:2\)$/),
     });
     rules(NEVER, "agent:* only");
     for (const words of [

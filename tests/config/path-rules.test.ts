@@ -1,9 +1,14 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { committedIn } from "../../src/config/committed";
 import { inspectConfig, loadConfig } from "../../src/config/load";
 import { pathRulesFrom, pathRulesIn } from "../../src/config/path-rules";
+import { findRepository } from "../../src/identity/repository";
+import type { Git } from "../../src/platform/git";
+import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
+import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
 const A = "agent:* never a";
@@ -42,14 +47,12 @@ describe("policy.paths", () => {
       expect([untrusted, overruled]).toEqual([[], []]);
     }
     const config = await loadConfig(question({ COTENANT_POLICY_PATHS: "ci:* never x" }));
-    expect(
-      pathRulesIn(config.layers).map(({ text, place, isCommitted }) => [text, place, isCommitted]),
-    ).toEqual([
-      ["ci:* never x", "COTENANT_POLICY_PATHS", false],
-      [C, ".cotenant/config.toml:2", true],
-      [A, ".cotenant/config.toml:2", true],
-      [B, `${files.user}:2`, false],
-      [A, `${files.system}:2`, false],
+    expect(pathRulesIn(config.layers).map(({ text, place, source }) => [text, place, source])).toEqual([
+      ["ci:* never x", "COTENANT_POLICY_PATHS", "settings"],
+      [C, ".cotenant/config.toml:2", "committed"],
+      [A, ".cotenant/config.toml:2", "committed"],
+      [B, `${files.user}:2`, "settings"],
+      [A, `${files.system}:2`, "settings"],
     ]);
     set("worktree");
     expect((await loadConfig(question())).values["policy.paths"]).toEqual([B, A]);
@@ -85,7 +88,7 @@ describe("policy.paths", () => {
     const read = (text: string) => pathRulesFrom("main:.cotenant/config.toml", bytes(text));
     const { rules, problems } = await read(`[policy]\npaths = ["${A}"]\n[later]\nkey = 1\n`);
     expect(problems).toEqual([]);
-    expect(rules).toMatchObject([{ text: A, place: "main:.cotenant/config.toml:2", isCommitted: true }]);
+    expect(rules).toMatchObject([{ text: A, place: "main:.cotenant/config.toml:2", source: "committed" }]);
     for (const broken of [
       '[policy]\npaths = "x"\n',
       '[policy]\npaths = ["x"]\n',
@@ -93,5 +96,70 @@ describe("policy.paths", () => {
       "[policy\n",
     ])
       expect((await read(broken)).problems, broken).toHaveLength(1);
+  });
+});
+
+describe("policy.paths of the last commit", () => {
+  const platform = nodePlatform();
+  let repo: TestRepo;
+  let asked: string[];
+
+  const write = (...texts: string[]) =>
+    repo.write(".cotenant/config.toml", `[policy]\npaths = ${JSON.stringify(texts)}\n`);
+  const commit = () => {
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "x");
+  };
+  /** The rules that hold, and what Git was asked for to know them. */
+  async function held(env: Record<string, string> = {}): Promise<[string[], number]> {
+    const git = nodeGit();
+    const repository = await findRepository(platform, repo.root, {}, git);
+    asked = [];
+    const counting: Git = {
+      run(args, options) {
+        asked.push(args.join(" "));
+        return git.run(args, options);
+      },
+    };
+    const committed = committedIn(counting, repository, env);
+    const { layers } = await loadConfig({
+      ...{ platform, env: {}, home: null, worktreeRoot: repo.root, committed },
+      systemDirectory: path.join(repo.root, "none"),
+    });
+    return [pathRulesIn(layers).map(({ text, place }) => `${text} (${place})`), asked.length];
+  }
+
+  it.each(["sha1", "sha256"])(
+    "adds its rules while the file is changed, without a process where it is not (%s)",
+    async (format) => {
+      repo = TestRepo.make(undefined, format);
+      write(A, B);
+      expect(await held()).toEqual([[`${A} (.cotenant/config.toml:2)`, `${B} (.cotenant/config.toml:2)`], 0]);
+      commit();
+      expect((await held())[1]).toBe(0);
+      write(B);
+      expect(await held()).toEqual([
+        [`${B} (.cotenant/config.toml:2)`, `${A} (HEAD:.cotenant/config.toml:2)`],
+        1,
+      ]);
+      // Ends of lines as another machine has them are no change.
+      repo.write(".cotenant/config.toml", `[policy]\r\npaths = ${JSON.stringify([A, B])}\r\n`);
+      expect((await held())[1]).toBe(0);
+      write(B);
+      commit();
+      expect(await held()).toEqual([[`${B} (.cotenant/config.toml:2)`], 0]);
+    },
+  );
+
+  it("compares with the index that Git names, for a commit of some paths", async () => {
+    repo = TestRepo.make();
+    write(A);
+    commit();
+    fs.copyFileSync(path.join(repo.root, ".git/index"), path.join(repo.root, ".git/next-index"));
+    write();
+    repo.git("add", "--all");
+    expect((await held())[0]).toEqual([]);
+    for (const index of [".git/next-index", path.join(repo.root, ".git/next-index")])
+      expect((await held({ GIT_INDEX_FILE: index }))[0]).toEqual([`${A} (HEAD:.cotenant/config.toml:2)`]);
   });
 });

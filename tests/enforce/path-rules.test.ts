@@ -1,14 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { placedRules } from "../../src/config/path-rules";
 import type { Objection } from "../../src/enforce/commit-rules";
-import { enforced, RuleJudge, ruleObjections } from "../../src/enforce/path-rules";
+import { enforced, RuleJudge, ruleObjections, withMore } from "../../src/enforce/path-rules";
 import type { PushedCommit } from "../../src/enforce/push-rules";
 import { parseTrailers } from "../../src/enforce/trailers";
+import { pathJudge } from "../../src/kernel/path-rules";
 
 const NEVER = "agent:* never ci/";
 const ONLY = "agent:docs-* only docs/**";
 const rules = {
-  rules: placedRules([NEVER, ONLY], { place: "config.toml:1", isCommitted: true }),
+  rules: placedRules([NEVER, ONLY], { place: "config.toml:1", source: "committed" }),
   ignoreCase: false,
 };
 
@@ -60,5 +61,20 @@ describe("a commit that exists", () => {
     expect(isRefused("agent:a")).toBe(true);
     expect(isRefused("human:me")).toBe(false);
     expect(isRefused(null)).toBe(false);
+  });
+
+  it("is judged by the rules that it replaces as well, and no other commit is", () => {
+    const [replaced] = placedRules(["ci:* never ci/"], { place: "f:config.toml:1", source: "committed" });
+    const lifting = commit("ci:main");
+    const judge = new RuleJudge(rules, null, new Map([[lifting.oid, [replaced!]]]));
+    expect(judge.objections(lifting)).toMatchObject([{ path: "ci/x", code: "E_PATH_RULE" }]);
+    expect(judge.objections({ ...lifting, oid: "other" })).toEqual([]);
+  });
+
+  it("keeps the file of a committed rule also where somebody's own settings say the same", () => {
+    const own = placedRules([NEVER], { place: "own", source: "settings" });
+    const both = withMore({ rules: own, ignoreCase: false }, rules.rules);
+    expect(pathJudge(both, ["agent:a"])?.writing(".cotenant/config.toml")?.place).toBe("config.toml:1");
+    expect(withMore(rules, rules.rules).rules).toEqual(rules.rules);
   });
 });

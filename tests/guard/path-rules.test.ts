@@ -31,7 +31,7 @@ describe("before a write, the guard", () => {
     const reason = reasonOf(await ada().write(".github/ci.yml"));
     expect(reason).toContain(`.github/ci.yml: ${ada().agentId} may not write it: "${NEVER}"`);
     expect(reason).toContain("(.cotenant/config.toml:2). Nothing was written.");
-    expect(reason).toContain("have a person change policy.paths in .cotenant/config.toml:2");
+    expect(reason).toContain("have a person commit a change of policy.paths in .cotenant/config.toml:2");
     expect(reasonOf(await docs().write("src/a.ts"))).toContain(ONLY);
     expect(reasonOf(await docs({ subagent: "cccccccc-3" }).write("src/a.ts"))).toContain(ONLY);
     expect(await docs().write("docs/new.md")).toEqual(SILENT);
@@ -93,6 +93,19 @@ describe("before a write, the guard", () => {
       expect(reasonOf(await ada().write(file))).toContain("may not write it");
   });
 
+  it("goes by the rules of the last commit while the file is changed, whatever it says now", async () => {
+    for (const lifted of ["[policy]\npaths = []\n", "# nothing\n", "[policy\n"]) {
+      config(lifted);
+      // A second time, when it is no news that the file says nothing.
+      for (let round = 0; round < 2; round++)
+        expect(reasonOf(await ada().write(".github/ci.yml"))).toContain(NEVER);
+      expect(reasonOf(await ada().write(".cotenant/config.toml"))).toContain("the rules that bind them");
+      expect(await ada().write("src/a.ts")).toEqual(SILENT);
+    }
+    repo.git("commit", "--quiet", "--all", "--message", "fewer");
+    expect(await ada().write(".github/ci.yml")).toEqual(SILENT);
+  });
+
   it("refuses it also where the store is broken", async () => {
     await ada().write("src/a.ts");
     const lines = fs.readFileSync(repo.logFile, "utf8").split("\n");
@@ -109,6 +122,7 @@ describe("before a write, the guard", () => {
 
   it("lets nobody through on a pass from before the rule", async () => {
     rules(ONLY);
+    repo.git("commit", "--quiet", "--all", "--message", "fewer");
     const agent = ada();
     expect(await agent.write(".github/ci.yml")).toEqual(SILENT);
     rules(NEVER);

@@ -1,13 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fitsAllIn, fitsPattern, mayFitIn } from "../../src/kernel/path-patterns";
-import { type PlacedRule, parsePathRule, pathJudge, ruledOut } from "../../src/kernel/path-rules";
+import {
+  type PlacedRule,
+  parsePathRule,
+  pathJudge,
+  ruledOut,
+  whatInstead,
+} from "../../src/kernel/path-rules";
 import { propertyRuns, propertySeed } from "./property";
 
-const placed = (text: string, isCommitted = false): PlacedRule => {
+const placed = (text: string, source: PlacedRule["source"] = "settings"): PlacedRule => {
   const rule = parsePathRule(text);
   if ("wrong" in rule) throw new Error(`${text} ${rule.wrong}`);
-  return { ...rule, place: "here", isCommitted };
+  return { ...rule, place: "here", source };
 };
 const judge = (rules: readonly string[], agents: readonly string[], ignoreCase = false) =>
   pathJudge({ rules: rules.map((text) => placed(text)), ignoreCase }, agents);
@@ -78,18 +84,35 @@ describe("a rule of paths", () => {
   });
 
   it("that is committed keeps agents and CI that it binds, and nobody else, from the file that it stands in", () => {
-    const at = (agent: string, isCommitted = true) =>
-      pathJudge({ rules: [placed("* never ci/", isCommitted)], ignoreCase: false }, [agent])?.writing(
+    const at = (agent: string, source: PlacedRule["source"] = "committed") =>
+      pathJudge({ rules: [placed("* never ci/", source)], ignoreCase: false }, [agent])?.writing(
         ".cotenant/config.toml",
       ) ?? null;
     expect(at("agent:a")?.text).toBe("* never ci/");
     expect(at("ci:main")?.text).toBe("* never ci/");
     expect(at("human:me")).toBeNull();
     expect(at("admin:me")).toBeNull();
-    expect(at("agent:a", false)).toBeNull();
+    expect([at("agent:a", "settings"), at("agent:a", "server")]).toEqual([null, null]);
     expect(ruledOut(at("agent:a")!, ".cotenant/config.toml", ["agent:a"])).toContain(
       "the rules that bind them",
     );
+  });
+
+  it("says who could lift it, and to whom a write may be left, where there is anybody", () => {
+    const instead = (who: string, source: PlacedRule["source"]) =>
+      whatInstead(placed(`${who} never ci/`, source));
+    const others = "leave it to somebody whom the rule does not bind";
+    const said = {
+      committed: "have a person commit a change of policy.paths in here",
+      settings: "have a person change policy.paths in here",
+      server: "only a change of here lifts it",
+    };
+    for (const [source, lifting] of Object.entries(said) as [PlacedRule["source"], string][]) {
+      expect(instead("*", source)).toBe(lifting);
+      expect(instead("agent:*", source)).toBe(
+        `${others}${source === "server" ? "; else" : ", or"} ${lifting}`,
+      );
+    }
   });
 
   it.each([

@@ -66,10 +66,16 @@ async function changeShared(
 ): Promise<boolean> {
   const { changeForAll } = await import("../scope");
   const scope = sectionOf(key) === "types" ? "types" : "config";
-  return changeForAll(await context.workspace(), scope, async () => {
+  const workspace = await context.workspace();
+  const changed = await changeForAll(workspace, scope, async () => {
     const stage = await planChange(surveyed, target, toml);
     return { answer: stage !== null, stage, payload: { scope, key, value: toml } };
   });
+  if (key === "policy.paths") {
+    const { remarksOnRules } = await import("../../coordinator/path-rules");
+    workspace.warnings.push(...(await remarksOnRules(workspace, (await survey(context)).config)));
+  }
+  return changed;
 }
 
 /** What the new value comes to: it may need trust, or something stronger may stand above it. */

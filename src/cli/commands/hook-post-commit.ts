@@ -3,12 +3,11 @@ import { Workspace } from "../../coordinator/workspace";
 import { judgeHead } from "../../enforce/commit";
 import { dropNote, findNote } from "../../enforce/commit-note";
 import type { Objection } from "../../enforce/commit-rules";
-import { enforced } from "../../enforce/path-rules";
+import { enforced, mayBeRuled } from "../../enforce/path-rules";
 import { isReplaying } from "../../enforce/replaying";
 import { recordViolation } from "../../enforce/violations";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Command } from "../command";
-import { hasPathRules } from "../commit-notes";
 import { settleCommit } from "../guard-commit";
 import { asHook } from "../hooking";
 
@@ -23,8 +22,11 @@ export const command: Command = {
   enforcesConfig: true,
   run: (context) =>
     asHook(context, "post-commit", async (workspace) => {
-      const isAsked = isEnforced(workspace) || hasPathRules(workspace);
-      const isJudged = !isAsked || (await wasFoundClean(workspace));
+      const known = await findNote(workspace, "committed");
+      await dropNote(workspace);
+      const isAsked = isEnforced(workspace) || mayBeRuled(workspace, known?.paths ?? null);
+      // The pre-commit hook has looked at this very commit.
+      const isJudged = !isAsked || known?.isClean === true;
       const judged = isJudged ? [] : await judge(workspace);
       // What is only made anew is given back when all of it is done.
       const settled = (await isReplaying(workspace)) ? [] : await settleCommit(workspace);
@@ -41,13 +43,6 @@ function isEnforced({ config }: Workspace): boolean {
 }
 
 const PASSING: ReadonlySet<string> = new Set(["flag", "environment"]);
-
-/** The pre-commit hook has looked at this very commit. */
-async function wasFoundClean(workspace: Workspace): Promise<boolean> {
-  const known = await findNote(workspace, "committed");
-  await dropNote(workspace);
-  return known?.isClean === true;
-}
 
 /** What the hooks would have refused, had they been asked. */
 async function judge(workspace: Workspace): Promise<string[]> {

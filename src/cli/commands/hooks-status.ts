@@ -4,6 +4,8 @@ import { lookAtHooks, type Scene } from "../../enforce/installing/look";
 import { everyPlace } from "../../enforce/installing/place";
 import { readRecord } from "../../enforce/installing/record";
 import { type HookState, statesOf } from "../../enforce/installing/state";
+import { courtOf, serverRules } from "../../enforce/server";
+import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { type HooksDesk, openHooks, SERVER } from "../hooks";
@@ -12,7 +14,7 @@ import { columns } from "../render";
 export const command: Command = {
   usage: "hooks status [--server] [--no-trial]",
   about:
-    "Shows where Git looks for hooks here and how each of ours stands: installed, outdated (by an older version, or its\nprogram is gone), foreign (a hook of others that does not call us) or missing. Each installed one is tried: started as\nGit would, it must find the program; nothing else of it runs.",
+    "Shows where Git looks for hooks here and how each of ours stands: installed, outdated (by an older version, or its\nprogram is gone), foreign (a hook of others that does not call us) or missing. Each installed one is tried: started as\nGit would, it must find the program; nothing else of it runs. With --server, also\nwhether its settings can be read: while they cannot, pushes are refused.",
   flags: { ...SERVER, "no-trial": { meaning: "start nothing" } },
   examples: ["cotenant hooks status", "cotenant hooks status --json"],
   words: { min: 0, max: 0 },
@@ -27,6 +29,7 @@ export const command: Command = {
     );
     const { directory, setting, whose } = scene.place;
     const { hidden, isWanted } = await elsewhere(desk, scene);
+    const problem = isServer ? await settingsProblem(desk) : null;
     const rows = reports.map(({ hook, state, manager, executable, trial, path }) => [
       hook,
       state + (state !== "missing" && !executable ? ", not executable" : ""),
@@ -40,10 +43,14 @@ export const command: Command = {
         : `Git looks in ${printable(directory, 400)}${setting === null ? "" : ` (core.hooksPath, ${setting.scope})`}`,
       columns(context.terminal, ["HOOK", "STATE", "BY", "TRIAL", "FILE"], rows),
       ...hidden.map((path) => `hidden: ${printable(path, 400)}: Git does not look there`),
+      ...(problem === null
+        ? []
+        : [`pre-receive cannot judge pushes, and refuses them: ${problem.message}`, `next: ${problem.hint}`]),
       ...next(reports, isServer),
     ].join("\n");
     const place = { directory, hooks_path: setting, whose };
-    return { data: { server: isServer, wanted: isWanted, ...place, hooks: reports, hidden }, text };
+    const data = { server: isServer, wanted: isWanted, ...place, hooks: reports, hidden };
+    return { data: { ...data, settings_problem: problem }, text };
   },
 };
 
@@ -102,6 +109,22 @@ async function elsewhere({ platform, home, names, workspace }: HooksDesk, { plac
       if ((state === "installed" || state === "outdated") && !isByHand) hidden.push(path);
   }
   return { hidden, isWanted: record !== null };
+}
+
+/** Why the hook refuses pushes, whatever is in them; null where it can judge them. */
+async function settingsProblem({
+  home,
+}: HooksDesk): Promise<{ readonly code: string; readonly message: string; readonly hint: string } | null> {
+  const { git, gitDir } = home;
+  const bare = { cwd: gitDir, env: { GIT_DIR: gitDir } };
+  try {
+    await courtOf(git, bare, await serverRules(git, bare));
+    return null;
+  } catch (error) {
+    if (!(error instanceof CotenantError)) throw error;
+    const { code, message, hint } = error;
+    return { code, message: printable(message, 400), hint };
+  }
 }
 
 function next(reports: readonly Report[], isServer: boolean): string[] {

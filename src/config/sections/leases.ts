@@ -1,6 +1,6 @@
 import { AGENT_TYPES } from "../../kernel/ids";
 import { KEY_KINDS } from "../../kernel/keys";
-import { MOST_RULES, parsePathRule } from "../../kernel/path-rules";
+import { MOST_RULES, parsePathRule, RULE_FORMS } from "../../kernel/path-rules";
 import { DEFAULT_POLICY, LIMITS } from "../../kernel/policy";
 import { AGENTS, DAY_SECS, LINE, type Settings } from "../setting";
 
@@ -124,13 +124,14 @@ export const LEASES = {
   "policy.paths": {
     type: "strings",
     pattern: LINE,
-    entry: 'a rule such as "agent:* never .github/**" or "agent:docs-* only docs/** README.md"',
+    entry: `a rule such as ${RULE_FORMS}`,
+    forms: RULE_FORMS,
     default: [],
     check: wrongRule,
     most: MOST_RULES,
     tighten: "adding",
     meaning:
-      "Which agents may write where: <who> never <pattern>…, or <who> only <pattern>…. Every source adds its rules, and all that bind somebody must allow a write. See docs/GUARD.md.",
+      "Which agents may write where: <who> never <pattern>…, or <who> only <pattern>…. A pattern with a slash begins at the root (/README.md is that one file), one without fits at any depth. Every source adds its rules, and all that bind somebody must allow a write. See docs/GUARD.md.",
   },
   "store.rotate_bytes": {
     type: "int",

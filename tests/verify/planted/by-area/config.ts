@@ -140,8 +140,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "settings count only where they are checked out",
     file: "src/config/load.ts",
-    from: 'source === "worktree" ? question.committed : null',
-    to: "null",
+    from: "repositoryLayers(platform, file, question.committed ?? null)",
+    to: "repositoryLayers(platform, file, null)",
     test: "tests/cli/config-committed.test.ts",
     named: "what is committed counts",
   },

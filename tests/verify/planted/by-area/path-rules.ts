@@ -8,6 +8,8 @@ const DOORS = "tests/cli/path-rules.test.ts";
 
 const COMMIT = "refuse the commit, name the rule";
 const LIFTED = "are not lifted by the commit that breaks them";
+const BOUND = "bind an agent that has lifted them in its files";
+const AROUND = "name who has lifted them past the hooks";
 const SERVER = "are those of its main branch and its own";
 const PUBLISH = "refuse a publish, and a lease";
 
@@ -112,7 +114,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: pre-commit does not ask for them",
     file: "src/enforce/commit.ts",
-    from: "    ...ruleObjections(rulesHere(workspace), committer, changes),\n",
+    from: "    ...ruleObjections(rules, committer, changes),\n",
     to: "",
     test: DOORS,
     named: COMMIT,
@@ -120,7 +122,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: a variable that is about leases switches them off",
     file: "src/cli/commit-answer.ts",
-    from: 'if (mode === "off" && !hasPathRules(workspace)) return PASSED;',
+    from: 'if (mode === "off" && !mayBeRuled(workspace, paths)) return PASSED;',
     to: 'if (mode === "off") return PASSED;',
     test: DOORS,
     named: COMMIT,
@@ -128,7 +130,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: a commit does not say whose it is",
     file: "src/cli/commit-notes.ts",
-    from: "judgement), hasPathRules(workspace))",
+    from: "judgement), judgement.isRuled)",
     to: "judgement))",
     test: DOORS,
     named: COMMIT,
@@ -137,7 +139,7 @@ export const PLANTS: readonly TestPlant[] = [
     name: "path rules: a commit takes off the rule that it breaks",
     file: "src/enforce/path-rules.ts",
     from: "rules: [...rules.rules, ...more.filter(({ text }) => !known.has(text))]",
-    to: "rules: rules.rules.filter(({ text }) => known.has(text))",
+    to: "rules: [...rules.rules, ...more.filter(({ text }) => known.has(text))]",
     test: DOORS,
     named: LIFTED,
   },
@@ -196,5 +198,69 @@ export const PLANTS: readonly TestPlant[] = [
     to: "if (rules.length >= 0 || paths.length === 0) return;",
     test: DOORS,
     named: PUBLISH,
+  },
+  {
+    name: "path rules: an edit of their file takes them off",
+    file: "src/config/layers.ts",
+    from: "adding.length === 0 ? [own] : [own,",
+    to: "adding.length >= 0 ? [own] : [own,",
+    test: DOORS,
+    named: `${BOUND}, when it commits only the other file`,
+  },
+  {
+    name: "path rules: a file that was staged counts as the one in HEAD, whichever index is committed",
+    file: "src/config/committed.ts",
+    from: "index: indexFile(env, worktree)",
+    to: "index: indexFile({}, worktree)",
+    test: DOORS,
+    named: `${BOUND}, when it commits the other file, while this one is staged`,
+  },
+  {
+    name: "path rules: a commit takes off the rule that it breaks, if both are staged",
+    file: "src/enforce/commit.ts",
+    from: "await withReplaced(rulesHere(workspace), { git, place }, commit)",
+    to: "rulesHere(workspace)",
+    test: DOORS,
+    named: `${BOUND}, when it commits what was staged`,
+  },
+  {
+    name: "path rules: of a merge only what HEAD had binds",
+    file: "src/enforce/path-rules.ts",
+    from: ".flatMap(({ before, befores = [before] }) => befores)",
+    to: ".flatMap(({ before }) => [before])",
+    test: DOORS,
+    named: "are those of both sides of a merge",
+  },
+  {
+    name: "path rules: with enforcement off, nobody looks at a commit that lifts them",
+    file: "src/enforce/path-rules.ts",
+    from: "return paths === null || paths.includes(RULES_FILE) || rulesHere(workspace)",
+    to: "return rulesHere(workspace)",
+    test: DOORS,
+    named: `${BOUND}, when it commits what was staged`,
+  },
+  {
+    name: "path rules: a pushed commit is not judged by what it lifts",
+    file: "src/enforce/path-rules.ts",
+    from: "if (more.length > 0) return pathJudge(withMore(this.#rules, more), makers);",
+    to: "if (more.length > 0) return pathJudge(withMore(this.#rules, []), makers);",
+    test: DOORS,
+    named: AROUND,
+  },
+  {
+    name: "path rules: the guard goes by a file that has lifted them",
+    file: "src/guard/settings.ts",
+    from: "return says(await replacedConfig(platform, committed, decode(bytes)));",
+    to: "return false;",
+    test: GUARD,
+    named: "goes by the rules of the last commit",
+  },
+  {
+    name: "path rules: Git is asked in every commit for what its index says already",
+    file: "src/platform/git-index.ts",
+    from: "if (name === path) return (flags & STAGE) === 0 ?",
+    to: "if (name === path) return (flags & STAGE) !== 0 ?",
+    test: SETTINGS,
+    named: "adds its rules while the file is changed",
   },
 ];
