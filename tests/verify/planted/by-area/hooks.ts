@@ -7,6 +7,7 @@ const COMMITS = "tests/objects/commits.test.ts";
 const PUSHED = "tests/enforce/push-rules.test.ts";
 const RULES = "tests/enforce/commit-rules.test.ts";
 const TIPS = "tests/enforce/push-tips.test.ts";
+const RULED = "tests/cli/path-rules-commits.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
   {
@@ -304,5 +305,13 @@ export const PLANTS: readonly TestPlant[] = [
     to: "",
     test: SERVER,
     named: "where upper and lower case are one",
+  },
+  {
+    name: "hooks: trailers of a merge become part of its subject",
+    file: "src/cli/commands/hook-prepare-commit-msg.ts",
+    from: '.replace(/[^\\n]$/, "$&\\n")',
+    to: "",
+    test: RULED,
+    named: "a merge names its maker",
   },
 ];
