@@ -1,5 +1,7 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { PERSON, passed, RuledRepo } from "./ruled-repo";
+import { ADA, PERSON, passed, RuledRepo, refused } from "./ruled-repo";
 
 describe("where there are rules of paths", () => {
   it("a merge names its maker in trailers of their own, below a blank line", async () => {
@@ -24,5 +26,26 @@ describe("where there are rules of paths", () => {
       expectNamed(subject!.replace(" of .", ""));
       ruled.back(start);
     }
+  });
+
+  it("a submodule that Git is told not to look at is judged all the same", async () => {
+    const ruled = await RuledRepo.make("agent:* never vendor/**");
+    const { repo } = ruled;
+    const stage = () => repo.git("update-index", "--add", "--cacheinfo", `160000,${ruled.head()},vendor/v`);
+    repo.write(".gitmodules", '[submodule "v"]\n\tpath = vendor/v\n\turl = ./v\n\tignore = all\n');
+    repo.git("add", ".gitmodules");
+    stage();
+    passed(await ruled.git(PERSON, "commit", "-m", "a submodule"));
+    stage();
+    refused(await ruled.git(ADA, "commit", "-m", "moved"), "vendor/v", "E_PATH_RULE");
+    // Lines that an older version wrote into the hook ask Git another question: their answer does not count.
+    const hook = path.join(repo.root, ".git/hooks/pre-commit");
+    const lines = fs.readFileSync(hook, "utf8");
+    const older = lines.replace(" --ignore-submodules=none", "").replace(/printf '\w+/, "printf 'whole");
+    expect(older).not.toContain("submodules");
+    fs.writeFileSync(hook, older);
+    refused(await ruled.git(ADA, "commit", "-m", "moved"), "vendor/v", "E_PATH_RULE");
+    passed(await ruled.git(ADA, "commit", "--no-verify", "-m", "around"));
+    expect(ruled.recorded()).toEqual([{ agent: ADA, paths: ["vendor/v"] }]);
   });
 });

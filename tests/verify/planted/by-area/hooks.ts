@@ -314,4 +314,28 @@ export const PLANTS: readonly TestPlant[] = [
     test: RULED,
     named: "a merge names its maker",
   },
+  {
+    name: "hooks: a submodule that Git is told not to look at is committed unseen",
+    file: "src/enforce/changes.ts",
+    from: '"--no-renames", SUBMODULES_TOO, against',
+    to: '"--no-renames", against',
+    test: RULED,
+    named: "a submodule that Git is told not to look at",
+  },
+  {
+    name: "hooks: the answer to an older question counts",
+    file: "src/enforce/changes.ts",
+    from: 'export const END = "all";',
+    to: 'export const END = "whole";',
+    test: RULED,
+    named: "a submodule that Git is told not to look at",
+  },
+  {
+    name: "a worktree is removed with work in a submodule that Git is told not to look at",
+    file: "src/worktrees/surveying.ts",
+    from: '      "--ignore-submodules=none",\n',
+    to: "",
+    test: "tests/worktrees/hidden-submodules.test.ts",
+    named: "is dirty when it stands elsewhere",
+  },
 ];
