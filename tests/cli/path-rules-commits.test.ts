@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
+import { scratch } from "../support/scratch";
 import { ADA, PERSON, passed, RuledRepo, refused } from "./ruled-repo";
 
 describe("where there are rules of paths", () => {
@@ -47,5 +48,67 @@ describe("where there are rules of paths", () => {
     refused(await ruled.git(ADA, "commit", "-m", "moved"), "vendor/v", "E_PATH_RULE");
     passed(await ruled.git(ADA, "commit", "--no-verify", "-m", "around"));
     expect(ruled.recorded()).toEqual([{ agent: ADA, paths: ["vendor/v"] }]);
+  });
+});
+
+describe("a name that cannot be used is worth no more than none", () => {
+  const EVERYBODY = "* never .github/**";
+  const SESSION = { CLAUDECODE: "1", CLAUDE_CODE_SESSION_ID: "7f3c2b1a-90de-4f12-8abc-0123456789ab" };
+  const home = (toml: string) => {
+    const directory = scratch();
+    fs.mkdirSync(path.join(directory, "cotenant"), { recursive: true });
+    fs.writeFileSync(path.join(directory, "cotenant/agent.toml"), toml);
+    return directory;
+  };
+  const cases: [what: string, env: () => Record<string, string>, why: string, recordedAs: string][] = [
+    ["no type", () => ({ COTENANT_AGENT_ID: "foo" }), 'COTENANT_AGENT_ID: "foo"', "agent:unknown"],
+    ["no name", () => ({ COTENANT_AGENT_ID: "agent:" }), 'COTENANT_AGENT_ID: "agent:"', "agent:unknown"],
+    [
+      "a wrong session",
+      () => ({ COTENANT_AGENT_ID: ADA, COTENANT_SESSION_ID: "a\tb" }),
+      "COTENANT_SESSION_ID: ",
+      ADA,
+    ],
+    [
+      "a broken file",
+      () => ({ COTENANT_AGENT_ID: "", XDG_CONFIG_HOME: home("[agent\n") }),
+      "agent.toml",
+      "agent:unknown",
+    ],
+    [
+      "a wrong name in a harness",
+      () => ({ ...SESSION, COTENANT_AGENT_ID: "x" }),
+      'COTENANT_AGENT_ID: "x"',
+      "agent:claude-7f3c2b1a",
+    ],
+    [
+      "a person's name in a harness",
+      () => ({ ...SESSION, COTENANT_AGENT_ID: PERSON }),
+      `${PERSON} is for people`,
+      "agent:claude-7f3c2b1a",
+    ],
+  ];
+
+  it.each(cases)("with %s: rules and leases hold, and the record is kept", async (_, env, why, agent) => {
+    const ruled = await RuledRepo.make(EVERYBODY);
+    const { repo } = ruled;
+    const own = env();
+    const git = (...args: string[]) => ruled.hooked.git("", args, { GIT_EDITOR: "true", ...own });
+    await repo.prepare(PERSON, "lock", "acquire", "docs/a.md");
+    for (const file of ["docs/a.md", ".github/ci.yml"]) repo.write(file, "changed\n");
+    refused(
+      await git("commit", "--all", "-m", "x"),
+      why,
+      `"${EVERYBODY}"`,
+      `docs/a.md is held by ${PERSON}`,
+      "E_LOCK_CONFLICT",
+    );
+    const around = await git("commit", "--all", "--no-verify", "-m", "x");
+    passed(around);
+    expect(around.stderr).toContain(why);
+    expect(ruled.recorded()).toEqual([{ agent, paths: ["docs/a.md", ".github/ci.yml"] }]);
+    const pushed = await git("push", "origin", "HEAD:main");
+    refused(pushed, why, `"${EVERYBODY}"`);
+    expect(pushed.stderr).not.toContain("nothing of this push was checked");
   });
 });

@@ -8,9 +8,8 @@ import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
 import { rulingKey } from "../../identity/path-keys";
 import type { Revisions } from "../../objects/commits";
-import { callerOrNull } from "../caller";
 import type { Command } from "../command";
-import { asHook, type HookAnswer, PASSED, pushRefusal } from "../hooking";
+import { asHook, type HookAnswer, PASSED, pushRefusal, unusableNames } from "../hooking";
 import { testimony } from "../ledger";
 import { readStdin } from "../stdin";
 
@@ -77,6 +76,7 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
   const pathRules = await withMain(rulesHere(workspace), { git, place }, main);
   if (mode === "off" && pathRules.rules.length === 0) return PASSED;
   const moves = await onlyKnown(workspace, pushed);
+  const caller = await workspace.caller();
   const { objections } = await judgeRevisions(
     {
       git,
@@ -87,7 +87,7 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
       mode: values["enforce.push"],
       keyOf: (path) => rulingKey(workspace, path),
       pathRules,
-      pusher: (await callerOrNull(workspace))?.agentId ?? null,
+      pusher: caller.agent?.agentId ?? null,
       branches: {
         allowed: values["global_operations.allowed_branches"],
         main,
@@ -106,7 +106,7 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
   const unread = pathRules.problems.map(({ place: at, message }) => `cotenant pre-push: ${at}: ${message}`);
   return {
     isRefused: refused.length > 0,
-    lines: [...lines(warned), ...through, ...lines(refused), ...unread],
+    lines: [...lines(warned), ...through, ...lines(refused), ...unread, ...unusableNames("pre-push", caller)],
   };
 }
 

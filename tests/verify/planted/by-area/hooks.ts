@@ -338,4 +338,20 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/worktrees/hidden-submodules.test.ts",
     named: "is dirty when it stands elsewhere",
   },
+  {
+    name: "hooks: a name that cannot be used switches them off",
+    file: "src/identity/known-caller.ts",
+    from: 'if (error.code === "E_AGENT_ID_REQUIRED") break;',
+    to: 'if (error.code !== "E_AGENT_ID_REQUIRED") throw error;',
+    test: RULED,
+    named: "with no type",
+  },
+  {
+    name: "hooks: a name that cannot be used makes a harness's agent nobody",
+    file: "src/identity/known-caller.ts",
+    from: "asked = without(asked, error);",
+    to: "asked = null;",
+    test: RULED,
+    named: "with a wrong name in a harness",
+  },
 ];
