@@ -4,6 +4,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import {
+  bindsEverybody,
   type PathJudge,
   type PathRuleSet,
   type PlacedRule,
@@ -105,7 +106,9 @@ export class RuleJudge implements PathKeeper {
         ...aboutCommit(commit, path),
         code: "E_PATH_RULE",
         message: `${shortOf(commit)} ${does} ${printable(path, 200)}: ${ruledOut(rule, path, makers)}`,
-        hint: `${whatInstead(rule)}; somebody whom it does not bind makes the commit theirs with: ${committingAnew(commit)}`,
+        hint: bindsEverybody(rule)
+          ? whatInstead(rule)
+          : `${whatInstead(rule)}; somebody whom it does not bind makes the commit theirs with: ${committingAnew(commit)}`,
       },
     ];
   }

@@ -30,7 +30,8 @@ export interface PathRuleSet {
 export const RULES_FILE = ".cotenant/config.toml";
 export const MOST_RULES = 100;
 const LONGEST_RULE = 500;
-const WHO = /^(?:\*|(?:agent|human|ci|admin):[A-Za-z0-9._@+-]*\*?)$/;
+/** An agent id, or what can begin one: a rule for anybody else would bind nobody. */
+const WHO = /^(?:\*|(?:agent|human|ci|admin):(?:\*|[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}\*?))$/;
 
 /** Nothing is guessed: what would fit otherwise than it looks is wrong. */
 export function parsePathRule(text: string): PathRule | { readonly wrong: string } {
@@ -88,10 +89,13 @@ export function pathJudge({ rules, ignoreCase }: PathRuleSet, agents: readonly s
       const folded = foldPath(path, ignoreCase);
       if (record.test(folded)) return null;
       if (keeper !== undefined && folded === RULES_FILE) return keeper.rule;
+      // A rule that stands in this very file leaves it to people, whatever it says: nobody else could lift it.
+      const ruling = folded === RULES_FILE ? bound.filter(({ rule }) => !rule.isCommitted) : bound;
       const isFit = (glob: string) => fitsPattern(glob, folded);
-      return bound.find(({ rule, globs }) => globs.some(isFit) === (rule.verb === "never"))?.rule ?? null;
+      return ruling.find(({ rule, globs }) => globs.some(isFit) === (rule.verb === "never"))?.rule ?? null;
     },
     anythingIn(directory) {
+      if (isAround(RULES_FILE, directory) && this.writing(RULES_FILE) === null) return null;
       const folded = foldPath(directory, ignoreCase);
       const found = bound.find(({ rule, globs }) =>
         rule.verb === "never"
@@ -101,6 +105,10 @@ export function pathJudge({ rules, ignoreCase }: PathRuleSet, agents: readonly s
       return found?.rule ?? null;
     },
   };
+}
+
+function isAround(path: string, directory: string): boolean {
+  return directory === "." || path.startsWith(`${directory}/`);
 }
 
 /** A rule for an agent is one for its subagents, which are called `<agent>.<id>`. */
@@ -118,6 +126,12 @@ export function ruledOut({ text, place }: PlacedRule, path: string, agents: read
     : `${who} may not write it: ${rule}`;
 }
 
-export function whatInstead({ place }: PlacedRule): string {
-  return `leave it to somebody whom the rule does not bind, or have a person change policy.paths in ${printable(place, 300)}`;
+export function whatInstead(rule: PlacedRule): string {
+  const lifting = `have a person change policy.paths in ${printable(rule.place, 300)}`;
+  return bindsEverybody(rule) ? lifting : `leave it to somebody whom the rule does not bind, or ${lifting}`;
+}
+
+/** Then there is nobody to leave it to. */
+export function bindsEverybody({ who }: PathRule): boolean {
+  return who === "*";
 }

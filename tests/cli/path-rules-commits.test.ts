@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
+import { PROGRAM, run } from "../support/program";
 import { scratch } from "../support/scratch";
 import { ADA, PERSON, passed, RuledRepo, refused } from "./ruled-repo";
 
@@ -110,5 +111,42 @@ describe("a name that cannot be used is worth no more than none", () => {
     const pushed = await git("push", "origin", "HEAD:main");
     refused(pushed, why, `"${EVERYBODY}"`);
     expect(pushed.stderr).not.toContain("nothing of this push was checked");
+  });
+});
+
+describe("a rule for everybody", () => {
+  it("is lifted by people, and by nobody else", async () => {
+    const ruled = await RuledRepo.make("agent:* never .github/**");
+    const { repo } = ruled;
+    passed(await run([PROGRAM, "hooks", "install", "--server"], { cwd: ruled.hub, env: {} }));
+    await repo.prepare(PERSON, "config", "set", "policy.paths", "* only docs/**");
+    passed(await ruled.git(PERSON, "commit", "--all", "-m", "everybody"));
+    passed(await ruled.push(PERSON));
+    refused(await ruled.hooked.commit(PERSON), "E_PATH_RULE");
+    ruled.back("HEAD");
+    const reset = ["config", "reset", "policy.paths"];
+    expect((await repo.askHere(ADA, ...reset)).error.code).toBe("E_PATH_RULE");
+    await repo.prepare(PERSON, ...reset);
+    ruled.around(ADA);
+    refused(await ruled.push(ADA, "--no-verify"), "pre-receive", "the rules that bind them");
+    repo.git("reset", "--quiet", "--soft", "HEAD~1");
+    passed(await ruled.git(PERSON, "commit", "--all", "-m", "fewer"));
+    passed(await ruled.push(PERSON));
+    passed(await ruled.hooked.commit(ADA));
+    passed(await ruled.push(ADA));
+  });
+
+  it("sends nobody to somebody else, and what its hint says helps: older commits go to a new remote", async () => {
+    const ruled = await RuledRepo.make("* never .github/**");
+    const { repo } = ruled;
+    repo.git("remote", "remove", "origin");
+    repo.git("init", "--quiet", "--bare", "../new.git");
+    const push = () => ruled.git(PERSON, "push", "--quiet", "../new.git", "main");
+    const ran = await push();
+    refused(ran, "changes .github/ci.yml", "next: have a person", "policy.paths in .cotenant/config.toml:2");
+    expect(ran.stderr).not.toContain("does not bind");
+    ruled.rules();
+    passed(await ruled.git(PERSON, "commit", "--all", "-m", "lifted"));
+    passed(await push());
   });
 });

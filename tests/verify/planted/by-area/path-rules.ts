@@ -5,6 +5,7 @@ const SETTINGS = "tests/config/path-rules.test.ts";
 const GUARD = "tests/guard/path-rules.test.ts";
 const COMMITS = "tests/enforce/path-rules.test.ts";
 const DOORS = "tests/cli/path-rules.test.ts";
+const RULED = "tests/cli/path-rules-commits.test.ts";
 
 const COMMIT = "refuse the commit, name the rule";
 const LIFTED = "are not lifted by the commit that breaks them";
@@ -15,8 +16,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: only the last of several counts",
     file: "src/kernel/path-rules.ts",
-    from: "return bound.find(({ rule, globs }) => globs.some(isFit)",
-    to: "return bound.slice(-1).find(({ rule, globs }) => globs.some(isFit)",
+    from: "return ruling.find(({ rule, globs }) => globs.some(isFit)",
+    to: "return ruling.slice(-1).find(({ rule, globs }) => globs.some(isFit)",
     test: RULE,
     named: "allow no more when others are added",
   },
@@ -36,6 +37,30 @@ export const PLANTS: readonly TestPlant[] = [
     to: 'folded === "") return keeper.rule',
     test: DOORS,
     named: LIFTED,
+  },
+  {
+    name: "path rules: one for everybody locks people out of the file that it stands in",
+    file: "src/kernel/path-rules.ts",
+    from: "folded === RULES_FILE ? bound.filter(({ rule }) => !rule.isCommitted) : bound",
+    to: "bound",
+    test: RULED,
+    named: "is lifted by people, and by nobody else",
+  },
+  {
+    name: "path rules: one that binds nobody counts as a rule",
+    file: "src/kernel/path-rules.ts",
+    from: "(?:\\*|[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}\\*?))$/",
+    to: "[A-Za-z0-9._@+-]*\\*?)$/",
+    test: RULE,
+    named: '"agent: never a" is none',
+  },
+  {
+    name: "path rules: one for everybody is to be left to others",
+    file: "src/kernel/path-rules.ts",
+    from: 'return who === "*";',
+    to: 'return who === "**";',
+    test: RULED,
+    named: "sends nobody to somebody else",
   },
   {
     name: "path rules: one maker who may is enough",
