@@ -20,6 +20,24 @@ export interface BranchRules {
 
 const HEADS = "refs/heads/";
 
+/** How the main branch may be called where there is none yet, in the order in which they count. */
+export function mainNames(main: MainRef | null, configured: string | null): readonly string[] {
+  return main === null ? (configured === null ? ["main", "master"] : [configured]) : [main.branch];
+}
+
+/** The main branch as the place that is pushed to has it, if the push says so and it is another commit than is known here. */
+export function mainThere(
+  main: MainRef | null,
+  configured: string | null,
+  moves: readonly TipMove[],
+): MainRef | null {
+  for (const branch of mainNames(main, configured)) {
+    const from = moves.find(({ ref }) => ref === `${HEADS}${branch}`)?.from ?? null;
+    if (from !== null && from !== main?.commit) return { name: shortOf({ oid: from }), branch, commit: from };
+  }
+  return null;
+}
+
 /**
  * The configuration, the types and the gates: they come only to branches that may have them, on top of the main one. What a
  * branch has in the end is looked at, not only what is new in the push: the commits may have come in under another name.

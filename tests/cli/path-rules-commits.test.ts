@@ -150,3 +150,22 @@ describe("a rule for everybody", () => {
     passed(await push());
   });
 });
+
+describe("a push by address, from a clone without a remote", () => {
+  it("is judged by the rules of the main branch there, which Git names", async () => {
+    const NEVER = "agent:* never .github/**";
+    const ruled = await RuledRepo.make(NEVER);
+    const { repo } = ruled;
+    const there = ruled.head();
+    repo.git("remote", "remove", "origin");
+    ruled.rules();
+    repo.write(".github/ci.yml", "changed\n");
+    ruled.around(ADA);
+    const push = (branch: string) => ruled.git(ADA, "push", "--quiet", ruled.hub, branch);
+    const words = [`"${NEVER}" (${there.slice(0, 12)}:.cotenant/config.toml:2)`, "changes .github/ci.yml"];
+    refused(await push("main"), ...words);
+    // Also where the clone has no such branch itself.
+    repo.git("branch", "--quiet", "--move", "work");
+    refused(await push("HEAD:main"), ...words);
+  });
+});

@@ -3,6 +3,7 @@ import { mainRef } from "../../enforce/divergence";
 import { allowedHere } from "../../enforce/global-operations";
 import { enforced, rulesHere, withMain } from "../../enforce/path-rules";
 import { judgeRevisions } from "../../enforce/push";
+import { mainThere } from "../../enforce/push-branches";
 import type { PushObjection } from "../../enforce/push-rules";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
@@ -72,10 +73,12 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
   const cwd = repository.worktreeRoot;
   const mode = values["worktree.enforce_leases"];
   const place = { cwd };
-  const main = await mainRef(git, cwd, values["global_operations.main_branch"]);
-  const pathRules = await withMain(rulesHere(workspace), { git, place }, main);
-  if (mode === "off" && pathRules.rules.length === 0) return PASSED;
+  const configured = values["global_operations.main_branch"];
+  const main = await mainRef(git, cwd, configured);
   const moves = await onlyKnown(workspace, pushed);
+  const known = await withMain(rulesHere(workspace), { git, place }, main);
+  const pathRules = await withMain(known, { git, place }, mainThere(main, configured, moves));
+  if (mode === "off" && pathRules.rules.length === 0) return PASSED;
   const caller = await workspace.caller();
   const { objections } = await judgeRevisions(
     {
@@ -103,7 +106,9 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
   const lines = (some: readonly PushObjection[]) => (some.length === 0 ? [] : pushRefusal("pre-push", some));
   const through = warned.length === 0 ? [] : ["  let through: worktree.enforce_leases = warn"];
   // What can be understood of the main branch's rules holds.
-  const unread = pathRules.problems.map(({ place: at, message }) => `cotenant pre-push: ${at}: ${message}`);
+  const unread = [...known.problems, ...pathRules.problems].map(
+    ({ place: at, message }) => `cotenant pre-push: ${at}: ${message}`,
+  );
   return {
     isRefused: refused.length > 0,
     lines: [...lines(warned), ...through, ...lines(refused), ...unread, ...unusableNames("pre-push", caller)],

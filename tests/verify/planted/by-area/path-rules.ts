@@ -167,6 +167,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: LIFTED,
   },
   {
+    name: "path rules: what Git says of the main branch there is not looked at",
+    file: "src/enforce/push-branches.ts",
+    from: "if (from !== null && from !== main?.commit) return",
+    to: "if (from !== null && from === main?.commit) return",
+    test: RULED,
+    named: "is judged by the rules of the main branch there",
+  },
+  {
     name: "path rules: a push past the hooks is not judged by them",
     file: "src/enforce/push.ts",
     from: "const ruled = (rules?.objections(commit) ?? []).filter(({ path }) => !said.has(path));",
