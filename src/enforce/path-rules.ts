@@ -1,5 +1,5 @@
-import { pathRulesFrom, pathRulesIn } from "../config/path-rules";
-import { type ConfigProblem, configError } from "../config/problem";
+import { type CommittedRules, pathRulesFrom, pathRulesIn } from "../config/path-rules";
+import { configError } from "../config/problem";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
@@ -18,6 +18,7 @@ import type { Git } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
 import type { Objection } from "./commit-rules";
 import type { MainRef } from "./divergence";
+import { type BranchRules, mainMove } from "./push-branches";
 import {
   aboutCommit,
   committingAnew,
@@ -128,12 +129,6 @@ interface Sources {
   readonly place: CommitPlace;
 }
 
-export interface CommittedRules {
-  readonly rules: readonly PlacedRule[];
-  /** Why there may be more of them than can be understood. */
-  readonly problems: readonly ConfigProblem[];
-}
-
 /** The rules that a commit's own file has. `name` is how the commit is called in messages. */
 export async function committedRules(
   { git, place }: Sources,
@@ -150,12 +145,13 @@ export async function committedRules(
   const [, type, size] = new TextDecoder().decode(stdout.subarray(0, end)).split(" ");
   if (status !== 0 || end === -1)
     throw new CotenantError("E_GIT", `Git cannot read ${file}: ${gitWords(stderr)}`);
-  if (type === "missing") return { rules: [], problems: [] };
+  if (type === "missing") return { rules: [], problems: [], others: [] };
   // A link is its target's name, which no TOML is.
   if (type === "blob") return pathRulesFrom(file, stdout.subarray(end + 1, end + 1 + Number(size)));
   return {
     rules: [],
     problems: [{ place: file, line: null, key: null, nearest: null, message: "is not a file" }],
+    others: [],
   };
 }
 
@@ -180,19 +176,23 @@ export function refuseBroken({ problems }: Pick<CommittedRules, "problems">): vo
   if (problems.length > 0) throw configError(problems);
 }
 
-/** What would leave the main branch with rules that nobody can read. */
+/**
+ * What would leave the main branch with rules that nobody can read, or with settings that no client reads: the rules would be
+ * gone by a misspelt word. Of such settings only what is new, for a server may know fewer than its main branch has.
+ */
 export async function brokenRules(
   sources: Sources,
-  main: MainRef,
+  branches: Pick<BranchRules, "main" | "mainNames">,
   moves: readonly TipMove[],
 ): Promise<PushObjection[]> {
-  const found: PushObjection[] = [];
-  for (const { ref, to } of moves) {
-    if (ref !== `refs/heads/${main.branch}`) continue;
-    const [problem] = (await committedRules(sources, to, to.slice(0, 12))).problems;
-    if (problem === undefined) continue;
-    const { code, message, hint } = configError([problem]);
-    found.push({ ...aboutCommit({ oid: to }, RULES_FILE), code, message, hint });
-  }
-  return found;
+  const move = mainMove(branches, moves);
+  if (move === null) return [];
+  const { problems, others } = await committedRules(sources, move.to, shortOf({ oid: move.to }));
+  const known =
+    others.length === 0 || move.from === null ? null : await committedRules(sources, move.from, "before");
+  const fresh = others.filter(({ message }) => !known?.others.some((one) => one.message === message));
+  const [problem] = [...problems, ...fresh];
+  if (problem === undefined) return [];
+  const { code, message, hint } = configError([problem]);
+  return [{ ...aboutCommit({ oid: move.to }, RULES_FILE), code, message, hint }];
 }

@@ -3,7 +3,7 @@ import { mainRef } from "../../enforce/divergence";
 import { allowedHere } from "../../enforce/global-operations";
 import { enforced, rulesHere, withMain } from "../../enforce/path-rules";
 import { judgeRevisions } from "../../enforce/push";
-import { mainThere } from "../../enforce/push-branches";
+import { type BranchRules, mainThere } from "../../enforce/push-branches";
 import type { PushObjection } from "../../enforce/push-rules";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
@@ -75,9 +75,18 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
   const place = { cwd };
   const configured = values["global_operations.main_branch"];
   const main = await mainRef(git, cwd, configured);
+  const mainNames = configured === null ? ["main", "master"] : [configured];
+  const branches: BranchRules = {
+    allowed: values["global_operations.allowed_branches"],
+    main,
+    mainNames: main === null ? mainNames : [main.branch],
+    requireHistory: values["global_operations.require_main_history"],
+    howToAllow: allowedHere,
+    allowedTips: () => remoteTips(workspace, values["global_operations.allowed_branches"]),
+  };
   const moves = await onlyKnown(workspace, pushed);
   const known = await withMain(rulesHere(workspace), { git, place }, main);
-  const pathRules = await withMain(known, { git, place }, mainThere(main, configured, moves));
+  const pathRules = await withMain(known, { git, place }, mainThere(branches, moves));
   if (mode === "off" && pathRules.rules.length === 0) return PASSED;
   const caller = await workspace.caller();
   const { objections } = await judgeRevisions(
@@ -91,13 +100,7 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
       keyOf: (path) => rulingKey(workspace, path),
       pathRules,
       pusher: caller.agent?.agentId ?? null,
-      branches: {
-        allowed: values["global_operations.allowed_branches"],
-        main,
-        requireHistory: values["global_operations.require_main_history"],
-        howToAllow: allowedHere,
-        allowedTips: () => remoteTips(workspace, values["global_operations.allowed_branches"]),
-      },
+      branches,
     },
     revisionsOf(moves),
     moves,

@@ -1,8 +1,7 @@
 import { commitOf } from "../../enforce/divergence";
-import { refuseBroken, withMain } from "../../enforce/path-rules";
 import { judgeRevisions, type Testimony } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
-import { rulesOf, type ServerRules, serverCoordinator, serverRules } from "../../enforce/server";
+import { courtOf, type ServerRules, serverCoordinator, serverRules } from "../../enforce/server";
 import { CotenantError } from "../../errors/cotenant-error";
 import { rulingKey } from "../../identity/path-keys";
 import { printable } from "../../kernel/ids";
@@ -51,17 +50,12 @@ async function received(context: Context, input: string): Promise<Output> {
     QUARANTINE.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]!]])),
   );
   const repository = { config: { ignoreCase: rules.ignoreCase } };
-  const branches = await rulesOf(git, bare, rules);
-  const pathRules = await withMain(
-    { rules: rules.pathRules, ignoreCase: rules.ignoreCase },
-    { git, place: bare },
-    branches.main,
-  );
-  refuseBroken(pathRules);
+  const place = { cwd: gitDir, env: { ...quarantine, GIT_DIR: gitDir } };
+  const { branches, pathRules } = await courtOf(git, bare, rules, { moves, place });
   const { objections } = await judgeRevisions(
     {
       git,
-      place: { cwd: gitDir, env: { ...quarantine, GIT_DIR: gitDir } },
+      place,
       coordinator,
       claims,
       digest: platform.digest,

@@ -6,6 +6,7 @@ const GUARD = "tests/guard/path-rules.test.ts";
 const COMMITS = "tests/enforce/path-rules.test.ts";
 const DOORS = "tests/cli/path-rules.test.ts";
 const RULED = "tests/cli/path-rules-commits.test.ts";
+const RECEIVED = "tests/cli/path-rules-server.test.ts";
 
 const COMMIT = "refuse the commit, name the rule";
 const LIFTED = "are not lifted by the commit that breaks them";
@@ -201,10 +202,50 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: those that nobody can read come to the main branch",
     file: "src/enforce/path-rules.ts",
-    from: "if (problem === undefined) continue;",
-    to: "if (problem !== null) continue;",
+    from: "if (problem === undefined) return [];",
+    to: "if (problem !== null) return [];",
     test: DOORS,
     named: SERVER,
+  },
+  {
+    name: "path rules: those that nobody can read come in with the first commit of the main branch",
+    file: "src/enforce/push.ts",
+    from: "const broken = court.branches === null ? []",
+    to: "const broken = court.branches?.main == null ? []",
+    test: RECEIVED,
+    named: "does not come in with rules that cannot be read",
+  },
+  {
+    name: "path rules: a misspelt key takes them from the main branch",
+    file: "src/enforce/path-rules.ts",
+    from: "const [problem] = [...problems, ...fresh];",
+    to: "const [problem] = problems;",
+    test: RECEIVED,
+    named: "does not come in with rules that cannot be read",
+  },
+  {
+    name: "path rules: no push mends a main branch whose rules cannot be read",
+    file: "src/enforce/server.ts",
+    from: "if (move === null) throw unmended(",
+    to: "if (move === null || move.to !== move.from) throw unmended(",
+    test: RECEIVED,
+    named: "is mended by a push",
+  },
+  {
+    name: "path rules: agents put others in the place of those that cannot be read",
+    file: "src/enforce/server.ts",
+    from: "[...after.rules, ...placedRules(unread, at)]",
+    to: "after.rules",
+    test: RECEIVED,
+    named: "is mended by people alone",
+  },
+  {
+    name: "path rules: what could be understood of broken ones does not count for the push that mends them",
+    file: "src/enforce/server.ts",
+    from: "pathRules: withMore(before,",
+    to: "pathRules: withMore(own,",
+    test: RECEIVED,
+    named: "is mended by a push",
   },
   {
     name: "path rules: publish does not ask for them",
