@@ -1,4 +1,4 @@
-import { type CommittedRules, pathRulesFrom, pathRulesIn } from "../config/path-rules";
+import { type CommittedRules, pathRulesFrom, pathRulesIn, placedRules } from "../config/path-rules";
 import { configError } from "../config/problem";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
@@ -174,6 +174,23 @@ export function withMore(rules: PathRuleSet, more: readonly PlacedRule[]): PathR
 /** For those who must not guess. */
 export function refuseBroken({ problems }: Pick<CommittedRules, "problems">): void {
   if (problems.length > 0) throw configError(problems);
+}
+
+/**
+ * For commits that mend rules of the main branch which cannot be read: those that they bring, and what could be understood
+ * of the others. Whom those bound nobody knows, and so agents and CI do not change the file.
+ */
+export async function mendedRules(
+  understood: PathRuleSet,
+  sources: Sources,
+  main: MainRef,
+  tip: string,
+): Promise<PathRuleSet> {
+  const brought = await committedRules(sources, tip, shortOf({ oid: tip }));
+  refuseBroken(brought);
+  const at = { place: `${main.name}:${RULES_FILE}, which cannot be read`, isCommitted: true };
+  const kept = ["agent", "ci"].map((type) => `${type}:* never ${RULES_FILE}`);
+  return withMore(understood, [...brought.rules, ...placedRules(kept, at)]);
 }
 
 /**

@@ -1,18 +1,16 @@
-import { placedRules } from "../config/path-rules";
 import { type ConfigProblem, configError } from "../config/problem";
 import { settingOf } from "../config/schema";
 import { LocalCoordinator } from "../coordinator/local";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import { type PathRuleSet, type PlacedRule, parsePathRule, RULES_FILE } from "../kernel/path-rules";
+import { type PathRuleSet, type PlacedRule, parsePathRule } from "../kernel/path-rules";
 import { DEFAULT_POLICY } from "../kernel/policy";
 import type { Git, GitOptions } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { DEFAULT_STORE_OPTIONS, Store } from "../store/store";
 import { commitOf, type MainRef } from "./divergence";
-import { committedRules, refuseBroken, withMain, withMore } from "./path-rules";
+import { committedRules, mendedRules, withMain } from "./path-rules";
 import { type BranchRules, mainMove } from "./push-branches";
-import { shortOf } from "./push-rules";
 import type { TipMove } from "./push-tips";
 
 /** The control plane of a repository that people push to; null where it has none, and nobody can testify there. */
@@ -95,9 +93,8 @@ export interface ServerCourt {
 }
 
 /**
- * What cannot be read of it refuses every push, and is an error here. Of rules in the main branch that holds but for the push
- * that mends them: it is judged by those that it brings and by what could be understood, and agents do not bring it.
- * `pushed`: where what is received can be read.
+ * What cannot be read of it refuses every push, and is an error here; rules of the main branch not the push that mends them.
+ * `pushed`: what is received, and where it can be read.
  */
 export async function courtOf(
   git: Git,
@@ -111,11 +108,8 @@ export async function courtOf(
   if (before.problems.length === 0) return { branches, pathRules: before };
   const move = mainMove(branches, pushed.moves);
   if (move === null) throw unmended(before.problems);
-  const after = await committedRules({ git, place: pushed.place }, move.to, shortOf({ oid: move.to }));
-  refuseBroken(after);
-  const at = { place: `${branches.main!.name}:${RULES_FILE}, which cannot be read`, isCommitted: true };
-  const unread = ["agent", "ci"].map((type) => `${type}:* never ${RULES_FILE}`);
-  return { branches, pathRules: withMore(before, [...after.rules, ...placedRules(unread, at)]) };
+  const sources = { git, place: pushed.place };
+  return { branches, pathRules: await mendedRules(before, sources, branches.main!, move.to) };
 }
 
 function unmended(problems: readonly ConfigProblem[]): CotenantError {

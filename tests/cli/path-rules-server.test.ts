@@ -103,3 +103,28 @@ describe("a server's main branch", () => {
     passed(await push(server));
   });
 });
+
+describe("validate commits", () => {
+  it("judges the commits that mend the main branch, as a server does", async () => {
+    const { repo } = ruled;
+    ruled.config(BROKEN);
+    const broken = ruled.around(PERSON);
+    passed(await push("origin"));
+    repo.git("fetch", "--quiet", "origin");
+    const validated = async () =>
+      (await repo.askHere(PERSON, "validate", "commits", "origin/main..HEAD")).status;
+    ruled.rules();
+    change(ADA, {});
+    expect(await validated()).toBe(9);
+    ruled.back(broken);
+    ruled.rules("agent:* never x");
+    change(PERSON, {});
+    expect(await validated()).toBe(0);
+    change(ADA, { ".github/ci.yml": "1\n" });
+    expect(await validated()).toBe(9);
+    // What is to be looked at does not have it: nobody knows what holds.
+    expect((await repo.askHere(PERSON, "validate", "commits", "origin/main~1..origin/main")).error.code).toBe(
+      "E_CONFIG",
+    );
+  });
+});
