@@ -170,8 +170,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: what Git says of the main branch there is not looked at",
     file: "src/enforce/push-branches.ts",
-    from: "if (from !== null && from !== main?.commit) return",
-    to: "if (from !== null && from === main?.commit) return",
+    from: "if (from === null || from === branches.main?.commit) return null;",
+    to: "if (from === null || from !== branches.main?.commit) return null;",
     test: RULED,
     named: "is judged by the rules of the main branch there",
   },
