@@ -5,7 +5,7 @@ import { enforced, mayBeRuled } from "../enforce/path-rules";
 import type { PathChange } from "../objects/commit-text";
 import { noteOf } from "./commit-notes";
 import { violatedLines } from "./guard-commit";
-import { type HookAnswer, PASSED, refusalLines } from "./hooking";
+import { type HookAnswer, PASSED, refusalLines, unusableNames } from "./hooking";
 
 /** What a commit of what is staged is answered. */
 export async function answerCommit(
@@ -34,8 +34,9 @@ export async function answerCommit(
       : refusalLines("pre-commit", objections, committer?.agentId ?? null, { own, root });
   };
   const through = warned.length === 0 ? [] : ["  let through: worktree.enforce_leases = warn"];
+  const unusable = unusableNames("pre-commit", await workspace.caller());
   return {
     isRefused: refused.length > 0,
-    lines: [...lines(warned), ...through, ...lines(refused), ...remarks],
+    lines: [...lines(warned), ...through, ...lines(refused), ...remarks, ...unusable],
   };
 }

@@ -135,7 +135,14 @@ export async function checkedState({ reader }: Desk): Promise<Pick<GateResult, "
     const { status, stdout } = await git.run(args, { cwd: here.root, timeoutMs: 60_000 });
     return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
   };
-  const status = await ask(["status", "--porcelain", "--", ":/", ":(exclude,top).cotenant"]);
+  const status = await ask([
+    "status",
+    "--porcelain",
+    "--ignore-submodules=none",
+    "--",
+    ":/",
+    ":(exclude,top).cotenant",
+  ]);
   return {
     commit: await ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),
     tree: await ask(["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]),

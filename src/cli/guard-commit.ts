@@ -1,6 +1,5 @@
 import type { Workspace } from "../coordinator/workspace";
 import { committedChanges } from "../enforce/changes";
-import { CotenantError } from "../errors/cotenant-error";
 import { keyOf } from "../guard/git-state";
 import { forgetLeft } from "../guard/left";
 import { forgetCommitted, holdsFiles, releaseCommitted } from "../guard/life";
@@ -61,13 +60,10 @@ async function violationsOf({ coordinator, worktreeId }: Place, keys: readonly L
 
 /** Null where nobody has said who commits: then nothing is theirs to give back. */
 async function placeOf(workspace: Workspace): Promise<Place | null> {
-  try {
-    const { agentId, sessionId } = await workspace.agent();
-    const world = worldOf(workspace.surroundings, null);
-    const holder = world.platform.processes.self();
-    return await openPlace(world, workspace.repository, { agentId, sessionId, mainAgentId: agentId, holder });
-  } catch (error) {
-    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
-    throw error;
-  }
+  const { agent } = await workspace.caller();
+  if (agent === null) return null;
+  const { agentId, sessionId } = agent;
+  const world = worldOf(workspace.surroundings, null);
+  const holder = world.platform.processes.self();
+  return openPlace(world, workspace.repository, { agentId, sessionId, mainAgentId: agentId, holder });
 }

@@ -2,6 +2,7 @@ import type { Workspace } from "../coordinator/workspace";
 import type { Objection } from "../enforce/commit-rules";
 import type { PushObjection } from "../enforce/push-rules";
 import { CotenantError } from "../errors/cotenant-error";
+import type { KnownCaller } from "../identity/known-caller";
 import { explainSandbox } from "../identity/sandbox";
 import { printable } from "../kernel/ids";
 import type { Context, Output } from "./command";
@@ -92,6 +93,12 @@ function failed(name: HookName, error: unknown, onFailure: "open" | "closed"): H
         : "  let through, as enforce.on_failure = open says; 'cotenant doctor' shows what is wrong",
     ],
   };
+}
+
+/** Whoever said who they are in a way that counts for nothing has to hear of it. */
+export function unusableNames(name: HookName, { agent, unusable }: KnownCaller): string[] {
+  const as = agent?.agentId ?? "somebody who has not said who they are";
+  return unusable.map((why) => `cotenant ${name}: judged as ${as}: ${printable(why, 400)}`);
 }
 
 const MOST_SHOWN = 20;

@@ -20,17 +20,25 @@ export function pathRulesIn(layers: readonly ConfigLayer[]): PlacedRule[] {
   });
 }
 
-/** The rules in a committed file as Git has it. What is wrong elsewhere in it is not looked at. */
-export async function pathRulesFrom(
-  file: string,
-  content: Uint8Array,
-): Promise<{ readonly rules: PlacedRule[]; readonly problems: readonly ConfigProblem[] }> {
+/** The rules of a commit's own file. */
+export interface CommittedRules {
+  readonly rules: readonly PlacedRule[];
+  /** Why there may be more of them than can be understood. */
+  readonly problems: readonly ConfigProblem[];
+  /** What else is wrong in the file: a misspelt key may be meant for rules, and clients refuse the file. */
+  readonly others: readonly ConfigProblem[];
+}
+
+/** The rules in a committed file as Git has it, whatever is wrong elsewhere in it. */
+export async function pathRulesFrom(file: string, content: Uint8Array): Promise<CommittedRules> {
   const { entries, problems } = documentLayer("worktree", await tomlFrom(file, content));
   const entry = entries.get("policy.paths");
   const place = entry === undefined || entry.line === null ? file : `${file}:${entry.line}`;
+  const isAboutRules = ({ key }: ConfigProblem) => key === null || key === "policy" || key === "policy.paths";
   return {
     rules: placedRules((entry?.value ?? []) as readonly string[], { place, source: "committed" }),
-    problems: problems.filter(({ key }) => key === null || key === "policy" || key === "policy.paths"),
+    problems: problems.filter(isAboutRules),
+    others: problems.filter((problem) => !isAboutRules(problem)),
   };
 }
 

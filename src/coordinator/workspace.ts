@@ -6,8 +6,9 @@ import { remember } from "../config/memory";
 import { memoryOf } from "../config/memory-place";
 import { readTrust, type Trust } from "../config/trust";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { type AgentIdentity, resolveAgent } from "../identity/agent";
+import { type AgentIdentity, type AgentQuestion, resolveAgent } from "../identity/agent";
 import { currentBranch } from "../identity/branch";
+import { type KnownCaller, knownCaller } from "../identity/known-caller";
 import { type CanonicalPath, canonicalPath } from "../identity/paths";
 import { type Environment, findRepository, type Repository } from "../identity/repository";
 import { ensureWorktreeIdentity, readWorktreeIdentity, type WorktreeReading } from "../identity/worktree";
@@ -122,9 +123,18 @@ export class Workspace {
 
   /** Who is asking. Reads only. */
   agent(): Promise<AgentIdentity> {
+    return resolveAgent(this.#question());
+  }
+
+  /** The same for those who judge whoever it is, also somebody without a name, or with one that cannot be used. */
+  caller(): Promise<KnownCaller> {
+    return knownCaller(this.#question());
+  }
+
+  #question(): AgentQuestion {
     const { agentId, session } = this.#flags;
     const { controlDir } = this.repository;
-    return resolveAgent({ ...this.surroundings, controlDir, flags: { agentId, session } });
+    return { ...this.surroundings, controlDir, flags: { agentId, session } };
   }
 
   /** The worktree's identity; a writing caller stores what a reading one only computes. */
@@ -148,7 +158,8 @@ export class Workspace {
   /** For what goes on record whoever did it, also somebody who has not said who they are. */
   async recorder(): Promise<Session> {
     const unknown = { agentId: "agent:unknown" as AgentId, sessionId: "default" as SessionId };
-    return this.#sessionOf(await this.agent().catch(() => unknown), "write");
+    const { agent } = await this.caller();
+    return this.#sessionOf(agent ?? unknown, "write");
   }
 
   async #rememberConfig(): Promise<void> {

@@ -6,13 +6,19 @@ import { gitWords } from "../platform/git-answers";
 
 type Place = Pick<GitOptions, "cwd" | "env">;
 
+/** A repository may tell Git not to look at a submodule: what moves it is a change all the same. */
+const SUBMODULES_TOO = "--ignore-submodules=none";
+
 /** How Git is asked for it. */
 export function stagedArguments(against: string): string[] {
-  return ["diff-index", "--cached", "--raw", "-z", "--no-renames", against, "--"];
+  return ["diff-index", "--cached", "--raw", "-z", "--no-renames", SUBMODULES_TOO, against, "--"];
 }
 
-/** The last word of a comparison that somebody else has asked Git for. */
-export const END = "whole";
+/**
+ * The last word of a comparison that somebody else has asked Git for. It changes with the question: lines of an older version
+ * in a hook ("whole": without some submodules) have not asked this one.
+ */
+export const END = "all";
 
 /** Null when it is not all there. */
 export function givenChanges(bytes: Uint8Array): PathChange[] | null {
@@ -48,6 +54,7 @@ export function committedChanges(git: Git, place: Place, commit: string): Promis
     "-z",
     "--no-renames",
     "--no-abbrev",
+    SUBMODULES_TOO,
     "-m",
     "--first-parent",
     "--end-of-options",

@@ -1,6 +1,5 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
 import { rulingKey } from "../identity/path-keys";
 import { decodeIssue, type Issue } from "../issues/model";
@@ -129,13 +128,8 @@ async function committerOf(
   workspace: Workspace,
   worktreeId: Committer["worktreeId"],
 ): Promise<Committer | null> {
-  try {
-    const { agentId, sessionId } = await workspace.agent();
-    return { agentId, sessionId, worktreeId };
-  } catch (error) {
-    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
-    throw error;
-  }
+  const { agent } = await workspace.caller();
+  return agent === null ? null : { agentId: agent.agentId, sessionId: agent.sessionId, worktreeId };
 }
 
 /** Of a merge in progress: only what is in neither parent is this commit's own. */

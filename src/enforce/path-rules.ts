@@ -1,5 +1,5 @@
-import { pathRulesFrom, pathRulesIn } from "../config/path-rules";
-import { type ConfigProblem, configError } from "../config/problem";
+import { type CommittedRules, pathRulesFrom, pathRulesIn, placedRules } from "../config/path-rules";
+import { configError } from "../config/problem";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
@@ -21,6 +21,7 @@ import { gitWords } from "../platform/git-answers";
 import { blobs } from "./changes";
 import type { Objection } from "./commit-rules";
 import type { MainRef } from "./divergence";
+import { type BranchRules, mainMove } from "./push-branches";
 import {
   aboutCommit,
   committingAnew,
@@ -202,12 +203,6 @@ async function replacedRules(
   return Promise.all(replaced.map(async (files) => (await Promise.all(files.map(rulesIn))).flat()));
 }
 
-export interface CommittedRules {
-  readonly rules: readonly PlacedRule[];
-  /** Why there may be more of them than can be understood. */
-  readonly problems: readonly ConfigProblem[];
-}
-
 /** The rules that a commit's own file has. `name` is how the commit is called in messages. */
 export async function committedRules(
   { git, place }: Sources,
@@ -224,12 +219,13 @@ export async function committedRules(
   const [, type, size] = new TextDecoder().decode(stdout.subarray(0, end)).split(" ");
   if (status !== 0 || end === -1)
     throw new CotenantError("E_GIT", `Git cannot read ${file}: ${gitWords(stderr)}`);
-  if (type === "missing") return { rules: [], problems: [] };
+  if (type === "missing") return { rules: [], problems: [], others: [] };
   // A link is its target's name, which no TOML is.
   if (type === "blob") return pathRulesFrom(file, stdout.subarray(end + 1, end + 1 + Number(size)));
   return {
     rules: [],
     problems: [{ place: file, line: null, key: null, nearest: null, message: "is not a file" }],
+    others: [],
   };
 }
 
@@ -255,19 +251,40 @@ export function refuseBroken({ problems }: Pick<CommittedRules, "problems">): vo
   if (problems.length > 0) throw configError(problems);
 }
 
-/** What would leave the main branch with rules that nobody can read. */
-export async function brokenRules(
+/**
+ * For commits that mend rules of the main branch which cannot be read: those that they bring, and what could be understood
+ * of the others. Whom those bound nobody knows, and so agents and CI do not change the file.
+ */
+export async function mendedRules(
+  understood: PathRuleSet,
   sources: Sources,
   main: MainRef,
+  tip: string,
+): Promise<PathRuleSet> {
+  const brought = await committedRules(sources, tip, shortOf({ oid: tip }));
+  refuseBroken(brought);
+  const at = { place: `${main.name}:${RULES_FILE}, which cannot be read`, source: "committed" } as const;
+  const kept = ["agent", "ci"].map((type) => `${type}:* never ${RULES_FILE}`);
+  return withMore(understood, [...brought.rules, ...placedRules(kept, at)]);
+}
+
+/**
+ * What would leave the main branch with rules that nobody can read, or with settings that no client reads: the rules would be
+ * gone by a misspelt word. Of such settings only what is new, for a server may know fewer than its main branch has.
+ */
+export async function brokenRules(
+  sources: Sources,
+  branches: Pick<BranchRules, "main" | "mainNames">,
   moves: readonly TipMove[],
 ): Promise<PushObjection[]> {
-  const found: PushObjection[] = [];
-  for (const { ref, to } of moves) {
-    if (ref !== `refs/heads/${main.branch}`) continue;
-    const [problem] = (await committedRules(sources, to, to.slice(0, 12))).problems;
-    if (problem === undefined) continue;
-    const { code, message, hint } = configError([problem]);
-    found.push({ ...aboutCommit({ oid: to }, RULES_FILE), code, message, hint });
-  }
-  return found;
+  const move = mainMove(branches, moves);
+  if (move === null) return [];
+  const { problems, others } = await committedRules(sources, move.to, shortOf({ oid: move.to }));
+  const known =
+    others.length === 0 || move.from === null ? null : await committedRules(sources, move.from, "before");
+  const fresh = others.filter(({ message }) => !known?.others.some((one) => one.message === message));
+  const [problem] = [...problems, ...fresh];
+  if (problem === undefined) return [];
+  const { code, message, hint } = configError([problem]);
+  return [{ ...aboutCommit({ oid: move.to }, RULES_FILE), code, message, hint }];
 }

@@ -11,6 +11,8 @@ export interface BranchRules {
   readonly allowed: readonly string[];
   /** As the place that is pushed to has it, before the push; null where it has none. */
   readonly main: MainRef | null;
+  /** Of these the first that is there is the main one. */
+  readonly mainNames: readonly string[];
   readonly requireHistory: boolean;
   /** Where the allowed branches stand there. */
   readonly allowedTips: () => Promise<readonly ObjectId[]>;
@@ -19,6 +21,29 @@ export interface BranchRules {
 }
 
 const HEADS = "refs/heads/";
+
+/** What the push makes of the main branch, which may be its first commit; null where that stays as it is. */
+export function mainMove(
+  { main, mainNames }: Pick<BranchRules, "main" | "mainNames">,
+  moves: readonly TipMove[],
+): TipMove | null {
+  for (const branch of mainNames) {
+    const move = moves.find(({ ref }) => ref === `${HEADS}${branch}`);
+    if (move !== undefined) return move;
+    if (branch === main?.branch) return null;
+  }
+  return null;
+}
+
+/** The main branch as the place that is pushed to has it, if the push says so and it is another commit than is known here. */
+export function mainThere(
+  branches: Pick<BranchRules, "main" | "mainNames">,
+  moves: readonly TipMove[],
+): MainRef | null {
+  const { ref = "", from = null } = mainMove(branches, moves) ?? {};
+  if (from === null || from === branches.main?.commit) return null;
+  return { name: shortOf({ oid: from }), branch: ref.slice(HEADS.length), commit: from };
+}
 
 /**
  * The configuration, the types and the gates: they come only to branches that may have them, on top of the main one. What a

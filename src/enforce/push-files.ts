@@ -135,7 +135,7 @@ export class FileJudge {
       message: `${shortOf(commit)} was committed by ${violation!.agentId} around the hooks: ${message}`,
       hint:
         code === "E_PATH_RULE"
-          ? `leave it out, or let somebody whom the rule does not bind commit it anew: ${committingAnew(commit)}`
+          ? `leave it out, or let somebody whom no rule keeps from it commit it anew: ${committingAnew(commit)}`
           : anew(commit),
     }));
   }

@@ -73,7 +73,7 @@ export async function judgeRevisions(
     ...(court.branches === null ? [] : await branchObjections(reader, court.branches, moves, commits)),
   ];
   const rules = await RuleJudge.of(court.pathRules, pusher, sources, commits);
-  const broken = court.branches?.main == null ? [] : await brokenRules(sources, court.branches.main, moves);
+  const broken = court.branches === null ? [] : await brokenRules(sources, court.branches, moves);
   const judged = new Set(commits.map(({ oid }) => oid));
   const main = court.branches?.main?.commit ?? null;
   // Where nothing is known of any lease, nobody can say that one was missing.

@@ -1,3 +1,4 @@
+import { type ConfigProblem, configError } from "../config/problem";
 import { settingOf } from "../config/schema";
 import { LocalCoordinator } from "../coordinator/local";
 import { CotenantError } from "../errors/cotenant-error";
@@ -8,8 +9,9 @@ import type { Git, GitOptions } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { DEFAULT_STORE_OPTIONS, Store } from "../store/store";
 import { commitOf, type MainRef } from "./divergence";
-import { refuseBroken, withMain } from "./path-rules";
-import type { BranchRules } from "./push-branches";
+import { committedRules, mendedRules, withMain } from "./path-rules";
+import { type BranchRules, mainMove } from "./push-branches";
+import type { TipMove } from "./push-tips";
 
 /** The control plane of a repository that people push to; null where it has none, and nobody can testify there. */
 export async function serverCoordinator(
@@ -84,25 +86,72 @@ function ownRules(texts: readonly string[]): PlacedRule[] {
   });
 }
 
-/** By what a push is judged. What of it cannot be read refuses every push, and is an error here. */
+/** By what a push is judged. */
+export interface ServerCourt {
+  readonly branches: BranchRules;
+  readonly pathRules: PathRuleSet;
+}
+
+/**
+ * What cannot be read of it refuses every push, and is an error here; rules of the main branch not the push that mends them.
+ * `pushed`: what is received, and where it can be read.
+ */
 export async function courtOf(
   git: Git,
   place: Place,
   rules: ServerRules,
-): Promise<{ readonly branches: BranchRules; readonly pathRules: PathRuleSet }> {
+  pushed: { readonly moves: readonly TipMove[]; readonly place: Place } = { moves: [], place },
+): Promise<ServerCourt> {
   const branches = await rulesOf(git, place, rules);
   const own = { rules: rules.pathRules, ignoreCase: rules.ignoreCase };
-  const pathRules = await withMain(own, { git, place }, branches.main);
-  refuseBroken(pathRules);
-  return { branches, pathRules };
+  const before = await withMain(own, { git, place }, branches.main);
+  if (before.problems.length === 0) return { branches, pathRules: before };
+  const move = mainMove(branches, pushed.moves);
+  if (move === null) throw unmended(before.problems);
+  const sources = { git, place: pushed.place };
+  return { branches, pathRules: await mendedRules(before, sources, branches.main!, move.to) };
+}
+
+function unmended(problems: readonly ConfigProblem[]): CotenantError {
+  const { message, hint, data } = configError(problems);
+  return new CotenantError("E_CONFIG", message, { hint: `push a main branch that mends it: ${hint}`, data });
+}
+
+/** What whoever installs the hook should know of what it goes by. */
+export async function serverRemarks(git: Git, place: Place): Promise<string[]> {
+  try {
+    const rules = await serverRules(git, place);
+    const { main } = (await courtOf(git, place, rules)).branches;
+    const { others } =
+      main === null ? { others: [] } : await committedRules({ git, place }, main.commit, main.name);
+    const remarks = others.map((problem) => `${configError([problem]).message}: no client reads this file`);
+    return [...(await mainRemarks(git, place, rules)), ...remarks];
+  } catch (error) {
+    if (!(error instanceof CotenantError)) throw error;
+    return [`every push is refused: ${error.message}; ${error.hint}`];
+  }
+}
+
+/** The rules about branches need to know which one is the main one. */
+async function mainRemarks(git: Git, place: Place, rules: ServerRules): Promise<string[]> {
+  const { main, named, isMissing } = await serverMain(git, place, rules);
+  if (!isMissing) return [];
+  const lacking = `there is no branch ${printable(named, 100)}, which is named as the main one`;
+  return [
+    main === null
+      ? `${lacking}: until it or main is pushed, settings and gates may come in on every branch; another one is named with: git config cotenant.mainBranch <branch>`
+      : `${lacking}: ${main.branch} counts as the main one; to say so: git config cotenant.mainBranch ${main.branch}`,
+  ];
 }
 
 /** With the main branch as it is before the push. */
 async function rulesOf(git: Git, place: Place, rules: ServerRules): Promise<BranchRules> {
   const tipOf = (branch: string) => commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
+  const { main, names } = await serverMain(git, place, rules);
   return {
     allowed: rules.allowedBranches,
-    main: (await serverMain(git, place, rules)).main,
+    main,
+    mainNames: names,
     requireHistory: rules.requireMainHistory,
     allowedTips: async () =>
       (await Promise.all(rules.allowedBranches.map(tipOf))).filter((tip) => tip !== null),
@@ -111,24 +160,27 @@ async function rulesOf(git: Git, place: Place, rules: ServerRules): Promise<Bran
 }
 
 /** `isMissing`: the branch that was named is not there, be it `main` for now or none at all. */
-export interface ServerMain {
+interface ServerMain {
   readonly main: MainRef | null;
   readonly named: string;
+  /** Of these the first that is there is it. */
+  readonly names: readonly string[];
   readonly isMissing: boolean;
 }
 
 /** The configured one, else the one that HEAD names; where HEAD names none that is there, the usual ones. */
-export async function serverMain(git: Git, place: Place, { mainBranch }: ServerRules): Promise<ServerMain> {
+async function serverMain(git: Git, place: Place, { mainBranch }: ServerRules): Promise<ServerMain> {
   const { stdout } = await git.run(["symbolic-ref", "--quiet", "HEAD"], place);
   const head = new TextDecoder()
     .decode(stdout)
     .trim()
     .replace(/^refs\/heads\//, "");
   const named = mainBranch ?? head;
-  for (const branch of mainBranch === null ? [head, "main", "master"] : [mainBranch]) {
-    const commit = branch === "" ? null : await commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
+  const names = (mainBranch === null ? [head, "main", "master"] : [mainBranch]).filter((name) => name !== "");
+  for (const branch of names) {
+    const commit = await commitOf(git, place.cwd, `refs/heads/${branch}`, place.env);
     if (commit !== null)
-      return { main: { name: branch, branch, commit }, named, isMissing: branch !== named };
+      return { main: { name: branch, branch, commit }, named, names, isMissing: branch !== named };
   }
-  return { main: null, named, isMissing: true };
+  return { main: null, named, names, isMissing: true };
 }

@@ -39,8 +39,8 @@ export interface AgentQuestion {
   readonly flags?: { readonly agentId?: string | undefined; readonly session?: string | undefined };
 }
 
-const AGENT_VARIABLE = "COTENANT_AGENT_ID";
-const SESSION_VARIABLE = "COTENANT_SESSION_ID";
+export const AGENT_VARIABLE = "COTENANT_AGENT_ID";
+export const SESSION_VARIABLE = "COTENANT_SESSION_ID";
 
 /** Who is asking, and in which run. The first source that says so decides. */
 export async function resolveAgent(question: AgentQuestion): Promise<AgentIdentity> {

@@ -9,6 +9,8 @@ export function pathspecsOf(paths: readonly string[]): string[] {
   return paths.length > MOST_PATHS ? [] : paths.map((path) => `:(top,literal)${path}`);
 }
 
+const HOW = ["--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"];
+
 /** What differs from HEAD in a worktree: changed, staged, new and not ignored, or gone. All of it where nothing is named. */
 export async function dirtyPaths(
   git: Git,
@@ -16,7 +18,8 @@ export async function dirtyPaths(
   pathspecs: readonly string[],
 ): Promise<string[]> {
   const { status, stdout } = await git.run(
-    ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", ...pathspecs],
+    // What a submodule stands at is a change here, whatever Git is told to pass over; what is in it is its own repository's.
+    ["status", ...HOW, "--ignore-submodules=dirty", "--", ...pathspecs],
     // Git would refresh the index on the way, and may meet somebody else's commit there.
     { cwd: worktreeRoot, timeoutMs: GIT_MS, env: { GIT_OPTIONAL_LOCKS: "0" } },
   );

@@ -32,7 +32,8 @@ export const MOST_RULES = 100;
 /** How people write them, for hints and the reference page. */
 export const RULE_FORMS = '"agent:* never .github/**" or "agent:docs-* only docs/** /README.md"';
 const LONGEST_RULE = 500;
-const WHO = /^(?:\*|(?:agent|human|ci|admin):[A-Za-z0-9._@+-]*\*?)$/;
+/** An agent id, or what can begin one: a rule for anybody else would bind nobody. */
+const WHO = /^(?:\*|(?:agent|human|ci|admin):(?:\*|[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}\*?))$/;
 
 /** Nothing is guessed: what would fit otherwise than it looks is wrong. */
 export function parsePathRule(text: string): PathRule | { readonly wrong: string } {
@@ -91,10 +92,13 @@ export function pathJudge({ rules, ignoreCase }: PathRuleSet, agents: readonly s
       const folded = foldPath(path, ignoreCase);
       if (record.test(folded)) return null;
       if (keeper !== undefined && folded === RULES_FILE) return keeper.rule;
+      // A rule that stands in this very file leaves it to people, whatever it says: nobody else could lift it.
+      const ruling = folded === RULES_FILE ? bound.filter(({ rule }) => rule.source !== "committed") : bound;
       const isFit = (glob: string) => fitsPattern(glob, folded);
-      return bound.find(({ rule, globs }) => globs.some(isFit) === (rule.verb === "never"))?.rule ?? null;
+      return ruling.find(({ rule, globs }) => globs.some(isFit) === (rule.verb === "never"))?.rule ?? null;
     },
     anythingIn(directory) {
+      if (isAround(RULES_FILE, directory) && this.writing(RULES_FILE) === null) return null;
       const folded = foldPath(directory, ignoreCase);
       const found = bound.find(({ rule, globs }) =>
         rule.verb === "never"
@@ -104,6 +108,10 @@ export function pathJudge({ rules, ignoreCase }: PathRuleSet, agents: readonly s
       return found?.rule ?? null;
     },
   };
+}
+
+function isAround(path: string, directory: string): boolean {
+  return directory === "." || path.startsWith(`${directory}/`);
 }
 
 /** A rule for an agent is one for its subagents, which are called `<agent>.<id>`. */

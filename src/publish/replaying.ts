@@ -42,6 +42,7 @@ export async function changesOf(
     "--no-renames",
     "--raw",
     "--no-abbrev",
+    "--ignore-submodules=none",
     "-z",
     commit,
   ];

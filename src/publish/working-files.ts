@@ -130,7 +130,7 @@ async function stagedPaths(
   paths: readonly string[],
 ): Promise<Set<string>> {
   const { status, stdout } = await surroundings.git.run(
-    ["diff-index", "--cached", "--name-only", "--no-renames", "-z", headTree],
+    ["diff-index", "--cached", "--name-only", "--no-renames", "--ignore-submodules=none", "-z", headTree],
     { cwd: repository.worktreeRoot },
   );
   return new Set(status === 0 ? new TextDecoder().decode(stdout).split("\0") : paths);

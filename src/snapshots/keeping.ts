@@ -76,7 +76,10 @@ async function refuseNested(
 /** What would be lost with a repository; null where its remotes have everything. */
 async function onlyThere(git: Darkroom["studio"]["git"], cwd: string): Promise<string | null> {
   const options = { cwd, timeoutMs: LONG_MS };
-  const status = await git.run(["status", "--porcelain", "--ignored=no"], options);
+  const status = await git.run(
+    ["status", "--porcelain", "--ignored=no", "--ignore-submodules=none"],
+    options,
+  );
   if (status.status !== 0) return "cannot be read";
   if (status.stdout.length > 0) return "has changes of its own";
   const stash = await git.run(["rev-parse", "--verify", "--quiet", "refs/stash"], options);

@@ -135,7 +135,15 @@ export async function gitState(
   const options = { cwd: root, env: READ_ONLY, timeoutMs: LONG_MS };
   const place = ["--git-dir", gitDir, "--work-tree", root];
   const { status, stdout } = await git.run(
-    [...place, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal"],
+    [
+      ...place,
+      "status",
+      "--porcelain=v2",
+      "--branch",
+      "-z",
+      "--untracked-files=normal",
+      "--ignore-submodules=none",
+    ],
     options,
   );
   if (status !== 0) return null;

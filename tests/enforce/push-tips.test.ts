@@ -82,6 +82,7 @@ const push = async (to: string, ref = "refs/heads/main") => {
       branches: {
         allowed: ["develop"],
         main: { name: "main", branch: "main", commit: refOf("refs/heads/main") },
+        mainNames: ["main"],
         requireHistory: true,
         howToAllow: () => "",
         allowedTips: async () => [refOf("refs/heads/develop")].filter((oid) => oid !== ""),

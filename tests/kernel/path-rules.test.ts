@@ -115,6 +115,24 @@ describe("a rule of paths", () => {
     }
   });
 
+  it("that is committed leaves people the file that it stands in, whatever it says of them: nobody else could lift it", () => {
+    const at = (rule: PlacedRule, ...agents: string[]) => {
+      const judged = pathJudge({ rules: [rule], ignoreCase: false }, agents)!;
+      expect(judged.anythingIn(".cotenant") === null).toBe(judged.writing(".cotenant/config.toml") === null);
+      return judged.writing(".cotenant/config.toml")?.text ?? null;
+    };
+    for (const text of ["* only docs/**", "* never .cotenant/**"]) {
+      for (const who of [["human:me"], ["admin:me"], []])
+        expect(at(placed(text, "committed"), ...who)).toBeNull();
+      for (const who of ["agent:a", "ci:main"])
+        expect(at(placed(text, "committed"), "human:me", who)).toBe(text);
+      // One that stands elsewhere is lifted there.
+      expect(at(placed(text), "human:me")).toBe(text);
+    }
+    expect(at(placed("human:* only docs/**", "committed"), "human:me")).toBeNull();
+    expect(judge(["* only docs/**"], ["human:me"])?.anythingIn(".cotenant")).not.toBeNull();
+  });
+
   it.each([
     ["agent:docs-* only docs/**", ".", false],
     ["agent:docs-* only docs/**", "docs", false],
@@ -141,6 +159,10 @@ describe("a rule of paths", () => {
     ["agent:* never", "names no files"],
     ["bob never a", '"bob"'],
     ["agent:a*b never a", '"agent:a*b"'],
+    // They would bind nobody.
+    ["agent: never a", '"agent:"'],
+    ["agent:-a never a", '"agent:-a"'],
+    [`agent:${"a".repeat(101)} never a`, "no agent id"],
     ["agent:* never [ab].txt", "only *, ** and ?"],
     ["agent:* never {a,b}", "only *, ** and ?"],
     ["agent:* never !a", "only *, ** and ?"],

@@ -1,15 +1,13 @@
-import type { Session } from "../../coordinator/session";
-import { Workspace } from "../../coordinator/workspace";
+import type { Workspace } from "../../coordinator/workspace";
 import { judgeHead } from "../../enforce/commit";
 import { dropNote, findNote } from "../../enforce/commit-note";
 import type { Objection } from "../../enforce/commit-rules";
 import { enforced, mayBeRuled } from "../../enforce/path-rules";
 import { isReplaying } from "../../enforce/replaying";
 import { recordViolation } from "../../enforce/violations";
-import { CotenantError } from "../../errors/cotenant-error";
 import type { Command } from "../command";
 import { settleCommit } from "../guard-commit";
-import { asHook } from "../hooking";
+import { asHook, unusableNames } from "../hooking";
 
 export const command: Command = {
   usage: "hook post-commit",
@@ -49,11 +47,12 @@ async function judge(workspace: Workspace): Promise<string[]> {
   const { objections: all, commit } = await judgeHead(workspace);
   const objections = isEnforced(workspace) ? all : enforced("off", all).refused;
   if (objections.length === 0) return [];
-  await recordViolation(await recorder(workspace), commit, objections);
+  await recordViolation(await workspace.recorder(), commit, objections);
   return [
     `cotenant post-commit: ${commit.slice(0, 12)} goes against ${whatOf(objections)}:`,
     ...objections.slice(0, 5).map(({ message }) => `  ${message}`),
     "  it is on record; 'cotenant status' shows it",
+    ...unusableNames("post-commit", await workspace.caller()),
   ];
 }
 
@@ -61,14 +60,4 @@ function whatOf(objections: readonly Objection[]): string {
   const ruled = objections.filter(({ code }) => code === "E_PATH_RULE").length;
   const some = (count: number, one: string) => (count === 0 ? [] : [count === 1 ? `a ${one}` : `${one}s`]);
   return [...some(objections.length - ruled, "lease"), ...some(ruled, "rule")].join(" and ");
-}
-
-/** Whoever did it, also somebody who has not said who they are. */
-async function recorder(workspace: Workspace): Promise<Session> {
-  try {
-    return await workspace.session("write");
-  } catch (error) {
-    if (!(error instanceof CotenantError) || error.code !== "E_AGENT_ID_REQUIRED") throw error;
-    return (await Workspace.open(workspace.surroundings, { agentId: "agent:unknown" })).session("write");
-  }
 }

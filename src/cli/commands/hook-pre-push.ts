@@ -3,14 +3,14 @@ import { mainRef } from "../../enforce/divergence";
 import { allowedHere } from "../../enforce/global-operations";
 import { enforced, rulesHere, withMain } from "../../enforce/path-rules";
 import { judgeRevisions } from "../../enforce/push";
+import { type BranchRules, mainThere } from "../../enforce/push-branches";
 import type { PushObjection } from "../../enforce/push-rules";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
 import { rulingKey } from "../../identity/path-keys";
 import type { Revisions } from "../../objects/commits";
-import { callerOrNull } from "../caller";
 import type { Command } from "../command";
-import { asHook, type HookAnswer, PASSED, pushRefusal } from "../hooking";
+import { asHook, type HookAnswer, PASSED, pushRefusal, unusableNames } from "../hooking";
 import { testimony } from "../ledger";
 import { readStdin } from "../stdin";
 
@@ -73,10 +73,22 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
   const cwd = repository.worktreeRoot;
   const mode = values["worktree.enforce_leases"];
   const place = { cwd };
-  const main = await mainRef(git, cwd, values["global_operations.main_branch"]);
-  const pathRules = await withMain(rulesHere(workspace), { git, place }, main);
-  if (mode === "off" && pathRules.rules.length === 0) return PASSED;
+  const configured = values["global_operations.main_branch"];
+  const main = await mainRef(git, cwd, configured);
+  const mainNames = configured === null ? ["main", "master"] : [configured];
+  const branches: BranchRules = {
+    allowed: values["global_operations.allowed_branches"],
+    main,
+    mainNames: main === null ? mainNames : [main.branch],
+    requireHistory: values["global_operations.require_main_history"],
+    howToAllow: allowedHere,
+    allowedTips: () => remoteTips(workspace, values["global_operations.allowed_branches"]),
+  };
   const moves = await onlyKnown(workspace, pushed);
+  const known = await withMain(rulesHere(workspace), { git, place }, main);
+  const pathRules = await withMain(known, { git, place }, mainThere(branches, moves));
+  if (mode === "off" && pathRules.rules.length === 0) return PASSED;
+  const caller = await workspace.caller();
   const { objections } = await judgeRevisions(
     {
       git,
@@ -87,14 +99,8 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
       mode: values["enforce.push"],
       keyOf: (path) => rulingKey(workspace, path),
       pathRules,
-      pusher: (await callerOrNull(workspace))?.agentId ?? null,
-      branches: {
-        allowed: values["global_operations.allowed_branches"],
-        main,
-        requireHistory: values["global_operations.require_main_history"],
-        howToAllow: allowedHere,
-        allowedTips: () => remoteTips(workspace, values["global_operations.allowed_branches"]),
-      },
+      pusher: caller.agent?.agentId ?? null,
+      branches,
     },
     revisionsOf(moves),
     moves,
@@ -103,10 +109,12 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
   const lines = (some: readonly PushObjection[]) => (some.length === 0 ? [] : pushRefusal("pre-push", some));
   const through = warned.length === 0 ? [] : ["  let through: worktree.enforce_leases = warn"];
   // What can be understood of the main branch's rules holds.
-  const unread = pathRules.problems.map(({ place: at, message }) => `cotenant pre-push: ${at}: ${message}`);
+  const unread = [...known.problems, ...pathRules.problems].map(
+    ({ place: at, message }) => `cotenant pre-push: ${at}: ${message}`,
+  );
   return {
     isRefused: refused.length > 0,
-    lines: [...lines(warned), ...through, ...lines(refused), ...unread],
+    lines: [...lines(warned), ...through, ...lines(refused), ...unread, ...unusableNames("pre-push", caller)],
   };
 }
 

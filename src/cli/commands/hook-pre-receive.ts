@@ -50,11 +50,12 @@ async function received(context: Context, input: string): Promise<Output> {
     QUARANTINE.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]!]])),
   );
   const repository = { config: { ignoreCase: rules.ignoreCase } };
-  const { branches, pathRules } = await courtOf(git, bare, rules);
+  const place = { cwd: gitDir, env: { ...quarantine, GIT_DIR: gitDir } };
+  const { branches, pathRules } = await courtOf(git, bare, rules, { moves, place });
   const { objections } = await judgeRevisions(
     {
       git,
-      place: { cwd: gitDir, env: { ...quarantine, GIT_DIR: gitDir } },
+      place,
       coordinator,
       claims,
       digest: platform.digest,

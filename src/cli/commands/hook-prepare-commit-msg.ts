@@ -45,7 +45,7 @@ async function lacksPreCommit(workspace: Workspace): Promise<boolean> {
   return (await hooksWord(workspace))?.hooks.includes("pre-commit") === true;
 }
 
-/** Git knows where trailers go in a message, and what of it is a comment. */
+/** Git knows where trailers go in a message, and what of it is a comment, if its last line has an end: that of a merge has none. */
 async function addTrailers(
   workspace: Workspace,
   path: string,
@@ -55,7 +55,7 @@ async function addTrailers(
   const { git } = workspace.surroundings;
   const { status, stdout } = await git.run(
     ["interpret-trailers", "--if-exists", "add", ...lines.flatMap((line) => ["--trailer", line])],
-    { cwd: workspace.repository.worktreeRoot, input: withoutTrailers(before) },
+    { cwd: workspace.repository.worktreeRoot, input: withoutTrailers(before).replace(/[^\n]$/, "$&\n") },
   );
   if (status === 0) writeFileSync(path, stdout);
 }

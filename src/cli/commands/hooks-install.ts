@@ -1,6 +1,6 @@
 import { MEANINGS } from "../../enforce/installing/hooks";
 import type { EntryPlan, HookPlan } from "../../enforce/installing/plan";
-import { serverMain, serverRules } from "../../enforce/server";
+import { serverRemarks } from "../../enforce/server";
 import { parentOf } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { readable } from "../../platform/binary-text";
@@ -43,7 +43,7 @@ export const command: Command = {
           ...(hasChanged ? plan.hooks.map(line) : []),
           ...(entry?.write == null ? [] : [entryLine(entry)]),
         ];
-    const said = [...plan.remarks, ...(isServer ? await aboutMain(context, desk.home.gitDir) : [])];
+    const said = [...plan.remarks, ...(isServer ? await aboutServer(context, desk.home.gitDir) : [])];
     const remarks = said.map((remark) => `note: ${remark}`);
     return {
       data: {
@@ -60,18 +60,8 @@ export const command: Command = {
   },
 };
 
-/** The rules about branches need to know which one is the main one. */
-async function aboutMain(context: Context, gitDir: string): Promise<string[]> {
-  const { git } = context.surroundings();
-  const place = { cwd: gitDir, env: { GIT_DIR: gitDir } };
-  const { main, named, isMissing } = await serverMain(git, place, await serverRules(git, place));
-  if (!isMissing) return [];
-  const lacking = `there is no branch ${printable(named, 100)}, which is named as the main one`;
-  return [
-    main === null
-      ? `${lacking}: until it or main is pushed, settings and gates may come in on every branch; another one is named with: git config cotenant.mainBranch <branch>`
-      : `${lacking}: ${main.branch} counts as the main one; to say so: git config cotenant.mainBranch ${main.branch}`,
-  ];
+function aboutServer(context: Context, gitDir: string): Promise<string[]> {
+  return serverRemarks(context.surroundings().git, { cwd: gitDir, env: { GIT_DIR: gitDir } });
 }
 
 /** Not always where Git looks: husky passes on to committed files beside. */

@@ -1,13 +1,14 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { issueOf } from "../../enforce/commit-rules";
-import { mainRef } from "../../enforce/divergence";
-import { refuseBroken, rulesHere, withMain } from "../../enforce/path-rules";
+import { commitOf, type MainRef, mainRef } from "../../enforce/divergence";
+import { mendedRules, rulesHere, withMain } from "../../enforce/path-rules";
 import { judgeRevisions } from "../../enforce/push";
 import type { TipMove } from "../../enforce/push-tips";
 import { CotenantError } from "../../errors/cotenant-error";
 import { ERRORS } from "../../errors/registry";
 import { rulingKey } from "../../identity/path-keys";
 import { printable } from "../../kernel/ids";
+import type { PathRuleSet } from "../../kernel/path-rules";
 import { CommitReader } from "../../objects/commits";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
@@ -33,8 +34,7 @@ export const command: Command = {
     const { git, platform } = surroundings;
     const place = { cwd: repository.worktreeRoot };
     const main = await mainRef(git, place.cwd, config.values["global_operations.main_branch"]);
-    const pathRules = await withMain(rulesHere(workspace), { git, place }, main);
-    refuseBroken(pathRules);
+    const pathRules = await rulesFor(workspace, range, main);
     const { commits, objections } = await judgeRevisions(
       {
         git,
@@ -80,6 +80,15 @@ export const command: Command = {
     };
   },
 };
+
+async function rulesFor(workspace: Workspace, range: string, main: MainRef | null): Promise<PathRuleSet> {
+  const { git } = workspace.surroundings;
+  const place = { cwd: workspace.repository.worktreeRoot };
+  const known = await withMain(rulesHere(workspace), { git, place }, main);
+  if (known.problems.length === 0 || main === null) return known;
+  const tip = await commitOf(git, place.cwd, range.split(/\.{2,3}/).at(-1) || "HEAD");
+  return mendedRules(known, { git, place }, main, tip ?? main.commit);
+}
 
 /**
  * The range as pushes: `<from>..<to>` goes to a branch that stands where the two part, and so do all others that have a

@@ -7,6 +7,7 @@ const COMMITS = "tests/objects/commits.test.ts";
 const PUSHED = "tests/enforce/push-rules.test.ts";
 const RULES = "tests/enforce/commit-rules.test.ts";
 const TIPS = "tests/enforce/push-tips.test.ts";
+const RULED = "tests/cli/path-rules-commits.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
   {
@@ -304,5 +305,53 @@ export const PLANTS: readonly TestPlant[] = [
     to: "",
     test: SERVER,
     named: "where upper and lower case are one",
+  },
+  {
+    name: "hooks: trailers of a merge become part of its subject",
+    file: "src/cli/commands/hook-prepare-commit-msg.ts",
+    from: '.replace(/[^\\n]$/, "$&\\n")',
+    to: "",
+    test: RULED,
+    named: "a merge names its maker",
+  },
+  {
+    name: "hooks: a submodule that Git is told not to look at is committed unseen",
+    file: "src/enforce/changes.ts",
+    from: '"--no-renames", SUBMODULES_TOO, against',
+    to: '"--no-renames", against',
+    test: RULED,
+    named: "a submodule that Git is told not to look at",
+  },
+  {
+    name: "hooks: the answer to an older question counts",
+    file: "src/enforce/changes.ts",
+    from: 'export const END = "all";',
+    to: 'export const END = "whole";',
+    test: RULED,
+    named: "a submodule that Git is told not to look at",
+  },
+  {
+    name: "a worktree is removed with work in a submodule that Git is told not to look at",
+    file: "src/worktrees/surveying.ts",
+    from: '      "--ignore-submodules=none",\n',
+    to: "",
+    test: "tests/worktrees/hidden-submodules.test.ts",
+    named: "is dirty when it stands elsewhere",
+  },
+  {
+    name: "hooks: a name that cannot be used switches them off",
+    file: "src/identity/known-caller.ts",
+    from: 'if (error.code === "E_AGENT_ID_REQUIRED") break;',
+    to: 'if (error.code !== "E_AGENT_ID_REQUIRED") throw error;',
+    test: RULED,
+    named: "with no type",
+  },
+  {
+    name: "hooks: a name that cannot be used makes a harness's agent nobody",
+    file: "src/identity/known-caller.ts",
+    from: "asked = without(asked, error);",
+    to: "asked = null;",
+    test: RULED,
+    named: "with a wrong name in a harness",
   },
 ];

@@ -5,6 +5,8 @@ const SETTINGS = "tests/config/path-rules.test.ts";
 const GUARD = "tests/guard/path-rules.test.ts";
 const COMMITS = "tests/enforce/path-rules.test.ts";
 const DOORS = "tests/cli/path-rules.test.ts";
+const RULED = "tests/cli/path-rules-commits.test.ts";
+const RECEIVED = "tests/cli/path-rules-server.test.ts";
 
 const COMMIT = "refuse the commit, name the rule";
 const LIFTED = "are not lifted by the commit that breaks them";
@@ -17,8 +19,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: only the last of several counts",
     file: "src/kernel/path-rules.ts",
-    from: "return bound.find(({ rule, globs }) => globs.some(isFit)",
-    to: "return bound.slice(-1).find(({ rule, globs }) => globs.some(isFit)",
+    from: "return ruling.find(({ rule, globs }) => globs.some(isFit)",
+    to: "return ruling.slice(-1).find(({ rule, globs }) => globs.some(isFit)",
     test: RULE,
     named: "allow no more when others are added",
   },
@@ -38,6 +40,30 @@ export const PLANTS: readonly TestPlant[] = [
     to: 'folded === "") return keeper.rule',
     test: DOORS,
     named: LIFTED,
+  },
+  {
+    name: "path rules: one for everybody locks people out of the file that it stands in",
+    file: "src/kernel/path-rules.ts",
+    from: "folded === RULES_FILE ? bound.filter(({ rule }) => !rule.isCommitted) : bound",
+    to: "bound",
+    test: RULED,
+    named: "is lifted by people, and by nobody else",
+  },
+  {
+    name: "path rules: one that binds nobody counts as a rule",
+    file: "src/kernel/path-rules.ts",
+    from: "(?:\\*|[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}\\*?))$/",
+    to: "[A-Za-z0-9._@+-]*\\*?)$/",
+    test: RULE,
+    named: '"agent: never a" is none',
+  },
+  {
+    name: "path rules: one for everybody is to be left to others",
+    file: "src/kernel/path-rules.ts",
+    from: 'return who === "*";',
+    to: 'return who === "**";',
+    test: RULED,
+    named: "sends nobody to somebody else",
   },
   {
     name: "path rules: one maker who may is enough",
@@ -144,6 +170,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: LIFTED,
   },
   {
+    name: "path rules: what Git says of the main branch there is not looked at",
+    file: "src/enforce/push-branches.ts",
+    from: "if (from === null || from === branches.main?.commit) return null;",
+    to: "if (from === null || from !== branches.main?.commit) return null;",
+    test: RULED,
+    named: "is judged by the rules of the main branch there",
+  },
+  {
     name: "path rules: a push past the hooks is not judged by them",
     file: "src/enforce/push.ts",
     from: "const ruled = (rules?.objections(commit) ?? []).filter(({ path }) => !said.has(path));",
@@ -170,10 +204,50 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: those that nobody can read come to the main branch",
     file: "src/enforce/path-rules.ts",
-    from: "if (problem === undefined) continue;",
-    to: "if (problem !== null) continue;",
+    from: "if (problem === undefined) return [];",
+    to: "if (problem !== null) return [];",
     test: DOORS,
     named: SERVER,
+  },
+  {
+    name: "path rules: those that nobody can read come in with the first commit of the main branch",
+    file: "src/enforce/push.ts",
+    from: "const broken = court.branches === null ? []",
+    to: "const broken = court.branches?.main == null ? []",
+    test: RECEIVED,
+    named: "does not come in with rules that cannot be read",
+  },
+  {
+    name: "path rules: a misspelt key takes them from the main branch",
+    file: "src/enforce/path-rules.ts",
+    from: "const [problem] = [...problems, ...fresh];",
+    to: "const [problem] = problems;",
+    test: RECEIVED,
+    named: "does not come in with rules that cannot be read",
+  },
+  {
+    name: "path rules: no push mends a main branch whose rules cannot be read",
+    file: "src/enforce/server.ts",
+    from: "if (move === null) throw unmended(",
+    to: "if (move === null || move.to !== move.from) throw unmended(",
+    test: RECEIVED,
+    named: "is mended by a push",
+  },
+  {
+    name: "path rules: agents put others in the place of those that cannot be read",
+    file: "src/enforce/path-rules.ts",
+    from: "[...brought.rules, ...placedRules(kept, at)]",
+    to: "brought.rules",
+    test: RECEIVED,
+    named: "is mended by people alone",
+  },
+  {
+    name: "path rules: what could be understood of broken ones does not count for the push that mends them",
+    file: "src/enforce/server.ts",
+    from: "await mendedRules(before,",
+    to: "await mendedRules(own,",
+    test: RECEIVED,
+    named: "is mended by a push",
   },
   {
     name: "path rules: publish does not ask for them",
