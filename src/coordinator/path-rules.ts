@@ -45,7 +45,8 @@ export async function remarksOnRules(
   const keeper = pathJudge({ rules, ignoreCase: workspace.repository.config.ignoreCase }, [agentId])?.writing(
     RULES_FILE,
   );
-  const binding = keeper == null ? [] : [`${quoted(keeper)} binds you: ${whoCan(keeper)}`];
+  const binding =
+    keeper == null ? [] : [`${quoted(keeper)} binds you: only ${whoCan(keeper)} can commit or change it`];
   const lifted = rules.filter(({ place }) => place.startsWith(COMMITTED_CONFIG));
   return [
     ...binding,
@@ -57,8 +58,7 @@ function quoted({ text }: PathRule): string {
   return `"${printable(text, 200)}"`;
 }
 
+/** People may always change the file with the committed rules. */
 function whoCan(rule: PathRule): string {
-  return bindsEverybody(rule)
-    ? "you can neither commit nor change it"
-    : "only somebody whom it does not bind can commit or change it";
+  return bindsEverybody(rule) ? "a person" : "somebody whom it does not bind";
 }

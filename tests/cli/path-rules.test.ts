@@ -373,8 +373,10 @@ describe("rules of paths elsewhere", () => {
     ]);
     expect((await repo.askHere(ADA, "config", "reset", "policy.paths")).error.code).toBe("E_PATH_RULE");
     expect(await set(PERSON, "* never x")).toEqual([]);
-    expect(await set(PERSON, "* only docs/**")).toEqual([
-      '"* only docs/**" binds you: you can neither commit nor change it',
+    expect(await set(PERSON, "* only docs/**")).toEqual([]);
+    expect(await set(PERSON)).toEqual([]);
+    expect(await set(ADA, "* only docs/**")).toEqual([
+      '"* only docs/**" binds you: only a person can commit or change it',
     ]);
     rules(NEVER, ONLY);
     repo.git("commit", "--quiet", "--all", "--no-verify", "--message", "rules");
