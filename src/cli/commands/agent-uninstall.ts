@@ -1,7 +1,8 @@
+import { planAgentRemoval, removeAgents } from "../../agents/installing";
 import type { Removal } from "../../agents/unplan";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
-import { deskFor, harnessesFrom, planAgentRemoval, removeAgents, WHERE } from "../agents";
+import { deskFor, harnessesFrom, WHERE } from "../agents";
 import type { Command } from "../command";
 
 const WORDS: Readonly<Record<Removal["action"], string>> = {

@@ -142,13 +142,16 @@ async function hooksFor(context: Context, workspace: Workspace) {
 
 async function agentsFor(context: Context, workspace: Workspace, names: string | undefined) {
   if (names === undefined) return null;
-  const { harnessNamed, installAgents, planAgents, projectDesk } = await import("../agents");
+  const { harnessNamed, installedFrom } = await import("../agents");
+  const { projectDesk } = await import("../../agents/desk");
+  const { installAgents, planAgents } = await import("../../agents/installing");
   const harnesses =
     names === "all" ? HARNESS_NAMES : [...new Set(names.split(",").map((name) => harnessNamed(name.trim())))];
   const desk = projectDesk(workspace);
-  await planAgents(context, desk, harnesses, false);
+  const how = { program: installedFrom(context), shared: false };
+  await planAgents(desk, harnesses, how);
   const install = async () => {
-    const plans = await installAgents(context, desk, harnesses, false);
+    const plans = await installAgents(desk, harnesses, how);
     const changed = plans.filter(({ after }) => after !== null);
     return {
       changed: changed.length > 0,
