@@ -1,6 +1,5 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
-import { CotenantError } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
 import { rulingKey } from "../identity/path-keys";
 import { decodeIssue, type Issue } from "../issues/model";
@@ -13,7 +12,7 @@ import type { PathChange } from "../objects/commit-text";
 import { type ChangingCommit, CommitReader } from "../objects/commits";
 import type { GitOptions } from "../platform/git";
 import { blobs, stagedChanges } from "./changes";
-import { isMerging } from "./commit-message";
+import { committerOf, isMerging } from "./commit-message";
 import {
   type CommitQuestion,
   type Committer,
@@ -94,7 +93,7 @@ async function judge(
   isMerge: boolean,
 ): Promise<Judgement> {
   const worktreeId = (await workspace.worktree("read")).identity.worktreeId;
-  const committer = await committerOf(workspace, worktreeId);
+  const committer = await committerOf(workspace);
   if (changes.length === 0)
     return { changes, issues: [], objections: [], committer, isHeld: false, leases: [] };
   const keyed = changes.map((change) => ({ ...change, key: rulingKey(workspace, change.path) }));
@@ -119,19 +118,6 @@ async function judge(
     );
   const own = leases.filter((lease) => isPathKey(lease.key) && mayCommit(lease, committer));
   return { changes, issues, objections, committer, isHeld, leases: own };
-}
-
-async function committerOf(
-  workspace: Workspace,
-  worktreeId: Committer["worktreeId"],
-): Promise<Committer | null> {
-  try {
-    const { agentId, sessionId } = await workspace.agent();
-    return { agentId, sessionId, worktreeId };
-  } catch (error) {
-    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
-    throw error;
-  }
 }
 
 /** Of a merge in progress: only what is in neither parent is this commit's own. */

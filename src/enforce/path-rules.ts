@@ -23,6 +23,7 @@ import {
   makersOf,
   type PushedCommit,
   type PushObjection,
+  type PushQuestion,
   shortOf,
 } from "./push-rules";
 import type { PathKeeper, TipMove } from "./push-tips";
@@ -62,17 +63,19 @@ export function enforced<O extends Objection>(
   };
 }
 
+type RulesAbout = Pick<PushQuestion, "pusher" | "hasHooks">;
+
 /** Judges commits that exist by whom they name, each of whom must be allowed; else by who pushes. */
 export class RuleJudge implements PathKeeper {
   readonly isAnyHeld = true;
   readonly #rules: PathRuleSet;
-  readonly #pusher: string | null;
+  readonly #about: RulesAbout;
   readonly #known = new Map<string, PathJudge | null>();
   readonly #anybody: PathJudge | null;
 
-  constructor(rules: PathRuleSet, pusher: string | null) {
+  constructor(rules: PathRuleSet, about: RulesAbout) {
     this.#rules = rules;
-    this.#pusher = pusher;
+    this.#about = about;
     this.#anybody = pathJudge({ ...rules, rules: rules.rules.map((rule) => ({ ...rule, who: "*" })) }, [
       "agent:anybody",
     ]);
@@ -97,7 +100,7 @@ export class RuleJudge implements PathKeeper {
     path: string,
     does: "changes" | "takes back",
   ): PushObjection[] {
-    const makers = makersOf({ trailers }, this.#pusher);
+    const makers = makersOf({ trailers }, this.#about.pusher);
     const rule = this.#judgeOf(makers)?.writing(path) ?? null;
     if (rule === null) return [];
     return [
@@ -105,7 +108,7 @@ export class RuleJudge implements PathKeeper {
         ...aboutCommit(commit, path),
         code: "E_PATH_RULE",
         message: `${shortOf(commit)} ${does} ${printable(path, 200)}: ${ruledOut(rule, path, makers)}`,
-        hint: `${whatInstead(rule)}; somebody whom it does not bind makes the commit theirs with: ${committingAnew(commit)}`,
+        hint: `${whatInstead(rule)}; somebody whom it does not bind makes the commit theirs with: ${committingAnew(this.#about, commit)}`,
       },
     ];
   }

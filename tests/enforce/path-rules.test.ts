@@ -49,7 +49,7 @@ describe("a commit that exists", () => {
     } as unknown as PushedCommit;
   };
   const isRefused = (pusher: string | null, ...agents: string[]) =>
-    new RuleJudge(rules, pusher).objections(commit(...agents)).length > 0;
+    new RuleJudge(rules, { pusher, hasHooks: true }).objections(commit(...agents)).length > 0;
 
   it("is judged by all whom it names, else by who pushes", () => {
     expect(isRefused(null, "agent:a")).toBe(true);

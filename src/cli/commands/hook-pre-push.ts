@@ -88,6 +88,7 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
       keyOf: (path) => rulingKey(workspace, path),
       pathRules,
       pusher: (await callerOrNull(workspace))?.agentId ?? null,
+      hasHooks: true,
       branches: {
         allowed: values["global_operations.allowed_branches"],
         main,
