@@ -5,7 +5,7 @@ import { type SiteState, stateOf } from "../agents/state";
 import { nearest } from "../config/nearest";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import { isInitialised } from "../guard/place";
+import { isInUse } from "../guard/place";
 import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
 import { printable } from "../kernel/ids";
 import type { Context, Flag, Parsed } from "./command";
@@ -99,9 +99,9 @@ export async function setUpRemarks(
 ): Promise<string[]> {
   const workspace = await workspaceOrNull(context);
   if (level === "user") {
-    const isHere = workspace !== null && !(await isInitialised(workspace.surroundings, workspace.repository));
+    const isHere = workspace !== null && !(await isInUse(workspace.surroundings, workspace.repository));
     return [
-      `the guard lets everything pass in repositories without 'cotenant init'${isHere ? ", as in this one" : ""}`,
+      `the guard lets everything pass in repositories where cotenant was never used${isHere ? ", as in this one" : ""}: run 'cotenant init' there`,
     ];
   }
   if (!isShared || workspace === null) return [];
