@@ -2,10 +2,11 @@ import { execFile } from "node:child_process";
 import { CANARY } from "../../enforce/installing/block";
 import { lookAtHooks, type Scene } from "../../enforce/installing/look";
 import { everyPlace } from "../../enforce/installing/place";
+import { howToInstall } from "../../enforce/installing/plan";
 import { readRecord } from "../../enforce/installing/record";
 import { type HookState, statesOf } from "../../enforce/installing/state";
 import { printable } from "../../kernel/ids";
-import type { Command } from "../command";
+import type { Command, Context } from "../command";
 import { type HooksDesk, openHooks, SERVER } from "../hooks";
 import { columns } from "../render";
 
@@ -40,7 +41,7 @@ export const command: Command = {
         : `Git looks in ${printable(directory, 400)}${setting === null ? "" : ` (core.hooksPath, ${setting.scope})`}`,
       columns(context.terminal, ["HOOK", "STATE", "BY", "TRIAL", "FILE"], rows),
       ...hidden.map((path) => `hidden: ${printable(path, 400)}: Git does not look there`),
-      ...next(reports, isServer),
+      ...(reports.every(isFine) ? [] : [`next: ${nextStep(context, scene, isServer)}`]),
     ].join("\n");
     const place = { directory, hooks_path: setting, whose };
     return { data: { server: isServer, wanted: isWanted, ...place, hooks: reports, hidden }, text };
@@ -104,10 +105,11 @@ async function elsewhere({ platform, home, names, workspace }: HooksDesk, { plac
   return { hidden, isWanted: record !== null };
 }
 
-function next(reports: readonly Report[], isServer: boolean): string[] {
-  const isFine = reports.every(
-    ({ state, executable, trial }) => state === "installed" && executable && trial !== "failed",
-  );
-  if (isFine) return [];
-  return [`next: cotenant hooks install${isServer ? " --server" : ""}`];
+function isFine({ state, executable, trial }: Report): boolean {
+  return state === "installed" && executable && trial !== "failed";
+}
+
+function nextStep({ program }: Context, scene: Scene, isServer: boolean): string {
+  if (isServer) return "cotenant hooks install --server";
+  return howToInstall(scene, { node: process.execPath, program });
 }
