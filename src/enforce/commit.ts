@@ -228,7 +228,8 @@ async function globalObjections(workspace: Workspace, changes: readonly PathChan
   const refusal = await globalRefusal({
     git,
     cwd: repository.worktreeRoot,
-    values: config.values,
+    config,
+    command: "git commit",
     branch: await currentBranch(platform, git, repository.gitDir),
     paths,
   });

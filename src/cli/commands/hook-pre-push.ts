@@ -93,7 +93,7 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
         allowed: values["global_operations.allowed_branches"],
         main,
         requireHistory: values["global_operations.require_main_history"],
-        howToAllow: allowedHere,
+        howToAllow: (branch) => allowedHere(config, "git push", branch),
         allowedTips: () => remoteTips(workspace, values["global_operations.allowed_branches"]),
       },
     },
