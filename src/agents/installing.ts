@@ -1,12 +1,14 @@
+import type { Surroundings } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { evenIfOvertaken } from "../errors/overtaken";
 import type { HarnessName } from "../identity/harness";
 import { printable } from "../kernel/ids";
 import { applyInstall, applyUninstall } from "./apply";
-import { type AgentsDesk, findIn } from "./desk";
+import { type AgentsDesk, findIn, userDesk } from "./desk";
 import { isObjection, type Objection, planInstall, type SitePlan, type Wishes } from "./plan";
 import { allRecords, type FileRecord } from "./record";
-import { planUninstall, type Removals } from "./unplan";
+import { stateOf } from "./state";
+import { type Left, planUninstall, type Removals } from "./unplan";
 
 export type InstallHow = Pick<Wishes, "program" | "shared">;
 
@@ -68,6 +70,21 @@ export async function planAgentRemoval(
   const found = await findIn(desk, ...harnesses);
   const plan = planUninstall(found, { shared, digestOf: (text) => digest.sha256(text) });
   return { ...plan, others };
+}
+
+/** What these harnesses have in the user's own settings, which stays when a project's are taken out. */
+export async function leftToUser(
+  surroundings: Surroundings,
+  harnesses: readonly HarnessName[],
+): Promise<Left[]> {
+  const desk = userDesk(surroundings);
+  const found = desk === null ? [] : await findIn(desk, ...harnesses);
+  return found
+    .filter((one) => ["installed", "outdated"].includes(stateOf(one).state))
+    .map(({ site }) => ({
+      path: site.path,
+      why: "it is yours, for all your projects; add --user to take it out",
+    }));
 }
 
 export async function removeAgents(

@@ -112,6 +112,20 @@ describe("agent install", () => {
     expect(fs.readdirSync(codex)).toEqual([]);
   });
 
+  it("says of an uninstallation what is the user's own, and stays without --user", async () => {
+    await here.ask("agent", "install", "pi", "claude", "--user");
+    await here.ask("agent", "install", "claude");
+    const file = path.join(here.home, FILES["pi"]![2]);
+    const { data } = await here.ask("agent", "uninstall", "pi");
+    const why = "it is yours, for all your projects; add --user to take it out";
+    expect([data.changed, data["left"]]).toEqual([false, [{ path: file, why }]]);
+    const both = await here.run("agent", "uninstall", "claude");
+    expect(both.stdout).toContain(`${LOCAL}: removed`);
+    expect(both.stdout).toContain(`left:\n  ${path.join(here.home, FILES["claude"]![2])}: ${why}`);
+    await here.ask("agent", "uninstall", "pi", "claude", "--user");
+    expect((await here.ask("agent", "uninstall", "--all")).data["left"]).toEqual([]);
+  });
+
   it("goes through a link in the user's home, and leaves the link", async () => {
     const text = '{ "model": "opus" }\n';
     const real = here.write("dotfiles/claude.json", text, here.home);
@@ -221,6 +235,20 @@ describe("agent install", () => {
     expect((await here.ask("agent", "uninstall", "opencode")).data.changed).toBe(false);
     expect(here.read(".opencode/plugins/cotenant.js")).toContain("Mine");
   });
+});
+
+it("agent list knows a harness by what it has in the user's home, and not by what is ours there", async () => {
+  const found = async () => {
+    const { data } = await here.ask("agent", "list", "claude", "gemini", "pi");
+    return (data["harnesses"] as { found: boolean }[]).map((one) => one.found);
+  };
+  here.write(".gemini/settings.json", "{}", here.home);
+  expect(await found()).toEqual([false, true, false]);
+  await here.ask("agent", "install", "claude", "gemini", "pi", "--user");
+  expect(await found()).toEqual([false, true, false]);
+  fs.mkdirSync(path.join(here.home, ".claude/projects"));
+  here.write(".pi/agent/extensions/mine.js", "", here.home);
+  expect(await found()).toEqual([true, true, true]);
 });
 
 describe("Codex's configuration file", () => {

@@ -1,4 +1,4 @@
-import { planAgentRemoval, removeAgents } from "../../agents/installing";
+import { leftToUser, planAgentRemoval, removeAgents } from "../../agents/installing";
 import type { Removal } from "../../agents/unplan";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
@@ -24,7 +24,9 @@ export const command: Command = {
     const desk = await deskFor(context, parsed);
     const plan = await planAgentRemoval(desk, harnesses, parsed.has("shared"));
     await removeAgents(desk, plan);
-    const { removals, left } = plan;
+    const { removals } = plan;
+    const theirs = desk.level === "user" ? [] : await leftToUser(desk.surroundings, harnesses);
+    const left = [...plan.left, ...theirs];
     const text = [
       removals.length === 0 ? "nothing of cotenant's to take out" : "taken out:",
       ...removals.map(({ found, action }) => `  ${printable(found.site.shown, 400)}: ${WORDS[action]}`),
