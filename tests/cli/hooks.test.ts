@@ -413,6 +413,11 @@ describe("a server", () => {
     expectRefused(await cotenant(server(), ["hooks", "install"]), 10, "E_NOT_A_REPO");
     expectRefused(await repo.run("agent:a", "hooks", "install", "--server"), 64, "E_USAGE");
     expectRefused(await cotenant(scratch(), ["hooks", "status"]), 10, "E_NOT_A_REPO");
+    // Whoever tries something else there is told all that works.
+    const { stderr } = await cotenant(server(), ["status"]);
+    const named = [...stderr.matchAll(/'cotenant (hooks \w+ --server)'/g)].map(([, words]) => words!);
+    expect(named).toEqual(["install", "status", "uninstall"].map((verb) => `hooks ${verb} --server`));
+    for (const words of named) expect((await cotenant(server(), words.split(" "))).status, words).toBe(0);
   });
 });
 

@@ -94,9 +94,12 @@ export const command: Command = {
       `  worktree ${identity.worktreeId}`,
       "",
       "next:",
-      '  cotenant issue create --title "…"      write down some work',
-      "  cotenant lock acquire <file>           lease a file",
-      "  cotenant status                        see who holds what",
+      ...(made.length === 0
+        ? []
+        : [step("git add .cotenant && git commit -m 'Use cotenant' .cotenant", "for everybody")]),
+      step('cotenant issue create --title "…"', "write down work"),
+      step("cotenant lock acquire <file>", "lease a file"),
+      step("cotenant status", "who holds what"),
     ].join("\n");
     return {
       data: {
@@ -111,6 +114,10 @@ export const command: Command = {
     };
   },
 };
+
+function step(command: string, meaning: string): string {
+  return `  ${command.padEnd(59)}  ${meaning}`;
+}
 
 /** In a configuration that is there already, as 'config set' would. */
 async function enforceAs(context: Context, workspace: Workspace, mode: string): Promise<boolean> {
