@@ -1,15 +1,11 @@
-import { applyInstall, applyUninstall, type Desk } from "../agents/apply";
-import { lookAt, type Standing, standingsOf } from "../agents/look";
-import { type Found, isObjection, planInstall, type SitePlan } from "../agents/plan";
-import { allRecords, type FileRecord, readRecord, type Shelf } from "../agents/record";
-import { type Grounds, type Level, sitesOf } from "../agents/sites";
+import { type AgentsDesk, findIn, projectDesk, userDesk } from "../agents/desk";
+import type { InstallHow } from "../agents/installing";
+import type { Found } from "../agents/plan";
 import { type SiteState, stateOf } from "../agents/state";
-import { planUninstall, type Removals } from "../agents/unplan";
 import { nearest } from "../config/nearest";
-import type { Surroundings, Workspace } from "../coordinator/workspace";
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import { evenIfOvertaken } from "../errors/overtaken";
-import { isInitialised } from "../guard/place";
+import { isInUse } from "../guard/place";
 import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
 import { printable } from "../kernel/ids";
 import type { Context, Flag, Parsed } from "./command";
@@ -20,40 +16,9 @@ export const WHERE: Readonly<Record<string, Flag>> = {
   shared: { meaning: "in settings that are committed, for everybody" },
 };
 
-/** One level of settings, with all that is needed to change them. */
-export interface AgentsDesk extends Desk {
-  readonly level: Level;
-  readonly surroundings: Surroundings;
-  readonly grounds: Grounds;
-  readonly workspace: Workspace | null;
-}
-
-const PRIVATE = { file: 0o600, directory: 0o700 };
-
-/** The settings of this worktree. */
-export function projectDesk(workspace: Workspace): AgentsDesk {
-  const { surroundings, repository, store } = workspace;
-  const { platform, home, env } = surroundings;
-  const { worktreeRoot: root, commonDir, controlDir } = repository;
-  return {
-    level: "project",
-    surroundings,
-    platform,
-    workspace,
-    grounds: { root, home, env },
-    shelf: { directory: `${controlDir}/agents`, modes: store.options.modes },
-    clone: { root, commonDir },
-  };
-}
-
-/** The user's own. Works outside of any repository. */
-export function userDesk(surroundings: Surroundings): AgentsDesk | null {
-  const { platform, home, env } = surroundings;
-  const data = env["XDG_DATA_HOME"]?.startsWith("/") ? env["XDG_DATA_HOME"] : home && `${home}/.local/share`;
-  if (!data) return null;
-  const shelf: Shelf = { directory: `${data}/cotenant/agents`, modes: PRIVATE };
-  const grounds = { root: null, home, env };
-  return { level: "user", surroundings, platform, workspace: null, grounds, shelf, clone: null };
+/** What settings start: the program that runs now. */
+export function installedFrom({ program }: Pick<Context, "program">): InstallHow["program"] {
+  return { node: process.execPath, program };
 }
 
 export async function deskFor(context: Context, parsed: Parsed): Promise<AgentsDesk> {
@@ -98,91 +63,6 @@ export function harnessNamed(word: string): HarnessName {
   });
 }
 
-/** Everything that harnesses may have at that level. */
-export async function findIn(desk: AgentsDesk, ...harnesses: readonly HarnessName[]): Promise<Found[]> {
-  const { platform, grounds, shelf, workspace, surroundings } = desk;
-  const looked: Omit<Found, "standing">[] = [];
-  for (const site of harnesses.flatMap((harness) => sitesOf(harness, desk.level, grounds)))
-    looked.push({
-      site,
-      file: await lookAt(platform.files, site, grounds.root),
-      record: await readRecord(platform, shelf, site.path),
-    });
-  const known = looked.filter(({ file }) => file.why === null).map(({ file }) => file.path);
-  // Git is asked once, for all of them.
-  const standings =
-    workspace === null
-      ? new Map<string, Standing>()
-      : await standingsOf(surroundings.git, placeOf(workspace), known);
-  return looked.map((one) => ({ ...one, standing: standings.get(one.file.path) ?? null }));
-}
-
-function placeOf({ repository }: Workspace): { root: string; gitDir: string } {
-  return { root: repository.worktreeRoot, gitDir: repository.gitDir };
-}
-
-/** Looks and decides for all of them before anything is written: an objection against one is one against all. */
-export async function planAgents(
-  context: Context,
-  desk: AgentsDesk,
-  harnesses: readonly HarnessName[],
-  shared: boolean,
-): Promise<SitePlan[]> {
-  const { digest } = desk.platform;
-  const program = { node: process.execPath, program: context.program };
-  const plans: SitePlan[] = [];
-  const all = await findIn(desk, ...harnesses);
-  for (const harness of harnesses) {
-    const found = all.filter(({ site }) => site.harness === harness);
-    const plan = planInstall(found, { program, shared, digestOf: (text) => digest.sha256(text) });
-    if (isObjection(plan)) {
-      const { code, message, hint, path } = plan;
-      throw new CotenantError(code, printable(message, 1_500), { hint, data: { path, harness } });
-    }
-    plans.push(plan);
-  }
-  return plans;
-}
-
-export async function installAgents(
-  context: Context,
-  desk: AgentsDesk,
-  harnesses: readonly HarnessName[],
-  shared: boolean,
-): Promise<SitePlan[]> {
-  return evenIfOvertaken(async () => {
-    const plans = await planAgents(context, desk, harnesses, shared);
-    if (desk.workspace !== null) await desk.workspace.store.prepare();
-    await applyInstall(desk, plans);
-    return plans;
-  });
-}
-
-export async function planAgentRemoval(
-  desk: AgentsDesk,
-  harnesses: readonly HarnessName[],
-  shared: boolean,
-): Promise<Removals & { readonly others: readonly FileRecord[] }> {
-  const { digest } = desk.platform;
-  const others = await allRecords(desk.platform, desk.shelf);
-  const found = await findIn(desk, ...harnesses);
-  const plan = planUninstall(found, { shared, digestOf: (text) => digest.sha256(text) });
-  return { ...plan, others };
-}
-
-export async function removeAgents(
-  desk: AgentsDesk,
-  plan: Awaited<ReturnType<typeof planAgentRemoval>>,
-): Promise<void> {
-  const gone = new Set(
-    [...plan.removals.map(({ found }) => found), ...plan.absent].map(({ site }) => site.path),
-  );
-  const kept = plan.others.filter(({ path, isShared }) => !gone.has(path) && !isShared);
-  // The list is one for all worktrees, and another one may still need the name.
-  const isStillHidden = (name: string) => kept.some(({ path }) => path.endsWith(`/${name}`));
-  await applyUninstall(desk, plan, isStillHidden);
-}
-
 /** One file, and how it stands. */
 export interface Seen {
   readonly found: Found;
@@ -219,9 +99,9 @@ export async function setUpRemarks(
 ): Promise<string[]> {
   const workspace = await workspaceOrNull(context);
   if (level === "user") {
-    const isHere = workspace !== null && !(await isInitialised(workspace.surroundings, workspace.repository));
+    const isHere = workspace !== null && !(await isInUse(workspace.surroundings, workspace.repository));
     return [
-      `the guard lets everything pass in repositories without 'cotenant init'${isHere ? ", as in this one" : ""}`,
+      `the guard lets everything pass in repositories where cotenant was never used${isHere ? ", as in this one" : ""}: run 'cotenant init' there`,
     ];
   }
   if (!isShared || workspace === null) return [];

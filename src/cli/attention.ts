@@ -155,7 +155,7 @@ function blocked(contentions: readonly Seen[]): Finding[] {
       message: isOver
         ? `${agentId} was still blocked when it ended: ${printable(path, 200)} is held by ${owner.agentId}`
         : isFree
-          ? `${agentId} is blocked by nothing any more: ${printable(path, 200)} is free`
+          ? `${agentId} may go on: ${printable(path, 200)} is free`
           : `${agentId} waits for instruction: ${printable(path, 200)} is held by ${owner.agentId}`,
       next: isOver
         ? `once ${owner.agentId} has committed or stopped, see to it that what ${agentId} was to do there is done`

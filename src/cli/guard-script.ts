@@ -10,6 +10,8 @@ import { worldOf } from "./guarding";
 import { requestId } from "./holding";
 import { count } from "./render";
 
+const WHO_WAITS = "take other work; 'cotenant guard status' shows who holds it and who waits";
+
 /** A check for whoever is no harness: the caller's own identity, and errors as everywhere else. */
 export async function checkForScript(
   context: Context,
@@ -56,8 +58,12 @@ export async function checkForScript(
   };
   const verdict = await alarm.watch(() => checkTargets(checking, groups));
   if (!verdict.isAllowed) {
-    const [message = "", ...rest] = verdict.reason.replace(/^cotenant: /, "").split("\n");
-    throw new CotenantError(verdict.code, message, { data: { ...verdict.data, words: rest } });
+    const [first = "", ...words] = verdict.reason.replace(/^cotenant: /, "").split("\n");
+    const retry = words.filter((line) => line.startsWith("retry_at: "));
+    throw new CotenantError(verdict.code, [first, ...retry].join(" "), {
+      ...(verdict.code === "E_LOCK_CONFLICT" ? { hint: WHO_WAITS } : {}),
+      data: { ...verdict.data, words },
+    });
   }
   const held = groups.flatMap(({ targets }) => targets.map(({ path }) => path));
   if (verdict.tell !== null) context.note(verdict.tell);
@@ -68,6 +74,6 @@ export async function checkForScript(
       changed: grants.some(({ changed }) => changed),
       replayed: grants.some(({ replayed }) => replayed),
     },
-    text: `${count(held.length, "file")} held while ${parent} runs`,
+    text: `${count(held.length, "file")} held while process ${parent} runs`,
   };
 }

@@ -3,6 +3,7 @@ import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { explainSandbox } from "../identity/sandbox";
 import { ledgerInFront } from "../ledger/in-front";
+import { blockerLines } from "./blocker-text";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
 import { hooksWord, wordText } from "./hooks-upkeep";
@@ -183,7 +184,14 @@ async function reminders(
 function fail(error: unknown, json: boolean, terminal: Terminal): number {
   const known = error instanceof CotenantError ? error : explained(error);
   if (json) terminal.out(`${JSON.stringify({ ok: false, error: known.toJSON() })}\n`);
-  else terminal.err(`cotenant: ${known.message} (${known.code})\n  next: ${known.hint}\n`);
+  else {
+    const lines = [
+      `cotenant: ${known.message} (${known.code})`,
+      ...blockerLines(known),
+      `next: ${known.hint}`,
+    ];
+    terminal.err(`${lines.join("\n  ")}\n`);
+  }
   if (process.env["COTENANT_DEBUG"]) terminal.err(`${(error as Error)?.stack ?? error}\n`);
   return known.exit;
 }

@@ -116,7 +116,8 @@ async function requireAllowed({ config, surroundings, repository }: Workspace, s
   const refusal = await globalRefusal({
     git,
     cwd: repository.worktreeRoot,
-    values: config.values,
+    config,
+    command: scope === "gates" ? "cotenant gate" : "cotenant config",
     branch: await currentBranch(platform, git, repository.gitDir),
     paths: [FILES[scope]],
   });

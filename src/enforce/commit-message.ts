@@ -2,7 +2,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CommitReader } from "../objects/commits";
 import { committedChanges } from "./changes";
 import type { Judgement } from "./commit";
-import { isOf, issueOf } from "./commit-rules";
+import { type Committer, isOf, issueOf } from "./commit-rules";
 import { commitOf } from "./divergence";
 import { carried, parseTrailers, type Trailer, type Trailers, trailerLines } from "./trailers";
 
@@ -16,11 +16,14 @@ export interface CommitMessage {
 /** The lines that a message needs, to say on which leases its commit and all that it is made of rest. */
 export async function messageTrailers(
   workspace: Workspace,
-  fresh: Trailers,
+  given: Trailers,
   { text, isAmending }: CommitMessage,
 ): Promise<string[]> {
   const others = await otherMessages(workspace, isAmending);
   const earlier = parseTrailers([...others, text].join("\n"));
+  // Whoever makes a commit anew answers for it, as a server's rules want it which this clone does not know.
+  const committer = given.agentId === null && earlier.agentId !== null ? await committerOf(workspace) : null;
+  const fresh = committer === null ? given : { ...given, ...who(committer) };
   // Somebody is named without any lease where rules ask who committed.
   if (earlier.issues.length === 0 && earlier.leases.length === 0)
     return trailerLines(fresh, fresh.agentId !== null);
@@ -70,7 +73,6 @@ export async function freshTrailers(
   workspace: Workspace,
   { issues, committer, leases }: Pick<Judgement, "issues" | "committer" | "leases">,
 ): Promise<Trailers> {
-  const who = { agentId: committer?.agentId ?? null, worktreeId: committer?.worktreeId ?? null };
   // The guard's end with the commit, and nobody could hold them still.
   const files = leases
     .filter(({ reach }) => reach === "repository")
@@ -90,7 +92,18 @@ export async function freshTrailers(
     // What both sides of a merge come to rests on nobody's claim.
     return isMerged ? [] : [{ issueId: id, leaseId: null, token: null }];
   });
-  return { ...who, issues: trailers, leases: files };
+  return { ...who(committer), issues: trailers, leases: files };
+}
+
+function who(committer: Committer | null): Pick<Trailers, "agentId" | "worktreeId"> {
+  return { agentId: committer?.agentId ?? null, worktreeId: committer?.worktreeId ?? null };
+}
+
+/** Null for somebody who has not said who they are. */
+export async function committerOf(workspace: Workspace): Promise<Committer | null> {
+  const { worktreeId } = (await workspace.worktree("read")).identity;
+  const { agent } = await workspace.caller();
+  return agent === null ? null : { agentId: agent.agentId, sessionId: agent.sessionId, worktreeId };
 }
 
 /** Whether this commit is a merge, or is to be one. */

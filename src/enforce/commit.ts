@@ -12,7 +12,7 @@ import { ownChanges, type PathChange } from "../objects/commit-text";
 import { type ChangingCommit, CommitReader } from "../objects/commits";
 import type { GitOptions } from "../platform/git";
 import { blobs, stagedChanges } from "./changes";
-import { isMerging } from "./commit-message";
+import { committerOf, isMerging } from "./commit-message";
 import {
   type CommitQuestion,
   type Committer,
@@ -94,7 +94,7 @@ type Place = Pick<GitOptions, "cwd" | "env">;
 async function judge(workspace: Workspace, place: Place, commit: Replacing): Promise<Judgement> {
   const { changes, parents } = commit;
   const worktreeId = (await workspace.worktree("read")).identity.worktreeId;
-  const committer = await committerOf(workspace, worktreeId);
+  const committer = await committerOf(workspace);
   const { git } = workspace.surroundings;
   const rules = await withReplaced(rulesHere(workspace), { git, place }, commit);
   const isRuled = rules.rules.length > 0;
@@ -122,14 +122,6 @@ async function judge(workspace: Workspace, place: Place, commit: Replacing): Pro
     );
   const own = leases.filter((lease) => isPathKey(lease.key) && mayCommit(lease, committer));
   return { changes, issues, objections, committer, isHeld, leases: own, isRuled };
-}
-
-async function committerOf(
-  workspace: Workspace,
-  worktreeId: Committer["worktreeId"],
-): Promise<Committer | null> {
-  const { agent } = await workspace.caller();
-  return agent === null ? null : { agentId: agent.agentId, sessionId: agent.sessionId, worktreeId };
 }
 
 /** Of a merge in progress: only what is in neither parent is this commit's own. */
@@ -237,7 +229,8 @@ async function globalObjections(workspace: Workspace, changes: readonly PathChan
   const refusal = await globalRefusal({
     git,
     cwd: repository.worktreeRoot,
-    values: config.values,
+    config,
+    command: "git commit",
     branch: await currentBranch(platform, git, repository.gitDir),
     paths,
   });

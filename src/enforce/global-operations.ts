@@ -1,4 +1,5 @@
-import type { ConfigValues } from "../config/schema";
+import type { Config } from "../config/load";
+import { variableOf } from "../config/schema";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { Git } from "../platform/git";
@@ -8,12 +9,9 @@ import { diverged, type MainRef, mainHistory, mainRef } from "./divergence";
 export interface GlobalChangePlace {
   readonly git: Git;
   readonly cwd: string;
-  readonly values: Pick<
-    ConfigValues,
-    | "global_operations.allowed_branches"
-    | "global_operations.main_branch"
-    | "global_operations.require_main_history"
-  >;
+  readonly config: Pick<Config, "values" | "origin">;
+  /** How a command begins that changes it, for whoever has to run it again. */
+  readonly command: string;
   /** Null where HEAD is on none: then whatever branch gets it later is asked about. */
   readonly branch: string | null;
   /** Whose history it is changed on top of. */
@@ -27,12 +25,16 @@ export interface GlobalChangePlace {
  * main one, and on top of the main branch's history.
  */
 export async function globalRefusal(place: GlobalChangePlace): Promise<CotenantError | null> {
-  const { git, cwd, values, branch, of = "HEAD", paths } = place;
+  const { git, cwd, config, command, branch, of = "HEAD", paths } = place;
+  const { values } = config;
   const configured = values["global_operations.main_branch"];
   const main = await mainRef(git, cwd, configured);
   const allowed = values["global_operations.allowed_branches"];
   if (main !== null && branch !== null && !isAllowed(branch, allowed, main)) {
-    if (await areThere(git, cwd, main.commit, paths)) return notAllowed(branch, allowed, main.branch);
+    if (await areThere(git, cwd, main.commit, paths)) {
+      const how = (name: string) => allowedHere(config, command, name);
+      return notAllowed(branch, allowed, main.branch, how);
+    }
   }
   if (!values["global_operations.require_main_history"]) return null;
   const history = await mainHistory(git, cwd, configured, of);
@@ -56,16 +58,19 @@ async function areThere(git: Git, cwd: string, commit: string, paths: readonly s
   return false;
 }
 
-/** In a clone: for one command, or one shell. */
-export function allowedHere(branch: string): string {
-  return `for this once, unless the repository's file sets it: export COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES=${branch}`;
+/** In a clone. No variable adds to what the repository's own file lists. */
+export function allowedHere(config: Pick<Config, "origin">, command: string, branch: string): string {
+  const key = "global_operations.allowed_branches";
+  return config.origin(key).source === "worktree"
+    ? `add it there to ${key} in .cotenant/config.toml`
+    : `this once: ${variableOf(key)}=${branch} ${command} …`;
 }
 
 export function notAllowed(
   branch: string,
   allowed: readonly string[],
   main: string,
-  howToAllow = allowedHere,
+  howToAllow: (branch: string) => string,
 ): CotenantError {
   const names = [...new Set([main, ...allowed])].map((name) => printable(name, 100));
   const shown = printable(branch, 100);
@@ -73,7 +78,7 @@ export function notAllowed(
     "E_POLICY",
     `configuration, types and gates are changed on ${names.join(" or ")} only, and this is ${shown}`,
     {
-      hint: `git switch ${names[0]}; or, where ${shown} may, ${howToAllow(shown)}`,
+      hint: `git switch ${names[0]}; or, if ${shown} may change them too, ${howToAllow(shown)}`,
       data: { branch, allowed_branches: allowed, main_branch: main },
     },
   );

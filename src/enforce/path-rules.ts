@@ -28,6 +28,7 @@ import {
   makersOf,
   type PushedCommit,
   type PushObjection,
+  type PushQuestion,
   shortOf,
 } from "./push-rules";
 import type { PathKeeper, TipMove } from "./push-tips";
@@ -75,11 +76,13 @@ export function enforced<O extends Objection>(
   };
 }
 
+type RulesAbout = Pick<PushQuestion, "pusher" | "hasHooks">;
+
 /** Judges commits that exist by whom they name, each of whom must be allowed; else by who pushes. */
 export class RuleJudge implements PathKeeper {
   readonly isAnyHeld: boolean;
   readonly #rules: PathRuleSet;
-  readonly #pusher: string | null;
+  readonly #about: RulesAbout;
   readonly #replaced: ReadonlyMap<ObjectId, readonly PlacedRule[]>;
   readonly #known = new Map<string, PathJudge | null>();
   readonly #anybody: PathJudge | null;
@@ -87,12 +90,12 @@ export class RuleJudge implements PathKeeper {
   /** `replaced`: the rules in the files that a commit replaces, by the commit's name. They bind it as well. */
   constructor(
     rules: PathRuleSet,
-    pusher: string | null,
+    about: RulesAbout,
     replaced: ReadonlyMap<ObjectId, readonly PlacedRule[]> = new Map(),
   ) {
     this.isAnyHeld = rules.rules.length > 0;
     this.#rules = rules;
-    this.#pusher = pusher;
+    this.#about = about;
     this.#replaced = replaced;
     this.#anybody = pathJudge({ ...rules, rules: rules.rules.map((rule) => ({ ...rule, who: "*" })) }, [
       "agent:anybody",
@@ -102,7 +105,7 @@ export class RuleJudge implements PathKeeper {
   /** Null where there is no rule, here or in what the commits replace. */
   static async of(
     rules: PathRuleSet,
-    pusher: string | null,
+    about: RulesAbout,
     sources: Sources,
     commits: readonly ChangingCommit[],
   ): Promise<RuleJudge | null> {
@@ -112,7 +115,7 @@ export class RuleJudge implements PathKeeper {
     );
     const replaced = new Map(commits.map(({ oid }, i) => [oid, found[i]!]));
     const isAny = rules.rules.length > 0 || found.some((more) => more.length > 0);
-    return isAny ? new RuleJudge(rules, pusher, replaced) : null;
+    return isAny ? new RuleJudge(rules, about, replaced) : null;
   }
 
   objections(commit: PushedCommit): PushObjection[] {
@@ -134,7 +137,7 @@ export class RuleJudge implements PathKeeper {
     path: string,
     does: "changes" | "takes back",
   ): PushObjection[] {
-    const makers = makersOf({ trailers }, this.#pusher);
+    const makers = makersOf({ trailers }, this.#about.pusher);
     const rule = this.#judgeOf(makers, commit.oid)?.writing(path) ?? null;
     if (rule === null) return [];
     return [
@@ -144,7 +147,7 @@ export class RuleJudge implements PathKeeper {
         message: `${shortOf(commit)} ${does} ${printable(path, 200)}: ${ruledOut(rule, path, makers)}`,
         hint: bindsEverybody(rule)
           ? whatInstead(rule)
-          : `${whatInstead(rule)}; somebody whom it does not bind makes the commit theirs with: ${committingAnew(commit)}`,
+          : `${whatInstead(rule)}; somebody whom it does not bind makes the commit theirs with: ${committingAnew(this.#about, commit)}`,
       },
     ];
   }

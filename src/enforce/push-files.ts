@@ -25,6 +25,7 @@ export interface FileQuestion {
   readonly violations: ReadonlyMap<string, Violation>;
   readonly mode: "at_commit" | "still_held";
   readonly pusher: string | null;
+  readonly hasHooks: boolean;
 }
 
 /** A commit says when it was made in whole seconds. */
@@ -115,7 +116,7 @@ export class FileJudge {
               ...aboutCommit(commit, first?.path ?? ""),
               code: "E_FENCING_MISMATCH" as const,
               message: `${shortOf(commit)}: names token ${token} for a lease on ${lease.key} with ${lease.token}`,
-              hint: anew(commit),
+              hint: this.#anew(commit),
             },
           ],
     );
@@ -135,9 +136,13 @@ export class FileJudge {
       message: `${shortOf(commit)} was committed by ${violation!.agentId} around the hooks: ${message}`,
       hint:
         code === "E_PATH_RULE"
-          ? `leave it out, or let somebody whom no rule keeps from it commit it anew: ${committingAnew(commit)}`
-          : anew(commit),
+          ? `leave it out, or let somebody whom no rule keeps from it commit it anew: ${committingAnew(this.#question, commit)}`
+          : this.#anew(commit),
     }));
+  }
+
+  #anew(commit: PushedCommit): string {
+    return `when nobody else holds it, commit it anew: ${committingAnew(this.#question, commit)}`;
   }
 
   #heldByOthers(commit: PushedCommit, path: string): PushObjection[] {
@@ -170,7 +175,7 @@ export class FileJudge {
         ...about,
         code: "E_LOCK_CONFLICT",
         message: `${name} was held by ${then.agentId} (${then.worktreeId}) when it was committed`,
-        hint: anew(commit),
+        hint: this.#anew(commit),
         owner: then.agentId,
         leaseId: then.leaseId,
       },
@@ -207,10 +212,6 @@ export class FileJudge {
 function wasHeld({ grantedAtMs, endsAtMs }: LoggedLease, commit: PushedCommit): boolean {
   const isIn = (atMs: number) => grantedAtMs <= atMs && (endsAtMs === null || atMs + SECOND_MS <= endsAtMs);
   return isIn(commit.committedAtMs) && isIn(commit.authoredAtMs);
-}
-
-function anew(commit: PushedCommit): string {
-  return `when nobody else holds it, commit it anew: ${committingAnew(commit)}`;
 }
 
 function shellWord(path: string): string {

@@ -39,6 +39,8 @@ export interface PushQuestion {
   readonly pusher: string | null;
   /** By issue: commits that its holder has gone on from, and so has taken over. */
   readonly takenOver: ReadonlyMap<string, ReadonlySet<ObjectId>>;
+  /** Whether the clone where the commits were made is known to have our hooks. A server cannot know, nor can CI. */
+  readonly hasHooks: boolean;
 }
 
 /** Who holds an issue now. */
@@ -53,7 +55,7 @@ export interface PushObjection extends Objection {
 
 /** On what the right to a change of an issue rests. */
 export type Right = "created" | "written" | "decided" | "merged" | "claimed";
-export type Wrong = Pick<Objection, "code" | "message" | "hint">;
+export type Wrong = Pick<Objection, "code" | "message">;
 
 /** Clocks of two machines are never quite equal. */
 const SLACK_MS = 5_000;
@@ -71,9 +73,20 @@ export function shortOf({ oid }: Pick<PushedCommit, "oid">): string {
   return oid.slice(0, 12);
 }
 
-/** What makes a commit of the current branch again, and all on top of it: through the hooks, so that they name its leases. */
-export function committingAnew(commit: Pick<PushedCommit, "oid" | "parents">): string {
-  return `git rebase --no-ff --rebase-merges ${commit.parents.length === 0 ? "--root" : `${shortOf(commit)}~1`}`;
+/**
+ * What makes a commit of the current branch again, and all on top of it: through the hooks, so that they name its leases.
+ * Without hooks it would change nothing. `first` is a command that has to come before it.
+ */
+export function committingAnew(
+  { hasHooks }: Pick<PushQuestion, "hasHooks">,
+  commit: Pick<PushedCommit, "oid" | "parents">,
+  first: string | null = null,
+): string {
+  const base = commit.parents.length === 0 ? "--root" : `${shortOf(commit)}~1`;
+  const rebase = `git rebase --no-ff --rebase-merges ${base}`;
+  return [hasHooks ? null : "cotenant hooks install", first, rebase]
+    .filter((command) => command !== null)
+    .join(" && ");
 }
 
 /** When the first of them was made, or authored. */
@@ -97,7 +110,11 @@ function objectionTo(question: PushQuestion, commit: PushedCommit, edit: PushedE
   const about = aboutCommit(commit, edit.paths[0]!);
   const short = shortOf(commit);
   const right = rightTo(question, commit, edit);
-  if (typeof right !== "string") return [{ ...about, ...right, message: `${short}: ${right.message}` }];
+  if (typeof right !== "string") {
+    const anew = committingAnew(question, commit, `cotenant claim acquire ${issueId}`);
+    const hint = `claim the issue, and commit it anew: ${anew}`;
+    return [{ ...about, ...right, message: `${short}: ${right.message}`, hint }];
+  }
   // Creating needs no claim, nor does a word on a gate; and what both sides of a merge come to is nobody's doing.
   if (right === "created" || right === "decided" || right === "merged") return [];
   const other = question.held.get(issueId);
@@ -179,14 +196,12 @@ export function rightTo(
   const written = digest === null ? null : witness.written(issueId, digest);
   if (written !== null) return written === "gate" ? "decided" : "written";
   if (isMerged) return "merged";
-  const hint = `claim the issue, and commit it anew: cotenant claim acquire ${issueId} && ${committingAnew(commit)}`;
   const named = namedFor(commit, issueId);
   if (named.length === 0)
-    return { code: "E_LEASE_REQUIRED", message: `changes issue ${issueId} without a claim`, hint };
+    return { code: "E_LEASE_REQUIRED", message: `changes issue ${issueId} without a claim` };
   const unknown = (leaseId: string): Wrong => ({
     code: "E_LEASE_REQUIRED",
     message: `names lease ${printable(leaseId, 40)}, which nobody has on issue ${issueId}`,
-    hint,
   });
   // Those of other repositories say nothing: a commit that is made anew here goes on naming them.
   const known = named.flatMap(({ leaseId, token }) => {
@@ -202,7 +217,6 @@ export function rightTo(
       return {
         code: "E_FENCING_MISMATCH",
         message: `names token ${token} for a lease with ${lease.token}`,
-        hint,
       };
     // A rebase commits anew what was authored in time.
     const isIn = (atMs: number) =>
@@ -213,6 +227,5 @@ export function rightTo(
   return {
     code: "E_LOCK_EXPIRED",
     message: `the claim on issue ${issueId} was over when it was committed`,
-    hint,
   };
 }

@@ -43,6 +43,7 @@ export interface Court {
   readonly pathRules: PathRuleSet;
   /** Who pushes; null where that is not known. */
   readonly pusher: string | null;
+  readonly hasHooks: PushQuestion["hasHooks"];
   /** Null where commits are looked at that go nowhere. */
   readonly branches: BranchRules | null;
 }
@@ -64,7 +65,7 @@ export async function judgeRevisions(
   revisions: Revisions,
   moves: readonly TipMove[],
 ): Promise<PushJudgement> {
-  const { git, place, coordinator, claims, mode, digest, pusher } = court;
+  const { git, place, coordinator, claims, mode, digest, pusher, hasHooks } = court;
   const reader = new CommitReader(git, place);
   const sources = { git, place, reader, digest };
   const commits = await withEdits(sources, await reader.changing(revisions));
@@ -72,7 +73,7 @@ export async function judgeRevisions(
     ...commits.flatMap(misspelt),
     ...(court.branches === null ? [] : await branchObjections(reader, court.branches, moves, commits)),
   ];
-  const rules = await RuleJudge.of(court.pathRules, pusher, sources, commits);
+  const rules = await RuleJudge.of(court.pathRules, court, sources, commits);
   const broken = court.branches === null ? [] : await brokenRules(sources, court.branches, moves);
   const judged = new Set(commits.map(({ oid }) => oid));
   const main = court.branches?.main?.commit ?? null;
@@ -91,7 +92,7 @@ export async function judgeRevisions(
   const held = new Map([...(await heldNow(coordinator, commits)), ...(claims?.held ?? [])]);
   const witness = both(log, claims);
   const takenOver = takenOverBy({ witness, held }, commits);
-  const question: PushQuestion = { witness, held, mode, pusher, takenOver };
+  const question: PushQuestion = { witness, held, mode, pusher, takenOver, hasHooks };
   const judge = log === null ? null : await fileJudge(court, log);
   const objections = commits.flatMap((commit) => {
     const files = judge?.objections(commit) ?? [];
@@ -135,7 +136,7 @@ function both(log: LogWitness | null, claims: Testimony | null): Witness {
 }
 
 async function fileJudge(
-  { coordinator, keyOf, mode, pusher }: Court,
+  { coordinator, keyOf, mode, pusher, hasHooks }: Court,
   witness: LogWitness,
 ): Promise<FileJudge> {
   const leases = (await coordinator!.list()).filter(({ lease }) => isPathKey(lease.key));
@@ -146,6 +147,7 @@ async function fileJudge(
     violations: await recordedViolations(coordinator!),
     mode,
     pusher,
+    hasHooks,
   });
 }
 

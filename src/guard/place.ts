@@ -37,11 +37,11 @@ export async function repositoryOf(world: World, path: string): Promise<Reposito
     if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return null;
     throw error;
   }
-  return world.isAsked === true || (await isInitialised(world, repository)) ? repository : null;
+  return world.isAsked === true || (await isInUse(world, repository)) ? repository : null;
 }
 
-/** Whether the guard has any business in a repository. In others it lets everything pass. */
-export async function isInitialised(
+/** Whether anything of cotenant's was ever written in a repository. In others the guard lets everything pass. */
+export async function isInUse(
   { platform }: Pick<World, "platform">,
   { controlDir, worktreeRoot }: Repository,
 ): Promise<boolean> {

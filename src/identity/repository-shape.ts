@@ -49,7 +49,7 @@ export function notARepository(start: string, words?: string): CotenantError {
 export function noWorktree(gitDir: string, isBare: boolean): CotenantError {
   return isBare
     ? new CotenantError("E_NOT_A_REPO", `${gitDir} is a bare repository: it has no working tree`, {
-        hint: "run it in a clone, or make a working tree with 'git worktree add <directory>'; in a bare repository there are only 'cotenant hooks install --server' and 'cotenant hooks status --server'",
+        hint: "run it in a clone, or make a working tree with 'git worktree add <directory>'; in a bare repository there are only 'cotenant hooks install --server', 'cotenant hooks status --server' and 'cotenant hooks uninstall --server'",
         data: { git_dir: gitDir, bare: true },
       })
     : new CotenantError("E_NOT_A_REPO", `${gitDir} is Git's own directory, not a working tree`, {

@@ -179,7 +179,8 @@ export class Planner {
     const refusal = await globalRefusal({
       git: surroundings.git,
       cwd: repository.worktreeRoot,
-      values: config.values,
+      config,
+      command: "cotenant publish",
       branch: ref.replace(/^refs\/heads\//, ""),
       of: base.commit,
       paths: [...draft.keys()].filter((path) => scopeOf(path) !== null),

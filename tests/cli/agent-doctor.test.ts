@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -31,17 +32,21 @@ async function examined(
   return { status: ran.status, ...data };
 }
 
-it("settings that do nothing, because the repository has had no init, are called so", async () => {
+const neverUsed = () => {
   for (const made of [here.repo.control, path.join(here.repo.root, ".cotenant")])
     fs.rmSync(made, { recursive: true });
+};
+
+it("settings that do nothing, because cotenant was never used in the repository, are called so", async () => {
+  neverUsed();
   const user = await here.ask("agent", "install", "claude", "--user");
   expect(user.data["remarks"]).toContain(
-    "the guard lets everything pass in repositories without 'cotenant init', as in this one",
+    "the guard lets everything pass in repositories where cotenant was never used, as in this one: run 'cotenant init' there",
   );
   const { status, remarks } = await examined("--no-canary");
   expect([status, remarks[0]]).toEqual([
     10,
-    "this repository has had no 'cotenant init': the guard lets everything pass in it",
+    "cotenant was never used in this repository, so the guard lets everything pass in it: run 'cotenant init'",
   ]);
   const shared = await here.ask("agent", "install", "claude", "--shared");
   expect(shared.data["remarks"]).toContain(
@@ -50,6 +55,25 @@ it("settings that do nothing, because the repository has had no init, are called
   await here.ask("init");
   expect((await here.ask("agent", "install", "claude", "--shared")).data["remarks"]).toEqual([]);
   expect((await examined("--no-canary")).status).toBe(0);
+});
+
+it("what uses cotenant in a repository is any command that writes there: 'agent install' is one, 'init' is not needed", async () => {
+  neverUsed();
+  const event = { hook_event_name: "PreToolUse", session_id: "s", cwd: here.repo.root, tool_name: "Write" };
+  const input = JSON.stringify({ ...event, tool_input: { file_path: here.path("a.txt") } });
+  const write = () =>
+    execFileSync(PROGRAM, ["guard", "check", "--harness", "claude"], { cwd: here.repo.root, input });
+  expect(String(write())).toBe("");
+  expect(fs.existsSync(here.repo.control)).toBe(false);
+  await here.ask("agent", "install", "claude");
+  expect((await examined("--no-canary")).status).toBe(0);
+  expect(String(write())).toBe("");
+  expect(here.repo.logText()).toContain("file:a.txt");
+  // What is said of it is this.
+  for (const page of ["GUARD", "AGENTS"])
+    expect(fs.readFileSync(`docs/${page}.md`, "utf8")).not.toContain("without `cotenant init`");
+  const help = (await here.run("agent", "doctor", "--help")).stdout;
+  expect(help.replaceAll(/\s+/g, " ")).toContain("where cotenant was never used");
 });
 
 describe("agent doctor", () => {

@@ -112,6 +112,20 @@ describe("agent install", () => {
     expect(fs.readdirSync(codex)).toEqual([]);
   });
 
+  it("says of an uninstallation what is the user's own, and stays without --user", async () => {
+    await here.ask("agent", "install", "pi", "claude", "--user");
+    await here.ask("agent", "install", "claude");
+    const file = path.join(here.home, FILES["pi"]![2]);
+    const { data } = await here.ask("agent", "uninstall", "pi");
+    const why = "it is yours, for all your projects; add --user to take it out";
+    expect([data.changed, data["left"]]).toEqual([false, [{ path: file, why }]]);
+    const both = await here.run("agent", "uninstall", "claude");
+    expect(both.stdout).toContain(`${LOCAL}: removed`);
+    expect(both.stdout).toContain(`left:\n  ${path.join(here.home, FILES["claude"]![2])}: ${why}`);
+    await here.ask("agent", "uninstall", "pi", "claude", "--user");
+    expect((await here.ask("agent", "uninstall", "--all")).data["left"]).toEqual([]);
+  });
+
   it("goes through a link in the user's home, and leaves the link", async () => {
     const text = '{ "model": "opus" }\n';
     const real = here.write("dotfiles/claude.json", text, here.home);
@@ -223,6 +237,20 @@ describe("agent install", () => {
   });
 });
 
+it("agent list knows a harness by what it has in the user's home, and not by what is ours there", async () => {
+  const found = async () => {
+    const { data } = await here.ask("agent", "list", "claude", "gemini", "pi");
+    return (data["harnesses"] as { found: boolean }[]).map((one) => one.found);
+  };
+  here.write(".gemini/settings.json", "{}", here.home);
+  expect(await found()).toEqual([false, true, false]);
+  await here.ask("agent", "install", "claude", "gemini", "pi", "--user");
+  expect(await found()).toEqual([false, true, false]);
+  fs.mkdirSync(path.join(here.home, ".claude/projects"));
+  here.write(".pi/agent/extensions/mine.js", "", here.home);
+  expect(await found()).toEqual([true, true, true]);
+});
+
 describe("Codex's configuration file", () => {
   const TOML =
     '# mine\r\nmodel = "o9"\r\n\r\n[[hooks.Stop]]\r\n[[hooks.Stop.hooks]]\r\ntype = "command"\r\ncommand = "say done"';
@@ -272,6 +300,96 @@ describe("worktrees", () => {
     expect(other.git("status", "--porcelain", "--untracked-files=all")).toBe("");
     await here.askIn(other.root, "agent", "uninstall", "cursor");
     expect(here.read(".git/info/exclude")).toBe(before);
+  });
+
+  describe("that 'worktree create' makes", () => {
+    interface Listed {
+      readonly harness: string;
+      readonly files: readonly { readonly level: string; readonly state: string }[];
+    }
+    const asking = async (root: string) => {
+      const { data } = await here.askIn(root, "agent", "list");
+      return (data["harnesses"] as Listed[])
+        .filter(({ files }) => files.some(({ level, state }) => level === "project" && state === "installed"))
+        .map(({ harness }) => harness);
+    };
+    const create = (branch: string, from = here.repo.root) => here.askIn(from, "worktree", "create", branch);
+    const clean = (root: string) => here.repo.at(root).git("status", "--porcelain", "--untracked-files=all");
+
+    it("have the guard of the one they are made from, or of the main one, and say so", async () => {
+      await here.ask("agent", "install", "claude", "qwen", "pi");
+      await here.ask("agent", "install", "gemini", "--user");
+      const said = await here.run("worktree", "create", "work/one");
+      expect(said.stdout).toContain("with the guard for Claude Code, Qwen Code, pi\n");
+      expect(said.stdout, "a folder that is new is not trusted").toContain("note: pi loads nothing");
+      const { data } = await create("work/two");
+      const { root } = data.worktree;
+      expect(data["agents"]).toEqual(
+        ["claude", "qwen", "pi"].map((harness) => ({ harness, path: path.join(root, FILES[harness]![0]) })),
+      );
+      expect(await asking(root)).toEqual(["claude", "qwen", "pi"]);
+      const findings = (await here.askIn(root, "doctor")).data["findings"] as {
+        check: string;
+        message: string;
+      }[];
+      expect(findings.find(({ check }) => check === "harnesses")!.message).toBe("asking: claude, qwen, pi");
+      expect([clean(root), here.status()]).toEqual(["", ""]);
+
+      const bare = here.repo.addWorktree("bare");
+      await here.askIn(bare.root, "agent", "install", "cursor");
+      const third = await create("work/three", bare.root);
+      expect(await asking(third.data.worktree.root)).toEqual(["claude", "cursor", "qwen", "pi"]);
+    });
+
+    it("have nothing that is committed, was taken out, or is not ours", async () => {
+      here.write(".gemini/settings.json", "{}\n");
+      await here.ask("agent", "install", "gemini", "--shared");
+      here.repo.git("add", "--all");
+      here.repo.git("commit", "--quiet", "--message", "shared");
+      await here.ask("agent", "install", "claude", "cursor", "pi");
+      await here.ask("agent", "uninstall", "cursor");
+      here.write(LOCAL, "{}");
+      const { data } = await create("work/two");
+      expect(data["agents"]).toMatchObject([{ harness: "pi" }]);
+      expect(clean(data.worktree.root)).toBe("");
+    });
+
+    it("are made although a file of theirs belongs to the branch, which stays as it is", async () => {
+      here.repo.git("checkout", "--quiet", "-b", "theirs");
+      here.write(".qwen/settings.json", "{}\n");
+      here.repo.git("add", "--all");
+      here.repo.git("commit", "--quiet", "--message", "qwen");
+      here.repo.git("checkout", "--quiet", "main");
+      await here.ask("agent", "install", "claude", "qwen");
+      const made = await create("theirs");
+      const { root } = made.data.worktree;
+      expect(made.data["agents"]).toMatchObject([{ harness: "claude" }]);
+      expect(made.json.warnings?.join()).toContain(
+        `Qwen Code does not ask before each write there: ${root}/.qwen/settings.json belongs to the project`,
+      );
+      expect(here.read(".qwen/settings.json", root)).toBe("{}\n");
+    });
+
+    it("are removed as if they were empty, and forgotten; what is left is found again", async () => {
+      const before = here.read(".git/info/exclude");
+      await here.ask("agent", "install", "cursor", "pi");
+      for (const branch of ["one", "two", "three"]) await create(branch);
+      const removed = await here.ask("worktree", "remove", "one", "--no-snapshot");
+      expect([removed.status, removed.data["snapshot_id"]]).toEqual([0, null]);
+      const root = (name: string) => `${here.repo.root}.worktrees/${name}`;
+      here.repo.git("worktree", "remove", root("two"));
+      await here.ask("gc");
+      const shelf = path.join(here.repo.control, "agents");
+      expect(fs.readdirSync(shelf), "of the main one and the third").toHaveLength(4);
+      await here.ask("agent", "uninstall", "--all");
+      expect(clean(root("three"))).toBe("");
+      expect((await here.askIn(root("three"), "agent", "uninstall", "pi")).data.changed).toBe(true);
+      expect((await here.ask("deinit")).data["agents"]).toEqual([
+        path.join(root("three"), ".cursor/hooks.json"),
+      ]);
+      expect(fs.readdirSync(root("three")).sort()).toEqual([".cotenant", ".git", "a.txt"]);
+      expect(here.read(".git/info/exclude")).toBe(before);
+    });
   });
 
   it("that a harness asks for are made as it would, with identity and settings, and go only when nothing is lost", async () => {
@@ -334,6 +452,8 @@ describe("worktrees", () => {
     expect(call("WorktreeRemove", { worktree_path: where })).toEqual({ stdout: "", stderr: "", status: 0 });
     expect(fs.existsSync(where)).toBe(false);
     expect(here.repo.git("branch", "--list", "worktree-*")).toBe("");
+    const records = fs.readdirSync(path.join(here.repo.control, "agents"));
+    expect(records, "that of the main worktree").toHaveLength(1);
 
     for (const bad of [{ name: "" }, { name: "…/.." }, { name: 7 }])
       expect(call("WorktreeCreate", bad).status).toBe(64);

@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openRepository } from "../../src/index";
+import { run } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -91,10 +92,33 @@ describe("common history with the main branch", () => {
     const refused = await side.ask(ADA, "config", "set", "guard.retry_secs", "9");
     expectJsonRefused(refused, 9, "E_POLICY");
     expect(refused.error.message).toContain("main or develop only, and this is side");
+    const variable = "COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES=side";
+    const how = "git switch main; or, if side may change them too, this once:";
+    expect(refused.error.hint).toBe(`${how} ${variable} cotenant config …`);
+    side.write(".cotenant/config.toml", "[guard]\nretry_secs = 9\n");
+    await side.prepare(ADA, "hooks", "install");
+    const env = { COTENANT_AGENT_ID: ADA };
+    const commit = ["git", "commit", "--all", "--message", "x"];
+    const hooked = await run(commit, { cwd: side.root, env });
+    expect(hooked.stderr).toContain(`${how} ${variable} git commit …`);
+    side.git("checkout", "--quiet", "--", ".cotenant");
     // What the main branch does not have yet is set up, not changed.
     expect((await side.askHere(ADA, "gate", "define", "review")).status).toBe(0);
     const allowed = { COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES: "side" };
     expect((await side.askWith(allowed, ADA, "config", "set", "guard.retry_secs", "9")).status).toBe(0);
+  });
+
+  it("says where the repository's own file lists the branches, which no variable adds to", async () => {
+    repo.write(".cotenant/config.toml", '[global_operations]\nallowed_branches = ["main"]\n');
+    repo.git("add", "--all");
+    empty(repo, "with its branches");
+    const side = repo.addWorktree("side");
+    const allowed = { COTENANT_GLOBAL_OPERATIONS_ALLOWED_BRANCHES: "side" };
+    const refused = await side.askWith(allowed, ADA, "config", "set", "guard.retry_secs", "9");
+    expectJsonRefused(refused, 9, "E_POLICY");
+    expect(refused.error.hint).toBe(
+      "git switch main; or, if side may change them too, add it there to global_operations.allowed_branches in .cotenant/config.toml",
+    );
   });
 
   it("is not asked for when the repository does not want it", async () => {

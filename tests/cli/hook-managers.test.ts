@@ -169,7 +169,7 @@ describe("hooks that a manager has written over", () => {
     for (let i = 0; i < 2; i++) {
       const said = await repo.runHere("agent:a", "lock", "acquire", "b.txt");
       expect(said.stderr).toMatch(
-        /no longer called cotenant in pre-commit.*other repositories.*next: add --force/s,
+        /no longer called cotenant in pre-commit.*other repositories.*next: .*cotenant hooks install --force/s,
       );
       const refused = await repo.runHere("agent:b", "lock", "acquire", "b.txt");
       expect([refused.status, refused.stderr.includes("no longer called cotenant")]).toEqual([1, true]);

@@ -264,6 +264,50 @@ describe("where Git looks", () => {
     );
   });
 
+  it.each(["with nothing in it", "with a hook of the project's"])(
+    "a directory among the project's files, %s: everybody says how to install there, which works",
+    async (kind) => {
+      await repo.prepare("agent:a", "hooks", "install");
+      fs.mkdirSync(path.join(repo.root, ".myhooks"));
+      const isEmpty = kind === "with nothing in it";
+      if (!isEmpty) hooked.hook(".myhooks/pre-push", "#!/bin/sh\n");
+      repo.git("config", "core.hooksPath", ".myhooks");
+      const [finding] = (await repo.askHere("agent:a", "status")).data["needs_a_person"] as [
+        { code: string; message: string; next: string },
+      ];
+      const directory = path.join(repo.root, ".myhooks");
+      expect([finding.code, finding.message]).toEqual([
+        "hooks_gone",
+        expect.stringContaining(
+          isEmpty
+            ? `${directory} is among the project's files: Git would take hooks there with the next commit`
+            : `${directory}/pre-push belongs to the project: Git has it, or would take it with the next commit`,
+        ),
+      ]);
+      // The alternative is for each of them.
+      for (const hook of HOOKS) expect(finding.next).toContain(hook);
+      const said = [
+        finding.next,
+        (await repo.runHere("agent:a", "hooks", "install")).stderr,
+        (await repo.runHere("agent:a", "hooks", "status")).stdout,
+        (await repo.runHere("agent:a", "doctor")).stdout,
+      ];
+      for (const words of said) expect(words).toContain("cotenant hooks install --shared");
+      await repo.prepare("agent:a", "hooks", "install", "--shared");
+      const { hooks } = (await repo.askHere("agent:a", "hooks", "status")).data;
+      expect((hooks as { state: string }[]).map(({ state }) => state)).toEqual(HOOKS.map(() => "installed"));
+    },
+  );
+
+  it("one that others share: neither status nor doctor says to install where that is refused", async () => {
+    await repo.prepare("agent:a", "hooks", "install");
+    repo.git("config", "core.hooksPath", scratch());
+    for (const command of ["hooks status", "doctor"])
+      expect((await repo.runHere("agent:a", ...command.split(" "))).stdout, command).toContain(
+        "cotenant hooks install --force",
+      );
+  });
+
   it("a committed directory: not without --shared", async () => {
     hooked.hook(".githooks/pre-commit", '#!/bin/sh\necho theirs >> "$JOURNAL"\n');
     repo.git("config", "core.hooksPath", ".githooks");
@@ -369,6 +413,11 @@ describe("a server", () => {
     expectRefused(await cotenant(server(), ["hooks", "install"]), 10, "E_NOT_A_REPO");
     expectRefused(await repo.run("agent:a", "hooks", "install", "--server"), 64, "E_USAGE");
     expectRefused(await cotenant(scratch(), ["hooks", "status"]), 10, "E_NOT_A_REPO");
+    // Whoever tries something else there is told all that works.
+    const { stderr } = await cotenant(server(), ["status"]);
+    const named = [...stderr.matchAll(/'cotenant (hooks \w+ --server)'/g)].map(([, words]) => words!);
+    expect(named).toEqual(["install", "status", "uninstall"].map((verb) => `hooks ${verb} --server`));
+    for (const words of named) expect((await cotenant(server(), words.split(" "))).status, words).toBe(0);
   });
 });
 

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -19,7 +20,8 @@ describe("init", () => {
     repo.git("commit", "--quiet", "--message", "first");
     const ran = await repo.run("agent:a", "init");
     expect(ran.status).toBe(0);
-    expect(ran.stdout).toMatch(/next:\n(?: {2}cotenant .+\n)+/);
+    expect(ran.stdout).toMatch(/next:\n {2}git add .+\n(?: {2}cotenant .+\n)+/);
+    const [, commit] = /^ {2}(git add .+?) {2,}/m.exec(ran.stdout) ?? [];
     expect(repo.git("status", "--porcelain", "--untracked-files=all").trim().split("\n").sort()).toEqual([
       "?? .cotenant/.gitattributes",
       "?? .cotenant/.gitignore",
@@ -28,6 +30,9 @@ describe("init", () => {
     const config = fs.readFileSync(path.join(repo.root, ".cotenant/config.toml"), "utf8");
     expect(config).toContain("[coordination]");
     expect(config.split("\n").filter((line) => /^\w/.test(line))).toEqual([]);
+    execFileSync("sh", ["-c", commit!], { cwd: repo.root, stdio: "ignore" });
+    expect(repo.git("ls-files", ".cotenant").trim().split("\n")).toHaveLength(3);
+    expect((await repo.runHere("agent:a", "init")).stdout).not.toContain("git add");
   });
 
   it("twice changes nothing", async () => {

@@ -261,6 +261,35 @@ describe("rules of paths on a server", () => {
   };
   const empty = "[policy]\npaths = []\n";
 
+  /** The same with hooks, under a lock. */
+  const leased = async () => {
+    await repo.prepare(ADA, "lock", "acquire", "a.txt");
+    committed(await hooked.commit(ADA));
+    await repo.prepare(ADA, "lock", "release", "a.txt");
+    expect(repo.git("log", "-1", "--format=%B")).toContain("Cotenant-Lease: ");
+    return push(ADA, "--no-verify");
+  };
+
+  it.each(["in a clone without hooks", "where the clone does not know the rule", "of a commit with a lease"])(
+    "say how somebody whom they do not bind makes a commit theirs, which works %s",
+    async (where) => {
+      let refused: Ran;
+      if (where === "in a clone without hooks") {
+        await repo.prepare(PERSON, "hooks", "uninstall");
+        refused = await pushed(ADA, { ".github/ci.yml": "1\n" });
+      } else {
+        committed(await pushed(PERSON, { ".cotenant/config.toml": empty }, "HEAD:main"));
+        repo.git("--git-dir", hub, "config", "cotenant.paths", "agent:* never a.txt");
+        refused = where.endsWith("lease") ? await leased() : await pushed(ADA, { "a.txt": "1\n" });
+      }
+      const [, hint] = / makes the commit theirs with: (.*?)\s*$/m.exec(refused.stderr) ?? [];
+      expect(hint).toMatch(/^cotenant hooks install && git rebase /);
+      const env = { COTENANT_AGENT_ID: PERSON, PATH: `${path.dirname(PROGRAM)}:${process.env["PATH"]}` };
+      committed(await run(["sh", "-c", hint!], { cwd: repo.root, env }));
+      committed(await push(PERSON));
+    },
+  );
+
   it("are those of its main branch and its own, for whom the commits name, and fail closed", async () => {
     const place = "main:.cotenant/config.toml:2";
     refusedWith(await pushed(ADA, { ".github/ci.yml": "1\n" }), `may not write it: "${NEVER}" (${place})`);

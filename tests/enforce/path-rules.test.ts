@@ -50,7 +50,7 @@ describe("a commit that exists", () => {
     } as unknown as PushedCommit;
   };
   const isRefused = (pusher: string | null, ...agents: string[]) =>
-    new RuleJudge(rules, pusher).objections(commit(...agents)).length > 0;
+    new RuleJudge(rules, { pusher, hasHooks: true }).objections(commit(...agents)).length > 0;
 
   it("is judged by all whom it names, else by who pushes", () => {
     expect(isRefused(null, "agent:a")).toBe(true);
@@ -66,7 +66,11 @@ describe("a commit that exists", () => {
   it("is judged by the rules that it replaces as well, and no other commit is", () => {
     const [replaced] = placedRules(["ci:* never ci/"], { place: "f:config.toml:1", source: "committed" });
     const lifting = commit("ci:main");
-    const judge = new RuleJudge(rules, null, new Map([[lifting.oid, [replaced!]]]));
+    const judge = new RuleJudge(
+      rules,
+      { pusher: null, hasHooks: true },
+      new Map([[lifting.oid, [replaced!]]]),
+    );
     expect(judge.objections(lifting)).toMatchObject([{ path: "ci/x", code: "E_PATH_RULE" }]);
     expect(judge.objections({ ...lifting, oid: "other" })).toEqual([]);
   });

@@ -84,7 +84,9 @@ describe("a pushed change of an issue", () => {
       held: new Map<string, HeldClaim>(held === undefined ? [] : [["X", held]]),
     };
     const takenOver = takenOverBy(known, [commit, ...(above as PushedCommit[])]);
-    return issueObjections({ ...known, mode, pusher, takenOver }, commit).map(({ code }) => code);
+    return issueObjections({ ...known, mode, pusher, takenOver, hasHooks: true }, commit).map(
+      ({ code }) => code,
+    );
   };
 
   it("rests on its claim, with the very token of it", () => {
@@ -159,6 +161,7 @@ describe("a pushed change of a file", () => {
       violations: new Map(),
       mode: mode as "at_commit",
       pusher,
+      hasHooks: true,
     })
       .objections(commitOf(message, { changes, ...change }))
       .map(({ code }) => code);

@@ -79,6 +79,7 @@ const push = async (to: string, ref = "refs/heads/main") => {
       keyOf: (path) => `file:${path}` as LeaseKey,
       pathRules: { rules: [], ignoreCase: false },
       pusher: null,
+      hasHooks: true,
       branches: {
         allowed: ["develop"],
         main: { name: "main", branch: "main", commit: refOf("refs/heads/main") },
@@ -248,6 +249,7 @@ describe("a leased file", () => {
         violations: new Map(),
         mode: "at_commit",
         pusher,
+        hasHooks: true,
       });
       const reader = new CommitReader(git, place);
       const sources = { git, place, reader, digest: platform.digest };

@@ -61,6 +61,30 @@ describe("the report of an agent that is blocked", () => {
     expect([await reported(), await open()]).toEqual([[], []]);
   });
 
+  it("says that it may go on once the file is free, until it asks again, or ends", async () => {
+    for (const isResumed of [true, false]) {
+      const holder = ada();
+      await holder.write("a.txt");
+      const me = bob();
+      await block(me);
+      await holder.send("end");
+      for (const command of ["guard retry", "guard report"]) {
+        const shown = await repo.run("human:h", ...command.split(" "));
+        expect(shown.stdout, command).toContain(`tell ${me.agentId} to go on`);
+        expect(shown.stdout, command).not.toContain("waits for instruction");
+      }
+      expect((await repo.run("human:h", "guard", "report")).stdout).toContain(
+        `a.txt: ${me.agentId} may go on\n`,
+      );
+      expect((await repo.ask("human:h", "status")).data["needs_a_person"]).toMatchObject([
+        { message: `${me.agentId} may go on: a.txt is free`, next: `tell ${me.agentId} to go on` },
+      ]);
+      if (isResumed) expect(await me.write("a.txt")).toEqual(SILENT);
+      await me.send("end");
+      expect(await reported()).toEqual([]);
+    }
+  });
+
   it("outlives the process that died, and goes for good once the file was free", async () => {
     expect((await repo.ask("agent:ann", "lock", "acquire", "a.txt")).status).toBe(0);
     const mine = harnessProcess();

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
+import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { Machine, sharedIssues } from "../support/machines";
 import { PROGRAM, type Ran, run } from "../support/program";
@@ -73,6 +74,28 @@ describe("S33: pre-receive on the remote that has the claims", () => {
     back();
     // The ledger itself goes on working, with everything in it.
     expect((await second.askHere("sync")).status).toBe(0);
+  });
+
+  it("says how a commit gets its claim, which works in a clone without hooks", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    execFileSync(PROGRAM, ["hooks", "install", "--server"], { cwd: hub.path, env: process.env });
+    first.repo.git("fetch", "--quiet", "origin");
+    const refused = await push(first, id, "By hand", "nothing said");
+    const [, hint] = /claim the issue, and commit it anew: (.*?)\s*$/m.exec(refused.stderr) ?? [];
+    expect(hint).toMatch(/^cotenant hooks install && cotenant claim acquire /);
+    const validated = await first.askHere("validate", "commits", "origin/main..HEAD");
+    expect(validated.json.data!["objections"], "nor does CI know").toMatchObject([
+      { hint: expect.stringContaining(hint!) },
+    ]);
+    const env = first.libraryEnv({
+      COTENANT_AGENT_ID: first.agent,
+      PATH: `${path.dirname(PROGRAM)}:${process.env["PATH"]}`,
+    });
+    const ran = await run(["sh", "-c", hint!], { cwd: first.repo.root, env });
+    expect(ran.status, `${ran}`).toBe(0);
+    const again = await run(["git", "push", "origin", "HEAD:refs/heads/main"], { cwd: first.repo.root, env });
+    expect(again.status, `${again}`).toBe(0);
   });
 
   it("lets in what was written under a claim, however late it is committed, and under no ref of another name", async () => {

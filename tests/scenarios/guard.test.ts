@@ -145,6 +145,24 @@ describe("S35: denied", () => {
       expect.objectContaining({ path: "a.txt", state: "waiting", retry_at: said.retry_at }),
     ]);
   });
+
+  it("a script is told the same instant, at once and when it asks too early, and where to see who waits", async () => {
+    await new Claude("aaaaaaaa").write("a.txt");
+    const check = (file: string) =>
+      hook(["check", file, "--pid", String(process.pid)], "", { COTENANT_AGENT_ID: "agent:script" });
+    const [denied, early] = [await check("a.txt"), await check("a.txt")];
+    const line = repo.log().find(({ event_type: type }) => type === "contention.heartbeat")!;
+    const { retry_at: at } = line.payload as unknown as { retry_at: string };
+    expect(denied.stderr).toContain(`Nothing was written. retry_at: ${at} (180 s after the denial).`);
+    expect(early.stderr).toContain(`too early to try again. retry_at: ${at} (in `);
+    for (const { status, stderr } of [denied, early]) {
+      expect(status).toBe(1);
+      expect(stderr).toContain(
+        "next: wait for it with --wait, or take other work; 'cotenant guard status' shows who holds it and who waits",
+      );
+    }
+    expect((await check("b.txt")).stdout).toBe(`1 file held while process ${process.pid} runs\n`);
+  });
 });
 
 it("a promise of the guard's that fails while nobody waits for it is a failure of the check, and answered as one", async () => {
@@ -219,6 +237,15 @@ describe("S36: at the retry", () => {
       plain,
     );
     expect(waited.status).toBe(11);
+    // And so does whoever asks again, to be read by a person.
+    const line =
+      /^ {2}a\.txt: held by agent:claude-aaaaaaaa for \S+, last heard of 2\S+Z; tried again after 1 s$/m;
+    const pid = ["--pid", String(process.pid)];
+    for (const args of [["check", "a.txt", ...pid], ["retry"]]) {
+      const said = await hook(args, "", plain);
+      expect([said.status, said.stderr]).toEqual([11, expect.stringMatching(line)]);
+      expect(said.stderr).toContain("E_BLOCKED");
+    }
   });
 });
 

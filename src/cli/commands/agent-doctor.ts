@@ -3,7 +3,7 @@ import { type Coverage, WAY_WORDS, WAYS } from "../../agents/coverage";
 import { distrust } from "../../agents/folder-trust";
 import { sitesOf } from "../../agents/sites";
 import { HARNESSES } from "../../guard/harness";
-import { isInitialised } from "../../guard/place";
+import { isInUse } from "../../guard/place";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
 import { type CanaryReport, runCanary } from "../agent-canary";
@@ -26,7 +26,7 @@ interface Examined {
 export const command: Command = {
   usage: "agent doctor [<harness>…] [--no-canary]",
   about:
-    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Exits with 0 when every canary lives, else with 10, as where a named one is not installed, or the\nrepository has had no 'cotenant init', without which the guard does nothing in it.",
+    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Exits with 0 when every canary lives, else with 10, as where a named one is not installed, or in a\nrepository where cotenant was never used (no .git/cotenant, no .cotenant/config.toml), in which the guard does nothing.",
   flags: { "no-canary": { meaning: "start nothing; only look at the settings" } },
   examples: ["cotenant agent doctor", "cotenant agent doctor --no-canary --json"],
   words: { min: 0, max: HARNESS_NAMES.length },
@@ -50,9 +50,13 @@ export const command: Command = {
       (harness) => parsed.words.length > 0 && !ours.some(({ found }) => found.site.harness === harness),
     );
     const isIdle =
-      ours.length > 0 && workspace !== null && !(await isInitialised(surroundings, workspace.repository));
+      ours.length > 0 && workspace !== null && !(await isInUse(surroundings, workspace.repository));
     const remarks = [
-      ...(isIdle ? ["this repository has had no 'cotenant init': the guard lets everything pass in it"] : []),
+      ...(isIdle
+        ? [
+            "cotenant was never used in this repository, so the guard lets everything pass in it: run 'cotenant init'",
+          ]
+        : []),
       ...broken.map(({ found, state }) => `${found.site.shown} cannot be read: ${state.why}`),
       ...missing.map(
         (name) => `${HARNESSES[name].title} does not ask cotenant: cotenant agent install ${name}`,

@@ -1,8 +1,9 @@
+import { installAgents, planAgents } from "../../agents/installing";
 import type { SitePlan } from "../../agents/plan";
 import { HARNESSES } from "../../guard/harness";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
-import { deskFor, harnessesFrom, installAgents, planAgents, setUpRemarks, WHERE } from "../agents";
+import { deskFor, harnessesFrom, installedFrom, setUpRemarks, WHERE } from "../agents";
 import type { Command } from "../command";
 import { verbatim } from "../render";
 
@@ -30,7 +31,10 @@ export const command: Command = {
     const harnesses = harnessesFrom(parsed);
     const desk = await deskFor(context, parsed);
     const install = isDry ? planAgents : installAgents;
-    const plans = await install(context, desk, harnesses, parsed.has("shared"));
+    const plans = await install(desk, harnesses, {
+      program: installedFrom(context),
+      shared: parsed.has("shared"),
+    });
     const hasChanged = plans.some(({ after }) => after !== null);
     const remarks = [
       ...new Set(plans.flatMap((plan) => (plan.after === null ? [] : plan.remarks))),

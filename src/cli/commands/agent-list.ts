@@ -1,4 +1,4 @@
-import { homeOf } from "../../agents/sites";
+import { isPresent } from "../../agents/presence";
 import { HARNESSES } from "../../guard/harness";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
@@ -9,7 +9,7 @@ import { columns } from "../render";
 export const command: Command = {
   usage: "agent list [<harness>…]",
   about:
-    "Shows for each harness whether it is on this machine, and which settings have it ask cotenant before it writes:\ninstalled, outdated (by an older version, twice, or from a program that is gone), unreadable or missing.",
+    "Shows for each harness whether it has anything in your home (HERE), and which settings have it ask cotenant before it writes:\ninstalled, outdated (by an older version, twice, or from a program that is gone), unreadable or missing.",
   flags: {},
   examples: ["cotenant agent list", "cotenant agent list --json"],
   words: { min: 0, max: HARNESS_NAMES.length },
@@ -20,9 +20,10 @@ export const command: Command = {
     const { seen, grounds, platform } = await lookAround(context, wanted);
     const harnesses = [];
     for (const harness of wanted) {
-      const home = homeOf(harness, grounds);
-      const isFound = home !== null && (await platform.files.stat(home)) !== null;
-      const files = seen.filter((one) => one.found.site.harness === harness && isWorthShowing(one));
+      const all = seen.filter(({ found }) => found.site.harness === harness);
+      const known = all.map(({ found }) => found);
+      const isFound = await isPresent(platform.files, harness, grounds, known);
+      const files = all.filter(isWorthShowing);
       harnesses.push({
         harness,
         title: HARNESSES[harness].title,

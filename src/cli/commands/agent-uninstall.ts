@@ -1,7 +1,8 @@
+import { leftToUser, planAgentRemoval, removeAgents } from "../../agents/installing";
 import type { Removal } from "../../agents/unplan";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
-import { deskFor, harnessesFrom, planAgentRemoval, removeAgents, WHERE } from "../agents";
+import { deskFor, harnessesFrom, WHERE } from "../agents";
 import type { Command } from "../command";
 
 const WORDS: Readonly<Record<Removal["action"], string>> = {
@@ -23,7 +24,9 @@ export const command: Command = {
     const desk = await deskFor(context, parsed);
     const plan = await planAgentRemoval(desk, harnesses, parsed.has("shared"));
     await removeAgents(desk, plan);
-    const { removals, left } = plan;
+    const { removals } = plan;
+    const theirs = desk.level === "user" ? [] : await leftToUser(desk.surroundings, harnesses);
+    const left = [...plan.left, ...theirs];
     const text = [
       removals.length === 0 ? "nothing of cotenant's to take out" : "taken out:",
       ...removals.map(({ found, action }) => `  ${printable(found.site.shown, 400)}: ${WORDS[action]}`),

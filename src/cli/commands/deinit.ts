@@ -1,3 +1,5 @@
+import { projectDesk } from "../../agents/desk";
+import { planAgentRemoval, removeAgents } from "../../agents/installing";
 import { sharesClaims } from "../../config/shared-claims";
 import { Workspace } from "../../coordinator/workspace";
 import { planRemoval, removeHooks } from "../../enforce/installing/install";
@@ -15,7 +17,6 @@ import { readingRoomIn } from "../../snapshots/darkroom";
 import { keptIds } from "../../snapshots/examining";
 import { dismantle, removedStores } from "../../store/dismantle";
 import type { LogActor } from "../../store/envelope";
-import { planAgentRemoval, projectDesk, removeAgents } from "../agents";
 import type { Command } from "../command";
 import { deskOf } from "../hooks";
 import { count } from "../render";

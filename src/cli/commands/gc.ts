@@ -1,3 +1,5 @@
+import { forgetGoneWorktrees } from "../../agents/carrying";
+import { projectDesk } from "../../agents/desk";
 import { tidyAgents } from "../../agents/tidy";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
@@ -15,7 +17,6 @@ import { readingRoomIn } from "../../snapshots/darkroom";
 import { clearUp } from "../../snapshots/repairing";
 import { tidy } from "../../store/housekeeping";
 import { endForgotten, homelessAmong } from "../../worktrees/homeless";
-import { projectDesk } from "../agents";
 import type { Command } from "../command";
 import { count, leaseJson, statusJson } from "../render";
 
@@ -78,6 +79,7 @@ async function clearDataPlane(workspace: Workspace, session: Session): Promise<v
   try {
     const { platform } = workspace.surroundings;
     await tidyAgents(platform, shelf, grounds, RECENT_MS);
+    await forgetGoneWorktrees(workspace);
     await clearUnfinished(platform, { root: worktreeRoot, gitDir }, RECENT_MS);
     await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);
     await settleIssues(await issuesIn(workspace), RECENT_MS, (act) => underMutex(session, act));

@@ -81,7 +81,7 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
     main,
     mainNames: main === null ? mainNames : [main.branch],
     requireHistory: values["global_operations.require_main_history"],
-    howToAllow: allowedHere,
+    howToAllow: (branch) => allowedHere(config, "git push", branch),
     allowedTips: () => remoteTips(workspace, values["global_operations.allowed_branches"]),
   };
   const moves = await onlyKnown(workspace, pushed);
@@ -100,6 +100,7 @@ async function answer(workspace: Workspace, pushed: readonly TipMove[]): Promise
       keyOf: (path) => rulingKey(workspace, path),
       pathRules,
       pusher: caller.agent?.agentId ?? null,
+      hasHooks: true,
       branches,
     },
     revisionsOf(moves),

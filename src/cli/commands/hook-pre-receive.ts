@@ -63,6 +63,7 @@ async function received(context: Context, input: string): Promise<Output> {
       keyOf: (path) => rulingKey({ repository }, path),
       pathRules,
       pusher: null,
+      hasHooks: false,
       branches,
     },
     // What is only on the ledger's own refs was never looked at: it excludes nothing.

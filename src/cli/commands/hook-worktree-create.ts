@@ -1,9 +1,10 @@
 import { copyFileSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { carryAgents } from "../../agents/carrying";
 import { includedFiles, makeWorktree } from "../../agents/worktrees";
 import { Workspace } from "../../coordinator/workspace";
 import { printable } from "../../kernel/ids";
-import { installAgents, projectDesk } from "../agents";
+import { installedFrom } from "../agents";
 import type { Command, Context } from "../command";
 import { eventFrom, harnessFlag, mainRootOf } from "../worktree-events";
 
@@ -25,7 +26,8 @@ export const command: Command = {
     const { identity } = await fresh.worktree("write");
     if (made.isNew) {
       for (const name of await includedFiles(platform, git, main)) copy(context, main, made.path, name);
-      await furnish(context, workspace, fresh);
+      const { failures } = await carryAgents(workspace, fresh, installedFrom(context));
+      for (const words of failures) context.note(`cotenant: ${words}`);
     }
     return {
       data: { path: made.path, branch: made.branch, created: made.isNew, worktree_id: identity.worktreeId },
@@ -40,19 +42,5 @@ function copy(context: Context, from: string, to: string, name: string): void {
     copyFileSync(join(from, name), join(to, name));
   } catch (error) {
     context.note(`cotenant: ${printable(name, 200)} was not copied: ${(error as Error).message}`);
-  }
-}
-
-/** Settings that are not committed are not in a new worktree: whoever starts there later needs them, too. */
-async function furnish(context: Context, from: Workspace, to: Workspace): Promise<void> {
-  try {
-    const [here, there] = [projectDesk(from), projectDesk(to)];
-    const { findIn } = await import("../agents");
-    const isLocal = (await findIn(here, "claude")).some(({ record }) => record !== null && !record.isShared);
-    if (isLocal) await installAgents(context, there, ["claude"], false);
-  } catch (error) {
-    context.note(
-      `cotenant: the worktree has no hooks of its own: ${printable((error as Error).message, 300)}`,
-    );
   }
 }

@@ -1,10 +1,9 @@
-import { removeRecord } from "../../agents/record";
+import { forgetGoneWorktrees } from "../../agents/carrying";
 import { dropWorktree } from "../../agents/worktrees";
 import { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { isAbsolute } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
-import { findIn, projectDesk } from "../agents";
 import type { Command } from "../command";
 import { shellWord } from "../render";
 import { eventFrom, harnessFlag, mainRootOf } from "../worktree-events";
@@ -26,8 +25,6 @@ export const command: Command = {
     const surroundings = { ...context.surroundings(), cwd: path };
     const workspace = await Workspace.open(surroundings, {});
     const main = mainRootOf(workspace);
-    const desk = projectDesk(workspace);
-    const ours = await findIn(desk, "claude");
     const why = await dropWorktree(surroundings.git, main, workspace.repository.worktreeRoot);
     // A harness takes success for its being gone, and of a failure shows the beginning.
     if (why !== null)
@@ -35,8 +32,7 @@ export const command: Command = {
         hint: `look at it: git -C ${shellWord(path)} status`,
         data: { path },
       });
-    // What was put into its settings has gone with it.
-    for (const { site } of ours) await removeRecord(desk.platform, desk.shelf, site.path);
+    await forgetGoneWorktrees(workspace);
     return { data: { path }, text: "" };
   },
 };

@@ -2,12 +2,13 @@ import { execFile } from "node:child_process";
 import { CANARY } from "../../enforce/installing/block";
 import { lookAtHooks, type Scene } from "../../enforce/installing/look";
 import { everyPlace } from "../../enforce/installing/place";
+import { howToInstall } from "../../enforce/installing/plan";
 import { readRecord } from "../../enforce/installing/record";
 import { type HookState, statesOf } from "../../enforce/installing/state";
 import { courtOf, serverRules } from "../../enforce/server";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import type { Command } from "../command";
+import type { Command, Context } from "../command";
 import { type HooksDesk, openHooks, SERVER } from "../hooks";
 import { columns } from "../render";
 
@@ -46,7 +47,7 @@ export const command: Command = {
       ...(problem === null
         ? []
         : [`pre-receive cannot judge pushes, and refuses them: ${problem.message}`, `next: ${problem.hint}`]),
-      ...next(reports, isServer),
+      ...(reports.every(isFine) ? [] : [`next: ${nextStep(context, scene, isServer)}`]),
     ].join("\n");
     const place = { directory, hooks_path: setting, whose };
     const data = { server: isServer, wanted: isWanted, ...place, hooks: reports, hidden };
@@ -127,10 +128,11 @@ async function settingsProblem({
   }
 }
 
-function next(reports: readonly Report[], isServer: boolean): string[] {
-  const isFine = reports.every(
-    ({ state, executable, trial }) => state === "installed" && executable && trial !== "failed",
-  );
-  if (isFine) return [];
-  return [`next: cotenant hooks install${isServer ? " --server" : ""}`];
+function isFine({ state, executable, trial }: Report): boolean {
+  return state === "installed" && executable && trial !== "failed";
+}
+
+function nextStep({ program }: Context, scene: Scene, isServer: boolean): string {
+  if (isServer) return "cotenant hooks install --server";
+  return howToInstall(scene, { node: process.execPath, program });
 }

@@ -94,9 +94,12 @@ export const command: Command = {
       `  worktree ${identity.worktreeId}`,
       "",
       "next:",
-      '  cotenant issue create --title "…"      write down some work',
-      "  cotenant lock acquire <file>           lease a file",
-      "  cotenant status                        see who holds what",
+      ...(made.length === 0
+        ? []
+        : [step("git add .cotenant && git commit -m 'Use cotenant' .cotenant", "for everybody")]),
+      step('cotenant issue create --title "…"', "write down work"),
+      step("cotenant lock acquire <file>", "lease a file"),
+      step("cotenant status", "who holds what"),
     ].join("\n");
     return {
       data: {
@@ -111,6 +114,10 @@ export const command: Command = {
     };
   },
 };
+
+function step(command: string, meaning: string): string {
+  return `  ${command.padEnd(59)}  ${meaning}`;
+}
 
 /** In a configuration that is there already, as 'config set' would. */
 async function enforceAs(context: Context, workspace: Workspace, mode: string): Promise<boolean> {
@@ -142,13 +149,16 @@ async function hooksFor(context: Context, workspace: Workspace) {
 
 async function agentsFor(context: Context, workspace: Workspace, names: string | undefined) {
   if (names === undefined) return null;
-  const { harnessNamed, installAgents, planAgents, projectDesk } = await import("../agents");
+  const { harnessNamed, installedFrom } = await import("../agents");
+  const { projectDesk } = await import("../../agents/desk");
+  const { installAgents, planAgents } = await import("../../agents/installing");
   const harnesses =
     names === "all" ? HARNESS_NAMES : [...new Set(names.split(",").map((name) => harnessNamed(name.trim())))];
   const desk = projectDesk(workspace);
-  await planAgents(context, desk, harnesses, false);
+  const how = { program: installedFrom(context), shared: false };
+  await planAgents(desk, harnesses, how);
   const install = async () => {
-    const plans = await installAgents(context, desk, harnesses, false);
+    const plans = await installAgents(desk, harnesses, how);
     const changed = plans.filter(({ after }) => after !== null);
     return {
       changed: changed.length > 0,

@@ -46,6 +46,7 @@ export const command: Command = {
         keyOf: (path) => rulingKey(workspace, path),
         pathRules,
         pusher: (await callerOrNull(workspace))?.agentId ?? null,
+        hasHooks: false,
         branches: null,
       },
       { names: [range], options: [] },

@@ -1,6 +1,9 @@
+import { carryAgents } from "../../agents/carrying";
+import type { SitePlan } from "../../agents/plan";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { callingProcess } from "../../guard/calling-process";
+import { HARNESSES } from "../../guard/harness";
 import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
 import { shortId } from "../../issues/short-id";
@@ -16,6 +19,7 @@ import { settleRemovals } from "../../worktrees/removing";
 import { runSetup } from "../../worktrees/setup";
 import { claimFor, ownClaim } from "../../worktrees/taking-along";
 import { readOptions, takesLong, tellOfTwin } from "../acquiring";
+import { installedFrom } from "../agents";
 import type { Command, Context, Parsed } from "../command";
 import { givenReason, HOLDER_FLAGS, proof } from "../holding";
 import { interruptibly } from "../interrupts";
@@ -27,7 +31,7 @@ import { meantWorktree, workspaceAt } from "../worktree-word";
 export const command: Command = {
   usage: "worktree create [<branch>] [--issue <id> [--claim]] [--base <commit>] [--path <directory>]",
   about:
-    "Makes a worktree for a branch, new or not, beside the main one. With --issue it is for that issue, which may name the\nbranch; --claim claims it from there, and a claim that you have already moves along. It gets the ignored files that worktree.copy names from the main worktree,\nand worktree.setup is run in it, if this clone trusts that. Many may be made at once.",
+    "Makes a worktree for a branch, new or not, beside the main one. With --issue it is for that issue, which may name the\nbranch; --claim claims it from there, and a claim that you have already moves along. It gets the ignored files that worktree.copy names from the main worktree,\nand worktree.setup is run in it, if this clone trusts that. Harnesses that ask before each write here, or in the main\nworktree, ask there too. Many may be made at once.",
   flags: {
     issue: { value: "<id>", completes: "issue", meaning: "the issue that it is for" },
     claim: { meaning: "with --issue: claim it from the new worktree" },
@@ -96,11 +100,14 @@ export const command: Command = {
     if (issue?.own != null) await tellOfTwin(workspace, holder, [issue.own]);
     const hasMoved = grant !== null && issue?.own != null;
     if (issue !== null) await tellUncommitted(workspace, issue.id);
+    const carried = await carryAgents(workspace, there, installedFrom(context));
+    workspace.warnings.push(...carried.failures);
     const setup = parsed.has("no-setup") ? null : await setUp(context, yard, created);
     const { copied } = created;
     const lines = [
       `made ${printable(created.root, 500)} on ${created.newBranch === null ? "" : "new "}branch ${printable(created.branch)}`,
       ...(copied.length === 0 ? [] : [`  with ${count(copied.length, "ignored file")} of the main worktree`]),
+      ...guardLines(carried.plans),
       ...(grant === null
         ? []
         : [
@@ -122,6 +129,7 @@ export const command: Command = {
           issue_id: issue?.id ?? null,
         },
         copied: copied.length,
+        agents: carried.plans.map(({ site, file }) => ({ harness: site.harness, path: file.path })),
         setup,
         lease: grant === null ? null : leaseJson(grant.leases[0]!),
         claim_moved: hasMoved,
@@ -131,6 +139,13 @@ export const command: Command = {
     };
   },
 };
+
+function guardLines(plans: readonly SitePlan[]): string[] {
+  if (plans.length === 0) return [];
+  const titles = plans.map(({ site }) => HARNESSES[site.harness].title);
+  const remarks = new Set(plans.flatMap((plan) => plan.remarks));
+  return [`  with the guard for ${titles.join(", ")}`, ...[...remarks].map((remark) => `  note: ${remark}`)];
+}
 
 /** Made, but not ready to be worked in. */
 const SETUP_FAILED = 9;

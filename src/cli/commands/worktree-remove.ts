@@ -1,3 +1,4 @@
+import { forgetGoneWorktrees } from "../../agents/carrying";
 import type { Session } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { WorktreeEntry } from "../../identity/worktree-list";
@@ -75,6 +76,7 @@ export const command: Command = {
       await here.surroundings.platform.files.unlink(
         cachePath(here.repository.controlDir, worktreeId, withIgnored),
       );
+    await forgetGoneWorktrees(staying);
     const mine = (await room.session.mine()).map(({ lease }) => byKey(lease.key));
     const released = await given(here, room.session, mine);
     const lines = [
@@ -106,6 +108,7 @@ export const command: Command = {
 async function removedGone(context: Context, yard: Yard, worktree: WorktreeEntry): Promise<Output> {
   const { root, branch, isReplaced } = worktree;
   const { worktreeId, keptRef, leases } = await forgetGone(yard, worktree);
+  await forgetGoneWorktrees(yard.workspace);
   const released = leases.ended.map(({ key }) => key);
   const where = printable(root, 500);
   const lines = [

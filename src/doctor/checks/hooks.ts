@@ -1,6 +1,7 @@
 import { CLIENT_HOOKS } from "../../enforce/installing/hooks";
 import { lookAtHooks } from "../../enforce/installing/look";
 import { hooksHome } from "../../enforce/installing/place";
+import { howToInstall } from "../../enforce/installing/plan";
 import { readRecord } from "../../enforce/installing/record";
 import { type HookState, statesOf } from "../../enforce/installing/state";
 import { printable } from "../../kernel/ids";
@@ -8,7 +9,8 @@ import { type Check, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { some } from "../words";
 
-const INSTALL = "run: cotenant hooks install ('cotenant hooks status' shows each)";
+/** Where it is not known what was installed, what would be is of no interest: only whether it may be. */
+const NO_PROGRAM = { node: "", program: "" };
 
 /** Only where hooks were once asked for: nobody has to have them. */
 export const hooksCheck: Check = {
@@ -21,6 +23,7 @@ export const hooksCheck: Check = {
     const scene = await lookAtHooks(await hooksHome({ platform, git, env }, repository), CLIENT_HOOKS);
     const { place } = scene;
     const states = statesOf(scene);
+    const next = `${howToInstall(scene, record.program ?? NO_PROGRAM)} ('cotenant hooks status' shows each)`;
     const data = { directory: place.directory };
     if (place.whose === "nowhere" || !record.directories.includes(place.directory)) {
       const value = printable(place.setting?.value ?? "", 200);
@@ -28,17 +31,17 @@ export const hooksCheck: Check = {
         return [
           warning(
             `hooks were installed in ${some(record.directories)}, but Git looks in "${value || printable(place.directory, 300)}"${place.setting === null ? "" : ` (core.hooksPath, ${place.setting.scope})`}`,
-            INSTALL,
+            next,
             data,
           ),
         ];
     }
-    const problems = [...wrong(states), ...(await gone(patient, states))];
+    const problems = [...wrong(states, next), ...(await gone(patient, states, next))];
     return problems.length === 0 ? [ok(`installed in ${place.directory}`)] : problems;
   },
 };
 
-function wrong(states: readonly HookState[]): Reported[] {
+function wrong(states: readonly HookState[], next: string): Reported[] {
   const named = (all: readonly HookState[]) =>
     some(
       all.map(({ hook }) => hook),
@@ -51,10 +54,10 @@ function wrong(states: readonly HookState[]): Reported[] {
   return [
     ...(lacking.length === 0
       ? []
-      : [warning(`Git does not call cotenant in ${named(lacking)}`, INSTALL, paths(lacking))]),
+      : [warning(`Git does not call cotenant in ${named(lacking)}`, next, paths(lacking))]),
     ...(outdated.length === 0
       ? []
-      : [warning(`lines of another version, or damaged, in ${named(outdated)}`, INSTALL, paths(outdated))]),
+      : [warning(`lines of another version, or damaged, in ${named(outdated)}`, next, paths(outdated))]),
     ...(off.length === 0
       ? []
       : [
@@ -67,13 +70,13 @@ function wrong(states: readonly HookState[]): Reported[] {
   ];
 }
 
-async function gone({ platform }: Patient, states: readonly HookState[]): Promise<Reported[]> {
+async function gone({ platform }: Patient, states: readonly HookState[], next: string): Promise<Reported[]> {
   const named = new Set(
     states.flatMap(({ program }) => (program === null ? [] : [program.node, program.program])),
   );
   for (const path of named)
     if ((await platform.files.stat(path)) === null)
-      return [warning(`the hooks were installed from ${path}, which is gone`, INSTALL, { path })];
+      return [warning(`the hooks were installed from ${path}, which is gone`, next, { path })];
   return [];
 }
 

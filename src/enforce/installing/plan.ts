@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../errors/registry";
-import { below, joinPath } from "../../identity/path-text";
+import { below, joinPath, parentOf } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import {
   type Block,
@@ -93,6 +93,8 @@ export function planInstall(scene: Scene, wishes: Wishes): InstallPlan | Objecti
     if (isObjection(plan)) return plan;
     hooks.push(plan);
   }
+  const committed = hooks.filter(({ write, isShared }) => write !== null && isShared);
+  if (committed.length > 0 && !wishes.shared) return areCommitted(committed);
   const entry = planEntry(scene, wishes);
   if (isObjection(entry)) return entry;
   const changed = hooks.filter(({ write }) => write !== null);
@@ -157,7 +159,7 @@ function againstPlace({ place, huskyDirectory, hooks }: Scene, { shared, force }
   if (whose === "outside" && !force)
     return objection(
       `core.hooksPath (${setting?.scope ?? ""} configuration) is ${directory}, where other repositories may find their hooks too`,
-      'add --force to install there for all of them: cotenant passes where it was not set up; or give this clone its own: git config core.hooksPath "$(git rev-parse --path-format=absolute --git-common-dir)/hooks"',
+      'for all of them: cotenant hooks install --force (its hooks pass where cotenant was never set up); or give this clone its own: git config core.hooksPath "$(git rev-parse --path-format=absolute --git-common-dir)/hooks"',
       directory,
     );
   if (huskyDirectory !== null && !exists)
@@ -218,14 +220,10 @@ function planHook(
   const block = slot.file?.text == null ? null : findBlock(slot.file.text);
   if (block === null && byHand !== null) return { ...base, path: byHand, action: "unchanged", write: null };
   const program = isShared ? null : wishes.program;
-  const plan =
-    block === "damaged"
-      ? damaged(slot.path)
-      : block !== null
-        ? updated(base, slot.file!, block, program)
-        : fresh(scene, found, slot, base, program, madeDirectory);
-  if (!isObjection(plan) && plan.write !== null && isShared && !wishes.shared) return isCommitted(plan);
-  return plan;
+  if (block === "damaged") return damaged(slot.path);
+  return block !== null
+    ? updated(base, slot.file!, block, program)
+    : fresh(scene, found, slot, base, program, madeDirectory);
 }
 
 type Base = Pick<HookPlan, "hook" | "manager" | "path" | "isShared" | "isHidden">;
@@ -322,10 +320,23 @@ function damaged(path: string): Objection {
   );
 }
 
-function isCommitted({ path, hook }: HookPlan): Objection {
+/** `plans` have at least one. */
+function areCommitted(plans: readonly HookPlan[]): Objection {
+  const [first, ...others] = plans.map(({ hook }) => hook);
+  const there = plans.find(({ write }) => write?.was != null);
+  const { path } = there ?? plans[0]!;
+  const also = others.length === 0 ? "" : ` (and so for ${others.join(", ")})`;
   return objection(
-    `${path} belongs to the project: Git has it, or would take it with the next commit`,
-    `add --shared to change it for everybody, or write this line into it yourself: cotenant hook ${hook} "$@" || exit 1`,
+    there === undefined
+      ? `${parentOf(path)} is among the project's files: Git would take hooks there with the next commit`
+      : `${path} belongs to the project: Git has it, or would take it with the next commit`,
+    `for everybody: cotenant hooks install --shared; or write the call into each hook yourself: cotenant hook ${first} "$@" || exit 1${also}`,
     path,
   );
+}
+
+/** What a person can do about hooks that are missing or outdated here. */
+export function howToInstall(scene: Scene, program: Wishes["program"]): string {
+  const plan = planInstall(scene, { program, shared: false, force: false });
+  return isObjection(plan) ? plan.hint : "run: cotenant hooks install";
 }

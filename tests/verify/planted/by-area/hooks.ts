@@ -354,4 +354,12 @@ export const PLANTS: readonly TestPlant[] = [
     test: RULED,
     named: "with a wrong name in a harness",
   },
+  {
+    name: "doctor says to install hooks where that is refused",
+    file: "src/enforce/installing/plan.ts",
+    from: 'return isObjection(plan) ? plan.hint : "run: cotenant hooks install";',
+    to: 'return isObjection(plan) ? "run: cotenant hooks install" : "run: cotenant hooks install";',
+    test: "tests/cli/hooks.test.ts",
+    named: "everybody says how to install there",
+  },
 ];

@@ -337,4 +337,20 @@ export const PLANTS: readonly TestPlant[] = [
     test: SETTINGS,
     named: "adds its rules while the file is changed",
   },
+  {
+    name: "a server's hint counts on hooks that the clone may lack",
+    file: "src/cli/commands/hook-pre-receive.ts",
+    from: "hasHooks: false",
+    to: "hasHooks: true",
+    test: "tests/cli/path-rules.test.ts",
+    named: "say how somebody whom they do not bind makes a commit theirs",
+  },
+  {
+    name: "a commit that is made anew goes on naming whoever made it first",
+    file: "src/enforce/commit-message.ts",
+    from: "given.agentId === null && earlier.agentId !== null ?",
+    to: "earlier.agentId === undefined ?",
+    test: "tests/cli/path-rules.test.ts",
+    named: "say how somebody whom they do not bind makes a commit theirs",
+  },
 ];

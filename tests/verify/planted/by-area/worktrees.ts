@@ -145,4 +145,20 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/cli/gone-worktrees.test.ts",
     named: "do not use up what may be held",
   },
+  {
+    name: "a new worktree has no guard",
+    file: "src/agents/carrying.ts",
+    from: "found.add(site.harness)",
+    to: "found.delete(site.harness)",
+    test: "tests/cli/agents.test.ts",
+    named: "have the guard of the one they are made from",
+  },
+  {
+    name: "what was put into settings of a worktree that is gone hides files for ever",
+    file: "src/agents/carrying.ts",
+    from: "if (!known.has(path) &&",
+    to: "if (known.has(path) &&",
+    test: "tests/cli/agents.test.ts",
+    named: "are removed as if they were empty",
+  },
 ];
