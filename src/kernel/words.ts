@@ -1,5 +1,5 @@
 import { type AgentId, type LeaseId, printable } from "./ids";
-import { kindOf } from "./keys";
+import { kindOf, nameOf } from "./keys";
 import type { Lease, Party } from "./lease";
 import type { Policy } from "./policy";
 import { type Refusal, refuse } from "./refusal";
@@ -58,6 +58,14 @@ export function ownElsewhereHint({ key, leaseId, agentId }: Lease): string {
   return kindOf(key) === "issue"
     ? `go on there, or bring it here: cotenant claim transfer ${leaseId} --to-agent ${agentId} --reason "go on here"`
     : `go on there, or give it back: cotenant lock release ${leaseId}`;
+}
+
+/** With which a person ends somebody's lease; null for a writer lock, which nobody can take away. */
+export function endingCommand({ key, leaseId }: Lease): string | null {
+  const kind = kindOf(key);
+  return kind === "worktree"
+    ? null
+    : `cotenant claim force-evict ${kind === "issue" ? nameOf(key) : leaseId} --reason "…"`;
 }
 
 export function heldBy(blockers: readonly Lease[], now: Now, hint?: string, asker?: Party): Refusal {

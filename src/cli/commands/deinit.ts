@@ -8,7 +8,7 @@ import { listWorktrees } from "../../identity/worktree-list";
 import { clearRemains, type Remains, remainsIn } from "../../identity/worktree-remains";
 import { MergeDriver } from "../../issues/merge-driver";
 import type { Lease } from "../../kernel/lease";
-import { heldBy } from "../../kernel/words";
+import { endingCommand, heldBy } from "../../kernel/words";
 import { nodeTrees } from "../../platform/node/trees";
 import { dropRef } from "../../snapshots/committing";
 import { readingRoomIn } from "../../snapshots/darkroom";
@@ -171,9 +171,12 @@ async function refuseWhileOthersWork(
   const leases = (await coordinator.list()).map(({ lease }) => lease);
   const others = leases.filter((lease) => !isMine(lease));
   if (others.length > 0) {
-    const hint =
-      "wait until they are released or have run out; a person may end them, see 'cotenant lock steal --help'";
-    throw errorFrom(heldBy(others, store.now(), hint));
+    const ways = others.flatMap((lease) => endingCommand(lease) ?? []).slice(0, 5);
+    const hint = [
+      "wait until they are released or have run out",
+      ...(ways.length === 0 ? [] : [`a person may end them: ${ways.join("; ")}`]),
+    ];
+    throw errorFrom(heldBy(others, store.now(), hint.join("; ")));
   }
   const waiter = (await coordinator.waiters()).find((ticket) => !isMine(ticket));
   if (waiter !== undefined) {
