@@ -235,12 +235,11 @@ export async function withdraw(
 ): Promise<LedgerSay & { readonly ended: readonly Ulid[] }> {
   const known = await ledger.confirmations(leases.map(({ issueId }) => issueId));
   const there = leases.filter(({ issueId, leaseId }) => known.get(issueId)?.leaseId === leaseId);
-  const never = leases.filter((lease) => !there.includes(lease));
-  if (never.length > 0)
-    await ledger.parts.book.strike(
-      never.map(({ leaseId }) => leaseId),
-      false,
-    );
+  // Other clones of this machine are not to take for held what has ended here, whatever the remote has heard.
+  await ledger.parts.book.strike(
+    leases.map(({ leaseId }) => leaseId),
+    false,
+  );
   if (there.length === 0) return { ...NOT_ASKED, ended: [] };
   const marks = await ledger.parts.known(there.map(({ issueId }) => issueId));
   const ended = { how, by: actor.agentId, atMs: ledger.nowMs };

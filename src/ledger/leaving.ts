@@ -4,7 +4,7 @@ import type { Actor } from "../kernel/commands";
 import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { claimsOf } from "./claiming";
-import { type Confirmation, readConfirmations } from "./confirmations";
+import { type Confirmation, isSeenByOthers, readConfirmations } from "./confirmations";
 import { withdraw } from "./following";
 import { isLedgerOn, openLedger } from "./open";
 import { iso } from "./words";
@@ -13,7 +13,7 @@ import { iso } from "./words";
 async function claimsThere({ coordinator, surroundings }: Workspace): Promise<Confirmation[]> {
   const nowMs = surroundings.platform.clock.wallMs();
   const known = await readConfirmations(coordinator, "all");
-  return [...known.values()].filter(({ expiresAtMs }) => expiresAtMs === null || expiresAtMs > nowMs);
+  return [...known.values()].filter((claim) => isSeenByOthers(claim, nowMs));
 }
 
 /**
