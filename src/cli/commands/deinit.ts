@@ -29,7 +29,7 @@ export const command: Command = {
   flags: {
     purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
     snapshots: { meaning: "also every snapshot: what it holds exists nowhere else" },
-    "dry-run": { meaning: "only show what would go" },
+    "dry-run": { meaning: "only show what would go and be given back; exits as without it" },
   },
   examples: ["cotenant deinit --dry-run", "cotenant deinit", "cotenant deinit --purge"],
   words: { min: 0, max: 0 },
@@ -65,11 +65,12 @@ export const command: Command = {
     // Already now, so that a refusal leaves no trace; under the mutex it counts.
     if (hasStore) await inspect();
     const ownBefore = own.length;
+    if (hasStore && sharesClaims(workspace.config)) {
+      const { leaveLedger, previewLeaving } = await import("../../ledger/leaving");
+      const actor = async () => (await workspace.session("write")).actor;
+      givenBack = await (isDry ? previewLeaving(workspace, own) : leaveLedger(workspace, actor, own));
+    }
     if (!isDry) {
-      if (hasStore && sharesClaims(workspace.config)) {
-        const { leaveLedger } = await import("../../ledger/leaving");
-        givenBack = await leaveLedger(workspace, async () => (await workspace.session("write")).actor, own);
-      }
       await dismantle(store, actorOf(workspace, me), inspect);
       // Not before: whoever is refused keeps it. Nor under the mutex, where no Git command may run.
       if (settings.length > 0) await driver.unregister(platform.timers);
@@ -95,7 +96,9 @@ export const command: Command = {
     const back =
       givenBack.length === 0
         ? []
-        : [`given back on the ledger: ${givenBack.map((id) => `issue ${id}`).join(", ")}`];
+        : [
+            `${isDry ? "would give back" : "given back"} on the ledger: ${givenBack.map((id) => `issue ${id}`).join(", ")}`,
+          ];
     return {
       data: {
         dry_run: isDry,
