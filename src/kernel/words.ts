@@ -115,7 +115,16 @@ const ENDS = {
 } as const;
 
 export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof ENDS): Refusal {
-  return refuse("E_FENCING_MISMATCH", `that lease on ${printable(key)} is no more: ${ENDS[end]}`, {
+  return noMore(key, leaseId, end, ENDS[end]);
+}
+
+/** Nobody of this clone ended it: its former holder is told why, as it was said when it ended. */
+export function overruled(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
+  return noMore(key, leaseId, "overruled", printable(why, 300));
+}
+
+function noMore(key: Lease["key"], leaseId: LeaseId, end: string, why: string): Refusal {
+  return refuse("E_FENCING_MISMATCH", `that lease on ${printable(key)} is no more: ${why}`, {
     data: { lease_id: leaseId, key, end },
   });
 }

@@ -9,7 +9,7 @@ import { noteOffline } from "./offline-claims";
 import type { ClaimEnd, ClaimRecord } from "./record";
 import { type ClaimUpdate, isUnreachable, type Look, type PushOutcome, updateTo } from "./remote";
 import { backoffMs, isBeatDue, judge, tombstone } from "./rules";
-import { lost } from "./words";
+import { lost, whyLost } from "./words";
 
 /** What a change of leases here came to at the remote. */
 export const NOT_ASKED: LedgerSay = {
@@ -217,7 +217,7 @@ async function endTaken(
     if (mayFollow(ledger, there, await ledger.record(claim, actor))) continue;
     const gone = lost(claim.issueId, there);
     await ledger.forget(actor, [{ issueId: claim.issueId, leaseId: claim.lease.leaseId }]);
-    await ledger.overrule(actor, [claim.lease], gone.message);
+    await ledger.overrule(actor, [claim.lease], whyLost(there));
     first ??= gone;
   }
   return first;

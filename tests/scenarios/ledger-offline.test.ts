@@ -69,11 +69,17 @@ describe("S65: an offline claim, then reconcile", () => {
     ]);
     expect(hub.claim(taken)).toMatchObject({ agent_id: "agent:second" });
     expect(first.state.offline_claims).toEqual([]);
-    expectJsonRefused(
-      await first.askHere("issue", "update", taken, "--priority", "high"),
-      8,
-      "E_FENCING_MISMATCH",
-    );
+    // Nobody evicted it: the next write says who was first, as the reconcile did.
+    for (const [id, who] of [
+      [taken, "agent:second on .+ has it now"],
+      [passed, "agent:second on .+ had it meanwhile"],
+    ] as const) {
+      const refused = await first.askHere("issue", "update", id, "--priority", "high");
+      expectJsonRefused(refused, 8, "E_FENCING_MISMATCH");
+      expect(refused.error.message).toMatch(
+        new RegExp(`^that lease on issue:${id} is no more: the ledger did not confirm it: ${who}$`),
+      );
+    }
     expect(first.repo.log().map(({ event_type }) => event_type)).toContain("sync.conflict");
   });
 
