@@ -95,7 +95,8 @@ export async function settingAt({ reader, workspace }: Desk): Promise<Setting> {
 
 /** Who works on one issue, without a look at all the others. */
 export async function workersOn(workspace: Workspace, id: Ulid, view: ClaimsView | null): Promise<Workers> {
-  return workersAmong(await workspace.coordinator.find([byKey(keyOfIssue(id))]), elsewhereIn(view));
+  const { coordinator } = workspace;
+  return workersAmong(coordinator, await coordinator.find([byKey(keyOfIssue(id))]), elsewhereIn(view));
 }
 
 /** What others hold, for `--free-files`. */
