@@ -168,6 +168,9 @@ describe("a leased file", () => {
     expect(violation!.message).toMatch(
       /was committed by agent:a around the hooks at 20\S+Z: b\.txt was held by agent:b at that time$/,
     );
+    expect((await repo.runHere("agent:x", "doctor")).stdout).toMatch(
+      /; 'cotenant status' lists 1 thing for a person\n$/,
+    );
     expect((await repo.runHere("agent:x", "events", "--type", "policy.violated")).stdout).toContain(
       "agent:a",
     );
