@@ -1,7 +1,7 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { HooksWord } from "../enforce/installing/upkeep";
-import type { Violation } from "../enforce/violations";
+import { objectionThen, type Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
 import type { GuardViolation } from "../guard/violations";
 import type { PendingGate } from "../issues/gates/waiting";
@@ -141,7 +141,7 @@ function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {
 function violated(violations: readonly Violation[]): Finding[] {
   return violations.map(({ commit, agentId, at, objections: [first] }) => ({
     code: "commit_violation",
-    message: `${commit.slice(0, 12)} was committed by ${printable(agentId)} around the hooks at ${printable(at, 40)}: then ${printable(first?.message ?? "", 200)}`,
+    message: `${commit.slice(0, 12)} was committed by ${printable(agentId)} around the hooks at ${printable(at, 40)}${first === undefined ? "" : `: ${objectionThen(first)}`}`,
     next: `look at it ('git show ${commit.slice(0, 12)}'), and tell whoever it concerns; it is shown for a week, or until it is taken back or pushed`,
   }));
 }

@@ -13,7 +13,10 @@ export function findingsOutput(
   findings: readonly Finding[],
   verdict: {
     readonly exit: number;
+    /** What is said at the end where there is neither an error nor a warning. */
     readonly fine: string;
+    /** What is said after that, in any case. */
+    readonly besides?: string;
     readonly data?: Readonly<Record<string, unknown>>;
   },
 ): Output {
@@ -25,7 +28,10 @@ export function findingsOutput(
   const closing = isFine
     ? verdict.fine
     : `${count(summary.error, "error")}, ${count(summary.warning, "warning")}`;
-  const lines = [...shown.flatMap((finding) => linesOf(context.terminal, finding, findings)), closing];
+  const lines = [
+    ...shown.flatMap((finding) => linesOf(context.terminal, finding, findings)),
+    `${closing}${verdict.besides ?? ""}`,
+  ];
   return {
     data: { ...verdict.data, findings, summary },
     text: context.quiet && isFine ? "" : lines.join("\n"),

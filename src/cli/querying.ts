@@ -10,7 +10,14 @@ import {
 } from "../issues/effective";
 import { parseLabel } from "../issues/labels";
 import { ISSUE_STATES, PRIORITIES } from "../issues/model";
-import { type Answer, type Filter, HeldFiles, type QuerySetting, typesOf } from "../issues/query";
+import {
+  type Answer,
+  type Filter,
+  HeldFiles,
+  type QuerySetting,
+  typesOf,
+  whyUnavailable,
+} from "../issues/query";
 import { parseState } from "../issues/states";
 import { printable, type Ulid } from "../kernel/ids";
 import type { ClaimsView } from "../ledger/view";
@@ -88,7 +95,8 @@ export async function settingAt({ reader, workspace }: Desk): Promise<Setting> {
 
 /** Who works on one issue, without a look at all the others. */
 export async function workersOn(workspace: Workspace, id: Ulid, view: ClaimsView | null): Promise<Workers> {
-  return workersAmong(await workspace.coordinator.find([byKey(keyOfIssue(id))]), elsewhereIn(view));
+  const { coordinator } = workspace;
+  return workersAmong(coordinator, await coordinator.find([byKey(keyOfIssue(id))]), elsewhereIn(view));
 }
 
 /** What others hold, for `--free-files`. */
@@ -96,6 +104,24 @@ export async function heldFiles({ reader, workspace }: Desk): Promise<HeldFiles 
   const { worktreeId } = reader.sources.here;
   if (workspace === null || worktreeId === null) return null;
   return new HeldFiles(await workspace.coordinator.list(), await callerOrNull(workspace), worktreeId);
+}
+
+/** What to look at where nothing is available, by what is so. */
+export async function whereToLook(
+  { workspace }: Desk,
+  setting: QuerySetting,
+  filter: Filter,
+  held: HeldFiles | null,
+): Promise<string> {
+  const { isBlocked, isClaimed, isHeld } = await whyUnavailable(setting, filter, held);
+  const isShared = (workspace?.config.values["sync.ledger_branch"] ?? null) !== null;
+  const ways = [
+    ...(isBlocked ? ["'cotenant query blocked' shows what waits for something"] : []),
+    ...(isClaimed ? ["'cotenant claim status' shows who works on what"] : []),
+    ...(isHeld ? ["'cotenant lock status' shows who holds the files"] : []),
+    ...(isShared ? ["'cotenant sync' brings what other machines have"] : []),
+  ];
+  return ways.length === 0 ? "'cotenant query all' shows what there is" : ways.join("; ");
 }
 
 /** An issue as lists have it: without the long texts. */

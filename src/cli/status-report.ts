@@ -102,7 +102,7 @@ async function issuesHere(
   view: ClaimsView | null,
 ): Promise<Pick<Scene, "left" | "gated">> {
   const reader = await issuesIn(workspace);
-  const workers = workersAmong(statuses, elsewhereIn(view));
+  const workers = await workersAmong(workspace.coordinator, statuses, elsewhereIn(view));
   try {
     const setting = { reader, hierarchy: [], ...workers };
     const { issues } = await queryLeft(setting);

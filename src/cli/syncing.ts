@@ -1,5 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import { printable } from "../kernel/ids";
+import { giveBacks } from "../ledger/confirmations";
 import { contradictionWords } from "../ledger/data/merge";
 import { type Examined, examineLedger } from "../ledger/examine";
 import type { OpenLedger } from "../ledger/open";
@@ -7,6 +8,7 @@ import type { Conflict, Reconciled } from "../ledger/reconcile";
 import { offlineJson } from "../ledger/state";
 import type { Synced } from "../ledger/syncing";
 import { withoutPassword } from "../ledger/transport";
+import { iso } from "../ledger/words";
 import type { Context, Output } from "./command";
 import { count } from "./render";
 
@@ -128,17 +130,24 @@ export async function statusOutput(open: OpenLedger, workspace: Workspace): Prom
   const { isOnline, ledger: standing, why } = await examineLedger(copy, remote);
   const problem = isOnline && standing !== "rewritten" ? null : why;
   const others = isSetUp ? await countSeen(open) : 0;
+  const held = (await workspace.coordinator.list({ kinds: ["issue"] })).map(({ lease }) => lease);
+  const waiting = giveBacks(await ledger.confirmations("all"), held, ledger.nowMs);
   const lines = [
     `${copy.transport.remote} (${withoutPassword(copy.transport.url)}), branch ${open.branch}: ${isOnline ? "reachable" : why}`,
     ...(isSetUp ? [LEDGER_WORDS[standing](why)] : []),
     `copy ${copy.place.directory}: ${isSetUp ? (isValid ? "whole" : "to be fetched again by the next sync") : "not set up yet; run 'cotenant sync --setup-ledger'"}`,
     `last synced ${known.lastPullAt ?? "never"}, last pushed ${known.lastPushAt ?? "never"}`,
-    ...(known.offlineClaims.length === 0
-      ? ["no claims wait to be confirmed"]
-      : known.offlineClaims.map(
-          (claim) =>
-            `provisional: issue ${claim.issueId} for ${claim.agentId}, since ${claim.claimedAt} in ${claim.clone}`,
-        )),
+    ...known.offlineClaims.map(
+      (claim) =>
+        `provisional: issue ${claim.issueId} for ${claim.agentId}, since ${claim.claimedAt} in ${claim.clone}`,
+    ),
+    ...waiting.map(
+      ({ issueId, expiresAtMs }) =>
+        `waits to be given back: issue ${issueId}; others may see it claimed ${expiresAtMs === null ? "without end" : `until ${iso(expiresAtMs)}`}`,
+    ),
+    ...(known.offlineClaims.length + waiting.length === 0
+      ? ["nothing waits to be confirmed or given back"]
+      : []),
   ];
   return {
     data: {
@@ -155,6 +164,11 @@ export async function statusOutput(open: OpenLedger, workspace: Workspace): Prom
       last_push_at: known.lastPushAt,
       claims: others,
       offline_claims: known.offlineClaims.map(offlineJson),
+      give_backs: waiting.map(({ issueId, leaseId, expiresAtMs }) => ({
+        issue_id: issueId,
+        lease_id: leaseId,
+        expires_at: iso(expiresAtMs),
+      })),
       mode: ledger.parts.offlineMode,
     },
     text: lines.join("\n"),

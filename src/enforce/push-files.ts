@@ -12,7 +12,7 @@ import {
   shortOf,
 } from "./push-rules";
 import { parseTrailers } from "./trailers";
-import type { Violation } from "./violations";
+import { objectionThen, type Violation } from "./violations";
 import type { LoggedLease, LogWitness } from "./witness";
 
 export interface FileQuestion {
@@ -124,21 +124,24 @@ export class FileJudge {
 
   #recorded(commit: PushedCommit): PushObjection[] {
     const violation = this.#question.violations.get(commit.oid);
-    return (violation?.objections ?? []).map(({ path, message, owner, code }) => ({
-      ...aboutCommit(commit, path),
-      owner,
-      code:
-        code === "E_PATH_RULE"
-          ? code
-          : owner === null
-            ? ("E_LEASE_REQUIRED" as const)
-            : ("E_LOCK_CONFLICT" as const),
-      message: `${shortOf(commit)} was committed by ${violation!.agentId} around the hooks: ${message}`,
-      hint:
-        code === "E_PATH_RULE"
-          ? `leave it out, or let somebody whom no rule keeps from it commit it anew: ${committingAnew(this.#question, commit)}`
-          : this.#anew(commit),
-    }));
+    return (violation?.objections ?? []).map((objection) => {
+      const { path, owner, code } = objection;
+      return {
+        ...aboutCommit(commit, path),
+        owner,
+        code:
+          code === "E_PATH_RULE"
+            ? code
+            : owner === null
+              ? ("E_LEASE_REQUIRED" as const)
+              : ("E_LOCK_CONFLICT" as const),
+        message: `${shortOf(commit)} was committed by ${violation!.agentId} around the hooks: ${objectionThen(objection)}`,
+        hint:
+          code === "E_PATH_RULE"
+            ? `leave it out, or let somebody whom no rule keeps from it commit it anew: ${committingAnew(this.#question, commit)}`
+            : this.#anew(commit),
+      };
+    });
   }
 
   #anew(commit: PushedCommit): string {

@@ -1,8 +1,9 @@
 import type { Coordinator } from "../coordinator/contract";
 import type { Session } from "../coordinator/session";
 import type { Fact, FactName } from "../kernel/facts";
+import { printable } from "../kernel/ids";
 import type { Git } from "../platform/git";
-import type { Objection } from "./commit-rules";
+import { commentsOf, issueOf, type Objection } from "./commit-rules";
 
 /** A commit that the hooks would have refused, and that was made all the same. */
 export interface Violation {
@@ -56,6 +57,14 @@ export async function recordViolation(
       };
     },
   });
+}
+
+/** An objection, for whoever reads it later: what was held when the commit was made may be free by now. */
+export function objectionThen({ path, message, owner }: Violation["objections"][number]): string {
+  if (owner === null) return printable(message, 300);
+  const issueId = issueOf(path) ?? commentsOf(path);
+  const held = issueId === null ? `${printable(path, 200)} was held` : `issue ${issueId} was claimed`;
+  return `${held} by ${printable(owner)} at that time`;
 }
 
 /** All that are on record, by commit. */

@@ -111,8 +111,8 @@ export class Board {
 
   /** Only rows that claims can make a difference to: those that have one, or had, and those written in progress. */
   #countClaims(): void {
-    const { claims, lapsed, elsewhere } = this.#workers;
-    for (const id of [...claims.keys(), ...lapsed.keys(), ...elsewhere.keys()]) {
+    const { claims, leavers, elsewhere } = this.#workers;
+    for (const id of [...claims.keys(), ...leavers.keys(), ...elsewhere.keys()]) {
       const row = this.rowOf(id);
       if (row !== -1 && this.#countsIn[row] !== NOWHERE) this.#count(row);
     }

@@ -1,6 +1,9 @@
 import type { Coordinator, LeaseStatus } from "../coordinator/contract";
-import type { Ulid } from "../kernel/ids";
+import { factId } from "../kernel/facts";
+import { parseUlid, type Ulid } from "../kernel/ids";
 import { nameOf } from "../kernel/keys";
+import { LEFT_ISSUE, type Leaver, leaverFrom, leaverUnder } from "../kernel/left-issues";
+import { isRefusal } from "../kernel/refusal";
 import { type IssueState, isTerminal } from "./model";
 import type { FoundIssue } from "./resolve";
 import type { WrittenStamp } from "./stamps";
@@ -9,8 +12,8 @@ import type { WrittenStamp } from "./stamps";
 export interface Workers {
   /** Valid claims of this clone, by issue. */
   readonly claims: ReadonlyMap<Ulid, LeaseStatus>;
-  /** Claims of this clone that have ended without a release, and that nobody has taken over since. */
-  readonly lapsed: ReadonlyMap<Ulid, LeaseStatus>;
+  /** Who had claims of this clone that have ended without a release, and that nobody has taken over since. */
+  readonly leavers: ReadonlyMap<Ulid, Leaver>;
   /** What other machines hold, or have finished. */
   readonly elsewhere: ReadonlyMap<Ulid, Elsewhere>;
   /** False outside Git: nobody can claim anything there, and what is written is all that counts. */
@@ -43,29 +46,39 @@ export function elsewhereIn(
 /** Outside Git. */
 export const NO_WORKERS: Workers = {
   claims: new Map(),
-  lapsed: new Map(),
+  leavers: new Map(),
   elsewhere: new Map(),
   canClaim: false,
 };
 
 /** One look at the leases, however many issues there are. */
 export async function workersOf(
-  coordinator: Pick<Coordinator, "list">,
+  coordinator: Pick<Coordinator, "list" | "facts">,
   elsewhere: Workers["elsewhere"] = new Map(),
 ): Promise<Workers> {
-  return workersAmong(await coordinator.list({ kinds: ["issue"], lapsed: true }), elsewhere);
+  return workersAmong(coordinator, await coordinator.list({ kinds: ["issue"], lapsed: true }), elsewhere);
 }
 
-export function workersAmong(
+/** The same, by leases that were read before. */
+export async function workersAmong(
+  coordinator: Pick<Coordinator, "facts">,
   statuses: readonly LeaseStatus[],
   elsewhere: Workers["elsewhere"] = new Map(),
-): Workers {
+): Promise<Workers> {
   const claims = new Map<Ulid, LeaseStatus>();
-  const lapsed = new Map<Ulid, LeaseStatus>();
-  for (const status of statuses)
-    if (status.lease.key.startsWith("issue:"))
-      (status.standing === "valid" ? claims : lapsed).set(nameOf(status.lease.key) as Ulid, status);
-  return { claims, lapsed, elsewhere, canClaim: true };
+  const leavers = new Map<Ulid, Leaver>();
+  for (const [name, { value }] of await coordinator.facts({ kinds: [LEFT_ISSUE] })) {
+    const id = parseUlid(factId(name));
+    if (!isRefusal(id)) leavers.set(id, leaverFrom(value));
+  }
+  for (const status of statuses) {
+    const { lease, standing } = status;
+    if (!lease.key.startsWith("issue:")) continue;
+    const id = nameOf(lease.key) as Ulid;
+    if (standing === "valid") claims.set(id, status);
+    else leavers.set(id, leaverUnder(lease, standing));
+  }
+  return { claims, leavers, elsewhere, canClaim: true };
 }
 
 /** Who has claimed it, here or on another machine. */
@@ -94,7 +107,7 @@ export function effectiveState(
   const { state } = written;
   if (!workers.canClaim || isTerminal(written) || state === "gated") return { state, isLeft: false };
   if (claimantOf(workers, id) !== null) return { state: "in_progress", isLeft: false };
-  const isLeft = state === "in_progress" || (state === "ready" && workers.lapsed.has(id));
+  const isLeft = state === "in_progress" || (state === "ready" && workers.leavers.has(id));
   if (!isLeft || isFinishedElsewhere(workers, id, written.version)) return { state, isLeft: false };
   return { state: "ready", isLeft: true };
 }
@@ -116,7 +129,7 @@ export function effectiveAssignee(
   if (isTerminal({ state })) return assignee;
   const claimant = claimantOf(workers, id);
   if (claimant !== null) return claimant;
-  const leaver = workers.lapsed.get(id)?.lease.agentId ?? updatedBy;
+  const leaver = workers.leavers.get(id)?.agentId ?? updatedBy;
   return isLeft && assignee === leaver ? null : assignee;
 }
 
@@ -130,28 +143,15 @@ export function effective(
   return { ...counted, assignee: effectiveAssignee(workers, id, written, counted) };
 }
 
-/** Who left it, when, and where they worked, as far as this clone knows. */
-export interface Leaver {
-  readonly agentId: string;
-  readonly at: string;
-  readonly worktreeId: string | null;
-  readonly branch: string | null;
-}
-
 /** By the claim that ended, while it is known; else by the last write of the issue. */
 export function leaverOf(
-  { lapsed }: Workers,
+  { leavers }: Workers,
   id: Ulid,
   stamp: WrittenStamp | null,
   written: { readonly updatedBy: string; readonly updatedAt: string },
 ): Leaver {
-  const claim = lapsed.get(id);
-  if (claim !== undefined) {
-    const { agentId, worktreeId, branch, expiresAt, lastBeat } = claim.lease;
-    // One that ended otherwise than by time was last heard of with its last beat.
-    const end = claim.standing === "expired" && expiresAt !== null ? expiresAt : lastBeat;
-    return { agentId, at: new Date(end.wallMs).toISOString(), worktreeId, branch };
-  }
+  const leaver = leavers.get(id);
+  if (leaver !== undefined) return leaver;
   if (stamp !== null && stamp.worktreeId !== "")
     return { agentId: stamp.agentId, at: stamp.at, worktreeId: stamp.worktreeId, branch: null };
   return { agentId: written.updatedBy, at: written.updatedAt, worktreeId: null, branch: null };

@@ -116,6 +116,31 @@ export async function queryAvailable(
   return answerOf(setting, board, free, filter, (row) => held?.isFree(row.files) ?? true);
 }
 
+/** Where nothing is available: what is so of issues that the filter lets through. */
+export interface Unavailable {
+  /** Some wait for another issue, or for a gate. */
+  readonly isBlocked: boolean;
+  /** Some are claimed. */
+  readonly isClaimed: boolean;
+  /** Some would be available, but for their files. */
+  readonly isHeld: boolean;
+}
+
+export async function whyUnavailable(
+  setting: QuerySetting,
+  filter: Filter,
+  held: HeldFiles | null = null,
+): Promise<Unavailable> {
+  const one = { ...filter, limit: 1 };
+  const isAny = ({ issues }: Answer) => issues.length > 0;
+  const isClaimed = ({ id }: IssueRow) => claimantOf(setting, id) !== null;
+  return {
+    isBlocked: isAny(await queryBlocked(setting, one)),
+    isClaimed: isAny(await queryAll(setting, { ...one, states: ["in_progress"] }, "everywhere", isClaimed)),
+    isHeld: held !== null && isAny(await queryAvailable(setting, one)),
+  };
+}
+
 function isFinished(setting: QuerySetting, board: Board, row: number): boolean {
   return isFinishedElsewhere(setting, board.id(row), board.details(row).version);
 }

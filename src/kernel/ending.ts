@@ -51,7 +51,8 @@ function ending(
   if (leases.length === 0) return { event: null, leases };
   const ended: Ended[] = leases.map((lease) => {
     const state = standingOf(lease, at);
-    return endedRecord(lease, state === "valid" ? "forced" : state);
+    const record = endedRecord(lease, state === "valid" ? "forced" : state);
+    return isOverruled && reason !== null ? { ...record, why: reason } : record;
   });
   const event: ClaimEvent = { type: "claim.evicted", leases: [], ended, reason };
   return { event: isOverruled ? { ...event, isOverruled } : event, leases };

@@ -64,6 +64,8 @@ export interface Ended {
   readonly how: "released" | "transferred" | EndCause;
   /** The lease that took its place in the same operation. */
   readonly successor: LeaseId | null;
+  /** In words, where nobody here decided it: what the ledger says, for one. */
+  readonly why?: string;
 }
 
 /** Where a lease lives: its key, and for worktree reach also the worktree. At most one lease per slot. */

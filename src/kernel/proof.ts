@@ -13,6 +13,7 @@ import {
   leaseSummary,
   mismatch,
   nameOfHolder,
+  overruled,
   ownElsewhereHint,
   sessionWord,
 } from "./words";
@@ -160,5 +161,6 @@ export function gone(view: Pick<View, "endings">, ref: LeaseRef): Refusal {
   if (how === "transferred") return mismatch(key, leaseId, "handed_over");
   if (ending.successor !== null) return mismatch(key, leaseId, "taken_over");
   if (how === "expired" || how === "stop_idle") return expired(key, leaseId);
+  if (how === "forced" && ending.why !== undefined) return overruled(key, leaseId, ending.why);
   return mismatch(key, leaseId, how === "forced" ? "evicted" : "dead");
 }

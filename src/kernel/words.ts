@@ -1,5 +1,5 @@
 import { type AgentId, type LeaseId, printable } from "./ids";
-import { kindOf } from "./keys";
+import { kindOf, nameOf } from "./keys";
 import type { Lease, Party } from "./lease";
 import type { Policy } from "./policy";
 import { type Refusal, refuse } from "./refusal";
@@ -60,6 +60,14 @@ export function ownElsewhereHint({ key, leaseId, agentId }: Lease): string {
     : `go on there, or give it back: cotenant lock release ${leaseId}`;
 }
 
+/** With which a person ends somebody's lease; null for a writer lock, which nobody can take away. */
+export function endingCommand({ key, leaseId }: Lease): string | null {
+  const kind = kindOf(key);
+  return kind === "worktree"
+    ? null
+    : `cotenant claim force-evict ${kind === "issue" ? nameOf(key) : leaseId} --reason "…"`;
+}
+
 export function heldBy(blockers: readonly Lease[], now: Now, hint?: string, asker?: Party): Refusal {
   const first = blockers[0]!;
   const others = blockers.length > 1 ? ` and ${blockers.length - 1} more` : "";
@@ -107,7 +115,16 @@ const ENDS = {
 } as const;
 
 export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof ENDS): Refusal {
-  return refuse("E_FENCING_MISMATCH", `that lease on ${printable(key)} is no more: ${ENDS[end]}`, {
+  return noMore(key, leaseId, end, ENDS[end]);
+}
+
+/** Nobody of this clone ended it: its former holder is told why, as it was said when it ended. */
+export function overruled(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
+  return noMore(key, leaseId, "overruled", printable(why, 300));
+}
+
+function noMore(key: Lease["key"], leaseId: LeaseId, end: string, why: string): Refusal {
+  return refuse("E_FENCING_MISMATCH", `that lease on ${printable(key)} is no more: ${why}`, {
     data: { lease_id: leaseId, key, end },
   });
 }

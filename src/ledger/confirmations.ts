@@ -98,6 +98,21 @@ export function isConfirmed(
   );
 }
 
+/** Whether others may still see it as held. */
+export function isSeenByOthers({ expiresAtMs }: Confirmation, nowMs: number): boolean {
+  return expiresAtMs === null || nowMs < expiresAtMs;
+}
+
+/** What has ended here while others may still see it as held, for `standing`, the valid leases: the next contact gives it back. */
+export function giveBacks(
+  known: ReadonlyMap<Ulid, Confirmation>,
+  standing: readonly Pick<Lease, "key">[],
+  nowMs: number,
+): Confirmation[] {
+  const held = new Set(standing.map(issueOfLease));
+  return [...known.values()].filter((claim) => !held.has(claim.issueId) && isSeenByOthers(claim, nowMs));
+}
+
 export function issueOfLease({ key }: Pick<Lease, "key">): Ulid | null {
   if (!key.startsWith("issue:")) return null;
   const id = parseUlid(nameOf(key));

@@ -14,7 +14,7 @@ import { type ClaimRecord, readClaim, unreadableClaim } from "./record";
 import { type ClaimRef, isUnreachable } from "./remote";
 import { tombstone } from "./rules";
 import { transportOf, withoutPassword } from "./transport";
-import { holderOf, lost, whoHasIt } from "./words";
+import { holderOf, lost, whoHasIt, whyLost } from "./words";
 
 /** One claim's new beat, as it will be at the remote when the push is done. */
 interface Beat {
@@ -248,9 +248,8 @@ class LedgerFence implements ClaimFence {
         const record = recordAt(look.claims.get(issueId));
         if (record?.isHeld === true && record.leaseId === lease.leaseId) continue;
         await ledger.forget(actor, [{ issueId, leaseId: lease.leaseId }]);
-        const gone = lost(issueId, record);
-        await ledger.overrule(actor, [lease], gone.message);
-        throw gone;
+        await ledger.overrule(actor, [lease], whyLost(record));
+        throw lost(issueId, record);
       }
       // Another process of this clone may have moved it: from there the next try goes on.
       await ledger.confirm(

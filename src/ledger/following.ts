@@ -9,7 +9,7 @@ import { noteOffline } from "./offline-claims";
 import type { ClaimEnd, ClaimRecord } from "./record";
 import { type ClaimUpdate, isUnreachable, type Look, type PushOutcome, updateTo } from "./remote";
 import { backoffMs, isBeatDue, judge, tombstone } from "./rules";
-import { lost } from "./words";
+import { lost, whyLost } from "./words";
 
 /** What a change of leases here came to at the remote. */
 export const NOT_ASKED: LedgerSay = {
@@ -217,7 +217,7 @@ async function endTaken(
     if (mayFollow(ledger, there, await ledger.record(claim, actor))) continue;
     const gone = lost(claim.issueId, there);
     await ledger.forget(actor, [{ issueId: claim.issueId, leaseId: claim.lease.leaseId }]);
-    await ledger.overrule(actor, [claim.lease], gone.message);
+    await ledger.overrule(actor, [claim.lease], whyLost(there));
     first ??= gone;
   }
   return first;
@@ -235,12 +235,11 @@ export async function withdraw(
 ): Promise<LedgerSay & { readonly ended: readonly Ulid[] }> {
   const known = await ledger.confirmations(leases.map(({ issueId }) => issueId));
   const there = leases.filter(({ issueId, leaseId }) => known.get(issueId)?.leaseId === leaseId);
-  const never = leases.filter((lease) => !there.includes(lease));
-  if (never.length > 0)
-    await ledger.parts.book.strike(
-      never.map(({ leaseId }) => leaseId),
-      false,
-    );
+  // Other clones of this machine are not to take for held what has ended here, whatever the remote has heard.
+  await ledger.parts.book.strike(
+    leases.map(({ leaseId }) => leaseId),
+    false,
+  );
   if (there.length === 0) return { ...NOT_ASKED, ended: [] };
   const marks = await ledger.parts.known(there.map(({ issueId }) => issueId));
   const ended = { how, by: actor.agentId, atMs: ledger.nowMs };

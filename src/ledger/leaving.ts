@@ -4,7 +4,7 @@ import type { Actor } from "../kernel/commands";
 import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { claimsOf } from "./claiming";
-import { type Confirmation, readConfirmations } from "./confirmations";
+import { type Confirmation, isSeenByOthers, readConfirmations } from "./confirmations";
 import { withdraw } from "./following";
 import { isLedgerOn, openLedger } from "./open";
 import { iso } from "./words";
@@ -13,7 +13,14 @@ import { iso } from "./words";
 async function claimsThere({ coordinator, surroundings }: Workspace): Promise<Confirmation[]> {
   const nowMs = surroundings.platform.clock.wallMs();
   const known = await readConfirmations(coordinator, "all");
-  return [...known.values()].filter(({ expiresAtMs }) => expiresAtMs === null || expiresAtMs > nowMs);
+  return [...known.values()].filter((claim) => isSeenByOthers(claim, nowMs));
+}
+
+interface Leaving {
+  /** Claims of whoever takes the control plane away. */
+  readonly claims: readonly { readonly issueId: Ulid; readonly leaseId: Ulid }[];
+  /** What of this clone's is at the remote. */
+  readonly there: readonly Confirmation[];
 }
 
 /**
@@ -26,23 +33,40 @@ export async function leaveLedger(
   actorOf: () => Promise<Actor>,
   own: readonly Lease[],
 ): Promise<readonly Ulid[]> {
-  if (!isLedgerOn(workspace)) return [];
-  const claims = claimsOf({ leases: own }).map(({ issueId, lease: { leaseId } }) => ({ issueId, leaseId }));
-  const there = await claimsThere(workspace);
-  if (claims.length + there.length === 0) return [];
-  const isHeld = ({ leaseId }: Confirmation) => claims.some((claim) => claim.leaseId === leaseId);
-  try {
+  return leaving(workspace, own, async ({ claims, there }) => {
     const actor = await actorOf();
     const { ledger } = await openLedger(workspace, actor.agentId);
     // First whether it can be asked at all: who is refused keeps everything.
     if (there.length > 0) await ledger.look(actor, idsOf(there));
-    const all = [...claims, ...there.filter((claim) => !isHeld(claim))];
-    const { warnings } = await withdraw(ledger, actor, all);
+    const others = there.filter(({ leaseId }) => !claims.some((claim) => claim.leaseId === leaseId));
+    const { warnings } = await withdraw(ledger, actor, [...claims, ...others]);
     workspace.warnings.push(...warnings);
+  });
+}
+
+/** What `leaveLedger` would give back, or refuse: the remote is asked, and told nothing. */
+export async function previewLeaving(workspace: Workspace, own: readonly Lease[]): Promise<readonly Ulid[]> {
+  return leaving(workspace, own, async ({ there }) => {
+    const { ledger } = await openLedger(workspace, "cotenant");
+    if (there.length > 0) await ledger.parts.remote.look(idsOf(there));
+  });
+}
+
+async function leaving(
+  workspace: Workspace,
+  own: readonly Lease[],
+  act: (leaving: Leaving) => Promise<void>,
+): Promise<readonly Ulid[]> {
+  if (!isLedgerOn(workspace)) return [];
+  const claims = claimsOf({ leases: own }).map(({ issueId, lease: { leaseId } }) => ({ issueId, leaseId }));
+  const there = await claimsThere(workspace);
+  if (claims.length + there.length === 0) return [];
+  try {
+    await act({ claims, there });
     return idsOf(claims);
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
-    const held = there.filter(isHeld);
+    const held = there.filter(({ leaseId }) => claims.some((claim) => claim.leaseId === leaseId));
     if (held.length > 0) throw notGivenBack(held, error);
     if (there.length > 0) workspace.warnings.push(`${seenByOthers(there)} (${error.message})`);
     return [];

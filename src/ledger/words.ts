@@ -123,10 +123,13 @@ export function outOfReach(id: Ulid, what: string, token: number, highest: numbe
   );
 }
 
+export function whyLost(record: ClaimRecord | null): string {
+  return record === null ? "it was ended at the remote" : whoHasIt(record);
+}
+
 /** Whoever held it here is told so: its token is stale. */
 export function lost(id: Ulid, record: ClaimRecord | null): CotenantError {
-  const whom = record === null ? "it was ended at the remote" : whoHasIt(record);
-  return new CotenantError("E_FENCING_MISMATCH", `the claim on issue ${id} is no more: ${whom}`, {
+  return new CotenantError("E_FENCING_MISMATCH", `the claim on issue ${id} is no more: ${whyLost(record)}`, {
     data: {
       key: `issue:${id}`,
       ...(record === null ? {} : { holders: [claimSummary(record)] }),

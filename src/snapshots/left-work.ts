@@ -1,9 +1,10 @@
 import type { Coordinator } from "../coordinator/contract";
 import type { Repository } from "../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
-import { type Leaver, leaverOf, type Workers } from "../issues/effective";
+import { leaverOf, type Workers } from "../issues/effective";
 import type { IssueReader } from "../issues/reader";
 import type { Ulid } from "../kernel/ids";
+import type { Leaver } from "../kernel/left-issues";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { modesFor } from "../store/layout";

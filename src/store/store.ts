@@ -3,7 +3,9 @@ import type { Command } from "../kernel/commands";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId, Ulid } from "../kernel/ids";
+import type { LeaseKey } from "../kernel/keys";
 import type { Ended, Lease, Slot } from "../kernel/lease";
+import { leftBy, leftNames } from "../kernel/left-issues";
 import type { Policy } from "../kernel/policy";
 import { isRefusal, type Refusal } from "../kernel/refusal";
 import { elapsedMs, type Now } from "../kernel/time";
@@ -11,6 +13,7 @@ import { type ClaimEvent, tokenAfter, type View } from "../kernel/view";
 import type { Platform } from "../platform/platform";
 import { Durability } from "./durability";
 import { claimPayload, type Entry, encodeLine, type LogActor } from "./envelope";
+import { factsToWire } from "./facts";
 import {
   gather,
   gatherEndings,
@@ -31,11 +34,26 @@ import type { Overlay } from "./overlay";
 import { TicketQueue } from "./queue";
 import type { Head, RequestRecord } from "./replay";
 import { findRequest, repeatOutcome } from "./requests";
-import { answering, granted, type Outcome, outcomeUnknown, type Submission } from "./submission";
+import {
+  answering,
+  type Decided,
+  granted,
+  nothingToWrite,
+  type Outcome,
+  outcomeUnknown,
+  type Submission,
+} from "./submission";
 import { SyncMark } from "./sync-mark";
 import { DamagedIndex } from "./tree-files";
 import { type Place, Turnstile } from "./turnstile";
-import { notCarriedOut, type Performed, perform, type Write, type Written } from "./writing";
+import {
+  notCarriedOut,
+  type Performed,
+  perform,
+  type WantedFacts,
+  type Write,
+  type Written,
+} from "./writing";
 
 export interface StoreOptions {
   readonly controlDirectory: string;
@@ -289,12 +307,7 @@ export class Store {
           const liveness = await livenessOf(this.platform, view.leases.values());
           return decide(view, prove, { now, policy, liveness, tickets: [] });
         },
-        facts: async (wanted, { index, overlay }) => {
-          if (index !== null) return gatherFacts(this.index, wanted, overlay);
-          const all = new Map<FactName, FactRecord>();
-          overlay.layFactsOver(all, (name) => isWanted(name, wanted));
-          return all;
-        },
+        facts: (wanted, on) => this.#facts(wanted, on),
         makeSure: ({ fd, head }) => this.#durability.ensureHere(fd, head),
         addLine: (on, entry) => this.#addLine(on, entry),
         pin: () => this.keeper.pin(),
@@ -311,8 +324,8 @@ export class Store {
     let text = "";
     for (const [done, job] of batch.entries()) {
       try {
-        const { outcome, event } = await this.#decide(job.submission, ground, turnstile);
-        if (event !== null) text += this.#encode(event, job.submission, ground);
+        const { outcome, event, facts } = await this.#decide(job.submission, ground, turnstile);
+        if (event !== null) text += this.#encode(event, facts, job.submission, ground);
         if (event !== null) turnstile.note(event);
         outcomes.push({ job, outcome });
       } catch (error) {
@@ -357,13 +370,9 @@ export class Store {
     });
   }
 
-  async #decide(
-    submission: Submission,
-    ground: Ground,
-    turnstile: Turnstile,
-  ): Promise<{ outcome: Outcome; event: ClaimEvent | null }> {
+  async #decide(submission: Submission, ground: Ground, turnstile: Turnstile): Promise<Decided> {
     const repeated = await this.#repeated(submission, ground);
-    if (repeated !== null) return { outcome: repeated, event: null };
+    if (repeated !== null) return nothingToWrite(repeated);
     const { command, policy } = submission;
     const now = this.now();
     const isAcquire = command.kind === "acquire";
@@ -371,6 +380,7 @@ export class Store {
     const place = turnstile.placeOf(submission.queue, tickets);
     const placed: Command = isAcquire ? { ...command, ticket: place?.number ?? null } : command;
     const view = await this.#view(placed, tickets, now, policy, ground);
+    const left = isAcquire ? await this.#leftAmong(command.keys, ground) : [];
     const liveness = await livenessOf(this.platform, view.leases.values());
     const at: Circumstances = { now, policy, liveness, tickets };
     const decision = decide(view, placed, at);
@@ -378,11 +388,27 @@ export class Store {
     if (placed.kind === "acquire") {
       queue = await turnstile.settle(placed, decision, { view, at, place, wish: submission.queue });
     }
-    if (isRefusal(queue)) return { outcome: { done: false, refusal: queue, queue: null }, event: null };
-    if (isRefusal(decision)) return { outcome: { done: false, refusal: decision, queue }, event: null };
+    if (isRefusal(queue)) return nothingToWrite({ done: false, refusal: queue, queue: null });
+    if (isRefusal(decision)) return nothingToWrite({ done: false, refusal: decision, queue });
     const isNamed = submission.requestId !== null || decision.event !== null;
     const event = isNamed ? answering(decision, placed) : null;
-    return { outcome: granted(decision), event };
+    const facts = leftBy(decision, now);
+    // Granted, all of them: nobody's leavings any more.
+    for (const name of left) facts.set(name, null);
+    return { outcome: granted(decision), event, facts };
+  }
+
+  /** What somebody has left of the issues among these keys. */
+  async #leftAmong(keys: readonly { readonly key: LeaseKey }[], ground: Ground): Promise<FactName[]> {
+    const facts = leftNames(keys.map(({ key }) => key));
+    return facts.length === 0 ? [] : [...(await this.#facts({ facts, factKinds: [] }, ground)).keys()];
+  }
+
+  async #facts(wanted: WantedFacts, { index, overlay }: Ground): Promise<Map<FactName, FactRecord>> {
+    if (index !== null) return gatherFacts(this.index, wanted, overlay);
+    const all = new Map<FactName, FactRecord>();
+    overlay.layFactsOver(all, (name) => isWanted(name, wanted));
+    return all;
   }
 
   #view(
@@ -406,14 +432,19 @@ export class Store {
   }
 
   /** The line's text. Ground already stands on it afterwards, for the rest of the batch. */
-  #encode(event: ClaimEvent, submission: Submission, ground: Ground): string {
+  #encode(event: ClaimEvent, facts: Decided["facts"], submission: Submission, ground: Ground): string {
     const { overlay } = ground;
     const { requestId, actor } = submission;
     const { type, leases, ended } = event;
-    const payload = claimPayload(event, submission, this.#waitedMs(submission));
+    const payload = {
+      ...claimPayload(event, submission, this.#waitedMs(submission)),
+      ...factsToWire(facts),
+    };
     const wallMs = this.platform.clock.wallMs();
     const text = this.#addLine(ground, { type, actor, payload }, wallMs);
     overlay.add(event, wallMs);
+    for (const [name, value] of facts)
+      overlay.facts.set(name, value === null ? null : { value, sequence: ground.head.sequence });
     ground.head = { ...ground.head, nextToken: tokenAfter(ground.head.nextToken, event) };
     if (requestId === null) return text;
     const { agentId } = actor;

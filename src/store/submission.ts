@@ -1,6 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Command } from "../kernel/commands";
 import type { Decision } from "../kernel/decide";
+import type { Fact, FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import type { Ended, Lease } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
@@ -30,6 +31,17 @@ export type Outcome =
       readonly replayed: boolean;
     }
   | { readonly done: false; readonly refusal: Refusal; readonly queue: Place | null };
+
+/** What a submission comes to, and what is to be written of it. */
+export interface Decided {
+  readonly outcome: Outcome;
+  readonly event: ClaimEvent | null;
+  readonly facts: ReadonlyMap<FactName, Fact | null>;
+}
+
+export function nothingToWrite(outcome: Outcome): Decided {
+  return { outcome, event: null, facts: new Map() };
+}
 
 /**
  * What is written of an operation, so that a retry gets the answer that the first call got: of an acquire, every

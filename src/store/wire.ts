@@ -82,6 +82,7 @@ export function endedToWire(ended: Ended): Record<string, unknown> {
     fencing_token: ended.fencingToken,
     cause: ended.how,
     successor: ended.successor,
+    ...(ended.why === undefined ? {} : { why: ended.why }),
   };
 }
 
@@ -103,6 +104,7 @@ export function endedFromWire(value: unknown): Ended {
       "forced",
     ]),
     successor: textOrNull(w, "successor") as LeaseId | null,
+    ...(w["why"] === undefined ? {} : { why: text(w, "why") }),
   };
 }
 

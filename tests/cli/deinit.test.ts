@@ -3,6 +3,7 @@ import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { NodeLocks } from "../../src/platform/node/locks";
 import { needTool } from "../house/need-tool";
+import { linesIn, shellWords } from "../support/hints";
 import { PROGRAM, run, until } from "../support/program";
 import { expectJsonRefused, expectNoInnards, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
@@ -160,6 +161,27 @@ describe("deinit is refused", () => {
     expect(repo.picture()).toEqual(before);
     await repo.prepare("agent:b", "lock", "release", "src/app.ts");
     expect((await repo.askHere("agent:a", "deinit")).status).toBe(0);
+  });
+
+  it("with the commands that end what others hold, and they do", async () => {
+    const id = await repo.issue();
+    await repo.prepare("agent:b", "claim", "acquire", id);
+    const { lease } = await repo.prepare("agent:b", "lock", "acquire", "src/app.ts");
+    const { hint } = (await repo.askHere("agent:a", "deinit")).error;
+    const offered = linesIn(hint).map(({ line }) => line);
+    expect(offered.sort()).toEqual([
+      `claim force-evict ${id} --reason "…"`,
+      `claim force-evict ${lease.lease_id} --reason "…"`,
+    ]);
+    for (const line of offered)
+      expect(await repo.runHere("human:me", ...shellWords(line)), line).toMatchObject({ status: 0 });
+    expect((await repo.askHere("agent:a", "deinit")).status).toBe(0);
+  });
+
+  it("without one for a writer lock, which nobody can take away", async () => {
+    await repo.prepare("agent:b", "worktree", "lock");
+    const { hint } = (await repo.askHere("agent:a", "deinit")).error;
+    expect(hint).toBe("wait until they are released or have run out");
   });
 
   it("not for what has run out", async () => {

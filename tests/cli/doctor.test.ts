@@ -81,6 +81,26 @@ describe("doctor: nothing is wrong", () => {
     expect((await repo.runHere("agent:d", "doctor", "--quiet")).stdout).toBe("");
   });
 
+  it("and its last line is true where there is something to do, or something for a person", async () => {
+    const last = async (...words: string[]) =>
+      (await repo.runHere("agent:d", "doctor", ...words)).stdout.trimEnd().split("\n").at(-1);
+    expect(await last()).toBe("no errors, 1 note");
+    await use();
+    const id = await repo.issue();
+    await repo.prepare("agent:a", "claim", "acquire", id);
+    await repo.prepare("human:h", "claim", "force-evict", id, "--reason", "it hangs");
+    expect(await last()).toBe("no errors, 1 note; 'cotenant status' lists 1 thing for a person");
+    expect(await last("--quiet")).toBe("");
+    await repo.prepare("agent:a", "claim", "acquire", id);
+    expect(await last()).toBe("everything is fine");
+    // Also beside errors; and where 'status' cannot be asked, nothing is said of it.
+    await repo.prepare("human:h", "claim", "force-evict", id, "--reason", "it hangs");
+    repo.write(".cotenant/config.toml", '[worktree]\nenforce_leases = "off"\n');
+    expect(await last()).toBe("0 errors, 1 warning; 'cotenant status' lists 2 things for a person");
+    repo.write(".cotenant/config.toml", "[broken");
+    expect(await last()).toMatch(/^\d errors?, \d warnings?$/);
+  });
+
   it("for somebody who gave no name", async () => {
     await use();
     expect(findingsOf(await repo.ask("", "doctor")).filter(({ level }) => level === "error")).toEqual([]);

@@ -50,6 +50,16 @@ describe("every command line that is shown parses", () => {
     expect(wrong).toEqual([]);
   });
 
+  it("with --reason where it is refused without one", async () => {
+    const isRefused = (line: string) =>
+      /^(?:claim force-evict|lock steal) (?!--help|<|…)/.test(line) && !line.includes("--reason");
+    const shown = [...filesBelow("src"), ...filesBelow("docs")].flatMap(({ path, text }) =>
+      (path.endsWith(".ts") ? textsOf(text) : [text]).flatMap((each) => linesIn(each)),
+    );
+    expect(shown.map(({ line }) => line).filter(isRefused)).toEqual([]);
+    expect(isRefused("claim force-evict 7x3k")).toBe(true);
+  });
+
   it("and a wrong one would be noticed", async () => {
     const wrong = [
       "'cotenant lock aquire x'",

@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { writeIssue } from "../support/issue-files";
+import { sharedIssues } from "../support/machines";
 import type { Ran } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { cotenant, pictureOf, TestRepo } from "../support/repo";
@@ -69,6 +70,41 @@ describe("queries", () => {
     expect(titles(await repo.askHere("agent:a", "query", "available"))).toHaveLength(4);
     expect((await repo.askHere("agent:a", "claim", "next", "--free-files")).data.issue.title).toBe("Free");
     expectJsonRefused(await repo.askHere("agent:a", "claim", "next", "--free-files"), 4, "E_NOT_FOUND");
+  });
+
+  it("say where to look when nothing is available, by what is so", async () => {
+    const looks = ["query blocked", "claim status", "lock status", "query all", "sync"];
+    const named = (words: string) => looks.filter((command) => words.includes(`'cotenant ${command}'`));
+    const empty = async (...args: string[]) => {
+      const said = (await repo.runHere("agent:a", "query", "available", ...args)).stdout;
+      expect(said).toMatch(/^nothing is available; /);
+      expect(named((await repo.askHere("agent:a", "claim", "next", ...args)).error.hint)).toEqual(
+        named(said),
+      );
+      return named(said);
+    };
+    expect(await empty()).toEqual(["query all"]);
+    const id = await repo.issue("Claimed");
+    await repo.prepare("agent:b", "claim", "acquire", id);
+    expect(await empty()).toEqual(["claim status"]);
+    const waits = (await repo.prepare("agent:b", "issue", "create", "--title", "Waits", "--depends-on", id))
+      .issue.id;
+    expect(await empty()).toEqual(["query blocked", "claim status"]);
+    expect(await empty("--priority", "critical")).toEqual(["query all"]);
+    await repo.prepare("agent:b", "issue", "update", id, "--state", "done", "--release");
+    await repo.prepare("agent:b", "claim", "acquire", waits);
+    expect(await empty()).toEqual(["claim status"]);
+    writeIssue(repo.root, { title: "File held", files: ["src/held.ts"], priority: "critical" });
+    await repo.prepare("agent:b", "lock", "acquire", "src/held.ts");
+    expect(await empty("--priority", "critical", "--free-files")).toEqual(["lock status"]);
+  });
+
+  it("name 'sync' when nothing is available and claims are shared with other machines", async () => {
+    const { first, ids } = await sharedIssues(1);
+    await first.prepare("claim", "acquire", ids[0]!);
+    const { stdout } = await first.runHere("query", "available");
+    expect(stdout).toContain("'cotenant claim status' shows who works on what");
+    expect(stdout).toContain("'cotenant sync' brings what other machines have");
   });
 
   it("have the seeds' short names", async () => {

@@ -185,7 +185,7 @@ export interface Expected {
 }
 
 /** The same questions answered by reading every copy of every issue, without any cache. */
-export async function plainly({ reader, claims, lapsed }: QuerySetting): Promise<Expected> {
+export async function plainly({ reader, claims, leavers }: QuerySetting): Promise<Expected> {
   // Claimed is in progress; in progress without a claim is left, and ready again.
   const counted = <T extends FoundIssue>(issue: T): T => {
     const { state } = issue;
@@ -193,7 +193,7 @@ export async function plainly({ reader, claims, lapsed }: QuerySetting): Promise
     if (claims.has(issue.id)) return { ...issue, state: "in_progress" };
     return state === "in_progress" ? { ...issue, state: "ready" } : issue;
   };
-  if (lapsed.size > 0) throw new Error("claims of a scene do not lapse");
+  if (leavers.size > 0) throw new Error("claims of a scene do not lapse");
   const { sources, here, main } = reader;
   const stamps = await sources.stamps(null);
   const committed = new CommittedIssues(sources.git!, here.root);

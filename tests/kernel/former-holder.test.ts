@@ -57,6 +57,16 @@ describe("what a former holder is told", () => {
     expect(told()).toBe("E_FENCING_MISMATCH");
   });
 
+  test("overruled, with the words of whoever decided it", () => {
+    const { scene, ann, eve, lease, told } = setUp();
+    const refs = { leases: [byId(lease)], reason: "agent:bob has it", isOverruled: true };
+    granted(scene.run({ kind: "evict", actor: eve, ...refs }));
+    expect(told()).toBe("E_FENCING_MISMATCH");
+    expect(scene.renew(ann, byId(lease))).toMatchObject({
+      message: `that lease on ${ISSUE} is no more: agent:bob has it`,
+    });
+  });
+
   test("stolen", () => {
     const { scene, eve, told } = setUp();
     granted(scene.acquire(eve, ISSUE, { steal: true, reason: "urgent" }));

@@ -27,6 +27,28 @@ it("deinit gives its claims back on the ledger; while it cannot, it names them a
   for (const id of ids) expect((await beside.askHere("claim", "acquire", id)).status).toBe(0);
 });
 
+it("deinit --dry-run says what is given back on the ledger, and exits as deinit would", async () => {
+  const { hub, first, ids } = await sharedIssues(2);
+  const [held, offline] = ids as [string, string];
+  await first.prepare("claim", "acquire", held);
+  await first.prepare("claim", "acquire", offline, "--offline");
+  const before = { ...first.repo.picture(), claim: hub.claim(held) };
+  const shown = await first.askHere("deinit", "--dry-run");
+  expect(shown.data).toMatchObject({ dry_run: true, given_back: [offline, held] });
+  const { stdout } = await first.runHere("deinit", "--dry-run");
+  expect(stdout).toContain(`would give back on the ledger: issue ${offline}, issue ${held}\n`);
+  expect({ ...first.repo.picture(), claim: hub.claim(held) }).toEqual(before);
+  fs.renameSync(hub.path, `${hub.path}.away`);
+  const [dry, real] = [await first.askHere("deinit", "--dry-run"), await first.askHere("deinit")];
+  expectJsonRefused(dry, 10, "E_REMOTE_UNREACHABLE");
+  expect(dry.error).toEqual(real.error);
+  // Given back here already: it is only said what others see, and nothing is refused.
+  await first.prepare("claim", "release", held);
+  const warned = await first.askHere("deinit", "--dry-run");
+  expect(warned).toMatchObject({ status: 0 });
+  expect(warned.json.warnings!.join()).toContain(`others see as claimed: issue ${held}`);
+});
+
 it("deinit after a claim was given back while the remote was away says until when others see it", async () => {
   const { hub, first, ids } = await sharedIssues(1);
   await first.prepare("claim", "acquire", ids[0]!);

@@ -63,7 +63,7 @@ describe("a change of a held file that goes around the hooks is on record", () =
     await done("commit", "--all", "--amend", "--no-verify", "--no-edit");
     expectRecorded("b.txt");
     await done("rebase", "--continue");
-    await refusedPush("b.txt is held by agent:b");
+    await refusedPush("b.txt was held by agent:b at that time");
   });
 
   it("when a cherry-pick waits, and what is picked itself is not", async () => {

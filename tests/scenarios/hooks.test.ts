@@ -166,14 +166,20 @@ describe("a leased file", () => {
     expect(forced.stderr).toContain("goes against a lease");
     const [violation] = await violations();
     expect(violation!.message).toMatch(
-      /was committed by agent:a around the hooks at 20\S+Z: then b\.txt is held by agent:b/,
+      /was committed by agent:a around the hooks at 20\S+Z: b\.txt was held by agent:b at that time$/,
+    );
+    expect((await repo.runHere("agent:x", "doctor")).stdout).toMatch(
+      /; 'cotenant status' lists 1 thing for a person\n$/,
     );
     expect((await repo.runHere("agent:x", "events", "--type", "policy.violated")).stdout).toContain(
       "agent:a",
     );
     expect((await repo.askHere("agent:x", "stats")).data["violations"]).toBe(1);
+    // Also once it is free: what is said of the past is not said of today.
+    await repo.prepare("agent:b", "lock", "release", "b.txt");
     const around = await git("agent:a", "push", "origin", "main");
-    expectRefused(around, "cotenant pre-push (layer 3)", "around the hooks: b.txt is held by agent:b");
+    const said = "around the hooks: b.txt was held by agent:b at that time";
+    expectRefused(around, "cotenant pre-push (layer 3)", said);
     // On record for good; nobody is reminded of what the remote has, or nobody any more.
     repo.git("update-ref", "refs/remotes/origin/theirs", "HEAD");
     expect(await violations()).toEqual([]);
@@ -181,6 +187,18 @@ describe("a leased file", () => {
     expect(await violations()).toHaveLength(1);
     repo.git("reset", "--quiet", "--hard", "HEAD~1");
     expect(await violations()).toEqual([]);
+  });
+
+  it("of an issue that was claimed is told as what was so then, too", async () => {
+    const id = await repo.issue();
+    await repo.prepare("agent:b", "claim", "acquire", id);
+    repo.git("add", "--all");
+    expectDone(await git("agent:a", "commit", "--no-verify", "--message", "forced"));
+    await repo.prepare("agent:b", "claim", "release", id);
+    const [violation] = await violations();
+    expect(violation!.message).toMatch(
+      new RegExp(`around the hooks at 20\\S+Z: issue ${id} was claimed by agent:b at that time$`),
+    );
   });
 
   it("is not let through by what an earlier commit, which was given up, was told", async () => {

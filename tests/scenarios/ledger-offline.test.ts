@@ -69,11 +69,17 @@ describe("S65: an offline claim, then reconcile", () => {
     ]);
     expect(hub.claim(taken)).toMatchObject({ agent_id: "agent:second" });
     expect(first.state.offline_claims).toEqual([]);
-    expectJsonRefused(
-      await first.askHere("issue", "update", taken, "--priority", "high"),
-      8,
-      "E_FENCING_MISMATCH",
-    );
+    // Nobody evicted it: the next write says who was first, as the reconcile did.
+    for (const [id, who] of [
+      [taken, "agent:second on .+ has it now"],
+      [passed, "agent:second on .+ had it meanwhile"],
+    ] as const) {
+      const refused = await first.askHere("issue", "update", id, "--priority", "high");
+      expectJsonRefused(refused, 8, "E_FENCING_MISMATCH");
+      expect(refused.error.message).toMatch(
+        new RegExp(`^that lease on issue:${id} is no more: the ledger did not confirm it: ${who}$`),
+      );
+    }
     expect(first.repo.log().map(({ event_type }) => event_type)).toContain("sync.conflict");
   });
 
@@ -96,11 +102,39 @@ describe("S65: an offline claim, then reconcile", () => {
     await first.prepare("claim", "release", never);
     const released = await first.ask("claim", "release", told);
     expect(released.data).toMatchObject({ offline: true, degraded: true });
+    const { expires_at } = hub.claim(told);
     expect(hub.claim(told)).toMatchObject({ status: "held" });
+    const waiting = await first.askHere("sync", "--status");
+    expect(waiting.data).toMatchObject({
+      offline_claims: [],
+      give_backs: expect.arrayContaining([{ issue_id: told, lease_id: released.lease.lease_id, expires_at }]),
+    });
+    const { stdout } = await first.runHere("sync", "--status");
+    expect(stdout).toContain(
+      `waits to be given back: issue ${told}; others may see it claimed until ${expires_at}`,
+    );
+    expect(stdout).not.toContain("nothing waits");
+    expect((await first.runHere("doctor")).stdout).toContain("ended here, and the ledger has not heard of");
     proxy.weather = {};
     expect((await first.ask("sync", "--reconcile")).data).toMatchObject({ confirmed: [], withdrawn: [told] });
     expect(hub.claim(told)).toMatchObject({ status: "released" });
     expect(hub.refs("refs/cotenant/claims/")).not.toHaveProperty(`refs/cotenant/claims/${never}`);
+    expect((await first.askHere("sync", "--status")).data).toMatchObject({ give_backs: [] });
+    expect((await first.runHere("sync", "--status")).stdout).toContain(
+      "nothing waits to be confirmed or given back",
+    );
+  });
+
+  it("what is claimed again while the remote is away does not wait to be given back", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    await first.prepare("claim", "acquire", ids[0]!);
+    fs.renameSync(hub.path, `${hub.path}.away`);
+    await first.prepare("claim", "release", ids[0]!);
+    await first.prepare("claim", "acquire", ids[0]!);
+    expect((await first.askHere("sync", "--status")).data).toMatchObject({
+      offline_claims: [{ issue_id: ids[0] }],
+      give_backs: [],
+    });
   });
 
   it("with --offline nobody is asked, and with auto_claim_push = false neither", async () => {

@@ -11,7 +11,12 @@ interface Shown {
   readonly state: string;
   readonly assignee: string | null;
   readonly claimed_by?: string | null;
-  readonly left?: { readonly agent_id: string; readonly root: string | null; readonly branch: string | null };
+  readonly left?: {
+    readonly agent_id: string;
+    readonly at: string;
+    readonly root: string | null;
+    readonly branch: string | null;
+  };
 }
 
 const listed = (ran: Ran) => ran.data["issues"] as readonly Shown[];
@@ -231,16 +236,16 @@ describe("S81: a holder dies with its issue in progress", () => {
     expect((await repo.runHere("agent:looker", "doctor")).stdout).not.toContain("left by agent:ada");
   });
 
-  it("also one that was only ever claimed", async () => {
+  it("also one that was only ever claimed, before and after its end was logged", async () => {
     const repo = TestRepo.make();
     const id = await repo.issue("Log in");
     const ada = repo.addWorktree("ada");
     await before(ada, "claim", "acquire", id, "--ttl", "20");
     await lapse(repo, id);
-    expect(await seen(repo, id, "query", "available")).toMatchObject({
-      state: "ready",
-      left: { agent_id: "agent:ada", root: ada.root },
-    });
+    const left = await seen(repo, id, "query", "available");
+    expect(left).toMatchObject({ state: "ready", left: { agent_id: "agent:ada", root: ada.root } });
+    await repo.prepare("agent:looker", "gc");
+    expect(await seen(repo, id, "query", "available")).toEqual(left);
   });
 
   it("the command that claim acquire offers takes the worktree over, as printed", async () => {
@@ -281,5 +286,72 @@ describe("S81: a holder dies with its issue in progress", () => {
     const { stdout } = await repo.runHere("agent:bob", "claim", "acquire", id);
     expect(stdout).toContain("its commits are on branch ada");
     expect(repo.at(goesOn(repo, stdout, id)).git("branch", "--show-current")).toBe("ada\n");
+  });
+});
+
+describe("a claim that a person has ended", () => {
+  /** What agent:ada was at, in a worktree of its own, when somebody evicted it. */
+  async function evicted(repo: TestRepo): Promise<{ id: string; ada: TestRepo }> {
+    const id = await repo.issue("Log in");
+    const ada = repo.addWorktree("ada");
+    await ada.prepare("agent:ada", "claim", "acquire", id);
+    ada.write("half.ts");
+    await repo.prepare("human:me", "claim", "force-evict", id, "--reason", "it hangs");
+    return { id, ada };
+  }
+
+  it("leaves work, with who, when and where, until somebody takes it", async () => {
+    const repo = TestRepo.make();
+    const since = new Date().toISOString();
+    const { id, ada } = await evicted(repo);
+    const left = { agent_id: "agent:ada", root: ada.root, branch: "ada" };
+    const row = await seen(repo, id, "query", "available");
+    expect(row).toMatchObject({ state: "ready", assignee: null, left });
+    expect(Date.parse(row!.left!.at)).toBeGreaterThanOrEqual(Date.parse(since));
+    // The end of its claim is told to its holder for a day; what it left is not forgotten then.
+    for (const later of [0, 48 * 3600]) {
+      const status = (await repo.askAt(later, "agent:looker", "status")).data;
+      expect(status["needs_a_person"], `${later}`).toMatchObject([{ code: "work_left" }]);
+      await repo.askAt(later, "agent:looker", "gc", "--compact");
+    }
+    for (const command of ["status", "query available", "issue list", "doctor", `issue show ${id}`]) {
+      const { stdout } = await repo.runHere("agent:looker", ...command.split(" "));
+      expect(stdout, command).toContain("left by agent:ada");
+      expect(stdout, command).toContain(ada.root);
+    }
+    const { stdout } = await repo.runHere("agent:bob", "claim", "acquire", id);
+    expect(stdout).toContain("left by agent:ada");
+    expect(goesOn(repo, stdout, id)).toBe(ada.root);
+    // Taken up, and given back by whoever took it: nobody's leavings any more.
+    await ada.prepare("agent:bob", "claim", "release", id);
+    expect(await seen(repo, id, "query", "available")).toMatchObject({ left: null });
+    expect((await repo.askHere("agent:looker", "status")).data["needs_a_person"]).toEqual([]);
+    expect((await repo.runHere("agent:looker", "doctor")).stdout).not.toContain("left by agent:ada");
+  });
+
+  it("leaves none where the issue is over, or was taken over at once", async () => {
+    const repo = TestRepo.make();
+    const { id } = await evicted(repo);
+    await repo.prepare("agent:bob", "claim", "acquire", id);
+    await repo.prepare("agent:bob", "issue", "update", id, "--state", "done");
+    await repo.prepare("human:me", "claim", "force-evict", id, "--reason", "it is done");
+    expect(await seen(repo, id, "query", "closed")).toMatchObject({ state: "done", left: null });
+    const other = await repo.issue("Log out");
+    await repo.prepare("agent:ada", "claim", "acquire", other);
+    await repo.prepare("human:me", "claim", "acquire", other, "--force", "--reason", "urgent");
+    await repo.prepare("human:me", "claim", "release", other);
+    expect(await seen(repo, other, "query", "available")).toMatchObject({ left: null });
+  });
+
+  it("from another machine leaves work where it was done, once that machine has heard of it", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    await first.prepare("claim", "acquire", id);
+    const second = Machine.clone(hub, "second");
+    await second.prepare("claim", "force-evict", id, "--reason", "it hangs", "--agent-id", "human:me");
+    await first.askHere("sync");
+    expect(listed(await first.askHere("query", "available"))).toMatchObject([
+      { id, left: { agent_id: "agent:first", root: first.repo.root } },
+    ]);
   });
 });

@@ -13,7 +13,7 @@ import { interruptibly } from "../interrupts";
 import { keyOfIssue } from "../issues";
 import { tellSay, withLedger } from "../ledger";
 import { takeOverLines } from "../left-work";
-import { FILTER_FLAGS, filterFrom, heldFiles, rowJson, settingAt } from "../querying";
+import { FILTER_FLAGS, filterFrom, heldFiles, rowJson, settingAt, whereToLook } from "../querying";
 import { byKey } from "../targets";
 
 const { limit: _limit, ...NARROWING } = FILTER_FLAGS;
@@ -43,15 +43,15 @@ export const command: Command = {
     // As of the look that found it: the claim itself ends what was there before.
     let setting = await settingAt(desk);
     const holder = await callingProcess(workspace.surroundings.platform.processes);
+    const filesHeld = async () => (parsed.has("free-files") ? heldFiles(desk) : null);
     const held = (await session.mine()).map(({ lease }) => lease);
     const take = async (signal: AbortSignal | undefined) => {
       await hearOfClaims(workspace);
       return takeNext({
         reader,
         look: async () => {
-          const files = parsed.has("free-files") ? await heldFiles(desk) : null;
           setting = await settingAt(desk);
-          return queryAvailable(setting, filter, files);
+          return queryAvailable(setting, filter, await filesHeld());
         },
         claims: async () => (await settingAt(desk)).claims,
         acquire: async (id: Ulid) => {
@@ -73,7 +73,10 @@ export const command: Command = {
     const taken = await interruptibly(context, takesLong(workspace, parsed), (signal) =>
       waited(context, parsed, workspace, timeoutMs, signal, () => take(signal)),
     );
-    if (taken === null) throw nothing(filter, parsed.has("wait") ? timeoutMs : null);
+    if (taken === null) {
+      const look = await whereToLook(desk, setting, filter, await filesHeld());
+      throw nothing(filter, look, parsed.has("wait") ? timeoutMs : null);
+    }
     tellSay(workspace, taken.grant.ledger);
     await tellOfTwin(workspace, holder, held, "LEASES");
     const output = grantOutput(context, parsed, session, withLedger(workspace, taken.grant), "claim");
@@ -131,10 +134,8 @@ async function waited(
   }
 }
 
-function nothing(filter: Filter, waitedMs: number | null): CotenantError {
+function nothing(filter: Filter, hint: string, waitedMs: number | null): CotenantError {
   const { states: _, limit: __, ...asked } = filter;
-  const hint =
-    "'cotenant query blocked' shows what waits for something, 'cotenant claim status' who works on what";
   if (waitedMs !== null)
     return new CotenantError("E_WAIT_TIMEOUT", `nothing became available within ${waitedMs / 1000} s`, {
       hint,

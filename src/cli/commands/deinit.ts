@@ -10,7 +10,7 @@ import { listWorktrees } from "../../identity/worktree-list";
 import { clearRemains, type Remains, remainsIn } from "../../identity/worktree-remains";
 import { MergeDriver } from "../../issues/merge-driver";
 import type { Lease } from "../../kernel/lease";
-import { heldBy } from "../../kernel/words";
+import { endingCommand, heldBy } from "../../kernel/words";
 import { nodeTrees } from "../../platform/node/trees";
 import { dropRef } from "../../snapshots/committing";
 import { readingRoomIn } from "../../snapshots/darkroom";
@@ -30,7 +30,7 @@ export const command: Command = {
   flags: {
     purge: { meaning: "also remove files that 'init' made and nobody has changed or given to Git" },
     snapshots: { meaning: "also every snapshot: what it holds exists nowhere else" },
-    "dry-run": { meaning: "only show what would go" },
+    "dry-run": { meaning: "only show what would go and be given back; exits as without it" },
   },
   examples: ["cotenant deinit --dry-run", "cotenant deinit", "cotenant deinit --purge"],
   words: { min: 0, max: 0 },
@@ -66,11 +66,12 @@ export const command: Command = {
     // Already now, so that a refusal leaves no trace; under the mutex it counts.
     if (hasStore) await inspect();
     const ownBefore = own.length;
+    if (hasStore && sharesClaims(workspace.config)) {
+      const { leaveLedger, previewLeaving } = await import("../../ledger/leaving");
+      const actor = async () => (await workspace.session("write")).actor;
+      givenBack = await (isDry ? previewLeaving(workspace, own) : leaveLedger(workspace, actor, own));
+    }
     if (!isDry) {
-      if (hasStore && sharesClaims(workspace.config)) {
-        const { leaveLedger } = await import("../../ledger/leaving");
-        givenBack = await leaveLedger(workspace, async () => (await workspace.session("write")).actor, own);
-      }
       await dismantle(store, actorOf(workspace, me), inspect);
       // Not before: whoever is refused keeps it. Nor under the mutex, where no Git command may run.
       if (settings.length > 0) await driver.unregister(platform.timers);
@@ -96,7 +97,9 @@ export const command: Command = {
     const back =
       givenBack.length === 0
         ? []
-        : [`given back on the ledger: ${givenBack.map((id) => `issue ${id}`).join(", ")}`];
+        : [
+            `${isDry ? "would give back" : "given back"} on the ledger: ${givenBack.map((id) => `issue ${id}`).join(", ")}`,
+          ];
     return {
       data: {
         dry_run: isDry,
@@ -172,9 +175,12 @@ async function refuseWhileOthersWork(
   const leases = (await coordinator.list()).map(({ lease }) => lease);
   const others = leases.filter((lease) => !isMine(lease));
   if (others.length > 0) {
-    const hint =
-      "wait until they are released or have run out; a person may end them, see 'cotenant lock steal --help'";
-    throw errorFrom(heldBy(others, store.now(), hint));
+    const ways = others.flatMap((lease) => endingCommand(lease) ?? []).slice(0, 5);
+    const hint = [
+      "wait until they are released or have run out",
+      ...(ways.length === 0 ? [] : [`a person may end them: ${ways.join("; ")}`]),
+    ];
+    throw errorFrom(heldBy(others, store.now(), hint.join("; ")));
   }
   const waiter = (await coordinator.waiters()).find((ticket) => !isMine(ticket));
   if (waiter !== undefined) {

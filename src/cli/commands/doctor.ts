@@ -2,7 +2,7 @@ import { Workspace } from "../../coordinator/workspace";
 import { CHECKS } from "../../doctor/checks";
 import { strictSnapshotsCheck } from "../../doctor/checks/snapshots";
 import { diagnose } from "../../doctor/diagnose";
-import { exitOf } from "../../doctor/finding";
+import { exitOf, type Finding } from "../../doctor/finding";
 import { examine } from "../../doctor/patient";
 import { CotenantError } from "../../errors/cotenant-error";
 import { nodeTrees } from "../../platform/node/trees";
@@ -10,6 +10,8 @@ import { darkroomIn } from "../../snapshots/darkroom";
 import { repair } from "../../snapshots/repairing";
 import type { Command, Context, Parsed } from "../command";
 import { findingsOutput } from "../findings";
+import { count } from "../render";
+import { lookAround } from "../status-report";
 
 export const command: Command = {
   usage: "doctor [--strict [--repair]]",
@@ -34,9 +36,14 @@ export const command: Command = {
       ? CHECKS.map((check) => (check.name === strict.name ? strict : check))
       : CHECKS;
     const findings = await diagnose(await examine(machine), checks);
+    const things = context.json ? null : await forAPerson(context, parsed);
     const output = findingsOutput(context, findings, {
       exit: exitOf(findings),
-      fine: "everything is fine",
+      fine: fineWords(findings, things),
+      besides:
+        things === null || things === 0
+          ? ""
+          : `; 'cotenant status' lists ${count(things, "thing")} for a person`,
       ...(parsed.has("repair") ? { data: { repaired } } : {}),
     });
     const lines = repaired.map((words) => `repaired: ${words}`);
@@ -44,12 +51,32 @@ export const command: Command = {
   },
 };
 
+/** Without an error there may still be something to do. */
+function fineWords(findings: readonly Finding[], things: number | null): string {
+  const notes = findings.filter(({ level, next }) => level === "note" && next !== null).length;
+  if (notes > 0) return `no errors, ${count(notes, "note")}`;
+  return things === 0 ? "everything is fine" : "no errors";
+}
+
+/** How much `status` lists; null where it cannot be asked: why is told by the checks. */
+async function forAPerson(context: Context, parsed: Parsed): Promise<number | null> {
+  try {
+    return (await lookAround(await open(context, parsed))).findings.length;
+  } catch {
+    return null;
+  }
+}
+
 async function mend(context: Context, parsed: Parsed): Promise<string[]> {
-  const workspace = await Workspace.open(context.surroundings(), {
+  return repair(await darkroomIn(await open(context, parsed), nodeTrees()));
+}
+
+/** Apart from the command's own, whose warnings the checks tell. */
+function open(context: Context, parsed: Parsed): Promise<Workspace> {
+  return Workspace.open(context.surroundings(), {
     agentId: parsed.text("agent-id"),
     session: parsed.text("session"),
     allowNetworkFs: parsed.has("allow-network-fs"),
     doing: "doctor",
   });
-  return repair(await darkroomIn(workspace, nodeTrees()));
 }

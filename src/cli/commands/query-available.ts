@@ -1,6 +1,6 @@
 import { queryAvailable } from "../../issues/query";
 import type { Command } from "../command";
-import { answerOutput, FILTER_FLAGS, filterFrom, heldFiles, openQuery } from "../querying";
+import { answerOutput, FILTER_FLAGS, filterFrom, heldFiles, openQuery, whereToLook } from "../querying";
 
 export const command: Command = {
   usage:
@@ -18,11 +18,8 @@ export const command: Command = {
     const { desk, setting } = await openQuery(context);
     const held = parsed.has("free-files") ? await heldFiles(desk) : null;
     const found = await queryAvailable(setting, filter, held);
-    return answerOutput(
-      context,
-      setting,
-      found,
-      "nothing is available; 'cotenant query blocked' shows what waits",
-    );
+    const isEmpty = found.issues.length === 0 && !context.json;
+    const look = isEmpty ? await whereToLook(desk, setting, filter, held) : "";
+    return answerOutput(context, setting, found, `nothing is available; ${look}`);
   },
 };

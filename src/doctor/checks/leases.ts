@@ -2,6 +2,7 @@ import type { LeaseStatus } from "../../coordinator/contract";
 import { ExtentIndex } from "../../kernel/conflicts";
 import { printable } from "../../kernel/ids";
 import { sameParty } from "../../kernel/lease";
+import { endingCommand } from "../../kernel/words";
 import { homelessAmong } from "../../worktrees/homeless";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
@@ -78,9 +79,10 @@ function stale(valid: readonly LeaseStatus[]): Reported[] {
       .filter((status) => status.stale)
       .map(({ lease }) => {
         const key = printable(lease.key);
+        const way = endingCommand(lease);
         return warning(
           `${key} is held without expiry by ${lease.agentId}, not heard of since ${stamp(lease.lastBeat.wallMs)}`,
-          "ask its holder to renew or release it; a person may end it with a reason, see 'cotenant claim force-evict --help'",
+          `ask its holder to renew or release it${way === null ? "" : `; a person may end it: ${way}`}`,
           { lease_id: lease.leaseId, key: lease.key, agent_id: lease.agentId },
         );
       }),

@@ -1,6 +1,6 @@
 import { sharesClaims } from "../../config/shared-claims";
 import { readCloneId } from "../../ledger/clone-id";
-import { isConfirmed, issueOfLease, readConfirmations } from "../../ledger/confirmations";
+import { giveBacks, isConfirmed, issueOfLease, readConfirmations } from "../../ledger/confirmations";
 import { LedgerCopy } from "../../ledger/copy";
 import { examineLedger } from "../../ledger/examine";
 import { GitRemote, SEEN_BRANCH } from "../../ledger/git-remote";
@@ -117,13 +117,15 @@ async function lookAtClaims(patient: Patient): Promise<Reported[]> {
   if (!hasStore) return [];
   const known = await readConfirmations(coordinator, "all");
   const cloneId = await readCloneId(platform, coordinator, repository.controlDir);
-  const provisional = (await patient.leases()).flatMap(({ lease, standing }) => {
-    const issueId = standing === "valid" ? issueOfLease(lease) : null;
-    return issueId === null || isConfirmed(lease, known.get(issueId), cloneId, platform.clock.wallMs())
-      ? []
-      : [issueId];
+  const nowMs = platform.clock.wallMs();
+  const valid = (await patient.leases()).filter(({ standing }) => standing === "valid");
+  const held = valid.map(({ lease }) => lease);
+  const provisional = held.flatMap((lease) => {
+    const issueId = issueOfLease(lease);
+    return issueId === null || isConfirmed(lease, known.get(issueId), cloneId, nowMs) ? [] : [issueId];
   });
-  const open = [...known.values()].filter(({ state }) => state !== "confirmed");
+  const waiting = giveBacks(known, held, nowMs);
+  const open = [...known.values()].filter((claim) => claim.state === "unsettled" && !waiting.includes(claim));
   return [
     ...(provisional.length === 0
       ? []
@@ -132,6 +134,15 @@ async function lookAtClaims(patient: Patient): Promise<Reported[]> {
             `${many(provisional.length, "claim")} not confirmed by the ledger: other machines do not know of ${provisional.length === 1 ? "it" : "them"}`,
             "run: cotenant sync --reconcile",
             { issue_ids: provisional.slice(0, 100) },
+          ),
+        ]),
+    ...(waiting.length === 0
+      ? []
+      : [
+          note(
+            `${many(waiting.length, "claim has", "claims have")} ended here, and the ledger has not heard of ${waiting.length === 1 ? "it: others may still see it" : "them: others may still see them"}`,
+            "run: cotenant sync --reconcile",
+            { issue_ids: waiting.slice(0, 100).map(({ issueId }) => issueId) },
           ),
         ]),
     ...(open.length === 0

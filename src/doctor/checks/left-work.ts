@@ -24,7 +24,8 @@ export const leftWorkCheck: Check = {
     const identity = await readWorktreeIdentity(platform, git, repository).catch(() => null);
     const worktreeId = identity?.identity.worktreeId ?? null;
     const reader = issuesAt({ platform, git, repository, coordinator, worktreeId }, null);
-    const workers = workersAmong(await patient.leases(), elsewhereIn(await heard(patient)));
+    const elsewhere = elsewhereIn(await heard(patient));
+    const workers = await workersAmong(coordinator, await patient.leases(), elsewhere);
     const { issues } = await queryLeft({ reader, hierarchy: [], ...workers });
     const left = await leftWork({ platform, git, repository, coordinator }, reader, workers, issues);
     const found = issues.map(({ id, shortId, title }) =>

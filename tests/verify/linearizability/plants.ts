@@ -27,8 +27,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "lost release: the second of a batch is answered and not written",
     file: "src/store/store.ts",
-    from: "if (event !== null) text += this.#encode(event, job.submission, ground);",
-    to: 'if (event !== null && (done === 0 || event.type !== "claim.released")) text += this.#encode(event, job.submission, ground);',
+    from: "if (event !== null) text += this.#encode(event, facts, job.submission, ground);",
+    to: 'if (event !== null && (done === 0 || event.type !== "claim.released")) text += this.#encode(event, facts, job.submission, ground);',
     caughtBy: ["linearizability"],
     inTest: true,
   },

@@ -27,6 +27,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "where only its branch is left",
   },
   {
+    name: "what an evicted agent left is shown as left for ever",
+    file: "src/store/store.ts",
+    from: "for (const name of left) facts.set(name, null);",
+    to: "",
+    test: "tests/scenarios/left-work.test.ts",
+    named: "leaves work, with who, when and where",
+  },
+  {
     name: "recover gives out tokens again that commits were made under",
     file: "src/cli/commands/recover.ts",
     from: "    return [...issues.map((issue) => tokenSeen([issue])), ...committed];",
