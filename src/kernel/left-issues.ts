@@ -1,7 +1,8 @@
 import type { Decision } from "./circumstances";
-import type { Fact, FactName } from "./facts";
+import { type Fact, type FactName, parseFactName } from "./facts";
 import { kindOf, type LeaseKey, nameOf } from "./keys";
 import type { EndCause, Lease } from "./lease";
+import { isRefusal } from "./refusal";
 import type { Instant } from "./time";
 
 /** Facts about issues whose claims ended without being given back, until somebody is granted them. */
@@ -15,12 +16,13 @@ export interface Leaver {
   readonly branch: string | null;
 }
 
-/** Of the issues among these keys. */
+/** Of the issues among these keys. A key that a damaged log made up has none: what is written must be readable again. */
 export function leftNames(keys: readonly LeaseKey[]): FactName[] {
-  // In small letters: it becomes a file's name, also where file systems fold case.
-  return keys.flatMap((key) =>
-    kindOf(key) === "issue" ? [`${LEFT_ISSUE}:${nameOf(key).toLowerCase()}` as FactName] : [],
-  );
+  return keys.flatMap((key) => {
+    // In small letters: it becomes a file's name, also where file systems fold case.
+    const name = kindOf(key) === "issue" ? parseFactName(`${LEFT_ISSUE}:${nameOf(key).toLowerCase()}`) : null;
+    return name === null || isRefusal(name) ? [] : [name];
+  });
 }
 
 /** `forcedAt`: when somebody ended it; null where it ended by itself, by time or with its last sign of life. */

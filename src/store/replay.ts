@@ -1,3 +1,4 @@
+import { LATEST_MS } from "../kernel/bounds";
 import type { FactName, FactRecord } from "../kernel/facts";
 import { type FencingToken, type LeaseId, parseUlid, ulidTimeMs } from "../kernel/ids";
 import { type Ended, type Lease, type Slot, slotOf } from "../kernel/lease";
@@ -189,7 +190,8 @@ export class Replay {
 /** When the operation got its id, as far as the line tells. */
 function askedAtMs({ payload }: Line): number {
   const id = parseUlid(String(payload["request_id"] ?? payload["operation_id"] ?? ""));
-  return isRefusal(id) ? 0 : ulidTimeMs(id);
+  // A name that was made up may be of a time that nothing can be written under.
+  return isRefusal(id) ? 0 : Math.min(ulidTimeMs(id), LATEST_MS);
 }
 
 /** What a line with a request id, or an operation id, came to. */

@@ -3,12 +3,14 @@ import type { LoggedEvent } from "../../src/coordinator/contract";
 import { tidy } from "../../src/store/housekeeping";
 import {
   acquireRequest,
+  addToLog,
   CONTROL,
   codeOf,
   damageLine,
   decode,
   enter,
   enterAs,
+  forgeLines,
   history,
   key,
   LOG,
@@ -44,6 +46,18 @@ function hooked<A extends unknown[], R>(
 }
 
 describe("rotation", () => {
+  it("goes on from a line whose id names a time beyond all bounds", async () => {
+    const world = quietWorld();
+    const a = enter(world, "agent:a");
+    await a.acquire("resource:kept");
+    const payload = { operation_id: "7ZZZZZZZZZZZZZZZZZZZZZZZZZ", leases: [], ended: [] };
+    addToLog(world, forgeLines(world, [{ type: "claim.released", payload }]).join(""));
+    await compact(a);
+    const b = enter(world, "agent:b");
+    expect((await b.coordinator.list()).map(({ lease }) => lease.key)).toEqual(["resource:kept"]);
+    await b.acquire("resource:other");
+  });
+
   it("starts a new segment once the old one is large, and loses nothing", async () => {
     const world = quietWorld();
     const a = enter(world, "agent:a", { rotateBytes: 4_000 });

@@ -44,7 +44,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: one for everybody locks people out of the file that it stands in",
     file: "src/kernel/path-rules.ts",
-    from: "folded === RULES_FILE ? bound.filter(({ rule }) => !rule.isCommitted) : bound",
+    from: 'folded === RULES_FILE ? bound.filter(({ rule }) => rule.source !== "committed") : bound',
     to: "bound",
     test: RULED,
     named: "is lifted by people, and by nobody else",
