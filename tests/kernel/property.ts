@@ -10,6 +10,10 @@ export function propertyRuns(): number {
 
 /** A seed to repeat a failure with; fast-check prints the one it used. */
 export function propertySeed(): number {
+  return askedSeed() ?? Math.floor(Math.random() * 0x7fffffff);
+}
+
+export function askedSeed(): number | null {
   const asked = process.env["COTENANT_PROPERTY_SEED"] ?? process.env["TEST_PROPERTY_SEED"];
-  return asked === undefined ? Math.floor(Math.random() * 0x7fffffff) : Number(asked);
+  return asked === undefined ? null : Number(asked);
 }
