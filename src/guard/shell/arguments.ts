@@ -3,9 +3,20 @@ import { singleOf, type Value } from "./words";
 /** Something that a command line may write, as the shell would name it. */
 export interface Written {
   readonly value: Value;
-  /** `into`: below this directory, under the names of these. */
+  /** Where it is a directory: below it, under the names of these. */
   readonly names?: readonly Value[];
+  /** When a directory is replaced, not filled: never (`-T`), or only where it is a link to one (`-n`). */
+  readonly replaces?: "any" | "link";
   readonly mode: "take" | "look";
+  /** A link of that name is itself removed, moved or replaced: what it leads to stays as it is. */
+  readonly isEntry?: true;
+  /**
+   * It becomes a link to what `names` say, as seen from the link, or from where the shell stands; `second`: a second name
+   * of the same file.
+   */
+  readonly link?: "from-link" | "from-shell" | "second";
+  /** Files that nobody has named, or links, may come along: always, or unless it is a plain file. */
+  readonly brings?: "always" | "unless-file";
   /** Of a Git command that touches more than files that it names; it has no path of its own. */
   readonly use?: GitUse;
   /** By Git's own rule it is a path only if it does not name a commit. */
@@ -34,6 +45,11 @@ export interface GitUse {
 
 export function take(value: Value): Written {
   return { value, mode: "take" };
+}
+
+/** What is removed or moved away: a link is itself. */
+export function takeEntry(value: Value): Written {
+  return { value, mode: "take", isEntry: true };
 }
 
 export function look(value: Value): Written {

@@ -1,4 +1,14 @@
-import { hasLetter, isGiven, look, operands, optionValues, take, use, type Written } from "./arguments";
+import {
+  hasLetter,
+  isGiven,
+  look,
+  operands,
+  optionValues,
+  take,
+  takeEntry,
+  use,
+  type Written,
+} from "./arguments";
 import { hasPattern, singleOf, type Value } from "./words";
 
 /** HEAD, the index and the files of the worktree it runs in, all at once. */
@@ -87,7 +97,7 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
       !isGiven(args, "--worktree") &&
       !hasLetter(args, "W");
     if (isStagedOnly) return OWN;
-    return [...operands(args, ["-s", "--source"]).map(take), ...listed(args)];
+    return [...operands(args, ["-s", "--source"]).map(broughtBack), ...listed(args)];
   },
   stash,
   reset: (args) => {
@@ -126,15 +136,13 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
   },
   rm: (args) => {
     if (hasLetter(args, "n") || isGiven(args, "--dry-run")) return [];
-    return isGiven(args, "--cached") ? OWN : [...operands(args).map(take), ...listed(args)];
+    return isGiven(args, "--cached") ? OWN : [...operands(args).map(takeEntry), ...listed(args)];
   },
   mv: (args) => {
     const paths = operands(args);
     return [
-      ...paths.slice(0, -1).map(take),
-      ...(paths.length > 1
-        ? [{ value: paths.at(-1)!, names: paths.slice(0, -1), mode: "take" as const }]
-        : []),
+      ...paths.slice(0, -1).map((value): Written => ({ ...takeEntry(value), brings: "unless-file" })),
+      ...(paths.length > 1 ? [{ ...takeEntry(paths.at(-1)!), names: paths.slice(0, -1) }] : []),
     ];
   },
   apply: (args) => {
@@ -155,7 +163,7 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
   bisect: (args) => (["log", "view", "visualize"].includes(singleOf(args[0] ?? null) ?? "") ? [] : WHOLE),
   "checkout-index": (args) => {
     if (optionValues(args, ["--prefix"]).length > 0 || isGiven(args, "--stdin")) return SOME;
-    return hasLetter(args, "a") || isGiven(args, "--all") ? WHOLE : operands(args).map(take);
+    return hasLetter(args, "a") || isGiven(args, "--all") ? WHOLE : operands(args).map(broughtBack);
   },
   "merge-file": (args) =>
     hasLetter(args, "p") ? [] : operands(args, ["-L", "--marker-size"]).slice(0, 1).map(take),
@@ -177,20 +185,28 @@ const NEW_BRANCH = ["-b", "-B", "--orphan"];
 
 function checkout(args: readonly Value[]): readonly Written[] {
   const paths = afterDashes(args);
-  if (paths.length > 0) return paths.map(take);
+  if (paths.length > 0) return paths.map(broughtBack);
   if (newBranchAt(args, NEW_BRANCH) !== -1) return moved(args, NEW_BRANCH);
   if (listed(args).length > 0) return SOME;
   const rest = operands(args, ["--conflict"]);
   // `git checkout HEAD~1 src/a.ts`: what follows a commit is a path. Words before it that are none are paths, too.
   if (rest.length > 1)
-    return rest.map((value, i) => (i === 0 ? { ...take(value), isPathUnlessCommit: true } : take(value)));
+    return rest.map((value, i) => ({
+      ...broughtBack(value),
+      ...(i === 0 ? { isPathUnlessCommit: true } : {}),
+    }));
   if (rest.length === 0) return isGiven(args, "-f") || isGiven(args, "--detach") ? WHOLE : [];
   return readings(rest[0]!).map((value) =>
     // A pattern stands for files.
     value !== null && hasPattern(value[0]!)
-      ? take(value)
-      : { ...use("checkout", { base: value }), value, mode: "take", isPathUnlessCommit: true },
+      ? broughtBack(value)
+      : { ...use("checkout", { base: value }), ...broughtBack(value), isPathUnlessCommit: true },
   );
+}
+
+/** From a commit or the index, which may have more there than the working tree, and links. */
+function broughtBack(value: Value): Written {
+  return { ...takeEntry(value), brings: "always" };
 }
 
 /** HEAD goes elsewhere: to a new branch, where no file need change, or to one that is there. */

@@ -2,6 +2,7 @@ import type { TestPlant } from "../test-plants";
 
 const SHARED = "tests/guard/shared-checkout.test.ts";
 const SHELL = "tests/guard/shell.test.ts";
+const LINKS = "tests/guard/links.test.ts";
 const REPORTS = "tests/guard/blocker-record.test.ts";
 const FAMILIES = "tests/guard/families.test.ts";
 
@@ -117,6 +118,46 @@ export const PLANTS: readonly TestPlant[] = [
     to: "const LONGEST = 256 << 10;",
     test: SHELL,
     named: "is not looked for in what is no shell command",
+  },
+  {
+    name: "a link that the same command makes is not followed",
+    file: "src/guard/links.ts",
+    from: "this.#made.get(path) ?? (await this.#files.readLink(path))",
+    to: "await this.#files.readLink(path)",
+    test: LINKS,
+    named: "leads where it will",
+  },
+  {
+    name: "a command that makes a link and writes through it counts as read",
+    file: "src/guard/shell/walk.ts",
+    from: "if (!written.some(({ link }) => link !== undefined)) return false;",
+    to: "if (written.length >= 0) return false;",
+    test: LINKS,
+    named: "may lead what is written besides anywhere",
+  },
+  {
+    name: "a held file gets a second name",
+    file: "src/guard/shell/programs.ts",
+    from: "isSymbolic ? links : [...sources.map(take), ...links]",
+    to: "links",
+    test: LINKS,
+    named: "is a way to write what has a second name by it",
+  },
+  {
+    name: "a link is not followed while it leads to nothing",
+    file: "src/guard/target.ts",
+    from: "const whole = await links.follow(absolute, isEntry);",
+    to: "const whole = absolute;",
+    test: LINKS,
+    named: "is followed by whatever writes through it",
+  },
+  {
+    name: "removing a link counts as removing what it leads to",
+    file: "src/guard/shell/programs.ts",
+    from: "  rm: (args) => operands(args).map(takeEntry),",
+    to: "  rm: (args) => operands(args).map(take),",
+    test: LINKS,
+    named: "is removed, moved or replaced without any harm",
   },
   {
     name: "the owner of the denial is reported for one who came later",
