@@ -7,7 +7,7 @@ import { readCommand } from "../../src/guard/shell/walk";
  */
 function written(command: string): string[] {
   const { writes } = readCommand(command, { cwd: "/r", home: "/people/ada", root: "/r" });
-  return writes.flatMap(({ value, mode, cwd, names, use, isPathUnlessCommit }) => {
+  return writes.flatMap(({ value, mode, cwd, names, use, isPathUnlessCommit, patch }) => {
     if (use !== undefined) {
       const { kind, branch, base, which } = use;
       const words = [kind, cwd ?? "?", branch === null ? "" : `-b ${branch}`, base ?? "", which ?? ""];
@@ -16,7 +16,7 @@ function written(command: string): string[] {
     return (value ?? ["?"]).map((path) => {
       const whole = path.startsWith("/") || path === "?" ? path : `${cwd ?? "?"}/${path}`;
       const into = names === undefined ? "" : ` < ${names.map((name) => name?.join("|") ?? "?").join(",")}`;
-      return `${mode} ${whole}${into}${isPathUnlessCommit === true ? " or commit" : ""}`;
+      return `${patch === undefined ? mode : "patch"} ${whole}${into}${isPathUnlessCommit === true ? " or commit" : ""}`;
     });
   });
 }
@@ -187,7 +187,7 @@ describe("what a shell command writes", () => {
     ["git worktree add ../w", []],
     ["git checkout -btopic; git switch --create=x", ["checkout /r -b topic", "checkout /r -b x"]],
     ["git am x; git cherry-pick y; git revert z; git merge w", Array(4).fill("checkout /r")],
-    ["git apply x; git apply --cached x; git apply --check x", ["checkout /r", "own /r"]],
+    ["git apply x; git apply --cached x; git apply --check x", ["checkout /r", "patch /r/x", "own /r"]],
     ["git diff --output=a; git archive -o b HEAD", ["take /r/a", "take /r/b"]],
     ["echo x > /dev/null", ["take /dev/null"]],
   ])("%s", (command, expected) => {
@@ -227,6 +227,7 @@ describe("what a shell command writes", () => {
       "ln -sf a b c d/",
       "cp -fp a b",
       "find . -delete",
+      ...["git apply --check x", "git reset HEAD~1", "git read-tree x", "git branch -m x", "git stash drop"],
     ])
       expect(known(command), command).toBe(true);
     for (const command of [
@@ -265,6 +266,15 @@ describe("what a shell command writes", () => {
       "git checkout -- a",
       "git restore --source=x a",
       "find a -exec cp b c \\;",
+      ...[
+        "git apply x",
+        "git apply < x",
+        "git am x",
+        "git merge",
+        "git merge --squash x",
+        "git cherry-pick -n x",
+      ],
+      ...["git stash pop", "git read-tree -u --reset x", "git checkout x", "git pull", "git reset --hard"],
     ])
       expect(known(command), command).toBe(false);
   });

@@ -3,6 +3,7 @@ import { Links } from "../links";
 import type { Named } from "../target";
 import type { World } from "../world";
 import { expanded, MOST_MATCHES } from "./globs";
+import { patchedFiles } from "./patched-files";
 import type { ShellWrite } from "./walk";
 import { hasPattern, singleOf, type Value } from "./words";
 
@@ -36,7 +37,8 @@ export async function namedBy(world: World, writes: readonly ShellWrite[]): Prom
 
 /** What appears at a path, or in it: where the last word is a directory, files get their own names there. */
 async function placesOf(world: World, links: Links, write: ShellWrite, path: string): Promise<string[]> {
-  const { names, replaces, link, cwd } = write;
+  const { names, replaces, link, cwd, patch } = write;
+  if (patch !== undefined) return patchedFiles(world, path, cwd ?? "/", patch);
   if (names === undefined) return [path];
   const [itself, real] = [await links.follow(path, true), await links.follow(path)];
   const isReplaced = replaces === "any" || (replaces === "link" && itself !== real);

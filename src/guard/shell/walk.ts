@@ -305,7 +305,7 @@ class Walker {
     const { value, names = [], cwd, use, brings } = write;
     const isTold = (one: Value) => one?.every((path) => cwd !== null || path.startsWith("/")) ?? false;
     if (use === undefined && ![value, ...names].every(isTold)) this.isKnown = false;
-    if (brings === "always") this.isKnown = false;
+    if (brings === "always" || use?.leavesFiles === false) this.isKnown = false;
     this.writes.push(write);
   }
 

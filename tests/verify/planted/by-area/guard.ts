@@ -2,6 +2,7 @@ import type { TestPlant } from "../test-plants";
 
 const SHARED = "tests/guard/shared-checkout.test.ts";
 const SHELL = "tests/guard/shell.test.ts";
+const GIT_WRITES = "tests/guard/git-writes.test.ts";
 const LINKS = "tests/guard/links.test.ts";
 const REPORTS = "tests/guard/blocker-record.test.ts";
 const FAMILIES = "tests/guard/families.test.ts";
@@ -158,6 +159,22 @@ export const PLANTS: readonly TestPlant[] = [
     to: "  rm: (args) => operands(args).map(take),",
     test: LINKS,
     named: "is removed, moved or replaced without any harm",
+  },
+  {
+    name: "a patch for git apply is not read beforehand",
+    file: "src/guard/shell/patched-files.ts",
+    from: 'if (stat?.kind !== "file" ||',
+    to: 'if (stat?.kind !== "directory" ||',
+    test: GIT_WRITES,
+    named: "is judged by the files that it names",
+  },
+  {
+    name: "what git stash pop and its like brought is not compared",
+    file: "src/guard/shell/walk.ts",
+    from: 'brings === "always" || use?.leavesFiles === false',
+    to: 'brings === "always"',
+    test: GIT_WRITES,
+    named: "is told afterwards where a rule forbids it",
   },
   {
     name: "the owner of the denial is reported for one who came later",
