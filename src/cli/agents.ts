@@ -6,6 +6,7 @@ import { type Grounds, type Level, sitesOf } from "../agents/sites";
 import { type SiteState, stateOf } from "../agents/state";
 import { planUninstall, type Removals } from "../agents/unplan";
 import { nearest } from "../config/nearest";
+import { refuseRuledFiles } from "../coordinator/path-rules";
 import type { Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { evenIfOvertaken } from "../errors/overtaken";
@@ -152,7 +153,14 @@ export async function installAgents(
 ): Promise<SitePlan[]> {
   return evenIfOvertaken(async () => {
     const plans = await planAgents(context, desk, harnesses, shared);
-    if (desk.workspace !== null) await desk.workspace.store.prepare();
+    if (desk.workspace !== null) {
+      const shared = plans.filter(({ isShared, after }) => isShared && after !== null);
+      await refuseRuledFiles(
+        desk.workspace,
+        shared.map(({ file }) => file.path),
+      );
+      await desk.workspace.store.prepare();
+    }
     await applyInstall(desk, plans);
     return plans;
   });
@@ -168,6 +176,19 @@ export async function planAgentRemoval(
   const found = await findIn(desk, ...harnesses);
   const plan = planUninstall(found, { shared, digestOf: (text) => digest.sha256(text) });
   return { ...plan, others };
+}
+
+/** What Git passes over is nobody's work. */
+export async function refuseRuledRemovals(
+  { workspace }: AgentsDesk,
+  { removals }: Pick<Removals, "removals">,
+): Promise<void> {
+  const seen = removals.filter(({ found }) => found.standing !== "ignored");
+  if (workspace !== null)
+    await refuseRuledFiles(
+      workspace,
+      seen.map(({ found }) => found.file.path),
+    );
 }
 
 export async function removeAgents(

@@ -1,7 +1,14 @@
 import type { Removal } from "../../agents/unplan";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
-import { deskFor, harnessesFrom, planAgentRemoval, removeAgents, WHERE } from "../agents";
+import {
+  deskFor,
+  harnessesFrom,
+  planAgentRemoval,
+  refuseRuledRemovals,
+  removeAgents,
+  WHERE,
+} from "../agents";
 import type { Command } from "../command";
 
 const WORDS: Readonly<Record<Removal["action"], string>> = {
@@ -22,6 +29,7 @@ export const command: Command = {
     const harnesses = harnessesFrom(parsed);
     const desk = await deskFor(context, parsed);
     const plan = await planAgentRemoval(desk, harnesses, parsed.has("shared"));
+    await refuseRuledRemovals(desk, plan);
     await removeAgents(desk, plan);
     const { removals, left } = plan;
     const text = [

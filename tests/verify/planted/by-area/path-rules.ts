@@ -192,9 +192,25 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: what nobody may write can be leased",
     file: "src/coordinator/path-rules.ts",
-    from: "if (rules.length === 0 || paths.length === 0) return;",
-    to: "if (rules.length >= 0 || paths.length === 0) return;",
+    from: "if (rules.length === 0 || files.length",
+    to: "if (rules.length >= 0 || files.length",
     test: DOORS,
     named: PUBLISH,
+  },
+  {
+    name: "path rules: a snapshot is restored over what the agent may not write",
+    file: "src/snapshots/inplace.ts",
+    from: "await refuseRuledPaths(room.workspace, pathsIn(preview.plan));",
+    to: "pathsIn(preview.plan);",
+    test: DOORS,
+    named: "files of a snapshot that is restored in place",
+  },
+  {
+    name: "path rules: settings for everybody are put where the agent may not write",
+    file: "src/cli/agents.ts",
+    from: "plans.filter(({ isShared, after }) => isShared && after !== null)",
+    to: "plans.filter(({ isShared, after }) => isShared && after === null)",
+    test: DOORS,
+    named: "settings of harnesses for everybody",
   },
 ];
