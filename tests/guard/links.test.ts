@@ -137,6 +137,13 @@ describe("a path", () => {
       expect(reasonOf(await bob().shell(command)), command).toContain("src/a.ts");
   });
 
+  it("is found by a pattern in which one character stands for any", async () => {
+    repo.write("src/x😀y");
+    await ada().write("src/x😀y");
+    for (const pattern of ["src/x?y", "src/x[!a]y", "src/x[😀-😂]y", "src/*?y"])
+      expect(reasonOf(await bob().shell(`rm ${pattern}`)), pattern).toContain("x😀y");
+  });
+
   it("is judged also beside a repository of its own", async () => {
     execFileSync("git", ["init", "--quiet", "inner"], { cwd: repo.root });
     await ada().write("held.txt");

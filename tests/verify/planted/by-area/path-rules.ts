@@ -46,6 +46,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is judged by all whom it names",
   },
   {
+    name: "path rules: ? stands for half a character",
+    file: "src/kernel/path-patterns.ts",
+    from: "return text.codePointAt(at)! > 0xffff ? 2 : 1;",
+    to: "return text.codePointAt(at)! > 0xffff ? 1 : 1;",
+    test: RULE,
+    named: "writing d/x😀y is forbidden",
+  },
+  {
     name: "path rules: the uppermost source takes away those of the others",
     file: "src/config/path-rules.ts",
     from: "return layers.flatMap(({ source, entries }) => {",
