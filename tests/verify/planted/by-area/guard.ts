@@ -201,6 +201,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "settings that do nothing",
   },
   {
+    name: "a plugin that somebody has written into is deleted",
+    file: "src/agents/unplan.ts",
+    from: "if (!isAsWritten(text, digestOf))",
+    to: 'if (text === "" && !isAsWritten(text, digestOf))',
+    test: "tests/cli/agents.test.ts",
+    named: "leaves a file of ours alone that somebody has written into",
+  },
+  {
     name: "pi goes on where the guard refuses",
     file: "src/agents/pi-extension.ts",
     from: "status === 2 ? { block: true",
