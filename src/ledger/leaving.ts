@@ -19,7 +19,7 @@ async function claimsThere({ coordinator, surroundings }: Workspace): Promise<Co
 /**
  * For a clone whose control plane goes, with `own`, the leases of whoever takes it away: gives their claims back on the
  * ledger, and tells the remote what it has not heard yet. While it cannot be asked, what is held is refused to be forgotten;
- * what was given back here already is only told. Answers what was given back.
+ * what was given back here already is only told. Answers what was given back: what never was there is not.
  */
 export async function leaveLedger(
   workspace: Workspace,
@@ -39,7 +39,7 @@ export async function leaveLedger(
     const all = [...claims, ...there.filter((claim) => !isHeld(claim))];
     const { warnings } = await withdraw(ledger, actor, all);
     workspace.warnings.push(...warnings);
-    return idsOf(claims);
+    return idsOf(there.filter(isHeld));
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
     const held = there.filter(isHeld);
