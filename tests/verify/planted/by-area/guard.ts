@@ -161,6 +161,22 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is removed, moved or replaced without any harm",
   },
   {
+    name: "a shell command that waits is let through when the smaller program's time is up",
+    file: "src/cli/guard-door.ts",
+    from: "  holder[ALARM]?.switchOff();\n",
+    to: "",
+    test: "tests/scenarios/guard.test.ts",
+    named: "a shell command waits as long",
+  },
+  {
+    name: "a shell command is let through where the guard cannot decide",
+    file: "src/guard/failure.ts",
+    from: 'if (wish.kind === "shell") {',
+    to: 'if (wish.kind === "shell") return [];\n    if (wish.kind === "shell") {',
+    test: "tests/guard/failing.test.ts",
+    named: "closed_if_held: refuses what is known to be held",
+  },
+  {
     name: "a patch for git apply is not read beforehand",
     file: "src/guard/shell/patched-files.ts",
     from: 'if (stat?.kind !== "file" ||',
