@@ -67,8 +67,8 @@ async function asksLocally(workspace: Workspace, site: Site, root: string): Prom
   const record = await readRecord(platform, shelf, site.path);
   if (record === null || record.isShared) return false;
   const file = await lookAt(platform.files, site, root);
-  const { state, isByHand } = stateOf({ site, file, record, standing: null });
-  return !isByHand && (state === "installed" || state === "outdated");
+  const { state, isByHand } = stateOf({ site, file }, (text) => platform.digest.sha256(text));
+  return !isByHand && state !== "missing" && state !== "unreadable";
 }
 
 /** Forgets what was put into settings of worktrees that Git does not know any more: the settings went with them. */

@@ -1,3 +1,4 @@
+import { refuseRuledFiles } from "../coordinator/path-rules";
 import type { Surroundings } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { evenIfOvertaken } from "../errors/overtaken";
@@ -56,7 +57,14 @@ export async function installAgents(
 }
 
 export async function writeAgents(desk: AgentsDesk, plans: readonly SitePlan[]): Promise<void> {
-  if (desk.workspace !== null) await desk.workspace.store.prepare();
+  if (desk.workspace !== null) {
+    const shared = plans.filter(({ isShared, after }) => isShared && after !== null);
+    await refuseRuledFiles(
+      desk.workspace,
+      shared.map(({ file }) => file.path),
+    );
+    await desk.workspace.store.prepare();
+  }
   await applyInstall(desk, plans);
 }
 
@@ -72,6 +80,19 @@ export async function planAgentRemoval(
   return { ...plan, others };
 }
 
+/** What Git passes over is nobody's work. */
+export async function refuseRuledRemovals(
+  { workspace }: AgentsDesk,
+  { removals }: Pick<Removals, "removals">,
+): Promise<void> {
+  const seen = removals.filter(({ found }) => found.standing !== "ignored");
+  if (workspace !== null)
+    await refuseRuledFiles(
+      workspace,
+      seen.map(({ found }) => found.file.path),
+    );
+}
+
 /** What these harnesses have in the user's own settings, which stays when a project's are taken out. */
 export async function leftToUser(
   surroundings: Surroundings,
@@ -79,8 +100,9 @@ export async function leftToUser(
 ): Promise<Left[]> {
   const desk = userDesk(surroundings);
   const found = desk === null ? [] : await findIn(desk, ...harnesses);
+  const digestOf = (text: string) => surroundings.platform.digest.sha256(text);
   return found
-    .filter((one) => ["installed", "outdated"].includes(stateOf(one).state))
+    .filter((one) => ["installed", "outdated", "changed"].includes(stateOf(one, digestOf).state))
     .map(({ site }) => ({
       path: site.path,
       why: "it is yours, for all your projects; add --user to take it out",

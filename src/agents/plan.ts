@@ -12,7 +12,7 @@ import {
   wantedIn,
 } from "./json-settings";
 import type { FoundFile, Standing } from "./look";
-import { isPlugin, pluginText } from "./plugin";
+import { CHANGED_BY_HAND, isAsWritten, isPlugin, pluginText } from "./plugin";
 import type { FileRecord } from "./record";
 import type { Site } from "./sites";
 
@@ -120,7 +120,7 @@ type Next =
 
 function written(found: Found, program: Program, digestOf: Wishes["digestOf"]): Next {
   const { site, file } = found;
-  if (site.format === "plugin") return writtenPlugin(found, program);
+  if (site.format === "plugin") return writtenPlugin(found, program, digestOf);
   if (site.format === "toml") return writtenToml(file, program);
   const text = file.text;
   const placements = found.record?.placements ?? [];
@@ -143,9 +143,14 @@ function oursIn(text: string): boolean {
   return !("why" in read) && read.entries.some(({ isByHand }) => !isByHand);
 }
 
-function writtenPlugin({ site, file: { text } }: Found, program: Program): Next {
+function writtenPlugin(
+  { site, file: { text } }: Found,
+  program: Program,
+  digestOf: Wishes["digestOf"],
+): Next {
   if (text !== null && !isPlugin(text)) return { why: "it is a plugin of somebody else's" };
-  const after = pluginText(site.harness, program);
+  if (text !== null && !isAsWritten(text, digestOf)) return { why: CHANGED_BY_HAND };
+  const after = pluginText(site.harness, program, digestOf);
   return { after: after === text ? null : after, placement: null, hasOurs: text !== null };
 }
 

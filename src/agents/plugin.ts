@@ -4,6 +4,8 @@ import { type Program, programIn, shellLine } from "./command-line";
 import { OPENCODE_PLUGIN } from "./opencode-plugin";
 import { PI_EXTENSION } from "./pi-extension";
 
+type Digesting = (text: string) => string;
+
 /** Programs that harnesses load into their own process, instead of starting a hook. */
 const BODIES: Readonly<Partial<Record<HarnessName, string>>> = {
   opencode: OPENCODE_PLUGIN,
@@ -14,18 +16,31 @@ const BODIES: Readonly<Partial<Record<HarnessName, string>>> = {
  * The program that a harness loads. It passes each event on to the guard, as one JSON object on standard input, and
  * refuses what the guard refuses.
  */
-export function pluginText(harness: HarnessName, program: Program): string {
+export function pluginText(harness: HarnessName, program: Program, digestOf: Digesting): string {
   const calls = HARNESSES[harness].events.map((event) => {
     const { name, matcher, timeoutSecs } = event;
     const line = shellLine(program, hookArguments(harness, event), ' --pid "$1"');
     return [name, { tools: matcher, timeoutSecs, line }];
   });
   const table = JSON.stringify(Object.fromEntries(calls), null, 2);
-  return `${beginFor(harness)}${(BODIES[harness] ?? "").replace("THE_CALLS", () => table).replace("THE_PASS", () => PASS)}`;
+  const body = (BODIES[harness] ?? "").replace("THE_CALLS", () => table).replace("THE_PASS", () => PASS);
+  return `${beginFor(harness)} [${markOf(body, digestOf)}]\n${body}`;
 }
 
 function beginFor(harness: HarnessName): string {
-  return `// cotenant: by 'cotenant agent install ${harness}'; 'cotenant agent uninstall ${harness}' removes this file\n`;
+  return `// cotenant: by 'cotenant agent install ${harness}'; 'cotenant agent uninstall ${harness}' removes this file while it is unchanged`;
+}
+
+function markOf(body: string, digestOf: Digesting): string {
+  return digestOf(body).slice(0, 16);
+}
+
+export const CHANGED_BY_HAND = "it was changed by hand";
+
+/** Whether it is as one of our versions wrote it: the first line says what the rest was. Git may change line ends. */
+export function isAsWritten(text: string, digestOf: Digesting): boolean {
+  const [first = "", ...rest] = text.replaceAll("\r\n", "\n").split("\n");
+  return /\[([0-9a-f]{16})\]$/.exec(first)?.[1] === markOf(rest.join("\n"), digestOf);
 }
 
 /** Whether a file is one of ours, of whatever version. */

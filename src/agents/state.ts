@@ -2,14 +2,14 @@ import { linesInToml, programInToml, tomlBlock, tomlLines } from "./codex-toml";
 import { type Program, programIn } from "./command-line";
 import { isCurrent, readSettings, wantedIn } from "./json-settings";
 import type { Found } from "./plan";
-import { isPlugin, pluginText, programOfPlugin } from "./plugin";
+import { isAsWritten, isPlugin, pluginText, programOfPlugin } from "./plugin";
 
 /**
- * How one file stands. `outdated`: it calls us, but not as this version would, or twice. `unreadable`: neither we nor the
- * harness can make anything of it.
+ * How one file stands. `outdated`: it calls us, but not as this version would, or twice. `changed`: it was all ours, until
+ * somebody wrote into it. `unreadable`: neither we nor the harness can make anything of it.
  */
 export interface SiteState {
-  readonly state: "installed" | "outdated" | "missing" | "unreadable";
+  readonly state: "installed" | "outdated" | "changed" | "missing" | "unreadable";
   readonly isByHand: boolean;
   /** What our lines start; null where they look on the PATH, or are not there. */
   readonly program: NonNullable<Program> | null;
@@ -18,17 +18,18 @@ export interface SiteState {
 
 const NOTHING: SiteState = { state: "missing", isByHand: false, program: null, why: null };
 
-export function stateOf({ site, file }: Found): SiteState {
+export function stateOf(
+  { site, file }: Pick<Found, "site" | "file">,
+  digestOf: (text: string) => string,
+): SiteState {
   const { text, why } = file;
   if (text === null) return why === null ? NOTHING : { ...NOTHING, state: "unreadable", why };
   if (site.format === "plugin") {
     if (!isPlugin(text)) return NOTHING;
     const program = programOfPlugin(text);
-    return {
-      ...NOTHING,
-      state: pluginText(site.harness, program) === text ? "installed" : "outdated",
-      program,
-    };
+    const isSame = pluginText(site.harness, program, digestOf) === text;
+    const state = isSame ? "installed" : isAsWritten(text, digestOf) ? "outdated" : "changed";
+    return { ...NOTHING, state, program };
   }
   if (site.format === "toml") return stateOfToml(text);
   const read = readSettings(text);

@@ -2,7 +2,7 @@ import { withoutBlock } from "../identity/text-block";
 import { tomlBlock } from "./codex-toml";
 import { isBareFrame, readSettings, taken } from "./json-settings";
 import type { Found } from "./plan";
-import { isPlugin } from "./plugin";
+import { CHANGED_BY_HAND, isAsWritten, isPlugin } from "./plugin";
 
 /** What becomes of one file when ours goes out of it. `after` is null where the file goes, too. */
 export interface Removal {
@@ -66,8 +66,12 @@ function outcomeOf({ site, file, record }: Found, digestOf: (text: string) => st
   // What cannot be read cannot have been read by the harness either; but ours may be in it.
   if (text === null)
     return file.why === null || record === null ? { is: "absent" } : { is: "left", why: file.why };
-  if (site.format === "plugin")
-    return isPlugin(text) ? { is: "out", after: null, remains: null } : { is: "absent" };
+  if (site.format === "plugin") {
+    if (!isPlugin(text)) return { is: "absent" };
+    if (!isAsWritten(text, digestOf))
+      return { is: "left", why: `${CHANGED_BY_HAND}; keep elsewhere what you need of it, then delete it` };
+    return { is: "out", after: null, remains: null };
+  }
   if (site.format === "toml") {
     const block = tomlBlock(text);
     if (block === null) return { is: "absent" };

@@ -71,6 +71,11 @@ export interface Seen {
   readonly isProgramThere: boolean;
 }
 
+/** Whoever wrote into a file of ours has to look after it, whatever it starts. */
+export function stateSeen({ state: { state }, isProgramThere }: Seen): SiteState["state"] {
+  return isProgramThere || state === "changed" ? state : "outdated";
+}
+
 /** Every file of these harnesses, of this worktree if there is one, and of the user. */
 export async function lookAround(context: Context, harnesses: readonly HarnessName[]) {
   const surroundings = context.surroundings();
@@ -81,7 +86,7 @@ export async function lookAround(context: Context, harnesses: readonly HarnessNa
   for (const desk of desks) {
     if (desk === null) continue;
     for (const found of await findIn(desk, ...harnesses)) {
-      const state = stateOf(found);
+      const state = stateOf(found, (text) => platform.digest.sha256(text));
       const named = state.program === null ? [] : [state.program.node, state.program.program];
       const stats = await Promise.all(named.map((path) => platform.files.stat(path)));
       seen.push({ found, state, isProgramThere: stats.every((stat) => stat !== null) });

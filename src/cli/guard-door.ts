@@ -1,5 +1,6 @@
 import { isHarnessName } from "../guard/report";
 import { runHook } from "../guard/run";
+import type { World } from "../guard/world";
 import { nodeGit } from "../platform/git-node";
 import { nodePlatform } from "../platform/node/node";
 import { defaultEvent } from "./guard-events";
@@ -37,14 +38,28 @@ export async function throughGuardDoor(args: readonly string[]): Promise<number 
     cwd: currentDirectory(),
   };
   const call = { harness, event, patienceMs: deadline === null ? null : deadline * 1000 };
-  const onStray = (tell: (error: unknown) => void) => void process.on("unhandledRejection", tell);
-  const world = { ...worldOf(machine, pid), onStray };
+  const world = { ...worldOf(machine, pid), onAlarm };
   const { stdout, stderr, status } = await runHook(world, call, readHookInput());
   if (verb !== "check") return 0;
   const terminal = nodeTerminal();
   if (stdout !== "") terminal.out(stdout);
   if (stderr !== "") terminal.err(stderr);
   return status;
+}
+
+type GuardAlarm = Parameters<NonNullable<World["onAlarm"]>>[0];
+
+const ALARM = Symbol.for("cotenant.guard-alarm");
+const holder = globalThis as { [ALARM]?: GuardAlarm };
+
+/**
+ * A small program may have handed over to this one, in the same process: it waits for ever, and must not answer when its own
+ * time is up. A promise that fails while nobody waits for it is a failure of the check.
+ */
+function onAlarm(alarm: GuardAlarm): void {
+  holder[ALARM]?.switchOff();
+  holder[ALARM] = alarm;
+  process.on("unhandledRejection", (error) => alarm.ring(error));
 }
 
 /** A directory that is gone is no reason to stop an agent: its event says where it stands. */

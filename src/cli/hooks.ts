@@ -1,8 +1,16 @@
+import { refuseRuledFiles } from "../coordinator/path-rules";
 import type { Workspace } from "../coordinator/workspace";
 import { CLIENT_HOOKS, SERVER_HOOKS } from "../enforce/installing/hooks";
-import { carryOut, type HooksControl, type HooksWork, planHooks } from "../enforce/installing/install";
+import {
+  carryOut,
+  type HooksControl,
+  type HooksWork,
+  planHooks,
+  planRemoval,
+  type Removals,
+} from "../enforce/installing/install";
 import { hooksHome } from "../enforce/installing/place";
-import { type InstallPlan, isObjection } from "../enforce/installing/plan";
+import { type InstallPlan, isObjection, type Objection } from "../enforce/installing/plan";
 import { CotenantError } from "../errors/cotenant-error";
 import { evenIfOvertaken } from "../errors/overtaken";
 import type { Repository } from "../identity/repository";
@@ -68,12 +76,11 @@ export async function installHooks(
   how: { readonly shared: boolean; readonly force: boolean; readonly isDry: boolean },
 ): Promise<{ plan: InstallPlan; directory: string }> {
   const program = { node: process.execPath, program: context.program };
+  const wishes = { program, shared: how.shared, force: how.force };
   return evenIfOvertaken(async () => {
-    const { scene, plan } = await planHooks(
-      desk,
-      { program, shared: how.shared, force: how.force },
-      how.isDry,
-    );
+    // With --shared, planning takes out what is there for this clone alone.
+    if (how.shared && !how.isDry) await refuseRuledHooks(desk, (await planHooks(desk, wishes, true)).plan);
+    const { scene, plan } = await planHooks(desk, wishes, how.isDry);
     if (isObjection(plan)) {
       const { code, message, hint, path } = plan;
       throw new CotenantError(code, printable(message, 1_500), { hint, data: path === null ? {} : { path } });
@@ -84,6 +91,27 @@ export async function installHooks(
     }
     return { plan, directory: scene.place.directory };
   });
+}
+
+async function refuseRuledHooks({ workspace }: HooksDesk, plan: InstallPlan | Objection): Promise<void> {
+  if (workspace === null || isObjection(plan)) return;
+  const all = [...plan.hooks, ...(plan.entry === null ? [] : [plan.entry])];
+  const written = all.filter(({ isShared, write }) => isShared && write !== null);
+  await refuseRuledFiles(
+    workspace,
+    written.map(({ path }) => path),
+  );
+}
+
+/** Those that stay without --shared are among the project's files. */
+export async function refuseRuledRemoval(desk: HooksDesk, { removals }: Removals): Promise<void> {
+  if (desk.workspace === null) return;
+  const local = await planRemoval(desk, { shared: false, force: true });
+  const paths = removals.map(({ path }) => path);
+  await refuseRuledFiles(
+    desk.workspace,
+    paths.filter((path) => !local.removals.some((removal) => removal.path === path)),
+  );
 }
 
 export function howFrom(parsed: Parsed): { shared: boolean; force: boolean } {

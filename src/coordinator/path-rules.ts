@@ -2,6 +2,7 @@ import { COMMITTED_CONFIG } from "../config/committed";
 import type { Config } from "../config/load";
 import { pathRulesIn } from "../config/path-rules";
 import { CotenantError } from "../errors/cotenant-error";
+import { below } from "../identity/path-text";
 import { printable } from "../kernel/ids";
 import { isPathKey, kindOf, type LeaseKey, nameOf } from "../kernel/keys";
 import {
@@ -19,19 +20,51 @@ import type { Workspace } from "./workspace";
  * written may be leased: what is written in it is judged then.
  */
 export async function refuseRuled(workspace: Workspace, keys: readonly LeaseKey[]): Promise<void> {
-  const rules = pathRulesIn(workspace.config.layers);
   const paths = keys.filter(isPathKey);
-  if (rules.length === 0 || paths.length === 0) return;
-  const { agentId } = await workspace.agent();
-  const judge = pathJudge({ rules, ignoreCase: workspace.repository.config.ignoreCase }, [agentId]);
-  for (const key of judge === null ? [] : paths) {
-    const path = nameOf(key);
-    const rule = kindOf(key) === "dir" ? judge!.anythingIn(path) : judge!.writing(path);
+  const named = (kind: "file" | "dir") => paths.filter((key) => kindOf(key) === kind).map(nameOf);
+  await refuseRuledPaths(workspace, { files: named("file"), directories: named("dir") });
+}
+
+/** Refuses what a command of ours would write, make or remove in the working tree, for whoever may not. */
+export async function refuseRuledFiles(workspace: Workspace, places: readonly string[]): Promise<void> {
+  const { worktreeRoot } = workspace.repository;
+  await refuseRuledPaths(workspace, { files: places.flatMap((place) => below(place, worktreeRoot) ?? []) });
+}
+
+/** From the worktree's root, as Git has them. */
+export interface PathsToWrite {
+  readonly files: readonly string[];
+  readonly directories?: readonly string[];
+}
+
+export async function refuseRuledPaths(
+  workspace: Workspace,
+  { files, directories = [] }: PathsToWrite,
+): Promise<void> {
+  const rules = pathRulesIn(workspace.config.layers);
+  if (rules.length === 0 || files.length + directories.length === 0) return;
+  const agents = await whoAsks(workspace);
+  const judge = pathJudge({ rules, ignoreCase: workspace.repository.config.ignoreCase }, agents);
+  if (judge === null) return;
+  const objections = [
+    ...files.map((path) => ({ path, rule: judge.writing(path) })),
+    ...directories.map((path) => ({ path, rule: judge.anythingIn(path) })),
+  ];
+  for (const { path, rule } of objections)
     if (rule !== null)
-      throw new CotenantError("E_PATH_RULE", `${printable(path, 300)}: ${ruledOut(rule, path, [agentId])}`, {
+      throw new CotenantError("E_PATH_RULE", `${printable(path, 300)}: ${ruledOut(rule, path, agents)}`, {
         hint: whatInstead(rule),
         data: { path, rule: rule.text, place: rule.place },
       });
+}
+
+/** Nobody in particular where it was not said: such a one is bound by rules for everybody. */
+async function whoAsks(workspace: Workspace): Promise<string[]> {
+  try {
+    return [(await workspace.agent()).agentId];
+  } catch (error) {
+    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return [];
+    throw error;
   }
 }
 

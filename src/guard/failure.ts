@@ -2,6 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { explainSandbox } from "../identity/sandbox";
 import { printable } from "../kernel/ids";
 import { layoutOf, modesFor } from "../store/layout";
+import { Alarm } from "./alarm";
 import { ALLOWED, type Verdict } from "./answers";
 import type { Checking } from "./check";
 import { openPlace, repositoryOf } from "./place";
@@ -83,10 +84,19 @@ async function knownToBeHeld({ world, report }: Checking, groups: readonly Group
   return null;
 }
 
-async function groupsOf({ world, report }: Checking): Promise<Group[]> {
+/** A shell command takes Git to be read, which may be what is broken. */
+const LOOK_MS = 5_000;
+
+async function groupsOf(checking: Checking): Promise<readonly Group[]> {
+  const { world, report } = checking;
   try {
     const wish = wishOf(report);
-    if (wish?.kind !== "files") return [];
+    if (wish === null) return [];
+    if (wish.kind === "shell") {
+      const alarm = new Alarm(world.platform, { workMs: LOOK_MS, patienceMs: LOOK_MS });
+      world.onAlarm?.(alarm);
+      return await alarm.watch(async () => (await import("./shell/check")).groupsIn(checking, wish));
+    }
     const named = wish.paths.map((path) => ({ path, mode: "take" as const }));
     return await locate(world, report.cwd ?? world.cwd, named);
   } catch {

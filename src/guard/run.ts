@@ -47,7 +47,7 @@ async function decide(world: World, call: HookCall, report: Report): Promise<Ver
   const workMs = DEFAULT_SETTINGS.deadlineMs;
   const alarm = new Alarm(world.platform, { workMs, patienceMs });
   const checking: Checking = { world, report, alarm };
-  world.onStray?.((error) => alarm.ring(error));
+  world.onAlarm?.(alarm);
   try {
     return await alarm.watch(() => act(checking));
   } catch (error) {

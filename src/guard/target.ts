@@ -1,7 +1,10 @@
-import { canonicalPath } from "../identity/paths";
+import { nameIn, parentOf } from "../identity/path-text";
+import { type CanonicalPath, canonicalPath, gitPath } from "../identity/paths";
 import type { Repository } from "../identity/repository";
 import { dirKey, fileKey, type LeaseKey } from "../kernel/keys";
-import { isRefusal } from "../kernel/refusal";
+import { isRefusal, type Refusal } from "../kernel/refusal";
+import type { FileStat } from "../platform/platform";
+import { Links } from "./links";
 import { repositoryOf } from "./place";
 import type { World } from "./world";
 
@@ -29,22 +32,28 @@ export interface Group {
 export interface Named {
   readonly path: string;
   readonly mode: "take" | "look";
+  /** A link of that name is itself meant, not what it leads to. */
+  readonly isEntry?: boolean;
 }
 
 /** By the worktree that each path really lies in. What lies in none, or is not Git's business, is left out. */
 export async function locate(world: World, cwd: string, named: readonly Named[]): Promise<Group[]> {
+  const { files } = world.platform;
   const groups = new Map<string, { repository: Repository; targets: Map<string, Target> }>();
   const known = new Map<string, Repository | null>();
-  for (const { path, mode } of named) {
-    const whole = path.startsWith("/") || /^[A-Za-z]:\//.test(path) ? path : `${cwd}/${path}`;
-    const directory = whole.slice(0, Math.max(1, whole.lastIndexOf("/")));
-    let repository = known.get(directory);
-    if (repository === undefined || (await mayBeElsewhere(world, whole))) {
-      repository = await repositoryOf(world, whole);
-      known.set(directory, repository);
-    }
+  const links = new Links(files);
+  for (const { path, mode, isEntry } of named) {
+    const absolute = path.startsWith("/") || /^[A-Za-z]:\//.test(path) ? path : `${cwd}/${path}`;
+    const whole = await links.follow(absolute, isEntry);
+    const kind = await kindAt(world, whole);
+    // A directory may be a repository of its own.
+    const around = kind === "directory" ? whole : (parentOf(whole) ?? "/");
+    if (!known.has(around)) known.set(around, await repositoryOf(world, around));
+    const repository = known.get(around) ?? null;
     if (repository === null) continue;
-    const target = await targetIn(world, repository, whole, mode);
+    // What is a link by now is one that is not to be followed.
+    const place = await (kind === "symlink" ? linkIn : canonicalIn)(world, repository, whole);
+    const target = isRefusal(place) ? null : targetOf(repository, place, mode);
     if (target === null) continue;
     const group = groups.get(repository.worktreeRoot) ?? { repository, targets: new Map() };
     groups.set(repository.worktreeRoot, group);
@@ -56,26 +65,35 @@ export async function locate(world: World, cwd: string, named: readonly Named[])
   }));
 }
 
-/** A link may lead into another repository than the directory it is in. */
-async function mayBeElsewhere({ platform }: World, path: string): Promise<boolean> {
+async function kindAt({ platform }: World, path: string): Promise<FileStat["kind"] | null> {
   try {
-    return (await platform.files.lstat(path))?.kind === "symlink";
+    return (await platform.files.lstat(path))?.kind ?? null;
   } catch {
-    return false;
+    return null;
   }
 }
 
-async function targetIn(
-  { platform }: World,
-  repository: Repository,
-  whole: string,
+/** Null for Git's own directory, a circle of links, a name that Git could not store: nothing to be leased. */
+function targetOf(
+  { worktreeRoot }: Repository,
+  { path, absolutePath, ...place }: CanonicalPath,
   mode: Target["mode"],
-): Promise<Target | null> {
-  const place = await canonicalPath(platform, repository, repository.worktreeRoot, whole);
-  // Git's own directory, a link that leads nowhere, a name that Git could not store: nothing to be leased.
-  if (isRefusal(place) || place.worktreeRoot !== repository.worktreeRoot) return null;
-  const isDirectory = place.isDirectory === true || place.path === ".";
-  const key = isDirectory ? dirKey(place.path) : fileKey(place.path);
-  if (isRefusal(key)) return null;
-  return { key, path: place.path, absolutePath: place.absolutePath, mode: isDirectory ? "look" : mode };
+): Target | null {
+  if (place.worktreeRoot !== worktreeRoot) return null;
+  const isDirectory = place.isDirectory === true || path === ".";
+  const key = isDirectory ? dirKey(path) : fileKey(path);
+  return isRefusal(key) ? null : { key, path, absolutePath, mode: isDirectory ? "look" : mode };
+}
+
+function canonicalIn({ platform }: World, repository: Repository, whole: string) {
+  return canonicalPath(platform, repository, repository.worktreeRoot, whole);
+}
+
+/** A link itself: only the directories on the way to it are looked up. */
+async function linkIn(world: World, repository: Repository, whole: string): Promise<CanonicalPath | Refusal> {
+  const directory = await canonicalIn(world, repository, parentOf(whole) ?? "/");
+  if (isRefusal(directory)) return directory;
+  const name = nameIn(whole);
+  const path = gitPath(repository, directory.path === "." ? name : `${directory.path}/${name}`);
+  return isRefusal(path) ? path : { ...directory, path, absolutePath: whole, isDirectory: false };
 }

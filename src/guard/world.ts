@@ -1,6 +1,7 @@
 import type { Environment, Repository } from "../identity/repository";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import type { Alarm } from "./alarm";
 import type { Mark } from "./pass";
 
 /** Git hooks are another's subject; every event is an occasion to look after them. */
@@ -22,8 +23,8 @@ export interface World {
   readonly parentPid: number;
   /** Given on the command line: the harness itself. */
   readonly harnessPid: number | null;
-  /** Has errors told of promises that nobody waits for: a check that has one has not gone well. */
-  readonly onStray?: (tell: (error: unknown) => void) => void;
+  /** Gets the alarm of the check, for what happens beside it. */
+  readonly onAlarm?: (alarm: Pick<Alarm, "ring" | "switchOff">) => void;
   /** Looks after Git hooks that are wanted in a repository. */
   readonly hooks?: HooksKeeper;
   /** Somebody asks by name: also a repository counts that was never prepared for agents. */

@@ -61,7 +61,10 @@ function walk(bare: string, names: readonly string[]): { fits: boolean; mayGoOn:
 function fitsName(pattern: string, name: string): boolean {
   let [at, star, resume] = [0, -1, 0];
   for (let i = 0; i < name.length; ) {
-    if (pattern[at] === "?" || (pattern[at] === name[i] && pattern[at] !== "*")) {
+    if (pattern[at] === "?") {
+      at++;
+      i += unitsAt(name, i);
+    } else if (pattern[at] === name[i] && pattern[at] !== "*") {
       at++;
       i++;
     } else if (pattern[at] === "*") {
@@ -69,9 +72,15 @@ function fitsName(pattern: string, name: string): boolean {
       resume = i;
     } else if (star !== -1) {
       at = star + 1;
-      i = ++resume;
+      resume += unitsAt(name, resume);
+      i = resume;
     } else return false;
   }
   while (pattern[at] === "*") at++;
   return at === pattern.length;
+}
+
+/** Of the character there: beyond the first 65,536 they take two units. */
+function unitsAt(text: string, at: number): number {
+  return text.codePointAt(at)! > 0xffff ? 2 : 1;
 }

@@ -273,10 +273,7 @@ export class GitRemote implements LedgerRemote {
     now: ReadonlyMap<Ulid, ClaimRef>,
   ): Promise<void> {
     const gone = [...before.keys()].filter((id) => !now.has(id));
-    if (gone.length > 0)
-      throw rewritten(`${named(gone)} had a claim at the remote, and has none now`, {
-        issue_ids: gone.slice(0, 20),
-      });
+    if (gone.length > 0) throw rewritten(vanished(gone), { issue_ids: gone.slice(0, 20) });
     const moved = [...now].filter(([id, { oid }]) => before.has(id) && before.get(id)!.oid !== oid);
     if (moved.length === 0) return;
     const lines = moved.map(([id, { oid }]) => `${before.get(id)!.oid}\n^${oid}\n`).join("");
@@ -284,7 +281,7 @@ export class GitRemote implements LedgerRemote {
       .split("\n")
       .filter((line) => line !== "");
     if (lost.length > 0)
-      throw rewritten(`${lost.length} commits of claims that were seen are not part of them any more`, {
+      throw rewritten(`claims have lost commits that were seen in them (${lost.length})`, {
         commits: lost.slice(0, 20),
       });
   }
@@ -374,8 +371,10 @@ export function authorship(name: string): Record<string, string> {
   };
 }
 
-function named(ids: readonly Ulid[]): string {
-  return ids.length === 1 ? `issue ${ids[0]}` : `${ids.length} issues (${ids[0]}, …)`;
+function vanished(ids: readonly Ulid[]): string {
+  return ids.length === 1
+    ? `issue ${ids[0]} had a claim at the remote, and has none now`
+    : `${ids.length} issues (${ids[0]}, …) had claims at the remote, and have none now`;
 }
 
 export function rewritten(what: string, data: Record<string, unknown> = {}): CotenantError {

@@ -26,7 +26,7 @@ interface Leaving {
 /**
  * For a clone whose control plane goes, with `own`, the leases of whoever takes it away: gives their claims back on the
  * ledger, and tells the remote what it has not heard yet. While it cannot be asked, what is held is refused to be forgotten;
- * what was given back here already is only told. Answers what was given back.
+ * what was given back here already is only told. Answers what was given back: what never was there is not.
  */
 export async function leaveLedger(
   workspace: Workspace,
@@ -61,12 +61,14 @@ async function leaving(
   const claims = claimsOf({ leases: own }).map(({ issueId, lease: { leaseId } }) => ({ issueId, leaseId }));
   const there = await claimsThere(workspace);
   if (claims.length + there.length === 0) return [];
+  const isHeld = ({ leaseId }: Confirmation) => claims.some((claim) => claim.leaseId === leaseId);
   try {
     await act({ claims, there });
-    return idsOf(claims);
+    // A provisional claim never was there.
+    return idsOf(there.filter(isHeld));
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
-    const held = there.filter(({ leaseId }) => claims.some((claim) => claim.leaseId === leaseId));
+    const held = there.filter(isHeld);
     if (held.length > 0) throw notGivenBack(held, error);
     if (there.length > 0) workspace.warnings.push(`${seenByOthers(there)} (${error.message})`);
     return [];

@@ -1,7 +1,7 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { isAbsolute, joinPath, nameIn, parentOf } from "../identity/path-text";
 import type { Environment } from "../identity/repository";
-import type { Platform } from "../platform/platform";
+import type { Files, Platform } from "../platform/platform";
 import { withoutPassword } from "./transport";
 
 /** Where this machine keeps its copy of one remote's ledger, for all clones of it. */
@@ -30,8 +30,8 @@ const DIRECTORY_MODE = 0o700;
 
 export async function ledgerPlace(question: PlaceQuestion): Promise<LedgerPlace> {
   const { platform, root, url } = question;
-  const { name, isChanged } = repositoryName(url);
   const address = await wholeAddress(platform, root, url);
+  const { name, isChanged } = repositoryName(address);
   const hash = platform.digest.sha256(withoutPassword(address)).slice(0, 8);
   const directory = joinPath(dataDirectory(question), `${name}-${hash}`);
   const warnings = isChanged
@@ -87,7 +87,36 @@ async function wholeAddress(platform: Platform, root: string, url: string): Prom
   const path = isPath ? url : url.startsWith("file://") ? decodeURI(url.slice("file://".length)) : null;
   if (path === null) return url;
   const whole = isAbsolute(path) ? path : joinPath(root, path);
-  return realPathTo(platform, whole.replace(/(?<=.)\/+$/, ""));
+  return oneSpelling(platform.files, await realPathTo(platform, whole.replace(/(?<=.)\/+$/, "")));
+}
+
+/** What Git tries for a path, in its order. */
+const TRIED = ["/.git", "", ".git/.git", ".git"];
+
+/**
+ * Git takes `x`, `x.git` and `x/.git` for one repository where only one of them is: it is called `x` then, and also while
+ * nothing is there. Two that stand beside each other keep their names.
+ */
+async function oneSpelling(files: Files, path: string): Promise<string> {
+  const meant = (await takenBy(files, path)) ?? path;
+  const plain = meant.replace(/\/\.git$/, "").replace(/(?<=[^/])\.git$/, "");
+  const other = await takenBy(files, plain);
+  return other === null || other === meant ? plain : meant;
+}
+
+async function takenBy(files: Files, path: string): Promise<string | null> {
+  for (const end of TRIED)
+    if (await isGitDirectory(files, `${path}${end}`)) return files.realPath(`${path}${end}`);
+  return null;
+}
+
+async function isGitDirectory(files: Files, path: string): Promise<boolean> {
+  try {
+    return (await files.lstat(`${path}/HEAD`)) !== null && (await files.stat(`${path}/objects`)) !== null;
+  } catch {
+    // Closed to us: as good as away.
+    return false;
+  }
 }
 
 /** Also of what is not there now, as a disk that is not mounted: its directories are, or those above them. */

@@ -158,6 +158,8 @@ export interface Files {
   readFile(path: string): Later<Uint8Array | null>;
   readDirectory(path: string): Later<string[] | null>;
   realPath(path: string): Later<string | null>;
+  /** What a link says; null for what is none. */
+  readLink(path: string): Later<string | null>;
   rename(from: string, to: string): Later<void>;
   link(existing: string, created: string): Later<void>;
   /** False when it was not there. */

@@ -1,3 +1,4 @@
+import { type PathsToWrite, refuseRuledPaths } from "../coordinator/path-rules";
 import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
 import { prepareDataDirectory } from "../identity/worktree-file";
 import { type FactName, parseFactName } from "../kernel/facts";
@@ -78,6 +79,7 @@ export async function restoreInPlace(
   const preview = await previewInPlace(room, descriptor);
   if (preview.planId !== options.planId) throw changedSince(descriptor);
   if (isNothing(preview.plan)) return { before: null, plan: preview.plan };
+  await refuseRuledPaths(room.workspace, pathsIn(preview.plan));
   const refuseHeld = watchOver(room, preview.plan, descriptor);
   await refuseHeld();
   const { descriptor: before, captured } = await takeSnapshot(room, {
@@ -91,6 +93,16 @@ export async function restoreInPlace(
   await apply(room, descriptor, before, preview, captured!, { ...options, refuseHeld });
   await pruneAutomatic(room).catch(() => {});
   return { before, plan: preview.plan };
+}
+
+function pathsIn(plan: Replacement): PathsToWrite {
+  const { makeDirectories, removeDirectories, chmodDirectories } = plan;
+  const files = [...[...plan.write, ...plan.chmod].map(({ path }) => path), ...plan.remove];
+  const directories = [
+    ...[...makeDirectories, ...chmodDirectories].map(([path]) => path),
+    ...removeDirectories,
+  ];
+  return { files: files.map(fromByteText), directories: directories.map(fromByteText) };
 }
 
 /** Half a digest. */

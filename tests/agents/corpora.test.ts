@@ -36,7 +36,7 @@ async function keptOf(
   play: (file: string) => Promise<void>,
 ): Promise<string[]> {
   const kept = path.join(place.home, "kept");
-  const text = pluginText(harness, null).replace(
+  const text = pluginText(harness, null, () => "").replace(
     /"line": "(?:[^"\\]|\\.)*"/g,
     `"line": ${JSON.stringify(`{ cat; echo; } >> '${kept}'`)}`,
   );

@@ -12,7 +12,7 @@ async function withGuard(command: string) {
   const file = path.join(root, "cotenant.js");
   fs.writeFileSync(
     file,
-    pluginText("pi", null).replace(/"line": "(?:[^"\\]|\\.)*"/g, () => line),
+    pluginText("pi", null, () => "").replace(/"line": "(?:[^"\\]|\\.)*"/g, () => line),
   );
   const fire = await loadPiExtension({ root, home: root, session: "s" }, file);
   return { fire, root };

@@ -235,6 +235,41 @@ describe("agent install", () => {
     expect((await here.ask("agent", "uninstall", "opencode")).data.changed).toBe(false);
     expect(here.read(".opencode/plugins/cotenant.js")).toContain("Mine");
   });
+
+  it.each([
+    ["pi", ".pi/extensions/cotenant.js"],
+    ["opencode", ".opencode/plugins/cotenant.js"],
+  ])("leaves a file of ours alone that somebody has written into: %s", async (harness, file) => {
+    const stateNow = async () => {
+      const { data } = await here.ask("agent", "list", harness);
+      return (data["harnesses"] as { files: { state: string }[] }[])[0]!.files[0]?.state;
+    };
+    await here.ask("agent", "install", harness);
+    expect(await stateNow()).toBe("installed");
+    const text = here.read(file);
+    // As Git has it on another system.
+    here.write(file, text.replaceAll("\n", "\r\n"));
+    expect(await stateNow()).toBe("outdated");
+    await here.ask("agent", "install", harness);
+    expect(here.read(file)).toBe(text);
+    const mine = `${text}// mine\n`;
+    here.write(file, mine);
+    expect(await stateNow()).toBe("changed");
+    expect((await here.run("doctor")).stdout).toContain(`${file} was changed by hand`);
+    const refused = await here.run("agent", "install", harness);
+    expectRefused(refused, 9, "E_SETTINGS");
+    expect(refused.stderr).toContain("it was changed by hand");
+    const left = await here.run("agent", "uninstall", harness);
+    expect(left.stdout).toMatch(/left:\n.*cotenant\.js: it was changed by hand.*, then delete it/);
+    expect(here.read(file)).toBe(mine);
+    fs.rmSync(here.path(file));
+    expect((await here.ask("agent", "uninstall", harness)).data.left).toEqual([]);
+    expect(fs.existsSync(path.dirname(here.path(file)))).toBe(false);
+    await here.ask("agent", "install", harness);
+    here.write(file, mine);
+    await here.ask("deinit");
+    expect(here.read(file)).toBe(mine);
+  });
 });
 
 it("agent list knows a harness by what it has in the user's home, and not by what is ours there", async () => {

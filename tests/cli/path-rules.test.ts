@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { HookedRepo } from "../support/hooks";
@@ -481,5 +482,73 @@ describe("rules of paths elsewhere", () => {
       });
     refusedWith(await hooked.commit(ADA, {}, ".github/ci.yml"), NEVER);
     expect((await repo.askHere(PERSON, "doctor")).status).toBe(10);
+  });
+
+  describe("refuse what cotenant itself would write in the working tree,", () => {
+    const HOOKS = ".github/hooks/cotenant.json";
+    const there = (file: string) => fs.existsSync(path.join(repo.root, file));
+    const refused = async (agent: string, ...words: string[]) => {
+      const ran = await repo.askHere(agent, ...words);
+      expect(ran.error, words.join(" ")).toMatchObject({ code: "E_PATH_RULE", hint: expect.any(String) });
+      expect(ran.status).toBe(9);
+      return ran.error.message;
+    };
+    const done = async (agent: string, ...words: string[]) =>
+      expect((await repo.askHere(agent, ...words)).status, words.join(" ")).toBe(0);
+
+    it("settings of harnesses for everybody", async () => {
+      expect(await refused(ADA, "agent", "install", "claude", "copilot", "--shared")).toContain(
+        `${HOOKS}: ${ADA} may`,
+      );
+      for (const file of [HOOKS, ".claude/settings.json"]) expect(there(file), file).toBe(false);
+      await done(ADA, "agent", "install", "claude", "--shared");
+      await done("", "agent", "install", "copilot", "--shared");
+      expect(await refused(ADA, "agent", "uninstall", "copilot", "--shared")).toContain(HOOKS);
+      expect(there(HOOKS)).toBe(true);
+      await done(PERSON, "agent", "uninstall", "copilot", "--shared");
+      // What Git passes over is nobody's work.
+      await done(ADA, "agent", "install", "copilot");
+    });
+
+    it("hooks for everybody", async () => {
+      repo.git("config", "core.hooksPath", ".github/hooks");
+      repo.write(".github/hooks/pre-commit", "#!/bin/sh\nexit 0\n");
+      repo.git("add", "--all");
+      expect(await refused(ADA, "hooks", "install", "--shared")).toContain(".github/hooks/");
+      expect(fs.readFileSync(path.join(repo.root, ".github/hooks/pre-commit"), "utf8")).not.toContain(
+        "cotenant",
+      );
+      await done(PERSON, "hooks", "install", "--shared");
+      expect(await refused(ADA, "hooks", "uninstall", "--shared")).toContain(".github/hooks/");
+      expect(fs.readFileSync(path.join(repo.root, ".github/hooks/pre-commit"), "utf8")).toContain("cotenant");
+    });
+
+    it("files of a snapshot that is restored in place", async () => {
+      repo.write("a.txt", "kept\n");
+      await repo.prepare(PERSON, "snapshot");
+      repo.write(".github/ci.yml", "by a person\n");
+      repo.write("a.txt", "changed\n");
+      await repo.prepare(ADA, "worktree", "lock");
+      const plan = async () =>
+        (await repo.prepare(ADA, "restore", "latest", "--inplace"))["plan_id"] as string;
+      const message = await refused(ADA, "restore", "latest", "--inplace", "--run", await plan());
+      expect(message).toContain(".github/ci.yml");
+      for (const [file, text] of [
+        [".github/ci.yml", "by a person\n"],
+        ["a.txt", "changed\n"],
+      ] as const)
+        expect(fs.readFileSync(path.join(repo.root, file), "utf8")).toBe(text);
+      repo.git("checkout", "--quiet", "--", ".github/ci.yml");
+      await done(ADA, "restore", "latest", "--inplace", "--run", await plan());
+    });
+
+    it("the data plane's own files", async () => {
+      repo.git("rm", "--quiet", "-r", "--force", "--ignore-unmatch", ".cotenant/.gitattributes");
+      rules("agent:docs-* only docs/**");
+      expect(await refused("agent:docs-1", "init")).toContain(".cotenant/.gitattributes");
+      expect(there(".cotenant/.gitattributes")).toBe(false);
+      await done(PERSON, "init");
+      await done("agent:docs-1", "init");
+    });
   });
 });

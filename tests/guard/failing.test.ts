@@ -48,7 +48,10 @@ describe("a store that is broken", () => {
   it("closed_if_held: refuses what is known to be held, lets the rest through, and puts it down", async () => {
     expect(reasonOf(await bob().write("b.txt"))).toContain(`b.txt is held by ${ada().agentId}`);
     expect(await bob().write("c.txt")).toEqual(SILENT);
-    expect(failures().map(({ answer }) => answer)).toEqual(["refused", "allowed"]);
+    expect(reasonOf(await bob().shell("echo x > b.txt"))).toContain(`b.txt is held by ${ada().agentId}`);
+    expect(await bob().shell("echo x > c.txt")).toEqual(SILENT);
+    const answers = ["refused", "allowed", "refused", "allowed"];
+    expect(failures().map(({ answer }) => answer)).toEqual(answers);
     expect(failures()[0]!.why).toContain("E_LOG_CORRUPT");
   });
 

@@ -55,11 +55,11 @@ describe("where the guard has no business", () => {
     expect(held()).toEqual([]);
   });
 
-  it("a link that leads out of every repository, or nowhere", async () => {
+  it("a link that leads out of every repository, or round in a circle", async () => {
     fs.symlinkSync(path.join(scratch(), "out.txt"), path.join(repo.root, "out"));
-    fs.symlinkSync("nowhere", path.join(repo.root, "dangling"));
+    fs.symlinkSync("circle", path.join(repo.root, "circle"));
     expect(await ada().write("out")).toEqual(SILENT);
-    expect(await ada().write("dangling")).toEqual(SILENT);
+    expect(await ada().write("circle/x")).toEqual(SILENT);
     expect(held()).toEqual([]);
   });
 });
@@ -78,6 +78,10 @@ describe("whose the file is decides", () => {
     fs.symlinkSync("a.txt", path.join(repo.root, "link"));
     await ada().write("link");
     expect(held()).toEqual(["file:a.txt"]);
+    // It need not be there yet: whoever writes through the link makes it.
+    fs.symlinkSync("new.txt", path.join(repo.root, "dangling"));
+    await ada().write("dangling");
+    expect(held()).toEqual(["file:a.txt", "file:new.txt"]);
     reasonOf(await bob().write("a.txt"));
   });
 

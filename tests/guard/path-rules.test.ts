@@ -118,6 +118,8 @@ describe("before a write, the guard", () => {
     const far = new GuardedAgent(repo, { session: "aaaaaaaa-1", clock });
     expect(await far.write("src/b.ts")).toEqual(SILENT);
     expect(reasonOf(await far.write(".github/ci.yml"))).toContain(NEVER);
+    expect(await far.shell("echo x > src/b.ts")).toEqual(SILENT);
+    expect(reasonOf(await far.shell("cd .github && echo x > ci.yml"))).toContain(NEVER);
   });
 
   it("lets nobody through on a pass from before the rule", async () => {

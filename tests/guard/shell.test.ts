@@ -7,7 +7,7 @@ import { readCommand } from "../../src/guard/shell/walk";
  */
 function written(command: string): string[] {
   const { writes } = readCommand(command, { cwd: "/r", home: "/people/ada", root: "/r" });
-  return writes.flatMap(({ value, mode, cwd, names, use, isPathUnlessCommit }) => {
+  return writes.flatMap(({ value, mode, cwd, names, use, isPathUnlessCommit, patch }) => {
     if (use !== undefined) {
       const { kind, branch, base, which } = use;
       const words = [kind, cwd ?? "?", branch === null ? "" : `-b ${branch}`, base ?? "", which ?? ""];
@@ -16,7 +16,7 @@ function written(command: string): string[] {
     return (value ?? ["?"]).map((path) => {
       const whole = path.startsWith("/") || path === "?" ? path : `${cwd ?? "?"}/${path}`;
       const into = names === undefined ? "" : ` < ${names.map((name) => name?.join("|") ?? "?").join(",")}`;
-      return `${mode} ${whole}${into}${isPathUnlessCommit === true ? " or commit" : ""}`;
+      return `${patch === undefined ? mode : "patch"} ${whole}${into}${isPathUnlessCommit === true ? " or commit" : ""}`;
     });
   });
 }
@@ -32,7 +32,7 @@ describe("what a shell command writes", () => {
     ["cat < in", []],
     ["echo x > 'it s' > \"b c\" > d\\ e", ["take /r/it s", "take /r/b c", "take /r/d e"]],
     ["cat <<EOF > out\nhello $(echo y > inner)\nEOF", ["take /r/inner", "take /r/out"]],
-    ["cd src && echo x > a && cd .. && touch b", ["take /r/src/a", "take /r/src/../b"]],
+    ["cd src && echo x > a && cd .. && touch b", ["take /r/src/a", "take /r/b"]],
     ["(cd src; echo x > a); echo y > b", ["take /r/src/a", "take /r/b"]],
     ["cd $WHERE && echo x > a", ["take ?/a"]],
     ["{ cd src; }; echo > a", ["take /r/src/a"]],
@@ -187,7 +187,7 @@ describe("what a shell command writes", () => {
     ["git worktree add ../w", []],
     ["git checkout -btopic; git switch --create=x", ["checkout /r -b topic", "checkout /r -b x"]],
     ["git am x; git cherry-pick y; git revert z; git merge w", Array(4).fill("checkout /r")],
-    ["git apply x; git apply --cached x; git apply --check x", ["checkout /r", "own /r"]],
+    ["git apply x; git apply --cached x; git apply --check x", ["checkout /r", "patch /r/x", "own /r"]],
     ["git diff --output=a; git archive -o b HEAD", ["take /r/a", "take /r/b"]],
     ["echo x > /dev/null", ["take /dev/null"]],
   ])("%s", (command, expected) => {
@@ -223,6 +223,11 @@ describe("what a shell command writes", () => {
       "mkdir -p x && find . -name y",
       "f() { make; }",
       "awk '{print $1}' a",
+      "ln -s a b",
+      "ln -sf a b c d/",
+      "cp -fp a b",
+      "find . -delete",
+      ...["git apply --check x", "git reset HEAD~1", "git read-tree x", "git branch -m x", "git stash drop"],
     ])
       expect(known(command), command).toBe(true);
     for (const command of [
@@ -247,6 +252,29 @@ describe("what a shell command writes", () => {
       "git submodule update",
       "cat x | bash",
       "bash < x",
+      // A link may lead what is written besides anywhere.
+      "ln -s a b && echo > c",
+      "echo > c; ln -s a b",
+      "for f in a a/b; do ln -s x $f; done",
+      "ln -s $X b",
+      "ln a b",
+      "cp -l a b",
+      // What comes along cannot be told.
+      "cp -r a b",
+      "cp --archive a b",
+      "rsync -a a/ b",
+      "git checkout -- a",
+      "git restore --source=x a",
+      "find a -exec cp b c \\;",
+      ...[
+        "git apply x",
+        "git apply < x",
+        "git am x",
+        "git merge",
+        "git merge --squash x",
+        "git cherry-pick -n x",
+      ],
+      ...["git stash pop", "git read-tree -u --reset x", "git checkout x", "git pull", "git reset --hard"],
     ])
       expect(known(command), command).toBe(false);
   });

@@ -55,6 +55,13 @@ describe("a rule of paths", () => {
     ["agent:* never /a", "agent:x", "b/a", false],
     ["agent:* never build/", "agent:x", "src/build/x", true],
     ["agent:* never build/", "agent:x", "src/build", false],
+    // A character is one, however many units it takes.
+    ["agent:* never d/x?y", "agent:x", "d/x😀y", true],
+    ["agent:* never d/x??y", "agent:x", "d/x😀y", false],
+    ["agent:* never d/*?", "agent:x", "d/😀", true],
+    ["agent:* never d/*??", "agent:x", "d/😀", false],
+    ["agent:* never d/*😀?", "agent:x", "d/😀😁😀z", true],
+    ["agent:* only d/?", "agent:x", "d/é", false],
   ])("%s: for %s, writing %s is forbidden: %s", (rule, agent, path, isForbidden) => {
     expect(forbids([rule], agent, path)).toBe(isForbidden ? rule : null);
   });

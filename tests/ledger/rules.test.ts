@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,15 +12,17 @@ import { isFitName } from "../../src/ledger/commit";
 import { mergeIssueTexts, mergeLines } from "../../src/ledger/data/merge";
 import { parseDataPath } from "../../src/ledger/data/paths";
 import { isRefName } from "../../src/ledger/open";
-import { type LedgerPlace, networkWarning, repositoryName } from "../../src/ledger/place";
+import { type LedgerPlace, ledgerPlace, networkWarning, repositoryName } from "../../src/ledger/place";
 import { readPushAnswer } from "../../src/ledger/push-answer";
 import { type ClaimRecord, claimMessage, readClaim, subjectOf } from "../../src/ledger/record";
 import { backoffMs, freeAtMs, isBeatDue, judge, tombstone } from "../../src/ledger/rules";
 import { decodeState, encodeState, FRESH } from "../../src/ledger/state";
 import { withoutPassword } from "../../src/ledger/transport";
 import { whoHadIt, whoHasIt } from "../../src/ledger/words";
+import { nodePlatform } from "../../src/platform/node/node";
 import type { Platform } from "../../src/platform/platform";
 import { ROOT } from "../house/source";
+import { scratch } from "../support/scratch";
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 const ISSUE = "01ARZ3NDEKTSV4RRFFQ69G5FAV" as Ulid;
@@ -211,6 +214,32 @@ describe("names", () => {
     [`https://localhost/${"x".repeat(200)}.git`, "x".repeat(60), true],
   ])("of %j is %j", (url, name, isChanged) => {
     expect(repositoryName(url)).toEqual({ name, isChanged });
+  });
+
+  it("of one directory in every spelling that Git takes is one, and of two directories two", async () => {
+    const room = scratch("spellings");
+    const made = (name: string, ...more: string[]) =>
+      execFileSync("git", ["init", "--quiet", ...more, join(room, name)]);
+    const placeOf = async (spelling: string) => {
+      const question = { platform: nodePlatform(), env: {}, home: "/h", override: null, root: room };
+      return (await ledgerPlace({ ...question, url: spelling.replace("ROOM", room) })).directory;
+    };
+    const places = async (...spellings: string[]) => new Set(await Promise.all(spellings.map(placeOf)));
+    const bare = ["ROOM/a", "ROOM/a.git", "ROOM/a.git/", "file://ROOM/a", "./a", "a.git"];
+    const plain = ["ROOM/w", "ROOM/w/.git", "w/.git/"];
+    for (const there of [false, true]) {
+      if (there) made("a.git", "--bare");
+      if (there) made("w");
+      expect((await places(...bare)).size, `${there}`).toBe(1);
+      expect((await places(...plain)).size, `${there}`).toBe(1);
+    }
+    const [away] = await places("ROOM/a");
+    expect(await placeOf("ROOM/a.git")).toBe(away);
+    // A clone beside its remote.
+    made("a");
+    expect((await places("ROOM/a", "ROOM/a.git")).size).toBe(2);
+    expect((await places("ROOM/a", "ROOM/a/.git")).size).toBe(1);
+    expect((await places("https://localhost/a", "https://localhost/a.git")).size).toBe(2);
   });
 
   it("a place on a network file system is warned of, with the way out", async () => {

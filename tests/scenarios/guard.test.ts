@@ -76,9 +76,9 @@ class Claude {
     return this.#send(["check", "--deadline", String(patienceSecs)], "PreToolUse", tool);
   }
 
-  shell(command: string): Promise<Ran> {
+  shell(command: string, patienceSecs = 10): Promise<Ran> {
     const tool = { tool_name: "Bash", tool_input: { command } };
-    return this.#send(["check", "--deadline", "10"], "PreToolUse", tool);
+    return this.#send(["check", "--deadline", String(patienceSecs)], "PreToolUse", tool);
   }
 
   after(command: string): Promise<Ran> {
@@ -186,6 +186,15 @@ describe("S36: at the retry", () => {
     await ada.end();
     expect(await waiting).toEqual(SILENT);
     expect(events().at(-1)).toBe("contention.resolved");
+  });
+
+  it("a shell command waits as long, and is not let through meanwhile", async () => {
+    await new Claude("aaaaaaaa").write("a.txt");
+    // Longer than a check may work: the small program that met the command first has handed it over, and must not ring.
+    const bob = new Claude("bbbbbbbb", undefined, { COTENANT_GUARD_RETRY_SECS: "12" });
+    const refused = await bob.shell("echo x > a.txt", 60);
+    expect(reasonOf({ ...refused, status: 0 })).toContain("still held by agent:claude-aaaaaaaa at the retry");
+    expect(fs.existsSync(path.join(repo.control, "guard/failures.jsonl"))).toBe(false);
   });
 
   it("changed meanwhile → refused once, read it again", async () => {

@@ -262,6 +262,16 @@ describe("S63: two processes in one clone", () => {
     expect(fs.readdirSync(path.join(first.home, ".local/share/cotenant"))).toHaveLength(1);
   });
 
+  it("a remote that two of them spell with and without .git is one, also while it is away", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const beside = Machine.clone(hub, "beside", { home: first.home, url: hub.path.replace(/\.git$/, "") });
+    expect((await beside.askHere("sync")).status).toBe(0);
+    fs.renameSync(hub.path, `${hub.path}.away`);
+    await first.prepare("claim", "acquire", ids[0]!);
+    expectJsonRefused(await beside.askHere("claim", "acquire", ids[0]!), 1, "E_LOCK_CONFLICT");
+    expect(fs.readdirSync(path.join(first.home, ".local/share/cotenant"))).toHaveLength(1);
+  });
+
   it("what a clone has claimed offline that was deleted since is free", async () => {
     const { hub, first, ids } = await sharedIssues(1);
     const beside = Machine.clone(hub, "beside", { home: first.home });

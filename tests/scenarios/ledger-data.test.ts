@@ -288,6 +288,14 @@ describe("S69: a rewritten ledger", () => {
     expect(claimed.lease.fencing_token).toBeGreaterThan(lease.fencing_token);
   });
 
+  it("several vanished claims are told as several", async () => {
+    const { hub, first, ids } = await sharedIssues(2);
+    for (const id of ids) await first.prepare("claim", "acquire", id);
+    for (const id of ids) hub.git("update-ref", "-d", `refs/cotenant/claims/${id}`);
+    const { error } = await first.askHere("sync");
+    expect(error.message).toMatch(/: 2 issues \(\w+, …\) had claims at the remote, and have none now$/);
+  });
+
   it("a claim that does not go on from what was seen is noticed", async () => {
     const { hub, first, ids } = await sharedIssues(1);
     const [id] = ids as [string];

@@ -157,7 +157,8 @@ export async function sharedIssues(
   const moved = fs.readFileSync(config, "utf8").replace(path.join(mould.room, "hub.git"), hub.path);
   fs.writeFileSync(config, moved);
   if (options.setUp !== false) {
-    const hash = createHash("sha256").update(hub.path).digest("hex").slice(0, 8);
+    const address = hub.path.replace(/\.git$/, "");
+    const hash = createHash("sha256").update(address).digest("hex").slice(0, 8);
     fs.renameSync(first.ledger, path.join(path.dirname(first.ledger), `hub-${hash}`));
   }
   return { hub, first, ids: [...mould.ids] };

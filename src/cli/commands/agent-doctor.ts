@@ -7,7 +7,7 @@ import { isInUse } from "../../guard/place";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
 import { type CanaryReport, runCanary } from "../agent-canary";
-import { harnessesOrAll, lookAround, type Seen } from "../agents";
+import { harnessesOrAll, lookAround, type Seen, stateSeen } from "../agents";
 import type { Command, Context } from "../command";
 import { columns } from "../render";
 
@@ -37,7 +37,7 @@ export const command: Command = {
       context,
       harnessesOrAll(parsed),
     );
-    const ours = seen.filter(({ state }) => state.state === "installed" || state.state === "outdated");
+    const ours = seen.filter(({ state: { state } }) => ["installed", "outdated", "changed"].includes(state));
     const program = context.program;
     const examined = await Promise.all(
       ours.map(async (one): Promise<Examined> => {
@@ -87,13 +87,14 @@ function isWell({ isProgramThere }: Seen, canary: CanaryReport | null): boolean 
   return isProgramThere && canary?.isAlive !== false;
 }
 
-function agentJson({ seen: { found, state, isProgramThere }, canary }: Examined) {
+function agentJson({ seen, canary }: Examined) {
+  const { found, state } = seen;
   const { site, file } = found;
   return {
     harness: site.harness,
     level: site.level,
     path: file.path,
-    state: isProgramThere ? state.state : ("outdated" as const),
+    state: stateSeen(seen),
     by_hand: state.isByHand,
     canary: canary === null ? null : canary.isAlive ? ("passed" as const) : ("failed" as const),
     why: canary?.why ?? null,

@@ -2,14 +2,14 @@ import { isPresent } from "../../agents/presence";
 import { HARNESSES } from "../../guard/harness";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
-import { harnessesOrAll, lookAround, type Seen } from "../agents";
+import { harnessesOrAll, lookAround, type Seen, stateSeen } from "../agents";
 import type { Command } from "../command";
 import { columns } from "../render";
 
 export const command: Command = {
   usage: "agent list [<harness>…]",
   about:
-    "Shows for each harness whether it has anything in your home (HERE), and which settings have it ask cotenant before it writes:\ninstalled, outdated (by an older version, twice, or from a program that is gone), unreadable or missing.",
+    "Shows for each harness whether it has anything in your home (HERE), and which settings have it ask cotenant before it writes:\ninstalled, outdated (by an older version, twice, or from a program that is gone), changed (a file of ours, by hand),\nunreadable or missing.",
   flags: {},
   examples: ["cotenant agent list", "cotenant agent list --json"],
   words: { min: 0, max: HARNESS_NAMES.length },
@@ -51,16 +51,17 @@ export const command: Command = {
 
 /** Files without anything of ours say nothing. */
 function isWorthShowing({ found, state: { state } }: Seen): boolean {
-  return state === "installed" || state === "outdated" || (state === "unreadable" && found.record !== null);
+  return state !== "missing" && (state !== "unreadable" || found.record !== null);
 }
 
-function fileJson({ found, state, isProgramThere }: Seen) {
+function fileJson(seen: Seen) {
+  const { found, state, isProgramThere } = seen;
   const { site, file, record, standing } = found;
   return {
     level: site.level,
     path: file.path,
     shared: record?.isShared === true || standing === "tracked",
-    state: isProgramThere ? state.state : ("outdated" as const),
+    state: stateSeen(seen),
     by_hand: state.isByHand,
     program: state.program === null ? null : { path: state.program.program, found: isProgramThere },
     why: state.why,

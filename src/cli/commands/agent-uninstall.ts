@@ -1,4 +1,4 @@
-import { leftToUser, planAgentRemoval, removeAgents } from "../../agents/installing";
+import { leftToUser, planAgentRemoval, refuseRuledRemovals, removeAgents } from "../../agents/installing";
 import type { Removal } from "../../agents/unplan";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
@@ -23,6 +23,7 @@ export const command: Command = {
     const harnesses = harnessesFrom(parsed);
     const desk = await deskFor(context, parsed);
     const plan = await planAgentRemoval(desk, harnesses, parsed.has("shared"));
+    await refuseRuledRemovals(desk, plan);
     await removeAgents(desk, plan);
     const { removals } = plan;
     const theirs = desk.level === "user" ? [] : await leftToUser(desk.surroundings, harnesses);

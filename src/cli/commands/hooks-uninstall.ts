@@ -2,7 +2,7 @@ import { planRemoval, removeHooks } from "../../enforce/installing/install";
 import type { Removal } from "../../enforce/installing/unplan";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
-import { howFrom, openHooks, SERVER } from "../hooks";
+import { howFrom, openHooks, refuseRuledRemoval, SERVER } from "../hooks";
 
 const WORDS: Readonly<Record<Removal["action"], string>> = {
   removed: "removed",
@@ -26,6 +26,7 @@ export const command: Command = {
   async run(context, parsed) {
     const desk = await openHooks(context, parsed.has("server"));
     const plans = await planRemoval(desk, howFrom(parsed));
+    if (parsed.has("shared")) await refuseRuledRemoval(desk, plans);
     await removeHooks(desk, plans);
     const { removals, left } = plans;
     const text = [

@@ -1,3 +1,4 @@
+import { refuseRuledFiles } from "../../coordinator/path-rules";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { DATA_PLANE_LINES, withLines } from "../../identity/data-plane";
@@ -54,19 +55,20 @@ export const command: Command = {
       if (changed) made.push(path.slice(worktreeRoot.length + 1));
     };
     try {
+      const changes = [
+        await missing(platform, `${data}/config.toml`, initialConfig(enforce)),
+        await lacking(platform, `${data}/.gitignore`, DATA_PLANE_LINES[".gitignore"], PROVISIONAL_GITIGNORE),
+        await lacking(platform, `${data}/.gitattributes`, DATA_PLANE_LINES[".gitattributes"], null),
+      ].filter((change) => change !== null);
+      await refuseRuledFiles(
+        workspace,
+        changes.map(({ path }) => path),
+      );
       note(`${data}/`, await platform.files.makeDirectory(data, 0o755));
-      note(
-        `${data}/config.toml`,
-        await writeIfMissing(platform, `${data}/config.toml`, initialConfig(enforce)),
-      );
-      note(
-        `${data}/.gitignore`,
-        await addLines(platform, `${data}/.gitignore`, DATA_PLANE_LINES[".gitignore"], PROVISIONAL_GITIGNORE),
-      );
-      note(
-        `${data}/.gitattributes`,
-        await addLines(platform, `${data}/.gitattributes`, DATA_PLANE_LINES[".gitattributes"], null),
-      );
+      for (const { path, content, mode } of changes) {
+        await replaceFile(platform, path, content, mode);
+        note(path, true);
+      }
     } catch (error) {
       throw fileFailure(error, "writing the data plane", data);
     }
@@ -79,8 +81,8 @@ export const command: Command = {
     if (enforce !== undefined && made.includes(".cotenant/config.toml"))
       await addTrust(workspace, [{ key: "worktree.enforce_leases", value: enforce }], "init");
     else if (enforce !== undefined) note(`${data}/config.toml`, await enforceAs(context, workspace, enforce));
-    if (parsed.has("allow-network-fs"))
-      await writeIfMissing(platform, allowNetwork, "", workspace.store.options.modes.file);
+    if (parsed.has("allow-network-fs") && (await platform.files.stat(allowNetwork)) === null)
+      await replaceFile(platform, allowNetwork, "", workspace.store.options.modes.file);
     const installed = hooks === null ? null : await hooks.install();
     const asked = agents === null ? null : await agents.install();
     const isNew =
@@ -170,30 +172,27 @@ async function agentsFor(context: Context, workspace: Workspace, names: string |
   return { install };
 }
 
-async function writeIfMissing(
-  platform: Platform,
-  path: string,
-  content: string,
-  mode = 0o644,
-): Promise<boolean> {
-  if ((await platform.files.stat(path)) !== null) return false;
-  await replaceFile(platform, path, content, mode);
-  return true;
+interface Change {
+  readonly path: string;
+  readonly content: string | Uint8Array;
+  readonly mode: number;
 }
 
-/** Adds what is missing; `provisional` is a text of ours that may go altogether. */
-async function addLines(
-  platform: Platform,
+/** Null for a file that is there. */
+async function missing({ files }: Platform, path: string, content: string): Promise<Change | null> {
+  return (await files.stat(path)) === null ? { path, content, mode: 0o644 } : null;
+}
+
+/** Null for a file that has all of these lines; `provisional` is a text of ours that may go altogether. */
+async function lacking(
+  { files }: Platform,
   path: string,
   lines: readonly string[],
   provisional: string | null,
-): Promise<boolean> {
-  const { files } = platform;
+): Promise<Change | null> {
   const bytes = (await files.readFile(path)) ?? new Uint8Array();
   const isOurs = provisional !== null && new TextDecoder().decode(bytes) === provisional;
-  const whole = withLines(isOurs ? new Uint8Array() : bytes, lines);
-  if (whole === null) return false;
-  const mode = (await files.stat(path))?.mode ?? 0o644;
-  await replaceFile(platform, path, whole, mode & 0o777);
-  return true;
+  const content = withLines(isOurs ? new Uint8Array() : bytes, lines);
+  const mode = ((await files.stat(path))?.mode ?? 0o644) & 0o777;
+  return content === null ? null : { path, content, mode };
 }

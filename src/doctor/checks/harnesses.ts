@@ -5,6 +5,8 @@ import { stateOf } from "../../agents/state";
 import { type Check, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 
+const UNDO_CHANGE = "keep elsewhere what you need of it, delete it";
+
 /** Only where a harness was once told to ask: nobody has to have one. */
 export const harnessesCheck: Check = {
   name: "harnesses",
@@ -18,7 +20,7 @@ export const harnessesCheck: Check = {
       const record = await readRecord(platform, shelf, site.path);
       if (record === null) continue;
       const file = await lookAt(platform.files, site, root);
-      const { state, program, why } = stateOf({ site, file, record, standing: null });
+      const { state, program, why } = stateOf({ site, file }, (text) => platform.digest.sha256(text));
       const named = program === null ? [] : [program.node, program.program];
       const stats = await Promise.all(named.map((path) => platform.files.stat(path)));
       const next = `run: cotenant agent install ${site.harness} ('cotenant agent doctor' tries it)`;
@@ -27,6 +29,8 @@ export const harnessesCheck: Check = {
         found.push(warning(`${site.shown} no longer has ${site.harness} ask before it writes`, next, data));
       else if (state === "unreadable")
         found.push(warning(`${site.shown} cannot be read: ${why}`, `mend it, then ${next}`, data));
+      else if (state === "changed")
+        found.push(warning(`${site.shown} was changed by hand`, `${UNDO_CHANGE}, then ${next}`, data));
       else if (stats.includes(null))
         found.push(warning(`${site.shown} starts a program that is gone: ${named.at(-1)}`, next, data));
       else if (state === "outdated")

@@ -3,9 +3,22 @@ import { singleOf, type Value } from "./words";
 /** Something that a command line may write, as the shell would name it. */
 export interface Written {
   readonly value: Value;
-  /** `into`: below this directory, under the names of these. */
+  /** Where it is a directory: below it, under the names of these. */
   readonly names?: readonly Value[];
+  /** When a directory is replaced, not filled: never (`-T`), or only where it is a link to one (`-n`). */
+  readonly replaces?: "any" | "link";
   readonly mode: "take" | "look";
+  /** A link of that name is itself removed, moved or replaced: what it leads to stays as it is. */
+  readonly isEntry?: true;
+  /**
+   * It becomes a link to what `names` say, as seen from the link, or from where the shell stands; `second`: a second name
+   * of the same file.
+   */
+  readonly link?: "from-link" | "from-shell" | "second";
+  /** Files that nobody has named, or links, may come along: always, or unless it is a plain file. */
+  readonly brings?: "always" | "unless-file";
+  /** It is a patch for `git apply` with these options: what it names is written, not itself. */
+  readonly patch?: readonly string[];
   /** Of a Git command that touches more than files that it names; it has no path of its own. */
   readonly use?: GitUse;
   /** By Git's own rule it is a path only if it does not name a commit. */
@@ -30,10 +43,17 @@ export interface GitUse {
   readonly base: string | null;
   /** Which worktree, or which entry of the stash; null for any of them, or where it cannot be told. */
   readonly which: string | null;
+  /** HEAD, the index or the stash alone: no file of the working tree is written. */
+  readonly leavesFiles: boolean;
 }
 
 export function take(value: Value): Written {
   return { value, mode: "take" };
+}
+
+/** What is removed or moved away: a link is itself. */
+export function takeEntry(value: Value): Written {
+  return { value, mode: "take", isEntry: true };
 }
 
 export function look(value: Value): Written {
@@ -42,14 +62,16 @@ export function look(value: Value): Written {
 
 export function use(
   kind: UseKind,
-  more: { readonly branch?: Value; readonly base?: Value; readonly which?: Value } = {},
+  more: {
+    readonly branch?: Value;
+    readonly base?: Value;
+    readonly which?: Value;
+    readonly leavesFiles?: boolean;
+  } = {},
 ): Written {
-  const { branch = null, base = null, which = null } = more;
-  return {
-    value: [],
-    mode: "look",
-    use: { kind, command: "", branch: singleOf(branch), base: singleOf(base), which: singleOf(which) },
-  };
+  const { branch = null, base = null, which = null, leavesFiles = kind !== "checkout" } = more;
+  const words = { branch: singleOf(branch), base: singleOf(base), which: singleOf(which) };
+  return { value: [], mode: "look", use: { kind, command: "", ...words, leavesFiles } };
 }
 
 /** What is no option, nor the value of one of `valued`. */

@@ -3,37 +3,47 @@ import { type Checking, checkTargets } from "../check";
 import { rememberFamily } from "../family";
 import { repositoryOf } from "../place";
 import { checkShared } from "../shared-checkout";
-import { type Group, locate, type Named, type Target } from "../target";
+import { type Group, locate, type Target } from "../target";
 import type { Wish } from "../tools";
 import type { World } from "../world";
 import { settleWords } from "./commit-or-path";
 import { remember } from "./compare";
 import { shellDirectory } from "./directory";
 import { namedBy } from "./targets";
-import { type Reading, readCommand } from "./walk";
+import { type Reading, readCommand, type ShellWrite } from "./walk";
 
 type ShellWish = Extract<Wish, { kind: "shell" }>;
 
 /** Before a shell command: what it plainly writes is leased like an edit; for the rest, how things stand is put down. */
 export async function checkShell(checking: Checking, wish: ShellWish): Promise<Verdict> {
   const { world } = checking;
-  const { command, dialect } = wish;
+  const { command } = wish;
   await rememberFamily(checking);
   if (checking.report.harness === "cursor") {
     const { settleFinished } = await import("../cursor-family");
     await settleFinished(checking);
   }
   const cwd = shellDirectory(checking, wish);
-  const reading =
-    dialect === "powershell" ? { writes: [], isKnown: false } : await readWithAliases(world, command, cwd);
-  const writes = await settleWords(world, reading.writes);
+  const { writes, isKnown } = await readAt(world, wish, cwd);
   const shared = await checkShared(checking, writes, cwd);
   if (!shared.isAllowed) return shared;
-  const { named, isAll } = await namedBy(world, writes);
-  const groups = await groupsOf(world, cwd, named);
+  const { groups, isAll } = await groupsOf(world, cwd, writes);
   const verdict = groups.length === 0 ? shared : both(shared, await checkTargets(checking, groups));
-  if (verdict.isAllowed && !(reading.isKnown && isAll)) await remember(checking, cwd, command);
+  if (verdict.isAllowed && !(isKnown && isAll)) await remember(checking, cwd, command);
   return verdict;
+}
+
+/** What it plainly writes, for whoever can do no more than look. */
+export async function groupsIn(checking: Checking, wish: ShellWish): Promise<readonly Group[]> {
+  const cwd = shellDirectory(checking, wish);
+  const { writes } = await readAt(checking.world, wish, cwd);
+  return (await groupsOf(checking.world, cwd, writes)).groups;
+}
+
+async function readAt(world: World, { command, dialect }: ShellWish, cwd: string) {
+  if (dialect === "powershell") return { writes: [], isKnown: false };
+  const { writes, isKnown } = await readWithAliases(world, command, cwd);
+  return { writes: await settleWords(world, writes), isKnown };
 }
 
 /** Aliases are looked up for those who use any: Git knows a command that we do not. */
@@ -66,13 +76,14 @@ function both(one: Verdict, other: Verdict): Verdict {
   return { isAllowed: true, tell: [one.tell, other.tell].filter((text) => text !== null).join("\n") };
 }
 
-async function groupsOf(world: World, cwd: string, named: readonly Named[]): Promise<Group[]> {
+async function groupsOf(world: World, cwd: string, writes: readonly ShellWrite[]) {
+  const { named, isAll } = await namedBy(world, writes);
   const tracked: Group[] = [];
   for (const group of await locate(world, cwd, named)) {
     const targets = await withoutIgnored(world, group);
     if (targets.length > 0) tracked.push({ ...group, targets });
   }
-  return tracked;
+  return { groups: tracked, isAll };
 }
 
 /** Two agents may build at the same time: what Git ignores is nobody's work. */

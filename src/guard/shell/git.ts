@@ -1,8 +1,20 @@
-import { hasLetter, isGiven, look, operands, optionValues, take, use, type Written } from "./arguments";
+import {
+  hasLetter,
+  isGiven,
+  look,
+  operands,
+  optionValues,
+  take,
+  takeEntry,
+  use,
+  type Written,
+} from "./arguments";
 import { hasPattern, singleOf, type Value } from "./words";
 
 /** HEAD, the index and the files of the worktree it runs in, all at once. */
 const WHOLE: readonly Written[] = [use("checkout")];
+/** HEAD or the index of everybody in the worktree it runs in, and no file. */
+const MOVED: readonly Written[] = [use("checkout", { leavesFiles: true })];
 /** The index or the branch of the worktree it runs in, and nobody's file. */
 const OWN: readonly Written[] = [use("own")];
 /** Files, but which cannot be told. */
@@ -87,35 +99,39 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
       !isGiven(args, "--worktree") &&
       !hasLetter(args, "W");
     if (isStagedOnly) return OWN;
-    return [...operands(args, ["-s", "--source"]).map(take), ...listed(args)];
+    return [...operands(args, ["-s", "--source"]).map(broughtBack), ...listed(args)];
   },
   stash,
   reset: (args) => {
-    if (["--hard", "--merge", "--keep", "--soft", "--mixed"].some((option) => isGiven(args, option)))
-      return WHOLE;
+    if (["--hard", "--merge", "--keep"].some((option) => isGiven(args, option))) return WHOLE;
+    if (["--soft", "--mixed"].some((option) => isGiven(args, option))) return MOVED;
     const rest = operands(args);
     if (afterDashes(args).length > 0 || rest.length > 1 || listed(args).length > 0) return OWN;
     // Alone it takes everything out of the index; one word is a commit, or else a path.
-    if (rest.length === 0) return WHOLE;
-    return [...OWN, { ...use("checkout", { base: rest[0]! }), isPathUnlessCommit: true }];
+    if (rest.length === 0) return MOVED;
+    const moved = use("checkout", { base: rest[0]!, leavesFiles: true });
+    return [...OWN, { ...moved, isPathUnlessCommit: true }];
   },
   clean: (args) => {
     if (hasLetter(args, "n") || isGiven(args, "--dry-run")) return [];
     const paths = operands(args, ["-e", "--exclude"]);
     return paths.length > 0 ? paths.map(look) : WHOLE;
   },
-  branch: (args) => (["-m", "-M", "--move"].some((option) => isGiven(args, option)) ? WHOLE : []),
+  branch: (args) => (["-m", "-M", "--move"].some((option) => isGiven(args, option)) ? MOVED : []),
   "symbolic-ref": (args) => {
     const [ref, ...rest] = operands(args, ["-m"]);
     const isWritten = rest.length > 0 || isGiven(args, "-d") || isGiven(args, "--delete");
-    return isWritten && ref !== undefined && (singleOf(ref) ?? "HEAD") === "HEAD" ? WHOLE : [];
+    return isWritten && ref !== undefined && (singleOf(ref) ?? "HEAD") === "HEAD" ? MOVED : [];
   },
   "update-ref": (args) => {
-    if (isGiven(args, "--stdin")) return WHOLE;
+    if (isGiven(args, "--stdin")) return MOVED;
     const [ref] = operands(args, ["-m"]);
     return ref === undefined ? [] : refWritten(ref);
   },
-  "read-tree": (args) => (hasLetter(args, "n") || isGiven(args, "--dry-run") ? [] : WHOLE),
+  "read-tree": (args) => {
+    if (hasLetter(args, "n") || isGiven(args, "--dry-run")) return [];
+    return hasLetter(args, "u") ? WHOLE : MOVED;
+  },
   reflog: (args) => {
     const [verb, ...rest] = operands(args, ["--expire", "--expire-unreachable"]);
     if (!["expire", "delete", "drop"].includes(singleOf(verb ?? null) ?? "")) return [];
@@ -126,24 +142,24 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
   },
   rm: (args) => {
     if (hasLetter(args, "n") || isGiven(args, "--dry-run")) return [];
-    return isGiven(args, "--cached") ? OWN : [...operands(args).map(take), ...listed(args)];
+    return isGiven(args, "--cached") ? OWN : [...operands(args).map(takeEntry), ...listed(args)];
   },
   mv: (args) => {
     const paths = operands(args);
     return [
-      ...paths.slice(0, -1).map(take),
-      ...(paths.length > 1
-        ? [{ value: paths.at(-1)!, names: paths.slice(0, -1), mode: "take" as const }]
-        : []),
+      ...paths.slice(0, -1).map((value): Written => ({ ...takeEntry(value), brings: "unless-file" })),
+      ...(paths.length > 1 ? [{ ...takeEntry(paths.at(-1)!), names: paths.slice(0, -1) }] : []),
     ];
   },
   apply: (args) => {
-    if (["--check", "--stat", "--numstat", "--summary"].some((option) => isGiven(args, option))) return [];
-    return isGiven(args, "--cached") ? OWN : WHOLE;
+    const isOnlyShown = ["--check", "--stat", "--numstat", "--summary"].some((option) =>
+      isGiven(args, option),
+    );
+    if (isOnlyShown && !isGiven(args, "--apply")) return [];
+    return isGiven(args, "--cached") ? OWN : [...WHOLE, ...patches(args)];
   },
   am: () => WHOLE,
-  merge: (args) =>
-    isGiven(args, "--abort") || operands(args).length > 0 || isGiven(args, "--continue") ? WHOLE : [],
+  merge: (args) => (isGiven(args, "--quit") ? [] : WHOLE),
   pull: () => WHOLE,
   rebase: () => WHOLE,
   revert: () => WHOLE,
@@ -155,7 +171,7 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
   bisect: (args) => (["log", "view", "visualize"].includes(singleOf(args[0] ?? null) ?? "") ? [] : WHOLE),
   "checkout-index": (args) => {
     if (optionValues(args, ["--prefix"]).length > 0 || isGiven(args, "--stdin")) return SOME;
-    return hasLetter(args, "a") || isGiven(args, "--all") ? WHOLE : operands(args).map(take);
+    return hasLetter(args, "a") || isGiven(args, "--all") ? WHOLE : operands(args).map(broughtBack);
   },
   "merge-file": (args) =>
     hasLetter(args, "p") ? [] : operands(args, ["-L", "--marker-size"]).slice(0, 1).map(take),
@@ -177,20 +193,28 @@ const NEW_BRANCH = ["-b", "-B", "--orphan"];
 
 function checkout(args: readonly Value[]): readonly Written[] {
   const paths = afterDashes(args);
-  if (paths.length > 0) return paths.map(take);
+  if (paths.length > 0) return paths.map(broughtBack);
   if (newBranchAt(args, NEW_BRANCH) !== -1) return moved(args, NEW_BRANCH);
   if (listed(args).length > 0) return SOME;
   const rest = operands(args, ["--conflict"]);
   // `git checkout HEAD~1 src/a.ts`: what follows a commit is a path. Words before it that are none are paths, too.
   if (rest.length > 1)
-    return rest.map((value, i) => (i === 0 ? { ...take(value), isPathUnlessCommit: true } : take(value)));
+    return rest.map((value, i) => ({
+      ...broughtBack(value),
+      ...(i === 0 ? { isPathUnlessCommit: true } : {}),
+    }));
   if (rest.length === 0) return isGiven(args, "-f") || isGiven(args, "--detach") ? WHOLE : [];
   return readings(rest[0]!).map((value) =>
     // A pattern stands for files.
     value !== null && hasPattern(value[0]!)
-      ? take(value)
-      : { ...use("checkout", { base: value }), value, mode: "take", isPathUnlessCommit: true },
+      ? broughtBack(value)
+      : { ...use("checkout", { base: value }), ...broughtBack(value), isPathUnlessCommit: true },
   );
+}
+
+/** From a commit or the index, which may have more there than the working tree, and links. */
+function broughtBack(value: Value): Written {
+  return { ...takeEntry(value), brings: "always" };
 }
 
 /** HEAD goes elsewhere: to a new branch, where no file need change, or to one that is there. */
@@ -223,10 +247,12 @@ function stash(args: readonly Value[]): readonly Written[] {
   const paths = afterDashes(args).map(take);
   switch (verb) {
     case "clear":
-      return [...WHOLE, use("stash")];
+      return [...MOVED, use("stash")];
     case "drop":
-    case "pop":
-      return [...WHOLE, use("stash", { which: rest.length === 0 ? ["0"] : rest[0]! })];
+    case "pop": {
+      const taken = use("stash", { which: rest.length === 0 ? ["0"] : rest[0]! });
+      return [...(verb === "pop" ? WHOLE : MOVED), taken];
+    }
     case "branch":
       return [
         use("checkout", { branch: rest[0] ?? null }),
@@ -240,10 +266,21 @@ function stash(args: readonly Value[]): readonly Written[] {
 /** A ref that is written past everything that Git looks after. */
 function refWritten(ref: Value): readonly Written[] {
   const name = singleOf(ref);
-  if (name === null || name === "HEAD") return WHOLE;
+  if (name === null || name === "HEAD") return MOVED;
   if (name === "refs/stash") return [use("stash")];
   // The worktree that has this branch checked out is the one that is moved.
-  return name.startsWith("refs/heads/") ? [use("checkout", { which: ref })] : [];
+  return name.startsWith("refs/heads/") ? [use("checkout", { which: ref, leavesFiles: true })] : [];
+}
+
+/** Files with patches: what they are about is Git's to say. What comes by a pipe is not to be had beforehand. */
+function patches(args: readonly Value[]): Written[] {
+  const valued = ["-p", "-C", "--directory", "--exclude", "--include", "--whitespace"];
+  const options = ["-p", "--directory"].flatMap((option) =>
+    optionValues(args, [option]).map(
+      (value) => `${option}${option === "-p" ? "" : "="}${singleOf(value) ?? ""}`,
+    ),
+  );
+  return operands(args, valued).map((value) => ({ ...takeEntry(value), patch: options }));
 }
 
 /** Each of the things that a word may stand for. */

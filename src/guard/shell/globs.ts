@@ -33,18 +33,20 @@ async function matching(files: Files, directory: string, pattern: string): Promi
   );
 }
 
-type Token = "star" | "one" | { readonly set: string } | { readonly char: string };
+/** A character is a code point, as it is for a shell: it may take two units of a string. */
+type Token = "star" | "one" | { readonly set: readonly string[] } | { readonly char: string };
 
 function tokensOf(pattern: string): Token[] {
   const tokens: Token[] = [];
-  for (let i = 0; i < pattern.length; i++) {
-    const char = pattern[i]!;
+  const chars = [...pattern];
+  for (let i = 0; i < chars.length; i++) {
+    const char = chars[i]!;
     if (char === STAR) tokens.push("star");
     else if (char === ONE) tokens.push("one");
     else if (char === SET_OPEN) {
-      const end = pattern.indexOf(SET_CLOSE, i);
-      tokens.push({ set: pattern.slice(i + 1, end === -1 ? undefined : end) });
-      i = end === -1 ? pattern.length : end;
+      const end = chars.indexOf(SET_CLOSE, i);
+      tokens.push({ set: chars.slice(i + 1, end === -1 ? undefined : end) });
+      i = end === -1 ? chars.length : end;
     } else tokens.push({ char });
   }
   return tokens;
@@ -52,11 +54,12 @@ function tokensOf(pattern: string): Token[] {
 
 /** In time that grows with the product of the lengths at worst: back only to the last star. */
 function matches(name: string, tokens: readonly Token[]): boolean {
+  const chars = [...name];
   let [at, token, starAt, starToken] = [0, 0, -1, -1];
-  while (at < name.length) {
+  while (at < chars.length) {
     const current = tokens[token];
     if (current === "star") [starAt, starToken, token] = [at, token, token + 1];
-    else if (current !== undefined && matchesOne(name[at]!, current)) [at, token] = [at + 1, token + 1];
+    else if (current !== undefined && matchesOne(chars[at]!, current)) [at, token] = [at + 1, token + 1];
     else if (starToken !== -1) [starAt, at, token] = [starAt + 1, starAt + 1, starToken + 1];
     else return false;
   }
@@ -66,14 +69,15 @@ function matches(name: string, tokens: readonly Token[]): boolean {
 function matchesOne(char: string, token: Exclude<Token, "star">): boolean {
   if (token === "one") return true;
   if ("char" in token) return token.char === char;
-  const negated = /^[!^]/.test(token.set);
+  const negated = token.set[0] === "!" || token.set[0] === "^";
   const set = negated ? token.set.slice(1) : token.set;
   // Classes such as [:alpha:] may be anything: a file too many does no harm.
-  if (set.includes("[:")) return true;
+  if (set.join("").includes("[:")) return true;
+  const code = (one: string) => one.codePointAt(0)!;
   let isIn = false;
   for (let i = 0; i < set.length; i++) {
     if (set[i + 1] === "-" && i + 2 < set.length) {
-      if (char >= set[i]! && char <= set[i + 2]!) isIn = true;
+      if (code(char) >= code(set[i]!) && code(char) <= code(set[i + 2]!)) isIn = true;
       i += 2;
     } else if (set[i] === char) isIn = true;
   }

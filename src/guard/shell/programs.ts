@@ -1,4 +1,4 @@
-import { isGiven, look, operands, optionValues, take, type Written } from "./arguments";
+import { isGiven, look, operands, optionValues, take, takeEntry, type Written } from "./arguments";
 import { gitWrites, isHarmlessGit } from "./git";
 import { singleOf, type Value } from "./words";
 
@@ -36,18 +36,28 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   tee: (args) => operands(args).map(take),
   touch: (args) => operands(args, ["-d", "-r", "-t", "--date", "--reference"]).map(take),
   truncate: (args) => operands(args, ["-s", "-r", "--size", "--reference"]).map(take),
-  rm: (args) => operands(args).map(take),
-  unlink: (args) => operands(args).map(take),
+  rm: (args) => operands(args).map(takeEntry),
+  unlink: (args) => operands(args).map(takeEntry),
   shred: (args) => operands(args, ["-n", "-s"]).map(take),
   chmod: (args) => operands(args).slice(1).map(take),
   sponge: (args) => operands(args).map(take),
   ed: (args) => operands(args).map(take),
   ex: (args) => operands(args, ["-c", "-s"]).map(take),
-  cp: (args) => copied(args, false),
-  install: (args) => copied(args, false),
-  ln: (args) => copied(args, false),
-  mv: (args) => copied(args, true),
-  rsync: (args) => operands(args, ["-e", "--exclude", "--include", "--files-from"]).slice(-1).map(look),
+  cp: copied,
+  install: (args) => [...placed(args).put],
+  ln: (args) => linked(args, isSet(args, "s", "--symbolic")),
+  link: (args) => linked(args, false),
+  mv: (args) => {
+    const { sources, put } = placed(args);
+    return [
+      ...sources.map((value): Written => ({ ...takeEntry(value), brings: "unless-file" })),
+      ...put.map((target): Written => ({ ...target, isEntry: true })),
+    ];
+  },
+  rsync: (args) =>
+    operands(args, ["-e", "--exclude", "--include", "--files-from"])
+      .slice(-1)
+      .map((value) => ({ ...look(value), brings: "always" })),
   dd: (args) => valuesAfter(args, "of=").map(take),
   sort: (args) => optionValues(args, ["-o", "--output"]).map(take),
   curl: (args) => optionValues(args, ["-o", "--output"]).map(take),
@@ -68,7 +78,7 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   gofmt: (args) => (isGiven(args, "-w") ? operands(args).map(take) : []),
   prettier: (args) => (isGiven(args, "--write") || isGiven(args, "-w") ? operands(args).map(take) : []),
   find: (args) => [
-    ...(changesFiles(args) ? startsOf(args).map(look) : []),
+    ...(changesFiles(args) ? startsOf(args).map((value) => found(value, args)) : []),
     ...optionValues(args, ["-fprint", "-fprint0", "-fprintf", "-fls"]).map(take),
   ],
 };
@@ -86,17 +96,55 @@ function valuesAfter(args: readonly Value[], start: string): Value[] {
   });
 }
 
-/** `-t <directory>`, or the last of them; into it where it is a directory. */
-function copied(args: readonly Value[], isMove: boolean): Written[] {
+interface Placed {
+  readonly sources: readonly Value[];
+  /** Where they go: what `-t` names, or the last of them. */
+  readonly put: readonly Written[];
+}
+
+function placed(args: readonly Value[]): Placed {
   // Also behind others, as in `-rt <directory>`.
   const letters = args.map((arg) => singleOf(arg) ?? "").filter((text) => /^-[a-zA-Z]+t$/.test(text));
   const into = optionValues(args, ["-t", "--target-directory", ...letters]);
   const rest = operands(args, ["-t", "--target-directory", ...letters, "-S", "-m", "-o", "-g"]);
   const sources = into.length > 0 ? rest : rest.slice(0, -1);
   const target = into[0] ?? rest.at(-1);
-  const moved = isMove ? sources.map(take) : [];
-  if (target === undefined || (sources.length === 0 && into.length === 0)) return moved;
-  return [...moved, { value: target, names: sources, mode: "take" }];
+  if (target === undefined || (sources.length === 0 && into.length === 0)) return { sources: rest, put: [] };
+  const replaces = isSet(args, "T", "--no-target-directory") ? ({ replaces: "any" } as const) : {};
+  return { sources, put: [{ value: target, names: sources, mode: "take", ...replaces }] };
+}
+
+/** A letter among short options, before the value of one, or a long option. */
+function isSet(args: readonly Value[], letter: string, long: string): boolean {
+  const short = new RegExp(`^-[^-tS]*${letter}`);
+  return args.some((arg) => singleOf(arg) === long || short.test(singleOf(arg) ?? ""));
+}
+
+/** Options of `cp` with which it copies what is named, and the content of links. */
+const PLAIN_COPY = /^-[bfinptuvxT]+$/;
+
+function copied(args: readonly Value[]): Written[] {
+  const isSymbolic = isSet(args, "s", "--symbolic-link");
+  const put = isSymbolic || isSet(args, "l", "--link") ? linked(args, isSymbolic) : [...placed(args).put];
+  const isPlain = args.every((arg) => !/^-./.test(singleOf(arg) ?? "") || PLAIN_COPY.test(singleOf(arg)!));
+  return isPlain ? put : put.map((write) => ({ ...write, brings: "always" }));
+}
+
+/** Whoever gives a file a second name can write it by that, so that it counts as written. */
+function linked(args: readonly Value[], isSymbolic: boolean): Written[] {
+  const { sources, put } = placed(args);
+  // `ln -s <target>` puts it where the shell stands.
+  const targets = put.length > 0 ? put : [{ value: ["."], names: sources, mode: "take" as const }];
+  const from = isSet(args, "r", "--relative") ? "from-shell" : "from-link";
+  const links = targets.map(
+    (target): Written => ({
+      ...(isSet(args, "n", "--no-dereference") ? { replaces: "link" } : {}),
+      ...target,
+      isEntry: true,
+      link: isSymbolic ? from : "second",
+    }),
+  );
+  return sources.length === 0 ? [] : isSymbolic ? links : [...sources.map(take), ...links];
 }
 
 /** `-i`, `-i.bak`, `-pi`, `-Ei`, `--in-place`. */
@@ -119,16 +167,24 @@ function scripted(args: readonly Value[], scripts: readonly string[], valued: re
   return (bringing.length > 0 ? rest : rest.slice(1)).map(take);
 }
 
+const RUNNING = /^-(?:exec|execdir|ok|okdir)$/;
+
 function changesFiles(args: readonly Value[]): boolean {
   const words = args.map((arg) => singleOf(arg) ?? "");
   if (words.includes("-delete")) return true;
   return words.some((word, at) => {
-    if (!/^-(?:exec|execdir|ok|okdir)$/.test(word)) return false;
+    if (!RUNNING.test(word)) return false;
     const end = words.findIndex((other, i) => i > at && (other === ";" || other === "+"));
     const [program, ...inner] = args.slice(at + 1, end === -1 ? undefined : end);
     const name = (singleOf(program ?? null) ?? "").replace(/^.*\//, "");
     return programWrites(name, inner).length > 0 || !isHarmless(name, inner);
   });
+}
+
+/** What `-exec` runs may write elsewhere, too. */
+function found(start: Value, args: readonly Value[]): Written {
+  const runsOthers = args.some((arg) => RUNNING.test(singleOf(arg) ?? ""));
+  return runsOthers ? { ...look(start), brings: "always" } : look(start);
 }
 
 function startsOf(args: readonly Value[]): Value[] {

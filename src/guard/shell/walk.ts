@@ -54,7 +54,15 @@ export function readCommand(command: string, { cwd, home, root = null, aliases }
   if (command.length > LONGEST || isTooDeep(command)) return { writes: [], isKnown: false, verbs: [] };
   const variables = new Map<string, Value>();
   walker.script(command, { cwd, home, root, before: null, stack: [], variables, functions: new Map() });
-  return { writes: walker.writes, isKnown: walker.isKnown, verbs: [...walker.verbs] };
+  const isKnown = walker.isKnown && !mayLeadElsewhere(walker.writes);
+  return { writes: walker.writes, isKnown, verbs: [...walker.verbs] };
+}
+
+/** A link that a command makes may lead whatever else it writes anywhere; in a loop also what stands before it. */
+function mayLeadElsewhere(writes: readonly ShellWrite[]): boolean {
+  const written = writes.filter(({ use }) => use === undefined);
+  if (!written.some(({ link }) => link !== undefined)) return false;
+  return everyOne(written.map(({ value }) => value))?.length !== 1;
 }
 
 class Walker {
@@ -294,16 +302,17 @@ class Walker {
 
   /** What cannot be told as a file is left to the comparison. */
   #write(write: ShellWrite): void {
-    const { value, names = [], cwd, use } = write;
+    const { value, names = [], cwd, use, brings } = write;
     const isTold = (one: Value) => one?.every((path) => cwd !== null || path.startsWith("/")) ?? false;
     if (use === undefined && ![value, ...names].every(isTold)) this.isKnown = false;
+    if (brings === "always" || use?.leavesFiles === false) this.isKnown = false;
     this.writes.push(write);
   }
 
   #moveTo(target: Value | undefined, scope: Scope): void {
     const { cwd } = scope;
     if (target === undefined) scope.cwd = scope.home;
-    else scope.cwd = singleOf(target) === "-" ? scope.before : this.#resolved(target, scope);
+    else scope.cwd = singleOf(target) === "-" ? scope.before : asNamed(this.#resolved(target, scope));
     scope.before = cwd;
   }
 
@@ -397,6 +406,15 @@ function isTooDeep(command: string): boolean {
     else if (open > 0 && (char === ")" || char === "}")) open--;
   }
   return open > MOST_OPEN;
+}
+
+/** A shell goes back by `..` the way that it came, also through a link. */
+function asNamed(path: string | null): string | null {
+  const names: string[] = [];
+  for (const name of path?.split("/") ?? [])
+    if (name === "..") names.pop();
+    else if (name !== "" && name !== ".") names.push(name);
+  return path === null ? null : `/${names.join("/")}`;
 }
 
 const DECLARING: ReadonlySet<string> = new Set(["export", "declare", "local", "readonly", "typeset"]);

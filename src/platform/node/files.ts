@@ -160,6 +160,11 @@ export class NodeFiles implements Files {
     return absentAsNull(() => fs.realpathSync.native(path));
   }
 
+  readLink(path: string): string | null {
+    const isLink = this.lstat(path)?.kind === "symlink";
+    return isLink ? absentAsNull(() => fs.readlinkSync(path)) : null;
+  }
+
   rename(from: string, to: string): void {
     fs.renameSync(from, to);
   }

@@ -19,6 +19,7 @@ export type FaultableKind =
   | "readFile"
   | "readDirectory"
   | "realPath"
+  | "readLink"
   | "rename"
   | "link"
   | "unlink"

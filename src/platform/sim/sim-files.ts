@@ -155,6 +155,13 @@ export class SimFiles implements Files {
     );
   }
 
+  readLink(path: string): Later<string | null> {
+    return this.#call("readLink", path, () => {
+      const inode = this.#machine.disk.find(path, this.#process.uid, false)?.inode;
+      return inode?.kind === "symlink" ? inode.target : null;
+    });
+  }
+
   rename(from: string, to: string): Later<void> {
     const run = () => this.#machine.disk.rename(from, to, this.#process.uid);
     return this.#perform({ kind: "rename", path: to, detail: `from ${from}`, run });

@@ -2,6 +2,8 @@ import type { TestPlant } from "../test-plants";
 
 const SHARED = "tests/guard/shared-checkout.test.ts";
 const SHELL = "tests/guard/shell.test.ts";
+const GIT_WRITES = "tests/guard/git-writes.test.ts";
+const LINKS = "tests/guard/links.test.ts";
 const REPORTS = "tests/guard/blocker-record.test.ts";
 const FAMILIES = "tests/guard/families.test.ts";
 
@@ -119,6 +121,78 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not looked for in what is no shell command",
   },
   {
+    name: "a link that the same command makes is not followed",
+    file: "src/guard/links.ts",
+    from: "this.#made.get(path) ?? (await this.#files.readLink(path))",
+    to: "await this.#files.readLink(path)",
+    test: LINKS,
+    named: "leads where it will",
+  },
+  {
+    name: "a command that makes a link and writes through it counts as read",
+    file: "src/guard/shell/walk.ts",
+    from: "if (!written.some(({ link }) => link !== undefined)) return false;",
+    to: "if (written.length >= 0) return false;",
+    test: LINKS,
+    named: "may lead what is written besides anywhere",
+  },
+  {
+    name: "a held file gets a second name",
+    file: "src/guard/shell/programs.ts",
+    from: "isSymbolic ? links : [...sources.map(take), ...links]",
+    to: "links",
+    test: LINKS,
+    named: "is a way to write what has a second name by it",
+  },
+  {
+    name: "a link is not followed while it leads to nothing",
+    file: "src/guard/target.ts",
+    from: "const whole = await links.follow(absolute, isEntry);",
+    to: "const whole = absolute;",
+    test: LINKS,
+    named: "is followed by whatever writes through it",
+  },
+  {
+    name: "removing a link counts as removing what it leads to",
+    file: "src/guard/shell/programs.ts",
+    from: "  rm: (args) => operands(args).map(takeEntry),",
+    to: "  rm: (args) => operands(args).map(take),",
+    test: LINKS,
+    named: "is removed, moved or replaced without any harm",
+  },
+  {
+    name: "a shell command that waits is let through when the smaller program's time is up",
+    file: "src/cli/guard-door.ts",
+    from: "  holder[ALARM]?.switchOff();\n",
+    to: "",
+    test: "tests/scenarios/guard.test.ts",
+    named: "a shell command waits as long",
+  },
+  {
+    name: "a shell command is let through where the guard cannot decide",
+    file: "src/guard/failure.ts",
+    from: 'if (wish.kind === "shell") {',
+    to: 'if (wish.kind === "shell") return [];\n    if (wish.kind === "shell") {',
+    test: "tests/guard/failing.test.ts",
+    named: "closed_if_held: refuses what is known to be held",
+  },
+  {
+    name: "a patch for git apply is not read beforehand",
+    file: "src/guard/shell/patched-files.ts",
+    from: 'if (stat?.kind !== "file" ||',
+    to: 'if (stat?.kind !== "directory" ||',
+    test: GIT_WRITES,
+    named: "is judged by the files that it names",
+  },
+  {
+    name: "what git stash pop and its like brought is not compared",
+    file: "src/guard/shell/walk.ts",
+    from: 'brings === "always" || use?.leavesFiles === false',
+    to: 'brings === "always"',
+    test: GIT_WRITES,
+    named: "is told afterwards where a rule forbids it",
+  },
+  {
     name: "the owner of the denial is reported for one who came later",
     file: "src/guard/overview.ts",
     from: ".at(-1)!",
@@ -141,6 +215,14 @@ export const PLANTS: readonly TestPlant[] = [
     to: "",
     test: "tests/cli/agent-doctor.test.ts",
     named: "settings that do nothing",
+  },
+  {
+    name: "a plugin that somebody has written into is deleted",
+    file: "src/agents/unplan.ts",
+    from: "if (!isAsWritten(text, digestOf))",
+    to: 'if (text === "" && !isAsWritten(text, digestOf))',
+    test: "tests/cli/agents.test.ts",
+    named: "leaves a file of ours alone that somebody has written into",
   },
   {
     name: "pi goes on where the guard refuses",

@@ -194,6 +194,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "two clones on one machine share its copy",
   },
   {
+    name: "another copy of the ledger for a remote that is spelt without .git",
+    file: "src/ledger/place.ts",
+    from: "return other === null || other === meant ? plain : meant;",
+    to: "return other !== null && other === meant ? plain : meant;",
+    test: "tests/scenarios/ledger-claims.test.ts",
+    named: "a remote that two of them spell with and without .git is one",
+  },
+  {
     name: "a claim left on the ledger by whoever removes the worktree around them",
     file: "src/cli/worktree-word.ts",
     from: "if (repository.worktreeRoot !== going.root) return here;",

@@ -74,6 +74,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is judged by all whom it names",
   },
   {
+    name: "path rules: ? stands for half a character",
+    file: "src/kernel/path-patterns.ts",
+    from: "return text.codePointAt(at)! > 0xffff ? 2 : 1;",
+    to: "return text.codePointAt(at)! > 0xffff ? 1 : 1;",
+    test: RULE,
+    named: "writing d/x😀y is forbidden",
+  },
+  {
     name: "path rules: the uppermost source takes away those of the others",
     file: "src/config/path-rules.ts",
     from: "return layers.flatMap(({ source, entries }) => {",
@@ -268,8 +276,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: what nobody may write can be leased",
     file: "src/coordinator/path-rules.ts",
-    from: "if (rules.length === 0 || paths.length === 0) return;",
-    to: "if (rules.length >= 0 || paths.length === 0) return;",
+    from: "if (rules.length === 0 || files.length",
+    to: "if (rules.length >= 0 || files.length",
     test: DOORS,
     named: PUBLISH,
   },
@@ -352,5 +360,21 @@ export const PLANTS: readonly TestPlant[] = [
     to: "earlier.agentId === undefined ?",
     test: "tests/cli/path-rules.test.ts",
     named: "say how somebody whom they do not bind makes a commit theirs",
+  },
+  {
+    name: "path rules: a snapshot is restored over what the agent may not write",
+    file: "src/snapshots/inplace.ts",
+    from: "await refuseRuledPaths(room.workspace, pathsIn(preview.plan));",
+    to: "pathsIn(preview.plan);",
+    test: DOORS,
+    named: "files of a snapshot that is restored in place",
+  },
+  {
+    name: "path rules: settings for everybody are put where the agent may not write",
+    file: "src/agents/installing.ts",
+    from: "plans.filter(({ isShared, after }) => isShared && after !== null)",
+    to: "plans.filter(({ isShared, after }) => isShared && after === null)",
+    test: DOORS,
+    named: "settings of harnesses for everybody",
   },
 ];
