@@ -85,7 +85,7 @@ async function knownToBeHeld({ world, report }: Checking, groups: readonly Group
 }
 
 /** A shell command takes Git to be read, which may be what is broken. */
-const LOOK_MS = 5_000;
+const LOOK_MS = 2_000;
 
 async function groupsOf(checking: Checking): Promise<readonly Group[]> {
   const { world, report } = checking;

@@ -191,7 +191,7 @@ describe("S36: at the retry", () => {
   it("a shell command waits as long, and is not let through meanwhile", async () => {
     await new Claude("aaaaaaaa").write("a.txt");
     // Longer than a check may work: the small program that met the command first has handed it over, and must not ring.
-    const bob = new Claude("bbbbbbbb", undefined, { COTENANT_GUARD_RETRY_SECS: "12" });
+    const bob = new Claude("bbbbbbbb", undefined, { COTENANT_GUARD_RETRY_SECS: "15" });
     const refused = await bob.shell("echo x > a.txt", 60);
     expect(reasonOf({ ...refused, status: 0 })).toContain("still held by agent:claude-aaaaaaaa at the retry");
     expect(fs.existsSync(path.join(repo.control, "guard/failures.jsonl"))).toBe(false);

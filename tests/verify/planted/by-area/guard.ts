@@ -83,8 +83,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "HEAD is moved by git update-ref",
     file: "src/guard/shell/git.ts",
-    from: 'if (name === null || name === "HEAD") return WHOLE;',
-    to: "if (name === null) return WHOLE;",
+    from: 'if (name === null || name === "HEAD") return MOVED;',
+    to: "if (name === null) return MOVED;",
     test: SHARED,
     named: "is refused in any way that it can be written",
   },

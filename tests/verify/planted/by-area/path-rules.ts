@@ -79,7 +79,7 @@ export const PLANTS: readonly TestPlant[] = [
     from: "return text.codePointAt(at)! > 0xffff ? 2 : 1;",
     to: "return text.codePointAt(at)! > 0xffff ? 1 : 1;",
     test: RULE,
-    named: "writing d/x😀y is forbidden",
+    named: "for agent:x, writing d/x😀y is forbidden",
   },
   {
     name: "path rules: the uppermost source takes away those of the others",
