@@ -1,12 +1,13 @@
 import type { Git } from "../platform/git";
 import { indexFile, stagedObject } from "../platform/git-index";
+import { nameOfObject, type ObjectFormat, withHeader } from "../platform/git-object";
 import type { Files, Platform } from "../platform/platform";
 
 interface Worktree {
   readonly gitDir: string;
   readonly commonDir: string;
   readonly worktreeRoot: string;
-  readonly config: { readonly objectFormat: "sha1" | "sha256" };
+  readonly config: { readonly objectFormat: ObjectFormat };
 }
 
 /** Where a worktree is, and what Git knows of it. */
@@ -50,19 +51,14 @@ export async function replacedConfig(
   const { index, config } = committed;
   const staged =
     text === null ? null : await stagedObject(platform.files, index, CONFIG, config.objectFormat);
-  const isStaged = (content: string) => blobName(platform, config.objectFormat, content) === staged;
+  const isStaged = (content: string) => {
+    const blob = withHeader("blob", new TextEncoder().encode(content));
+    return nameOfObject(platform.digest, config.objectFormat, blob) === staged;
+  };
   // Git may have written the ends of lines as this machine has them.
   if (text !== null && staged !== null && (isStaged(text) || isStaged(text.replaceAll("\r\n", "\n"))))
     return null;
   return committedConfig(platform, committed);
-}
-
-function blobName({ digest }: Platform, format: "sha1" | "sha256", text: string): string {
-  const content = new TextEncoder().encode(text);
-  const name = digest.begin(format);
-  name.add(new TextEncoder().encode(`blob ${content.length}\0`));
-  name.add(content);
-  return name.hex();
 }
 
 /** Asking Git takes a process. Paths stand in its index as they are, except in version 4. */

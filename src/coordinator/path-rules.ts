@@ -43,7 +43,8 @@ export async function refuseRuledPaths(
 ): Promise<void> {
   const rules = pathRulesIn(workspace.config.layers);
   if (rules.length === 0 || files.length + directories.length === 0) return;
-  const agents = await whoAsks(workspace);
+  const agent = await workspace.agentOrNull();
+  const agents = agent === null ? [] : [agent.agentId];
   const judge = pathJudge({ rules, ignoreCase: workspace.repository.config.ignoreCase }, agents);
   if (judge === null) return;
   const objections = [
@@ -56,16 +57,6 @@ export async function refuseRuledPaths(
         hint: whatInstead(rule),
         data: { path, rule: rule.text, place: rule.place },
       });
-}
-
-/** Nobody in particular where it was not said: such a one is bound by rules for everybody. */
-async function whoAsks(workspace: Workspace): Promise<string[]> {
-  try {
-    return [(await workspace.agent()).agentId];
-  } catch (error) {
-    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return [];
-    throw error;
-  }
 }
 
 /** What whoever has changed the repository's rules should know; `config` is what holds since. */

@@ -126,6 +126,16 @@ export class Workspace {
     return resolveAgent(this.#question());
   }
 
+  /** The same, null where nobody has said so: to look, or to be bound by what binds everybody, nobody needs to. */
+  async agentOrNull(): Promise<AgentIdentity | null> {
+    try {
+      return await this.agent();
+    } catch (error) {
+      if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
+      throw error;
+    }
+  }
+
   /** The same for those who judge whoever it is, also somebody without a name, or with one that cannot be used. */
   caller(): Promise<KnownCaller> {
     return knownCaller(this.#question());

@@ -117,19 +117,27 @@ function unmended(problems: readonly ConfigProblem[]): CotenantError {
   return new CotenantError("E_CONFIG", message, { hint: `push a main branch that mends it: ${hint}`, data });
 }
 
-/** What whoever installs the hook should know of what it goes by. */
-export async function serverRemarks(git: Git, place: Place): Promise<string[]> {
+/** Why every push is refused, whatever is in it; null where pushes can be judged. */
+export async function serverProblem(git: Git, place: Place): Promise<CotenantError | null> {
   try {
-    const rules = await serverRules(git, place);
-    const { main } = (await courtOf(git, place, rules)).branches;
-    const { others } =
-      main === null ? { others: [] } : await committedRules({ git, place }, main.commit, main.name);
-    const remarks = others.map((problem) => `${configError([problem]).message}: no client reads this file`);
-    return [...(await mainRemarks(git, place, rules)), ...remarks];
+    await courtOf(git, place, await serverRules(git, place));
+    return null;
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
-    return [`every push is refused: ${error.message}; ${error.hint}`];
+    return error;
   }
+}
+
+/** What whoever installs the hook should know of what it goes by. */
+export async function serverRemarks(git: Git, place: Place): Promise<string[]> {
+  const problem = await serverProblem(git, place);
+  if (problem !== null) return [`every push is refused: ${problem.message}; ${problem.hint}`];
+  const rules = await serverRules(git, place);
+  const { main } = await serverMain(git, place, rules);
+  const { others } =
+    main === null ? { others: [] } : await committedRules({ git, place }, main.commit, main.name);
+  const remarks = others.map((other) => `${configError([other]).message}: no client reads this file`);
+  return [...(await mainRemarks(git, place, rules)), ...remarks];
 }
 
 /** The rules about branches need to know which one is the main one. */

@@ -79,7 +79,7 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
       const { wake } = await import("./life");
       await wake(place);
     }
-    const away = (await ruledOut(place, targets)) ?? (await strayed(checking, place, targets[0]!.path));
+    const away = (await refusedByRule(place, targets)) ?? (await strayed(checking, place, targets[0]!.path));
     const { verdict, grant } =
       away?.isAllowed === false ? { verdict: away, grant: null } : await take(checking, place, targets);
     // Also a session that is only ever refused is alive.
@@ -110,7 +110,7 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
 }
 
 /** Mostly there are no rules. */
-async function ruledOut(place: Place, targets: readonly Target[]): Promise<Verdict | null> {
+async function refusedByRule(place: Place, targets: readonly Target[]): Promise<Verdict | null> {
   if (place.settings.pathRules.length === 0) return null;
   const { forbidden } = await import("./path-rules");
   return forbidden(place, targets);

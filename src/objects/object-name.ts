@@ -1,10 +1,9 @@
-import type { GitDigest } from "../platform/platform";
+import type { ObjectFormat } from "../platform/git-object";
+
+export { nameOfObject, type ObjectFormat, type ObjectType, withHeader } from "../platform/git-object";
 
 /** The name of a Git object: the hash of its content, in hex. */
 export type ObjectId = string;
-
-export type ObjectFormat = "sha1" | "sha256";
-export type ObjectType = "blob" | "tree" | "commit" | "tag";
 
 const DIGITS: Readonly<Record<ObjectFormat, number>> = { sha1: 40, sha256: 64 };
 const HEX = /^[0-9a-f]+$/;
@@ -21,18 +20,4 @@ export function noObject(format: ObjectFormat): ObjectId {
 /** How many bytes of a tree entry are the name of its object. */
 export function rawLength(format: ObjectFormat): number {
   return DIGITS[format] / 2;
-}
-
-/** An object as it is hashed and stored: what it is, its length, and its content. */
-export function withHeader(type: ObjectType, content: Uint8Array): Uint8Array {
-  const header = new TextEncoder().encode(`${type} ${content.length}\0`);
-  const whole = new Uint8Array(header.length + content.length);
-  whole.set(header);
-  whole.set(content, header.length);
-  return whole;
-}
-
-/** The name of an object with its header. */
-export function nameOfObject(digest: GitDigest, format: ObjectFormat, whole: Uint8Array): ObjectId {
-  return format === "sha1" ? digest.sha1(whole) : digest.sha256(whole);
 }

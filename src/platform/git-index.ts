@@ -1,4 +1,5 @@
 import { toBinary } from "./binary-text";
+import type { ObjectFormat } from "./git-object";
 import type { Files } from "./platform";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -15,7 +16,7 @@ export function indexFile(
 
 /** Entries are in order of their names, and what begins with a dot comes early: seldom is more than this read. */
 const FIRST_BYTES = 64 << 10;
-const ID_BYTES = { sha1: 20, sha256: 32 } as const;
+const ID_BYTES: Readonly<Record<ObjectFormat, number>> = { sha1: 20, sha256: 32 };
 
 /**
  * Which object the index has for a file. Null where it has none, or one for each side of a conflict, and where the index
@@ -25,7 +26,7 @@ export async function stagedObject(
   files: Files,
   index: string,
   path: string,
-  objectFormat: keyof typeof ID_BYTES,
+  objectFormat: ObjectFormat,
 ): Promise<string | null> {
   try {
     const fd = await files.open(index, "read");

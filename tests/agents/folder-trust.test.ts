@@ -6,7 +6,7 @@ import { nodePlatform } from "../../src/platform/node/node";
 import { scratch } from "../support/scratch";
 
 const { files } = nodePlatform();
-const ROOT = "/work/team/project";
+const ROOT = "/srv/team/project";
 
 /** What is said of the project, with these files in the user's own settings. */
 function said(
@@ -29,9 +29,9 @@ const ON = { security: { folderTrust: { enabled: true } } };
 it.each([
   ["pi, which nobody has told anything", "pi", null, null, false],
   ["pi, for the folder", "pi", null, { [ROOT]: true }, true],
-  ["pi, for a folder above it", "pi", null, { "/work": true, "/work/other": false }, true],
-  ["pi, the nearest decision counts", "pi", null, { "/work": true, "/work/team": false }, false],
-  ["pi, a name that only begins alike", "pi", null, { "/work/team/pro": true }, false],
+  ["pi, for a folder above it", "pi", null, { "/srv": true, "/srv/other": false }, true],
+  ["pi, the nearest decision counts", "pi", null, { "/srv": true, "/srv/team": false }, false],
+  ["pi, a name that only begins alike", "pi", null, { "/srv/team/pro": true }, false],
   ["pi, trusting by default", "pi", { defaultProjectTrust: "always" }, null, true],
   [
     "pi, trusting by default, but not this one",
@@ -44,8 +44,8 @@ it.each([
   ["Qwen Code, which does not ask unless told to", "qwen", null, null, true],
   ["Qwen Code, told to ask", "qwen", ON, null, false],
   ["Qwen Code, for the folder", "qwen", ON, { [ROOT]: "TRUST_FOLDER" }, true],
-  ["Qwen Code, for a sibling's parent", "qwen", ON, { "/work/team/other": "TRUST_PARENT" }, true],
-  ["Qwen Code, not for this one", "qwen", ON, { "/work": "TRUST_FOLDER", [ROOT]: "DO_NOT_TRUST" }, false],
+  ["Qwen Code, for a sibling's parent", "qwen", ON, { "/srv/team/other": "TRUST_PARENT" }, true],
+  ["Qwen Code, not for this one", "qwen", ON, { "/srv": "TRUST_FOLDER", [ROOT]: "DO_NOT_TRUST" }, false],
   ["a harness without such a list", "claude", null, null, true],
 ] as const)("%s", async (_, harness, settings, list, isTrusted) => {
   const why = await said(harness, settings, list);

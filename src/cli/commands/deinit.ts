@@ -43,7 +43,8 @@ export const command: Command = {
     const { platform } = surroundings;
     // What the configuration loosens is of no interest to whoever leaves.
     workspace.warnings.length = 0;
-    const me = await agentOrNull(workspace);
+    // Nobody needs a name to leave; but leases without one are always somebody else's.
+    const me = await workspace.agentOrNull();
     const isDry = parsed.has("dry-run");
     const remains = await remainsOfAll(workspace, parsed.has("purge"));
     const hasStore = (await platform.files.lstat(store.layout.root)) !== null;
@@ -199,16 +200,6 @@ async function remainsOfAll(workspace: Workspace, purge: boolean): Promise<Remai
   for (const worktree of await listWorktrees(platform, git, workspace.repository))
     if (worktree.exists) all.push(await remainsIn(platform, git, worktree, isScaffold));
   return all;
-}
-
-/** Nobody needs a name to leave; but leases without one are always somebody else's. */
-async function agentOrNull(workspace: Workspace): Promise<AgentIdentity | null> {
-  try {
-    return await workspace.agent();
-  } catch (error) {
-    if (error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED") return null;
-    throw error;
-  }
 }
 
 function actorOf(workspace: Workspace, me: AgentIdentity | null): LogActor {

@@ -5,8 +5,7 @@ import { everyPlace } from "../../enforce/installing/place";
 import { howToInstall } from "../../enforce/installing/plan";
 import { readRecord } from "../../enforce/installing/record";
 import { type HookState, statesOf } from "../../enforce/installing/state";
-import { courtOf, serverRules } from "../../enforce/server";
-import { CotenantError } from "../../errors/cotenant-error";
+import { serverProblem } from "../../enforce/server";
 import { printable } from "../../kernel/ids";
 import type { Command, Context } from "../command";
 import { type HooksDesk, openHooks, SERVER } from "../hooks";
@@ -112,20 +111,12 @@ async function elsewhere({ platform, home, names, workspace }: HooksDesk, { plac
   return { hidden, isWanted: record !== null };
 }
 
-/** Why the hook refuses pushes, whatever is in them; null where it can judge them. */
 async function settingsProblem({
-  home,
+  home: { git, gitDir },
 }: HooksDesk): Promise<{ readonly code: string; readonly message: string; readonly hint: string } | null> {
-  const { git, gitDir } = home;
-  const bare = { cwd: gitDir, env: { GIT_DIR: gitDir } };
-  try {
-    await courtOf(git, bare, await serverRules(git, bare));
-    return null;
-  } catch (error) {
-    if (!(error instanceof CotenantError)) throw error;
-    const { code, message, hint } = error;
-    return { code, message: printable(message, 400), hint };
-  }
+  const problem = await serverProblem(git, { cwd: gitDir, env: { GIT_DIR: gitDir } });
+  if (problem === null) return null;
+  return { code: problem.code, message: printable(problem.message, 400), hint: problem.hint };
 }
 
 function isFine({ state, executable, trial }: Report): boolean {
