@@ -1,5 +1,5 @@
 import { parse } from "smol-toml";
-import { HARNESSES } from "../guard/harness";
+import { HARNESSES, STATUS_MESSAGE } from "../guard/harness";
 import { type Block, blockIn, withBlock } from "../identity/text-block";
 import { argumentsFor, callsUs, type Program, programIn, shellLine } from "./command-line";
 
@@ -17,6 +17,7 @@ export function tomlLines(program: Program): string[] {
       'type = "command"',
       `command = ${JSON.stringify(line)}`,
       `timeout = ${event.timeoutSecs}`,
+      ...(event.moment === "before" ? [`statusMessage = ${JSON.stringify(STATUS_MESSAGE)}`] : []),
     ];
   });
 }
@@ -38,12 +39,6 @@ export function placedInToml(text: string | null, program: Program): { text: str
 export function hasTomlHooks(text: string): boolean {
   const hooks = hooksOf(text);
   return hooks !== null && Object.keys(hooks).some((name) => name !== "state");
-}
-
-/** False where Codex is told to run no hooks. */
-export function areHooksOn(text: string): boolean {
-  const features = tableOf(text)?.["features"] as Record<string, unknown> | undefined;
-  return features?.["hooks"] !== false && features?.["codex_hooks"] !== false;
 }
 
 /** Calls of ours, whoever wrote them. */

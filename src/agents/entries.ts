@@ -1,5 +1,5 @@
 import type { Node } from "jsonc-parser";
-import { HARNESSES, type HookEvent } from "../guard/harness";
+import { HARNESSES, type HookEvent, STATUS_MESSAGE } from "../guard/harness";
 import type { HarnessName } from "../identity/harness";
 import {
   argumentsFor,
@@ -12,6 +12,9 @@ import {
   type WorktreeEvent,
 } from "./command-line";
 import { itemsOf, type JsonText, nodeValue, propertiesOf } from "./json-text";
+
+/** Harnesses that show a text of ours while a hook runs; none of them shows what the hook says meanwhile. */
+const SHOWING: readonly HarnessName[] = ["claude", "codex", "qwen"];
 
 /** What one event gets in a file with JSON: a group of handlers, or a handler. */
 export interface Wanted {
@@ -54,6 +57,7 @@ export function wantedEntry(
         type: "command",
         command: line,
         timeout,
+        ...(canRefuse && SHOWING.includes(harness) ? { statusMessage: STATUS_MESSAGE } : {}),
       };
       return { event: name, value: { ...matcher, hooks: [handler] } };
     }

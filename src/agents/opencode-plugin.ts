@@ -13,18 +13,24 @@ function family(sessionID) {
   return parentID === undefined ? { sessionID } : { sessionID, parentID, childID: sessionID };
 }
 
-export const Cotenant = async ({ directory }) => {
+export const Cotenant = async ({ directory, client }) => {
+  // Where nobody looks at a terminal there is nothing to show it on.
+  const show = (message, duration) => {
+    const toast = client?.tui?.showToast({ body: { message, variant: "info", duration } });
+    Promise.resolve(toast).catch(() => {});
+  };
   const tell = async (event, sessionID, tool) => {
     const call = CALLS[event];
     if (call === undefined || sessionID === undefined) return "";
     if (tool !== undefined && !new RegExp(\`^(?:\${call.tools})$\`).test(tool.tool)) return "";
-    const { status, out, err } = await pass(call, { event, ...family(sessionID), directory, ...tool }, directory);
+    const input = { event, ...family(sessionID), directory, ...tool };
+    const { status, out, err } = await pass(call, input, directory, show);
     if (status === 2) throw new Error(err.trim() || "refused by cotenant");
     return out.trim();
   };
   return {
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
-      await tell("tool.execute.before", sessionID, { tool, callID, args });
+      await tell("tool.execute.before", sessionID, { tool, callID, args, showsWaits: true });
     },
     "tool.execute.after": async ({ tool, sessionID, callID, args }, output) => {
       const said = await tell("tool.execute.after", sessionID, { tool, callID, args });

@@ -16,14 +16,22 @@ function place(name, cwd) {
 }
 
 export default function (pi) {
-  const tell = async (event, { cwd, sessionManager }, about) => {
+  const tell = async (event, { cwd, sessionManager, hasUI, ui }, about) => {
     const call = CALLS[event];
     if (about !== undefined && !new RegExp(\`^(?:\${call.tools})$\`).test(about.toolName)) return {};
     const { toolName, toolCallId, input } = about ?? {};
     const args = typeof input?.path === "string" ? { ...input, path: place(input.path, cwd) } : input;
     const tool = about === undefined ? {} : { tool: toolName, callID: toolCallId, args };
     const sessionID = sessionManager.getSessionId();
-    return pass(call, { event, sessionID, directory: cwd, ...tool }, cwd);
+    let isShown = false;
+    const show = (message) => {
+      isShown = hasUI === true;
+      if (isShown) ui.setStatus("cotenant", message);
+    };
+    const waits = event === "tool_call" ? { showsWaits: true } : {};
+    const answer = await pass(call, { event, sessionID, directory: cwd, ...tool, ...waits }, cwd, show);
+    if (isShown) ui.setStatus("cotenant", undefined);
+    return answer;
   };
   pi.on("tool_call", async (event, ctx) => {
     const { status, err } = await tell("tool_call", ctx, event);

@@ -53,13 +53,24 @@ export function programOfPlugin(text: string): NonNullable<Program> | null {
   return found === undefined ? null : programIn(JSON.parse(found) as string);
 }
 
-const PASS = `function pass(call, input, cwd) {
+const PASS = `function pass(call, input, cwd, show) {
   return new Promise((resolve) => {
     const words = ["-c", call.line, "cotenant", String(process.pid)];
     const child = spawn("/bin/sh", words, { cwd, timeout: call.timeoutSecs * 1000 });
     let [out, err] = ["", ""];
     child.stdout.on("data", (chunk) => (out += chunk));
-    child.stderr.on("data", (chunk) => (err += chunk));
+    child.stderr.on("data", (chunk) => {
+      // One line of it may be that the guard has begun to wait, for people to see at once.
+      err = (err + chunk).replace(/^\\{"waits":.*\\}\\n/m, (line) => {
+        try {
+          const { message, until, waitMs } = JSON.parse(line).waits;
+          show(\`\${message} until \${new Date(until).toLocaleTimeString()}\`, waitMs);
+        } catch {
+          // What cannot be shown is no reason to stop the harness.
+        }
+        return "";
+      });
+    });
     child.stdin.on("error", () => {});
     child.on("error", () => resolve({ status: null, out: "", err: "" }));
     child.on("close", (status) => resolve({ status, out, err }));

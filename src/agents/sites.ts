@@ -1,4 +1,5 @@
 import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
+import { below } from "../identity/path-text";
 import type { Environment } from "../identity/repository";
 
 export type Level = "project" | "user";
@@ -101,6 +102,11 @@ export function sitesOf(harness: HarnessName, level: Level, grounds: Grounds): S
     const shown = level === "project" ? name : tilde(path, grounds.home);
     return { harness, level, path, shown, format, isOwn, isCommitted };
   });
+}
+
+/** A path as people know it: below the project, or below their home. */
+export function shownPath(path: string, { root, home }: Grounds): string {
+  return (root === null ? null : below(path, root)) || tilde(path, home);
 }
 
 export function allSites(grounds: Grounds): Site[] {

@@ -51,3 +51,12 @@ function stateOfToml(text: string): SiteState {
   const isSame = block !== "damaged" && block.lines.join("\n") === tomlLines(program).join("\n");
   return { ...NOTHING, state: isSame ? "installed" : "outdated", program };
 }
+
+/** What writes the same lines as are in this file: the program that they name, or this one for the PATH's sake. */
+export function writerOf(
+  site: Pick<SiteState, "program" | "isByHand"> | null,
+  own: NonNullable<Program>,
+): { readonly installer: NonNullable<Program>; readonly isShared: boolean } {
+  const isShared = site !== null && site.program === null && !site.isByHand;
+  return { installer: site?.program ?? own, isShared };
+}

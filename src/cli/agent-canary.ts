@@ -181,6 +181,7 @@ class Canary {
       ...(agent === undefined ? {} : { COTENANT_AGENT_ID: agent }),
       // Nobody has three minutes for this.
       COTENANT_GUARD_RETRY_SECS: "1",
+      COTENANT_DAEMON_AUTOSTART: "false",
     };
   }
 }

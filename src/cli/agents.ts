@@ -17,7 +17,7 @@ export const WHERE: Readonly<Record<string, Flag>> = {
 };
 
 /** What settings start: the program that runs now. */
-export function installedFrom({ program }: Pick<Context, "program">): InstallHow["program"] {
+export function installedFrom({ program }: Pick<Context, "program">): NonNullable<InstallHow["program"]> {
   return { node: process.execPath, program };
 }
 

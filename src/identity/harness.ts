@@ -75,6 +75,11 @@ export function detectHarness(env: Environment): Harness | null {
   return found.find((harness) => harness.sessionId !== null) ?? found[0] ?? null;
 }
 
+/** Every variable that says which harness, or which session of it, started a command. */
+export function harnessVariables(): string[] {
+  return TRAITS.flatMap(({ markers, sessions }) => [...markers, ...sessions]);
+}
+
 function isSet(env: Environment, name: string): boolean {
   const value = env[name];
   return value !== undefined && value !== "" && value !== "0" && value.toLowerCase() !== "false";

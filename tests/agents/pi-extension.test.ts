@@ -6,7 +6,7 @@ import { loadPiExtension } from "../support/harness/pi-extension";
 import { scratch } from "../support/scratch";
 
 /** The extension with a guard that is this shell command. */
-async function withGuard(command: string) {
+async function withGuard(command: string, context: object = {}) {
   const root = scratch();
   const line = `"line": ${JSON.stringify(command)}`;
   const file = path.join(root, "cotenant.js");
@@ -14,7 +14,7 @@ async function withGuard(command: string) {
     file,
     pluginText("pi", null, () => "").replace(/"line": "(?:[^"\\]|\\.)*"/g, () => line),
   );
-  const fire = await loadPiExtension({ root, home: root, session: "s" }, file);
+  const fire = await loadPiExtension({ root, home: root, session: "s" }, file, context);
   return { fire, root };
 }
 
@@ -41,6 +41,29 @@ describe("pi's extension", () => {
       ],
     });
     expect(await fire("tool_result", write)).toBeUndefined();
+  });
+
+  it("shows who holds the file and until when, as soon as the guard waits, and leaves it out of the reason", async () => {
+    const waits = {
+      message: "cotenant: a.txt is held by agent:other; the agent waits",
+      until: "2026-11-17T12:00:00.000Z",
+      waitMs: 9,
+    };
+    const line = JSON.stringify({ waits });
+    const shown: unknown[][] = [];
+    const ui = { setStatus: (...status: unknown[]) => shown.push(status) };
+    const guard = `cat > input; printf '%s' '${line.slice(0, 30)}' >&2; sleep 0.1; echo '${line.slice(30)}' >&2; echo 'still held' >&2; exit 2`;
+    const { fire, root } = await withGuard(guard, { hasUI: true, ui });
+    expect(await fire("tool_call", write)).toEqual({ block: true, reason: "still held" });
+    const until = new Date(waits.until).toLocaleTimeString();
+    expect(shown).toEqual([
+      ["cotenant", `${waits.message} until ${until}`],
+      ["cotenant", undefined],
+    ]);
+    expect(JSON.parse(fs.readFileSync(path.join(root, "input"), "utf8"))).toMatchObject({ showsWaits: true });
+    const silent = await withGuard(guard, { hasUI: false, ui });
+    expect(await silent.fire("tool_call", write)).toEqual({ block: true, reason: "still held" });
+    expect(shown).toHaveLength(2);
   });
 
   it("tells of a session's end, but not where extensions are only loaded anew", async () => {

@@ -2,6 +2,8 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { codexHash, codexLabel } from "../../src/agents/codex-hash";
+import { nodePlatform } from "../../src/platform/node/node";
 import { needTool } from "../house/need-tool";
 import { PROGRAM, run } from "../support/program";
 import { expectNoInnards, expectRefused } from "../support/refusals";
@@ -14,6 +16,7 @@ interface Examined {
   readonly canary: string | null;
   readonly why: string | null;
   readonly coverage: Readonly<Record<string, string>> | null;
+  readonly hindrances: readonly string[];
 }
 
 let here: Furnished;
@@ -30,6 +33,23 @@ async function examined(
   expectNoInnards(ran);
   const data = ran.json.data as unknown as { agents: Examined[]; remarks: string[] };
   return { status: ran.status, ...data };
+}
+
+/** As if a person had answered every question that a harness asks before it runs hooks of a project. */
+function trustAll(): void {
+  const root = JSON.stringify(here.repo.root);
+  here.write(".pi/agent/trust.json", `{${root}: true}`, here.home);
+  here.write(".gemini/trustedFolders.json", `{${root}: "TRUST_FOLDER"}`, here.home);
+  here.write(".copilot/config.json", `{"trustedFolders": [${root}]}`, here.home);
+  const { hooks } = JSON.parse(here.read(".codex/hooks.json"));
+  const { digest } = nodePlatform();
+  const states = Object.entries<{ hooks: object[] }[]>(hooks).map(([event, [group]]) => {
+    const key = JSON.stringify(`${here.path(".codex/hooks.json")}:${codexLabel(event)}:0:0`);
+    const hash = codexHash(digest, event, { ...group }, { ...group!.hooks[0] });
+    return `[hooks.state.${key}]\ntrusted_hash = "${hash}"\n`;
+  });
+  const trust = `[projects.${root}]\ntrust_level = "trusted"\n`;
+  here.write(".codex/config.toml", trust + states.join(""), here.home);
 }
 
 const neverUsed = () => {
@@ -76,10 +96,19 @@ it("what uses cotenant in a repository is any command that writes there: 'agent 
   expect(help.replaceAll(/\s+/g, " ")).toContain("where cotenant was never used");
 });
 
+it("a directory where a harness keeps settings keeps nothing from being looked at", async () => {
+  await here.ask("agent", "install", "claude");
+  for (const name of [".gemini/settings.json", ".claude/settings.json", ".codex/config.toml"])
+    fs.mkdirSync(path.join(here.home, name), { recursive: true });
+  const { status, agents } = await examined("--no-canary", "claude");
+  expect([status, agents.map(({ state }) => state)]).toEqual([0, ["installed"]]);
+});
+
 describe("agent doctor", () => {
   it("sends a canary through every installed command line, and shows what it covers", async () => {
     const before = here.picture();
     await here.ask("agent", "install", "--all");
+    trustAll();
     const installed = here.picture();
     const log = here.repo.logText();
     const { status, agents, remarks } = await examined();
@@ -102,17 +131,66 @@ describe("agent doctor", () => {
       "before",
       "none",
     ]);
-    expect(remarks.join()).toContain("/hooks");
+    expect(remarks).toEqual([]);
     // Neither the project nor its log has noticed.
     expect([here.picture(), here.repo.logText()]).toEqual([installed, log]);
+    for (const made of [".pi", ".gemini", ".copilot", ".codex"])
+      fs.rmSync(path.join(here.home, made), { recursive: true });
     await here.ask("agent", "uninstall", "--all");
     expect(here.picture()).toEqual(before);
   });
 
+  it("names what keeps a harness from running its hooks, and exits with 10, though the canary lives", async () => {
+    await here.ask("agent", "install", "copilot", "codex", "cursor");
+    const { status, agents, remarks } = await examined();
+    expect(status).toBe(10);
+    expect(agents.map(({ canary }) => canary)).toEqual(["passed", "passed", "passed"]);
+    const by = Object.fromEntries(agents.map((one) => [one.harness, one.hindrances]));
+    expect(by).toEqual({
+      codex: [expect.stringContaining("does not trust this folder")],
+      cursor: [],
+      copilot: [expect.stringContaining("does not trust this folder")],
+    });
+    expect(remarks).toEqual([`Codex ${by["codex"]![0]}`, `Copilot ${by["copilot"]![0]}`]);
+    trustAll();
+    const after = await examined("--no-canary");
+    expect([after.status, after.remarks]).toEqual([0, []]);
+    // An update of ours has to be agreed to like every other change.
+    here.write(".codex/hooks.json", here.read(".codex/hooks.json").replace("--event Stop", "--event  Stop"));
+    const changed = await examined("codex", "--no-canary");
+    expect([changed.status, changed.remarks]).toEqual([
+      10,
+      [
+        "Codex does not run all hooks of .codex/hooks.json: changed since somebody agreed to Stop. Start it and say /hooks",
+      ],
+    ]);
+  });
+
+  it("says of a linked worktree what Codex loads there", async () => {
+    const linked = path.join(path.dirname(here.repo.root), "linked");
+    here.repo.git("worktree", "add", "--quiet", linked);
+    await here.askIn(linked, "agent", "install", "codex");
+    here.write(
+      ".codex/config.toml",
+      `[projects.${JSON.stringify(here.repo.root)}]\ntrust_level = "trusted"\n`,
+      here.home,
+    );
+    const { status, json } = await here.askIn(linked, "agent", "doctor", "--no-canary");
+    expect([status, json.data!["remarks"]]).toEqual([
+      10,
+      [
+        `Codex takes the hooks of a linked worktree from ${here.path(".codex/hooks.json")}, which has none of cotenant's: run 'cotenant agent install codex' in ${here.repo.root}`,
+      ],
+    ]);
+    await here.ask("agent", "install", "codex");
+    trustAll();
+    expect((await here.askIn(linked, "agent", "doctor", "--no-canary")).status).toBe(0);
+  });
+
   it("tries those that are named, and says where one is missing", async () => {
-    await here.ask("agent", "install", "gemini", "cursor");
-    const one = await examined("gemini", "--no-canary");
-    expect([one.status, one.agents.map(({ harness }) => harness), one.remarks]).toEqual([0, ["gemini"], []]);
+    await here.ask("agent", "install", "opencode", "cursor");
+    const one = await examined("cursor", "--no-canary");
+    expect([one.status, one.agents.map(({ harness }) => harness), one.remarks]).toEqual([0, ["cursor"], []]);
     const other = await examined("claude", "--no-canary");
     expect([other.status, other.agents]).toEqual([10, []]);
     expect(other.remarks).toEqual(["Claude Code does not ask cotenant: cotenant agent install claude"]);
@@ -123,6 +201,7 @@ describe("agent doctor", () => {
 
   it("shows a table to people", async () => {
     await here.ask("agent", "install", "gemini");
+    here.write(".gemini/settings.json", '{"security": {"folderTrust": {"enabled": false}}}', here.home);
     const { stdout, status } = await here.run("agent", "doctor");
     expect(status).toBe(0);
     expect(stdout).toMatch(/^HARNESS +LEVEL +STATE +CANARY +FILE\nGemini CLI +project +installed +passed +/);
@@ -173,10 +252,10 @@ describe("agent doctor", () => {
     await here.ask("agent", "install", "codex", "--user");
     here.write(".codex/config.toml", "[features]\nhooks = false\n", here.home);
     await here.ask("agent", "install", "codex");
-    const { remarks } = await examined("--no-canary");
+    const { status, remarks } = await examined("--no-canary");
+    expect(status).toBe(10);
     expect(remarks).toEqual([
-      expect.stringContaining("/hooks"),
-      "~/.codex/config.toml switches Codex's hooks off: [features] hooks = false",
+      "Codex runs no hooks, because ~/.codex/config.toml has [features] hooks = false: take that out",
       expect.stringContaining("Codex asks 2 times for every write"),
     ]);
     here.write(".codex/hooks.json", "{");

@@ -1,12 +1,12 @@
-import { areHooksOn } from "../../agents/codex-toml";
 import { type Coverage, WAY_WORDS, WAYS } from "../../agents/coverage";
-import { distrust } from "../../agents/folder-trust";
-import { sitesOf } from "../../agents/sites";
+import { hindrances } from "../../agents/hindrances";
+import type { RealReport } from "../../agents/real-outcome";
 import { HARNESSES } from "../../guard/harness";
 import { isInUse } from "../../guard/place";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
 import { type CanaryReport, runCanary } from "../agent-canary";
+import { areRealWell, realRemarks, realWord, tryRealPrograms } from "../agent-real";
 import { harnessesOrAll, lookAround, type Seen, stateSeen } from "../agents";
 import type { Command, Context } from "../command";
 import { columns } from "../render";
@@ -21,14 +21,23 @@ const WORDS: Readonly<Record<Coverage, string>> = {
 interface Examined {
   readonly seen: Seen;
   readonly canary: CanaryReport | null;
+  /** Why the harness does not run these hooks. */
+  readonly hindrances: readonly string[];
 }
 
 export const command: Command = {
-  usage: "agent doctor [<harness>…] [--no-canary]",
+  usage: "agent doctor [<harness>…] [--no-canary] [--real]",
   about:
-    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Exits with 0 when every canary lives, else with 10, as where a named one is not installed, or in a\nrepository where cotenant was never used (no .git/cotenant, no .cotenant/config.toml), in which the guard does nothing.",
-  flags: { "no-canary": { meaning: "start nothing; only look at the settings" } },
-  examples: ["cotenant agent doctor", "cotenant agent doctor --no-canary --json"],
+    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Looks also for what keeps the harness from running its hooks: trust that\nnobody has given, switches in its settings. Exits with 0 when every canary lives and nothing is known to keep hooks from\nrunning, else with 10, as where a named one is not installed, or in a repository where cotenant was never used (no\n.git/cotenant, no .cotenant/config.toml), in which the guard does nothing.\n\nWith --real it also runs the harness's own program, where there is one, for a minute at most: with an empty home, none of your\naccounts and settings, and a scripted model on this machine. It must write and lease a file that nobody holds, leave one that\nsomebody else holds and tell the model who that is, and let go in the end. It tries the protocol, not your trust settings.",
+  flags: {
+    "no-canary": { meaning: "play no session; only look at the settings" },
+    real: { meaning: "run the harnesses' own programs, too" },
+  },
+  examples: [
+    "cotenant agent doctor",
+    "cotenant agent doctor --no-canary --json",
+    "cotenant agent doctor --real --no-canary",
+  ],
   words: { min: 0, max: HARNESS_NAMES.length },
   completes: HARNESS_NAMES.map(() => ({ choices: HARNESS_NAMES })),
   mendsConfig: true,
@@ -39,15 +48,19 @@ export const command: Command = {
     );
     const ours = seen.filter(({ state: { state } }) => ["installed", "outdated", "changed"].includes(state));
     const program = context.program;
+    const mainRoot = workspace?.repository.mainWorktreeRoot ?? null;
+    const look = { files: platform.files, digest: platform.digest, grounds, mainRoot, machine: "" };
     const examined = await Promise.all(
       ours.map(async (one): Promise<Examined> => {
         const canary = parsed.has("no-canary") ? null : await runCanary(one.found, program, surroundings);
-        return { seen: one, canary };
+        return { seen: one, canary, hindrances: await hindrances(look, one.found.site) };
       }),
     );
+    const areNamed = parsed.words.length > 0;
+    const real = parsed.has("real") ? await tryRealPrograms(context, harnessesOrAll(parsed), ours) : null;
     const broken = seen.filter(({ state, found }) => state.state === "unreadable" && found.record !== null);
     const missing = harnessesOrAll(parsed).filter(
-      (harness) => parsed.words.length > 0 && !ours.some(({ found }) => found.site.harness === harness),
+      (harness) => areNamed && !ours.some(({ found }) => found.site.harness === harness),
     );
     const isIdle =
       ours.length > 0 && workspace !== null && !(await isInUse(surroundings, workspace.repository));
@@ -62,20 +75,22 @@ export const command: Command = {
         (name) => `${HARNESSES[name].title} does not ask cotenant: cotenant agent install ${name}`,
       ),
     ];
-    remarks.push(...(await codexRemarks(ours, { grounds, platform })), ...twice(ours));
-    for (const { found } of ours.filter((one) => one.found.site.level === "project")) {
-      const why = await distrust(platform.files, found.site.harness, grounds);
-      if (why !== null) remarks.push(`${HARNESSES[found.site.harness].title} ${why}`);
-    }
+    const kept = examined.flatMap(({ seen: { found }, hindrances: reasons }) =>
+      reasons.map((why) => `${HARNESSES[found.site.harness].title} ${why}`),
+    );
+    remarks.push(...new Set(kept), ...twice(ours));
+    if (real !== null) remarks.push(...realRemarks(real, areNamed));
     const isFine =
+      areRealWell(real ?? [], areNamed) &&
       !isIdle &&
       broken.length === 0 &&
       missing.length === 0 &&
+      kept.length === 0 &&
       examined.every(({ seen: one, canary }) => isWell(one, canary));
     return {
-      data: { agents: examined.map(agentJson), remarks },
+      data: { agents: examined.map(agentJson), real, remarks },
       text: [
-        ...textOf(context, examined),
+        ...textOf(context, examined, real),
         ...remarks.map((remark) => `note: ${printable(remark, 600)}`),
       ].join("\n"),
       exit: isFine ? 0 : 10,
@@ -87,7 +102,7 @@ function isWell({ isProgramThere }: Seen, canary: CanaryReport | null): boolean 
   return isProgramThere && canary?.isAlive !== false;
 }
 
-function agentJson({ seen, canary }: Examined) {
+function agentJson({ seen, canary, hindrances: reasons }: Examined) {
   const { found, state } = seen;
   const { site, file } = found;
   return {
@@ -99,20 +114,33 @@ function agentJson({ seen, canary }: Examined) {
     canary: canary === null ? null : canary.isAlive ? ("passed" as const) : ("failed" as const),
     why: canary?.why ?? null,
     coverage: canary === null ? null : canary.coverage,
+    hindrances: reasons,
   };
 }
 
-function textOf(context: Context, examined: readonly Examined[]): string[] {
-  if (examined.length === 0)
-    return ["no harness asks cotenant here", "next: cotenant agent install <harness>"];
+function textOf(
+  context: Context,
+  examined: readonly Examined[],
+  real: readonly RealReport[] | null,
+): string[] {
   const { terminal } = context;
+  const others = (real ?? []).filter(
+    ({ harness, program }) =>
+      program !== null && !examined.some(({ seen }) => seen.found.site.harness === harness),
+  );
+  const next = "next: cotenant agent install <harness>";
+  if (examined.length + others.length === 0) return ["no harness asks cotenant here", next];
+  const realCell = (harness: RealReport["harness"]) => (real === null ? [] : [realWord(real, harness)]);
   const rows = examined.map(({ seen: { found, state, isProgramThere }, canary }) => [
     HARNESSES[found.site.harness].title,
     found.site.level,
     isProgramThere ? state.state : "outdated, its program is gone",
     canary === null ? "" : canary.isAlive ? "passed" : "failed",
+    ...realCell(found.site.harness),
     printable(found.file.path, 400),
   ]);
+  for (const { harness } of others)
+    rows.push([HARNESSES[harness].title, "", "missing", "", ...realCell(harness), ""]);
   const failures = examined.flatMap(({ seen: { found }, canary }) =>
     canary?.why == null ? [] : [`${printable(found.site.shown, 400)}: ${printable(canary.why, 400)}`],
   );
@@ -127,29 +155,15 @@ function textOf(context: Context, examined: readonly Examined[]): string[] {
     ...flown.map(({ canary }) => WORDS[canary!.coverage[way]]),
   ]);
   return [
-    columns(terminal, ["HARNESS", "LEVEL", "STATE", "CANARY", "FILE"], rows),
+    columns(
+      terminal,
+      ["HARNESS", "LEVEL", "STATE", "CANARY", ...(real === null ? [] : ["REAL"]), "FILE"],
+      rows,
+    ),
     ...failures,
     ...(flown.length === 0 ? [] : ["", columns(terminal, ["WHAT AN AGENT DOES", ...heads], table)]),
     ...(failures.length === 0 ? [] : ["next: cotenant agent install <harness>, then try again"]),
   ];
-}
-
-/** Codex runs no hook that nobody has agreed to, and none at all where it is told so. */
-async function codexRemarks(
-  ours: readonly Seen[],
-  { grounds, platform }: Pick<Awaited<ReturnType<typeof lookAround>>, "grounds" | "platform">,
-): Promise<string[]> {
-  if (!ours.some(({ found }) => found.site.harness === "codex")) return [];
-  const remarks = ["Codex runs a hook only after you have agreed to it once: start it and say /hooks"];
-  for (const { path, shown, format } of [
-    ...sitesOf("codex", "project", grounds),
-    ...sitesOf("codex", "user", grounds),
-  ]) {
-    const bytes = format === "toml" ? await platform.files.readFile(path) : null;
-    if (bytes !== null && !areHooksOn(new TextDecoder().decode(bytes)))
-      remarks.push(`${shown} switches Codex's hooks off: [features] hooks = false`);
-  }
-  return remarks;
 }
 
 /** Both run then, with one effect; each costs its start. */

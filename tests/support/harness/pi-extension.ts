@@ -7,10 +7,11 @@ type Handler = (event: object, context: object) => Promise<unknown>;
 export async function loadPiExtension(
   { root, session }: Stage,
   file: string,
+  more: object = {},
 ): Promise<(name: string, event: object) => Promise<unknown>> {
   const handlers = new Map<string, Handler>();
   const { default: extend } = await import(pathToFileURL(file).href);
   extend({ on: (name: string, handler: Handler) => handlers.set(name, handler) });
-  const context = { cwd: root, sessionManager: { getSessionId: () => session } };
+  const context = { cwd: root, sessionManager: { getSessionId: () => session }, ...more };
   return (name, event) => handlers.get(name)!({ type: name, ...event }, context);
 }

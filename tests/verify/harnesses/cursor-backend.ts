@@ -2,10 +2,10 @@ import { createServer as createServer1, type IncomingMessage, type ServerRespons
 import { createServer as createServer2, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { gunzipSync } from "node:zlib";
-import type { Conversation, ToolCall } from "./conversation";
+import type { Conversation, ToolCall } from "../../../src/real-canary/conversation";
+import { bodyOf, Conversations, listen, type ModelServer } from "../../../src/real-canary/model-server";
+import type { Json } from "../../../src/real-canary/wire/wire";
 import { cursorMessageTypes, type MessageType } from "./cursor-types";
-import { bodyOf, Conversations, listen, type ModelServer } from "./model-server";
-import type { Json } from "./wire/wire";
 
 type Request = IncomingMessage | Http2ServerRequest;
 type Response = ServerResponse | Http2ServerResponse;
@@ -45,6 +45,7 @@ export async function startCursorBackend(sdk: string): Promise<ModelServer> {
   return {
     port: (server.address() as AddressInfo).port,
     open: (script) => conversations.open(script),
+    misunderstood: [],
     close() {
       conversations.hangUp("the stage is cleared");
       server.close();

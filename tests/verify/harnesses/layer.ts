@@ -1,5 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { killAllWithHome } from "../../../src/real-canary/stray-processes";
 import type { Layer, Task } from "../layer";
 import { type Group, type Seen, Trial } from "./cells/cell";
 import { CELLS, GROUPS } from "./cells/groups";
@@ -7,7 +8,6 @@ import { install, NoRegistry } from "./install";
 import type { AgentProgram, Installed } from "./program";
 import { PROGRAMS } from "./programs/all";
 import { keep } from "./sightings";
-import { killAllWithHome } from "./stage";
 
 /**
  * The agents' own programs, at pinned versions from the npm registry, without a person, an account or a network: a

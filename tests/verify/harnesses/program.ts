@@ -1,6 +1,7 @@
 import type { HarnessName } from "../../../src/identity/harness";
-import type { Talk, ToolCall } from "./conversation";
-import type { ModelServer } from "./model-server";
+import type { ToolCall } from "../../../src/real-canary/conversation";
+import type { FileTools, HeadlessStart, Scene } from "../../../src/real-canary/headless";
+import type { ModelServer } from "../../../src/real-canary/model-server";
 
 /** A package of the npm registry, at the version that was last looked at. */
 export interface Package {
@@ -16,26 +17,13 @@ export interface Installed {
   readonly version: string;
 }
 
-/** Where a program runs: everything it sees of the machine. */
-export interface Scene {
+/** A scene with a program of the registry in it. */
+export interface StageScene extends Scene {
   readonly installed: Installed;
-  readonly home: string;
-  readonly repo: string;
-  readonly port: number;
 }
 
-/** How to start a program for one prompt. */
-export interface Start {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-}
-
-/** The harness's own tools, as its model would call them. Paths are absolute. */
-export interface Tools {
-  write(file: string, content: string): ToolCall;
-  /** Several calls where a file has to be read first. Answers what the model is told about the edit. */
-  edit(talk: Talk, file: string, from: string, to: string): Promise<string>;
+/** The harness's other tools, as its model would call them. */
+export interface Tools extends FileTools {
   shell(command: string, scene: Scene): ToolCall;
   /** A command that goes on after its call has returned. */
   background(command: string, scene: Scene): ToolCall;
@@ -53,7 +41,7 @@ export interface Trust {
   readonly by: string;
   /** Has the harness ask for it, where it does not by default. */
   demand?(scene: Scene): void;
-  give(scene: Scene): Promise<void>;
+  give(scene: StageScene): Promise<void>;
 }
 
 /** One agent program of the npm registry, and how to run it without a person, an account or a network. */
@@ -66,10 +54,12 @@ export interface AgentProgram {
   readonly packages: readonly Package[];
   /** Its own server, for a program that speaks none of the usual protocols. */
   readonly serve?: (installed: Installed) => Promise<ModelServer>;
+  /** The program and its first words. */
+  launcher(installed: Installed): readonly string[];
   /** Writes what it needs in an empty home. */
   prepare(scene: Scene): void;
   /** `isTrusting`: with whatever makes it run the hooks of this project without asking. */
-  start(scene: Scene, prompt: string, isTrusting: boolean): Start;
+  start(scene: StageScene, prompt: string, isTrusting: boolean): HeadlessStart;
   readonly tools: Tools;
   readonly trust: Trust | null;
   /** Where `agent install` writes, below the project. */

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Json } from "../../../src/real-canary/wire/wire";
 import { ROOT } from "../bundle";
-import type { AgentProgram, Scene } from "./program";
-import type { Json } from "./wire/wire";
+import type { AgentProgram, StageScene } from "./program";
 
 /** One event as the program hands it to a hook, or the environment that it gives to a shell command. */
 export interface RecordedEvent {
@@ -21,9 +21,9 @@ const SECRET = /KEY$|TOKEN|BACKEND|BASE_URL/;
 /** Hooks that write down what they are given, one file for each call; their names are in the order of the calls. */
 export class Recorder {
   readonly #folder: string;
-  readonly #scene: Scene;
+  readonly #scene: StageScene;
 
-  constructor(scene: Scene, program: AgentProgram) {
+  constructor(scene: StageScene, program: AgentProgram) {
     this.#scene = scene;
     this.#folder = join(dirname(scene.home), "recorded");
     rmSync(this.#folder, { recursive: true, force: true });
@@ -68,7 +68,10 @@ const IDS =
   /toolu_\d{13}_\w{8,9}|(?<=\bbg_)[0-9a-f]{8}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=(?:ses|msg|prt|evt|snp)_)[0-9A-Za-z]{16,}|(?<="(?:agent_id|agentId|backgroundTaskId|task_id|turn_id|child_session_id)":")[0-9A-Za-z]{6,}(?=")|(?:toolu|call|chatcmpl|resp|msg|fc|ctc)_\d+_\d+/g;
 
 /** Equal ids stay equal: who is whose parent can be seen from nothing else. */
-function neutralised(events: readonly RecordedEvent[], { repo, home, installed }: Scene): RecordedEvent[] {
+function neutralised(
+  events: readonly RecordedEvent[],
+  { repo, home, installed }: StageScene,
+): RecordedEvent[] {
   const names = new Map<string, string>();
   const nameOf = (id: string) => {
     const kind = /_\d+_\d+$/.test(id) ? "call" : "id";

@@ -1,5 +1,6 @@
+import { canTell } from "../../../../src/guard/answers";
+import type { Json } from "../../../../src/real-canary/wire/wire";
 import { CONTENT, OTHER, type Stage, until } from "../stage";
-import type { Json } from "../wire/wire";
 import { type Cell, expect, type Group } from "./cell";
 import { awaitChild } from "./family";
 import { toldBy } from "./shell";
@@ -22,16 +23,19 @@ export const waiting: Group = {
     trial.on({ retrySecs: WAIT_SECS }, (stage) =>
       trial.check(WAIT, async () => {
         await stage.hold("y.txt");
+        const takesWords = canTell({ harness: trial.program.harness, moment: "before", isBorrowed: false });
         const session = stage.play(async (talk) => {
           const told = await stage.edit(talk, "y.txt", "two", "TWO");
           expect(stage.read("y.txt") !== CONTENT, "nothing was written", told);
+          const isTold = new RegExp(`waited \\d+ s for y\\.txt, which ${OTHER} held`).test(told);
+          expect(isTold || !takesWords, "the model is not told what it waited for", told);
           return "done";
         });
         const isWaiting = until(async () => (await contentions(stage)) > 0);
         expect(await Promise.race([isWaiting, session.failed()]), "nobody waits");
         await stage.release("y.txt");
         await session.finish();
-        return "written after the wait";
+        return takesWords ? "written after the wait, and told why" : "written after the wait";
       }),
     ),
 };

@@ -41,12 +41,17 @@ export const parenthood: Group = {
     }),
 };
 
+/** Their events carry nothing that tells subagents of a session from each other, or from their parent. */
+const NAMELESS: readonly string[] = ["gemini"];
+
 export const siblings: Group = {
   cells: [SIBLINGS],
   play: (trial) =>
     trial.on({ retrySecs: WAIT_SECS }, async (stage) => {
       const { delegate } = trial.program.tools;
       if (delegate === null) return trial.lacks(SIBLINGS, "it runs no subagents");
+      if (NAMELESS.includes(trial.program.harness))
+        return trial.lacks(SIBLINGS, "its events do not tell one subagent from another");
       await trial.check(SIBLINGS, async () => {
         let [hasFirstWritten, isFirstOver, isSecondThrough] = [false, false, false];
         const first = stage.open(async (talk) => {

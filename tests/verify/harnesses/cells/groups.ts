@@ -5,6 +5,8 @@ import { stopping, twoAtOnce, waiting } from "./contention";
 import { listening } from "./events";
 import { parenthood, siblings } from "./family";
 import { killing, leasing } from "./leases";
+import { pacing } from "./pace";
+import { tryingReal } from "./real";
 import { ruling } from "./rules";
 import { trusting, uninstalling } from "./setup";
 import { refusing } from "./shell";
@@ -25,8 +27,10 @@ export const GROUPS: readonly Group[] = [
   worktrees,
   borrowing,
   trusting,
+  tryingReal,
   uninstalling,
   listening,
+  pacing,
 ];
 
 export const CELLS: readonly Cell[] = GROUPS.flatMap(({ cells }) => cells);

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { headlessClaude } from "../../../../src/real-canary/programs/claude";
 import { type AgentProgram, PLATFORM } from "../program";
 
 const EVENTS = [
@@ -14,32 +15,13 @@ const EVENTS = [
 ];
 
 export const claude: AgentProgram = {
+  ...headlessClaude,
   name: "claude",
   title: "Claude Code",
-  harness: "claude",
   packages: [{ name: "@anthropic-ai/claude-code", version: "2.1.325" }],
-  prepare() {},
-  start: ({ installed, port }, prompt) => ({
-    command: join(installed.folder, `node_modules/@anthropic-ai/claude-code-${PLATFORM}/claude`),
-    args: [
-      ...["-p", prompt, "--model", "claude-sonnet-4-5", "--permission-mode", "acceptEdits"],
-      ...["--allowedTools", "Bash,Write,Edit,Read,Agent,NotebookEdit,EnterWorktree,ExitWorktree"],
-    ],
-    env: {
-      ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}`,
-      ANTHROPIC_API_KEY: "scripted",
-      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-      DISABLE_AUTOUPDATER: "1",
-      DISABLE_TELEMETRY: "1",
-      DISABLE_ERROR_REPORTING: "1",
-    },
-  }),
+  launcher: ({ folder }) => [join(folder, `node_modules/@anthropic-ai/claude-code-${PLATFORM}/claude`)],
   tools: {
-    write: (file_path, content) => ({ tool: "Write", input: { file_path, content } }),
-    async edit(talk, file_path, old_string, new_string) {
-      await talk.use({ tool: "Read", input: { file_path } });
-      return talk.use({ tool: "Edit", input: { file_path, old_string, new_string } });
-    },
+    ...headlessClaude.tools,
     shell: (command) => ({ tool: "Bash", input: { command, description: "a step" } }),
     background: (command) => ({
       tool: "Bash",

@@ -1,7 +1,13 @@
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { ToolCall } from "../conversation";
-import { type AgentProgram, type Installed, PLATFORM, type Scene } from "../program";
+import type { ToolCall } from "../../../../src/real-canary/conversation";
+import {
+  CODEX_MODEL,
+  type CodexModel,
+  headlessCodexWith,
+  writeCodexSettings,
+} from "../../../../src/real-canary/programs/codex";
+import { type AgentProgram, type Installed, PLATFORM } from "../program";
 import { nested } from "./claude";
 import { trustOfAllHooks } from "./codex-trust";
 
@@ -17,9 +23,7 @@ const EVENTS = [
 ];
 
 /** In code mode the model writes a program that calls the tools; which mode it is depends on the model's name. */
-interface Mode {
-  readonly model: string;
-  patch(text: string): ToolCall;
+interface Mode extends CodexModel {
   command(input: Readonly<Record<string, unknown>>): ToolCall;
   delegate(message: string): ToolCall;
   await(told: string): ToolCall;
@@ -28,9 +32,7 @@ interface Mode {
 const WAIT_MS = 60_000;
 
 const DIRECT: Mode = {
-  // An unknown model gets no apply_patch.
-  model: "gpt-5.5",
-  patch: (input) => ({ tool: "apply_patch", isFreeform: true, input }),
+  ...CODEX_MODEL,
   command: (input) => ({ tool: "exec_command", input }),
   delegate: (message) => ({ tool: "spawn_agent", namespace: "multi_agent_v1", input: { message } }),
   await: (told) => {
@@ -59,34 +61,15 @@ function program(call: string): ToolCall {
 }
 
 function codexWith(mode: Mode, name: string, title: string): AgentProgram {
-  const change = (kind: string, file: string, lines: readonly string[]) =>
-    mode.patch(["*** Begin Patch", `*** ${kind} File: ${file}`, ...lines, "*** End Patch", ""].join("\n"));
+  const headless = headlessCodexWith(mode);
   return {
+    ...headless,
     name,
     title,
-    harness: "codex",
     packages: [{ name: "@openai/codex", version: "0.166.0" }],
-    prepare: (scene) => writeSettings(scene, mode.model, ""),
-    start: ({ installed }, prompt, isTrusting) => ({
-      command: binaryIn(installed),
-      args: [
-        "exec",
-        ...(isTrusting ? ["--dangerously-bypass-hook-trust"] : []),
-        ...["-s", "danger-full-access", "--json", prompt],
-      ],
-      env: { SCRIPTED_KEY: "scripted" },
-    }),
+    launcher: (installed) => [binaryIn(installed)],
     tools: {
-      write: (file, content) =>
-        change(
-          "Add",
-          file,
-          content
-            .replace(/\n$/, "")
-            .split("\n")
-            .map((line) => `+${line}`),
-        ),
-      edit: (talk, file, from, to) => talk.use(change("Update", file, ["@@", `-${from}`, `+${to}`])),
+      ...headless.tools,
       shell: (cmd) => mode.command({ cmd, yield_time_ms: 20_000 }),
       background: (cmd) => mode.command({ cmd, yield_time_ms: 500 }),
       delegate: mode.delegate,
@@ -95,7 +78,7 @@ function codexWith(mode: Mode, name: string, title: string): AgentProgram {
     trust: {
       by: "`/hooks`",
       async give(scene) {
-        writeSettings(scene, mode.model, await trustOfAllHooks(binaryIn(scene.installed), scene));
+        writeCodexSettings(scene, mode.model, await trustOfAllHooks(binaryIn(scene.installed), scene));
       },
     },
     settings: ".codex/hooks.json",
@@ -113,30 +96,6 @@ function codexWith(mode: Mode, name: string, title: string): AgentProgram {
 function binaryIn({ folder }: Installed): string {
   const vendor = join(folder, `node_modules/@openai/codex-${PLATFORM}/vendor`);
   return join(vendor, readdirSync(vendor)[0] ?? "", "bin/codex");
-}
-
-function writeSettings({ home, port, repo }: Scene, model: string, more: string): void {
-  mkdirSync(join(home, ".codex"), { recursive: true });
-  const text = `
-model = "${model}"
-model_provider = "scripted"
-check_for_update_on_startup = false
-
-[analytics]
-enabled = false
-
-[model_providers.scripted]
-name = "scripted"
-base_url = "http://127.0.0.1:${port}/v1"
-wire_api = "responses"
-env_key = "SCRIPTED_KEY"
-request_max_retries = 0
-stream_max_retries = 0
-
-[projects."${repo}"]
-trust_level = "trusted"
-${more}`;
-  writeFileSync(join(home, ".codex/config.toml"), text);
 }
 
 export const codex = codexWith(DIRECT, "codex", "Codex");

@@ -1,5 +1,6 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { headlessCopilot } from "../../../../src/real-canary/programs/copilot";
 import { type AgentProgram, PLATFORM } from "../program";
 
 const EVENTS = [
@@ -16,33 +17,14 @@ const EVENTS = [
 ];
 
 export const copilot: AgentProgram = {
+  ...headlessCopilot,
   name: "copilot",
   title: "Copilot CLI",
-  harness: "copilot",
   readsClaudeSettings: true,
   packages: [{ name: "@github/copilot", version: "1.0.102" }],
-  prepare({ home }) {
-    // Folders that were trusted before.
-    rmSync(join(home, ".copilot/config.json"), { force: true });
-  },
-  start: ({ installed, port }, prompt, isTrusting) => ({
-    command: join(installed.folder, `node_modules/@github/copilot-${PLATFORM}/copilot`),
-    args: [
-      ...["-p", prompt, "--allow-all-tools", "--allow-all-paths"],
-      ...["--disable-builtin-mcps", "--no-auto-update"],
-      ...(isTrusting ? ["--trust-folder"] : []),
-    ],
-    env: {
-      COPILOT_OFFLINE: "true",
-      COPILOT_AUTO_UPDATE: "false",
-      COPILOT_PROVIDER_BASE_URL: `http://127.0.0.1:${port}/v1`,
-      COPILOT_PROVIDER_API_KEY: "scripted",
-      COPILOT_MODEL: "scripted",
-    },
-  }),
+  launcher: ({ folder }) => [join(folder, `node_modules/@github/copilot-${PLATFORM}/copilot`)],
   tools: {
-    write: (path, file_text) => ({ tool: "create", input: { path, file_text } }),
-    edit: (talk, path, old_str, new_str) => talk.use({ tool: "edit", input: { path, old_str, new_str } }),
+    ...headlessCopilot.tools,
     shell: (command) => ({ tool: "bash", input: { command, description: "a step", mode: "sync" } }),
     background: (command) => ({
       tool: "bash",

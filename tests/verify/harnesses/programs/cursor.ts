@@ -36,24 +36,20 @@ export const cursor: AgentProgram = {
   ],
   serve: ({ folder }) => startCursorBackend(join(folder, "node_modules/@cursor/sdk")),
   prepare() {},
-  start: ({ installed, port, repo }, prompt) => {
-    const modules = join(installed.folder, "node_modules");
-    return {
-      command: join(modules, `node-${PLATFORM}/bin/node`),
-      args: [
-        join(ROOT, "tests/verify/harnesses/cursor-agent.mjs"),
-        join(modules, "@cursor/sdk/dist/esm/index.js"),
-        repo,
-        prompt,
-      ],
-      env: {
-        CURSOR_BACKEND_URL: `http://127.0.0.1:${port}`,
-        CURSOR_API_KEY: "scripted",
-        CURSOR_RIPGREP_PATH: join(modules, `@cursor/sdk-${PLATFORM}/bin/rg`),
-        NODE_NO_WARNINGS: "1",
-      },
-    };
-  },
+  launcher: ({ folder }) => [
+    join(folder, `node_modules/node-${PLATFORM}/bin/node`),
+    join(ROOT, "tests/verify/harnesses/cursor-agent.mjs"),
+    join(folder, "node_modules/@cursor/sdk/dist/esm/index.js"),
+  ],
+  start: ({ installed, port, repo }, prompt) => ({
+    args: [repo, prompt],
+    env: {
+      CURSOR_BACKEND_URL: `http://127.0.0.1:${port}`,
+      CURSOR_API_KEY: "scripted",
+      CURSOR_RIPGREP_PATH: join(installed.folder, `node_modules/@cursor/sdk-${PLATFORM}/bin/rg`),
+      NODE_NO_WARNINGS: "1",
+    },
+  }),
   tools: {
     write: (path, fileText) => ({ tool: "writeArgs", input: { path, fileText } }),
     async edit(talk, path, from, to) {

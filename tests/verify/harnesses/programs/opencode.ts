@@ -1,46 +1,15 @@
-import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { headlessOpencode } from "../../../../src/real-canary/programs/opencode";
 import { type AgentProgram, PLATFORM } from "../program";
 
 export const opencode: AgentProgram = {
+  ...headlessOpencode,
   name: "opencode",
   title: "opencode",
-  harness: "opencode",
   packages: [{ name: "opencode-ai", version: "1.18.33" }],
-  prepare({ home, port }) {
-    const folder = join(home, ".config/opencode");
-    mkdirSync(folder, { recursive: true });
-    const models = {
-      scripted: { name: "scripted", tool_call: true, limit: { context: 200_000, output: 8_000 } },
-    };
-    const options = { baseURL: `http://127.0.0.1:${port}/v1`, apiKey: "scripted" };
-    const settings = {
-      autoupdate: false,
-      share: "disabled",
-      model: "scripted/scripted",
-      small_model: "scripted/scripted",
-      permission: { edit: "allow", bash: "allow", external_directory: "allow" },
-      provider: {
-        scripted: { npm: "@ai-sdk/openai-compatible", name: "scripted", options, models },
-      },
-    };
-    writeFileSync(join(folder, "opencode.json"), JSON.stringify(settings));
-  },
-  start: ({ installed }, prompt) => ({
-    command: join(installed.folder, `node_modules/opencode-${PLATFORM}/bin/opencode`),
-    args: ["run", prompt, "-m", "scripted/scripted"],
-    env: {
-      OPENCODE_DISABLE_AUTOUPDATE: "1",
-      OPENCODE_DISABLE_MODELS_FETCH: "1",
-      OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
-    },
-  }),
+  launcher: ({ folder }) => [join(folder, `node_modules/opencode-${PLATFORM}/bin/opencode`)],
   tools: {
-    write: (filePath, content) => ({ tool: "write", input: { filePath, content } }),
-    async edit(talk, filePath, oldString, newString) {
-      await talk.use({ tool: "read", input: { filePath } });
-      return talk.use({ tool: "edit", input: { filePath, oldString, newString } });
-    },
+    ...headlessOpencode.tools,
     shell: (command) => ({ tool: "bash", input: { command, description: "a step" } }),
     // It has no way of its own: an agent that wants one writes it like this.
     background: (command) => ({

@@ -1,5 +1,6 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { headlessPi } from "../../../../src/real-canary/programs/pi";
 import { type AgentProgram, PLATFORM } from "../program";
 
 const EVENTS = [
@@ -12,43 +13,21 @@ const EVENTS = [
 ];
 
 export const pi: AgentProgram = {
+  ...headlessPi,
   name: "pi",
   title: "pi",
-  harness: "pi",
   packages: [
     // The newest whose own packages are all in the registry.
     { name: "@earendil-works/pi-coding-agent", version: "0.87.1" },
     // It needs Node 22.
     { name: `node-${PLATFORM}`, version: "22.23.3" },
   ],
-  prepare({ home, port }) {
-    const folder = join(home, ".pi/agent");
-    mkdirSync(folder, { recursive: true });
-    // Folders that were trusted before.
-    rmSync(join(folder, "trust.json"), { force: true });
-    const scripted = {
-      baseUrl: `http://127.0.0.1:${port}/v1`,
-      api: "openai-completions",
-      apiKey: "scripted",
-      models: [{ id: "scripted" }],
-    };
-    writeFileSync(join(folder, "models.json"), JSON.stringify({ providers: { scripted } }));
-  },
-  start: ({ installed }, prompt, isTrusting) => {
-    const modules = join(installed.folder, "node_modules");
-    return {
-      command: join(modules, `node-${PLATFORM}/bin/node`),
-      args: [
-        join(modules, "@earendil-works/pi-coding-agent/dist/bundle/cli.js"),
-        ...["-p", prompt, "--model", "scripted/scripted", ...(isTrusting ? ["--approve"] : [])],
-      ],
-      env: { PI_OFFLINE: "1", PI_TELEMETRY: "0", PI_SKIP_VERSION_CHECK: "1" },
-    };
-  },
+  launcher: ({ folder }) => [
+    join(folder, `node_modules/node-${PLATFORM}/bin/node`),
+    join(folder, "node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js"),
+  ],
   tools: {
-    write: (path, content) => ({ tool: "write", input: { path, content } }),
-    edit: (talk, path, oldText, newText) =>
-      talk.use({ tool: "edit", input: { path, edits: [{ oldText, newText }] } }),
+    ...headlessPi.tools,
     shell: (command) => ({ tool: "bash", input: { command } }),
     // It has no way of its own: an agent that wants one writes it like this.
     background: (command) => ({ tool: "bash", input: { command: `${command} >/dev/null 2>&1 &` } }),

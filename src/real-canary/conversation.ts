@@ -58,6 +58,7 @@ export class Conversation implements Talk {
   #said = 0;
   #waiting: Waiting | null = null;
   #hangup: Hangup | null = null;
+  #isAsked = false;
   /** The turn that ends the conversation, whatever the program still has to say. */
   #last: Turn | null = null;
 
@@ -74,6 +75,11 @@ export class Conversation implements Talk {
     );
     // Whoever started it waits for it later.
     this.ended.catch(() => {});
+  }
+
+  /** Whether the program has asked the model for anything at all. */
+  get isAsked(): boolean {
+    return this.#isAsked;
   }
 
   async use(call: ToolCall): Promise<string> {
@@ -95,6 +101,7 @@ export class Conversation implements Talk {
 
   /** The turn that a request with these results asks for, as soon as the script has decided on it. */
   async turnAfter(results: readonly string[], said: readonly string[] = []): Promise<Turn> {
+    this.#isAsked = true;
     if (results.length === 0) this.#said = said.length;
     const waiting = this.#waiting;
     if (waiting !== null && results.length > this.#results) {

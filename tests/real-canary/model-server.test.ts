@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Conversation, Hangup, type Script } from "./conversation";
-import { type ModelServer, startModelServer } from "./model-server";
+import { Conversation, Hangup, type Script } from "../../src/real-canary/conversation";
+import { type ModelServer, startModelServer } from "../../src/real-canary/model-server";
 
 const TOOL = { tool: "poke", input: { where: "x.txt" } };
 
@@ -73,6 +73,19 @@ describe("the scripted model", () => {
     const { mention } = server.open(async () => "the script's words");
     const body = { model: "m", messages: [{ role: "user", content: mention }] };
     expect(await post("v1/messages", body)).not.toContain("the script's words");
+  });
+
+  it("knows what was asked of it in a protocol that it does not know, and whether a script was asked for", async () => {
+    const { conversation, mention } = server.open(async () => "done");
+    expect(conversation.isAsked).toBe(false);
+    await post("v9/thoughts", { prompt: mention });
+    await post("v1/messages", { model: "m" });
+    expect([conversation.isAsked, server.misunderstood]).toEqual([
+      false,
+      ["POST /v9/thoughts", "POST /v1/messages"],
+    ]);
+    await post("v1/messages", ASKING["v1/messages"](mention, null));
+    expect(conversation.isAsked).toBe(true);
   });
 
   it("tells a script whose program has ended, so that nobody waits for ever", async () => {

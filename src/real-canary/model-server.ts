@@ -9,11 +9,15 @@ import { type Json, sendJson, type Wire } from "./wire/wire";
 
 const WIRES: readonly Wire[] = [anthropic, responses, chat, gemini];
 
+const MOST_MISUNDERSTOOD = 3;
+
 /** Where harnesses find a scripted model. */
 export interface ModelServer {
   readonly port: number;
   /** Lets the harness that mentions `mention` in its prompt play a script. */
   open(script: Script): { readonly conversation: Conversation; readonly mention: string };
+  /** The first requests that it could make nothing of, such as those of a protocol that has changed. */
+  readonly misunderstood: readonly string[];
   close(): void;
 }
 
@@ -41,7 +45,12 @@ export class Conversations {
 /** One server for the four protocols that harnesses speak with their models; the path of a request tells them apart. */
 export async function startModelServer(): Promise<ModelServer> {
   const conversations = new Conversations();
+  const misunderstood: string[] = [];
   const server = createServer((request, response) => {
+    response.on("finish", () => {
+      if (response.statusCode >= 400 && misunderstood.length < MOST_MISUNDERSTOOD)
+        misunderstood.push(`${request.method} ${request.url}`);
+    });
     answer(conversations, request, response).catch((error: unknown) => {
       if (!response.headersSent) response.writeHead(500);
       response.end(String(error));
@@ -51,6 +60,7 @@ export async function startModelServer(): Promise<ModelServer> {
   return {
     port: (server.address() as AddressInfo).port,
     open: (script) => conversations.open(script),
+    misunderstood,
     close() {
       conversations.hangUp("the stage is cleared");
       server.close();

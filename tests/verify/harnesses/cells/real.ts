@@ -1,0 +1,53 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PROGRAM_OF } from "../../../../src/real-canary/programs/all";
+import { treePicture } from "../../../support/tree-picture";
+import { AT_ONCE } from "../stage";
+import { type Cell, expect, type Group, Lacking, type Trial } from "./cell";
+
+const REAL: Cell = { name: "doctor-real", title: "`agent doctor --real` passes, and leaves nothing behind" };
+
+/** As a person who has the program on the PATH runs it. */
+export const tryingReal: Group = {
+  cells: [REAL],
+  play: (trial) =>
+    trial.on(AT_ONCE, (stage) =>
+      trial.check(REAL, async () => {
+        const { program, installed } = trial;
+        if (program.name !== program.harness) throw new Lacking("doctor runs the program in its usual mode");
+        // Not in the room, whose path is too long for the sockets that programs make.
+        const temporary = mkdtempSync(join(tmpdir(), "real-"));
+        const before = treePicture(stage.home);
+        const { stdout, stderr } = await stage.try(
+          ["agent", "doctor", "--real", "--no-canary", program.harness, "--json"],
+          null,
+          { PATH: `${onPath(trial)}:${stage.env["PATH"]}`, TMPDIR: temporary },
+        );
+        const [report] = JSON.parse(stdout || "{}").data?.real ?? [];
+        const left = readdirSync(temporary);
+        rmSync(temporary, { recursive: true, force: true });
+        expect(report !== undefined, "it answered nothing", stderr);
+        expect(left.length === 0, "something is left in the temporary folder", left.join(", "));
+        expect(
+          JSON.stringify(treePicture(stage.home)) === JSON.stringify(before),
+          "something is left in the person's home",
+        );
+        if (report.outcome === "not_triable") throw new Lacking(report.why);
+        expect(report.outcome === "passed", `${report.outcome}`, report.why ?? "");
+        expect(report.version === installed.version, `it calls itself ${report.version}`);
+        return "passed";
+      }),
+    ),
+};
+
+/** A folder with the program under the name that people know it by. */
+function onPath({ program, installed, room }: Trial): string {
+  const folder = join(room, "bin");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  const words = program.launcher(installed).map((word) => `'${word}'`);
+  const text = `#!/bin/sh\nexec ${words.join(" ")} "$@"\n`;
+  writeFileSync(join(folder, PROGRAM_OF[program.harness].command), text, { mode: 0o755 });
+  return folder;
+}
