@@ -1,6 +1,6 @@
 import { isHarnessName } from "../guard/report";
 import { runHook } from "../guard/run";
-import type { World } from "../guard/world";
+import type { BegunWait, World } from "../guard/world";
 import { nodeGit } from "../platform/git-node";
 import { nodePlatform } from "../platform/node/node";
 import { defaultEvent } from "./guard-events";
@@ -38,7 +38,7 @@ export async function throughGuardDoor(args: readonly string[]): Promise<number 
     cwd: currentDirectory(),
   };
   const call = { harness, event, patienceMs: deadline === null ? null : deadline * 1000 };
-  const world = { ...worldOf(machine, pid), onAlarm };
+  const world = { ...worldOf(machine, pid), onAlarm, onWait };
   const { stdout, stderr, status } = await runHook(world, call, readHookInput());
   if (verb !== "check") return 0;
   const terminal = nodeTerminal();
@@ -60,6 +60,11 @@ function onAlarm(alarm: GuardAlarm): void {
   holder[ALARM]?.switchOff();
   holder[ALARM] = alarm;
   process.on("unhandledRejection", (error) => alarm.ring(error));
+}
+
+/** A line for our plugins, which show it at once and take it out of what the guard says. */
+function onWait(waits: BegunWait): void {
+  process.stderr.write(`${JSON.stringify({ waits })}\n`);
 }
 
 /** A directory that is gone is no reason to stop an agent: its event says where it stands. */

@@ -46,6 +46,7 @@ export async function checkForScript(
     toolUseId: null,
     isRecoverable: false,
     isBorrowed: false,
+    isShowingWaits: false,
   } as const;
   const grants: Acquired[] = [];
   const checking = {

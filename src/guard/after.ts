@@ -1,4 +1,5 @@
 import { ALLOWED, canTell, type Verdict } from "./answers";
+import { background, trespassed } from "./background";
 import { type Checking, hooksWord } from "./check";
 import { placesOf, releaseCommitted, wake } from "./life";
 import { newsFor } from "./news";
@@ -15,17 +16,16 @@ export async function after(checking: Checking): Promise<Verdict> {
   );
   const tells: string[] = word === null ? [] : [word];
   const wish = report.moment === "after" ? wishOf(report) : null;
+  const command = wish?.kind === "shell" ? wish.command : null;
   if (wish?.kind === "shell") {
     const { compare } = await import("./shell/compare");
     const { shellDirectory } = await import("./shell/directory");
     const { violations, ruled } = await compare(checking, shellDirectory(checking, wish), wish.command);
     if (ruled !== null) tells.push(ruled);
-    for (const { path, owner } of violations)
-      tells.push(
-        `cotenant: ${path} changed while your command ran, and ${owner} holds it. It is on record; tell the person you work for, and leave the file alone.`,
-      );
+    for (const { path, owner } of violations) tells.push(trespassed(path, owner, "your command ran"));
   }
   for (const place of places) {
+    tells.push(...(await background(checking, place, command)));
     if (report.moment === "prompt" || (await hasStopped(place))) await wake(place);
     await releaseCommitted(place, null);
     const news = canTell(report) ? await newsFor(place) : null;

@@ -146,18 +146,41 @@ export interface Outcome {
 
 /** Facts that a check has to look at when there are any. Mostly there are none. */
 const DECIDING = ["contention", "subagent"];
+const PAUSE = "pause";
 const NEWS = ["contention", "guard-violation"];
 const ON_GRANT = ["left"];
 
 async function take(checking: Checking, place: Place, targets: readonly Target[]): Promise<Outcome> {
-  const seen = await place.coordinator.glance([...DECIDING, ...NEWS, ...ON_GRANT]);
-  const outcome = await takeKnowing(checking, place, targets, seen);
+  const seen = await place.coordinator.glance([...DECIDING, ...NEWS, ...ON_GRANT, PAUSE]);
+  const outcome = await takeUnlessPaused(checking, place, targets, seen);
   const { verdict } = outcome;
   if (!verdict.isAllowed || !canTell(checking.report) || !seen.some((kind) => NEWS.includes(kind)))
     return outcome;
   const { newsFor } = await import("./news");
   const tell = [verdict.tell, await newsFor(place)].filter((text) => text !== null).join("\n");
   return { ...outcome, verdict: tell === "" ? ALLOWED : { isAllowed: true, tell } };
+}
+
+/** What is held may be written while the repository is paused; for anything else there is nothing to wait for. */
+async function takeUnlessPaused(
+  checking: Checking,
+  place: Place,
+  targets: readonly Target[],
+  seen: readonly string[],
+): Promise<Outcome> {
+  if (seen.includes(PAUSE)) {
+    const { refusedWhilePaused } = await import("./pausing");
+    const verdict = await refusedWhilePaused(place, targets);
+    if (verdict !== null) return { verdict, grant: null };
+  }
+  try {
+    return await takeKnowing(checking, place, targets, seen);
+  } catch (error) {
+    // Paused since the glance.
+    if (!(error instanceof CotenantError) || error.code !== "E_PAUSED") throw error;
+    const { refusedByPause } = await import("./pausing");
+    return { verdict: refusedByPause(error.message, error.data, targets), grant: null };
+  }
 }
 
 async function takeKnowing(

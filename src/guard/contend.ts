@@ -3,13 +3,14 @@ import type { Acquired } from "../coordinator/session";
 import { CotenantError } from "../errors/cotenant-error";
 import type { AgentId, Ulid } from "../kernel/ids";
 import { instantOf } from "../kernel/time";
-import type { Verdict } from "./answers";
+import { canTell, type Verdict } from "./answers";
 import { acquire, type Checking, giveBack, granted, isConflict, type Outcome } from "./check";
 import {
   type Contention,
   contentionFromFact,
   contentionName,
   dueAt,
+  isoOf,
   nextStep,
   type Owner,
 } from "./contention";
@@ -18,7 +19,7 @@ import type { Place } from "./place";
 import { recordBlocked, recordDenied, recordResolved } from "./records";
 import { writeRefusal } from "./refusing";
 import type { Target } from "./target";
-import { changedMeanwhile, deniedFirst, hardStop, tooEarly, type Words } from "./words";
+import { changedMeanwhile, deniedFirst, hardStop, hasWaited, tooEarly, type Words, waitsFor } from "./words";
 import { giveWay, type InTheWay, obstacles, reachOf } from "./yielding";
 
 /** The whole of the contention contract, for a check that could not simply be granted (SPEC §10). */
@@ -27,6 +28,7 @@ export async function contend(
   place: Place,
   targets: readonly Target[],
 ): Promise<Outcome> {
+  const pause: Pause = { ms: 0 };
   for (;;) {
     if (checking.report.harness === "cursor") {
       const { settleRelatives } = await import("./cursor-family");
@@ -42,18 +44,45 @@ export async function contend(
       contention: { ...contention, owner: seen.get(contention.key) ?? contention.owner },
       step: nextStep(contention, now, !seen.has(contention.key)),
     }));
+    if (open.length > 0 && place.settings.policy.escalateAfterSecs > 0) {
+      const { noteEscalated } = await import("./escalating");
+      const held = steps.filter(({ contention }) => seen.has(contention.key));
+      await noteEscalated(
+        place,
+        held.map(({ contention }) => contention),
+      );
+    }
     const blocked = steps.filter(({ step }) => step === "report").map(({ contention }) => contention);
     if (blocked.length > 0) return refused(hardStop(await recordBlocked(place, blocked, seen), now));
     const waiting = steps.filter(({ step }) => step === "wait").map(({ contention }) => contention);
     if (waiting.length > 0) {
       const last = waiting.reduce((a, b) => (b.retryAt.wallMs > a.retryAt.wallMs ? b : a));
-      if (await waitFor(checking, place, last, targets)) continue;
+      if (await waitFor(checking, place, last, targets, pause)) continue;
       await writeRefusal(checking, place, targets, last);
       return refused(tooEarly(last, now));
     }
-    const outcome = await tryNow(checking, place, targets, open);
-    if (outcome !== "again") return outcome;
+    const outcome = await tryNow(checking, place, targets, open, pause);
+    if (outcome !== "again") return pause.ms === 0 ? outcome : explained(checking, outcome, open, pause);
   }
+}
+
+/** How long this hook has stood still. */
+interface Pause {
+  ms: number;
+}
+
+/** An agent that may write after a wait is told what it was for. */
+function explained(
+  { report }: Checking,
+  outcome: Outcome,
+  waited: readonly Contention[],
+  { ms }: Pause,
+): Outcome {
+  const { verdict, grant } = outcome;
+  if (!verdict.isAllowed || waited.length === 0 || !canTell(report)) return outcome;
+  const word = hasWaited(waited, ms, grant !== null);
+  const tell = verdict.tell === null ? word : `${word}\n${verdict.tell}`;
+  return { grant, verdict: { isAllowed: true, tell } };
 }
 
 /** One attempt; "again" when it was denied for the first time, and there is time to wait. */
@@ -62,6 +91,7 @@ async function tryNow(
   place: Place,
   targets: readonly Target[],
   open: readonly Contention[],
+  pause: Pause,
 ): Promise<Outcome | "again"> {
   const attempt = await attemptAll(place, targets, checking.requestId ?? null);
   if ("grant" in attempt) return settled(checking, place, targets, attempt.grant, open);
@@ -72,7 +102,7 @@ async function tryNow(
   const fresh = await denials(place, targets, inTheWay);
   const denied = await recordDenied(place, fresh);
   const last = denied.reduce((a, b) => (b.retryAt.wallMs > a.retryAt.wallMs ? b : a));
-  if (await waitFor(checking, place, last, targets)) return "again";
+  if (await waitFor(checking, place, last, targets, pause)) return "again";
   await writeRefusal(checking, place, targets, last);
   return refused(deniedFirst(denied));
 }
@@ -196,16 +226,20 @@ const LOOK_EVERY_MS = 1_000;
  * that, or where there is nobody left to answer to. Ends early when the file was released and that is what was asked for.
  */
 async function waitFor(
-  { alarm }: Checking,
+  { alarm, report }: Checking,
   place: Place,
   contention: Contention,
   targets: readonly Target[],
+  pause: Pause,
 ): Promise<boolean> {
   const { retryAt } = contention;
   const { world, settings, coordinator, who } = place;
   const { timers, processes } = world.platform;
   const leftMs = () => retryAt.monotonicMs - coordinator.store.now().monotonicMs;
   if (retryAt.clockId !== coordinator.store.now().clockId || leftMs() > alarm.patienceMs) return false;
+  if (report.isShowingWaits && leftMs() > 0)
+    world.onWait?.({ message: waitsFor([contention]), until: isoOf(retryAt), waitMs: leftMs() });
+  const startedMs = coordinator.store.now().monotonicMs;
   let isGone = false;
   await alarm.pausing(async () => {
     for (let left = leftMs(); left > 0; left = leftMs()) {
@@ -217,6 +251,7 @@ async function waitFor(
         return;
     }
   });
+  pause.ms += coordinator.store.now().monotonicMs - startedMs;
   return !isGone;
 }
 

@@ -42,6 +42,8 @@ export interface HarnessTraits {
   readonly title: string;
   readonly answers: AnswerForm;
   readonly events: readonly HookEvent[];
+  /** In its shell Git runs no hooks: the guard itself looks at what is to be committed. */
+  readonly runsNoGitHooks?: true;
 }
 
 /** A hook may wait for a file as long as `guard.retry_secs` asks by default, and then some. */
@@ -100,6 +102,8 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
     name: "gemini",
     title: "Gemini CLI",
     answers: "gemini",
+    // As seen in 0.61.0: it sets core.hooksPath to nothing, by GIT_CONFIG_COUNT and its like.
+    runsNoGitHooks: true,
     events: [
       before("BeforeTool", `write_file|replace|run_shell_command|${FOREIGN_WRITERS}`),
       after("AfterTool", "run_shell_command"),
@@ -174,7 +178,8 @@ export const HARNESSES: Readonly<Record<HarnessName, HarnessTraits>> = {
  * `{"event":"tool.execute.before","sessionID","callID","tool","args","directory"}`; for events without a tool,
  * `{"event":"session.idle","sessionID","directory"}`. A subagent has a session of its own there: the one that all of them
  * belong to is then `parentID`, and its own is `childID`, too. It gives `--pid <its own process>`, throws what comes on standard
- * error when the status is 2, and adds to the tool's output what comes on standard output otherwise.
+ * error when the status is 2, and adds to the tool's output what comes on standard output otherwise. With `showsWaits` it
+ * says that it shows people a line `{"waits":{"message","until","waitMs"}}` on standard error, as soon as it comes.
  */
 export interface OpencodeInput {
   readonly event: string;
@@ -185,7 +190,11 @@ export interface OpencodeInput {
   readonly tool?: string;
   readonly callID?: string;
   readonly args?: unknown;
+  readonly showsWaits?: true;
 }
+
+/** Shown while a hook runs that may wait, by harnesses whose entries have a `statusMessage`. */
+export const STATUS_MESSAGE = "cotenant: asking whether the file is free";
 
 /** Events that a harness sends for what another event says already. Understood, but never registered. */
 export const UNREGISTERED: readonly { readonly name: string; readonly moment: Moment }[] = [

@@ -30,7 +30,9 @@ export async function writeRefusal(
     const name = contentionName(digest, place.session.actor, target.key);
     const fact = await textOf(place, new TreeNames(place.coordinator.store.layout, digest).fact(name));
     if (fact === null || !says(fact.text, contention)) return;
-    const refusal: Refusal = { ...basis, contention, fact, owner: beingOf(lease.holder) };
+    // While the repository is paused, that is the reason to name.
+    const empty = [`${place.coordinator.store.layout.index}/facts/pause`];
+    const refusal: Refusal = { ...basis, empty, contention, fact, owner: beingOf(lease.holder) };
     await leave(place, REFUSALS, refusal);
   } catch {
     // Then the next one takes as long as this.

@@ -23,6 +23,8 @@ export interface Report {
   readonly isRecoverable: boolean;
   /** The call was meant for another harness, whose settings this one also reads. */
   readonly isBorrowed: boolean;
+  /** Whoever calls shows people at once that the guard waits. */
+  readonly isShowingWaits: boolean;
 }
 
 /** Where a harness keeps what. The first field that is there counts. */
@@ -106,6 +108,7 @@ export function readReport(harness: HarnessName, event: string | null, document:
     toolUseId: text(said, fields.toolUse),
     isRecoverable: own(said, "recoverable") === true,
     isBorrowed: speaker !== harness,
+    isShowingWaits: own(said, "showsWaits") === true,
   };
 }
 

@@ -73,7 +73,11 @@ async function act(checking: Checking): Promise<Verdict> {
     }
     case "stop": {
       const { placesOf, stop } = await import("./life");
-      for (const place of await placesOf(world, report)) await stop(place);
+      const { background } = await import("./background");
+      for (const place of await placesOf(world, report)) {
+        await background(checking, place);
+        await stop(place);
+      }
       return ALLOWED;
     }
     case "done": {
@@ -84,7 +88,9 @@ async function act(checking: Checking): Promise<Verdict> {
     case "failure":
     case "end": {
       if (report.moment === "failure" && report.isRecoverable) return ALLOWED;
-      const { endEverywhere } = await import("./life");
+      const { endEverywhere, placesOf } = await import("./life");
+      const { background } = await import("./background");
+      for (const place of await placesOf(world, report)) await background(checking, place);
       await endEverywhere(world, report, report.moment === "failure" ? "failed" : "ended");
       return ALLOWED;
     }

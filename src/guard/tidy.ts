@@ -7,6 +7,7 @@ import { CONTENTION, contentionFromFact, isReported } from "./contention";
 import { forgetLeft, LEFT } from "./left";
 import { PASSES, REFUSALS } from "./pass";
 import { isOver, recordResolved } from "./records";
+import { SHELL } from "./shell/notes";
 import { GUARD_VIOLATION } from "./violations";
 import { isStillInTheWay, SUBAGENT } from "./yielding";
 
@@ -53,9 +54,10 @@ export async function tidyGuard(
 
 async function clearNotes({ files }: Platform, directory: string, nowMs: number): Promise<void> {
   for (const [folder, names, keptMs] of [
-    [directory, /^(?:shell|told|stopped|beat)-[0-9a-f]{32}$/, OLD_MS],
+    [directory, /^(?:told|stopped|beat)-[0-9a-f]{32}$/, OLD_MS],
     // Written once, at the beginning of a session that may last.
     [directory, /^(?:home|family)-[0-9a-f]{32}$/, 30 * OLD_MS],
+    [`${directory}/${SHELL}`, /^[0-9a-f]{16}-[0-9a-f]{16}$/, OLD_MS],
     [`${directory}/edits`, /^[0-9a-f]{32}$/, OLD_MS],
     [`${directory}/${PASSES}`, /^[0-9a-f]{16}$/, OLD_MS],
     [`${directory}/${REFUSALS}`, /^[0-9a-f]{16}$/, OLD_MS],

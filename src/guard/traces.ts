@@ -10,7 +10,7 @@ import type { Target } from "./target";
  * that this is all that tells the holder's own edits from those that a stranger's command has made meanwhile.
  * Nothing depends on it but whom a remark names.
  */
-export async function leaveTrace(place: Place, targets: readonly Target[]): Promise<void> {
+export async function leaveTrace(place: Place, targets: readonly Pick<Target, "key">[]): Promise<void> {
   const { platform } = place.world;
   try {
     for (const { key } of targets.slice(0, MOST))

@@ -82,6 +82,18 @@ export function hardStop(blocked: readonly Contention[], now: Now): Words {
   };
 }
 
+/** For people who see an agent stand still: what a hook waits for. Until when, whoever shows it says in their own form. */
+export function waitsFor(waiting: readonly Contention[]): string {
+  return `cotenant: ${files(waiting)} held by ${ownersOf(waiting)}; the agent waits`;
+}
+
+/** What an agent hears that has stood still in its hook, and may write now. */
+export function hasWaited(waited: readonly Contention[], waitedMs: number, isTaken: boolean): string {
+  const secs = Math.max(1, Math.round(waitedMs / 1000));
+  const now = `${waited.length === 1 ? "it is" : "they are"} ${isTaken ? "yours" : "free"} now`;
+  return `cotenant: waited ${secs} s for ${names(waited)}, which ${ownersOf(waited)} held; ${now}.`;
+}
+
 /** Of an agent that writes outside the worktree that it belongs to. */
 export function outsideHome({
   what,
@@ -113,6 +125,11 @@ export function outsideHome({
 
 function fileData({ path, owner }: Contention): Record<string, unknown> {
   return { path, owner: owner.agentId, lease_id: owner.leaseId };
+}
+
+function ownersOf(contentions: readonly Contention[]): string {
+  const agents = [...new Set(contentions.map(({ owner }) => owner.agentId))];
+  return agents.slice(0, MOST_NAMED).join(" and ");
 }
 
 function files(contentions: readonly Contention[]): string {

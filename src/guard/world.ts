@@ -12,6 +12,15 @@ export interface HooksKeeper {
   marks(repository: Repository): Promise<readonly Mark[] | null>;
 }
 
+/** A hook that begins to wait for a file. */
+export interface BegunWait {
+  /** Who holds what, for people. */
+  readonly message: string;
+  /** When it ends at the latest. */
+  readonly until: string;
+  readonly waitMs: number;
+}
+
 /** Everything of the outside that a check may look at. */
 export interface World {
   readonly platform: Platform;
@@ -25,6 +34,8 @@ export interface World {
   readonly harnessPid: number | null;
   /** Gets the alarm of the check, for what happens beside it. */
   readonly onAlarm?: (alarm: Pick<Alarm, "ring" | "switchOff">) => void;
+  /** Shows people that the hook waits, where whoever called can show it. */
+  readonly onWait?: (wait: BegunWait) => void;
   /** Looks after Git hooks that are wanted in a repository. */
   readonly hooks?: HooksKeeper;
   /** Somebody asks by name: also a repository counts that was never prepared for agents. */

@@ -92,6 +92,14 @@ export interface Ancestry {
   readonly session: number | null;
 }
 
+/** A process by its number, where it stands and who started it; nothing that would survive the reuse of its number. */
+export interface Started {
+  readonly pid: number;
+  readonly parentPid: number;
+  /** Null where that cannot be told. */
+  readonly directory: string | null;
+}
+
 export interface Processes {
   host(): string;
   machineId(): string;
@@ -100,6 +108,8 @@ export interface Processes {
   identify(pid: number): Later<ProcessIdentity | null>;
   /** Who started a process, and with which words it was started itself; null where that cannot be told. */
   ancestry(pid: number): Later<Ancestry | null>;
+  /** Those of our user that are alive and no older than the process that began at `startTime`; null where that cannot be told. */
+  startedSince(startTime: string): Later<readonly Started[] | null>;
   /** PROTOCOL 12. Anything that cannot be proved dead is alive or unknown. */
   liveness(holder: ProcessIdentity): Later<Liveness>;
   /** Ends a process at once, also a stopped one; only this very one, and only if it is of our user. */

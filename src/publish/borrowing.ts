@@ -75,6 +75,8 @@ export class Borrowed {
       } catch (error) {
         // Those who stand in line come first; and the more get in line, the slower it goes for all.
         const isTaken = error instanceof CotenantError && PATIENT.includes(error.code);
+        // Only a person ends a pause: nobody who publishes waits for that unasked.
+        if (error instanceof CotenantError && error.code === "E_PAUSED") throw error;
         if (!isTaken) return null;
       }
       await this.#watch(end);

@@ -49,7 +49,9 @@ describe("a file that is held", () => {
       if (aheadMs > 100_000 && types().length === 1) await holder.send("end");
     };
     const started = clock.platform.clock.monotonicMs();
-    expect(await bob(patient).write("a.txt")).toEqual(SILENT);
+    expect(toldIn(await bob(patient).write("a.txt"))).toBe(
+      `cotenant: waited 180 s for a.txt, which ${holder.agentId} held; it is yours now.`,
+    );
     expect(clock.platform.clock.monotonicMs() - started).toBeGreaterThanOrEqual(180_000);
     expect(types()).toEqual(["heartbeat", "resolved"]);
     expect(payload(1)).toMatchObject({ how: "granted" });
@@ -199,7 +201,9 @@ describe("a file that is held", () => {
       if (aheadMs > 5_000 && aheadMs < 7_000) await holder.send("end");
     };
     const env = { COTENANT_GUARD_RETRY: "on_release" };
-    expect(await bob({ ...patient, env }).write("a.txt")).toEqual(SILENT);
+    expect(toldIn(await bob({ ...patient, env }).write("a.txt"))).toMatch(
+      /^cotenant: waited [67] s for a\.txt/,
+    );
     expect(clock.aheadMs).toBeLessThan(30_000);
   });
 
@@ -219,7 +223,7 @@ describe("a file that is held", () => {
     clock.onPause = async (aheadMs) => {
       if (aheadMs > 3_000) await owner.kill();
     };
-    expect(await bob(patient).write("a.txt")).toEqual(SILENT);
+    expect(toldIn(await bob(patient).write("a.txt"))).toMatch(/^cotenant: waited \d+ s for a\.txt/);
     expect(clock.aheadMs).toBeLessThan(30_000);
   });
 

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { HARNESSES } from "../../src/guard/harness";
 import { SLACK_MS } from "../../src/guard/shell/compare";
 import { HARNESS_NAMES, type HarnessName } from "../../src/identity/harness";
-import { harnessProcess, reasonOf } from "../support/guard";
+import { harnessProcess, reasonOf, toldIn } from "../support/guard";
 import { PROGRAM, runHere, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 
@@ -184,7 +184,13 @@ describe("S36: at the retry", () => {
     const waiting = new Claude("bbbbbbbb", undefined, { COTENANT_GUARD_RETRY_SECS: "8" }).write("a.txt", 60);
     await until("it is denied", () => events().includes("contention.heartbeat"));
     await ada.end();
-    expect(await waiting).toEqual(SILENT);
+    const { status, stdout } = await waiting;
+    expect([status, toldIn({ status: 0, stdout, stderr: "" })]).toEqual([
+      0,
+      expect.stringMatching(
+        /^cotenant: waited \d+ s for a\.txt, which agent:claude-aaaaaaaa held; it is yours now\.$/,
+      ),
+    ]);
     expect(events().at(-1)).toBe("contention.resolved");
   });
 

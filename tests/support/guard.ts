@@ -70,6 +70,7 @@ export interface AgentOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: TestClock;
+  readonly onWait?: World["onWait"];
   /** How long its harness waits for a hook; too short for a retry unless told. */
   readonly patienceSecs?: number;
 }
@@ -128,7 +129,7 @@ export class GuardedAgent {
   }
 
   get world(): World {
-    const { env = {}, clock } = this.#options;
+    const { env = {}, clock, onWait } = this.#options;
     const machine = {
       platform: clock?.platform ?? nodePlatform(),
       git: nodeGit(),
@@ -136,7 +137,8 @@ export class GuardedAgent {
       home: process.env["HOME"] ?? null,
       cwd: this.#cwd,
     };
-    return { ...worldOf(machine, this.#pid), parentPid: process.pid };
+    const world = { ...worldOf(machine, this.#pid), parentPid: process.pid };
+    return onWait === undefined ? world : { ...world, onWait };
   }
 
   get #cwd(): string {

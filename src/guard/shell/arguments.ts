@@ -45,6 +45,9 @@ export interface GitUse {
   readonly which: string | null;
   /** HEAD, the index or the stash alone: no file of the working tree is written. */
   readonly leavesFiles: boolean;
+  /** Of those that make a commit, or prepare one: which it is, and its words. */
+  readonly verb?: string;
+  readonly args?: readonly Value[];
 }
 
 export function take(value: Value): Written {

@@ -1,6 +1,7 @@
 import type { Verdict } from "../answers";
 import { type Checking, checkTargets } from "../check";
 import { rememberFamily } from "../family";
+import { HARNESSES } from "../harness";
 import { repositoryOf } from "../place";
 import { checkShared } from "../shared-checkout";
 import { type Group, locate, type Target } from "../target";
@@ -27,10 +28,21 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
   const { writes, isKnown } = await readAt(world, wish, cwd);
   const shared = await checkShared(checking, writes, cwd);
   if (!shared.isAllowed) return shared;
-  const { groups, isAll } = await groupsOf(world, cwd, writes);
+  const { groups: written, isAll } = await groupsOf(world, cwd, writes);
+  const groups = [...written, ...(await committedBy(checking, writes))];
   const verdict = groups.length === 0 ? shared : both(shared, await checkTargets(checking, groups));
   if (verdict.isAllowed && !(isKnown && isAll)) await remember(checking, cwd, command);
   return verdict;
+}
+
+/** What it would commit, where no hook of Git's looks at that. */
+async function committedBy(
+  { world, report }: Checking,
+  writes: readonly ShellWrite[],
+): Promise<readonly Group[]> {
+  if (HARNESSES[report.harness].runsNoGitHooks !== true) return [];
+  const { committed } = await import("./committing");
+  return committed(world, writes);
 }
 
 /** What it plainly writes, for whoever can do no more than look. */

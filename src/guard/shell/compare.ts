@@ -1,5 +1,5 @@
 import type { LeaseStatus } from "../../coordinator/contract";
-import { type AgentId, printable } from "../../kernel/ids";
+import { type AgentId, agentType, printable, type SessionId } from "../../kernel/ids";
 import { dirKey, kindOf, type LeaseKey, nameOf } from "../../kernel/keys";
 import type { PlacedRule } from "../../kernel/path-rules";
 import { isRefusal } from "../../kernel/refusal";
@@ -7,59 +7,36 @@ import type { FileStat } from "../../platform/platform";
 import type { Checking } from "../check";
 import { dirtyPaths, keyOf } from "../git-state";
 import { openPlace, type Place, repositoryOf } from "../place";
-import { tracedAtMs } from "../traces";
+import { leaveTrace, tracedAtMs } from "../traces";
 import { type GuardViolation, recordViolations } from "../violations";
 import { whoIs } from "../who";
-
-/**
- * What a shell command did that nobody could read from it. Before it runs, the files that others hold are looked at; after
- * it has run, again. The two looks meet in a small file, by the harness's own name for this use of the tool.
- */
-interface Before {
-  readonly atMs: number;
-  readonly command: string;
-  /** By path from the worktree's root. */
-  readonly files: Readonly<Record<string, string>>;
-  readonly ruled?: Ruled;
-}
-
-/** The rules as they were before the command, which may have taken them off; and what differed from HEAD against them. */
-interface Ruled {
-  readonly rules: readonly PlacedRule[];
-  readonly files: Readonly<Record<string, string>>;
-}
+import { noteFile, notesOf, type Ruled, readNote, type ShellNote, writeNote } from "./notes";
+import { hasSurvivors } from "./survivors";
 
 /** Beyond this many files of others, Git is asked instead; of those that rules forbid, no more are looked at. */
 const MOST_FILES = 2_000;
 /** A write that its holder was given leave for may come a little later. */
 export const SLACK_MS = 5_000;
+/** The same where something runs in the background: a person may be asked first, or the holder has something running, too. */
+const LATER_SLACK_MS = 600_000;
 
+/** Before the command. Where nobody has ever held anything, nothing is put down. */
 export async function remember(checking: Checking, cwd: string, command: string): Promise<void> {
   const place = await placeAt(checking, cwd);
   if (place === null) return;
-  const held = await heldByOthers(place);
+  const { files, processes } = place.world.platform;
+  const { store } = place.coordinator;
   const { pathRules: rules } = place.settings;
-  const forbidden = await forbiddenMarks(place, rules);
-  if (held.length === 0 && forbidden === null) return;
-  const before: Before = {
-    atMs: place.world.platform.clock.wallMs(),
+  const sight = await look(place, rules);
+  const isNew = (await files.stat(store.layout.root)) === null;
+  if (isNew && sight.held.length === 0 && sight.forbidden === null) return;
+  if (isNew) await store.prepare();
+  await writeNote(place, noteFile(place, checking, command), {
     command: gistOf(command),
-    files: await marksOf(place, held),
-    ...(forbidden === null ? {} : { ruled: { rules, files: forbidden } }),
-  };
-  const { files } = place.world.platform;
-  const { layout, options } = place.coordinator.store;
-  // Where somebody holds something, there is a store.
-  if (held.length === 0) await place.coordinator.store.prepare();
-  await files.makeDirectory(layout.guard, options.modes.directory);
-  const path = noteFile(place, checking, command);
-  await files.unlink(path);
-  const fd = await files.open(path, "create", options.modes.file);
-  try {
-    await files.writeAt(fd, new TextEncoder().encode(JSON.stringify(before)), 0);
-  } finally {
-    await files.close(fd);
-  }
+    since: processes.self().startTime,
+    isOver: false,
+    ...seenIn(place, sight, rules),
+  });
 }
 
 /** Its first words, for people to know it by. The rest may hold what is nobody's business, such as keys. */
@@ -73,7 +50,7 @@ function gistOf(command: string): string {
 
 /** What changed while a command ran, and should not have. */
 export interface Compared {
-  readonly violations: readonly GuardViolation[];
+  readonly violations: readonly Omit<GuardViolation, "at">[];
   /** What the agent hears of files that a rule forbids it to write; null where there are none. */
   readonly ruled: string | null;
 }
@@ -84,30 +61,120 @@ const NOTHING: Compared = { violations: [], ruled: null };
 export async function compare(checking: Checking, cwd: string, command: string): Promise<Compared> {
   const place = await placeAt(checking, cwd);
   if (place === null) return NOTHING;
-  const { files, digest } = place.world.platform;
   const path = noteFile(place, checking, command);
-  const before = await readNote(place, path);
-  if (before === null) return NOTHING;
+  const note = await readNote(place, path);
+  if (note === null) return NOTHING;
+  const [compared, seen] = await compareWith(place, note, await look(place, note.ruled?.rules ?? []));
   // Whoever cannot tell the agent leaves it to the other report of the same command, which may be a moment behind.
-  if (!checking.report.isBorrowed) await files.unlink(path);
-  const held = await heldByOthers(place);
-  const after = await marksOf(place, held);
+  if (checking.report.isBorrowed) return compared;
+  await keepOrDrop(
+    place,
+    path,
+    (await hasSurvivors(place, note)) ? { ...note, ...seen, isOver: true } : null,
+  );
+  return compared;
+}
+
+/**
+ * At any other event of the session: what its commands did in the background, also those of whose end no harness tells.
+ * `isTurnOver`: none is still to come that was looked at before it runs. `isEnd`: nobody will look again.
+ */
+export async function compareAgain(
+  place: Place,
+  { isTurnOver, isEnd, except }: { isTurnOver: boolean; isEnd: boolean; except: string | null },
+): Promise<Compared> {
   const violations: Omit<GuardViolation, "at">[] = [];
-  for (const file of new Set([...Object.keys(before.files), ...Object.keys(after)])) {
-    if (!Object.hasOwn(before.files, file) && !isInDirectory(held, file)) continue;
-    if (before.files[file] === after[file] || !Object.hasOwn(after, file)) continue;
-    const violation = await violationOf(place, held, file, before);
+  const ruled: string[] = [];
+  // Mostly all of them go by the same rules, and then one look does for all.
+  const sights = new Map<string, Sight>();
+  for (const path of await notesOf(place, place.who.sessionId)) {
+    const note = path === except ? null : await readNote(place, path);
+    if (note === null) continue;
+    const rules = note.ruled?.rules ?? [];
+    const name = JSON.stringify(rules);
+    const sight = sights.get(name) ?? (await look(place, rules));
+    sights.set(name, sight);
+    const [compared, seen] = await compareWith(place, note, sight);
+    violations.push(...compared.violations);
+    if (compared.ruled !== null) ruled.push(compared.ruled);
+    const isKept = !isEnd && ((!note.isOver && !isTurnOver) || (await hasSurvivors(place, note)));
+    await keepOrDrop(place, path, isKept ? { ...note, ...seen } : null);
+  }
+  return { violations, ruled: ruled.length === 0 ? null : ruled.join("\n") };
+}
+
+async function keepOrDrop(place: Place, path: string, note: ShellNote | null): Promise<void> {
+  if (note === null) await place.world.platform.files.unlink(path);
+  else await writeNote(place, path, note);
+}
+
+/** What has changed since the note, and how things stand now. */
+async function compareWith(place: Place, note: ShellNote, now: Sight): Promise<[Compared, Seen]> {
+  await traceOwn(place, note, now);
+  const violations: Omit<GuardViolation, "at">[] = [];
+  for (const file of new Set([...Object.keys(note.files), ...Object.keys(now.files)])) {
+    if (!Object.hasOwn(note.files, file) && !isInDirectory(now.held, file)) continue;
+    if (note.files[file] === now.files[file] || !Object.hasOwn(now.files, file)) continue;
+    const violation = await violationOf(place, now.held, file, note);
     if (violation !== null) violations.push(violation);
   }
-  await recordViolations(place.session, digest, violations, before.atMs);
-  const at = new Date(before.atMs).toISOString();
+  await recordViolations(place.session, place.world.platform.digest, violations, note.atMs);
+  const ruled = note.ruled === undefined ? null : await ruledChanges(place, now, note.ruled);
+  return [{ violations, ruled }, seenIn(place, now, note.ruled?.rules ?? [])];
+}
+
+/** What a session's own command wrote of what the session holds was written with leave. */
+async function traceOwn(place: Place, note: ShellNote, { mine, own }: Sight): Promise<void> {
+  const changed = mine.filter(({ lease }) =>
+    Object.keys(own).some(
+      (file) =>
+        note.own[file] !== own[file] &&
+        (lease.key === keyOf(place, file) || isDirectoryOver(lease.key, file)),
+    ),
+  );
+  await leaveTrace(
+    place,
+    changed.map(({ lease }) => lease),
+  );
+}
+
+type Seen = Pick<ShellNote, "atMs" | "files" | "own" | "ruled">;
+
+function seenIn(place: Place, { files, own, forbidden }: Sight, rules: readonly PlacedRule[]): Seen {
   return {
-    violations: violations.map((violation) => ({ ...violation, at })),
-    ruled: before.ruled === undefined ? null : await ruledChanges(place, held, before.ruled),
+    atMs: place.world.platform.clock.wallMs(),
+    files,
+    own,
+    ...(forbidden === null ? {} : { ruled: { rules, files: forbidden } }),
   };
 }
 
-/** Null where no rule binds the agent: mostly there is none. */
+/** One look at everything that a command could change and should not. */
+interface Sight {
+  /** Valid leases of others on files and directories of this worktree. */
+  readonly held: readonly LeaseStatus[];
+  /** Those of the session itself. */
+  readonly mine: readonly LeaseStatus[];
+  readonly files: Readonly<Record<string, string>>;
+  readonly own: Readonly<Record<string, string>>;
+  /** Null where no rule binds the agent: mostly there is none. */
+  readonly forbidden: Readonly<Record<string, string>> | null;
+}
+
+async function look(place: Place, rules: readonly PlacedRule[]): Promise<Sight> {
+  const valid = await validHere(place);
+  const isMine = ({ lease }: LeaseStatus) => lease.sessionId === place.who.sessionId;
+  const mine = valid.filter(isMine);
+  const held = valid.filter((status) => !isMine(status));
+  return {
+    held,
+    mine,
+    files: await marksOf(place, held),
+    own: await marksOf(place, mine),
+    forbidden: await forbiddenMarks(place, rules),
+  };
+}
+
 async function forbiddenMarks(
   place: Place,
   rules: readonly PlacedRule[],
@@ -124,10 +191,10 @@ async function forbiddenMarks(
 /** What others hold is theirs to write. */
 async function ruledChanges(
   place: Place,
-  held: readonly LeaseStatus[],
+  { held, forbidden }: Sight,
   { rules, files: before }: Ruled,
 ): Promise<string | null> {
-  const after = (await forbiddenMarks(place, rules)) ?? {};
+  const after = forbidden ?? {};
   const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (path) => before[path] !== after[path] && !isHeld(held, keyOf(place, path), path),
   );
@@ -144,7 +211,7 @@ async function violationOf(
   place: Place,
   held: readonly LeaseStatus[],
   file: string,
-  { atMs, command }: Before,
+  { atMs, command, isOver }: ShellNote,
 ): Promise<Omit<GuardViolation, "at"> | null> {
   const key = keyOf(place, file);
   if (key === null) return null;
@@ -152,11 +219,12 @@ async function violationOf(
   if (holder === undefined) return null;
   const { lease } = holder;
   // Its holder may write it at any time: what was written with leave is nobody's fault.
-  const traced = Math.max(
-    lease.acquiredAt.wallMs,
-    (await tracedAtMs(place, lease.key, lease.worktreeId)) ?? 0,
-  );
-  if (traced > atMs - SLACK_MS) return null;
+  if (lease.acquiredAt.wallMs > atMs - SLACK_MS) return null;
+  const tracedMs = (await tracedAtMs(place, lease.key, lease.worktreeId)) ?? 0;
+  if (tracedMs > atMs - (isOver ? LATER_SLACK_MS : SLACK_MS)) return null;
+  // Something in the background is there all the time. That people use editors, or the holder runs a command, is likelier.
+  if (isOver && (agentType(lease.agentId) === "human" || (await hasCommand(place, lease.sessionId))))
+    return null;
   const { agentId, sessionId } = place.session.actor;
   return {
     path: file,
@@ -176,12 +244,18 @@ async function placeAt({ world, report }: Checking, cwd: string): Promise<Place 
   return repository === null ? null : openPlace(world, repository, await whoIs(world, report));
 }
 
-/** Valid leases of other sessions on files and directories of this worktree. */
-async function heldByOthers({ coordinator, worktreeId, who }: Place): Promise<LeaseStatus[]> {
+/** Whether a command of a session's is under way that nobody could read. */
+async function hasCommand(place: Place, sessionId: SessionId): Promise<boolean> {
+  for (const path of await notesOf(place, sessionId))
+    if ((await readNote(place, path))?.isOver === false) return true;
+  return false;
+}
+
+async function validHere({ coordinator, worktreeId }: Place): Promise<LeaseStatus[]> {
   const whole = dirKey(".");
   if (isRefusal(whole)) return [];
   const found = await coordinator.overlapping([{ key: whole, reach: "worktree", worktreeId }]);
-  return found.filter(({ lease, standing }) => standing === "valid" && lease.sessionId !== who.sessionId);
+  return found.filter(({ standing }) => standing === "valid");
 }
 
 /** A mark that differs when a file was written, made or removed. */
@@ -229,22 +303,4 @@ function isDirectoryOver(key: LeaseKey, file: string): boolean {
   if (kindOf(key) !== "dir") return false;
   const directory = nameOf(key);
   return directory === "." || file.startsWith(`${directory}/`);
-}
-
-async function readNote(place: Place, path: string): Promise<Before | null> {
-  const bytes = await place.world.platform.files.readFile(path);
-  if (bytes === null) return null;
-  try {
-    const { atMs, command, files, ruled } = JSON.parse(new TextDecoder().decode(bytes)) as Before;
-    if (typeof atMs !== "number" || typeof files !== "object" || files === null) return null;
-    return { atMs, command: String(command), files, ...(Array.isArray(ruled?.rules) ? { ruled } : {}) };
-  } catch {
-    return null;
-  }
-}
-
-/** Harnesses without a name for each use run one command at a time, or the same one: its text must do. */
-function noteFile({ coordinator, world, who }: Place, { report }: Checking, command: string): string {
-  const id = `${who.agentId}\n${who.sessionId}\n${report.toolUseId ?? command}`;
-  return `${coordinator.store.layout.guard}/shell-${world.platform.digest.sha256(id).slice(0, 32)}`;
 }

@@ -40,7 +40,9 @@ export function gitWrites(args: readonly Value[]): Written[] {
   const command = ["git", ...args.slice(at).map((arg) => singleOf(arg) ?? "…")].join(" ");
   const writes = reading === undefined ? [] : reading(args.slice(at + 1));
   return writes.map((write) =>
-    write.use === undefined ? write : { ...write, use: { ...write.use, command } },
+    write.use === undefined
+      ? write
+      : { ...write, use: { ...write.use, command, verb: name, args: args.slice(at + 1) } },
   );
 }
 

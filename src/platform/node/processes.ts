@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import { sameProcessSpace } from "../liveness";
-import type { Ancestry, Liveness, Processes, ProcessIdentity } from "../platform";
+import type { Ancestry, Liveness, Processes, ProcessIdentity, Started } from "../platform";
 import { sha256 } from "./crypto";
 
 /** Loaded where it is needed: the quickest commands do without. */
@@ -42,6 +42,12 @@ export class NodeProcesses implements Processes {
   ancestry(pid: number): Ancestry | null {
     if (process.platform === "linux") return showsOurNamespace() ? ancestryInProc(pid) : null;
     return process.platform === "darwin" ? ancestryWithPs(pid) : null;
+  }
+
+  startedSince(startTime: string): readonly Started[] | null {
+    if (startTime === "") return null;
+    if (process.platform === "linux") return showsOurNamespace() ? startedInProc(Number(startTime)) : null;
+    return process.platform === "darwin" ? startedWithPs(Date.parse(startTime)) : null;
   }
 
   liveness(holder: ProcessIdentity): Liveness {
@@ -218,6 +224,36 @@ function ancestryWithPs(pid: number): Ancestry | null {
   const line = command("/bin/ps", ["-ww", "-o", "ppid=,command=", "-p", String(pid)]).trim();
   const found = /^(\d+)\s+(.*)$/.exec(line);
   return found === null ? null : { parentPid: Number(found[1]), session: null, words: found[2]!.split(" ") };
+}
+
+function startedInProc(since: number): Started[] {
+  const uid = process.getuid?.();
+  const found: Started[] = [];
+  for (const name of fs.readdirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    const pid = Number(name);
+    const seen = lookInProc(pid);
+    if (seen === null || seen.ended || Number(seen.startTime) < since) continue;
+    try {
+      if (fs.statSync(`/proc/${pid}`).uid !== uid) continue;
+      const parentPid = ancestryInProc(pid)?.parentPid;
+      if (parentPid !== undefined)
+        found.push({ pid, parentPid, directory: fs.readlinkSync(`/proc/${pid}/cwd`) });
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return found;
+}
+
+/** It does not say where they stand. */
+function startedWithPs(sinceMs: number): Started[] {
+  const uid = String(process.getuid?.());
+  return command("/bin/ps", ["-axo", "pid=,ppid=,uid=,lstart="])
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter((words) => words[2] === uid && Date.parse(words.slice(3).join(" ")) >= sinceMs)
+    .map(([pid, parentPid]) => ({ pid: Number(pid), parentPid: Number(parentPid), directory: null }));
 }
 
 /** Empty when it failed: the caller then knows nothing, which is always safe. */

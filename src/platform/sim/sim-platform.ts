@@ -147,6 +147,10 @@ class SimProcesses implements Processes {
     return null;
   }
 
+  startedSince(): null {
+    return null;
+  }
+
   end(): never {
     throw new Error("nothing that is simulated ends another's process");
   }

@@ -7,7 +7,41 @@ const LINKS = "tests/guard/links.test.ts";
 const REPORTS = "tests/guard/blocker-record.test.ts";
 const FAMILIES = "tests/guard/families.test.ts";
 
+const BACKGROUND = "tests/guard/background.test.ts";
+
 export const PLANTS: readonly TestPlant[] = [
+  {
+    name: "what was left running without a parent is not looked for",
+    file: "src/guard/shell/survivors.ts",
+    from: "const isOrphan = origin <= 1 || above.has(origin);",
+    to: "const isOrphan = origin < 0;",
+    test: BACKGROUND,
+    named: "is on record at the next event of its session",
+  },
+  {
+    name: "a command in the background is blamed for good",
+    file: "src/guard/shell/compare.ts",
+    from: "|| (await hasSurvivors(place, note)));",
+    to: "|| note.isOver);",
+    test: BACKGROUND,
+    named: "is looked at for the last time",
+  },
+  {
+    name: "what the holder's own command wrote is put down to others",
+    file: "src/guard/shell/compare.ts",
+    from: '(agentType(lease.agentId) === "human" || (await hasCommand(place, lease.sessionId)))',
+    to: 'agentType(lease.agentId) === "human"',
+    test: BACKGROUND,
+    named: "is not what a command of the holder's has done meanwhile",
+  },
+  {
+    name: "the message of a commit passes for a path of it",
+    file: "src/guard/shell/committing.ts",
+    from: 'if (valued === text.length - 1 && !"Su".includes(text[valued]!)) i++;',
+    to: "",
+    test: "tests/guard/committing.test.ts",
+    named: "goes by what is staged, too",
+  },
   {
     name: "a live subagent of Cursor's loses its file to its sibling",
     file: "src/guard/cursor-family.ts",
@@ -251,8 +285,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a folder that pi does not trust passes for one that it does",
     file: "src/agents/folder-trust.ts",
-    from: 'said ?? defaultProjectTrust === "always"',
-    to: 'said ?? defaultProjectTrust !== "never"',
+    from: 'said ?? layers.some(({ table }) => table["defaultProjectTrust"] === "always"),',
+    to: 'said ?? !layers.some(({ table }) => table["defaultProjectTrust"] === "never"),',
     test: "tests/agents/folder-trust.test.ts",
     named: "pi, which nobody has told anything",
   },
