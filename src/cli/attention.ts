@@ -1,14 +1,19 @@
 import type { LeaseStatus } from "../coordinator/contract";
+import { approveCommand, proposalText } from "../coordinator/proposals";
 import type { Workspace } from "../coordinator/workspace";
 import type { HooksWord } from "../enforce/installing/upkeep";
 import { objectionThen, type Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
 import type { GuardViolation } from "../guard/violations";
 import type { PendingGate } from "../issues/gates/waiting";
+import type { Escalated } from "../kernel/escalation";
 import { printable } from "../kernel/ids";
 import { type Holder, type Lease, sameProcess } from "../kernel/lease";
+import type { Pause } from "../kernel/pause";
+import type { Proposal } from "../kernel/proposals";
 import { inTheWay, type Ticket } from "../kernel/tickets";
-import { elapsedMs, type Now } from "../kernel/time";
+import { elapsedMs, type Instant, type Now } from "../kernel/time";
+import { endingCommand } from "../kernel/words";
 import type { Damage } from "../store/replay";
 import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
 import { passCommand } from "./gate-words";
@@ -38,6 +43,10 @@ export interface GatedIssue {
 
 /** What there is to look at. */
 export interface Scene {
+  /** Who has stopped new grants. */
+  readonly pause: Pause | null;
+  /** Evictions that wait for the word of others. */
+  readonly proposals: readonly Proposal[];
   /** Lapsed ones included. */
   readonly leases: readonly LeaseStatus[];
   readonly waiters: readonly Ticket[];
@@ -45,6 +54,8 @@ export interface Scene {
   readonly now: Now;
   /** Commits that were made around the hooks. */
   readonly violations: readonly Violation[];
+  /** What is held and contended for too long. */
+  readonly escalated: readonly Escalated[];
   /** Who was denied a file. */
   readonly contentions: readonly Seen[];
   /** What shell commands changed under somebody else's lease. */
@@ -68,13 +79,16 @@ export interface Scene {
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
   const valid = scene.leases.filter(({ standing }) => standing === "valid");
   return [
+    ...paused(scene.pause),
     ...damaged(scene.damage),
+    ...toApprove(scene.proposals),
     ...untrusted(workspace),
     ...unasked(workspace, scene.isLedgerUnread),
     ...stale(valid),
     ...ofGoneWorktrees(scene.homeless),
     ...unlogged(scene),
     ...usedTwice(valid, scene),
+    ...heldTooLong(scene),
     ...waitingLong(valid, scene),
     ...hooksGone(scene.hooks),
     ...violated(scene.violations),
@@ -84,6 +98,25 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...leftWork(scene.left),
     ...gatesToPass(scene.gated),
   ];
+}
+
+function paused(pause: Pause | null): Finding[] {
+  if (pause === null) return [];
+  return [
+    {
+      code: "repository_paused",
+      message: `nothing new is granted until a person resumes: ${printable(pause.agentId)} has paused the repository`,
+      next: "cotenant resume",
+    },
+  ];
+}
+
+function toApprove(proposals: readonly Proposal[]): Finding[] {
+  return proposals.map((proposal) => ({
+    code: "eviction_proposed",
+    message: proposalText(proposal),
+    next: `whoever agrees, and is not ${proposal.proposedBy}, runs: ${approveCommand(proposal)}`,
+  }));
 }
 
 const MOST_LEFT = 10;
@@ -322,9 +355,32 @@ function twice(agentId: string, whom: string, which: readonly (number | string)[
 /** As long as a wait lasts when nobody says how long. */
 const LONG_WAIT_MS = 300_000;
 
-function waitingLong(valid: readonly LeaseStatus[], { waiters, now }: Scene): Finding[] {
+/** Its holder may well be alive: only a person can say who has to give way. */
+function heldTooLong({ escalated, now }: Scene): Finding[] {
+  return escalated.map(({ lease, contenders: [first, ...others] }) => {
+    const { agentId, acquiredAt } = lease;
+    const key = printable(lease.key);
+    const more = others.length === 0 ? "" : ` and ${count(others.length, "other")}`;
+    const way = endingCommand(lease);
+    const since = ({ wallMs }: Instant) => new Date(wallMs).toISOString();
+    return {
+      code: "lease_escalated",
+      message: `${agentId} has held ${key} since ${since(acquiredAt)}; ${first!.agentId}${more} ${others.length === 0 ? "has" : "have"} waited for it since ${since(first!.since)} (${duration(elapsedMs(first!.since, now))})`,
+      next:
+        way === null
+          ? `ask ${agentId} to give it back; what it did: cotenant events --key ${key}`
+          : `ask ${agentId} to give it back, or end it: ${way}`,
+    };
+  });
+}
+
+function waitingLong(valid: readonly LeaseStatus[], { waiters, now, escalated }: Scene): Finding[] {
   const leases = valid.map(({ lease }) => lease);
+  // Said with the lease already.
+  const isTold = (ticket: Ticket) =>
+    inTheWay(ticket, leases).some((lease) => escalated.some((one) => one.lease.leaseId === lease.leaseId));
   return waiters
+    .filter((ticket) => !isTold(ticket))
     .map((ticket) => ({ ticket, waitedMs: elapsedMs(ticket.joinedAt, now) }))
     .filter(({ waitedMs }) => waitedMs > LONG_WAIT_MS)
     .map(({ ticket, waitedMs }) => {

@@ -3,13 +3,14 @@ import type { HistoryFilter, LoggedEvent } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { issuesIn } from "../issues/desk";
+import { meantId } from "../issues/meant";
 import { parseAgentId, parseUlid, printable } from "../kernel/ids";
 import { KEY_KINDS, type LeaseKey, parseKey, type RepoPath } from "../kernel/keys";
 import { isRefusal } from "../kernel/refusal";
 import { CLAIM_EVENTS } from "../kernel/view";
 import type { Flag, Parsed } from "./command";
 import { isBelow } from "./commands/lock-status";
-import { keyOfIssue, meantId } from "./issues";
+import { keyOfIssue } from "./issues";
 import { parseSince } from "./since";
 
 export const SINCE_FLAG: Flag = {
@@ -22,6 +23,13 @@ const SHORT_TYPES = CLAIM_EVENTS.map((type) => type.slice("claim.".length));
 const WRITE_EVENTS = [
   "issue.written",
   "issue.commented",
+  "lease.escalated",
+  "lease.settled",
+  "repository.paused",
+  "repository.resumed",
+  "eviction.proposed",
+  "eviction.approved",
+  "eviction.void",
   "policy.changed",
   "policy.violated",
   "policy.forgotten",

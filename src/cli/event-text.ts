@@ -75,6 +75,9 @@ function details({ type, payload }: LoggedEvent): string[] {
       : []),
     ...(tokens && leases.length === 1 ? [`#${first!["fencing_token"]}`] : []),
     ...(type === "claim.transferred" ? leases.map((lease) => `to ${lease["agent_id"]}`) : []),
+    ...(type === "claim.transferred" && ended[0]?.["why"] !== undefined
+      ? [`taken from ${ended[0]["agent_id"]}`]
+      : []),
     ...(type === "claim.released" || type === "claim.transferred" ? [] : endings(ended)),
     ...contended(type, payload),
     ...(typeof waited === "number" ? [`waited ${duration(waited)}`] : []),

@@ -1,8 +1,11 @@
 import type { LeaseStatus } from "../coordinator/contract";
+import { pauseOf } from "../coordinator/pausing";
+import { openProposals } from "../coordinator/proposals";
 import type { Workspace } from "../coordinator/workspace";
 import { openViolations } from "../enforce/violations";
 import { CotenantError } from "../errors/cotenant-error";
 import { liveStrangers } from "../guard/calling-process";
+import { escalated } from "../guard/escalating";
 import { seenContentions } from "../guard/overview";
 import { guardViolations } from "../guard/violations";
 import { reachOf } from "../guard/yielding";
@@ -11,6 +14,7 @@ import { elsewhereIn, workersAmong } from "../issues/effective";
 import { queryGated, queryLeft } from "../issues/query";
 import type { Actor } from "../kernel/commands";
 import { type Holder, sameParty } from "../kernel/lease";
+import { type Pause, pauseData, pauseText } from "../kernel/pause";
 import type { Ticket } from "../kernel/tickets";
 import type { ClaimsView } from "../ledger/view";
 import { type Access, accessJson, accessOf, accessText } from "../worktrees/access";
@@ -40,6 +44,7 @@ export interface Status {
   readonly sequence: number;
   readonly nextToken: number;
   readonly findings: readonly Finding[];
+  readonly pause: Pause | null;
   /** What the ledger knows of claims; null where there is none. */
   readonly ledger: ClaimsView | null;
 }
@@ -55,8 +60,11 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
   const waiters = await coordinator.waiters();
   const { head, damage } = await coordinator.snapshot();
   const ledger = await ledgerView(workspace);
+  const pause = await pauseOf(coordinator);
+  const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
   return {
     ledger,
+    pause,
     place: {
       root: repository.worktreeRoot,
       control: repository.controlDir,
@@ -70,6 +78,8 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
     sequence: head.sequence,
     nextToken: head.nextToken,
     findings: needsAPerson(workspace, {
+      pause,
+      proposals: await openProposals(coordinator),
       leases: all,
       waiters,
       damage,
@@ -80,10 +90,8 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
         workspace.surroundings.git,
         repository.worktreeRoot,
       ),
-      contentions: await seenContentions(
-        coordinator,
-        reachOf(workspace.config.values["guard.across_worktrees"]),
-      ),
+      contentions: await seenContentions(coordinator, reach),
+      escalated: await escalated(coordinator, reach),
       trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
       ...(await issuesHere(workspace, all, ledger)),
       homeless: await homelessAmong({ ...workspace.surroundings, repository }, leases),
@@ -158,13 +166,15 @@ export function statusData(status: Status): Record<string, unknown> {
     waiters: status.waiters.map(ticketJson),
     sequence: status.sequence,
     next_token: status.nextToken,
+    paused: status.pause === null ? null : pauseData(status.pause),
     needs_a_person: status.findings,
   };
 }
 
 export function statusLines(status: Status, terminal: Terminal): string[] {
-  const { place, me, leases, lapsed, waiters, findings, ledger } = status;
+  const { place, me, leases, lapsed, waiters, findings, ledger, pause } = status;
   return [
+    ...(pause === null ? [] : [paint(terminal, "yellow", pauseText(pause))]),
     `${place.root} (${place.worktreeId})${me === null ? "" : `, as ${me.agentId}`}`,
     ...(place.access === "shared"
       ? [paint(terminal, "yellow", `this worktree is ${accessText(place.access)}`)]

@@ -3,7 +3,6 @@ import { LIMITS } from "../kernel/policy";
 import { isRefusal } from "../kernel/refusal";
 import type { Platform } from "../platform/platform";
 import { nearest } from "./nearest";
-import { notYet } from "./not-yet";
 import { userConfigDirectory } from "./places";
 import { type ConfigProblem, configError } from "./problem";
 import type { IntSetting } from "./setting";
@@ -17,10 +16,14 @@ export interface AgentFile {
   readonly createdAt: string | null;
   readonly description: string | null;
   readonly defaultTtlSecs: number | null;
+  /** Whether a daemon shows that this person's sessions are alive, and how often it does so. */
+  readonly autoHeartbeat: boolean;
+  readonly heartbeatSecs: number | null;
 }
 
 const common = { tighten: "free", meaning: "" } as const;
 const TTL: IntSetting = { ...common, type: "int", min: 1, max: LIMITS.ttlSecs, default: 600 };
+const BEAT: IntSetting = { ...common, type: "int", min: 5, max: 3_600, default: 30 };
 const MAX_DESCRIPTION = 1_000;
 
 /** A checked value, or what is wrong with it, to be read after its key. */
@@ -43,6 +46,9 @@ const KEYS: Readonly<Record<string, Check>> = {
       ? { value: raw }
       : { wrong: `must be text of at most ${MAX_DESCRIPTION} characters` },
   "agent.default_ttl_secs": (raw) => wrap(valueFromToml(TTL, raw)),
+  "behavior.auto_heartbeat": (raw) =>
+    typeof raw === "boolean" ? { value: raw } : { wrong: "must be true or false" },
+  "behavior.heartbeat_interval": (raw) => wrap(valueFromToml(BEAT, raw)),
 };
 const SECTIONS = ["agent", "behavior"];
 export const AGENT_KEYS: readonly string[] = Object.keys(KEYS);
@@ -85,6 +91,8 @@ export async function readAgentFile(question: {
     createdAt: get<string | null>("agent.created_at", null),
     description: get<string | null>("agent.description", null),
     defaultTtlSecs: get<number | null>("agent.default_ttl_secs", null),
+    autoHeartbeat: get("behavior.auto_heartbeat", false),
+    heartbeatSecs: get<number | null>("behavior.heartbeat_interval", null),
   };
 }
 
@@ -106,10 +114,8 @@ function* checkSections(document: TomlDocument, values: Map<string, unknown>): G
       const checked = check === null ? null : check(raw);
       if (checked === null) {
         const shown = printable(key, 100);
-        const waits = notYet(key);
-        const near = waits === null ? nearest(key, AGENT_KEYS) : null;
-        const message = waits === null ? `there is no key ${shown}` : `${key} ${waits}`;
-        yield { place, line, key: shown, nearest: near, message };
+        const message = `there is no key ${shown}`;
+        yield { place, line, key: shown, nearest: nearest(key, AGENT_KEYS), message };
       } else if ("wrong" in checked) {
         yield { place, line, key, nearest: null, message: `${key} ${checked.wrong}` };
       } else {

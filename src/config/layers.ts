@@ -2,7 +2,6 @@ import { printable } from "../kernel/ids";
 import type { Platform } from "../platform/platform";
 import { COMMITTED_CONFIG, type Committed, replacedConfig } from "./committed";
 import { nearest } from "./nearest";
-import { notYet, variableNotYet } from "./not-yet";
 import type { ConfigProblem } from "./problem";
 import {
   CONFIG_KEYS,
@@ -219,8 +218,6 @@ function wrongSection({ file, text }: TomlDocument, section: string, content: un
 }
 
 function unknownKey(place: string, line: number | null, key: string): ConfigProblem {
-  const waits = notYet(key);
-  if (waits !== null) return { place, line, key, nearest: null, message: `${key} ${waits}` };
   const section = sectionOf(key);
   const siblings = CONFIG_KEYS.filter((other) => sectionOf(other) === section);
   const elsewhere = CONFIG_KEYS.find((other) => nameInSection(other) === nameInSection(key));
@@ -232,8 +229,6 @@ function unknownKey(place: string, line: number | null, key: string): ConfigProb
 
 function unknownVariable(variable: string, known: readonly string[]): ConfigProblem {
   const shown = printable(variable, 100);
-  const waits = variableNotYet(variable);
-  if (waits !== null) return { place: shown, line: null, key: shown, nearest: null, message: waits };
   const message = "no configuration key has this variable";
   return { place: shown, line: null, key: shown, nearest: nearest(variable, known), message };
 }

@@ -242,6 +242,8 @@ export function policyOf(values: ConfigValues): Policy {
     maxTotalSecs: values["coordination.max_total_secs"],
     maxTtlSecs: values["policy.max_ttl_secs"],
     evict: values["policy.evict"],
+    approvers: values["policy.approvers"],
+    escalateAfterSecs: values["coordination.escalate_after_secs"],
     indefinite: values["policy.indefinite"] as readonly KeyKind[],
     maxIndefinitePerAgent: values["coordination.max_indefinite_leases_per_agent"],
     maxIndefinitePerRepo: values["coordination.max_indefinite_leases_per_repo"],

@@ -1,3 +1,4 @@
+import { DAEMON } from "./sections/daemon";
 import { GUARD } from "./sections/guard";
 import { ISSUES } from "./sections/issues";
 import { LEASES } from "./sections/leases";
@@ -6,7 +7,14 @@ import { WORK } from "./sections/work";
 import { type Setting, type Settings, variableName } from "./setting";
 
 /** Every key there is. Defaults, validation, `config show`, the template and the reference page come from here. */
-export const SCHEMA = { ...WORK, ...ISSUES, ...LEASES, ...GUARD, ...SYNC } as const satisfies Settings;
+export const SCHEMA = {
+  ...WORK,
+  ...ISSUES,
+  ...LEASES,
+  ...DAEMON,
+  ...GUARD,
+  ...SYNC,
+} as const satisfies Settings;
 
 export type ConfigKey = keyof typeof SCHEMA;
 

@@ -24,7 +24,7 @@ export interface Coordinator {
   stop(request: StopRequest): Promise<Change>;
   /** Renews what is below half of its time and clears stop-idle: what any sign of life of a session does. */
   upkeep(request: StopRequest): Promise<Change>;
-  gc(request: { readonly actor: Actor }): Promise<Change>;
+  gc(request: GcRequest): Promise<Change>;
   /**
    * Proves the leases and lets `body` act on the strength of them, as one: what the write commits, it commits while
    * they are valid (promise 3).
@@ -54,6 +54,19 @@ export interface Operation {
   readonly actor: Actor;
   /** A retry with the same id has the effect of doing it once. */
   readonly requestId: Ulid | null;
+  readonly relay?: Relay;
+}
+
+/** Of an operation that is asked for through the daemon, and perhaps again without it: it is done once (PROTOCOL 28). */
+export interface Relay {
+  /** Names the operation in the log where it has no request id. */
+  readonly operationId: Ulid;
+  /** The first attempt got no answer: find out first whether it was done. */
+  readonly isSecond?: boolean;
+  /** Not to be begun after this, by the monotonic clock: whoever asked has gone on without it. */
+  readonly beforeMs?: number;
+  /** The process that asks, for the log. */
+  readonly pid?: number;
 }
 
 export interface HeldRequest {
@@ -121,6 +134,8 @@ export interface TransferRequest extends Operation {
 export interface EvictRequest extends Operation {
   readonly leases: readonly LeaseRef[];
   readonly reason: string | null;
+  /** With `policy.approvers`: which proposal others have agreed to. */
+  readonly proposalId?: Ulid;
   /** The ledger has decided: no policy is asked. */
   readonly isOverruled?: boolean;
   /** With `isOverruled`: granted by the same operation, which nobody was told of. It counts as given back. */
@@ -129,8 +144,13 @@ export interface EvictRequest extends Operation {
 
 export interface StopRequest {
   readonly actor: Actor;
+  readonly relay?: Relay;
   readonly leases: readonly LeaseRef[];
   readonly secrets: readonly string[];
+}
+
+export interface GcRequest {
+  readonly actor: Actor;
 }
 
 export interface WriteRequest<T> extends Operation {

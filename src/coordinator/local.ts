@@ -1,5 +1,5 @@
 import { CotenantError, errorFrom, fileFailure } from "../errors/cotenant-error";
-import type { Acquire, Actor, Command, LeaseRef } from "../kernel/commands";
+import type { Acquire, Command, LeaseRef } from "../kernel/commands";
 import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
@@ -29,6 +29,7 @@ import type {
   EvictRequest,
   FactFilter,
   FactNews,
+  GcRequest,
   Grant,
   HeldRequest,
   HistoryFilter,
@@ -36,6 +37,7 @@ import type {
   LeaseStatus,
   ListFilter,
   LoggedEvent,
+  Operation,
   ReleaseRequest,
   RenewRequest,
   StopRequest,
@@ -63,12 +65,17 @@ export class LocalCoordinator implements Coordinator {
 
   async acquire(request: AcquireRequest): Promise<Grant> {
     const command = this.#acquireCommand(request);
-    const submit = (queue: Place | null) => this.#submit(command, request.requestId, queue);
+    const submit = (queue: Place | null) => this.#submit(command, request, queue);
     if (request.wait === null) return grant(accept(await submit(null)), 0);
-    const actor = this.#logActor(request.actor);
+    const actor = this.#logActor(request);
+    const isNoticed = this.policy.escalateAfterSecs > 0;
+    const notice = isNoticed ? (await import("./escalating")).noticing(this, request.actor) : null;
     const { outcome, waitedMs } = await waitForTurn(this.store, request.wait, {
       submit,
-      look: (mine, before) => lookAtQueue(this.store, this.#reader, this.policy, command, mine, before),
+      look: async (mine, before) => {
+        await notice?.(mine);
+        return lookAtQueue(this.store, this.#reader, this.policy, command, mine, before);
+      },
       explain: (mine) => whyWaiting(this.store, this.#reader, this.policy, command, mine),
       leave: (place) => this.store.leaveQueue(place, actor, this.policy),
     });
@@ -89,6 +96,8 @@ export class LocalCoordinator implements Coordinator {
     const needs = {
       ...needsOf(command, [], this.store.now(), this.policy),
       extents: [],
+      // What is held is held, paused or not.
+      facts: [],
       refs: request.keys.map(({ key }) => ({ key, leaseId: null })),
     };
     const snapshot = await this.#reader.snapshot(needs);
@@ -99,7 +108,7 @@ export class LocalCoordinator implements Coordinator {
       await this.#circumstances(snapshot),
     );
     if (isRefusal(decision) || decision.event !== null) return null;
-    await this.store.confirm(snapshot.head, this.#logActor(request.actor));
+    await this.store.confirm(snapshot.head, this.#logActor(request));
     return decision.leases;
   }
 
@@ -108,7 +117,7 @@ export class LocalCoordinator implements Coordinator {
     const proofs = this.#proofs(request.secrets);
     return this.#change(
       { kind: "renew", actor, leases, ttlSecs, overrideMax, reason, proofs, secretHash },
-      request.requestId,
+      request,
     );
   }
 
@@ -116,7 +125,7 @@ export class LocalCoordinator implements Coordinator {
     const { actor, leases, secretHash } = request;
     return this.#change(
       { kind: "heartbeat", actor, leases, proofs: this.#proofs(request.secrets), secretHash },
-      request.requestId,
+      request,
     );
   }
 
@@ -124,29 +133,29 @@ export class LocalCoordinator implements Coordinator {
     const { actor, leases, reason, secretHash } = request;
     return this.#change(
       { kind: "release", actor, leases, reason, proofs: this.#proofs(request.secrets), secretHash },
-      request.requestId,
+      request,
     );
   }
 
   async transfer(request: TransferRequest): Promise<Change> {
-    const { secrets, requestId, ...rest } = request;
-    return this.#change({ kind: "transfer", ...rest, proofs: this.#proofs(secrets) }, requestId);
+    const { secrets, requestId: _, relay: __, ...rest } = request;
+    return this.#change({ kind: "transfer", ...rest, proofs: this.#proofs(secrets) }, request);
   }
 
   async evict(request: EvictRequest): Promise<Change> {
-    const { actor, leases, reason, isOverruled = false, isTakenBack = false } = request;
-    const command = { kind: "evict", actor, leases, reason, isOverruled, isTakenBack } as const;
-    return this.#change(command, request.requestId);
+    const { requestId: _, relay: __, ...rest } = request;
+    const command = { kind: "evict", isOverruled: false, isTakenBack: false, ...rest } as const;
+    return this.#change(command, request);
   }
 
   async stop(request: StopRequest): Promise<Change> {
     const { actor, leases } = request;
-    return this.#change({ kind: "stop", actor, leases, proofs: this.#proofs(request.secrets) }, null);
+    return this.#change({ kind: "stop", actor, leases, proofs: this.#proofs(request.secrets) }, request);
   }
 
   async upkeep(request: StopRequest): Promise<Change> {
     const { actor, leases } = request;
-    return this.#change({ kind: "upkeep", actor, leases, proofs: this.#proofs(request.secrets) }, null);
+    return this.#change({ kind: "upkeep", actor, leases, proofs: this.#proofs(request.secrets) }, request);
   }
 
   write<T>(request: WriteRequest<T>): Promise<Written<T>> {
@@ -165,7 +174,7 @@ export class LocalCoordinator implements Coordinator {
     if (requestId !== null) checkRequestId(requestId, clock.wallMs());
     const proofs = this.#proofs(request.secrets);
     return this.store.write({
-      actor: this.#logActor(actor),
+      actor: this.#logActor({ actor }),
       policy: this.policy,
       prove: leases.length === 0 ? null : { kind: "prove", actor, leases, proofs, secretHash },
       about,
@@ -205,10 +214,10 @@ export class LocalCoordinator implements Coordinator {
     return { facts, isAll: true, position: next, lines: 0 };
   }
 
-  async gc(request: { actor: Actor }): Promise<Change> {
+  async gc(request: GcRequest): Promise<Change> {
     const swept: Lease[] = [];
     for (;;) {
-      const change = await this.#change({ kind: "gc", actor: request.actor }, null);
+      const change = await this.#change({ kind: "gc", actor: request.actor }, request);
       swept.push(...change.leases);
       if (!change.changed) break;
     }
@@ -228,7 +237,10 @@ export class LocalCoordinator implements Coordinator {
   async find(refs: readonly LeaseRef[]): Promise<readonly LeaseStatus[]> {
     const found = await this.#statuses({ ...EVERYTHING, everything: false, refs });
     return found.filter(({ lease }) =>
-      refs.some((ref) => (ref.leaseId !== null ? ref.leaseId === lease.leaseId : ref.key === lease.key)),
+      refs.some(
+        ({ key, leaseId }) =>
+          (leaseId === null || leaseId === lease.leaseId) && (key === null || key === lease.key),
+      ),
     );
   }
 
@@ -284,9 +296,9 @@ export class LocalCoordinator implements Coordinator {
     };
   }
 
-  async #change(command: Command, requestId: Ulid | null): Promise<Change> {
+  async #change(command: Command, asked: Asked): Promise<Change> {
     if (await this.#isNothingHere(command)) return { leases: [], changed: false, replayed: false };
-    const outcome = accept(await this.#submit(command, requestId, null));
+    const outcome = accept(await this.#submit(command, asked, null));
     return { leases: outcome.leases, changed: outcome.changed, replayed: outcome.replayed };
   }
 
@@ -298,15 +310,18 @@ export class LocalCoordinator implements Coordinator {
     return decision.event === null;
   }
 
-  #submit(command: Command, requestId: Ulid | null, queue: Place | null): Promise<Outcome> {
+  #submit(command: Command, asked: Asked, queue: Place | null): Promise<Outcome> {
     const { clock, random } = this.store.platform;
+    const { requestId = null, relay } = asked;
     if (requestId !== null) checkRequestId(requestId, clock.wallMs());
     const submission: Submission = {
       command,
       policy: this.policy,
-      actor: this.#logActor(command.actor),
+      actor: this.#logActor(asked),
       requestId,
-      operationId: makeUlid(clock.wallMs(), random.bytes(10)),
+      operationId: relay?.operationId ?? makeUlid(clock.wallMs(), random.bytes(10)),
+      ...(relay?.isSecond === undefined ? {} : { isSecond: relay.isSecond }),
+      ...(relay?.beforeMs === undefined ? {} : { beforeMs: relay.beforeMs }),
       queue,
     };
     return this.store.submit(submission);
@@ -345,17 +360,15 @@ export class LocalCoordinator implements Coordinator {
     return [...new Set(secrets)].map((secret) => this.store.platform.digest.sha256(secret));
   }
 
-  #logActor(actor: Actor): LogActor {
+  #logActor({ actor, relay }: Pick<Asked, "actor" | "relay">): LogActor {
     const { agentId, sessionId, worktreeId } = actor;
-    return {
-      agentId,
-      sessionId,
-      worktreeId,
-      host: this.#host,
-      pid: this.store.platform.processes.self().pid,
-    };
+    const pid = relay?.pid ?? this.store.platform.processes.self().pid;
+    return { agentId, sessionId, worktreeId, host: this.#host, pid };
   }
 }
+
+/** What all requests have in common. */
+type Asked = Pick<Operation, "actor" | "relay"> & Partial<Pick<Operation, "requestId">>;
 
 function accept(outcome: Outcome): Extract<Outcome, { done: true }> {
   if (!outcome.done) throw errorFrom(outcome.refusal);

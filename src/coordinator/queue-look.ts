@@ -1,9 +1,11 @@
+import { ERRORS } from "../errors/registry";
 import type { Acquire } from "../kernel/commands";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import { printable } from "../kernel/ids";
 import { belongsTo, type Lease } from "../kernel/lease";
+import { PAUSE_FACT } from "../kernel/pause";
 import type { Policy } from "../kernel/policy";
-import { isRefusal } from "../kernel/refusal";
+import { isCuredByWaiting, isRefusal } from "../kernel/refusal";
 import { inTheWay, type Ticket, ticketsAhead } from "../kernel/tickets";
 import { remainingMs } from "../kernel/time";
 import { EVERYTHING, livenessOf, needsOf } from "../store/gather";
@@ -39,15 +41,17 @@ export async function lookAtQueue(
   const placed = { ...command, ticket: mine.number };
   const snapshot = await reader.snapshot(needsOf(placed, all, now, policy));
   const liveness = await livenessOf(store.platform, snapshot.leases.values());
-  const at: Circumstances = { now: store.now(), policy, liveness, tickets: [] };
+  const { facts } = snapshot;
+  const at: Circumstances = { now: store.now(), policy, liveness, tickets: [], facts };
   const valid = [...snapshot.leases.values()].filter((lease) => standingOf(lease, at) === "valid");
 
   const ahead = ticketsAhead({ ...mine, ticket: mine.number }, [...all, mine], valid);
   const { first, gone } = await firstWaiting(ahead, before, at);
   const tickets = first === null ? [mine] : [first, mine];
   const decision = decide({ ...snapshot, nextToken: snapshot.head.nextToken }, placed, { ...at, tickets });
-  const isCurable = isRefusal(decision) && ["E_LOCK_CONFLICT", "E_QUEUED"].includes(decision.code);
-  const isUnattended = first?.freeSince === null && inTheWay(first, valid).length === 0;
+  const isCurable = isRefusal(decision) && isCuredByWaiting(decision);
+  const isUnattended =
+    !facts.has(PAUSE_FACT) && first?.freeSince === null && inTheWay(first, valid).length === 0;
   return {
     state: !isCurable ? "settled" : isUnattended ? "unattended" : "waiting",
     ahead: ahead.length - gone,
@@ -74,14 +78,16 @@ export async function whyWaiting(
   command: Acquire,
   mine: Ticket,
 ): Promise<Why> {
-  const snapshot = await reader.snapshot(EVERYTHING);
+  const snapshot = await reader.snapshot({ ...EVERYTHING, facts: [PAUSE_FACT] });
   const liveness = await livenessOf(store.platform, snapshot.leases.values());
   const { live: tickets } = await store.queue.load(store.now());
-  const at: Circumstances = { now: store.now(), policy, liveness, tickets };
+  const { facts } = snapshot;
+  const at: Circumstances = { now: store.now(), policy, liveness, tickets, facts };
   const placed = { ...command, ticket: mine.number };
   const decision = decide({ ...snapshot, nextToken: snapshot.head.nextToken }, placed, at);
   if (!isRefusal(decision)) return { message: "it has become free only now", data: {} };
   const { message, data } = decision;
+  if (decision.code === "E_PAUSED") return { message, hint: ERRORS.E_PAUSED.hint, data };
   const valid = [...snapshot.leases.values()].filter((lease) => standingOf(lease, at) === "valid");
   const blockers = inTheWay(mine, valid);
   for (const other of tickets) {

@@ -138,7 +138,7 @@ export class Session {
       return { ...grant, isNew: fresh.length > 0, fresh };
     } catch (error) {
       // Refused, and for certain: what was never granted needs no proof, and must not be shown with all that follows.
-      const isRefused = error instanceof CotenantError && error.code === "E_LOCK_CONFLICT";
+      const isRefused = error instanceof CotenantError && REFUSED.includes(error.code);
       if (isRefused && request.wait === null && request.requestId === null) this.#keyring.overlook(proposed);
       throw error;
     } finally {
@@ -205,15 +205,9 @@ export class Session {
   /** By name alone: whoever holds it now. */
   async evict(
     leases: readonly LeaseRef[],
-    options: { reason: string | null; requestId?: Ulid | null },
+    options: { reason: string | null; requestId?: Ulid | null; proposalId?: Ulid },
   ): Promise<Change> {
-    const { actor } = this;
-    return this.coordinator.evict({
-      actor,
-      leases,
-      reason: options.reason,
-      requestId: options.requestId ?? null,
-    });
+    return this.coordinator.evict({ actor: this.actor, leases, requestId: null, ...options });
   }
 
   /**
@@ -293,8 +287,8 @@ export class Session {
     return this.#keyring.prune();
   }
 
-  /** A sign of life for people and other programs to read. No lease depends on it. */
-  async writeHeartbeat(layout: Layout, modes: Modes): Promise<void> {
+  /** A sign of life for people and other programs to read, and when they can expect the next. No lease depends on it. */
+  async writeHeartbeat(layout: Layout, modes: Modes, intervalSecs = 30): Promise<void> {
     const { files, clock, digest } = this.#platform;
     const { agentId, sessionId, worktreeId, branch, holder } = this.actor;
     const path = `${layout.heartbeat}/${escapeName(agentId, (t) => digest.sha256(t))}.json`;
@@ -306,7 +300,7 @@ export class Session {
       branch,
       pid: holder.pid,
       last_beat: new Date(clock.wallMs()).toISOString(),
-      interval_secs: HEARTBEAT_INTERVAL_SECS,
+      interval_secs: intervalSecs,
     };
     await files.makeDirectory(layout.heartbeat, modes.directory);
     await files.unlink(`${path}.new`);
@@ -406,7 +400,7 @@ export class Session {
   }
 }
 
+/** Nothing came of it, for certain. */
+const REFUSED: readonly string[] = ["E_LOCK_CONFLICT", "E_PAUSED"];
 /** Another process of the session may have taken a lease that this one does not know of. */
 const LOOK_EVERY_MS = 60_000;
-/** What people can expect of a heartbeat's file; nothing beats by itself yet. */
-const HEARTBEAT_INTERVAL_SECS = 30;

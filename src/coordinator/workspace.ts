@@ -117,6 +117,10 @@ export class Workspace {
     return workspace;
   }
 
+  get isLongLived(): boolean {
+    return this.#flags.isLongLived === true;
+  }
+
   get store(): Store {
     return this.coordinator.store;
   }

@@ -17,6 +17,7 @@ import { leftoversCheck } from "./checks/leftovers";
 import { locksCheck } from "./checks/locks";
 import { logCheck } from "./checks/log";
 import { mergingCheck } from "./checks/merging";
+import { pauseCheck } from "./checks/pause";
 import { permissionsCheck } from "./checks/permissions";
 import { publishingCheck } from "./checks/publishing";
 import { queueCheck } from "./checks/queue";
@@ -28,6 +29,7 @@ import type { Check } from "./finding";
 
 /** What `doctor` looks at, in this order. A new capability adds its own. */
 export const CHECKS: readonly Check[] = [
+  pauseCheck,
   gitCheck,
   fileSystemCheck,
   permissionsCheck,

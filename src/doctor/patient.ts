@@ -132,6 +132,7 @@ function withoutBoot(platform: Platform): Platform {
         self: () => ({ ...nobody, bootId: UNREADABLE, startTime: "" }),
         identify: () => null,
         ancestry: () => null,
+        startedSince: () => null,
         liveness: () => "unknown",
         end: () => {},
       },

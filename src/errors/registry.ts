@@ -125,6 +125,13 @@ const entries = {
     hint: "ask for less; the message names the limit",
     seeds: "",
   },
+  E_APPROVAL_NEEDED: {
+    exit: 11,
+    http: 409,
+    meaning: "Ending somebody else's live lease takes the word of others here. Nothing has ended yet.",
+    hint: "propose it with 'cotenant claim force-evict', and let others agree; 'cotenant claim proposals' shows what is open",
+    seeds: "",
+  },
   E_PROVISIONAL: {
     exit: 9,
     http: 409,
@@ -290,6 +297,13 @@ const entries = {
     hint: "find out who changed it; 'cotenant sync --force-resync' says what accepting it would mean",
     seeds: "004 force-pushed",
   },
+  E_DAEMON: {
+    exit: 10,
+    http: 503,
+    meaning: "The daemon could not be started, stopped or asked. Everything works without it.",
+    hint: "'cotenant daemon status' says how it stands",
+    seeds: "",
+  },
   E_DISK: {
     exit: 10,
     http: 507,
@@ -335,6 +349,13 @@ const entries = {
     hint: "ask the owner named in the report to commit or stop; then run: cotenant guard retry",
     seeds: "001 waiting_for_instruction",
   },
+  E_PAUSED: {
+    exit: 11,
+    http: 503,
+    meaning: "A person has paused the repository: what is held stays held, and nothing new is granted.",
+    hint: "go on with what you hold; a person ends the pause: cotenant resume",
+    seeds: "",
+  },
   E_WAIT_TIMEOUT: {
     exit: 12,
     http: 408,
@@ -345,7 +366,7 @@ const entries = {
   E_INTERRUPTED: {
     exit: 130,
     http: 499,
-    meaning: "A signal ended the wait; the place in the queue was given up. The process ends by that signal.",
+    meaning: "A signal ended a wait or a trial; a place in the queue is given up. The process ends by it.",
     hint: "ask again when there is time to wait",
     seeds: "",
   },

@@ -17,13 +17,24 @@ import {
   sameProcess,
   slotOf,
 } from "./lease";
-import { checkIndefinite, checkText, checkToken, checkTtl, isGiven, LIMITS, mayEvict } from "./policy";
+import { refusePaused } from "./pause";
+import {
+  checkIndefinite,
+  checkText,
+  checkToken,
+  checkTtl,
+  isGiven,
+  LIMITS,
+  mayEvict,
+  needsOthers,
+} from "./policy";
 import { shows } from "./proof";
+import { subjectOf } from "./proposals";
 import { type Refusal, refuse } from "./refusal";
 import { ticketsAhead } from "./tickets";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";
-import { heldBy, liveWriterLock, needsReason, notAllowedToEvict, queued } from "./words";
+import { heldBy, liveWriterLock, needsApproval, needsReason, notAllowedToEvict, queued } from "./words";
 
 /** A key that the caller does not hold yet. */
 interface Want extends Extent {
@@ -49,6 +60,8 @@ export function decideAcquire(view: View, command: Acquire, at: Circumstances): 
   const unfit = checkAcquire(view, command, at);
   if (unfit !== null) return unfit;
   const { held, wants } = sortOut(view, command, at);
+  const paused = refusePaused(view, wants, command.actor, at);
+  if (paused !== null) return paused;
   const around = lookAround(view, wants, command, at);
   const refused = checkTaking(view, wants, around, command, at);
   if (refused !== null) return refused;
@@ -155,7 +168,9 @@ function checkSteal(command: Acquire, blockers: readonly Lease[], at: Circumstan
   if (!isGiven(command.reason)) return needsReason("ending somebody's live lease");
   if (!mayEvict(command.actor.agentId, at.policy)) return notAllowedToEvict(command.actor.agentId, at.policy);
   const writer = blockers.find((lease) => isLiveWriterLock(lease, at));
-  return writer === undefined ? null : liveWriterLock(writer);
+  if (writer !== undefined) return liveWriterLock(writer);
+  const others = blockers.filter((lease) => needsOthers(lease, command.actor, at.policy));
+  return others.length === 0 ? null : needsApproval(others.map(subjectOf), at.policy);
 }
 
 /** Going before others who wait takes the same right as ending a live lease. */

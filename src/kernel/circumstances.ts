@@ -1,3 +1,4 @@
+import type { Fact, FactName, FactRecord } from "./facts";
 import type { LeaseId } from "./ids";
 import { kindOf } from "./keys";
 import type { Lease } from "./lease";
@@ -15,6 +16,8 @@ export interface Circumstances {
   readonly liveness: ReadonlyMap<LeaseId, Liveness>;
   /** Every live ticket, the asker's own among them: a number whose ticket is not here is no place in the queue. */
   readonly tickets: readonly Ticket[];
+  /** Those that `needsOf` names for the command, as far as there are any. */
+  readonly facts?: ReadonlyMap<FactName, FactRecord>;
 }
 
 export interface Decision {
@@ -25,6 +28,8 @@ export interface Decision {
    * those of the asked keys first, then what it adopted along with them.
    */
   readonly leases: readonly Lease[];
+  /** What is remembered from now on, in the event's own line; null takes it back. */
+  readonly facts?: ReadonlyMap<FactName, Fact | null>;
 }
 
 export function standingOf(lease: Lease, at: Circumstances): Standing {

@@ -1,4 +1,4 @@
-import type { AgentId, LeaseId, WorktreeId } from "./ids";
+import type { AgentId, LeaseId, Ulid, WorktreeId } from "./ids";
 import type { LeaseKey } from "./keys";
 import type { Bind, Holder, Party, Reach, StoleFrom } from "./lease";
 
@@ -89,6 +89,8 @@ export interface Evict {
   readonly actor: Actor;
   readonly leases: readonly LeaseRef[];
   readonly reason: string | null;
+  /** On the strength of which proposal, where `policy.approvers` asks for the word of others. */
+  readonly proposalId?: Ulid;
   /** Who holds it was decided elsewhere, by the ledger: there is nothing left for this repository's policy to allow. */
   readonly isOverruled?: boolean;
   /** With `isOverruled`: it was granted by the same operation, and nobody was told of it. It counts as given back. */

@@ -2,11 +2,12 @@ import { type Circumstances, type Decision, isLiveWriterLock, standingOf } from 
 import type { Actor, Evict } from "./commands";
 import { type LeaseId, printable } from "./ids";
 import { type Ended, endedRecord, type Lease, sameParty } from "./lease";
-import { checkCount, checkText, isGiven, LIMITS, mayEvict } from "./policy";
+import { checkCount, checkText, isGiven, LIMITS, mayEvict, needsOthers } from "./policy";
 import { gone, NamedLeases, nearest } from "./proof";
+import { countingApprovals, isAgreed, proposalFrom, proposalName, subjectOf } from "./proposals";
 import { isRefusal, type Refusal, refuse } from "./refusal";
-import type { ClaimEvent, View } from "./view";
-import { leaseSummary, liveWriterLock, needsReason, notAllowedToEvict } from "./words";
+import type { Approval, ClaimEvent, View } from "./view";
+import { leaseSummary, liveWriterLock, needsApproval, needsReason, notAllowedToEvict } from "./words";
 
 export function decideEvict(view: View, command: Evict, at: Circumstances): Decision | Refusal {
   if (!isGiven(command.reason)) return needsReason("ending somebody's lease");
@@ -14,6 +15,8 @@ export function decideEvict(view: View, command: Evict, at: Circumstances): Deci
   if (unfit !== null) return unfit;
   const named = new NamedLeases(view, command.leases);
   const evicted = new Map<LeaseId, Lease>();
+  /** Others have to agree to these. */
+  const live: Lease[] = [];
   for (const ref of command.leases) {
     const lease = meantByOnlooker(named.of(ref), command.actor, at);
     if (lease === undefined) return gone(view, ref);
@@ -23,13 +26,27 @@ export function decideEvict(view: View, command: Evict, at: Circumstances): Deci
     if (needsRight && !mayEvict(command.actor.agentId, at.policy))
       return notAllowedToEvict(command.actor.agentId, at.policy);
     evicted.set(lease.leaseId, lease);
+    if (needsRight && needsOthers(lease, command.actor, at.policy)) live.push(lease);
   }
+  const { proposalId } = command;
+  const name = proposalId === undefined ? null : proposalName(proposalId);
+  const proposal = name === null ? null : proposalFrom(at.facts?.get(name)?.value);
+  const unagreed = live.filter((lease) => !isAgreed(proposal, lease, at.now, at.policy));
+  if (unagreed.length > 0) return needsApproval(unagreed.map(subjectOf), at.policy);
   const leases = [...evicted.values()];
   if (command.isTakenBack === true) {
     const ended = leases.map((lease) => endedRecord(lease, "released"));
     return { event: { type: "claim.released", leases: [], ended, reason: command.reason }, leases };
   }
-  return ending(leases, command.reason, at, command.isOverruled === true);
+  const decision = ending(leases, command.reason, at, command.isOverruled === true);
+  if (proposal === null || name === null || live.length === 0 || decision.event === null) return decision;
+  const approval: Approval = {
+    proposalId: proposal.id,
+    proposedBy: proposal.proposedBy,
+    approvedBy: countingApprovals(proposal, at.policy),
+  };
+  // Used up: it cannot end a second one.
+  return { ...decision, event: { ...decision.event, approval }, facts: new Map([[name, null]]) };
 }
 
 /** Logs the end of what is no longer valid, a thousand at a time. Nothing depends on it. */
@@ -62,7 +79,7 @@ function ending(
  * Which of the leases on a key somebody wants gone: another's before the caller's own, and the one in the
  * caller's way before those in other worktrees. Between several of those nobody guesses.
  */
-function meantByOnlooker(
+export function meantByOnlooker(
   candidates: readonly Lease[],
   actor: Actor,
   at: Circumstances,

@@ -64,7 +64,7 @@ export interface Ended {
   readonly how: "released" | "transferred" | EndCause;
   /** The lease that took its place in the same operation. */
   readonly successor: LeaseId | null;
-  /** In words, where nobody here decided it: what the ledger says, for one. */
+  /** In words, for its former holder: what the ledger says, or who handed it to somebody else, and why. */
   readonly why?: string;
 }
 

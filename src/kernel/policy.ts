@@ -1,7 +1,7 @@
 import { isWithinReach, LARGEST_COUNT } from "./bounds";
 import { type AgentId, agentType, printable } from "./ids";
 import { type KeyKind, kindOf, type LeaseKey } from "./keys";
-import { isIndefinite, type Lease } from "./lease";
+import { isIndefinite, type Lease, type Party } from "./lease";
 import { type Refusal, refuse } from "./refusal";
 import type { ValidityRules } from "./validity";
 
@@ -23,6 +23,10 @@ export interface Policy extends ValidityRules {
   readonly maxTtlSecs: Readonly<Partial<Record<string, number>>>;
   /** Agent id patterns (`human:*`) that may end a live lease of somebody else. */
   readonly evict: readonly string[];
+  /** How many others of those must agree before somebody else's live lease is ended; 0: none. */
+  readonly approvers: number;
+  /** A lease that is held and contended for so long is one for people to look at; 0: never. Decides nothing. */
+  readonly escalateAfterSecs: number;
   /** Kinds of key that may be held without an expiry. */
   readonly indefinite: readonly KeyKind[];
   readonly maxIndefinitePerAgent: number;
@@ -34,6 +38,8 @@ export const DEFAULT_POLICY: Policy = {
   maxTotalSecs: 86_400,
   maxTtlSecs: { agent: 86_400, ci: 86_400 },
   evict: ["human:*", "admin:*"],
+  approvers: 0,
+  escalateAfterSecs: 0,
   indefinite: ["issue", "scope", "worktree"],
   maxIndefinitePerAgent: 2,
   maxIndefinitePerRepo: 10,
@@ -160,6 +166,15 @@ export function checkIndefinite(
 
 export function mayEvict(agentId: AgentId, policy: Policy): boolean {
   return isAmong(policy.evict, agentId);
+}
+
+/** Whether ending this lease takes the word of others. Nobody needs it for what is their own. */
+export function needsOthers(
+  lease: Pick<Lease, "agentId">,
+  { agentId }: Pick<Party, "agentId">,
+  policy: Policy,
+) {
+  return policy.approvers > 0 && lease.agentId !== agentId;
 }
 
 /** Whether a list of agent ids, and beginnings of them with `*`, names this one. */

@@ -8,6 +8,7 @@ import { isRefusal, type Refusal, refuse } from "./refusal";
 import type { View } from "./view";
 import {
   expired,
+  handedOver,
   isOtherSession,
   isOwnElsewhere,
   leaseSummary,
@@ -103,7 +104,13 @@ export function proven(
   if (lease === undefined) return gone(view, ref);
   if (shows(caller, lease)) return lease;
   if (awaitsAdoption(lease, caller.actor)) return adopt(lease, caller.actor, caller.secretHash, at);
-  const { says, hint } = notProven(lease, caller);
+  const { says, hint } =
+    standingOf(lease, at) === "valid" || sameParty(lease, caller.actor)
+      ? notProven(lease, caller)
+      : {
+          says: `is nobody's any more: the lease of ${nameOfHolder(lease, caller.actor)} is over`,
+          hint: "acquire it: nobody is in the way",
+        };
   return refuse("E_LOCK_NOT_HELD", `${printable(lease.key)} ${says}`, {
     hint,
     data: { holders: [leaseSummary(lease)] },
@@ -158,7 +165,10 @@ export function gone(view: Pick<View, "endings">, ref: LeaseRef): Refusal {
     return refuse("E_NOT_FOUND", `no lease ${what}`, { data: { lease_id: ref.leaseId, key: ref.key } });
   }
   const { key, leaseId, how } = ending;
-  if (how === "transferred") return mismatch(key, leaseId, "handed_over");
+  if (how === "transferred")
+    return ending.why === undefined
+      ? mismatch(key, leaseId, "handed_over")
+      : handedOver(key, leaseId, ending.why);
   if (ending.successor !== null) return mismatch(key, leaseId, "taken_over");
   if (how === "expired" || how === "stop_idle") return expired(key, leaseId);
   if (how === "forced" && ending.why !== undefined) return overruled(key, leaseId, ending.why);

@@ -4,11 +4,13 @@ export type RefusalCode =
   | "E_USAGE"
   | "E_LOCK_CONFLICT"
   | "E_QUEUED"
+  | "E_PAUSED"
   | "E_NOT_FOUND"
   | "E_LOCK_NOT_HELD"
   | "E_LOCK_EXPIRED"
   | "E_FENCING_MISMATCH"
   | "E_POLICY"
+  | "E_APPROVAL_NEEDED"
   | "E_LIMIT"
   | "E_PATH_ESCAPE";
 
@@ -33,6 +35,11 @@ export function refuse(
     ...(extra.hint === undefined ? {} : { hint: extra.hint }),
     data: extra.data ?? {},
   };
+}
+
+/** Whether it ends by itself, or by somebody else's doing, so that it is worth waiting for. */
+export function isCuredByWaiting({ code }: Refusal): boolean {
+  return code === "E_LOCK_CONFLICT" || code === "E_QUEUED" || code === "E_PAUSED";
 }
 
 export function isRefusal(value: unknown): value is Refusal {

@@ -1,25 +1,40 @@
-import { type Circumstances, type Decision, standingOf } from "./circumstances";
+import { type Circumstances, type Decision, isLiveWriterLock, standingOf } from "./circumstances";
 import type { Transfer } from "./commands";
 import { conflict } from "./conflicts";
-import { type EndCause, endedRecord, isIndefinite, type Lease } from "./lease";
-import { checkIndefinite, checkText, checkToken, isGiven, LIMITS, ttlCapSecs } from "./policy";
+import { meantByOnlooker } from "./ending";
+import { type EndCause, endedRecord, isIndefinite, type Lease, sameParty } from "./lease";
+import {
+  checkIndefinite,
+  checkText,
+  checkToken,
+  isGiven,
+  LIMITS,
+  mayEvict,
+  needsOthers,
+  ttlCapSecs,
+} from "./policy";
 import { NamedLeases, provenAndValid } from "./proof";
+import { subjectOf } from "./proposals";
 import { isRefusal, type Refusal } from "./refusal";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";
-import { heldBy, needsReason } from "./words";
+import { heldBy, liveWriterLock, needsApproval, needsReason } from "./words";
 
 /**
  * The key goes to another holder in one event, so that there is no instant in which it is free. The new lease
- * is a grant like any other: nothing valid may conflict with it, and it ends what has lapsed in its place.
+ * is a grant like any other: nothing valid may conflict with it, and it ends what has lapsed in its place. Somebody else's
+ * is handed over by whoever may end it.
  */
 export function decideTransfer(view: View, command: Transfer, at: Circumstances): Decision | Refusal {
   const { reason } = command;
   if (!isGiven(reason)) return needsReason("a transfer");
   const unfit = checkText(reason, "reason") ?? checkToken(view.nextToken, command.aboveToken);
   if (unfit !== null) return unfit;
-  const lease = provenAndValid(view, new NamedLeases(view, [command.lease]), command.lease, command, at);
+  const named = new NamedLeases(view, [command.lease]);
+  const own = provenAndValid(view, named, command.lease, command, at);
+  const lease = isRefusal(own) ? othersInstead(own, named, command, at) : own;
   if (isRefusal(lease)) return lease;
+  const isForced = isRefusal(own);
 
   const others = [...view.leases.values()].filter((other) => other.leaseId !== lease.leaseId);
   const target = { key: lease.key, reach: lease.reach, worktreeId: command.toWorktree };
@@ -46,10 +61,28 @@ export function decideTransfer(view: View, command: Transfer, at: Circumstances)
       .map(({ lease: { leaseId, agentId }, why }) => ({ leaseId, agentId, why })),
   };
   const ended = [
-    endedRecord(lease, "transferred", moved.leaseId),
+    {
+      ...endedRecord(lease, "transferred", moved.leaseId),
+      ...(isForced ? { why: `handed to ${command.toAgent} by ${command.actor.agentId}: ${reason}` } : {}),
+    },
     ...lapsed.map(({ lease: other, why }) => endedRecord(other, why, moved.leaseId)),
   ];
   return { event: { type: "claim.transferred", leases: [moved], ended, reason }, leases: [moved] };
+}
+
+/** The lease of somebody else that the caller may take away; else why its own could not be proved. */
+function othersInstead(
+  refusal: Refusal,
+  named: NamedLeases,
+  { lease: ref, actor }: Transfer,
+  at: Circumstances,
+): Lease | Refusal {
+  if (refusal.code !== "E_LOCK_NOT_HELD" || !mayEvict(actor.agentId, at.policy)) return refusal;
+  const lease = meantByOnlooker(named.of(ref), actor, at);
+  if (lease === undefined || isRefusal(lease)) return lease ?? refusal;
+  if (isLiveWriterLock(lease, at)) return liveWriterLock(lease);
+  if (sameParty(lease, actor) || standingOf(lease, at) !== "valid") return refusal;
+  return needsOthers(lease, actor, at.policy) ? needsApproval([subjectOf(lease)], at.policy) : lease;
 }
 
 /** PROTOCOL 16: TTL-bound, for the new holder's process is not known yet, and without a secret. */

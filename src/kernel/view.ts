@@ -1,4 +1,4 @@
-import type { FencingToken, LeaseId } from "./ids";
+import type { AgentId, FencingToken, LeaseId, Ulid } from "./ids";
 import type { LeaseKey } from "./keys";
 import { type Ended, type Lease, type Slot, slotOf } from "./lease";
 
@@ -48,6 +48,14 @@ export interface ClaimEvent {
   readonly reason: string | null;
   /** Not by anybody's decision here: the ledger gave it to somebody else, or never confirmed it. */
   readonly isOverruled?: boolean;
+  /** By whose word somebody else's live lease ended, where `policy.approvers` asks for it. */
+  readonly approval?: Approval;
+}
+
+export interface Approval {
+  readonly proposalId: Ulid;
+  readonly proposedBy: AgentId;
+  readonly approvedBy: readonly AgentId[];
 }
 
 export function evolve(view: View, event: ClaimEvent): View {

@@ -2,6 +2,7 @@ import { type AgentId, type LeaseId, printable } from "./ids";
 import { kindOf, nameOf } from "./keys";
 import type { Lease, Party } from "./lease";
 import type { Policy } from "./policy";
+import { type Subject, subjectToWire } from "./proposals";
 import { type Refusal, refuse } from "./refusal";
 import type { Ticket } from "./tickets";
 import type { Now } from "./time";
@@ -61,7 +62,7 @@ export function ownElsewhereHint({ key, leaseId, agentId }: Lease): string {
 }
 
 /** With which a person ends somebody's lease; null for a writer lock, which nobody can take away. */
-export function endingCommand({ key, leaseId }: Lease): string | null {
+export function endingCommand({ key, leaseId }: Pick<Lease, "key" | "leaseId">): string | null {
   const kind = kindOf(key);
   return kind === "worktree"
     ? null
@@ -97,6 +98,23 @@ export function notAllowedToEvict(agentId: AgentId, policy: Policy): Refusal {
   });
 }
 
+/** Nothing has ended yet. `leases` is what a proposal has to name. */
+export function needsApproval(subjects: readonly Subject[], { approvers }: Policy): Refusal {
+  const [first] = subjects;
+  const more = subjects.length > 1 ? ` and ${subjects.length - 1} more` : "";
+  const whose = `the live lease of ${first!.agentId} on ${printable(first!.key)}${more}`;
+  const others = approvers === 1 ? "another person" : `${approvers} others`;
+  const way = endingCommand(first!);
+  return refuse("E_APPROVAL_NEEDED", `ending ${whose} takes the word of ${others}`, {
+    ...(way === null ? {} : { hint: `propose it: ${way}` }),
+    data: {
+      leases: subjects.slice(0, LISTED).map(subjectToWire),
+      approvers,
+      setting: "policy.approvers",
+    },
+  });
+}
+
 export function needsReason(what: string): Refusal {
   return refuse("E_USAGE", `${what} needs a reason`, { hint: 'add --reason "…"; it is logged' });
 }
@@ -121,6 +139,11 @@ export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof 
 /** Nobody of this clone ended it: its former holder is told why, as it was said when it ended. */
 export function overruled(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
   return noMore(key, leaseId, "overruled", printable(why, 300));
+}
+
+/** By somebody who may end it. */
+export function handedOver(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
+  return noMore(key, leaseId, "handed_over", printable(why, 300));
 }
 
 function noMore(key: Lease["key"], leaseId: LeaseId, end: string, why: string): Refusal {

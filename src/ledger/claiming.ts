@@ -3,8 +3,8 @@ import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
 import { isWithinReach } from "../kernel/bounds";
 import type { Ulid } from "../kernel/ids";
 import { issueKey, type LeaseKey } from "../kernel/keys";
-import { isGiven, mayEvict } from "../kernel/policy";
-import { needsReason, notAllowedToEvict } from "../kernel/words";
+import { isGiven, mayEvict, needsOthers } from "../kernel/policy";
+import { needsApproval, needsReason, notAllowedToEvict } from "../kernel/words";
 import { issueOfLease } from "./confirmations";
 import type { Claim, Ledger } from "./ledger";
 import { claimedByOtherClone, noteOffline } from "./offline-claims";
@@ -27,6 +27,7 @@ import {
   hidden,
   isHidden,
   outOfReach,
+  subjectIn,
 } from "./words";
 
 /** How often somebody who waits looks again; each time is an exchange with the remote. */
@@ -173,7 +174,7 @@ export class Claiming {
       const { record } = reading;
       const verdict = judge(record, cloneId, this.#ledger.nowMs, parts.rules);
       if (verdict.kind === "held") {
-        const refused = this.#request.steal ? this.#maySteal() : heldElsewhere(record, parts.rules);
+        const refused = this.#request.steal ? this.#maySteal(record) : heldElsewhere(record, parts.rules);
         if (refused !== null) return refused;
       }
       if (verdict.kind === "free" && isOver(record.issue)) {
@@ -190,17 +191,22 @@ export class Claiming {
     for (;;) {
       const other = await claimedByOtherClone(this.#ledger, this.#ids);
       if (other === null) return;
-      const refused = this.#request.steal ? this.#maySteal() : other;
+      // Nobody can agree to it: no ledger knows of it.
+      const isAlone = this.#ledger.parts.policy.approvers === 0;
+      const refused = this.#request.steal && isAlone ? this.#maySteal() : other;
       if (refused === null) return;
       await this.#waitFor(refused, nothingSeen, startedMs);
     }
   }
 
-  #maySteal(): CotenantError | null {
+  #maySteal(record: ClaimRecord | null = null): CotenantError | null {
     const { actor, reason } = this.#request;
     const { policy } = this.#ledger.parts;
     if (!isGiven(reason)) return errorFrom(needsReason("ending somebody's live lease"));
-    return mayEvict(actor.agentId, policy) ? null : errorFrom(notAllowedToEvict(actor.agentId, policy));
+    if (!mayEvict(actor.agentId, policy)) return errorFrom(notAllowedToEvict(actor.agentId, policy));
+    return record !== null && needsOthers(record, actor, policy)
+      ? errorFrom(needsApproval([subjectIn(record)], policy))
+      : null;
   }
 
   /** For as long as the caller is willing to; what does not end by waiting is thrown at once. */

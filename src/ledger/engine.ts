@@ -4,6 +4,7 @@ import type {
   Coordinator,
   EvictRequest,
   FactFilter,
+  GcRequest,
   Grant,
   HeldRequest,
   HistoryFilter,
@@ -24,7 +25,7 @@ import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { heldBy } from "../kernel/words";
 import type { Written } from "../store/writing";
-import { Claiming, claimsOf, issuesIn } from "./claiming";
+import { Claiming, claimsOf, issuesIn, recordAt } from "./claiming";
 import { isConfirmed, issueOfLease } from "./confirmations";
 import { evictClaims } from "./evicting";
 import { followUp, NOT_ASKED, tell, withdraw } from "./following";
@@ -33,6 +34,7 @@ import { reconcileInPassing } from "./reconcile";
 import type { ClaimRecord } from "./record";
 import { isUnreachable } from "./remote";
 import { isBeatDue } from "./rules";
+import { onlyThere } from "./words";
 
 /**
  * The local engine with the ledger in front of it: what concerns claims is agreed with the other machines, everything
@@ -104,7 +106,10 @@ export class LedgerCoordinator implements Coordinator {
   }
 
   async transfer(request: TransferRequest): Promise<Change> {
-    const change = await this.#local.transfer(request);
+    const change = await this.#local.transfer(request).catch(async (error: unknown) => {
+      const isUnknown = error instanceof CotenantError && error.code === "E_NOT_FOUND";
+      throw (isUnknown ? await this.#heldThere(request) : null) ?? error;
+    });
     const claims = claimsOf(change);
     if (claims.length === 0) return change;
     return this.#told(change, request.actor, async (ledger) => {
@@ -135,7 +140,7 @@ export class LedgerCoordinator implements Coordinator {
     return change;
   }
 
-  gc(request: { readonly actor: Actor }): Promise<Change> {
+  gc(request: GcRequest): Promise<Change> {
     return this.#local.gc(request);
   }
 
@@ -234,6 +239,16 @@ export class LedgerCoordinator implements Coordinator {
       : { ...change, ledger: { ...say, warnings: [...say.warnings, ...words] } };
   }
 
+  /** A claim of another machine, as it was last seen: only there it can be handed over. */
+  async #heldThere({ actor, lease: { key } }: TransferRequest): Promise<CotenantError | null> {
+    const id = key === null ? null : issueOfLease({ key });
+    if (id === null) return null;
+    const ledger = await this.ledger();
+    const record = recordAt((await ledger.parts.remote.seen([id])).get(id));
+    const isTheirs = record?.isHeld === true && record.cloneId !== (await ledger.cloneId(actor));
+    return isTheirs ? onlyThere(record) : null;
+  }
+
   async #evictHere(request: EvictRequest): Promise<Change | null> {
     try {
       return await this.#local.evict(request);
@@ -244,12 +259,12 @@ export class LedgerCoordinator implements Coordinator {
   }
 
   async #evictThere(
-    { actor, reason }: EvictRequest,
+    { actor, reason, proposalId }: EvictRequest,
     ids: readonly Ulid[],
     isDoneHere: boolean,
   ): Promise<{ ended: readonly ClaimRecord[]; say: LedgerSay }> {
     try {
-      const ended = await evictClaims(await this.ledger(), actor, ids, reason);
+      const ended = await evictClaims(await this.ledger(), actor, ids, reason, proposalId);
       const endedThere = ended.map(({ issueId, leaseId, agentId, host }) => ({
         issueId,
         leaseId,

@@ -1,6 +1,8 @@
-import { CotenantError } from "../errors/cotenant-error";
-import { printable, type Ulid } from "../kernel/ids";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { type FencingToken, printable, type Ulid } from "../kernel/ids";
+import { issueKey } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
+import type { Subject } from "../kernel/proposals";
 import type { ClaimRecord } from "./record";
 import { type ClaimRules, freeAtMs } from "./rules";
 
@@ -14,6 +16,17 @@ export function claimSummary(record: ClaimRecord): Record<string, unknown> {
     expires_at: iso(record.expiresAtMs),
     reason: record.reason,
     host: record.host,
+  };
+}
+
+/** As a proposal names it. */
+export function subjectIn({ issueId, leaseId, agentId, token, host }: ClaimRecord): Subject {
+  return {
+    leaseId,
+    key: orThrow(issueKey(issueId)),
+    fencingToken: token as FencingToken,
+    agentId,
+    host,
   };
 }
 
@@ -34,6 +47,19 @@ export function heldElsewhere(record: ClaimRecord, rules: ClaimRules): CotenantE
         host: record.host,
         free_at: iso(freeAtMs(record, rules)),
       },
+    },
+  );
+}
+
+/** Its secret is on that machine, and so is whoever is to be told. */
+export function onlyThere(record: ClaimRecord): CotenantError {
+  const { issueId } = record;
+  return new CotenantError(
+    "E_LOCK_NOT_HELD",
+    `issue ${issueId} is held by ${holderOf(record)}: only there it can be handed over`,
+    {
+      hint: `hand it over there; or a person ends it with 'cotenant claim force-evict ${issueId} --reason "…"', and it can be claimed here`,
+      data: { holders: [claimSummary(record)] },
     },
   );
 }

@@ -1,4 +1,4 @@
-import type { ClaimEvent, ClaimEventType } from "../kernel/view";
+import type { Approval, ClaimEvent, ClaimEventType } from "../kernel/view";
 import { CLAIM_EVENTS } from "../kernel/view";
 import type { Digest } from "../platform/platform";
 import { SCHEMA_VERSION } from "./schema";
@@ -117,9 +117,14 @@ export function claimPayload(
     ...(event.reason === null ? {} : { reason: event.reason }),
     ...(waitedMs === null ? {} : { waited_ms: waitedMs }),
     ...(event.isOverruled === true ? { overruled: true } : {}),
+    ...(event.approval === undefined ? {} : approvalToWire(event.approval)),
     leases: event.leases.map(leaseToWire),
     ended: event.ended.map(endedToWire),
   };
+}
+
+function approvalToWire({ proposalId, proposedBy, approvedBy }: Approval): Record<string, unknown> {
+  return { proposal_id: proposalId, proposed_by: proposedBy, approved_by: approvedBy };
 }
 
 /** The claim event a line carries, or null for other kinds of line. Throws WireError on nonsense. */

@@ -4,6 +4,8 @@ import { type FactName, type FactRecord, factKind } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
 import type { KeyKind, LeaseKey } from "../kernel/keys";
 import { type Ended, effectiveReach, type Lease, type Slot, sameParty, slotOf } from "../kernel/lease";
+import { PAUSE_FACT } from "../kernel/pause";
+import { proposalName } from "../kernel/proposals";
 import { type Ticket, wantsSame } from "../kernel/tickets";
 import type { Now } from "../kernel/time";
 import { type Liveness, standing, type ValidityRules } from "../kernel/validity";
@@ -57,6 +59,7 @@ export function needsOf(command: Command, tickets: readonly Ticket[], now: Now, 
         extents: wanted.map((extent) => ({ ...extent, worktreeId: actor.worktreeId })),
         rivals: rivals.flatMap((t) => t.keys.map((k) => ({ ...k, worktreeId: t.worktreeId }))),
         indefinite: command.bind === "ttl" && command.ttlSecs === 0,
+        facts: [PAUSE_FACT],
         enough: (lease) =>
           !command.steal &&
           lease.bind === "ttl" &&
@@ -70,6 +73,11 @@ export function needsOf(command: Command, tickets: readonly Ticket[], now: Now, 
       return { ...NOTHING, refs: [command.lease], movingTo: command.toWorktree, indefinite: true };
     case "gc":
       return EVERYTHING;
+    case "evict": {
+      const { proposalId } = command;
+      const facts = proposalId === undefined ? [] : [proposalName(proposalId)];
+      return { ...NOTHING, refs: command.leases, facts };
+    }
     default:
       return { ...NOTHING, refs: command.leases };
   }

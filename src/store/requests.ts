@@ -1,5 +1,6 @@
 import type { Command, LeaseRef } from "../kernel/commands";
 import { type Ulid, ulidTimeMs } from "../kernel/ids";
+import type { Ended, Lease } from "../kernel/lease";
 import { refuse } from "../kernel/refusal";
 import type { Descriptor, Platform } from "../platform/platform";
 import { corrupt } from "./damage";
@@ -8,7 +9,7 @@ import type { Layout } from "./layout";
 import { eachLine, type RequestRecord, requestFromWire, requestOf } from "./replay";
 import { archivedSegments, readSegment } from "./segments";
 import type { Outcome } from "./submission";
-import { list, object } from "./wire";
+import { leaseFromWire, list, object } from "./wire";
 
 const EVENTS_OF: Readonly<Record<Command["kind"], readonly string[]>> = {
   acquire: ["claim.acquired", "claim.renewed"],
@@ -84,6 +85,48 @@ export function repeatOutcome(record: RequestRecord, command: Command): Outcome 
     data: { request_id: requestId, event_type: type, agent_id: record.agentId },
   });
   return { done: false, refusal, queue: null };
+}
+
+/**
+ * The same for whoever has never got the answer: whole, as if nothing had come between. Of what the operation ended the line has
+ * only names; the leases are in the lines before it.
+ */
+export async function unheardOutcome(
+  platform: Platform,
+  layout: Layout,
+  log: { readonly fd: Descriptor; readonly size: number },
+  record: RequestRecord,
+  command: Command,
+): Promise<Outcome> {
+  const outcome = repeatOutcome(record, command);
+  if (!outcome.done) return outcome;
+  const isEnding = command.kind === "release" || command.kind === "evict";
+  const leases = isEnding ? await endedLeases(platform, layout, log, record.ended) : outcome.leases;
+  return { ...outcome, leases, changed: true, replayed: false };
+}
+
+async function endedLeases(
+  platform: Platform,
+  layout: Layout,
+  log: { readonly fd: Descriptor; readonly size: number },
+  ended: readonly Ended[],
+): Promise<Lease[]> {
+  const ids = new Set<string>(ended.map(({ leaseId }) => leaseId));
+  const found = new Map<string, Lease>();
+  const take = (line: Line | null) => {
+    if (line === null || (line.type !== "log.checkpoint" && claimEventOf(line) === null)) return;
+    for (const lease of list(line.payload, "leases").map(leaseFromWire))
+      if (ids.has(lease.leaseId)) found.set(lease.leaseId, lease);
+  };
+  await eachLine(platform.files, log.fd, 0, log.size, (lineText, offset) => {
+    if (offset === 0 || [...ids].some((id) => lineText.includes(id)))
+      take(decodeLine(platform.digest, lineText));
+  });
+  // Only what was ended right before the segment began is not in it.
+  if (found.size < ids.size)
+    for (const name of (await archivedSegments(platform.files, layout)).slice(-1))
+      await readSegment(platform, `${layout.archive}/${name}`, take);
+  return ended.flatMap(({ leaseId }) => found.get(leaseId) ?? []);
 }
 
 /** Somebody else's success, or one with something else, must never be taken for one's own. */

@@ -3,9 +3,9 @@ import type { Command } from "../kernel/commands";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId, Ulid } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
 import type { Ended, Lease, Slot } from "../kernel/lease";
 import { leftBy, leftNames } from "../kernel/left-issues";
+import { PAUSE_FACT } from "../kernel/pause";
 import type { Policy } from "../kernel/policy";
 import { isRefusal, type Refusal } from "../kernel/refusal";
 import { elapsedMs, type Now } from "../kernel/time";
@@ -33,7 +33,7 @@ import { type LockHandle, Mutex } from "./mutex";
 import type { Overlay } from "./overlay";
 import { TicketQueue } from "./queue";
 import type { Head, RequestRecord } from "./replay";
-import { findRequest, repeatOutcome } from "./requests";
+import { findRequest, repeatOutcome, unheardOutcome } from "./requests";
 import {
   answering,
   type Decided,
@@ -42,6 +42,7 @@ import {
   type Outcome,
   outcomeUnknown,
   type Submission,
+  TooLate,
 } from "./submission";
 import { SyncMark } from "./sync-mark";
 import { DamagedIndex } from "./tree-files";
@@ -303,7 +304,7 @@ export class Store {
         repeated: ({ requestId }, on) => this.#record(requestId, on),
         proof: async (prove, policy, on) => {
           const now = this.now();
-          const view = await this.#view(prove, [], now, policy, on);
+          const view = await this.#viewOf(needsOf(prove, [], now, policy), on);
           const liveness = await livenessOf(this.platform, view.leases.values());
           return decide(view, prove, { now, policy, liveness, tickets: [] });
         },
@@ -363,6 +364,7 @@ export class Store {
   #wake(turnstile: Turnstile, policy: Policy, ground: Ground): Promise<void> {
     const now = this.now();
     return turnstile.wake(now, async (extents) => {
+      if ((await this.#facts({ facts: [PAUSE_FACT], factKinds: [] }, ground)).size > 0) return null;
       const { leases } = await this.#viewOf({ ...NOTHING, extents }, ground);
       const liveness = await livenessOf(this.platform, leases.values());
       const at: Circumstances = { now, policy, liveness, tickets: [] };
@@ -371,18 +373,21 @@ export class Store {
   }
 
   async #decide(submission: Submission, ground: Ground, turnstile: Turnstile): Promise<Decided> {
+    const { command, policy, beforeMs = Number.POSITIVE_INFINITY } = submission;
+    const now = this.now();
+    if (now.monotonicMs > beforeMs) throw new TooLate("nobody waits for it any more");
     const repeated = await this.#repeated(submission, ground);
     if (repeated !== null) return nothingToWrite(repeated);
-    const { command, policy } = submission;
-    const now = this.now();
     const isAcquire = command.kind === "acquire";
     const tickets = isAcquire ? await turnstile.tickets(now) : [];
     const place = turnstile.placeOf(submission.queue, tickets);
     const placed: Command = isAcquire ? { ...command, ticket: place?.number ?? null } : command;
-    const view = await this.#view(placed, tickets, now, policy, ground);
-    const left = isAcquire ? await this.#leftAmong(command.keys, ground) : [];
+    const needs = needsOf(placed, tickets, now, policy);
+    const view = await this.#viewOf(needs, ground);
+    const left = isAcquire ? leftNames(command.keys.map(({ key }) => key)) : [];
+    const known = await this.#facts({ facts: [...needs.facts, ...left], factKinds: [] }, ground);
     const liveness = await livenessOf(this.platform, view.leases.values());
-    const at: Circumstances = { now, policy, liveness, tickets };
+    const at: Circumstances = { now, policy, liveness, tickets, facts: known };
     const decision = decide(view, placed, at);
     let queue: Place | Refusal | null = null;
     if (placed.kind === "acquire") {
@@ -392,16 +397,10 @@ export class Store {
     if (isRefusal(decision)) return nothingToWrite({ done: false, refusal: decision, queue });
     const isNamed = submission.requestId !== null || decision.event !== null;
     const event = isNamed ? answering(decision, placed) : null;
-    const facts = leftBy(decision, now);
+    const facts = new Map([...leftBy(decision, now), ...(decision.facts ?? [])]);
     // Granted, all of them: nobody's leavings any more.
-    for (const name of left) facts.set(name, null);
+    for (const name of left) if (known.has(name)) facts.set(name, null);
     return { outcome: granted(decision), event, facts };
-  }
-
-  /** What somebody has left of the issues among these keys. */
-  async #leftAmong(keys: readonly { readonly key: LeaseKey }[], ground: Ground): Promise<FactName[]> {
-    const facts = leftNames(keys.map(({ key }) => key));
-    return facts.length === 0 ? [] : [...(await this.#facts({ facts, factKinds: [] }, ground)).keys()];
   }
 
   async #facts(wanted: WantedFacts, { index, overlay }: Ground): Promise<Map<FactName, FactRecord>> {
@@ -409,16 +408,6 @@ export class Store {
     const all = new Map<FactName, FactRecord>();
     overlay.layFactsOver(all, (name) => isWanted(name, wanted));
     return all;
-  }
-
-  #view(
-    command: Command,
-    tickets: Circumstances["tickets"],
-    now: Now,
-    policy: Policy,
-    ground: Ground,
-  ): Promise<View> {
-    return this.#viewOf(needsOf(command, tickets, now, policy), ground);
   }
 
   async #viewOf(needs: Needs, ground: Ground): Promise<View> {
@@ -470,16 +459,22 @@ export class Store {
   }
 
   async #repeated(submission: Submission, ground: Ground): Promise<Outcome | null> {
-    const record = await this.#record(submission.requestId, ground);
-    return record === null ? null : repeatOutcome(record, submission.command);
+    const { requestId, operationId, isSecond = false } = submission;
+    const record = await this.#record(requestId ?? (isSecond ? operationId : null), ground);
+    if (record === null) return null;
+    if (!isSecond || requestId !== null) return repeatOutcome(record, submission.command);
+    return unheardOutcome(this.platform, this.layout, logIn(ground), record, submission.command);
   }
 
   async #record(requestId: Ulid | null, ground: Ground): Promise<RequestRecord | null> {
     if (requestId === null) return null;
     const inBatch = ground.overlay.requests.get(requestId);
-    const log = { fd: ground.fd, size: ground.base.offset };
-    return inBatch ?? findRequest(this.platform, this.layout, log, requestId);
+    return inBatch ?? findRequest(this.platform, this.layout, logIn(ground), requestId);
   }
+}
+
+function logIn({ fd, base }: Ground): { readonly fd: number; readonly size: number } {
+  return { fd, size: base.offset };
 }
 
 function wholeView(overlay: Overlay): { leases: Map<Slot, Lease>; endings: Map<LeaseId, Ended> } {

@@ -17,9 +17,16 @@ export interface Submission {
   readonly requestId: Ulid | null;
   /** Names the operation in the log when the caller gave no request id of its own. */
   readonly operationId: Ulid;
+  /** It may have been done under that name already. */
+  readonly isSecond?: boolean;
+  /** By the monotonic clock; after it, nobody waits for the outcome any more. */
+  readonly beforeMs?: number;
   /** For an acquire that waits: the caller's place, or the wish for one. */
   readonly queue: Place | null;
 }
+
+/** PROTOCOL 28: it came to be decided too late, and was not begun. */
+export class TooLate extends Error {}
 
 export type Outcome =
   | {

@@ -3,7 +3,7 @@ import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { type Circumstances, type Decision, standingOf } from "../kernel/decide";
 import type { Lease } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
-import { isRefusal, type Refusal, refuse } from "../kernel/refusal";
+import { isCuredByWaiting, isRefusal, type Refusal, refuse } from "../kernel/refusal";
 import { extentsOf, isItsTurn, meets, type Ticket, ticketsAhead } from "../kernel/tickets";
 import { type Instant, instantOf, type Now } from "../kernel/time";
 import type { ClaimEvent, View } from "../kernel/view";
@@ -69,7 +69,7 @@ export class Turnstile {
     }
     // What it wants may be free by now, and the one whose turn it is may be stopped: its clock must run.
     this.#freed.push(...extentsOf({ keys: command.keys, worktreeId: command.actor.worktreeId }));
-    const canBeCured = decision.code === "E_LOCK_CONFLICT" || decision.code === "E_QUEUED";
+    const canBeCured = isCuredByWaiting(decision);
     if (!canBeCured && scene.place !== null) await this.#remove(scene.place);
     if (scene.wish === null || !canBeCured) return null;
     const ticket = scene.place ?? (await this.#join(command, scene, scene.wish.until));
@@ -94,9 +94,12 @@ export class Turnstile {
   /**
    * Wakes every waiter that may go now, by writing since when into its ticket, and takes that back from those that may not
    * after all. Whoever is told and does not go loses its place. `validOn` answers with every valid lease
-   * that conflicts with one of the extents.
+   * that conflicts with one of the extents; null while the repository is paused: nobody may go, and nobody's time runs.
    */
-  async wake(now: Now, validOn: (extents: readonly Extent[]) => Promise<readonly Lease[]>): Promise<void> {
+  async wake(
+    now: Now,
+    validOn: (extents: readonly Extent[]) => Promise<readonly Lease[] | null>,
+  ): Promise<void> {
     if (this.#freed.length === 0 && this.#taken.length === 0) return;
     const tickets = await this.tickets(now);
     if (tickets.length === 0) return;
@@ -109,7 +112,7 @@ export class Turnstile {
     const wanted = new ExtentIndex(concerned.flatMap(extentsOf));
     const valid = await validOn(tickets.filter((ticket) => meets(wanted, ticket)).flatMap(extentsOf));
     for (const ticket of concerned) {
-      const mayGo = isItsTurn(ticket, tickets, valid);
+      const mayGo = valid !== null && isItsTurn(ticket, tickets, valid);
       if (mayGo !== (ticket.freeSince !== null))
         await this.#queue.mark(ticket, mayGo ? instantOf(now) : null);
     }

@@ -2,31 +2,12 @@ import { describe, expect, it } from "vitest";
 import { nodePlatform } from "../../src/platform/node/node";
 import type { Platform } from "../../src/platform/platform";
 import { acquireRequest, enter, openParty, quietWorld, range } from "../store/stage";
+import { withMovableClock } from "../support/movable-clock";
 import { scratch } from "../support/scratch";
 import { describeCoordinator } from "./conformance";
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const turn = () => new Promise((resolve) => setImmediate(resolve));
-
-/** This machine, with a clock that the test can put forward. */
-function withMovableClock(): { platform: () => Platform; advance: (ms: number) => void } {
-  let ahead = 0;
-  const platform = () => {
-    const { clock, ...rest } = nodePlatform();
-    return {
-      ...rest,
-      clock: {
-        wallMs: () => clock.wallMs() + ahead,
-        monotonicMs: () => clock.monotonicMs() + ahead,
-        clockId: () => clock.clockId(),
-      },
-    };
-  };
-  const advance = (ms: number) => {
-    ahead += ms;
-  };
-  return { platform, advance };
-}
 
 describeCoordinator("the local engine, on this machine,", (policy) => {
   const control = `${scratch()}/cotenant`;

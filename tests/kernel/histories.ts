@@ -22,7 +22,7 @@ const MAX_STEPS = 40;
 const step: fc.Arbitrary<Step> = fc.tuple(fc.nat(99), fc.nat(4095), fc.nat(4095), fc.nat(4095));
 export const histories: fc.Arbitrary<History> = fc.tuple(
   fc.array(step, { maxLength: MAX_STEPS, size: "max" }),
-  fc.nat(2),
+  fc.nat(3),
   fc.nat(MAX_STEPS),
 );
 
@@ -56,7 +56,7 @@ export function runHistory([steps, policy, cut]: History, count: Count): void {
     sameState(view, model);
     if (view.nextToken < before) fail("the next token fell");
     checkExclusion(view, world);
-    note(command, outcome, count);
+    note(command, outcome, at, count);
     if (!isRefusal(outcome)) checkFromElsewhere(command, outcome, before, count);
   }
   checkReplay(view, events, cut);
@@ -270,20 +270,22 @@ function samePast(lease: Lease, fact: Fact): boolean {
 
 /** Everything that enough random histories come to; one that none did means that something was never tried. */
 export const OCCURRENCES = [
-  "acquire: granted", "acquire: above a token from elsewhere", "acquire: renewed", "acquire: as it was", "acquire: ended expired", "acquire: ended dead", "acquire: ended stop_idle", "acquire: ended forced", "acquire: adopted", "acquire: several at once", "acquire: own beside own", "acquire: E_LOCK_CONFLICT", "acquire: E_QUEUED", "acquire: E_POLICY", "acquire: E_LIMIT", "acquire: E_USAGE", "renew: done", "renew: E_LOCK_EXPIRED", "renew: E_FENCING_MISMATCH", "renew: E_NOT_FOUND", "renew: E_LOCK_NOT_HELD", "renew: E_LIMIT", "renew: E_USAGE", "heartbeat: done", "prove: done", "prove: as it was", "prove: E_LOCK_EXPIRED", "prove: E_LOCK_NOT_HELD", "release: done", "release: E_FENCING_MISMATCH", "release: E_LOCK_EXPIRED", "transfer: done", "transfer: above a token from elsewhere", "transfer: ended expired", "transfer: E_LOCK_CONFLICT", "transfer: E_LIMIT", "transfer: E_LOCK_EXPIRED", "evict: done", "evict: overruled", "evict: E_POLICY", "evict: E_USAGE", "evict: E_NOT_FOUND", "stop: done", "stop: as it was", "upkeep: done", "upkeep: as it was", "gc: done", "gc: as it was",
+  "acquire: granted", "acquire: above a token from elsewhere", "acquire: renewed", "acquire: as it was", "acquire: ended expired", "acquire: ended dead", "acquire: ended stop_idle", "acquire: ended forced", "acquire: adopted", "acquire: several at once", "acquire: own beside own", "acquire: E_LOCK_CONFLICT", "acquire: E_QUEUED", "acquire: E_PAUSED", "acquire: E_APPROVAL_NEEDED", "transfer: E_APPROVAL_NEEDED", "evict: E_APPROVAL_NEEDED", "acquire: granted while paused", "acquire: E_POLICY", "acquire: E_LIMIT", "acquire: E_USAGE", "renew: done", "renew: E_LOCK_EXPIRED", "renew: E_FENCING_MISMATCH", "renew: E_NOT_FOUND", "renew: E_LOCK_NOT_HELD", "renew: E_LIMIT", "renew: E_USAGE", "heartbeat: done", "prove: done", "prove: as it was", "prove: E_LOCK_EXPIRED", "prove: E_LOCK_NOT_HELD", "release: done", "release: E_FENCING_MISMATCH", "release: E_LOCK_EXPIRED", "transfer: done", "transfer: of somebody else's", "transfer: above a token from elsewhere", "transfer: ended expired", "transfer: E_LOCK_CONFLICT", "transfer: E_LIMIT", "transfer: E_LOCK_EXPIRED", "evict: done", "evict: overruled", "evict: E_POLICY", "evict: E_USAGE", "evict: E_NOT_FOUND", "stop: done", "stop: as it was", "upkeep: done", "upkeep: as it was", "gc: done", "gc: as it was",
 ]; // biome-ignore format: a list
 
-function note(command: Command, outcome: Decision | Refusal, count: Count): void {
+function note(command: Command, outcome: Decision | Refusal, at: Circumstances, count: Count): void {
   const { kind } = command;
   if (isRefusal(outcome)) return void count(`${kind}: ${outcome.code}`);
   const { event } = outcome;
   if (event === null) return void count(`${kind}: as it was`);
   if (kind !== "acquire") count(`${kind}: done`);
   else count(event.type === "claim.acquired" ? "acquire: granted" : "acquire: renewed");
+  if (kind === "transfer" && event.ended[0]?.why !== undefined) count("transfer: of somebody else's");
   for (const { how } of event.ended) count(`${kind}: ended ${how}`);
   if (kind !== "acquire") return;
   if (outcome.leases.length > new Set(command.keys.map(({ key }) => key)).size) count("acquire: adopted");
   if (event.type === "claim.acquired" && outcome.leases.length > 1) count("acquire: several at once");
+  if (event.type === "claim.acquired" && at.facts!.size > 0) count("acquire: granted while paused");
   if (outcome.leases.some((a) => outcome.leases.some((b) => a !== b && conflict(a, b))))
     count("acquire: own beside own");
 }

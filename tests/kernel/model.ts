@@ -147,6 +147,16 @@ export class Model {
       if (mine !== undefined) have.push(mine);
       else need.push({ ...place, id: c.leaseIds[i]! });
     });
+    const ours = this.facts.filter((f) => isParty(f, c.actor) || isHandedTo(f, c.actor));
+    const isNew = (n: Place) =>
+      !ours.some(
+        (f) =>
+          why(f, at) === null &&
+          (f.key === n.key || contains(f.key, n.key)) &&
+          (f.reach === "repository" || n.reach === "worktree"),
+      );
+    if ([...(at.facts?.keys() ?? [])].some((name) => name === "pause:repository") && need.some(isNew))
+      return { code: "E_PAUSED" };
     const others = this.facts.filter((f) => !isParty(f, c.actor) && !isHandedTo(f, c.actor));
     const enemies = others.filter((f) => why(f, at) === null && need.some((n) => clash(n, f)));
 
@@ -166,6 +176,8 @@ export class Model {
       if (blank(c.reason)) return { code: "E_USAGE" };
       if (!allowed(c.actor.agentId, at)) return { code: "E_POLICY" };
       if (enemies.some((f) => untouchable(f, at))) return { code: "E_LOCK_CONFLICT" };
+      if (at.policy.approvers > 0 && enemies.some((f) => f.agent !== c.actor.agentId))
+        return { code: "E_APPROVAL_NEEDED" };
     }
     const overQueue = c.steal && !blank(c.reason) && allowed(c.actor.agentId, at);
     if (!overQueue && need.some((n) => at.tickets.some((t) => this.#mustLetGo(t, n, c, at))))
@@ -403,8 +415,9 @@ export class Model {
     if (blank(c.reason)) return { code: "E_USAGE" };
     const before = this.facts.map((f) => ({ ...f }));
     const asked = this.#asHolder({ ...c, leases: [c.lease] }, at, true, () => null);
-    if ("code" in asked) return asked;
-    const old = asked.about[0]!;
+    const taken = "code" in asked ? this.#takenFromOthers(asked.code, c, at) : asked.about[0]!;
+    if (typeof taken === "string") return { code: taken };
+    const old = taken;
     // Adoption on the way is swallowed by the transfer itself; undone if it is refused.
     const refuse = (code: string) => {
       this.facts = before;
@@ -448,27 +461,44 @@ export class Model {
     return { about: [fact], wrote: true };
   }
 
+  #takenFromOthers(code: string, { actor, lease: ref }: Transfer, at: Circumstances): Fact | string {
+    if (code !== "E_LOCK_NOT_HELD" || !allowed(actor.agentId, at)) return code;
+    const meant = this.#othersMean(ref, actor, at);
+    if (typeof meant === "string") return meant;
+    if (why(meant, at) === null && untouchable(meant, at)) return "E_LOCK_CONFLICT";
+    if (isParty(meant, actor) || why(meant, at) !== null) return code;
+    return at.policy.approvers > 0 && meant.agent !== actor.agentId ? "E_APPROVAL_NEEDED" : meant;
+  }
+
+  #othersMean(ref: LeaseRef, actor: Actor, at: Circumstances): Fact | string {
+    const named = this.facts.filter(
+      (f) =>
+        (ref.leaseId === null || f.id === ref.leaseId) &&
+        (ref.key === null || f.key === ref.key) &&
+        (ref.key !== null || ref.leaseId !== null),
+    );
+    if (named.length === 0) return this.#epitaph(ref);
+    const theirs = named.filter((f) => !isParty(f, actor));
+    const near = theirs.filter((f) => f.reach === "repository" || f.worktree === actor.worktreeId);
+    if (near.length === 0 && theirs.length > 1) return "E_USAGE";
+    return first(near.length > 0 ? near : theirs.length > 0 ? theirs : named, at);
+  }
+
   #evict({ actor, leases: refs, reason, isOverruled }: Evict, at: Circumstances): Answer {
     if (blank(reason)) return { code: "E_USAGE" };
     const about: Fact[] = [];
     for (const ref of refs) {
-      const named = this.facts.filter(
-        (f) =>
-          (ref.leaseId === null || f.id === ref.leaseId) &&
-          (ref.key === null || f.key === ref.key) &&
-          (ref.key !== null || ref.leaseId !== null),
-      );
-      if (named.length === 0) return { code: this.#epitaph(ref) };
-      const theirs = named.filter((f) => !isParty(f, actor));
-      const near = theirs.filter((f) => f.reach === "repository" || f.worktree === actor.worktreeId);
-      if (near.length === 0 && theirs.length > 1) return { code: "E_USAGE" };
-      const meant = first(near.length > 0 ? near : theirs.length > 0 ? theirs : named, at);
+      const meant = this.#othersMean(ref, actor, at);
+      if (typeof meant === "string") return { code: meant };
       if (why(meant, at) === null && isOverruled !== true) {
         if (untouchable(meant, at)) return { code: "E_LOCK_CONFLICT" };
         if (!allowed(actor.agentId, at)) return { code: "E_POLICY" };
       }
       if (!about.includes(meant)) about.push(meant);
     }
+    const isOthers = (f: Fact) => why(f, at) === null && f.agent !== actor.agentId;
+    if (at.policy.approvers > 0 && isOverruled !== true && about.some(isOthers))
+      return { code: "E_APPROVAL_NEEDED" };
     for (const f of about) this.#end(f, why(f, at) ?? "forced", null);
     return { about, wrote: about.length > 0 };
   }

@@ -1,5 +1,6 @@
 import type { Acquire, Actor, Command, LeaseRef, Renew } from "../../src/kernel/commands";
 import { type Circumstances, type Decision, decide } from "../../src/kernel/decide";
+import type { Fact, FactName, FactRecord } from "../../src/kernel/facts";
 import { type AgentId, type LeaseId, makeUlid, type SessionId, type WorktreeId } from "../../src/kernel/ids";
 import { type LeaseKey, parseKey } from "../../src/kernel/keys";
 import type { Bind, Holder, Lease, Reach } from "../../src/kernel/lease";
@@ -67,6 +68,7 @@ export class Scene {
   now: Now = { wallMs: Date.UTC(2026, 0, 1), clockId: "boot-1", monotonicMs: 10_000_000, machineId: "m1" };
   policy: Policy = DEFAULT_POLICY;
   tickets: Ticket[] = [];
+  readonly facts = new Map<FactName, FactRecord>();
   readonly events: ClaimEvent[] = [];
   readonly #secrets = new Map<string, string[]>();
   /** By the holder's pid; `alive` for those not named here. */
@@ -106,7 +108,7 @@ export class Scene {
     for (const lease of this.view.leases.values()) {
       liveness.set(lease.leaseId, this.#liveness.get(lease.holder.pid) ?? "alive");
     }
-    return { now: this.now, policy: this.policy, liveness, tickets: this.tickets };
+    return { now: this.now, policy: this.policy, liveness, tickets: this.tickets, facts: this.facts };
   }
 
   run(command: Command): Outcome {
@@ -228,6 +230,12 @@ export class Scene {
     };
     this.tickets.push(ticket);
     return ticket;
+  }
+
+  /** Null takes it back. */
+  say(name: FactName, value: Fact | null): void {
+    if (value === null) this.facts.delete(name);
+    else this.facts.set(name, { value, sequence: this.events.length + 1 });
   }
 
   lease(text: string): Lease | undefined {

@@ -51,6 +51,68 @@ describe("transfer", () => {
     expect(refused(scene.transfer(ann, byKey(ISSUE), scene.actor("agent:bob"), reason))).toBe("E_USAGE");
   });
 
+  describe("by somebody whom policy.evict allows", () => {
+    const setUp = (keyText = ISSUE) => {
+      const scene = new Scene();
+      const ann = scene.actor("agent:ann", "a", WT1, 1);
+      const bob = scene.actor("agent:bob", "b", WT2, 2);
+      const eve = scene.actor("human:eve", "e", WT1, 3);
+      return { scene, ann, bob, eve, old: one(scene.acquire(ann, keyText)) };
+    };
+
+    test("hands over what another holds, with a new token, and ends that one's right", () => {
+      const { scene, ann, bob, eve, old } = setUp();
+      const outcome = scene.transfer(eve, byKey(ISSUE), bob, "ann is on leave");
+      const lease = one(outcome);
+      expect(lease).toMatchObject({
+        agentId: "agent:bob",
+        worktreeId: WT2,
+        fencingToken: 2,
+        secretHash: null,
+      });
+      const why = "handed to agent:bob by human:eve: ann is on leave";
+      expect(written(outcome)).toMatchObject({
+        type: "claim.transferred",
+        reason: "ann is on leave",
+        ended: [{ leaseId: old.leaseId, agentId: "agent:ann", how: "transferred", why }],
+      });
+      expect(refused(scene.prove(ann, byId(old)))).toBe("E_FENCING_MISMATCH");
+      expect(scene.renew(ann, byId(old))).toMatchObject({
+        message: `that lease on ${ISSUE} is no more: ${why}`,
+        data: { end: "handed_over" },
+      });
+      expect(one(scene.renew(bob, byId(lease))).secretHash).not.toBeNull();
+    });
+
+    test("needs a reason, and the right", () => {
+      const { scene, bob, eve, old } = setUp();
+      expect(refused(scene.transfer(eve, byId(old), bob, " "))).toBe("E_USAGE");
+      expect(refused(scene.transfer(bob, byId(old), bob))).toBe("E_LOCK_NOT_HELD");
+      scene.policy = { ...scene.policy, evict: [] };
+      expect(refused(scene.transfer(eve, byId(old), bob))).toBe("E_LOCK_NOT_HELD");
+      expect(scene.lease(ISSUE)).toBe(old);
+    });
+
+    test("not what has run out, nor a live writer lock, nor one of several that nobody named", () => {
+      const { scene, bob, eve, old } = setUp();
+      scene.advance(601);
+      expect(refused(scene.transfer(eve, byId(old), bob))).toBe("E_LOCK_NOT_HELD");
+      const lock = setUp("worktree:wt:00000001");
+      expect(refused(lock.scene.transfer(lock.eve, byId(lock.old), lock.bob))).toBe("E_LOCK_CONFLICT");
+      const two = new Scene();
+      for (const worktree of ["wt:00000003", "wt:00000004"] as never[])
+        granted(two.guard(two.actor("agent:ann", "a", worktree), "x"));
+      expect(refused(two.transfer(two.actor("human:eve"), byKey("file:x"), bob))).toBe("E_USAGE");
+    });
+
+    test("one's own, without its secret, is taken again first", () => {
+      const { scene, bob, eve } = setUp("file:x");
+      granted(scene.acquire(eve, ISSUE));
+      scene.loseSecrets(eve);
+      expect(refused(scene.transfer(eve, byKey(ISSUE), bob))).toBe("E_LOCK_NOT_HELD");
+    });
+  });
+
   test("by another, of an expired, of an unknown lease: refused", () => {
     const scene = new Scene();
     const ann = scene.actor("agent:ann");

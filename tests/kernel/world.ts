@@ -1,5 +1,6 @@
 import type { Acquire, Actor, Command, LeaseRef } from "../../src/kernel/commands";
 import type { Circumstances } from "../../src/kernel/decide";
+import type { FactName, FactRecord } from "../../src/kernel/facts";
 import type { AgentId, LeaseId, SessionId, WorktreeId } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import type { Holder, Lease, Reach } from "../../src/kernel/lease";
@@ -44,6 +45,7 @@ const POLICIES: Policy[] = [
     maxIndefinitePerAgent: 1,
     unknownTtlSecs: 90,
   },
+  { ...DEFAULT_POLICY, evict: ["*"], approvers: 1 },
 ];
 
 /** How often each thing happens, of a hundred. */
@@ -56,9 +58,11 @@ const HAPPENINGS = weighted({
   transfer: 9,
   evict: 3,
   stop: 5,
-  upkeep: 7,
+  upkeep: 5,
   gc: 2,
-  pause: 12,
+  pause: 10,
+  halt: 1,
+  "go on": 3,
   jump: 3,
   reboot: 2,
   kill: 3,
@@ -94,6 +98,7 @@ export class World {
   readonly #secrets = new Map<string, string[]>();
   readonly #seen: { leaseId: LeaseId; key: LeaseKey }[] = [];
   #tickets: Ticket[] = [];
+  #isHalted = false;
   #made = 0;
   /** Everything that leases can be held by. */
   readonly parties = AGENTS.flatMap((agentId) =>
@@ -111,6 +116,10 @@ export class World {
     switch (happening) {
       case "pause":
         return this.#pause(pick(PAUSES_SECS, a) * 1000);
+      case "halt":
+      case "go on":
+        this.#isHalted = happening === "halt";
+        return null;
       case "jump":
         pick(this.#machines, a).wallMs += pick(JUMPS_SECS, b) * 1000;
         return null;
@@ -361,7 +370,9 @@ export class World {
         throw new Error(`void or not? ${JSON.stringify(ticket)}`);
       return !isGone;
     });
-    return { ...at, tickets };
+    const facts = new Map<FactName, FactRecord>();
+    if (this.#isHalted) facts.set("pause:repository" as FactName, { value: {}, sequence: 1 });
+    return { ...at, tickets, facts };
   }
 
   #join(party: Pick<Actor, "agentId" | "sessionId" | "worktreeId">, b: number, place: number): null {

@@ -1,15 +1,12 @@
-import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";
 import { issuesIn } from "../../issues/desk";
-import { takenBack } from "../../issues/lost";
-import type { IssueReader } from "../../issues/reader";
+import { meantId } from "../../issues/meant";
 import { shortId } from "../../issues/short-id";
-import { tokenSeen } from "../../issues/stamps";
 import { belongsTo } from "../../kernel/lease";
+import { claimable, claimOf, meantForClaim } from "../../ledger/claim-issue";
 import { ACQUIRE_FLAGS, acquire } from "../acquiring";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { givenReason } from "../holding";
-import { keyOfIssue, meantForClaim, meantId } from "../issues";
 import { ledgerView } from "../ledger";
 import { leftJson, leftOf, takeOverLines } from "../left-work";
 import { workersOn } from "../querying";
@@ -39,33 +36,24 @@ export const command: Command = {
       ? await meantId(await issuesIn(workspace), word)
       : await meantForClaim(workspace, word);
     const reader = await issuesIn(workspace);
-    const look = (at: IssueReader) => (parsed.has("reopen") ? takenBack(at, id) : at.get(id));
-    const found = await look(reader);
-    if (parsed.has("allow-blocked")) givenReason(parsed, "claiming an issue that waits for another");
-    const workers = await workersOn(workspace, id, await ledgerView(workspace));
-    const me = await callerOrNull(workspace);
-    const claim = workers.claims.get(id);
-    // Whoever holds it asks for what they have: nothing begins by that.
-    const isOwn = claim !== undefined && me !== null && belongsTo(claim.lease, me);
     const terms = {
       isReopening: parsed.has("reopen"),
       onlyIfReady: parsed.has("if-ready"),
-      allowsBlocked: parsed.has("allow-blocked") || isOwn,
+      allowsBlocked: parsed.has("allow-blocked"),
     };
-    await refuseUnclaimable(reader, found, terms);
+    const found = await claimable(reader, id, terms);
+    if (terms.allowsBlocked) givenReason(parsed, "claiming an issue that waits for another");
+    const workers = await workersOn(workspace, id, await ledgerView(workspace));
+    const me = await callerOrNull(workspace);
+    const held = workers.claims.get(id);
+    const isOwn = held !== undefined && me !== null && belongsTo(held.lease, me);
+    const claim = await claimOf(workspace, found, terms, isOwn);
     const left = await leftOf(workspace, reader, workers, found);
     const shortened = left === null ? id : shortId(id, await reader.ids());
     const output = await acquire(context, parsed, workspace, {
-      keys: [{ key: keyOfIssue(id), reach: "repository" }],
+      ...claim,
       steal: parsed.has("force"),
-      aboveToken: tokenSeen([found.issue]),
       noun: "claim",
-      confirm: (session, grant) =>
-        confirmClaim(session, grant, async () => {
-          const now = await issuesIn(workspace);
-          const allowsBlocked = parsed.has("allow-blocked");
-          await refuseUnclaimable(now, await look(now), { ...terms, allowsBlocked });
-        }),
     });
     const { agentId } = await workspace.agent();
     const lines = takeOverLines(left, { shortId: shortened, agentId, workspace });

@@ -1,3 +1,4 @@
+import { forceEvict } from "../../coordinator/proposals";
 import type { Workspace } from "../../coordinator/workspace";
 import type { LeaseRef } from "../../kernel/commands";
 import { printable } from "../../kernel/ids";
@@ -11,7 +12,7 @@ import { byKey } from "../targets";
 export const command: Command = {
   usage: "claim force-evict <issue|lease> --reason <text>",
   about:
-    "Ends somebody's claim. A live one only by those whom policy.evict allows (people and admins by default).\nThe old holder's next write is refused: its token is stale.",
+    "Ends somebody's claim. A live one only by those whom policy.evict allows (people and admins by default).\nThe old holder's next write is refused: its token is stale. Where policy.approvers asks for the word of others, it only\nproposes to end a live one (E_APPROVAL_NEEDED, with the proposal's id), and 'claim approve' ends it.",
   flags: { ...CHANGE_FLAGS, reason: { value: "<text>", meaning: "why; logged with your name" } },
   examples: ['cotenant claim force-evict 7x3k --reason "its machine is gone" --agent-id human:ada'],
   words: { min: 1, max: 1 },
@@ -24,7 +25,8 @@ export const command: Command = {
       requestId: requestId(workspace, parsed),
     };
     const session = await workspace.session("write");
-    const { leases, replayed, ledger } = await session.evict([ref], options);
+    const { coordinator } = workspace;
+    const { leases, replayed, ledger } = await forceEvict({ session, coordinator }, [ref], options);
     tellSay(workspace, ledger);
     const elsewhere = (ledger?.endedThere ?? []).filter(
       ({ leaseId }) => !leases.some((lease) => lease.leaseId === leaseId),

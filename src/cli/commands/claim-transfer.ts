@@ -12,7 +12,7 @@ import { meantWorktree } from "../worktree-word";
 export const command: Command = {
   usage: "claim transfer <issue|lease> --to-agent <id> [--to-worktree <wt>] --reason <text>",
   about:
-    "Hands a claim over to another agent, with a new token and without a moment in which somebody else could\ntake it. The new holder's next command from that worktree picks it up.",
+    "Hands a claim over to another agent, with a new token and without a moment in which somebody else could\ntake it. The new holder's next command from that worktree picks it up. Somebody else's claim can be handed over by\nthose whom policy.evict allows (people and admins by default); its holder is told who did it, and why.",
   flags: {
     ...HOLDER_FLAGS,
     "to-agent": { value: "<type:name>", completes: "agent", meaning: "the new holder" },
@@ -23,7 +23,10 @@ export const command: Command = {
     },
     reason: { value: "<text>", meaning: "why; logged" },
   },
-  examples: ['cotenant claim transfer 7x3k --to-agent agent:reviewer --reason "ready for review"'],
+  examples: [
+    'cotenant claim transfer 7x3k --to-agent agent:reviewer --reason "ready for review"',
+    'cotenant claim transfer 7x3k --to-agent agent:bob --reason "ada is on leave" --agent-id human:me',
+  ],
   words: { min: 1, max: 1 },
   completes: ["issue"],
   async run(context, parsed) {

@@ -59,6 +59,15 @@ export const LEASES = {
     tighten: "trusted",
     meaning: "Renewals end this long after a lease was taken.",
   },
+  "coordination.escalate_after_secs": {
+    type: "int",
+    min: 0,
+    max: LIMITS.ttlSecs,
+    default: DEFAULT_POLICY.escalateAfterSecs,
+    tighten: "free",
+    meaning:
+      "A lease that is held, and kept somebody waiting, for longer than this is one for a person: status lists it, and the log says so once (lease.escalated). Nothing ends by it. 0: off.",
+  },
   "coordination.backend": {
     type: "enum",
     values: ["local"],
@@ -102,6 +111,15 @@ export const LEASES = {
     default: DEFAULT_POLICY.evict,
     tighten: "subset",
     meaning: "Who may end a live lease of somebody else.",
+  },
+  "policy.approvers": {
+    type: "int",
+    min: 0,
+    max: 20,
+    default: DEFAULT_POLICY.approvers,
+    tighten: "higher",
+    meaning:
+      "How many others of those whom policy.evict allows must agree before somebody else's live lease is ended. 0: nobody. See docs/COORDINATION.md.",
   },
   "policy.indefinite": {
     type: "strings",

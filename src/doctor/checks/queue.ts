@@ -1,3 +1,4 @@
+import { pauseOf } from "../../coordinator/pausing";
 import { isItsTurn } from "../../kernel/tickets";
 import { type Check, note, ok } from "../finding";
 import { many, some } from "../words";
@@ -18,7 +19,9 @@ export const queueCheck: Check = {
           { tickets: voided.slice(0, 100) },
         ),
       );
-    const idle = live.filter((ticket) => isItsTurn(ticket, live, leases));
+    // While it is paused nobody's turn comes.
+    const isPaused = live.length > 0 && (await pauseOf(patient.coordinator)) !== null;
+    const idle = isPaused ? [] : live.filter((ticket) => isItsTurn(ticket, live, leases));
     if (idle.length > 0) {
       const who = idle.map(({ agentId, holder }) => `${agentId} (process ${holder.pid})`);
       found.push(

@@ -18,6 +18,7 @@ const HOMES: Readonly<Record<string, string>> = {
   crash: "injection/layer",
   error: "injection/layer",
   linearizability: "linearizability/layer",
+  daemon: "daemon/layer",
   soak: "soak/layer",
   waiters: "soak/waiters-layer",
   clocks: "soak/clocks-layer",
@@ -46,6 +47,7 @@ export const planted: Layer = {
     "crash",
     "error",
     "linearizability",
+    "daemon",
     "soak",
     "waiters",
     "clocks",
@@ -57,14 +59,18 @@ export const planted: Layer = {
   ].map((layer) => `caught by ${layer}`),
   async prove(task) {
     // In another order each time: whatever a short run has no time for is tried in another one.
-    for (const [index, plant] of new Prng(task.seed, "plants").shuffle([...PLANTS]).entries()) {
+    const wanted = PLANTS.filter(({ name }) => task.only === null || name.includes(task.only));
+    for (const [index, plant] of new Prng(task.seed, "plants").shuffle(wanted).entries()) {
       if (!task.goesOn) break;
       task.tried++;
       for (const layer of plant.caughtBy) {
         const { broke } = await runWith(plant, layer, join(task.scratch, `${index} ${layer}`));
         if (broke.length > 0) task.count(`caught by ${layer}`);
         else
-          task.broke(`${layer} does not notice "${plant.name}"`, 'npm run verify -- --layer "planted bugs"');
+          task.broke(
+            `${layer} does not notice "${plant.name}"`,
+            `npm run verify -- --layer "planted bugs" --case ${JSON.stringify(plant.name)}`,
+          );
       }
     }
   },

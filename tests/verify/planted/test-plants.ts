@@ -1,5 +1,6 @@
 import type { PlantedBug } from "../plants";
 import { PLANTS as CONFIG } from "./by-area/config";
+import { PLANTS as COORDINATION } from "./by-area/coordination";
 import { PLANTS as GUARD } from "./by-area/guard";
 import { PLANTS as HOOKS } from "./by-area/hooks";
 import { PLANTS as ISSUES } from "./by-area/issues";
@@ -20,6 +21,7 @@ export interface TestPlant extends PlantedBug {
 
 export const TEST_PLANTS: readonly TestPlant[] = [
   ...CONFIG,
+  ...COORDINATION,
   ...GUARD,
   ...HOOKS,
   ...ISSUES,

@@ -29,7 +29,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "what an evicted agent left is shown as left for ever",
     file: "src/store/store.ts",
-    from: "for (const name of left) facts.set(name, null);",
+    from: "for (const name of left) if (known.has(name)) facts.set(name, null);",
     to: "",
     test: "tests/scenarios/left-work.test.ts",
     named: "leaves work, with who, when and where",

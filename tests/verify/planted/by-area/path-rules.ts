@@ -132,8 +132,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: nobody hears what a command changed in a forbidden place",
     file: "src/guard/shell/compare.ts",
-    from: "ruled: before.ruled === undefined ? null",
-    to: "ruled: before.ruled !== undefined ? null",
+    from: "const ruled = note.ruled === undefined ? null : await",
+    to: "const ruled = note.ruled === undefined ? null : null && await",
     test: GUARD,
     named: "tells of what changed against a rule",
   },

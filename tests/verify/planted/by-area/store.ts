@@ -4,7 +4,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a release wakes everybody who waits for it",
     file: "src/store/turnstile.ts",
-    from: "const mayGo = isItsTurn(ticket, tickets, valid);",
+    from: "const mayGo = valid !== null && isItsTurn(ticket, tickets, valid);",
     to: "const mayGo = true;",
     test: "tests/coordinator/waking.test.ts",
     named: "the one whose turn it is, and nobody else",
@@ -94,9 +94,9 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim ignores what its issue was written under",
-    file: "src/cli/commands/claim-acquire.ts",
+    file: "src/ledger/claim-issue.ts",
     from: "aboveToken: tokenSeen([found.issue]),",
-    to: "",
+    to: "aboveToken: 0,",
     test: "tests/cli/restored-store.test.ts",
     named: "also if the store is older than that",
   },

@@ -1,0 +1,45 @@
+import { approveEviction, meantProposal, proposalJson } from "../../coordinator/proposals";
+import type { Workspace } from "../../coordinator/workspace";
+import { parseUlid, printable, type Ulid } from "../../kernel/ids";
+import { isRefusal } from "../../kernel/refusal";
+import type { Command } from "../command";
+import { claimRef } from "../issues";
+import { sayJson, tellSay } from "../ledger";
+import { count, leaseJson, leasesData } from "../render";
+
+export const command: Command = {
+  usage: "claim approve <proposal|issue|lease>",
+  about:
+    "Agrees to end somebody's live lease, as 'claim force-evict' has proposed it where policy.approvers asks for the word of\nothers. Never by whoever proposed it, and only by those whom policy.evict allows. The last word that is needed ends the\nlease, for the reason of the proposal.",
+  flags: {},
+  examples: ["cotenant claim approve 7x3k --agent-id human:bob"],
+  words: { min: 1, max: 1 },
+  completes: ["issue"],
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const { coordinator } = workspace;
+    const id = await proposalId(workspace, parsed.words[0]!);
+    const session = await workspace.session("write");
+    const { proposal, missing, change } = await approveEviction({ session, coordinator }, id);
+    tellSay(workspace, change?.ledger);
+    const { agentId, key } = proposal.subject;
+    const text =
+      change === null
+        ? `agreed; nothing has ended yet: ${count(missing, "more word")} needed`
+        : `agreed, and ended the lease of ${agentId} on ${printable(key)}`;
+    return {
+      data: {
+        proposal: proposalJson(proposal, coordinator.policy),
+        evicted: change !== null,
+        ...leasesData((change?.leases ?? []).map((lease) => leaseJson(lease))),
+        ...sayJson(change?.ledger),
+      },
+      text: context.quiet ? "" : text,
+    };
+  },
+};
+
+async function proposalId(workspace: Workspace, typed: string): Promise<Ulid> {
+  const id = parseUlid(typed);
+  return meantProposal(workspace.coordinator, isRefusal(id) ? null : id, await claimRef(workspace, typed));
+}

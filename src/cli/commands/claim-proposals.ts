@@ -1,0 +1,26 @@
+import { approveCommand, openProposals, proposalJson, proposalText } from "../../coordinator/proposals";
+import { missingApprovals } from "../../kernel/proposals";
+import type { Command } from "../command";
+import { count } from "../render";
+
+export const command: Command = {
+  usage: "claim proposals",
+  about:
+    "Lists evictions that wait for the word of others (policy.approvers), each with the command that agrees to it. One that is\nolder than an hour, or whose lease has ended or changed hands, counts for nothing and is not listed.",
+  flags: {},
+  examples: ["cotenant claim proposals", "cotenant claim proposals --json"],
+  words: { min: 0, max: 0 },
+  async run(context) {
+    const { coordinator } = await context.workspace();
+    const { policy } = coordinator;
+    const open = await openProposals(coordinator);
+    const lines = open.flatMap((proposal) => [
+      `${proposalText(proposal)} (${count(missingApprovals(proposal, policy), "more word")} needed)`,
+      `  next: ${approveCommand(proposal)}`,
+    ]);
+    return {
+      data: { proposals: open.map((proposal) => proposalJson(proposal, policy)) },
+      text: lines.join("\n") || "no evictions are proposed",
+    };
+  },
+};
