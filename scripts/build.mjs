@@ -68,8 +68,17 @@ const PROGRAMS = [
   { entry: "src/cli/quick-guard.ts", out: "quick-guard.cjs", warmUp: ["--whole"] },
 ];
 const LIBRARY = "src/index.ts";
+/** What one command loads in one of its ways: a file of its own, which no other command has to read. */
+const CHUNKS = [
+  {
+    entry: "src/real-canary/real-canary.ts",
+    out: "real-canary.cjs",
+    loadedAs: /^\.\.\/real-canary\/real-canary$/,
+  },
+];
 const BUNDLES = [
   ...PROGRAMS,
+  ...CHUNKS,
   { entry: "src/cli/quick-hook.ts", out: "quick-hook.cjs" },
   { entry: LIBRARY, out: "index.cjs" },
 ];
@@ -113,6 +122,7 @@ async function build(root, dist) {
     copyLicenses(root, packages, made);
     for (const { out } of PROGRAMS) nameBundle(join(made, out));
     await writeCodeCaches(root, made);
+    writeFileSync(join(made, "build-id"), `${buildId(made)}\n`);
     install(made, dist, stamp);
   } finally {
     rmSync(made, { recursive: true, force: true });
@@ -145,6 +155,7 @@ async function bundle(root, made) {
         external: [NATIVE_PACKAGE],
         define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
         plugins: [
+          ...CHUNKS.map(loadedApart),
           ...(only === undefined ? [] : [leavingOut(COMMANDS, (path) => !only.test(path), "cli.cjs")]),
           ...(without === undefined ? [] : [leavingOut(without.filter, () => true, without.handedOverTo)]),
         ],
@@ -179,6 +190,20 @@ function leavingOut(filter, isLeftOut, handedOverTo) {
   };
 }
 
+/** Takes a chunk from its own file. Whoever loads a program sets its __dirname; `require` may be relative to another folder. */
+function loadedApart({ out, loadedAs }) {
+  const contents = `module.exports = require(__dirname + "/${out}");`;
+  return {
+    name: `apart ${out}`,
+    setup(build) {
+      build.onResolve({ filter: loadedAs }, ({ path, kind }) =>
+        kind === "dynamic-import" ? { path, namespace: out } : undefined,
+      );
+      build.onLoad({ filter: /.*/, namespace: out }, () => ({ contents }));
+    },
+  };
+}
+
 /**
  * Puts the bundle's own id in front of it: compiled code of another build must never be taken for it. Node's own modules
  * are taken as they are: esbuild copies all their names, each time, in case somebody wants a default export.
@@ -190,6 +215,13 @@ function nameBundle(path) {
   const parameters = "exports, require, module, __filename, __dirname";
   const called = `(f) => (typeof module === "object" ? f(${parameters}) : f)`;
   writeFileSync(path, `/*${id}*/(${called})((function (${parameters}) {${text}\n}));`);
+}
+
+/** All programs of a build have one name together: a daemon and its clients must be of the same. */
+function buildId(made) {
+  const hash = createHash("sha256");
+  for (const { out } of BUNDLES) hash.update(readFileSync(join(made, out)));
+  return hash.digest("hex").slice(0, 16);
 }
 
 /** Only for this Node; any other compiles the bundles as it always would. */

@@ -92,6 +92,7 @@ const SECTIONS = {
   publish: "Commits without a checkout.",
   sync: "Claims between machines, over a branch of the Git remote.",
   store: "The files under the Git directory.",
+  daemon: "The process that looks after leases; see [DAEMON](DAEMON.md).",
 };
 
 /** Which way a value becomes stricter, in the words of a table cell. */
@@ -183,11 +184,6 @@ Commands refuse with \`E_CONFIG\` while \`.cotenant/config.toml\` does not parse
 guard go on: what the file last said in this clone holds, whoever commits is told, and the log has \`policy.unreadable\`. A
 commit that breaks the file does not switch the rules off.
 
-## Not yet
-
-Every key here has the effect that it names. Keys whose feature is not there are refused: \`coordination.auto_renew_leases\`,
-\`coordination.heartbeat_interval_secs\` and \`[behavior]\` of \`agent.toml\`, until there is a daemon.
-
 ## agent.toml
 
 \`agent.toml\`, beside the personal \`config.toml\`, says who a person or an agent on this machine is. It is described
@@ -274,7 +270,8 @@ function seenTable() {
 function seenWord(sighting, newest) {
   if (sighting === undefined) return "not looked at";
   const { outcome, note, version } = sighting;
-  const how = /^(?:blocked before|seen )/.test(note) ? note.split(",")[0] : "yes";
+  // Figures are given as they are.
+  const how = / ms$/.test(note) ? note : /^(?:blocked before|seen )/.test(note) ? note.split(",")[0] : "yes";
   const word = { passed: how, failed: "**no**", impossible: "–" }[outcome];
   return version === newest.version ? word : `${word} (${version})`;
 }

@@ -1,14 +1,18 @@
 /** The library: `import { openRepository } from "cotenant"`. */
 import type { Change, Grant, LeaseStatus, LoggedEvent, Subscription, Wait } from "./coordinator/contract";
 import { refuseRuled } from "./coordinator/path-rules";
+import type { Pausing } from "./coordinator/pausing";
+import type { Approved } from "./coordinator/proposals";
 import { resourceNamed, resourceRefs } from "./coordinator/resources";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
+import { engineInFront } from "./daemon/in-front";
 import { orThrow } from "./errors/cotenant-error";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
-import { ledgerInFront } from "./ledger/in-front";
+import type { Pause } from "./kernel/pause";
+import type { Proposal } from "./kernel/proposals";
 import { thisMachine } from "./platform/node/this-machine";
 import type { Input } from "./publish/draft";
 import type { Publisher } from "./publish/publisher";
@@ -16,10 +20,14 @@ import type { Published } from "./publish/request";
 import { type Consistency, checkTags, type Descriptor as Snapshot } from "./snapshots/descriptor";
 
 export type { Change, Grant, LeaseStatus, LoggedEvent, Subscription } from "./coordinator/contract";
+export type { Pausing } from "./coordinator/pausing";
+export type { Approved } from "./coordinator/proposals";
 export { CotenantError } from "./errors/cotenant-error";
 export { ERRORS, type ErrorCode } from "./errors/registry";
 export type { LeaseKey } from "./kernel/keys";
 export type { Lease } from "./kernel/lease";
+export type { Pause } from "./kernel/pause";
+export type { Proposal } from "./kernel/proposals";
 export type { Published, PublishedPath } from "./publish/request";
 
 /** What to lease: a canonical key (`file:src/a.ts`), or a thing by its kind. Paths are relative to `cwd`. */
@@ -110,7 +118,7 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
       session: options.sessionId,
       allowNetworkFs: options.allowNetworkFs,
       doing: "library",
-      engine: ledgerInFront,
+      engine: (workspace) => engineInFront(workspace),
       isLongLived: true,
     },
   );
@@ -184,14 +192,50 @@ export class CotenantRepository {
     });
   }
 
+  /** Where `policy.approvers` asks for the word of others, rejects with `E_APPROVAL_NEEDED` and what it has proposed. */
   async evict(targets: Target | readonly Target[], options: ChangeOptions): Promise<Change> {
-    const reason = options.reason ?? null;
-    return this.#session.evict(await this.#refs(targets), { reason, requestId: requestIdOf(options) });
+    const { forceEvict } = await import("./coordinator/proposals");
+    const requestId = requestIdOf(options);
+    return forceEvict(this.#evicting, await this.#refs(targets), { reason: options.reason ?? "", requestId });
+  }
+
+  /** Agrees to what `evict` has proposed; the last word that `policy.approvers` asks for ends the lease. */
+  async approve(proposalId: string): Promise<Approved> {
+    const { approveEviction } = await import("./coordinator/proposals");
+    return approveEviction(this.#evicting, orThrow(parseUlid(proposalId)));
+  }
+
+  /** Evictions that wait for the word of others. */
+  async proposals(): Promise<readonly Proposal[]> {
+    const { openProposals } = await import("./coordinator/proposals");
+    return openProposals(this.#workspace.coordinator);
+  }
+
+  get #evicting() {
+    return { session: this.#session, coordinator: this.#workspace.coordinator };
   }
 
   /** Marks everything this session holds as stopped: it ends soon unless the session shows life again. */
   stop(): Promise<Change> {
     return this.#session.stop();
+  }
+
+  /** Stops all new grants, for people (`human:`, `admin:`). Answers who paused first, where somebody had. */
+  async pause(reason: string): Promise<Pausing> {
+    const { pauseRepository } = await import("./coordinator/pausing");
+    return pauseRepository(this.#session, reason);
+  }
+
+  /** Ends a pause; null where nothing was paused. */
+  async resume(): Promise<Pause | null> {
+    const { resumeRepository } = await import("./coordinator/pausing");
+    return resumeRepository(this.#session);
+  }
+
+  /** Who has paused the repository; null where nobody has. */
+  async paused(): Promise<Pause | null> {
+    const { pauseOf } = await import("./coordinator/pausing");
+    return pauseOf(this.#workspace.coordinator);
   }
 
   gc(): Promise<Change> {

@@ -79,6 +79,8 @@ export interface Command {
   readonly completes?: readonly (Completes | { readonly choices: readonly string[] })[];
   /** Whether own leases that are about to run out are worth a remark afterwards. */
   readonly remindsOfExpiry?: boolean;
+  /** No agent may run it: whoever has not said who they are is told to ask a person. */
+  readonly isForPeople?: boolean;
   /** Works also where the configuration is broken. */
   readonly mendsConfig?: boolean;
   /** Enforces rules, and so goes by what a broken configuration last said. */

@@ -13,6 +13,8 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   init: { summary: "prepare this repository", load: () => import("./commands/init") },
   deinit: { summary: "undo what init and leases left behind", load: () => import("./commands/deinit") },
   status: { summary: "who holds what, and what needs a person", load: () => import("./commands/status") },
+  pause: { summary: "grant nothing new for a while", load: () => import("./commands/pause") },
+  resume: { summary: "go on after a pause", load: () => import("./commands/resume") },
   events: { summary: "what happened, and what happens", load: () => import("./commands/events") },
   stats: { summary: "who holds how long, and where it jams", load: () => import("./commands/stats") },
   "claim acquire": { summary: "claim an issue", load: () => import("./commands/claim-acquire") },
@@ -28,6 +30,14 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "claim force-evict": {
     summary: "end somebody's claim",
     load: () => import("./commands/claim-force-evict"),
+  },
+  "claim approve": {
+    summary: "agree to end somebody's claim",
+    load: () => import("./commands/claim-approve"),
+  },
+  "claim proposals": {
+    summary: "evictions that wait for others",
+    load: () => import("./commands/claim-proposals"),
   },
   "claim status": { summary: "all claims, yours first", load: () => import("./commands/claim-status") },
   "claim list": { summary: "active claims, for programs", load: () => import("./commands/claim-list") },
@@ -133,6 +143,20 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     load: () => import("./commands/config-validate"),
   },
   trust: { summary: "allow what this repository loosens", load: () => import("./commands/trust") },
+  "daemon start": {
+    summary: "look after leases in the background",
+    load: () => import("./commands/daemon-start"),
+  },
+  "daemon stop": { summary: "end it", load: () => import("./commands/daemon-stop") },
+  "daemon status": {
+    summary: "whether it runs, and what it does",
+    load: () => import("./commands/daemon-status"),
+  },
+  "daemon install": {
+    summary: "print what makes systemd or launchd run it",
+    load: () => import("./commands/daemon-install"),
+  },
+  "daemon run": { summary: "run it in the foreground", load: () => import("./commands/daemon-run") },
   "validate leases": {
     summary: "log, index and what stands",
     load: () => import("./commands/validate-leases"),

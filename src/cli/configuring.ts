@@ -4,7 +4,6 @@ import { removeKey, setKey } from "../config/edit";
 import { readJoinedLedger } from "../config/joined-ledger";
 import { type Config, type ConfigQuestion, inspectConfig, userConfigDirectory } from "../config/load";
 import { nearest } from "../config/nearest";
-import { notYet } from "../config/not-yet";
 import type { ConfigProblem } from "../config/problem";
 import {
   CONFIG_KEYS,
@@ -57,12 +56,6 @@ export function knownKey(text: string): ConfigKey {
 }
 
 function unknownKey(text: string, known: readonly string[]): CotenantError {
-  const waits = notYet(text);
-  if (waits !== null)
-    return new CotenantError("E_CONFIG", `${text} ${waits}`, {
-      hint: "go without it: 'cotenant config show' lists what there is",
-      data: { key: text, nearest: null },
-    });
   const near = nearest(text, known) ?? known.find((key) => nameInSection(key) === text) ?? null;
   return new CotenantError("E_USAGE", `there is no key "${printable(text, 100)}"`, {
     hint: near === null ? "see 'cotenant config show'" : `did you mean ${near}?`,

@@ -1,4 +1,5 @@
 import { effective } from "../issues/effective";
+import { meantId } from "../issues/meant";
 import type { IssueState } from "../issues/model";
 import type { FoundIssue } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
@@ -6,7 +7,7 @@ import type { Change, WriteOptions } from "../issues/writer";
 import { printable, type Ulid } from "../kernel/ids";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { HOLDER_FLAGS, proof } from "./holding";
-import { type Desk, issueJson, meantId, openDesk, writerAt } from "./issues";
+import { type Desk, issueJson, openDesk, writerAt } from "./issues";
 import { ledgerView } from "./ledger";
 import { workersOn } from "./querying";
 

@@ -14,6 +14,7 @@ import {
   type Said,
 } from "../issues/gates/results";
 import { isTrusted } from "../issues/gates/trust";
+import { meantId } from "../issues/meant";
 import type { FoundIssue } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
 import type { IssueWriter, WriteOptions, WriteOutcome } from "../issues/writer";
@@ -22,7 +23,7 @@ import { checkText } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { asCounted } from "./editing";
 import { HOLDER_FLAGS, proof } from "./holding";
-import { type Desk, issueJson, meantId, openDesk, writerAt } from "./issues";
+import { type Desk, issueJson, openDesk, writerAt } from "./issues";
 
 export const RESULT_FLAGS: Readonly<Record<string, Flag>> = {
   ...HOLDER_FLAGS,

@@ -2,10 +2,10 @@ import type { Board } from "../issues/board";
 import { claimantOf } from "../issues/effective";
 import type { Node } from "../issues/graph";
 import { circleIn, tree } from "../issues/graph";
+import { meantId } from "../issues/meant";
 import { loadBoard, type QuerySetting } from "../issues/query";
 import { printable } from "../kernel/ids";
 import type { Context, Flag, Output } from "./command";
-import { meantId } from "./issues";
 import { openQuery, type Setting } from "./querying";
 
 export const CLAIMS_FLAG: Readonly<Record<string, Flag>> = {

@@ -12,7 +12,16 @@ const WAYS: Readonly<
 const OTHERWISE = "take other work";
 
 /** The error with what this very command could do about it. */
-export function withWay(error: unknown, { flags }: Pick<Command, "flags">): unknown {
+export function withWay(
+  error: unknown,
+  { flags, isForPeople }: Pick<Command, "flags" | "isForPeople">,
+): unknown {
+  if (isForPeople === true && error instanceof CotenantError && error.code === "E_AGENT_ID_REQUIRED")
+    return new CotenantError(error.code, error.message, {
+      hint: "this is for people: in a terminal it works as it is, elsewhere with --agent-id human:<you>",
+      data: error.data,
+      cause: error,
+    });
   if (!(error instanceof CotenantError) || !error.hint.startsWith(OTHERWISE)) return error;
   const way = WAYS[error.code]?.find(({ options }) => options.every((name) => Object.hasOwn(flags, name)));
   if (way === undefined) return error;

@@ -1,5 +1,6 @@
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { cycleIn } from "../issues/cycles";
+import { meantId } from "../issues/meant";
 import { PRIORITIES } from "../issues/model";
 import { shortId } from "../issues/short-id";
 import type { Draft } from "../issues/writer";
@@ -9,7 +10,7 @@ import type { Context, Output, Parsed } from "./command";
 import { creatorAt, draft } from "./commands/issue-create";
 import { knownGates } from "./gates";
 import { assigneeOf, descriptionOf, filesOf, labelsOf, priorityOf, titleOf } from "./issue-fields";
-import { type Desk, meantId, newIssueJson, openDesk } from "./issues";
+import { type Desk, newIssueJson, openDesk } from "./issues";
 import { count } from "./render";
 import { readStdin } from "./stdin";
 

@@ -1,15 +1,15 @@
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { issuesIn, plainIssues, writerIn } from "../issues/desk";
+import { wholeId } from "../issues/meant";
 import type { Issue } from "../issues/model";
 import type { IssueReader } from "../issues/reader";
 import type { FoundIssue } from "../issues/resolve";
 import { resolveId, shortId } from "../issues/short-id";
 import { IssueWriter } from "../issues/writer";
 import type { LeaseRef } from "../kernel/commands";
-import { parseUlid, type Ulid } from "../kernel/ids";
+import type { Ulid } from "../kernel/ids";
 import { issueKey, type LeaseKey } from "../kernel/keys";
-import { isRefusal } from "../kernel/refusal";
 import { nodePlatform } from "../platform/node/node";
 import type { Context } from "./command";
 import { byKey } from "./targets";
@@ -53,37 +53,6 @@ async function nearestData(from: string): Promise<string | null> {
     if ((await files.stat(`${directory}/.cotenant`))?.kind === "directory") return directory;
     if (directory === "" || !directory.includes("/")) return null;
   }
-}
-
-/** The one issue that somebody means. */
-export async function meant(reader: IssueReader, typed: string): Promise<FoundIssue> {
-  return reader.get(await meantId(reader, typed));
-}
-
-/** Which one somebody wants to claim: also one that only the ledger has, which is brought here then. */
-export async function meantForClaim(workspace: Workspace, typed: string): Promise<Ulid> {
-  try {
-    return await meantId(await issuesIn(workspace), typed);
-  } catch (error) {
-    const isMissing = error instanceof CotenantError && error.code === "E_NOT_FOUND";
-    if (!isMissing || workspace.config.values["sync.ledger_branch"] === null) throw error;
-    const { bringMeant } = await import("../ledger/bringing");
-    const refused = await bringMeant(workspace, typed, error);
-    if (refused !== null) throw refused;
-    return meantId(await issuesIn(workspace), typed);
-  }
-}
-
-/** A whole id is not looked for among all the others. */
-export async function meantId(reader: IssueReader, typed: string): Promise<Ulid> {
-  const whole = wholeId(typed);
-  if (whole !== null && (await reader.find(whole)) !== null) return whole;
-  return resolveId(typed, await reader.ids());
-}
-
-function wholeId(typed: string): Ulid | null {
-  const id = typed.length === 26 ? parseUlid(typed) : null;
-  return id === null || isRefusal(id) ? null : id;
 }
 
 /** A claim as people name it: by the issue's id, short or whole, or by the lease's id. */

@@ -1,8 +1,8 @@
 import { isConfigKey } from "../config/schema";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
+import { engineInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { explainSandbox } from "../identity/sandbox";
-import { ledgerInFront } from "../ledger/in-front";
 import { blockerLines } from "./blocker-text";
 import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
@@ -75,7 +75,7 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         ...(command.mendsConfig === true ? { despiteConfig: "mend" } : {}),
         ...(command.enforcesConfig === true ? { despiteConfig: "enforce" } : {}),
         doing: name,
-        engine: ledgerInFront,
+        engine: (workspace) => engineInFront(workspace, process.argv[1] ?? null),
       }).then(command.leavesHooks === true ? (workspace) => workspace : withHooks);
       return opened;
     },
@@ -124,8 +124,9 @@ async function withRuler(error: unknown, opened: Promise<Workspace> | undefined)
   if (!isConfigKey(setting)) return error;
   const { source, place, line } = config.origin(setting);
   const where = source === "default" ? "the default" : line === null ? place : `${place}:${line}`;
-  return new CotenantError(error.code, error.message, {
-    hint: `${error.hint} (${setting} is ruled by ${where})`,
+  // With the message: what follows "next:" is to be run as it is.
+  return new CotenantError(error.code, `${error.message} (${setting} is ruled by ${where})`, {
+    hint: error.hint,
     data: { ...error.data, ruled_by: { source, place, line } },
     cause: error,
   });

@@ -108,7 +108,7 @@ describe("config", () => {
     await cotenant("agent:a", "config", "set", "policy.max_ttl_secs", "agent=60");
     const { error } = await ask("agent:a", "lock", "acquire", "x", "--ttl", "61");
     expect(error!.code).toBe("E_LIMIT");
-    expect(error!.hint).toMatch(/policy\.max_ttl_secs is ruled by .*\/\.cotenant\/config\.toml:\d+\)$/);
+    expect(error!.message).toMatch(/policy\.max_ttl_secs is ruled by .*\/\.cotenant\/config\.toml:\d+\)$/);
     const steal = await ask("agent:b", "lock", "acquire", "x", "--ttl", "0", "--reason", "r");
     expect(steal.error!.data["ruled_by"]).toEqual({ source: "default", place: "default", line: null });
   });

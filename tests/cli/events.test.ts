@@ -138,7 +138,10 @@ describe("events", () => {
 
   it.each([
     [["--type", "stolen"], "no event type begins with"],
-    [["--type", "zzzzzzzz"], "issue., policy., contention., guard., worktree., snapshot., publish., sync."],
+    [
+      ["--type", "zzzzzzzz"],
+      "issue., lease., repository., eviction., policy., contention., guard., worktree., snapshot., publish., sync.",
+    ],
     [["--since", "yesterday"], "--since cannot be"],
     [["--limit", "0"], "--limit is from 1"],
     [["--agent", "ada"], "is not an agent id"],

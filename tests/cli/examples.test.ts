@@ -29,6 +29,12 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "claim release": ["init", "claim acquire 7x3k"],
   "claim transfer": ["init", "claim acquire 7x3k"],
   "claim force-evict": ["init", "claim acquire 7x3k --agent-id agent:bob"],
+  "claim approve": [
+    "init",
+    "claim acquire 7x3k --agent-id agent:bob",
+    "config set policy.approvers 1",
+    "claim force-evict 7x3k --reason gone --agent-id human:ada # exits 11",
+  ],
   "issue update": CLAIMED,
   "issue delete": CLAIMED,
   "issue assign": CLAIMED,
@@ -105,21 +111,23 @@ function withRemote(repo: TestRepo): void {
 /** Nothing in it that a shell reads otherwise than as words. */
 const IS_PLAIN = /^cotenant [\w .,:/@=-]+$/;
 /** These run on, or are about the process that they are in. */
-const OWN_PROCESS = / --(?:follow|watch)\b|^cotenant (?:exec|demo|hook|guard)\b/;
+const OWN_PROCESS = / --(?:follow|watch)\b|^cotenant (?:exec|demo|hook|guard|daemon)\b/;
 
 /** In one process for all: what its first example has shown to start. */
 function performHere(example: string, repo: TestRepo, env: Place["env"]): Promise<Ran> {
-  return runHere(example.split(" ").slice(1), { cwd: repo.root, env, home: env.HOME });
+  // Whoever runs the tests may have harnesses on the PATH: no test starts them.
+  const seen = example.includes(" --real") ? { ...env, PATH: path.dirname(PROGRAM) } : env;
+  return runHere(example.split(" ").slice(1), { cwd: repo.root, env: seen, home: env.HOME });
 }
 
 /** As somebody would who copies it from the help into a shell; what runs on is ended as they would end it. */
 async function performInShell(shown: string, repo: TestRepo, env: Place["env"]): Promise<Ran> {
   // Agents need no longer than this to begin, and all that they do has tests of its own.
   const example = shown.replace(/^(cotenant demo --seconds) \d+/, "$1 1");
-  const runsOn = / --(?:follow|watch)\b/.test(example);
+  const runsOn = / --(?:follow|watch)\b|daemon run/.test(example);
   const running = start(["/bin/sh", "-c", runsOn ? `exec ${example}` : example], { cwd: repo.root, env });
   if (runsOn) {
-    await until(`${example} has said something`, () => running.stdout.includes("\n"));
+    await until(`${example} has said something`, () => (running.stdout + running.stderr).includes("\n"));
     running.kill("SIGINT");
   }
   return running.done;
@@ -132,8 +140,9 @@ describe("every example of every command's --help", () => {
     const { repo, env } = place();
     if (name === "sync") withRemote(repo);
     for (const line of BEFORE[name] ?? ["init"]) {
-      const ran = await runHere([...line.split(" "), "--quiet"], { cwd: repo.root, env, home: env.HOME });
-      expect(ran.status, `${ran}`).toBe(0);
+      const [words, exit = "0"] = line.split(" # exits ");
+      const ran = await runHere([...words!.split(" "), "--quiet"], { cwd: repo.root, env, home: env.HOME });
+      expect(ran.status, `${ran}`).toBe(Number(exit));
     }
     for (const [nth, example] of command.examples.entries()) {
       expect(findCommand(example.split(" ").slice(1))?.name, example).toBe(name);
@@ -144,6 +153,7 @@ describe("every example of every command's --help", () => {
       expect(ran.status, `${ran}`).toBe(exit);
       if (exit === 0) expect(ran.stderr, `${ran}`).not.toContain("(E_");
     }
+    if (name === "daemon start") await performInShell("cotenant daemon stop", repo, env);
   });
 
   it("has no preparation for what is no command", () => {

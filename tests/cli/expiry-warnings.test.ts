@@ -48,7 +48,7 @@ it("a lease is renewed by writing commands before that", async () => {
 describe("the warning comes with every command", () => {
   /** Told to nobody, about nothing of the caller's, or an agent's harness reads what they print. */
   const SILENT =
-    /^(?:guard (?:check|stop|end)|hook .+|complete|completion|demo|deinit|exec|merge-issue|version)$/;
+    /^(?:guard (?:check|stop|end)|hook .+|complete|completion|daemon run|demo|deinit|exec|merge-issue|version)$/;
 
   it("but for those that nobody reads", async () => {
     const silent: string[] = [];

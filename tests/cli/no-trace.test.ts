@@ -26,6 +26,8 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
   exec: [],
   "guard check": [],
   gc: ["word"],
+  "daemon start": ["word"],
+  "daemon run": ["word"],
   recover: ["word"],
 };
 /** Refused for what they name, and reading where they may. */

@@ -23,10 +23,16 @@ const SHOWN: Readonly<Record<Exclude<ConfigKey, Here>, string>> = {
   "types.strategic": "tests/cli/queries.test.ts",
   "coordination.default_ttl_secs": "tests/cli/config.test.ts",
   "coordination.lease_renewal_threshold_pct": "tests/cli/expiry-warnings.test.ts",
+  "coordination.escalate_after_secs": "tests/cli/escalation.test.ts",
   "coordination.stale_threshold_secs": "tests/scenarios/claim-status.test.ts",
+  "coordination.auto_renew_leases": "tests/cli/daemon.test.ts",
+  "coordination.heartbeat_interval_secs": "tests/daemon/heart.test.ts",
+  "daemon.autostart": "tests/cli/daemon.test.ts",
+  "daemon.idle_exit_secs": "tests/cli/daemon.test.ts",
   "locks.max_age_secs": "tests/cli/doctor.test.ts",
   "policy.paths": "tests/cli/path-rules.test.ts",
   "policy.evict": "tests/scenarios/ending.test.ts",
+  "policy.approvers": "tests/cli/approvals.test.ts",
   "store.rotate_bytes": "tests/demo/demo.test.ts",
   "store.busy_timeout_secs": "tests/cli/surroundings.test.ts",
   "sync.ledger_branch": "tests/scenarios/ledger-claims.test.ts",
@@ -136,27 +142,6 @@ describe("every setting", () => {
         setting.type === "enum" ? setting.values.length === 1 : setting.type === "bool" && setting.only,
       ).toBe(true);
     }
-  });
-
-  it.each([
-    "coordination.auto_renew_leases",
-    "coordination.heartbeat_interval_secs",
-    "behavior.auto_heartbeat",
-  ])("without effect is refused, in files, variables and commands: %s", async (key) => {
-    const says = expect.stringContaining("has no effect yet: it needs the daemon");
-    for (const verb of [
-      ["set", key, "1"],
-      ["set", "--global", key, "1"],
-      ["get", key],
-    ])
-      expect((await ask({}, "config", ...verb)).error).toMatchObject({ code: "E_CONFIG", message: says });
-    if (key.startsWith("behavior.")) return;
-    const env = { COTENANT_AGENT_ID: "agent:a", [variableOf(key as ConfigKey)]: "1" };
-    const home = process.env["HOME"]!;
-    const byVariable = await runHere(["status", "--json"], { cwd: repo.root, home, env });
-    expect(byVariable.error).toMatchObject({ code: "E_CONFIG", message: says });
-    repo.write(".cotenant/config.toml", `[coordination]\n${nameInSection(key)} = 1\n`);
-    expect((await ask({}, "status")).error).toMatchObject({ code: "E_CONFIG", message: says });
   });
 });
 

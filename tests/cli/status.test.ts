@@ -92,6 +92,9 @@ describe("status ends with what needs a person", () => {
     const later = (ms: number) => ({ ...now, wallMs: now.wallMs + ms, monotonicMs: now.monotonicMs + ms });
     const at = (ms: number, standing: "valid" | "expired") =>
       needsAPerson(workspace, {
+        pause: null,
+        proposals: [],
+        escalated: [],
         leases: leases.map((status) => ({ ...status, standing })),
         waiters,
         damage: null,

@@ -31,6 +31,8 @@ created_at = "2026-01-03T12:00:00Z"
 description = "GitHub Copilot Workspace Session 1"
 default_ttl_secs = 900
 [behavior]
+auto_heartbeat = true
+heartbeat_interval = 60
 `);
     expect(whole).toEqual({
       file,
@@ -38,6 +40,8 @@ default_ttl_secs = 900
       createdAt: "2026-01-03T12:00:00.000Z",
       description: "GitHub Copilot Workspace Session 1",
       defaultTtlSecs: 900,
+      autoHeartbeat: true,
+      heartbeatSecs: 60,
     });
     expect(await read("[agent]\ncreated_at = 2026-01-03T12:00:00Z\n")).toMatchObject({
       agentId: null,
@@ -55,8 +59,10 @@ default_ttl_secs = 900
     ["agent = 1", 1, "agent", null],
     ["[agent]\ndefault_ttl_secs = 0", 2, "agent.default_ttl_secs", null],
     ['[agent]\ncreated_at = "yesterday"', 2, "agent.created_at", null],
-    ["[behavior]\nheartbeat_interval = 30", 2, "behavior.heartbeat_interval", null],
-    ["[behavior]\nauto_heartbeat = false", 2, "behavior.auto_heartbeat", null],
+    ["[behavior]\nheartbeat_interval = 4", 2, "behavior.heartbeat_interval", null],
+    ['[behavior]\nheartbeat_interval = "30"', 2, "behavior.heartbeat_interval", null],
+    ["[behavior]\nauto_heartbeat = 1", 2, "behavior.auto_heartbeat", null],
+    ["[behavior]\nauto_heart = true", 2, "behavior.auto_heart", "behavior.auto_heartbeat"],
     ["[behavior]\n__proto__ = 1", 2, "behavior.__proto__", null],
     ["[agent", 1, null, null],
   ])("is refused when it is wrong: %j", async (toml, line, key, near) => {

@@ -82,6 +82,16 @@ async function catchTicket(): Promise<Json> {
   }
 }
 
+/** Of a daemon that runs for as long as it takes to read it. */
+function runningRecord(): Json {
+  cotenant("daemon", "start", "--quiet");
+  const folder = join(run.repository, ".git/cotenant/daemon");
+  const file = readdirSync(folder).find((name) => name.endsWith(".json"))!;
+  const record = JSON.parse(readFileSync(join(folder, file), "utf8")) as Json;
+  cotenant("daemon", "stop", "--quiet");
+  return record;
+}
+
 beforeAll(async () => {
   run.repository = keptScratch("cotenant-formats");
   mkdirSync(join(run.repository, "src/api"), { recursive: true });
@@ -153,6 +163,7 @@ describe("the examples in FORMATS", () => {
       "claims.lock": read(control("locks/claims.lock")),
       secrets: JSON.parse(secrets[0]!),
       heartbeat: read(control("heartbeat/agent%3aada.json")),
+      daemon: runningRecord(),
       "claims.index.json": flat,
       "descriptor.json": read(
         control("snapshots", cotenant("snapshot", "--tag", "t", "--quiet"), "descriptor.json"),

@@ -92,9 +92,19 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BELOW_FEATURES, ...FEATURES, "agents"],
     because: "it looks at everything and changes nothing; only the edges look at it",
   },
-  ".": { may: LIBRARY, because: "the library's front door wires the real machine to the coordinator" },
+  ".": {
+    may: [...LIBRARY, "daemon"],
+    because:
+      "the library's front door wires the real machine to the coordinator, or to the daemon in front of it",
+  },
   mcp: { may: [...LIBRARY, "."], packages: ["*"], because: "an edge over the library" },
-  daemon: { may: [...LIBRARY, "."], packages: ["*"], world: true, because: "an edge: it owns its process" },
+  daemon: {
+    may: LIBRARY,
+    packages: ["valibot"],
+    world: true,
+    because:
+      "an edge: it owns its process; and the client that asks it, which programs and the library share",
+  },
   dashboard: {
     may: [...LIBRARY, ".", "daemon"],
     packages: ["*"],
@@ -106,8 +116,14 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     world: true,
     because: "an edge: it starts, stops and kills real processes over the library, and needs nothing else",
   },
+  "real-canary": {
+    may: ["kernel", "errors", "platform", "identity", "guard", "agents"],
+    world: true,
+    because:
+      "an edge: it starts programs of others, serves them a model and kills them; cotenant is one of them",
+  },
   cli: {
-    may: [...LIBRARY, ".", "mcp", "daemon", "dashboard", "demo"],
+    may: [...LIBRARY, ".", "mcp", "daemon", "dashboard", "demo", "real-canary"],
     packages: ["*"],
     world: true,
     because: "the outermost edge; nothing imports it, so a command can go without a trace",

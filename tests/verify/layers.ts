@@ -1,4 +1,5 @@
 import { agents } from "./agents/layer";
+import { daemonKills } from "./daemon/layer";
 import { disks } from "./disks/layer";
 import { harnesses } from "./harnesses/layer";
 import { hostile } from "./hostile/layer";
@@ -32,6 +33,7 @@ export const LAYERS: readonly Layer[] = [
   publishCrash,
   publishers,
   linearizability,
+  daemonKills,
   soak,
   waiters,
   clocks,

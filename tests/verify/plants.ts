@@ -1,4 +1,5 @@
 import { PLANTS as AGENTS } from "./agents/plants";
+import { PLANTS as DAEMON } from "./daemon/plants";
 import { PLANTS as HOSTILE } from "./hostile/plants";
 import { PLANTS as INJECTION } from "./injection/plants";
 import { PLANTS as LEDGER } from "./ledger/plants";
@@ -32,6 +33,7 @@ export const PLANTS: readonly Plant[] = [
   ...SIMULATION,
   ...INJECTION,
   ...LINEARIZABILITY,
+  ...DAEMON,
   ...HOSTILE,
   ...AGENTS,
   ...SNAPSHOTS,

@@ -1,12 +1,12 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { wayTo } from "../../issues/cycles";
+import { meantId } from "../../issues/meant";
 import type { IssueReader } from "../../issues/reader";
 import { isFound } from "../../issues/resolve";
 import { shortId } from "../../issues/short-id";
 import type { Ulid } from "../../kernel/ids";
 import type { Command } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
-import { meantId } from "../issues";
 import { count } from "../render";
 
 export const command: Command = {

@@ -1,7 +1,7 @@
+import { meantId } from "../../issues/meant";
 import type { Ulid } from "../../kernel/ids";
 import type { Command } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
-import { meantId } from "../issues";
 import { count } from "../render";
 
 export const command: Command = {

@@ -1,9 +1,10 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { documentHistory, documentOf, MOST_COMMITS } from "../../issues/documents";
+import { meant } from "../../issues/meant";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { meantPath, namedPlace } from "../documents";
-import { meant, openDesk } from "../issues";
+import { openDesk } from "../issues";
 import { columns } from "../render";
 
 const DEFAULT_LIMIT = 50;

@@ -1,8 +1,9 @@
+import { meant } from "../../issues/meant";
 import { shortId } from "../../issues/short-id";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { namedPlace } from "../documents";
-import { meant, openDesk } from "../issues";
+import { openDesk } from "../issues";
 import { columns } from "../render";
 
 export const command: Command = {

@@ -6,10 +6,11 @@ import {
   documentOf,
   fileContent,
 } from "../../issues/documents";
+import { meant } from "../../issues/meant";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { meantPath, namedPlace } from "../documents";
-import { type Desk, meant, openDesk } from "../issues";
+import { type Desk, openDesk } from "../issues";
 import { shownLines } from "../shown-text";
 
 export const command: Command = {

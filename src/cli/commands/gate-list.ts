@@ -1,10 +1,11 @@
 import type { GateDefinition } from "../../issues/gates/registry";
 import { gateStatus, pendingAmong, readResults } from "../../issues/gates/results";
+import { meant } from "../../issues/meant";
 import { shortId } from "../../issues/short-id";
 import { printable } from "../../kernel/ids";
 import type { Command, Context, Output } from "../command";
 import { definitionJson, gatesAt, issueGateJson } from "../gates";
-import { type Desk, meant, openDesk } from "../issues";
+import { type Desk, openDesk } from "../issues";
 import { columns } from "../render";
 
 export const command: Command = {

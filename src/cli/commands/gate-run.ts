@@ -4,6 +4,7 @@ import { refuseEnded } from "../../issues/gates/passing";
 import type { GateDefinition, Registry } from "../../issues/gates/registry";
 import { type GateRun, gateStatus, pendingAmong, readResults } from "../../issues/gates/results";
 import { hasPassed, refuseUntrusted, runGate } from "../../issues/gates/run";
+import { meantId } from "../../issues/meant";
 import type { FoundIssue } from "../../issues/resolve";
 import type { WriteOptions } from "../../issues/writer";
 import { printable } from "../../kernel/ids";
@@ -20,7 +21,7 @@ import {
   recordResult,
   resultOptions,
 } from "../gates";
-import { type Desk, issueJson, meantId, openDesk, writerAt } from "../issues";
+import { type Desk, issueJson, openDesk, writerAt } from "../issues";
 import { duration } from "../render";
 import { shownLines } from "../shown-text";
 import { howItEnded } from "./gate-show";

@@ -1,11 +1,14 @@
 import { forgetGoneWorktrees } from "../../agents/carrying";
 import { projectDesk } from "../../agents/desk";
 import { tidyAgents } from "../../agents/tidy";
+import { forgetEscalated, recordEscalated } from "../../coordinator/escalating";
+import { forgetProposals } from "../../coordinator/proposals";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { clearNotes } from "../../enforce/commit-note";
 import { forgetOldViolations } from "../../enforce/violations";
 import { fileFailure } from "../../errors/cotenant-error";
+import { escalated } from "../../guard/escalating";
 import { tidyGuard } from "../../guard/tidy";
 import { reachOf } from "../../guard/yielding";
 import { clearUnfinished } from "../../identity/worktree-file";
@@ -38,6 +41,10 @@ export const command: Command = {
       ...(await endForgotten(session, homeless)),
     ];
     await session.prune();
+    await forgetProposals(session, coordinator);
+    const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
+    await forgetEscalated(coordinator, session.actor);
+    await recordEscalated(coordinator, session.actor, await escalated(coordinator, reach));
     await forgetOldViolations(session, workspace.surroundings.platform.clock.wallMs());
     const { processes } = workspace.surroundings.platform;
     const actor = { ...session.actor, host: processes.host(), pid: processes.self().pid };
@@ -50,7 +57,6 @@ export const command: Command = {
         active: (await coordinator.list()).map(statusJson),
       },
     });
-    const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
     await tidyGuard(workspace.surroundings.platform, coordinator, session, reach);
     await clearDataPlane(workspace, session);
     await clearUp({ ...readingRoomIn(workspace, nodeTrees()), session });

@@ -1,10 +1,11 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { encodeComment, newComment } from "../../issues/comments";
+import { meant } from "../../issues/meant";
 import { shortId } from "../../issues/short-id";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { CHANGE_FLAGS, requestId } from "../holding";
-import { meant, openDesk, writerAt } from "../issues";
+import { openDesk, writerAt } from "../issues";
 
 export const command: Command = {
   usage: "issue comment <id> --text <text>",

@@ -3,6 +3,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { openNeeds, refuseOpenNeeds } from "../../issues/claimable";
 import { createClaimed, idForRequest } from "../../issues/claimed-creation";
 import { labelChange } from "../../issues/labels";
+import { meantId } from "../../issues/meant";
 import { type Issue, newIssue } from "../../issues/model";
 import { shortId } from "../../issues/short-id";
 import { parseState } from "../../issues/states";
@@ -24,7 +25,7 @@ import {
   priorityOf,
   titleOf,
 } from "../issue-fields";
-import { type Desk, keyOfIssue, meantId, newIssueJson, openDesk } from "../issues";
+import { type Desk, keyOfIssue, newIssueJson, openDesk } from "../issues";
 import { byKey } from "../targets";
 
 // A new issue is free: there is nothing to wait for.

@@ -1,13 +1,14 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import { type Comment, readComments } from "../../issues/comments";
 import { effective, NO_WORKERS } from "../../issues/effective";
+import { meant } from "../../issues/meant";
 import type { IssueReader } from "../../issues/reader";
 import { type FoundIssue, isFound } from "../../issues/resolve";
 import { shortId } from "../../issues/short-id";
 import { printable, type Ulid } from "../../kernel/ids";
 import type { ClaimsView } from "../../ledger/view";
 import type { Command } from "../command";
-import { issueJson, meant, openDesk } from "../issues";
+import { issueJson, openDesk } from "../issues";
 import { ledgerView } from "../ledger";
 import { leftJson, leftOf, leftText } from "../left-work";
 import { workersOn } from "../querying";

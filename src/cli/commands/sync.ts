@@ -76,7 +76,7 @@ async function perform(
 
 async function setUp(workspace: Workspace, open: OpenLedger): Promise<Output> {
   const { setUpLedger } = await import("../../ledger/setup");
-  const { placeJson } = await import("../syncing");
+  const { placeJson } = await import("../../ledger/report");
   const { agentId } = await workspace.agent();
   const { createdBranch, createdCopy, head } = await setUpLedger(open, workspace, agentId);
   const what = createdBranch
@@ -103,7 +103,8 @@ async function synced(context: Context, workspace: Workspace, open: OpenLedger):
 
 async function reconciled(context: Context, workspace: Workspace, open: OpenLedger): Promise<Output> {
   const { reconcile } = await import("../../ledger/reconcile");
-  const { placeJson, progressOn, reconciledJson, reconciledLines } = await import("../syncing");
+  const { progressOn, reconciledLines } = await import("../syncing");
+  const { placeJson, reconciledJson } = await import("../../ledger/report");
   const { actor } = await workspace.session("write");
   const result = await reconcile(open.ledger, actor, { most: null, onProgress: progressOn(context) });
   const lines = reconciledLines(result);
@@ -122,7 +123,7 @@ async function reconciled(context: Context, workspace: Workspace, open: OpenLedg
 
 async function resynced(parsed: Parsed, workspace: Workspace, open: OpenLedger): Promise<Output> {
   const { forceResync, needsYes } = await import("../../ledger/resync");
-  const { placeJson } = await import("../syncing");
+  const { placeJson } = await import("../../ledger/report");
   if (!parsed.has("yes"))
     throw needsYes(
       "--force-resync",
@@ -149,7 +150,7 @@ async function resynced(parsed: Parsed, workspace: Workspace, open: OpenLedger):
 
 async function cleanedUp(parsed: Parsed, open: OpenLedger, workspace: Workspace): Promise<Output> {
   const { cleanUp, needsYes } = await import("../../ledger/resync");
-  const { placeJson } = await import("../syncing");
+  const { placeJson } = await import("../../ledger/report");
   if (!parsed.has("yes")) {
     const { offlineClaims } = (await open.state.read()).state;
     const waiting =

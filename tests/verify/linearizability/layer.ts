@@ -16,7 +16,7 @@ const KILLS_PER_RUN = 6;
 const BYTES_BETWEEN = [10_000, 80_000] as const;
 
 /** Three groups that have nothing to do with each other; a directory holds the first together, taking both the second. */
-const KEYS = [
+export const KEYS = [
   ["dir:src", "file:src/a", "file:src/b", "file:src/deep/c"],
   ["file:lib/x", "resource:db"],
   ["ref:refs/heads/topic"],

@@ -25,4 +25,6 @@ export interface Orders {
   readonly waitShare: number;
   readonly waitMs: number;
   readonly rotateBytes: number;
+  /** Asks the daemon where one is running. */
+  readonly isThroughDaemon?: boolean;
 }

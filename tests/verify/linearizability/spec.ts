@@ -283,9 +283,16 @@ class Step {
 
   /** No instant in which the key is free: the old lease goes and the new one comes in one step. */
   #transferred(state: State, ask: Asked<"transfer">, done: Done | null): readonly State[] {
-    const lease = this.#own(state, ask.name);
-    const next = lease === undefined ? null : (this.#valid(state, lease)?.without(lease.id) ?? null);
-    if (lease === undefined || next === null) return NOT_ALLOWED;
+    const own = this.#own(state, ask.name);
+    // A person may hand over what is somebody else's.
+    const others = this.#caller.agent.startsWith("human:") ? state.named(ask.name) : [];
+    const meant = own === undefined ? others : [own];
+    return meant.flatMap((lease) => this.#handedOver(state, lease, ask, done));
+  }
+
+  #handedOver(state: State, lease: Held, ask: Asked<"transfer">, done: Done | null): readonly State[] {
+    const next = this.#valid(state, lease)?.without(lease.id) ?? null;
+    if (next === null) return NOT_ALLOWED;
     const target = { key: lease.key, within: lease.within === null ? null : ask.toWorktree };
     if (done === null) {
       const token = this.#facts.tokens.get(ask.id) ?? null;

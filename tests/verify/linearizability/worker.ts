@@ -1,6 +1,7 @@
 /** A process of several sessions that contend for leases: `node worker.cjs '<orders>'`. Ends when it is done, or told so by the end of its standard input. */
 import { Session } from "../../../src/coordinator/session";
 import { Workspace } from "../../../src/coordinator/workspace";
+import { engineInFront } from "../../../src/daemon/in-front";
 import { orThrow } from "../../../src/errors/cotenant-error";
 import { parseAgentId, parseSessionId } from "../../../src/kernel/ids";
 import { thisMachine } from "../../../src/platform/node/this-machine";
@@ -24,11 +25,16 @@ async function open(name: string): Promise<Workspace> {
     session: "main",
     config,
     doing: "verification",
+    ...(orders.isThroughDaemon === true ? { engine: (one) => engineInFront(one), isLongLived: true } : {}),
   });
 }
 
 /** Every third caller is a person: those may end live leases of others. */
-function callerOn(workspace: Workspace, base: Session, at: number): { caller: Caller; work: CallerAtWork } {
+async function callerOn(
+  workspace: Workspace,
+  base: Session,
+  at: number,
+): Promise<{ caller: Caller; work: CallerAtWork }> {
   const { platform } = workspace.surroundings;
   const kind = at % 3 === 2 ? "human" : "agent";
   const agentId = orThrow(parseAgentId(`${kind}:${orders.name}-${at}`));
@@ -42,7 +48,7 @@ function callerOn(workspace: Workspace, base: Session, at: number): { caller: Ca
   const secrets = new SessionSecrets(platform, workspace.store.layout, actor, () =>
     workspace.store.prepare(),
   );
-  const coordinator = new RecordingCoordinator(workspace.coordinator, record, caller);
+  const coordinator = new RecordingCoordinator(await workspace.engine(), record, caller);
   const session = new Session(platform, coordinator, actor, secrets);
   const chance = new Prng(orders.seed, `${orders.name}-${at}`);
   return { caller, work: new CallerAtWork(workspace, session, caller, record, orders, chance) };
@@ -59,7 +65,7 @@ async function main(): Promise<void> {
     const workspace = await open(`${orders.name}-${at}`);
     const base = await workspace.session("write");
     for (const one of [at, at + 1].filter((each) => each < orders.sessions)) {
-      const { work } = callerOn(workspace, base, one);
+      const { work } = await callerOn(workspace, base, one);
       turns.push(
         (async () => {
           const isOnlooker = one === orders.sessions - 1 && one > 0;

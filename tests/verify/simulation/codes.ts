@@ -37,7 +37,7 @@ export function isExpected(error: unknown, call: Call, { world, auditor, counts 
       );
     case "E_USAGE":
       // Which of the leases on that key, in several worktrees?
-      return call.deed.do === "evict";
+      return call.deed.do === "evict" || call.deed.do === "transfer";
     default:
       return false;
   }

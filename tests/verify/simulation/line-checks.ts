@@ -121,7 +121,9 @@ function checkEnding(entry: Entry, gone: Ended, call: Call, bench: Bench): void 
     return;
   }
   if (gone.how === "released" || gone.how === "transferred") {
-    if (!isOwn(lease, call.party)) bench.fail(3, `${what} (${gone.how})`);
+    const isForced = gone.how === "transferred" && gone.why !== undefined;
+    if (isForced) checkForce(entry, lease, what, call, bench);
+    else if (!isOwn(lease, call.party)) bench.fail(3, `${what} (${gone.how})`);
     const lapse = gone.how === "transferred" ? bench.hadLapsed(lease, call) : null;
     if (lapse !== null) bench.fail(3, `${what}: handed over although ${lapse}`);
     return;
@@ -132,9 +134,13 @@ function checkEnding(entry: Entry, gone: Ended, call: Call, bench: Bench): void 
     if (!isTrue) bench.fail(1, `${what} as ${gone.how}, but it is ${[...lapses].join(", ") || "valid"}`);
     return;
   }
+  checkForce(entry, lease, what, call, bench);
+}
+
+function checkForce(entry: Entry, lease: Lease, what: string, call: Call, bench: Bench): void {
   if (!/^(human|admin):/.test(call.party.agentId)) bench.fail(10, `${what} by force, without the right to`);
   if (entry.event!.reason === null) bench.fail(10, `${what} by force, without a reason`);
-  if (lease.key.startsWith("worktree:") && call.deed.do === "acquire")
+  if (lease.key.startsWith("worktree:") && call.deed.do !== "evict")
     bench.fail(1, `${what}: a live writer lock was stolen`);
 }
 

@@ -15,7 +15,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "held already, said without making sure of it",
     file: "src/coordinator/local.ts",
-    from: "await this.store.confirm(snapshot.head, this.#logActor(request.actor));",
+    from: "await this.store.confirm(snapshot.head, this.#logActor(request));",
     to: "",
     caughtBy,
   },

@@ -1,0 +1,34 @@
+import { controlMark } from "../../daemon/place";
+import { type Supervisor, unitFor } from "../../daemon/units";
+import type { Command } from "../command";
+import { usage } from "../parse";
+
+const SUPERVISORS: readonly Supervisor[] = ["systemd", "launchd"];
+
+export const command: Command = {
+  usage: "daemon install --print [systemd | launchd]",
+  about:
+    "Prints what makes systemd (as a user unit) or launchd start the daemon of this repository when you log in, and where to put\nit. Nothing is written. Without a name it is the one that this machine has.",
+  flags: { print: { meaning: "print it; the only thing there is" } },
+  examples: ["cotenant daemon install --print", "cotenant daemon install --print launchd"],
+  words: { min: 0, max: 1 },
+  completes: [{ choices: SUPERVISORS }],
+  async run(context, parsed) {
+    if (!parsed.has("print")) throw usage("it is printed, for you to put in its place: add --print");
+    const word = parsed.words[0] ?? (process.platform === "darwin" ? "launchd" : "systemd");
+    const supervisor = SUPERVISORS.find((known) => known === word);
+    if (supervisor === undefined) throw usage(`there is no "${word}" here: it is systemd or launchd`);
+    const { repository } = await context.workspace();
+    const unit = unitFor(supervisor, {
+      node: process.execPath,
+      program: context.program,
+      root: repository.mainWorktreeRoot ?? repository.worktreeRoot,
+      mark: controlMark(repository.commonDir),
+    });
+    if (!context.quiet) {
+      context.note(`put it into ~/${unit.file}, then run:`);
+      for (const line of unit.commands) context.note(`  ${line}`);
+    }
+    return { data: { supervisor, ...unit }, text: unit.text.trimEnd() };
+  },
+};

@@ -1,0 +1,254 @@
+import type {
+  AcquireRequest,
+  Change,
+  Coordinator,
+  EvictRequest,
+  FactFilter,
+  GcRequest,
+  Grant,
+  HeldRequest,
+  HistoryFilter,
+  HolderRequest,
+  ListFilter,
+  LoggedEvent,
+  Relay,
+  ReleaseRequest,
+  RenewRequest,
+  StopRequest,
+  TransferRequest,
+  WriteRequest,
+} from "../coordinator/contract";
+import type { LeaseRef } from "../kernel/commands";
+import type { Extent } from "../kernel/conflicts";
+import { makeUlid } from "../kernel/ids";
+import type { Lease } from "../kernel/lease";
+import type { Policy } from "../kernel/policy";
+import type { Platform } from "../platform/platform";
+import type { Written } from "../store/writing";
+import { DaemonConnection, NoAnswer } from "./connection";
+import { LONGEST_FRAME } from "./frames";
+import { type DaemonRecord, PROTOCOL, processOf } from "./place";
+import { RPC_ERRORS, RpcError } from "./rpc";
+import { fromWire, toWire } from "./wire";
+
+/** How long the daemon has to begin, and to show that it is there: then the client goes on without it. */
+const BEGIN_WITHIN_MS = 2_000;
+/** How long an answer may take that was begun: a claim may have to ask another machine. */
+const ANSWER_WITHIN_MS = 120_000;
+/** When a daemon is asked again that did not answer; another one in its place is asked at once. */
+const ASK_AGAIN_MS = 5_000;
+
+export interface DaemonClientParts {
+  readonly platform: Platform;
+  /** What is asked where the daemon is not. */
+  readonly direct: Coordinator;
+  /** Where the daemon is; null where there is none now. */
+  find(): DaemonRecord | null;
+  readonly policy: Policy;
+  readonly build: string;
+  readonly ledger: string | null;
+}
+
+/**
+ * The engine of a process that has a daemon to ask. What changes leases goes there; reads go to the files, which never wait; a
+ * guarded write goes to the store, because its body runs here. When the daemon does not answer, everything goes on without
+ * it, and nothing is done twice (PROTOCOL 28).
+ */
+export class DaemonCoordinator implements Coordinator {
+  readonly #parts: DaemonClientParts;
+  #line: { readonly connection: DaemonConnection; readonly record: DaemonRecord } | null = null;
+  /** The one that did not answer, and until when it is left alone. */
+  #silent: { readonly record: DaemonRecord; readonly untilMs: number } | null = null;
+
+  constructor(parts: DaemonClientParts) {
+    this.#parts = parts;
+  }
+
+  /** Who waits does so in the queue's own files, with the daemon or without. */
+  acquire(request: AcquireRequest): Promise<Grant> {
+    const { direct } = this.#parts;
+    if (request.wait !== null || request.interrupted !== undefined) return direct.acquire(request);
+    return this.#ask("acquire", request, (again) => direct.acquire(again));
+  }
+
+  async held(request: HeldRequest): Promise<readonly Lease[] | null> {
+    return this.#parts.direct.held(request);
+  }
+
+  renew(request: RenewRequest): Promise<Change> {
+    return this.#ask("renew", request, (again) => this.#parts.direct.renew(again));
+  }
+
+  heartbeat(request: HolderRequest): Promise<Change> {
+    return this.#ask("heartbeat", request, (again) => this.#parts.direct.heartbeat(again));
+  }
+
+  release(request: ReleaseRequest): Promise<Change> {
+    return this.#ask("release", request, (again) => this.#parts.direct.release(again));
+  }
+
+  transfer(request: TransferRequest): Promise<Change> {
+    return this.#ask("transfer", request, (again) => this.#parts.direct.transfer(again));
+  }
+
+  evict(request: EvictRequest): Promise<Change> {
+    if (request.isOverruled === true) return this.#parts.direct.evict(request);
+    return this.#ask("evict", request, (again) => this.#parts.direct.evict(again));
+  }
+
+  stop(request: StopRequest): Promise<Change> {
+    return this.#ask("stop", request, (again) => this.#parts.direct.stop(again));
+  }
+
+  upkeep(request: StopRequest): Promise<Change> {
+    return this.#ask("upkeep", request, (again) => this.#parts.direct.upkeep(again));
+  }
+
+  /** Many operations, one after the other, which nobody waits for. */
+  gc(request: GcRequest): Promise<Change> {
+    return this.#parts.direct.gc(request);
+  }
+
+  write<T>(request: WriteRequest<T>): Promise<Written<T>> {
+    return this.#parts.direct.write(request);
+  }
+
+  facts(filter: FactFilter): ReturnType<Coordinator["facts"]> {
+    return this.#parts.direct.facts(filter);
+  }
+
+  factsSince(kind: string, position: string | null): ReturnType<Coordinator["factsSince"]> {
+    return this.#parts.direct.factsSince(kind, position);
+  }
+
+  list(filter?: ListFilter): ReturnType<Coordinator["list"]> {
+    return this.#parts.direct.list(filter);
+  }
+
+  find(refs: readonly LeaseRef[]): ReturnType<Coordinator["find"]> {
+    return this.#parts.direct.find(refs);
+  }
+
+  overlapping(extents: readonly Extent[]): ReturnType<Coordinator["overlapping"]> {
+    return this.#parts.direct.overlapping(extents);
+  }
+
+  endings(refs: readonly LeaseRef[]): ReturnType<Coordinator["endings"]> {
+    return this.#parts.direct.endings(refs);
+  }
+
+  waiters(): ReturnType<Coordinator["waiters"]> {
+    return this.#parts.direct.waiters();
+  }
+
+  highestToken(): Promise<number> {
+    return this.#parts.direct.highestToken();
+  }
+
+  history(filter?: HistoryFilter): AsyncIterable<LoggedEvent> {
+    return this.#parts.direct.history(filter);
+  }
+
+  watch(listener: (event: LoggedEvent) => void, after?: number): ReturnType<Coordinator["watch"]> {
+    return this.#parts.direct.watch(listener, after);
+  }
+
+  close(): void {
+    this.#line?.connection.close();
+  }
+
+  // --- inside -----------------------------------------------------------------------------------------------
+
+  /**
+   * Through the daemon, or directly where it does not answer. Until `beforeMs` the daemon may still begin it, and so the client
+   * waits that long before it does so itself; what the daemon had begun by then is found in the log by the operation's id.
+   */
+  async #ask<R extends object, A>(
+    method: string,
+    request: R,
+    direct: (request: R) => Promise<A>,
+  ): Promise<A> {
+    const { clock, random, processes } = this.#parts.platform;
+    const line = this.#connected();
+    if (line === null) return direct(request);
+    const beforeMs = clock.monotonicMs() + BEGIN_WITHIN_MS;
+    const relay: Relay = {
+      operationId: makeUlid(clock.wallMs(), random.bytes(10)),
+      beforeMs,
+      pid: processes.self().pid,
+    };
+    const params = toWire({ ...request, relay }) as object;
+    if (JSON.stringify(params).length > LONGEST_FRAME / 2) return direct(request);
+    try {
+      const { connection } = line;
+      return fromWire(await connection.callPatiently(method, params, BEGIN_WITHIN_MS, ANSWER_WITHIN_MS)) as A;
+    } catch (error) {
+      if (error instanceof RpcError) return this.#afterRefusal(error, () => direct(request));
+      if (!(error instanceof NoAnswer)) throw error;
+      this.#leave();
+      await this.#untilCertain(line.record, beforeMs);
+      const { operationId } = relay;
+      return direct({ ...request, relay: { operationId, isSecond: true } });
+    }
+  }
+
+  /** The daemon has said that it did not begin. */
+  async #afterRefusal<A>(error: RpcError, direct: () => Promise<A>): Promise<A> {
+    const notBegun: readonly number[] = [
+      RPC_ERRORS.tooLate,
+      RPC_ERRORS.notHere,
+      RPC_ERRORS.unavailable,
+      RPC_ERRORS.stranger,
+      RPC_ERRORS.unknownMethod,
+    ];
+    if (!notBegun.includes(error.code)) throw error;
+    this.#leave();
+    return direct();
+  }
+
+  #leave(): void {
+    if (this.#line === null) return;
+    const { record, connection } = this.#line;
+    connection.close();
+    this.#line = null;
+    this.#silent = { record, untilMs: this.#parts.platform.clock.monotonicMs() + ASK_AGAIN_MS };
+  }
+
+  /** What the daemon has not begun by then, it never will: it is dead, or the time is up. */
+  async #untilCertain(record: DaemonRecord, beforeMs: number): Promise<void> {
+    const { processes, clock, timers } = this.#parts.platform;
+    const daemon = processOf(record, processes.self());
+    for (;;) {
+      const leftMs = beforeMs - clock.monotonicMs();
+      if (leftMs < 0 || (await processes.liveness(daemon)) === "dead") return;
+      await timers.sleep(Math.min(leftMs + 1, 20)).done;
+    }
+  }
+
+  /** Null where nobody is there, or nobody was a moment ago. */
+  #connected(): { readonly connection: DaemonConnection; readonly record: DaemonRecord } | null {
+    if (this.#line?.connection.isOpen === true) return this.#line;
+    const { policy, build, ledger, platform } = this.#parts;
+    const record = this.#parts.find();
+    if (record === null || this.#isSilent(record)) return null;
+    const connection = new DaemonConnection(record.socket, () => {});
+    const hello = {
+      token: record.token,
+      protocol: PROTOCOL,
+      build,
+      clockId: platform.clock.clockId(),
+      policy,
+      ledger,
+    };
+    connection.call("hello", toWire(hello) as object, BEGIN_WITHIN_MS).catch(() => {});
+    this.#line = { connection, record };
+    return this.#line;
+  }
+
+  #isSilent({ pid, startTime }: DaemonRecord): boolean {
+    if (this.#silent === null) return false;
+    const { record, untilMs } = this.#silent;
+    if (this.#parts.platform.clock.monotonicMs() > untilMs) return false;
+    return record.pid === pid && record.startTime === startTime;
+  }
+}

@@ -1,0 +1,179 @@
+import type { LeaseStatus, LoggedEvent, Subscription } from "../coordinator/contract";
+import type { Workspace } from "../coordinator/workspace";
+import type { Actor } from "../kernel/commands";
+import { endOfLifetime } from "../kernel/keeping";
+import type { Lease, Party } from "../kernel/lease";
+import { remainingMs } from "../kernel/time";
+import type { Feed } from "./feed";
+import type { Journal } from "./journal";
+import { partyName, type Sessions } from "./sessions";
+
+/** Renewed when this much of its time is left. */
+const RENEW_AT = 0.2;
+/** Sessions whose last sign of life is remembered, and leases whose last renewal is. */
+const MOST_REMEMBERED = 10_000;
+/** The longest that timers take. */
+const LONGEST_SLEEP_MS = 3_600_000;
+/** After a renewal that failed. */
+const TRY_AGAIN_MS = 1_000;
+
+/**
+ * Keeps leases of sessions that are alive, so that nobody has to renew by hand. A session is alive whose process is, or that
+ * has done something since its lease was last renewed; a lease of anybody else ends when its time is up, as always (promise 6).
+ */
+export class Keeper {
+  readonly #workspace: () => Promise<Workspace>;
+  readonly #feed: Feed;
+  readonly #journal: Journal;
+  /** By party: the line of the log with which it last did something. */
+  readonly #signs = new Bounded();
+  /** By lease: the line with which it was granted, or last renewed. */
+  readonly #renewals = new Bounded();
+  #lastLine = 0;
+  readonly #sessions: Sessions;
+  #subscription: Promise<Subscription> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #turn: Promise<void> = Promise.resolve();
+  #isClosed = false;
+  #kept = 0;
+  #renewed = 0;
+
+  constructor(workspace: () => Promise<Workspace>, sessions: Sessions, feed: Feed, journal: Journal) {
+    this.#workspace = workspace;
+    this.#sessions = sessions;
+    this.#feed = feed;
+    this.#journal = journal;
+  }
+
+  /** While it has leases to keep, the daemon stays. */
+  get isBusy(): boolean {
+    return this.#kept > 0;
+  }
+
+  status(): object {
+    return { leases: this.#kept, renewed: this.#renewed };
+  }
+
+  start(): void {
+    this.#subscription = this.#feed.subscribe((event) => this.#hear(event));
+    this.#subscription.catch((error: Error) =>
+      this.#journal.note("cannot follow the log", { error: error.message }),
+    );
+    this.#wake();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    void this.#subscription?.then(
+      (subscription) => subscription.close(),
+      () => {},
+    );
+  }
+
+  /** Whoever asks for something is alive, also if nothing comes of it. */
+  seen(actor: Actor): void {
+    this.#signs.set(partyName(actor), this.#lastLine + 0.5);
+  }
+
+  #hear({ type, actor, sequence, payload }: LoggedEvent): void {
+    this.#lastLine = sequence;
+    for (const { lease_id } of (payload["leases"] ?? []) as { lease_id: string }[])
+      this.#renewals.set(lease_id, sequence);
+    // What the daemon does for a session is no sign of its life.
+    if (actor.pid !== process.pid) this.#signs.set(partyName(actor as unknown as Party), sequence);
+    if (type.startsWith("claim.")) this.#wake();
+  }
+
+  /** Looks now, after what it may be doing. */
+  #wake(): void {
+    this.#turn = this.#turn.then(async () => {
+      if (this.#isClosed) return;
+      if (this.#timer !== null) clearTimeout(this.#timer);
+      let nextMs = TRY_AGAIN_MS;
+      try {
+        nextMs = await this.#look();
+      } catch (error) {
+        this.#journal.note("cannot look after leases", { error: (error as Error).message });
+      }
+      if (!this.#isClosed && Number.isFinite(nextMs))
+        this.#timer = setTimeout(() => this.#wake(), Math.min(Math.max(nextMs, 1), LONGEST_SLEEP_MS));
+    });
+  }
+
+  /** Renews what is due; answers when the next one will be. */
+  async #look(): Promise<number> {
+    const workspace = await this.#workspace();
+    if (!workspace.config.values["coordination.auto_renew_leases"]) {
+      this.#kept = 0;
+      return Number.POSITIVE_INFINITY;
+    }
+    const all = (await workspace.coordinator.list()).filter(({ lease }) => isKept(lease));
+    this.#kept = all.length;
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const status of all) {
+      const dueMs = (status.remainingMs ?? Number.POSITIVE_INFINITY) - status.lease.ttlSecs * 1000 * RENEW_AT;
+      if (dueMs > 0) nextMs = Math.min(nextMs, dueMs);
+      else if (await this.#isAlive(workspace, status.lease))
+        nextMs = Math.min(nextMs, await this.#renew(workspace, status));
+      // Nobody says when it has run out.
+      else nextMs = Math.min(nextMs, (status.remainingMs ?? LONGEST_SLEEP_MS) + 1);
+    }
+    return nextMs;
+  }
+
+  async #isAlive(workspace: Workspace, lease: Lease): Promise<boolean> {
+    if (this.#signs.get(partyName(lease)) > Math.max(this.#renewals.get(lease.leaseId), 0)) return true;
+    const { processes } = workspace.surroundings.platform;
+    return (await processes.liveness(lease.holder)) === "alive";
+  }
+
+  /** Answers when it should be looked at again. */
+  async #renew(workspace: Workspace, { lease }: LeaseStatus): Promise<number> {
+    const leftMs = remainingMs(endOfLifetime(lease), workspace.store.now());
+    const ttlSecs = Math.floor(Math.min(lease.ttlSecs, leftMs / 1000));
+    if (ttlSecs < 1) return Number.POSITIVE_INFINITY;
+    try {
+      const session = await this.#sessions.of(workspace, lease);
+      await session.renew([{ key: lease.key, leaseId: lease.leaseId }], {
+        ttlSecs,
+        overrideMax: false,
+        reason: null,
+      });
+      this.#renewed++;
+      return ttlSecs * 1000 * (1 - RENEW_AT);
+    } catch (error) {
+      const { message, code } = error as Error & { code?: string };
+      this.#journal.note("could not renew", {
+        lease_id: lease.leaseId,
+        key: lease.key,
+        code,
+        error: message,
+      });
+      return code === "E_LOCK_NOT_HELD" ? Number.POSITIVE_INFINITY : TRY_AGAIN_MS;
+    }
+  }
+}
+
+function isKept({ bind, expiresAt, stopIdleAt }: Lease): boolean {
+  return bind === "ttl" && expiresAt !== null && stopIdleAt === null;
+}
+
+/** Lines of the log by name; of too many, those that were told of last. */
+class Bounded {
+  readonly #lines = new Map<string, number>();
+
+  /** Before all lines, where none is known. */
+  get(name: string): number {
+    return this.#lines.get(name) ?? -1;
+  }
+
+  set(name: string, line: number): void {
+    this.#lines.delete(name);
+    this.#lines.set(name, line);
+    for (const oldest of this.#lines.keys()) {
+      if (this.#lines.size <= MOST_REMEMBERED) break;
+      this.#lines.delete(oldest);
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import { spawn } from "node:child_process";
+import type { Surroundings } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
+import type { Platform } from "../platform/platform";
+import { DaemonConnection, NoAnswer } from "./connection";
+import { daemonEnvironment } from "./environment";
+import { type DaemonPlace, type DaemonRecord, PROTOCOL, processOf, readRecord } from "./place";
+
+/** What can be told of a repository's daemon. */
+export type Standing =
+  | { readonly state: "running"; readonly record: DaemonRecord; readonly said: Record<string, unknown> }
+  /** It has the lock and does not answer: stopped, or stuck. */
+  | { readonly state: "silent"; readonly record: DaemonRecord | null }
+  | { readonly state: "none" };
+
+const ANSWER_MS = 2_000;
+
+/** Whether a daemon runs is told by its lock, which goes with its process; files that were left behind tell nothing. */
+export async function standingOf(platform: Platform, place: DaemonPlace): Promise<Standing> {
+  if (!(await isLocked(platform, place))) return { state: "none" };
+  const record = readRecord(place);
+  if (record === null) return { state: "silent", record };
+  try {
+    return { state: "running", record, said: await ask(record, "status") };
+  } catch {
+    return { state: "silent", record };
+  }
+}
+
+async function isLocked({ files, locks }: Platform, { lock }: DaemonPlace): Promise<boolean> {
+  if ((await files.stat(lock)) === null) return false;
+  const fd = await files.open(lock, "update-or-create", 0o600);
+  try {
+    return !(await locks.tryLock(fd));
+  } finally {
+    await files.close(fd);
+  }
+}
+
+/** One request to a running daemon. */
+export async function ask(
+  { socket, token }: DaemonRecord,
+  method: string,
+  params: object = {},
+  withinMs: number = ANSWER_MS,
+): Promise<Record<string, unknown>> {
+  const connection = new DaemonConnection(socket, () => {});
+  try {
+    const hello = connection.call("hello", { token, protocol: PROTOCOL, build: "", clock_id: "" }, withinMs);
+    hello.catch(() => {});
+    return (await connection.call(method, params, withinMs)) as Record<string, unknown>;
+  } finally {
+    connection.close();
+  }
+}
+
+/** Starts a daemon that outlives the caller; answers without waiting for it. */
+export function launch(program: string, { cwd, env }: Pick<Surroundings, "cwd" | "env">): number | null {
+  const child = spawn(process.execPath, [program, "daemon", "run", "--detached"], {
+    cwd,
+    env: daemonEnvironment(env) as NodeJS.ProcessEnv,
+    detached: true,
+    stdio: "ignore",
+  });
+  child.on("error", () => {});
+  child.unref();
+  return child.pid ?? null;
+}
+
+const START_WITHIN_MS = 15_000;
+const LOOK_EVERY_MS = 20;
+
+/** Waits until somebody answers. */
+export async function awaitRunning(
+  platform: Platform,
+  place: DaemonPlace,
+): Promise<Extract<Standing, { state: "running" }>> {
+  const deadline = platform.clock.monotonicMs() + START_WITHIN_MS;
+  for (;;) {
+    const standing = await standingOf(platform, place);
+    if (standing.state === "running") return standing;
+    if (platform.clock.monotonicMs() > deadline)
+      throw new CotenantError("E_DAEMON", "the daemon did not start", {
+        hint: "'cotenant daemon run' shows what keeps it",
+        data: { log: place.log },
+      });
+    await platform.timers.sleep(LOOK_EVERY_MS).done;
+  }
+}
+
+const STOP_WITHIN_MS = 15_000;
+
+/** Asks it to end, and waits until it has; one that does not answer is ended. False where there was none. */
+export async function stopDaemon(platform: Platform, place: DaemonPlace): Promise<DaemonRecord | null> {
+  const record = readRecord(place);
+  if (!(await isLocked(platform, place))) return null;
+  if (record === null)
+    throw new CotenantError("E_DAEMON", "a daemon is running that has not said where it is", {
+      hint: "it may just be starting or ending: run it again",
+      data: { lock: place.lock },
+    });
+  await ask(record, "shutdown").catch((error: unknown) => {
+    if (!(error instanceof NoAnswer)) throw error;
+  });
+  const deadline = platform.clock.monotonicMs() + STOP_WITHIN_MS;
+  while (await isLocked(platform, place)) {
+    if (platform.clock.monotonicMs() > deadline) {
+      await platform.processes.end(processOf(record, platform.processes.self()));
+      break;
+    }
+    await platform.timers.sleep(LOOK_EVERY_MS).done;
+  }
+  return record;
+}
+
+export interface Started {
+  readonly record: DaemonRecord;
+  readonly isNew: boolean;
+  /** The process of another build that it replaced. */
+  readonly replaced: number | null;
+}
+
+/** However many do this at once, one daemon runs afterwards. */
+export async function startDaemon(
+  place: DaemonPlace,
+  surroundings: Surroundings,
+  program: string,
+  build: string,
+): Promise<Started> {
+  const { platform } = surroundings;
+  const before = await standingOf(platform, place);
+  let replaced: number | null = null;
+  if (before.state === "running") {
+    if (before.record.build === build) return { record: before.record, isNew: false, replaced };
+    replaced = (await stopDaemon(platform, place))?.pid ?? null;
+  }
+  const pid = launch(program, surroundings);
+  const { record } = await awaitRunning(platform, place);
+  return { record, isNew: record.pid === pid, replaced };
+}

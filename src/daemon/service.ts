@@ -1,0 +1,225 @@
+import { timingSafeEqual } from "node:crypto";
+import type * as v from "valibot";
+import type { Change, Coordinator, LoggedEvent, Subscription } from "../coordinator/contract";
+import { LocalCoordinator } from "../coordinator/local";
+import type { Actor } from "../kernel/commands";
+import type { LeaseId } from "../kernel/ids";
+import type { Policy } from "../kernel/policy";
+import type { Store } from "../store/store";
+import { TooLate } from "../store/submission";
+import type { Feed } from "./feed";
+import { PROTOCOL } from "./place";
+import * as schemas from "./requests";
+import { paramsOf } from "./requests";
+import { RPC_ERRORS, RpcError, type RpcRequest } from "./rpc";
+import type { Conversation, Handler, Peer } from "./server";
+import { toWire } from "./wire";
+
+/** What a daemon lets its clients ask for. */
+export interface ServiceParts {
+  readonly store: Store;
+  readonly token: string;
+  readonly version: string;
+  readonly build: string;
+  readonly clockId: string;
+  readonly feed: Feed;
+  /** The engine for clients whose claims go through this ledger; null for those of another one. */
+  engineFor(ledger: string | null, policy: Policy): Promise<Coordinator | null>;
+  /** For those who only look, whatever they go by. */
+  reader(): Promise<Coordinator>;
+  /** A session has shown that it is alive. */
+  seen(actor: Actor): void;
+  /** Requests that are no operations of the coordinator. */
+  readonly others: ReadonlyMap<string, (params: unknown) => Promise<unknown>>;
+  /** A client of another build has come. */
+  onOtherBuild(build: string): void;
+}
+
+export class Service implements Handler {
+  readonly #parts: ServiceParts;
+
+  constructor(parts: ServiceParts) {
+    this.#parts = parts;
+  }
+
+  connected(peer: Peer): Conversation {
+    return new Client(this.#parts, peer);
+  }
+}
+
+type Method = (params: unknown, client: Client) => Promise<unknown>;
+
+/** A method that changes something, by the schema of its request. */
+function acting<S extends v.GenericSchema<unknown, { readonly actor: Actor }>>(
+  schema: S,
+  run: (coordinator: Coordinator, request: v.InferOutput<S>) => Promise<Change>,
+): Method {
+  return async (params, client) => {
+    const request = paramsOf(schema, params);
+    const coordinator = await client.coordinator();
+    client.seen(request.actor);
+    return run(coordinator, request);
+  };
+}
+
+/** One that only looks. */
+function asking<S extends v.GenericSchema>(
+  schema: S,
+  run: (coordinator: Coordinator, request: v.InferOutput<S>) => Promise<object>,
+): Method {
+  return async (params, client) => run(await client.reader(), paramsOf(schema, params));
+}
+
+/** Leases that a connection is told of when they are lost, at most. */
+const MOST_FOLLOWED = 10_000;
+
+class Client implements Conversation {
+  readonly #parts: ServiceParts;
+  readonly #peer: Peer;
+  readonly #subscriptions: Subscription[] = [];
+  readonly #granted = new Set<LeaseId>();
+  #isKnown = false;
+  #engine: Promise<Coordinator | null> = Promise.resolve(null);
+  #losses: Promise<void> | null = null;
+
+  constructor(parts: ServiceParts, peer: Peer) {
+    this.#parts = parts;
+    this.#peer = peer;
+  }
+
+  async answer({ method, params }: RpcRequest): Promise<unknown> {
+    // Up to here nothing is awaited: what comes in the same write as the greeting finds it done.
+    if (method === "hello") return this.#greet(params);
+    if (!this.#isKnown) throw new RpcError(RPC_ERRORS.stranger, "say hello first, with the token");
+    const run = METHODS.get(method);
+    if (run !== undefined) return toWire(await this.#timely(() => run(params, this)));
+    const other = this.#parts.others.get(method);
+    if (other === undefined) throw new RpcError(RPC_ERRORS.unknownMethod, `there is no method "${method}"`);
+    return other(params);
+  }
+
+  closed(): void {
+    for (const subscription of this.#subscriptions.splice(0)) subscription.close();
+    this.#granted.clear();
+  }
+
+  async coordinator(): Promise<Coordinator> {
+    const coordinator = await this.#engine;
+    if (coordinator === null)
+      throw new RpcError(RPC_ERRORS.notHere, "you go by other settings than this daemon: ask without it");
+    return coordinator;
+  }
+
+  async reader(): Promise<Coordinator> {
+    return (await this.#engine) ?? this.#parts.reader();
+  }
+
+  /** Whoever changes something is alive. */
+  seen(actor: Actor): void {
+    this.#parts.seen(actor);
+  }
+
+  /** From now on the client hears when one of these leases ends by somebody else's hand. */
+  async followLosses(ids: readonly LeaseId[]): Promise<void> {
+    this.#losses ??= this.subscribe((event) => this.#tellLosses(event));
+    await this.#losses;
+    for (const id of ids) if (this.#granted.size < MOST_FOLLOWED) this.#granted.add(id);
+  }
+
+  async subscribe(listener: (event: LoggedEvent) => void, after?: number): Promise<void> {
+    this.#subscriptions.push(await this.#parts.feed.subscribe(listener, after));
+  }
+
+  tell(method: string, params: object): void {
+    this.#peer.tell(method, params);
+  }
+
+  async #greet(params: unknown): Promise<object> {
+    const { token, protocol, build, clockId, policy, ledger } = paramsOf(schemas.HELLO, params);
+    const parts = this.#parts;
+    if (!isSame(token, parts.token)) throw new RpcError(RPC_ERRORS.stranger, "this is not the token");
+    this.#isKnown = true;
+    this.#peer.admit();
+    if (build !== parts.build) parts.onOtherBuild(build);
+    const isOneOfUs = protocol === PROTOCOL && build === parts.build && clockId === parts.clockId;
+    if (isOneOfUs && policy !== undefined) this.#engine = parts.engineFor(ledger ?? null, policy);
+    const { version } = parts;
+    return { protocol: PROTOCOL, version, build: parts.build, is_engine: (await this.#engine) !== null };
+  }
+
+  async #timely<T>(run: () => Promise<T>): Promise<T> {
+    try {
+      return await run();
+    } catch (error) {
+      if (error instanceof TooLate) throw new RpcError(RPC_ERRORS.tooLate, error.message);
+      throw error;
+    }
+  }
+
+  #tellLosses({ type, payload, actor }: LoggedEvent): void {
+    const ended = (payload["ended"] ?? []) as { lease_id: LeaseId; key: string; cause: string }[];
+    for (const { lease_id, key, cause } of ended) {
+      if (!this.#granted.delete(lease_id) || cause === "released") continue;
+      this.tell("lost", { lease_id, key, cause, by: actor.agentId, event_type: type });
+    }
+  }
+}
+
+function isSame(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
+
+const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
+  ["acquire", acting(schemas.ACQUIRE, (coordinator, request) => coordinator.acquire(request))],
+  ["renew", acting(schemas.RENEW, (coordinator, request) => coordinator.renew(request))],
+  ["heartbeat", acting(schemas.HOLDER, (coordinator, request) => coordinator.heartbeat(request))],
+  ["release", acting(schemas.RELEASE, (coordinator, request) => coordinator.release(request))],
+  ["transfer", acting(schemas.TRANSFER, (coordinator, request) => coordinator.transfer(request))],
+  ["evict", acting(schemas.EVICT, (coordinator, request) => coordinator.evict(request))],
+  ["stop", acting(schemas.STOP, (coordinator, request) => coordinator.stop(request))],
+  ["upkeep", acting(schemas.STOP, (coordinator, request) => coordinator.upkeep(request))],
+  [
+    "held",
+    asking(schemas.HELD, async (coordinator, request) => ({ leases: await coordinator.held(request) })),
+  ],
+  ["list", asking(schemas.LIST, async (coordinator, filter) => ({ leases: await coordinator.list(filter) }))],
+  ["find", asking(schemas.REFS, async (coordinator, { refs }) => ({ leases: await coordinator.find(refs) }))],
+  [
+    "overlapping",
+    asking(schemas.OVERLAPPING, async (coordinator, { extents }) => ({
+      leases: await coordinator.overlapping(extents),
+    })),
+  ],
+  [
+    "endings",
+    asking(schemas.REFS, async (coordinator, { refs }) => ({ endings: await coordinator.endings(refs) })),
+  ],
+  ["waiters", asking(schemas.NOTHING, async (coordinator) => ({ tickets: await coordinator.waiters() }))],
+  [
+    "highest_token",
+    asking(schemas.NOTHING, async (coordinator) => ({ token: await coordinator.highestToken() })),
+  ],
+  [
+    "watch",
+    async (params, client) => {
+      const { after } = paramsOf(schemas.WATCH, params);
+      await client.subscribe((event) => client.tell("event", toWire(event) as object), after);
+      return {};
+    },
+  ],
+  [
+    "follow_losses",
+    async (params, client) => {
+      const { refs } = paramsOf(schemas.REFS, params);
+      await client.followLosses(refs.flatMap(({ leaseId }) => leaseId ?? []));
+      return {};
+    },
+  ],
+  ["ping", async () => ({})],
+]);
+
+/** The plain engine of a client: the same store, the client's own policy. */
+export function localEngine(store: Store, policy: Policy): LocalCoordinator {
+  return new LocalCoordinator(store, policy);
+}

@@ -1,0 +1,30 @@
+import { Session } from "../coordinator/session";
+import type { Workspace } from "../coordinator/workspace";
+import type { Actor } from "../kernel/commands";
+import type { Lease, Party } from "../kernel/lease";
+import { SessionSecrets } from "../store/secrets";
+
+const MOST = 10_000;
+
+/** Sessions of others, in whose name the daemon does what keeps their leases: it proves them by the secrets that they have stored. */
+export class Sessions {
+  readonly #known = new Map<string, Session>();
+
+  async of(workspace: Workspace, lease: Lease): Promise<Session> {
+    const name = `${partyName(lease)}\n${lease.holder.pid} ${lease.holder.startTime}`;
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const { platform } = workspace.surroundings;
+    const { agentId, sessionId, worktreeId, branch, holder } = lease;
+    const actor: Actor = { agentId, sessionId, worktreeId, branch, holder };
+    const secrets = new SessionSecrets(platform, workspace.store.layout, actor, () => workspace.settleIn());
+    const session = new Session(platform, await workspace.engine(), actor, secrets);
+    if (this.#known.size >= MOST) this.#known.clear();
+    this.#known.set(name, session);
+    return session;
+  }
+}
+
+export function partyName({ agentId, sessionId, worktreeId }: Party): string {
+  return `${agentId}\n${sessionId}\n${worktreeId}`;
+}

@@ -1,0 +1,297 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { isGone, looksAfterDaemon, RawClient, recordFile, recordOf, startDaemon } from "../support/daemon";
+import { PROGRAM, start, until } from "../support/program";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
+
+let repo: TestRepo;
+beforeEach(() => {
+  repo = TestRepo.make();
+  repo.write("a.txt");
+  repo.git("add", "--all");
+  repo.git("commit", "--quiet", "--message", "first");
+});
+
+// Processes of their own, always: only those are of the build that the daemon is of.
+const askIn = (where: TestRepo, agent: string, ...args: string[]) =>
+  where.start(agent, [...args, "--json"]).done;
+const ask = (agent: string, ...args: string[]) => askIn(repo, agent, ...args);
+const askWith = (env: Record<string, string>, agent: string, ...args: string[]) =>
+  repo.start(agent, [...args, "--json"], { env }).done;
+const run = (agent: string, ...args: string[]) => repo.start(agent, args).done;
+const status = async () => (await ask("agent:a", "daemon", "status")).data as Record<string, unknown>;
+const requests = async () => ((await status())["daemon"] as { requests: number }).requests;
+const configure = (text: string) => repo.write(".cotenant/config.toml", text);
+
+describe("the life of a daemon", () => {
+  it("is one, however many start it at once", async () => {
+    looksAfterDaemon(repo);
+    const all = await Promise.all([1, 2, 3, 4].map(() => ask("agent:a", "daemon", "start")));
+    const pids = new Set(all.map(({ data }) => data["pid"]));
+    expect(pids.size).toBe(1);
+    expect(all.filter(({ data }) => data["is_new"]).length).toBeLessThanOrEqual(1);
+    expect((await status())["state"]).toBe("running");
+    expect((await ask("agent:a", "daemon", "stop")).data).toMatchObject({ was_running: true });
+    expect((await status())["state"]).toBe("none");
+    expect((await ask("agent:a", "daemon", "stop")).data).toMatchObject({ was_running: false });
+  });
+
+  it("serves whoever changes leases, and is not needed for it", async () => {
+    await startDaemon(repo);
+    const before = await requests();
+    expect((await ask("agent:a", "lock", "acquire", "a.txt")).status).toBe(0);
+    expect((await ask("agent:b", "lock", "acquire", "a.txt")).error.code).toBe("E_LOCK_CONFLICT");
+    expect(await requests()).toBeGreaterThanOrEqual(before + 4);
+    await run("agent:a", "daemon", "stop");
+    expect((await ask("agent:b", "lock", "acquire", "a.txt")).error.code).toBe("E_LOCK_CONFLICT");
+    expect((await ask("agent:a", "lock", "release", "a.txt")).status).toBe(0);
+    expect((await ask("agent:b", "lock", "acquire", "a.txt")).status).toBe(0);
+  });
+
+  it("S72: ends by SIGKILL, and everybody goes on; the next one takes its place", async () => {
+    const first = await startDaemon(repo);
+    await ask("agent:a", "lock", "acquire", "a.txt");
+    process.kill(first.pid, "SIGKILL");
+    await isGone(first);
+    // Its record is still there, and misleads nobody.
+    expect(recordOf(repo)).toEqual(first);
+    expect((await status())["state"]).toBe("none");
+    expect((await ask("agent:b", "lock", "acquire", "a.txt")).error.code).toBe("E_LOCK_CONFLICT");
+    expect((await ask("agent:a", "lock", "renew", "a.txt")).status).toBe(0);
+    const second = await startDaemon(repo);
+    expect(second.pid).not.toBe(first.pid);
+    expect((await ask("agent:a", "lock", "release", "a.txt")).status).toBe(0);
+  });
+
+  it("S72: is stopped in the middle of everything, and clients go on without it after their deadline", async () => {
+    const record = await startDaemon(repo);
+    process.kill(record.pid, "SIGSTOP");
+    const begun = performance.now();
+    const ran = await ask("agent:a", "lock", "acquire", "a.txt");
+    expect(ran.lease.fencing_token).toBe(1);
+    expect(performance.now() - begun).toBeLessThan(20_000);
+    expect((await status())["state"]).toBe("silent");
+    process.kill(record.pid, "SIGCONT");
+    await until("it answers again", async () => (await status())["state"] === "running");
+    // What it finds in its socket is too late: nothing was granted twice.
+    expect((await ask("agent:a", "lock", "status")).data["leases"]).toHaveLength(1);
+    expect(repo.log().filter(({ event_type: type }) => type === "claim.acquired")).toHaveLength(1);
+  });
+
+  it("is not that of a repository of which this one is a copy", async () => {
+    const record = await startDaemon(repo);
+    const copy = path.join(scratch(), "copy");
+    fs.cpSync(repo.root, copy, { recursive: true });
+    const other = TestRepo.of(copy);
+    expect(fs.existsSync(recordFile(other))).toBe(true);
+    const before = await requests();
+    expect((await askIn(other, "agent:a", "lock", "acquire", "a.txt")).status).toBe(0);
+    expect((await askIn(other, "agent:a", "daemon", "status")).data["state"]).toBe("none");
+    expect(await requests()).toBeLessThan(before + 4);
+    expect((await ask("agent:b", "lock", "acquire", "a.txt")).status).toBe(0);
+    expect(recordOf(repo)).toEqual(record);
+  });
+
+  it("is kept from others: its record, its socket and its log are its user's own", async () => {
+    const { socket } = await startDaemon(repo);
+    const mode = (file: string) => fs.statSync(file).mode & 0o777;
+    expect(mode(recordFile(repo))).toBe(0o600);
+    expect(mode(path.dirname(socket))).toBe(0o700);
+    expect(socket.length).toBeLessThan(104);
+    expect(mode(recordFile(repo).replace(/json$/, "log"))).toBe(0o600);
+  });
+
+  it("does not believe a record that others could have written", async () => {
+    const record = await startDaemon(repo);
+    fs.chmodSync(recordFile(repo), 0o666);
+    const before = (await new Promise<number>((resolve) => {
+      const client = new RawClient(record.socket);
+      client.hello(record);
+      void client.ask(1, "status", {}).then(({ result }) => {
+        client.socket.destroy();
+        resolve((result as { requests: number }).requests);
+      });
+    })) as number;
+    expect((await ask("agent:a", "lock", "acquire", "a.txt")).status).toBe(0);
+    fs.chmodSync(recordFile(repo), 0o600);
+    expect(await requests()).toBeLessThan(before + 4);
+  });
+
+  it("ends in order by a signal that comes as soon as it can be seen", async () => {
+    looksAfterDaemon(repo);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+      const running = repo.start("agent:a", ["daemon", "run"]);
+      // No pause between the looks: the instant is a short one.
+      for (const end = Date.now() + 20_000; recordOf(repo) === null && Date.now() < end; )
+        await new Promise((resolve) => setImmediate(resolve));
+      running.kill(signal);
+      const ran = await running.done;
+      expect(ran.status, `${ran}`).toBe(0);
+      expect(ran.stdout).toContain("asked to by a signal");
+      expect(recordOf(repo)).toBeNull();
+    }
+  });
+
+  it("ends by itself when it has nothing to do", async () => {
+    looksAfterDaemon(repo);
+    const running = repo.start("agent:a", ["daemon", "run", "--idle-exit", "1"]);
+    const { status: exit, stdout } = await running.done;
+    expect(exit).toBe(0);
+    expect(stdout).toContain("nothing to do");
+    expect(recordOf(repo)).toBeNull();
+  });
+
+  it("ends by itself after daemon.idle_exit_secs, but not while it keeps leases", async () => {
+    configure("[daemon]\nidle_exit_secs = 2\n[coordination]\nauto_renew_leases = true\n");
+    const record = await startDaemon(repo);
+    expect((await ask("agent:a", "lock", "acquire", "a.txt")).status).toBe(0);
+    await new Promise((resolve) => setTimeout(resolve, 4_500));
+    expect(recordOf(repo)).toEqual(record);
+    expect((await ask("agent:a", "lock", "release", "a.txt")).status).toBe(0);
+    await isGone(record);
+    expect((await status())["state"]).toBe("none");
+  });
+
+  it("is started by the command that finds none, where the settings say so", async () => {
+    looksAfterDaemon(repo);
+    const env = { COTENANT_DAEMON_AUTOSTART: "true" };
+    expect((await askWith(env, "agent:a", "lock", "acquire", "a.txt")).status).toBe(0);
+    await until("it is there", () => recordOf(repo) !== null);
+    const { pid } = recordOf(repo)!;
+    expect((await askWith(env, "agent:a", "lock", "renew", "a.txt")).status).toBe(0);
+    expect(recordOf(repo)!.pid).toBe(pid);
+  });
+
+  it("makes way for its successor when the program was replaced", async () => {
+    looksAfterDaemon(repo);
+    const root = path.join(__dirname, "../..");
+    const home = path.join(scratch(), "program");
+    fs.mkdirSync(home);
+    for (const part of ["bin", "dist", "package.json"])
+      fs.cpSync(path.join(root, part), path.join(home, part), { recursive: true });
+    fs.symlinkSync(path.join(root, "node_modules"), path.join(home, "node_modules"));
+    const program = path.join(home, "bin/cotenant");
+    const call = (...args: string[]) =>
+      start([process.execPath, program, ...args], {
+        cwd: repo.root,
+        env: { ...process.env, COTENANT_AGENT_ID: "agent:a" } as Record<string, string>,
+      }).done;
+    expect((await call("daemon", "start")).status).toBe(0);
+    const first = recordOf(repo)!;
+    fs.writeFileSync(path.join(home, "dist/build-id"), "another-build\n");
+    expect((await call("lock", "acquire", "a.txt")).status).toBe(0);
+    const second = await until("the new one is there", () => {
+      const now = recordOf(repo);
+      return now !== null && now.pid !== first.pid && now;
+    });
+    expect(second.build).toBe("another-build");
+    await isGone(first);
+  });
+
+  it("outlives the worktree in which it was started", async () => {
+    const linked = repo.addWorktree("linked");
+    looksAfterDaemon(repo);
+    expect((await linked.start("agent:a", ["daemon", "start"]).done).status).toBe(0);
+    repo.git("worktree", "remove", "--force", linked.root);
+    const before = await requests();
+    expect((await ask("agent:a", "lock", "acquire", "a.txt")).status).toBe(0);
+    expect(await requests()).toBeGreaterThan(before + 2);
+  });
+
+  it("says since when it runs", async () => {
+    await startDaemon(repo);
+    await new Promise((resolve) => setTimeout(resolve, 2_100));
+    expect((await run("agent:a", "daemon", "status")).stdout).toMatch(/, up [2-9]s\n/);
+  });
+
+  it("goes with its repository", async () => {
+    looksAfterDaemon(repo);
+    // As often as it looks whether it has something to do.
+    const running = repo.start("agent:a", ["daemon", "run", "--idle-exit", "2"]);
+    const record = await until("it is there", () => recordOf(repo) ?? false);
+    const client = new RawClient(record.socket);
+    client.hello(record);
+    await client.answer(0);
+    fs.rmSync(repo.root, { recursive: true, force: true });
+    const { stdout } = await running.done;
+    expect(stdout).toContain("its repository is gone");
+    client.socket.destroy();
+  });
+
+  it("is not started by a call that says no, whatever agent.toml says", async () => {
+    const home = path.join(scratch(), "config");
+    fs.mkdirSync(path.join(home, "cotenant"), { recursive: true });
+    fs.writeFileSync(path.join(home, "cotenant/agent.toml"), "[behavior]\nauto_heartbeat = true\n");
+    const env = { XDG_CONFIG_HOME: home, COTENANT_DAEMON_AUTOSTART: "false" };
+    expect((await askWith(env, "agent:a", "lock", "acquire", "a.txt")).status).toBe(0);
+    expect(fs.existsSync(path.join(repo.root, ".git/cotenant/daemon"))).toBe(false);
+  });
+
+  it("prints what systemd and launchd need", async () => {
+    const unit = await run("agent:a", "daemon", "install", "--print", "systemd");
+    expect(unit.stdout).toContain(`WorkingDirectory=${repo.root}`);
+    expect(unit.stdout).toMatch(/^ExecStart=".+" ".+cotenant" "daemon" "run"$/m);
+    const plist = await ask("agent:a", "daemon", "install", "--print", "launchd");
+    expect(plist.data["text"]).toContain("<key>ProgramArguments</key>");
+    expect((await ask("agent:a", "daemon", "install")).error.code).toBe("E_USAGE");
+    expect((await ask("agent:a", "daemon", "install", "--print", "cron")).error.code).toBe("E_USAGE");
+  });
+});
+
+describe("a daemon keeps leases", () => {
+  beforeEach(() => configure("[coordination]\nauto_renew_leases = true\n"));
+
+  it("of whoever lives, and lets those of the dead run out", async () => {
+    await startDaemon(repo);
+    // Two that hold a lease of two seconds, and do nothing.
+    const holder = (file: string) => {
+      const script = `require("child_process").execFileSync(${JSON.stringify(process.execPath)}, ${JSON.stringify([PROGRAM, "lock", "acquire", file, "--ttl", "2"])}); setInterval(() => {}, 1000)`;
+      return start([process.execPath, "-e", script], {
+        cwd: repo.root,
+        env: { ...process.env, COTENANT_AGENT_ID: `agent:${file}` } as Record<string, string>,
+      });
+    };
+    const [living, dying] = [holder("living"), holder("dying")];
+    const held = async () =>
+      ((await ask("agent:x", "lock", "status")).data["leases"] as unknown as { key: string }[])
+        .map(({ key }) => key)
+        .sort();
+    await until("both hold", async () => (await held()).length === 2);
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    expect(await held()).toEqual(["file:dying", "file:living"]);
+    dying.kill("SIGKILL");
+    const deadMs = performance.now();
+    await until("it has run out", async () => (await held()).length === 1);
+    // Renewed at most once after the last look at its process.
+    expect(performance.now() - deadMs).toBeLessThan(20_000);
+    expect(await held()).toEqual(["file:living"]);
+    // What has run out is not kept, and does not keep it from ending.
+    const kept = async () => ((await status())["daemon"] as { kept: { leases: number } }).kept.leases;
+    await until("one is kept", async () => (await kept()) === 1);
+    living.kill("SIGKILL");
+  });
+});
+
+describe("a daemon shows that sessions are alive", () => {
+  it("where agent.toml asks for it, and starts for that", async () => {
+    looksAfterDaemon(repo);
+    const home = path.join(scratch(), "config");
+    fs.mkdirSync(path.join(home, "cotenant"), { recursive: true });
+    fs.writeFileSync(
+      path.join(home, "cotenant/agent.toml"),
+      "[behavior]\nauto_heartbeat = true\nheartbeat_interval = 5\n",
+    );
+    const env = { XDG_CONFIG_HOME: home };
+    const holder = start(["sh", "-c", "exec sleep 60"], { cwd: repo.root });
+    const acquired = await askWith(env, "agent:a", "lock", "acquire", "a.txt");
+    expect(acquired.status).toBe(0);
+    await until("it was started", () => recordOf(repo) !== null);
+    const file = path.join(repo.root, ".git/cotenant/heartbeat");
+    await until("it beats", () => fs.existsSync(file) && fs.readdirSync(file).length > 0);
+    const beat = JSON.parse(fs.readFileSync(path.join(file, fs.readdirSync(file)[0]!), "utf8"));
+    expect(beat).toMatchObject({ agent_id: "agent:a", interval_secs: 5 });
+    holder.kill("SIGKILL");
+  });
+});

@@ -1,0 +1,32 @@
+/**
+ * A daemon of the same build as the workers: `node process.cjs <repository>`. Says on standard output that it is there, and from then on
+ * how much it was asked.
+ */
+import { thisBuild } from "../../../src/daemon/build";
+import { Daemon } from "../../../src/daemon/daemon";
+import { thisMachine } from "../../../src/platform/node/this-machine";
+
+async function main(): Promise<void> {
+  const daemon = await Daemon.start({
+    surroundings: () => ({ ...thisMachine(), cwd: process.argv[2]!, isTerminal: false }),
+    version: "0.0.0",
+    build: thisBuild(),
+    buildNow: thisBuild,
+    idleSecs: null,
+    relaunch: null,
+  });
+  if (daemon === null) throw new Error("another daemon is running");
+  process.stdout.write("there\n");
+  setInterval(() => process.stdout.write(`${daemon.status().requests}\n`), 20).unref();
+  process.stdin.on("end", () => daemon.stop("told to"));
+  process.stdin.resume();
+  await daemon.ended();
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    process.stderr.write(`${(error as Error).stack}\n`);
+    process.exit(1);
+  },
+);
