@@ -165,6 +165,9 @@ export interface WriteRequest<T> extends Operation {
   readonly body: Write<T>["body"];
 }
 
+/** For what goes into the log by nobody's lease. */
+export const WITHOUT_LEASE = { leases: [], secrets: [], secretHash: "", requestId: null } as const;
+
 export interface FactNews {
   /** Null: taken back. */
   readonly facts: ReadonlyMap<FactName, FactRecord | null>;

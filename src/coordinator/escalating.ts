@@ -4,7 +4,7 @@ import type { FactName } from "../kernel/facts";
 import type { LeaseId } from "../kernel/ids";
 import { extentsOf, type Ticket } from "../kernel/tickets";
 import { elapsedMs } from "../kernel/time";
-import type { Coordinator } from "./contract";
+import { type Coordinator, WITHOUT_LEASE } from "./contract";
 import type { LocalCoordinator } from "./local";
 
 /** Facts about leases that are on record as held and contended for too long. */
@@ -31,10 +31,7 @@ export async function recordEscalated(
     const { leaseId, key, agentId, acquiredAt } = lease;
     await coordinator.write({
       actor,
-      leases: [],
-      secrets: [],
-      secretHash: "",
-      requestId: null,
+      ...WITHOUT_LEASE,
       about: key,
       facts: [name],
       isOnlyLogged: true,
@@ -69,10 +66,7 @@ export async function forgetEscalated(coordinator: LocalCoordinator, actor: Acto
   if (over.length === 0) return;
   await coordinator.write({
     actor,
-    leases: [],
-    secrets: [],
-    secretHash: "",
-    requestId: null,
+    ...WITHOUT_LEASE,
     about: "leases that were held for long",
     facts: over.map(([name]) => name),
     isOnlyLogged: true,

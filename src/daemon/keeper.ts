@@ -34,6 +34,8 @@ export class Keeper {
   #subscription: Promise<Subscription> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #turn: Promise<void> = Promise.resolve();
+  /** A look is to come that will see whatever happens until it begins. */
+  #isAwaited = false;
   #isClosed = false;
   #kept = 0;
   #renewed = 0;
@@ -85,9 +87,12 @@ export class Keeper {
     if (type.startsWith("claim.")) this.#wake();
   }
 
-  /** Looks now, after what it may be doing. */
+  /** Looks now, or once more after the look that is under way. */
   #wake(): void {
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
     this.#turn = this.#turn.then(async () => {
+      this.#isAwaited = false;
       if (this.#isClosed) return;
       if (this.#timer !== null) clearTimeout(this.#timer);
       let nextMs = TRY_AGAIN_MS;

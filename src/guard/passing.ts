@@ -1,5 +1,6 @@
 import { configFiles } from "../config/places";
 import type { Holder, Lease } from "../kernel/lease";
+import { overwriteFile } from "../platform/overwrite-file";
 import { TreeNames } from "../store/tree-names";
 import type { Checking } from "./check";
 import {
@@ -83,14 +84,7 @@ export async function leave(place: Place, folder: string, basis: Basis): Promise
   const { layout, options } = place.coordinator.store;
   await files.makeDirectory(`${layout.guard}/${folder}`, options.modes.directory);
   const path = `${layout.guard}/${folder}/${passName(basis.caller)}`;
-  const text = new TextEncoder().encode(`${JSON.stringify(basis)}\n`);
-  const fd = await files.open(path, "update-or-create", options.modes.file);
-  try {
-    await files.writeAt(fd, text, 0);
-    await files.truncate(fd, text.length);
-  } finally {
-    await files.close(fd);
-  }
+  await overwriteFile(files, path, `${JSON.stringify(basis)}\n`, options.modes.file);
 }
 
 /** Null when something was changed a moment ago. */

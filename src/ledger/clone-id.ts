@@ -1,4 +1,4 @@
-import type { Coordinator } from "../coordinator/contract";
+import { type Coordinator, WITHOUT_LEASE } from "../coordinator/contract";
 import type { Actor } from "../kernel/commands";
 import type { Fact, FactName } from "../kernel/facts";
 import { makeUlid, parseUlid, type Ulid } from "../kernel/ids";
@@ -54,10 +54,7 @@ async function give(
   const inode = await inodeOf(platform, controlDir);
   const written = await coordinator.write<Ulid>({
     actor,
-    leases: [],
-    secrets: [],
-    secretHash: "",
-    requestId: null,
+    ...WITHOUT_LEASE,
     about: "this clone's name in the ledger",
     facts: [CLONE],
     body: async ({ facts }) => {

@@ -1,4 +1,5 @@
 import { joinedLedgerFile, readJoinedLedger, writeJoinedLedger } from "../config/joined-ledger";
+import { WITHOUT_LEASE } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { OpenLedger } from "./open";
 
@@ -35,10 +36,7 @@ async function onRecord(
   const { actor } = await workspace.session("write");
   await workspace.coordinator.write({
     actor,
-    leases: [],
-    secrets: [],
-    secretHash: "",
-    requestId: null,
+    ...WITHOUT_LEASE,
     about: "the ledger",
     facts: [],
     body: async () => ({ type, payload, facts: new Map(), carryOut, answer: true }),

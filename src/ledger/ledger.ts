@@ -1,4 +1,4 @@
-import type { Coordinator, LoggedEvent } from "../coordinator/contract";
+import { type Coordinator, type LoggedEvent, WITHOUT_LEASE } from "../coordinator/contract";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { isCount } from "../kernel/bounds";
 import type { Actor } from "../kernel/commands";
@@ -247,10 +247,7 @@ export class Ledger {
   ): Promise<void> {
     await this.parts.local.write({
       actor,
-      leases: [],
-      secrets: [],
-      secretHash: "",
-      requestId: null,
+      ...WITHOUT_LEASE,
       about: ids.length === 1 ? `issue:${ids[0]}` : `${ids.length} issues`,
       facts: [],
       body: async () => ({ type, payload: { issue_ids: ids, ...payload }, facts, answer: true }),

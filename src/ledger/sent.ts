@@ -1,4 +1,4 @@
-import type { Coordinator } from "../coordinator/contract";
+import { type Coordinator, WITHOUT_LEASE } from "../coordinator/contract";
 import type { Actor } from "../kernel/commands";
 import type { Fact, FactName } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
@@ -32,10 +32,7 @@ export async function noteSent(
   if (held.length === 0) return;
   await coordinator.write({
     actor,
-    leases: [],
-    secrets: [],
-    secretHash: "",
-    requestId: null,
+    ...WITHOUT_LEASE,
     about: held.length === 1 ? `issue:${held[0]!.issueId}` : `${held.length} issues`,
     facts: held.map(({ issueId }) => sentName(issueId)),
     body: async ({ facts }) => ({

@@ -1,5 +1,6 @@
 import type { SessionId } from "../../kernel/ids";
 import type { PlacedRule } from "../../kernel/path-rules";
+import { overwriteFile } from "../../platform/overwrite-file";
 import type { Checking } from "../check";
 import type { Place } from "../place";
 
@@ -63,14 +64,7 @@ export async function writeNote(place: Place, path: string, note: ShellNote): Pr
   const { layout, options } = place.coordinator.store;
   for (const directory of [layout.guard, folderOf(place)])
     await files.makeDirectory(directory, options.modes.directory);
-  const text = new TextEncoder().encode(JSON.stringify(note));
-  const fd = await files.open(path, "update-or-create", options.modes.file);
-  try {
-    await files.writeAt(fd, text, 0);
-    await files.truncate(fd, text.length);
-  } finally {
-    await files.close(fd);
-  }
+  await overwriteFile(files, path, JSON.stringify(note), options.modes.file);
 }
 
 function isRecord(value: unknown): boolean {

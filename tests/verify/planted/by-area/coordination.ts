@@ -73,4 +73,20 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/kernel/escalation.test.ts",
     named: "nor one that somebody else has only just taken",
   },
+  {
+    name: "the daemon looks at all leases once for every event",
+    file: "src/daemon/keeper.ts",
+    from: "if (this.#isAwaited) return;",
+    to: "",
+    test: "tests/daemon/keeper.test.ts",
+    named: "looks once more after a thousand events",
+  },
+  {
+    name: "a daemon that was asked to end right after its start dies without a word",
+    file: "src/cli/commands/daemon-run.ts",
+    from: "const ending = new Ending();",
+    to: "const ending = { made: null as Ending | null, wait() { return (this.made = new Ending()).wait(); }, close() { this.made?.close(); } };",
+    test: "tests/cli/daemon.test.ts",
+    named: "ends in order by a signal that comes as soon as it can be seen",
+  },
 ];
