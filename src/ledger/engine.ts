@@ -24,6 +24,7 @@ import type { Extent } from "../kernel/conflicts";
 import type { Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { heldBy } from "../kernel/words";
+import { presentOn } from "../platform/present";
 import type { Written } from "../store/writing";
 import { Claiming, claimsOf, issuesIn, recordAt } from "./claiming";
 import { isConfirmed, issueOfLease } from "./confirmations";
@@ -200,14 +201,7 @@ export class LedgerCoordinator implements Coordinator {
         lease.worktreeId === actor.worktreeId &&
         (lease.sessionId === actor.sessionId || lease.secretHash === null);
       if (isOwn) continue;
-      const { clock, processes } = ledger.parts.platform;
-      const now = {
-        wallMs: clock.wallMs(),
-        monotonicMs: clock.monotonicMs(),
-        clockId: clock.clockId(),
-        machineId: processes.machineId(),
-      };
-      throw errorFrom(heldBy([lease], now, undefined, actor));
+      throw errorFrom(heldBy([lease], presentOn(ledger.parts.platform), undefined, actor));
     }
   }
 

@@ -5,6 +5,7 @@ import type { Ulid } from "../kernel/ids";
 import { isGiven, mayEvict, needsOthers } from "../kernel/policy";
 import { countingApprovals, isAgreed, type Proposal, proposalFrom, proposalName } from "../kernel/proposals";
 import { needsApproval, needsReason, notAllowedToEvict } from "../kernel/words";
+import { presentOn } from "../platform/present";
 import { recordAt } from "./claiming";
 import type { Ledger } from "./ledger";
 import type { ClaimRecord } from "./record";
@@ -83,13 +84,7 @@ async function requireAgreed(
   const name = proposalId === undefined ? null : proposalName(proposalId);
   const facts = name === null ? new Map<FactName, FactRecord>() : await local.facts({ names: [name] });
   const proposal = name === null ? null : proposalFrom(facts.get(name)?.value);
-  const { clock, processes } = platform;
-  const now = {
-    wallMs: clock.wallMs(),
-    monotonicMs: clock.monotonicMs(),
-    clockId: clock.clockId(),
-    machineId: processes.machineId(),
-  };
+  const now = presentOn(platform);
   const unagreed = others.filter((subject) => !isAgreed(proposal, subject, now, policy));
   if (unagreed.length > 0) throw errorFrom(needsApproval(unagreed, policy));
   return proposal;

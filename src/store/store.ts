@@ -11,6 +11,7 @@ import { isRefusal, type Refusal } from "../kernel/refusal";
 import { elapsedMs, type Now } from "../kernel/time";
 import { type ClaimEvent, tokenAfter, type View } from "../kernel/view";
 import type { Platform } from "../platform/platform";
+import { presentOn } from "../platform/present";
 import { Durability } from "./durability";
 import { claimPayload, type Entry, encodeLine, type LogActor } from "./envelope";
 import { factsToWire } from "./facts";
@@ -127,13 +128,7 @@ export class Store {
   }
 
   now(): Now {
-    const { clock, processes } = this.platform;
-    return {
-      wallMs: clock.wallMs(),
-      monotonicMs: clock.monotonicMs(),
-      clockId: clock.clockId(),
-      machineId: processes.machineId(),
-    };
+    return presentOn(this.platform);
   }
 
   /** Makes the control plane where there is none. */
