@@ -109,7 +109,7 @@ export async function approveEviction(evicting: Evicting, id: Ulid): Promise<App
   const { agentId } = session.actor;
   if (!mayEvict(agentId, policy)) throw errorFrom(notAllowedToEvict(agentId, policy));
   const open = (await openProposals(coordinator)).find((proposal) => proposal.id === id);
-  if (open === undefined) throw notOpen(id);
+  if (open === undefined) throw noOpenProposal(id);
   if (isSamePerson(agentId, open.proposedBy)) throw needsAnother(open, agentId, policy);
   const proposal = await agree(evicting, id);
   const missing = missingApprovals(proposal, policy);
@@ -118,7 +118,7 @@ export async function approveEviction(evicting: Evicting, id: Ulid): Promise<App
     return { proposal, missing, change: await carryOut(session, proposal) };
   } catch (error) {
     // Somebody else who agreed at the same time was faster, or the lease has ended by itself.
-    throw error instanceof CotenantError && OVER.includes(error.code) ? notOpen(id) : error;
+    throw error instanceof CotenantError && OVER.includes(error.code) ? noOpenProposal(id) : error;
   }
 }
 
@@ -139,7 +139,7 @@ async function agree({ session, coordinator }: Evicting, id: Ulid): Promise<Prop
     isOnlyLogged: true,
     body: async ({ facts, now }) => {
       const before = proposalFrom(facts.get(name)?.value);
-      if (before === null || isOutdated(before, now)) throw notOpen(id);
+      if (before === null || isOutdated(before, now)) throw noOpenProposal(id);
       proposal = before;
       if (before.approvedBy.some((other) => isSamePerson(other, agentId))) return null;
       proposal = { ...before, approvedBy: [...before.approvedBy, agentId] };
@@ -189,7 +189,7 @@ export async function meantProposal(
   const isMeant = ({ subject: { key, leaseId } }: Proposal) =>
     ref.leaseId === null ? key === ref.key : leaseId === ref.leaseId;
   const meant = open.find((proposal) => proposal.id === id) ?? open.find(isMeant);
-  if (meant === undefined) throw notOpen(id ?? ref.key ?? "");
+  if (meant === undefined) throw noOpenProposal(id ?? ref.key ?? "");
   return meant.id;
 }
 
@@ -289,7 +289,7 @@ function proposed(refusal: CotenantError, proposals: readonly Proposal[], policy
   );
 }
 
-function notOpen(id: string): CotenantError {
+export function noOpenProposal(id: string): CotenantError {
   return new CotenantError("E_NOT_FOUND", `there is no open proposal ${printable(id)}`, {
     hint: "it was carried out, is older than an hour, or its lease has ended or changed hands; 'cotenant claim proposals' shows what is open",
     data: { proposal_id: id },

@@ -125,6 +125,13 @@ describe("policy.approvers", () => {
     await repo.prepare("agent:b", "lock", "acquire", "a.txt");
   });
 
+  it("is not taken for an issue where a name is nobody's", async () => {
+    const { error } = await approve("human:bob", "nosuch");
+    expect(error.code).toBe("E_NOT_FOUND");
+    expect(error.message).toContain("no open proposal nosuch");
+    expect(error.hint).toContain("cotenant claim proposals");
+  });
+
   it("is void once the lease has ended or changed hands, or an hour has passed", async () => {
     const proposal = await propose();
     await repo.prepare("agent:a", "claim", "release", id);

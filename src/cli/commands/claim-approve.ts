@@ -1,5 +1,6 @@
-import { approveEviction, meantProposal, proposalJson } from "../../coordinator/proposals";
+import { approveEviction, meantProposal, noOpenProposal, proposalJson } from "../../coordinator/proposals";
 import type { Workspace } from "../../coordinator/workspace";
+import { CotenantError } from "../../errors/cotenant-error";
 import { parseUlid, printable, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import type { Command } from "../command";
@@ -41,5 +42,9 @@ export const command: Command = {
 
 async function proposalId(workspace: Workspace, typed: string): Promise<Ulid> {
   const id = parseUlid(typed);
-  return meantProposal(workspace.coordinator, isRefusal(id) ? null : id, await claimRef(workspace, typed));
+  const ref = await claimRef(workspace, typed).catch((error: unknown) => {
+    const isNobodys = error instanceof CotenantError && error.code === "E_NOT_FOUND";
+    throw isNobodys ? noOpenProposal(typed) : error;
+  });
+  return meantProposal(workspace.coordinator, isRefusal(id) ? null : id, ref);
 }
