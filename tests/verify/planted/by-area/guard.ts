@@ -99,6 +99,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "loses no entry of another branch",
   },
   {
+    name: "a refused git -C is offered a worktree of the repository in which the agent stands",
+    file: "src/guard/shared-words.ts",
+    from: "return directory === null ? command : `(cd",
+    to: "return directory !== undefined ? command : `(cd",
+    test: SHARED,
+    named: "is offered a worktree of that repository, not of its own",
+  },
+  {
     name: "an agent that belongs to a linked worktree commits in the main one",
     file: "src/guard/shell/git.ts",
     from: "  commit: () => OWN,",
