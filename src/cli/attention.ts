@@ -5,6 +5,7 @@ import type { HooksWord } from "../enforce/installing/upkeep";
 import { objectionThen, type Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
 import type { GuardViolation } from "../guard/violations";
+import { heldNow } from "../guard/words";
 import type { PendingGate } from "../issues/gates/waiting";
 import type { Escalated } from "../kernel/escalation";
 import { printable } from "../kernel/ids";
@@ -183,13 +184,13 @@ function violated(violations: readonly Violation[]): Finding[] {
 function blocked(contentions: readonly Seen[]): Finding[] {
   return contentions
     .filter(({ contention }) => contention.state !== "waiting")
-    .map(({ contention: { agentId, path, owner }, isFree, isOver }) => ({
+    .map(({ contention, contention: { agentId, path, owner }, isFree, isOver }) => ({
       code: "agent_blocked",
       message: isOver
-        ? `${agentId} was still blocked when it ended: ${printable(path, 200)} is held by ${owner.agentId}`
+        ? `${agentId} was still blocked when it ended: ${heldNow(contention)}`
         : isFree
           ? `${agentId} may go on: ${printable(path, 200)} is free`
-          : `${agentId} waits for instruction: ${printable(path, 200)} is held by ${owner.agentId}`,
+          : `${agentId} waits for instruction: ${heldNow(contention)}`,
       next: isOver
         ? `once ${owner.agentId} has committed or stopped, see to it that what ${agentId} was to do there is done`
         : isFree

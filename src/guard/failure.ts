@@ -10,6 +10,7 @@ import { DEFAULT_SETTINGS, type GuardSettings, guardSettings } from "./settings"
 import { type Group, locate } from "./target";
 import { wishOf } from "./tools";
 import { whoIs } from "./who";
+import { heldNow } from "./words";
 import type { World } from "./world";
 import { obstacles } from "./yielding";
 
@@ -78,7 +79,7 @@ async function knownToBeHeld({ world, report }: Checking, groups: readonly Group
     const place = await openPlace(world, repository, who);
     for (const [key, owner] of await obstacles(place, targets)) {
       const path = targets.find((target) => target.key === key)?.path ?? key;
-      return `${printable(path, 300)} is held by ${owner.agentId}`;
+      return heldNow({ path, key, owner });
     }
   }
   return null;

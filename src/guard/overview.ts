@@ -4,7 +4,7 @@ import type { Reach } from "../kernel/lease";
 import { remainingMs } from "../kernel/time";
 import {
   type BlockerReport,
-  blockerReport,
+  blockerReports,
   CONTENTION,
   type Contention,
   contentionFromFact,
@@ -31,7 +31,8 @@ export interface Seen {
   readonly isOver: boolean;
   /** Until its one retry, or its next attempt, is due; 0 when it is. */
   readonly retryInMs: number;
-  readonly report: BlockerReport;
+  /** One for each file that is held. */
+  readonly reports: readonly BlockerReport[];
 }
 
 export async function overview(coordinator: LocalCoordinator, reach: Reach): Promise<Overview> {
@@ -66,7 +67,7 @@ export async function seenContentions(coordinator: LocalCoordinator, reach: Reac
       isFree: owner === undefined,
       isOver: hasEnded,
       retryInMs: owner === undefined ? 0 : Math.max(0, remainingMs(recorded.retryAt, now)),
-      report: blockerReport(contention, now),
+      reports: blockerReports(contention, now),
     });
   }
   return found.sort((a, b) => a.contention.deniedAt.wallMs - b.contention.deniedAt.wallMs);

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import { isoOf } from "../../guard/contention";
 import { overview, type Seen } from "../../guard/overview";
+import { agentsOf, subject } from "../../guard/words";
 import { reachOf } from "../../guard/yielding";
 import { printable } from "../../kernel/ids";
 import { callerOrNull } from "../caller";
@@ -24,9 +25,9 @@ export const command: Command = {
     const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
     const me = await callerOrNull(workspace);
     const rows = contentions.map(({ contention, isFree, isOver, retryInMs }) => [
-      printable(contention.path, 60),
+      isFree ? printable(contention.path, 60) : subject(contention),
       contention.agentId,
-      isFree ? "nobody" : contention.owner.agentId,
+      isFree ? "nobody" : agentsOf([contention]),
       isFree ? "free now" : isOver ? `${contention.state}, ended` : contention.state,
       contention.state !== "waiting" || isFree
         ? "-"

@@ -75,6 +75,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "outlives its session",
   },
   {
+    name: "a directory is reported as held where files in it are",
+    file: "src/guard/contention.ts",
+    from: "const held = nameOf(heldKey);",
+    to: 'const held = "";',
+    test: REPORTS,
+    named: "has the held file, not the directory, in every report",
+  },
+  {
     name: "the report of an agent that died is not shown",
     file: "src/guard/overview.ts",
     from: "if (hasEnded && !(await isStillInTheWay(coordinator, recorded, reach))) continue;",
