@@ -43,6 +43,22 @@ export const PLANTS: readonly TestPlant[] = [
     named: "goes by what is staged, too",
   },
   {
+    name: "a commit passes where Git does not say what it takes",
+    file: "src/guard/failure.ts",
+    from: "const heldThere = await knownToBeHeld(checking, commits).catch(() => null);",
+    to: "const heldThere = await knownToBeHeld(checking, []).catch(() => null);",
+    test: "tests/guard/committing.test.ts",
+    named: "is judged as guard.on_failure says: git status is too slow",
+  },
+  {
+    name: "a git status that fails passes for nothing changed",
+    file: "src/identity/dirty-paths.ts",
+    from: "if (status !== 0)",
+    to: "if (status !== 0 && status !== 128)",
+    test: "tests/guard/failing.test.ts",
+    named: "passes nothing for committed: the lease stays",
+  },
+  {
     name: "a live subagent of Cursor's loses its file to its sibling",
     file: "src/guard/cursor-family.ts",
     from: "return last.startsWith(TURN_ENDED);",
@@ -221,8 +237,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a shell command is let through where the guard cannot decide",
     file: "src/guard/failure.ts",
-    from: 'if (wish.kind === "shell") {',
-    to: 'if (wish.kind === "shell") return [];\n    if (wish.kind === "shell") {',
+    from: 'if (wish.kind === "shell")',
+    to: 'if (wish.kind === "shell") return [];\n    if (wish.kind === "shell")',
     test: "tests/guard/failing.test.ts",
     named: "closed_if_held: refuses what is known to be held",
   },
