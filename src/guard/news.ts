@@ -1,7 +1,8 @@
+import type { FactName } from "../kernel/facts";
 import { CONTENTION, type Contention, contentionFromFact, isoOf, type Owner, ownersOf } from "./contention";
 import type { Place } from "./place";
 import { isOver } from "./records";
-import { GUARD_VIOLATION, violationFromFact } from "./violations";
+import { GUARD_VIOLATION, type GuardViolation, violationFromFact } from "./violations";
 import { subject } from "./words";
 import { holdersNow, reachOf } from "./yielding";
 
@@ -23,7 +24,7 @@ export async function newsFor(place: Place): Promise<string | null> {
       const violation = violationFromFact(value);
       if (violation.ownerSession === who.sessionId)
         news.push({
-          id: name,
+          id: violationNews(name, violation),
           text: `cotenant: ${violation.path}, which you hold, was changed by a shell command of ${violation.agentId} at ${violation.at}. Read it again before you write it.`,
         });
     }
@@ -38,6 +39,16 @@ export async function newsFor(place: Place): Promise<string | null> {
     told,
   );
   return fresh.map(({ text }) => text).join("\n");
+}
+
+/** Each time that it happens is news. */
+function violationNews(name: FactName, { at }: GuardViolation): string {
+  return `${name} ${at}`;
+}
+
+/** Whether the session was told of it. */
+export async function hasHeard(place: Place, name: FactName, violation: GuardViolation): Promise<boolean> {
+  return (await readTold(place)).includes(violationNews(name, violation));
 }
 
 /** What this session holds of what somebody else waits for, by now; null where it is not in the way. */

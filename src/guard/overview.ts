@@ -12,14 +12,15 @@ import {
 import { holdersSince } from "./holders-since";
 import { isGuards } from "./life";
 import { isOver } from "./records";
-import { type GuardViolation, guardViolations } from "./violations";
+import { type Looking, type Trespass, trespasses } from "./trespasses";
 import { holdersNow, isStillInTheWay } from "./yielding";
 
 /** Everything about the guard that a person may want to know. */
 export interface Overview {
   readonly leases: readonly LeaseStatus[];
   readonly contentions: readonly Seen[];
-  readonly violations: readonly GuardViolation[];
+  /** Those that somebody still has to look at. */
+  readonly trespasses: readonly Trespass[];
 }
 
 /** A contention as things stand now. */
@@ -35,12 +36,13 @@ export interface Seen {
   readonly reports: readonly BlockerReport[];
 }
 
-export async function overview(coordinator: LocalCoordinator, reach: Reach): Promise<Overview> {
+export async function overview(looking: Looking, reach: Reach): Promise<Overview> {
+  const { coordinator } = looking;
   const all = await coordinator.list();
   return {
     leases: all.filter(({ lease }) => isGuards(lease)),
     contentions: await seenContentions(coordinator, reach),
-    violations: (await guardViolations(coordinator)).map(([, violation]) => violation),
+    trespasses: (await trespasses(looking)).filter(({ isOpen }) => isOpen),
   };
 }
 

@@ -7,6 +7,7 @@ import { printable } from "../../kernel/ids";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { columns, duration, leaseTable, paint, statusJson } from "../render";
+import { lookingAt, trespassJson } from "../trespass-text";
 
 export const command: Command = {
   usage: "guard status",
@@ -18,8 +19,8 @@ export const command: Command = {
   async run(context) {
     const { terminal } = context;
     const workspace = await context.workspace();
-    const { leases, contentions, violations } = await overview(
-      workspace.coordinator,
+    const { leases, contentions, trespasses } = await overview(
+      lookingAt(workspace),
       reachOf(workspace.config.values["guard.across_worktrees"]),
     );
     const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
@@ -40,13 +41,14 @@ export const command: Command = {
       ...(rows.length === 0
         ? []
         : [columns(terminal, ["FILE", "WANTED BY", "HELD BY", "STATE", "RETRY"], rows)]),
-      ...violations.map(({ path, agentId, owner, at }) =>
+      ...trespasses.flatMap(({ id, violation: { path, agentId, owner, at } }) => [
         paint(
           terminal,
           "yellow",
           `! ${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner}, ${at}`,
         ),
-      ),
+        `  next: once somebody has looked at it: cotenant guard settle ${id}`,
+      ]),
       ...failures.map(({ at, why, answer }) =>
         paint(terminal, "yellow", `! could not decide at ${at}: ${printable(why, 200)} (${answer})`),
       ),
@@ -55,14 +57,7 @@ export const command: Command = {
       data: {
         leases: leases.map(statusJson),
         contentions: contentions.map(contentionJson),
-        violations: violations.map((violation) => ({
-          path: violation.path,
-          agent_id: violation.agentId,
-          owner: violation.owner,
-          lease_id: violation.leaseId,
-          at: violation.at,
-          command: violation.command,
-        })),
+        violations: trespasses.map(trespassJson),
         failures,
       },
       text,

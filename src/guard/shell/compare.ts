@@ -236,6 +236,8 @@ async function violationOf(
     ownerSession: lease.sessionId,
     leaseId: lease.leaseId,
     command,
+    holder: place.who.holder,
+    ownerHolder: lease.holder,
   };
 }
 

@@ -8,6 +8,7 @@ const REPORTS = "tests/guard/blocker-record.test.ts";
 const FAMILIES = "tests/guard/families.test.ts";
 
 const BACKGROUND = "tests/guard/background.test.ts";
+const TRESPASSES = "tests/guard/trespass-record.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
   {
@@ -33,6 +34,22 @@ export const PLANTS: readonly TestPlant[] = [
     to: 'agentType(lease.agentId) === "human"',
     test: BACKGROUND,
     named: "is not what a command of the holder's has done meanwhile",
+  },
+  {
+    name: "a trespass that is not committed leaves with its two sessions",
+    file: "src/guard/trespasses.ts",
+    from: "if (dirty !== null && !dirty.includes(one.path)) found.add(one);",
+    to: "if (dirty !== null) found.add(one);",
+    test: TRESPASSES,
+    named: "stays while both sessions are over and the change is not committed",
+  },
+  {
+    name: "an agent settles what its own command has done",
+    file: "src/guard/trespasses.ts",
+    from: "if (foreign !== undefined) throw notTheirs(agentId, foreign);",
+    to: "",
+    test: TRESPASSES,
+    named: "never by whose command it was",
   },
   {
     name: "the message of a commit passes for a path of it",
