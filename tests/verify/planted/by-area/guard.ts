@@ -22,10 +22,26 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a command in the background is blamed for good",
     file: "src/guard/shell/compare.ts",
-    from: "|| (await hasSurvivors(place, note)));",
-    to: "|| note.isOver);",
+    from: 'if (left === "its own") await writeNote',
+    to: 'if (left !== "perhaps") await writeNote',
     test: BACKGROUND,
     named: "is looked at for the last time",
+  },
+  {
+    name: "what another session has left running keeps a command under suspicion",
+    file: "src/guard/shell/survivors.ts",
+    from: 'return isKnownByProcess(marked) ? "unknown" : "another session\'s";',
+    to: 'return isKnownByProcess(marked) ? "unknown" : "its own";',
+    test: BACKGROUND,
+    named: "is not looked for in what another session of the same harness has left running",
+  },
+  {
+    name: "a process of nobody knows whom keeps a command under suspicion for good",
+    file: "src/guard/shell/compare.ts",
+    from: "note.atMs - unsureSinceMs < UNSURE_MS",
+    to: "note.atMs >= unsureSinceMs",
+    test: BACKGROUND,
+    named: "is looked at for ten minutes more where it cannot be told",
   },
   {
     name: "what the holder's own command wrote is put down to others",
