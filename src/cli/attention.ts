@@ -4,7 +4,8 @@ import type { Workspace } from "../coordinator/workspace";
 import type { HooksWord } from "../enforce/installing/upkeep";
 import { objectionThen, type Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
-import type { GuardViolation } from "../guard/violations";
+import type { Trespass } from "../guard/trespasses";
+import { heldNow } from "../guard/words";
 import type { PendingGate } from "../issues/gates/waiting";
 import type { Escalated } from "../kernel/escalation";
 import { printable } from "../kernel/ids";
@@ -59,7 +60,7 @@ export interface Scene {
   /** Who was denied a file. */
   readonly contentions: readonly Seen[];
   /** What shell commands changed under somebody else's lease. */
-  readonly trespasses: readonly GuardViolation[];
+  readonly trespasses: readonly Trespass[];
   /** Issues that somebody has left, the most urgent first. */
   readonly left: readonly LeftIssue[];
   /** Issues that are done but for their gates. */
@@ -183,13 +184,13 @@ function violated(violations: readonly Violation[]): Finding[] {
 function blocked(contentions: readonly Seen[]): Finding[] {
   return contentions
     .filter(({ contention }) => contention.state !== "waiting")
-    .map(({ contention: { agentId, path, owner }, isFree, isOver }) => ({
+    .map(({ contention, contention: { agentId, path, owner }, isFree, isOver }) => ({
       code: "agent_blocked",
       message: isOver
-        ? `${agentId} was still blocked when it ended: ${printable(path, 200)} is held by ${owner.agentId}`
+        ? `${agentId} was still blocked when it ended: ${heldNow(contention)}`
         : isFree
           ? `${agentId} may go on: ${printable(path, 200)} is free`
-          : `${agentId} waits for instruction: ${printable(path, 200)} is held by ${owner.agentId}`,
+          : `${agentId} waits for instruction: ${heldNow(contention)}`,
       next: isOver
         ? `once ${owner.agentId} has committed or stopped, see to it that what ${agentId} was to do there is done`
         : isFree
@@ -198,11 +199,11 @@ function blocked(contentions: readonly Seen[]): Finding[] {
     }));
 }
 
-function trespassed(trespasses: readonly GuardViolation[]): Finding[] {
-  return trespasses.map(({ path, agentId, owner, at }) => ({
+function trespassed(trespasses: readonly Trespass[]): Finding[] {
+  return trespasses.map(({ id, violation: { path, agentId, owner, at } }) => ({
     code: "lease_trespassed",
     message: `${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner} (${at})`,
-    next: `let ${owner} look at it ('git diff -- ${shellWord(path)}') before it commits`,
+    next: `let ${owner} look at it ('git diff -- ${shellWord(path)}') before it commits; once somebody has: cotenant guard settle ${id}`,
   }));
 }
 

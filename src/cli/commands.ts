@@ -192,6 +192,10 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "let those go on who were blocked",
     load: () => import("./commands/guard-retry"),
   },
+  "guard settle": {
+    summary: "somebody has looked at what was changed under a lease",
+    load: () => import("./commands/guard-settle"),
+  },
   "hooks install": { summary: "have Git call cotenant", load: () => import("./commands/hooks-install") },
   "hooks uninstall": { summary: "take it out again", load: () => import("./commands/hooks-uninstall") },
   "hooks status": { summary: "how each hook stands", load: () => import("./commands/hooks-status") },

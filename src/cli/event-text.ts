@@ -91,6 +91,8 @@ function contended(type: string, payload: LoggedEvent["payload"]): string[] {
   const [first] = files;
   if (type === "guard.violated" && first !== undefined)
     return [`under the lease of ${first["owner"]}`, `"${printable(String(payload["command"]), 80)}"`];
+  if (type === "guard.settled" && first !== undefined)
+    return [`changed by ${first["agent_id"]} under the lease of ${first["owner"]}`, String(payload["how"])];
   if (!type.startsWith("contention.")) return [];
   const owner = first?.["owner"] ?? recordsIn(payload, "reports")[0]?.["owner"];
   const retryAt = payload["retry_at"];

@@ -1,10 +1,9 @@
 import type { Workspace } from "../coordinator/workspace";
 import { committedChanges } from "../enforce/changes";
 import { keyOf } from "../guard/git-state";
-import { forgetLeft } from "../guard/left";
 import { forgetCommitted, holdsFiles, releaseCommitted } from "../guard/life";
 import { openPlace, type Place } from "../guard/place";
-import { type GuardViolation, guardViolations } from "../guard/violations";
+import { type GuardViolation, guardViolations, settleViolations } from "../guard/violations";
 import { printable } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import { worldOf } from "./guarding";
@@ -25,11 +24,10 @@ export async function settleCommit(workspace: Workspace): Promise<string[]> {
   await forgetCommitted(place, keys);
   const concerned = await violationsOf(place, keys);
   if (concerned.length === 0) return [];
-  await forgetLeft(
-    place,
-    concerned.map(([name]) => name),
-    "committed",
-  );
+  // Whose command it was is told, but does not settle it: somebody else has to look.
+  const { agentId, sessionId } = place.who;
+  const settled = concerned.filter(([, one]) => one.agentId !== agentId && one.sessionId !== sessionId);
+  await settleViolations(place.session, settled, "committed");
   return [
     "cotenant post-commit: committed, though it was changed under somebody's lease:",
     ...concerned.map(([, violation]) => lineOf(violation)),

@@ -7,7 +7,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { liveStrangers } from "../guard/calling-process";
 import { escalated } from "../guard/escalating";
 import { seenContentions } from "../guard/overview";
-import { guardViolations } from "../guard/violations";
+import { trespasses } from "../guard/trespasses";
 import { reachOf } from "../guard/yielding";
 import { issuesIn } from "../issues/desk";
 import { elsewhereIn, workersAmong } from "../issues/effective";
@@ -27,6 +27,7 @@ import { elsewhereJson, elsewhereLines, ledgerView } from "./ledger";
 import { leftAmong, leftText } from "./left-work";
 import { count, leaseTable, paint, statusJsonIn } from "./render";
 import type { Terminal } from "./terminal";
+import { lookingAt } from "./trespass-text";
 
 /** Everything that `status` says, at one instant. */
 export interface Status {
@@ -92,7 +93,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       ),
       contentions: await seenContentions(coordinator, reach),
       escalated: await escalated(coordinator, reach),
-      trespasses: (await guardViolations(coordinator)).map(([, violation]) => violation),
+      trespasses: (await trespasses(lookingAt(workspace))).filter(({ isOpen }) => isOpen),
       ...(await issuesHere(workspace, all, ledger)),
       homeless: await homelessAmong({ ...workspace.surroundings, repository }, leases),
       strangers: await strangersOf(workspace, leases),

@@ -133,6 +133,7 @@ function withoutBoot(platform: Platform): Platform {
         identify: () => null,
         ancestry: () => null,
         startedSince: () => null,
+        variables: () => null,
         liveness: () => "unknown",
         end: () => {},
       },

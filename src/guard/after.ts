@@ -1,10 +1,14 @@
+import type { FactName } from "../kernel/facts";
+import type { Lease } from "../kernel/lease";
 import { ALLOWED, canTell, type Verdict } from "./answers";
 import { background, trespassed } from "./background";
 import { type Checking, hooksWord } from "./check";
 import { placesOf, releaseCommitted, wake } from "./life";
-import { newsFor } from "./news";
+import { hasHeard, newsFor } from "./news";
+import type { Place } from "./place";
 import { wishOf } from "./tools";
 import { hasStopped } from "./traces";
+import { GUARD_VIOLATION, type GuardViolation, guardViolations, settleViolations } from "./violations";
 
 /** After a tool, or when a person speaks: what the session has committed is given back, and it hears what is new. */
 export async function after(checking: Checking): Promise<Verdict> {
@@ -27,9 +31,21 @@ export async function after(checking: Checking): Promise<Verdict> {
   for (const place of places) {
     tells.push(...(await background(checking, place, command)));
     if (report.moment === "prompt" || (await hasStopped(place))) await wake(place);
-    await releaseCommitted(place, null);
+    const committed = await releaseCommitted(place, null);
     const news = canTell(report) ? await newsFor(place) : null;
     if (news !== null) tells.push(news);
+    if (committed.length > 0) await settleHeard(place, committed);
   }
   return tells.length === 0 ? ALLOWED : { isAllowed: true, tell: tells.join("\n") };
+}
+
+/** Whoever has heard that its file was changed, and has committed it, has looked at it. */
+async function settleHeard(place: Place, committed: readonly Lease[]): Promise<void> {
+  const { coordinator, session } = place;
+  if ((await coordinator.glance([GUARD_VIOLATION])).length === 0) return;
+  const ids = new Set(committed.map(({ leaseId }) => leaseId));
+  const heard: [FactName, GuardViolation][] = [];
+  for (const [name, violation] of await guardViolations(coordinator))
+    if (ids.has(violation.leaseId) && (await hasHeard(place, name, violation))) heard.push([name, violation]);
+  if (heard.length > 0) await settleViolations(session, heard, "committed");
 }

@@ -1,6 +1,6 @@
 import type { Fact, FactName } from "../kernel/facts";
 import type { AgentId, LeaseId, SessionId, WorktreeId } from "../kernel/ids";
-import type { LeaseKey } from "../kernel/keys";
+import { type LeaseKey, nameOf } from "../kernel/keys";
 import type { Holder, Lease, Party } from "../kernel/lease";
 import { elapsedMs, type Instant, later, type Now, remainingMs } from "../kernel/time";
 import type { Digest } from "../platform/platform";
@@ -29,6 +29,8 @@ export interface Owner {
   readonly heldKey: LeaseKey | null;
   readonly acquiredAt: Instant | null;
   readonly lastBeat: Instant | null;
+  /** Other leases in the way of the same thing: of a directory, more files in it. Looked up each time, never stored. */
+  readonly also?: readonly Owner[];
 }
 
 /** One party that wants one file, and another that has it. */
@@ -58,16 +60,36 @@ export interface BlockerReport {
   readonly state: "waiting_for_instruction";
 }
 
-export function blockerReport({ path, owner, retrySecs }: Contention, now: Now): BlockerReport {
+/** One for each file that is held. */
+export function blockerReports(contention: Contention, now: Now): BlockerReport[] {
+  const reports = ownersOf(contention).map((owner) => blockerReport(contention, owner, now));
+  return reports.filter(
+    ({ blocked_file: file }, at) => at === reports.findIndex(({ blocked_file: other }) => other === file),
+  );
+}
+
+function blockerReport(contention: Contention, owner: Owner, now: Now): BlockerReport {
   return {
-    blocked_file: path,
+    blocked_file: heldPath(contention, owner),
     owner: owner.agentId,
     lock_age_secs:
       owner.acquiredAt === null ? 0 : Math.max(0, Math.floor(elapsedMs(owner.acquiredAt, now) / 1000)),
     last_heartbeat_at: owner.lastBeat === null ? null : isoOf(owner.lastBeat),
-    retry_interval_secs: retrySecs,
+    retry_interval_secs: contention.retrySecs,
     state: "waiting_for_instruction",
   };
+}
+
+/** Everybody in the way of one thing, once for each lease. */
+export function ownersOf({ owner }: Pick<Contention, "owner">): readonly Owner[] {
+  return [owner, ...(owner.also ?? [])];
+}
+
+/** What is in the way, as people write it: of a directory that is wanted, what is held in it. */
+export function heldPath({ path }: Pick<Contention, "path">, { heldKey }: Owner): string {
+  if (heldKey === null) return path;
+  const held = nameOf(heldKey);
+  return path === "." || held.startsWith(`${path}/`) ? held : path;
 }
 
 export function ownerOf(lease: Lease): Owner {

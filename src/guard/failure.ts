@@ -10,19 +10,22 @@ import { DEFAULT_SETTINGS, type GuardSettings, guardSettings } from "./settings"
 import { type Group, locate } from "./target";
 import { wishOf } from "./tools";
 import { whoIs } from "./who";
+import { heldNow } from "./words";
 import type { World } from "./world";
 import { obstacles } from "./yielding";
 
 /** A check that could not decide. A broken tool must not decide by accident whether agents can work. */
 export async function onFailure(checking: Checking, error: unknown): Promise<Verdict> {
   const groups = await groupsOf(checking);
-  const [first] = groups;
+  const commits = await commitsOf(checking).catch(() => []);
+  const concerned = [...groups, ...commits];
+  const [first] = concerned;
   const why = wordsOf(
     first === undefined ? error : await explainSandbox(error, checking.world, first.repository),
   );
-  const settings = await settingsOf(checking, groups);
-  const verdict = await judge(checking, settings, groups, why);
-  await putDown(checking.world, groups, checking.report, why, verdict).catch(() => {});
+  const settings = await settingsOf(checking, concerned);
+  const verdict = await judge(checking, settings, { groups, commits }, why);
+  await putDown(checking.world, concerned, checking.report, why, verdict).catch(() => {});
   return verdict;
 }
 
@@ -31,10 +34,16 @@ export async function noteFailure({ world, report }: Checking, error: unknown): 
   await putDown(world, [], report, wordsOf(error), ALLOWED).catch(() => {});
 }
 
+/** What a command line plainly writes, and what it may commit. */
+interface Concerned {
+  readonly groups: readonly Group[];
+  readonly commits: readonly Group[];
+}
+
 async function judge(
   checking: Checking,
   { onFailure: rule }: GuardSettings,
-  groups: readonly Group[],
+  { groups, commits }: Concerned,
   why: string,
 ): Promise<Verdict> {
   const refusal = (what: string): Verdict => ({
@@ -45,11 +54,19 @@ async function judge(
     reason: `cotenant: the guard cannot decide (${why}); ${what} ('cotenant doctor' shows what is wrong)`,
   });
   if (rule === "open") return ALLOWED;
-  const ruled = await ruledAnyway(checking, groups);
+  // Rules are about files: of a commit that names none, nobody knows which those are.
+  const named = commits.filter(({ targets }) => targets.every(({ path }) => path !== "."));
+  const ruled = await ruledAnyway(checking, [...groups, ...named]);
   if (ruled !== null) return ruled;
   if (rule === "closed") return refusal("refused, as guard.on_failure = closed says");
   const held = await knownToBeHeld(checking, groups).catch(() => null);
-  return held === null ? ALLOWED : refusal(`${held}. Nothing was written.`);
+  if (held !== null) return refusal(`${held}. Nothing was written.`);
+  const heldThere = await knownToBeHeld(checking, commits).catch(() => null);
+  return heldThere === null
+    ? ALLOWED
+    : refusal(
+        `${heldThere}, and may be committed by this. Nothing was run. Name files of your own: git commit -- <path>`,
+      );
 }
 
 /** Rules need no store. */
@@ -78,7 +95,7 @@ async function knownToBeHeld({ world, report }: Checking, groups: readonly Group
     const place = await openPlace(world, repository, who);
     for (const [key, owner] of await obstacles(place, targets)) {
       const path = targets.find((target) => target.key === key)?.path ?? key;
-      return `${printable(path, 300)} is held by ${owner.agentId}`;
+      return heldNow({ path, key, owner });
     }
   }
   return null;
@@ -92,16 +109,30 @@ async function groupsOf(checking: Checking): Promise<readonly Group[]> {
   try {
     const wish = wishOf(report);
     if (wish === null) return [];
-    if (wish.kind === "shell") {
-      const alarm = new Alarm(world.platform, { workMs: LOOK_MS, patienceMs: LOOK_MS });
-      world.onAlarm?.(alarm);
-      return await alarm.watch(async () => (await import("./shell/check")).groupsIn(checking, wish));
-    }
+    if (wish.kind === "shell")
+      return await soon(world, async () => (await import("./shell/check")).groupsIn(checking, wish));
     const named = wish.paths.map((path) => ({ path, mode: "take" as const }));
     return await locate(world, report.cwd ?? world.cwd, named);
   } catch {
     return [];
   }
+}
+
+/** What a shell command may commit, where Git itself asks nobody about it. */
+async function commitsOf(checking: Checking): Promise<readonly Group[]> {
+  const { world, report } = checking;
+  const wish = wishOf(report);
+  if (wish?.kind !== "shell") return [];
+  const { mayBeCommittedIn } = await import("./shell/check");
+  return soon(world, () => mayBeCommittedIn(checking, wish, { asksGit: true })).catch(() =>
+    mayBeCommittedIn(checking, wish, { asksGit: false }),
+  );
+}
+
+function soon<T>(world: World, look: () => Promise<T>): Promise<T> {
+  const alarm = new Alarm(world.platform, { workMs: LOOK_MS, patienceMs: LOOK_MS });
+  world.onAlarm?.(alarm);
+  return alarm.watch(look);
 }
 
 async function settingsOf({ world, report }: Checking, groups: readonly Group[]): Promise<GuardSettings> {

@@ -84,16 +84,26 @@ export async function end(place: Place, why: "ended" | "failed"): Promise<number
   await freed(place, released);
   await withdraw(place, why);
   await forgetSubagents(place, gone);
-  await leaveWord(place, released, why === "failed" ? "its session failed" : "its session ended");
   await clearStopMark(place);
   await place.world.platform.files.unlink(toldFile(place));
+  // Git may not answer: everything else is done by then.
+  await leaveWord(place, released, why === "failed" ? "its session failed" : "its session ended");
   return released.length;
 }
 
 export async function endEverywhere(world: World, report: Report, why: "ended" | "failed"): Promise<number> {
   let released = 0;
   const places = await placesOf(world, report);
-  for (const place of places) released += await end(place, why);
+  const failed: unknown[] = [];
+  for (const place of places) {
+    try {
+      released += await end(place, why);
+    } catch (error) {
+      // What it holds elsewhere is given back all the same.
+      failed.push(error);
+    }
+  }
+  if (failed.length > 0) throw failed[0];
   if (places[0] !== undefined) await forgetPlaces(world, places[0].who);
   return released;
 }

@@ -1,7 +1,9 @@
-import { CONTENTION, type Contention, contentionFromFact, isoOf } from "./contention";
+import type { FactName } from "../kernel/facts";
+import { CONTENTION, type Contention, contentionFromFact, isoOf, type Owner, ownersOf } from "./contention";
 import type { Place } from "./place";
 import { isOver } from "./records";
-import { GUARD_VIOLATION, violationFromFact } from "./violations";
+import { GUARD_VIOLATION, type GuardViolation, violationFromFact } from "./violations";
+import { subject } from "./words";
 import { holdersNow, reachOf } from "./yielding";
 
 /** What a session should hear at its next event: that others wait for what it holds, and what happened to its files. */
@@ -12,16 +14,17 @@ export async function newsFor(place: Place): Promise<string | null> {
   for (const [name, { value }] of facts) {
     if (name.startsWith(`${CONTENTION}:`)) {
       const contention = contentionFromFact(value);
-      if (contention !== null && (await isInItsWay(place, contention)))
+      const own = contention === null ? null : await inItsWay(place, contention);
+      if (contention !== null && own !== null)
         news.push({
           id: `${name} ${contention.state} ${contention.deniedAt.wallMs}`,
-          text: waits(contention),
+          text: waits({ ...contention, owner: own }),
         });
     } else {
       const violation = violationFromFact(value);
       if (violation.ownerSession === who.sessionId)
         news.push({
-          id: name,
+          id: violationNews(name, violation),
           text: `cotenant: ${violation.path}, which you hold, was changed by a shell command of ${violation.agentId} at ${violation.at}. Read it again before you write it.`,
         });
     }
@@ -38,26 +41,40 @@ export async function newsFor(place: Place): Promise<string | null> {
   return fresh.map(({ text }) => text).join("\n");
 }
 
-/** Whether it is this session that somebody else waits for, by now. */
-async function isInItsWay(
+/** Each time that it happens is news. */
+function violationNews(name: FactName, { at }: GuardViolation): string {
+  return `${name} ${at}`;
+}
+
+/** Whether the session was told of it. */
+export async function hasHeard(place: Place, name: FactName, violation: GuardViolation): Promise<boolean> {
+  return (await readTold(place)).includes(violationNews(name, violation));
+}
+
+/** What this session holds of what somebody else waits for, by now; null where it is not in the way. */
+async function inItsWay(
   { coordinator, world, who, settings }: Place,
   contention: Contention,
-): Promise<boolean> {
+): Promise<Owner | null> {
   const { key, sessionId } = contention;
-  if (sessionId === who.sessionId || (await isOver(world.platform.processes, contention))) return false;
+  if (sessionId === who.sessionId || (await isOver(world.platform.processes, contention))) return null;
   const wanting = { ...contention, reach: reachOf(settings.acrossWorktrees) };
-  return (await holdersNow(coordinator, wanting, [key])).get(key)?.sessionId === who.sessionId;
+  const owner = (await holdersNow(coordinator, wanting, [key])).get(key);
+  if (owner === undefined) return null;
+  const [first, ...also] = ownersOf({ owner }).filter((one) => one.sessionId === who.sessionId);
+  return first === undefined ? null : { ...first, also };
 }
 
 const MOST_LINES = 10;
 const LARGEST = 64 << 10;
 
-function waits({ agentId, path, state, retryAt }: Contention): string {
+function waits(contention: Contention): string {
+  const { agentId, state, retryAt } = contention;
   const how =
     state === "waiting"
       ? `and tries again at ${isoOf(retryAt)}`
       : "and has stopped until somebody says how to go on";
-  return `cotenant: ${agentId} waits for ${path}, which you hold, ${how}. Commit it as soon as it is done; that frees it.`;
+  return `cotenant: ${agentId} waits for ${subject(contention)}, which you hold, ${how}. Commit it as soon as it is done; that frees it.`;
 }
 
 /** Once is enough. Not in the log: whether somebody was told twice matters to nobody else. */

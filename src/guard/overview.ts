@@ -4,7 +4,7 @@ import type { Reach } from "../kernel/lease";
 import { remainingMs } from "../kernel/time";
 import {
   type BlockerReport,
-  blockerReport,
+  blockerReports,
   CONTENTION,
   type Contention,
   contentionFromFact,
@@ -12,14 +12,15 @@ import {
 import { holdersSince } from "./holders-since";
 import { isGuards } from "./life";
 import { isOver } from "./records";
-import { type GuardViolation, guardViolations } from "./violations";
+import { type Looking, type Trespass, trespasses } from "./trespasses";
 import { holdersNow, isStillInTheWay } from "./yielding";
 
 /** Everything about the guard that a person may want to know. */
 export interface Overview {
   readonly leases: readonly LeaseStatus[];
   readonly contentions: readonly Seen[];
-  readonly violations: readonly GuardViolation[];
+  /** Those that somebody still has to look at. */
+  readonly trespasses: readonly Trespass[];
 }
 
 /** A contention as things stand now. */
@@ -31,15 +32,17 @@ export interface Seen {
   readonly isOver: boolean;
   /** Until its one retry, or its next attempt, is due; 0 when it is. */
   readonly retryInMs: number;
-  readonly report: BlockerReport;
+  /** One for each file that is held. */
+  readonly reports: readonly BlockerReport[];
 }
 
-export async function overview(coordinator: LocalCoordinator, reach: Reach): Promise<Overview> {
+export async function overview(looking: Looking, reach: Reach): Promise<Overview> {
+  const { coordinator } = looking;
   const all = await coordinator.list();
   return {
     leases: all.filter(({ lease }) => isGuards(lease)),
     contentions: await seenContentions(coordinator, reach),
-    violations: (await guardViolations(coordinator)).map(([, violation]) => violation),
+    trespasses: (await trespasses(looking)).filter(({ isOpen }) => isOpen),
   };
 }
 
@@ -66,7 +69,7 @@ export async function seenContentions(coordinator: LocalCoordinator, reach: Reac
       isFree: owner === undefined,
       isOver: hasEnded,
       retryInMs: owner === undefined ? 0 : Math.max(0, remainingMs(recorded.retryAt, now)),
-      report: blockerReport(contention, now),
+      reports: blockerReports(contention, now),
     });
   }
   return found.sort((a, b) => a.contention.deniedAt.wallMs - b.contention.deniedAt.wallMs);

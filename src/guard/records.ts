@@ -2,7 +2,7 @@ import type { Fact, FactName } from "../kernel/facts";
 import { instantOf, type Now } from "../kernel/time";
 import type { Platform, Processes } from "../platform/platform";
 import {
-  blockerReport,
+  blockerReports,
   type Contention,
   contentionFromFact,
   contentionName,
@@ -89,7 +89,7 @@ export async function recordBlocked(
     from: async (known) =>
       known.state === "retried" || (known.state === "blocked" && (await isOver(processes, known))),
     to: (contention) => ({ ...contention, state: "blocked" }),
-    payload: (moved, now) => ({ reports: moved.map((contention) => blockerReport(contention, now)) }),
+    payload: (moved, now) => ({ reports: moved.flatMap((contention) => blockerReports(contention, now)) }),
   });
   return current;
 }

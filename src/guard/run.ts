@@ -75,7 +75,7 @@ async function act(checking: Checking): Promise<Verdict> {
       const { placesOf, stop } = await import("./life");
       const { background } = await import("./background");
       for (const place of await placesOf(world, report)) {
-        await background(checking, place);
+        await orNoted(checking, () => background(checking, place));
         await stop(place);
       }
       return ALLOWED;
@@ -90,10 +90,21 @@ async function act(checking: Checking): Promise<Verdict> {
       if (report.moment === "failure" && report.isRecoverable) return ALLOWED;
       const { endEverywhere, placesOf } = await import("./life");
       const { background } = await import("./background");
-      for (const place of await placesOf(world, report)) await background(checking, place);
+      for (const place of await placesOf(world, report))
+        await orNoted(checking, () => background(checking, place));
       await endEverywhere(world, report, report.moment === "failure" ? "failed" : "ended");
       return ALLOWED;
     }
+  }
+}
+
+/** A last look that fails keeps no session from giving back what it holds. */
+async function orNoted(checking: Checking, look: () => Promise<unknown>): Promise<void> {
+  try {
+    await look();
+  } catch (error) {
+    const { noteFailure } = await import("./failure");
+    await noteFailure(checking, error);
   }
 }
 

@@ -1,4 +1,5 @@
 import { resolveFrom } from "../identity/path-text";
+import type { Repository } from "../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
 import { dirKey, kindOf } from "../kernel/keys";
 import { belongsTo, type Lease } from "../kernel/lease";
@@ -29,8 +30,9 @@ export async function checkShared(
   writes: readonly ShellWrite[],
   shellCwd: string,
 ): Promise<Verdict> {
-  const { world } = checking;
+  const { world, report } = checking;
   const tells: string[] = [];
+  const standsIn = async () => repositoryOf(world, report.cwd ?? world.cwd);
   for (const { use, cwd } of writes) {
     if (use === undefined || (use.kind === "own" && cwd === null)) continue;
     const repository = await repositoryOf(world, cwd ?? shellCwd);
@@ -44,7 +46,7 @@ export async function checkShared(
       const away = await strayed(checking, place, use.command);
       if (away !== null && !away.isAllowed) return away;
       if (away?.tell != null && !tells.includes(away.tell)) tells.push(away.tell);
-      const verdict = await judge(place, use, cwd === null);
+      const verdict = await judge(place, use, { isPlaceGuessed: cwd === null, standsIn });
       if (!verdict.isAllowed) return verdict;
     }
   }
@@ -79,16 +81,39 @@ async function realPlace({ platform }: World, path: string): Promise<string> {
   }
 }
 
-async function judge(place: Place, use: GitUse, isPlaceGuessed: boolean): Promise<Verdict> {
+interface Viewpoint {
+  readonly isPlaceGuessed: boolean;
+  /** Where the agent will run what it is told to: often not where this command acts. */
+  standsIn(): Promise<Repository | null>;
+}
+
+async function judge(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict> {
   if (use.kind === "own") return ALLOWED;
-  if (use.kind === "stash") return judgeStash(place, use);
+  if (use.kind === "stash") return judgeStash(place, use, at);
   const others = await othersAtWork(place);
   if (others.length === 0) return ALLOWED;
   const root = place.repository.worktreeRoot;
-  if (use.kind === "worktree") return { isAllowed: false, ...worktreeOfOthers(use, others, root) };
+  if (use.kind === "worktree") {
+    const from = await repositoryToName(place, at);
+    return { isAllowed: false, ...worktreeOfOthers(use, others, { root, from }) };
+  }
   const base = use.base !== null && (await isCommit(place, use.base)) ? use.base : null;
   const branch = place.settings.makesWorktrees ? await branchToOffer(place, use.branch) : null;
-  return { isAllowed: false, ...sharedByOthers({ use, others, root, isPlaceGuessed, branch, base }) };
+  const from = await worktreeToName(place, at);
+  const { isPlaceGuessed } = at;
+  return { isAllowed: false, ...sharedByOthers({ use, others, root, from, isPlaceGuessed, branch, base }) };
+}
+
+/** For commands about this worktree; null where the agent stands in it. */
+async function worktreeToName({ repository }: Place, { standsIn }: Viewpoint): Promise<string | null> {
+  const { worktreeRoot } = repository;
+  return (await standsIn())?.worktreeRoot === worktreeRoot ? null : worktreeRoot;
+}
+
+/** For commands about the whole repository; null where the agent stands in one of its worktrees. */
+async function repositoryToName({ repository }: Place, { standsIn }: Viewpoint): Promise<string | null> {
+  const { commonDir, mainWorktreeRoot, worktreeRoot } = repository;
+  return (await standsIn())?.commonDir === commonDir ? null : (mainWorktreeRoot ?? worktreeRoot);
 }
 
 /** One word of a checkout may be a path as well. */
@@ -101,7 +126,7 @@ async function isCommit({ world, repository }: Place, word: string): Promise<boo
  * An entry says on which branch it was made, and a branch is checked out in one worktree only: one that was made on another
  * branch than this worktree's may be somebody else's, as long as others work in other worktrees.
  */
-async function judgeStash(place: Place, use: GitUse): Promise<Verdict> {
+async function judgeStash(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict> {
   const entries = await stashEntries(place);
   const number = /^(?:(?:refs\/)?stash@\{)?(\d+)\}?$/.exec(use.which ?? "")?.[1];
   const taken = number === undefined ? entries : entries.filter(({ at }) => at === Number(number));
@@ -109,7 +134,8 @@ async function judgeStash(place: Place, use: GitUse): Promise<Verdict> {
   if (foreign.length === 0) return ALLOWED;
   const others = (await leasesOfOthers(place)).filter(({ worktreeId }) => worktreeId !== place.worktreeId);
   if (others.length === 0) return ALLOWED;
-  return { isAllowed: false, ...stashOfOthers(use, foreign, others, place.branch) };
+  const [branch, from] = [place.branch, await worktreeToName(place, at)];
+  return { isAllowed: false, ...stashOfOthers(use, foreign, others, { branch, from }) };
 }
 
 export interface StashEntry {

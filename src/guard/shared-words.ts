@@ -12,6 +12,8 @@ export interface Sharing {
   readonly others: readonly Lease[];
   /** Of the worktree that is moved. */
   readonly root: string;
+  /** The directory that commands have to name; null where the agent stands there. */
+  readonly from: string | null;
   /** Whether it cannot be told where the command would run. */
   readonly isPlaceGuessed: boolean;
   /** For a worktree of one's own; null where none can be made. */
@@ -19,26 +21,33 @@ export interface Sharing {
   readonly base: string | null;
 }
 
-export function sharedByOthers({ use, others, root, isPlaceGuessed, branch, base }: Sharing): Words {
+export function sharedByOthers({ use, others, root, from, isPlaceGuessed, branch, base }: Sharing): Words {
   const said = printable(use.command, 80);
+  const isHere = from === null && use.which === null;
   const create = [
     "cotenant worktree create",
     quoted(branch ?? ""),
     ...(base === null || printable(base, 200) !== base ? [] : ["--base", quoted(base)]),
   ];
   return refusal(use, others, root, [
-    `cotenant: \`${said}\` moves what everybody in ${use.which === null ? "this checkout" : printable(root, 300)} shares (HEAD, index, stash, files), and ${workers(others)} ${use.which === null ? "here" : "there"}. Nothing was run.`,
+    `cotenant: \`${said}\` moves what everybody in ${isHere ? "this checkout" : printable(root, 300)} shares (HEAD, index, stash, files), and ${workers(others)} ${isHere ? "here" : "there"}. Nothing was run.`,
     ...(isPlaceGuessed
       ? [
           "Where it would run cannot be told. If it is meant for another repository, name it: git -C <directory> …",
         ]
       : []),
-    ...(branch === null ? [] : [`Work in a worktree of your own instead: ${create.join(" ")}`]),
-    "Your own files alone you can commit (git commit -- <path>) or undo (git restore -- <path>) here.",
+    ...(branch === null
+      ? []
+      : [`Work in a worktree of your own instead: ${runFrom(from, create.join(" "))}`]),
+    `Your own files alone you can commit (${gitIn(from)} commit -- <path>) or undo (${gitIn(from)} restore -- <path>) ${from === null ? "here" : "there"}.`,
   ]);
 }
 
-export function worktreeOfOthers(use: GitUse, others: readonly Lease[], root: string): Words {
+export function worktreeOfOthers(
+  use: GitUse,
+  others: readonly Lease[],
+  { root, from }: Pick<Sharing, "root" | "from">,
+): Words {
   const said = printable(use.command, 80);
   const there = printable(root, 300);
   const what =
@@ -49,7 +58,7 @@ export function worktreeOfOthers(use: GitUse, others: readonly Lease[], root: st
     `cotenant: ${what}. Nothing was run.`,
     use.which === null
       ? "Name the worktree."
-      : `When they have finished: cotenant worktree remove ${quoted(root)}, which keeps what is not committed.`,
+      : `When they have finished: ${runFrom(from, `cotenant worktree remove ${quoted(root)}`)}, which keeps what is not committed.`,
   ]);
 }
 
@@ -57,14 +66,14 @@ export function stashOfOthers(
   use: GitUse,
   foreign: readonly StashEntry[],
   others: readonly Lease[],
-  branch: string | null,
+  { branch, from }: Pick<Sharing, "branch" | "from">,
 ): Words {
   const [first] = foreign;
   const name = `stash@{${first!.at}}`;
   const more = foreign.length > 1 ? ` and ${foreign.length - 1} more` : "";
   return refusal(use, others, null, [
     `cotenant: \`${printable(use.command, 80)}\` takes ${name} (${printable(first!.title, 80)})${more} away. The stash is one for all worktrees, it was not made on ${branch === null ? "a branch of yours" : printable(branch, 100)}, and ${workers(others)} in another worktree. Nothing was run.`,
-    `To have its changes and leave it to whoever made it: git stash apply '${name}'`,
+    `To have its changes and leave it to whoever made it: ${gitIn(from)} stash apply '${name}'`,
   ]);
 }
 
@@ -101,8 +110,19 @@ function workers(others: readonly Lease[]): string {
   return `${shown.join(", ")}${more} ${agents.length === 1 ? "works" : "work"}`;
 }
 
+/** Without moving a shell that stays open. */
+function runFrom(directory: string | null, command: string): string {
+  return directory === null ? command : `(cd ${quoted(directory)} && ${command})`;
+}
+
+function gitIn(directory: string | null): string {
+  return directory === null ? "git" : `git -C ${quoted(directory)}`;
+}
+
+const LONGEST_PATH = 4_096;
+
 /** As a shell takes it for one word. */
 function quoted(word: string): string {
-  const text = printable(word, 400);
+  const text = printable(word, LONGEST_PATH);
   return /^[\w./@~^+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

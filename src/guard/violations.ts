@@ -3,6 +3,7 @@ import type { Session } from "../coordinator/session";
 import type { Fact, FactName } from "../kernel/facts";
 import type { AgentId, LeaseId, SessionId, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
+import type { Holder } from "../kernel/lease";
 import type { Digest } from "../platform/platform";
 
 /** A file that changed under somebody else's lease while a shell command ran. */
@@ -19,6 +20,9 @@ export interface GuardViolation {
   readonly at: string;
   /** The beginning of the command. */
   readonly command: string;
+  /** The processes of both, which say when they are over; null where an older version has put it down. */
+  readonly holder: Holder | null;
+  readonly ownerHolder: Holder | null;
 }
 
 export const GUARD_VIOLATION = "guard-violation";
@@ -71,6 +75,40 @@ export async function recordViolations(
   });
 }
 
+/** `seen`: somebody who may has said so. `committed`: with the file. `over`: nobody is left, and the file is as it is committed. */
+export type Settlement = "seen" | "committed" | "over";
+
+const MOST_AT_ONCE = 500;
+
+/** Nobody has to look at these any more. The log keeps them. Answers how many were still on record. */
+export async function settleViolations(
+  session: Session,
+  settled: readonly (readonly [FactName, GuardViolation])[],
+  how: Settlement,
+): Promise<number> {
+  let count = 0;
+  for (let at = 0; at < settled.length; at += MOST_AT_ONCE) {
+    const some = settled.slice(at, at + MOST_AT_ONCE);
+    const written = await session.write([], {
+      about: some[0]![1].path,
+      facts: some.map(([name]) => name),
+      body: async ({ facts }) => {
+        const known = some.filter(([name]) => facts.has(name));
+        if (known.length === 0) return null;
+        const files = known.map(([, { path, agentId, owner }]) => ({ path, agent_id: agentId, owner }));
+        return {
+          type: "guard.settled",
+          payload: { how, files },
+          facts: new Map(known.map(([name]) => [name, null])),
+          answer: known.length,
+        };
+      },
+    });
+    count += written.replayed ? 0 : (written.answer ?? 0);
+  }
+  return count;
+}
+
 export async function guardViolations(coordinator: Coordinator): Promise<[FactName, GuardViolation][]> {
   const facts = await coordinator.facts({ kinds: [GUARD_VIOLATION] });
   return [...facts].map(([name, { value }]) => [name, violationFromFact(value)]);
@@ -78,6 +116,7 @@ export async function guardViolations(coordinator: Coordinator): Promise<[FactNa
 
 function toFact(violation: GuardViolation): Fact {
   const { path, key, worktreeId, agentId, sessionId, owner, ownerSession, leaseId, at, command } = violation;
+  const { holder, ownerHolder } = violation;
   return {
     path,
     key,
@@ -89,6 +128,8 @@ function toFact(violation: GuardViolation): Fact {
     lease_id: leaseId,
     at,
     command,
+    ...(holder === null ? {} : { holder: { ...holder } }),
+    ...(ownerHolder === null ? {} : { owner_holder: { ...ownerHolder } }),
   };
 }
 
@@ -105,5 +146,11 @@ export function violationFromFact(fact: Fact): GuardViolation {
     leaseId: text("lease_id") as LeaseId,
     at: text("at"),
     command: text("command"),
+    holder: holderFrom(fact["holder"]),
+    ownerHolder: holderFrom(fact["owner_holder"]),
   };
+}
+
+function holderFrom(value: unknown): Holder | null {
+  return typeof value === "object" && value !== null ? (value as Holder) : null;
 }

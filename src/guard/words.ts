@@ -2,7 +2,7 @@ import { printable } from "../kernel/ids";
 import { nameOf } from "../kernel/keys";
 import type { Instant, Now } from "../kernel/time";
 import { remainingMs } from "../kernel/time";
-import { blockerReport, type Contention, isoOf, type Owner } from "./contention";
+import { blockerReports, type Contention, heldPath, isoOf, type Owner, ownersOf } from "./contention";
 import type { Home } from "./home";
 import type { Who } from "./who";
 
@@ -16,14 +16,13 @@ export interface Words {
 }
 
 export function deniedFirst(denied: readonly Contention[]): Words {
-  const [first] = denied;
-  const { owner, retryAt, retrySecs } = first!;
+  const { retryAt, retrySecs } = denied[0]!;
   return {
     isHardStop: false,
     code: "E_LOCK_CONFLICT",
-    data: { files: denied.map(fileData), retry_at: isoOf(retryAt), retry_interval_secs: retrySecs },
+    data: { files: denied.flatMap(fileData), retry_at: isoOf(retryAt), retry_interval_secs: retrySecs },
     reason: [
-      `cotenant: ${files(denied)} held by ${owner.agentId}. Nothing was written.`,
+      `cotenant: ${files(denied)} held by ${agentsOf(denied)}. Nothing was written.`,
       `retry_at: ${isoOf(retryAt)} (${retrySecs} s after the denial). Try the same write once more then; before that it is refused for as long as the file is held.`,
       "Go on with other files meanwhile, and do not write this one by another way.",
     ].join("\n"),
@@ -31,14 +30,14 @@ export function deniedFirst(denied: readonly Contention[]): Words {
 }
 
 export function tooEarly(contention: Contention, now: Instant): Words {
-  const { owner, retryAt } = contention;
+  const { retryAt } = contention;
   const left = Math.max(1, Math.ceil(remainingMs(retryAt, now) / 1000));
   return {
     isHardStop: false,
     code: "E_LOCK_CONFLICT",
-    data: { files: [fileData(contention)], retry_at: isoOf(retryAt), too_early: true },
+    data: { files: fileData(contention), retry_at: isoOf(retryAt), too_early: true },
     reason: [
-      `cotenant: ${subject(contention)} is held by ${owner.agentId}, and it is too early to try again.`,
+      `cotenant: ${heldNow(contention)}, and it is too early to try again.`,
       `retry_at: ${isoOf(retryAt)} (in ${left} s). This attempt did not count. Go on with other files meanwhile.`,
     ].join("\n"),
   };
@@ -59,7 +58,7 @@ export function changedMeanwhile(changed: readonly Changed[]): Words {
   return {
     isHardStop: false,
     code: "E_CONTENT_CHANGED",
-    data: { files: last.map(fileData) },
+    data: { files: last.flatMap(fileData) },
     reason: [
       `cotenant: ${names(changed.map(({ contention }) => contention))} changed by ${agents.slice(0, MOST_NAMED).join(" or ")} while you waited: read it again, then write.`,
       "You have the lease now; this is refused only once.",
@@ -68,13 +67,13 @@ export function changedMeanwhile(changed: readonly Changed[]): Words {
 }
 
 export function hardStop(blocked: readonly Contention[], now: Now): Words {
-  const reports = blocked.map((contention) => blockerReport(contention, now));
+  const reports = blocked.flatMap((contention) => blockerReports(contention, now));
   return {
     isHardStop: true,
     code: "E_BLOCKED",
     data: { reports },
     reason: [
-      `cotenant: ${files(blocked)} still held by ${blocked[0]!.owner.agentId} at the retry. Stop here and wait for instruction.`,
+      `cotenant: ${stillHeldBy(blocked)} at the retry. Stop here and wait for instruction.`,
       ...reports.map((report) => JSON.stringify(report)),
       "Tell the person you work for. Do not skip this file, and do not write it by another way.",
       "When it is free: cotenant guard retry (cotenant guard report shows this again).",
@@ -84,14 +83,14 @@ export function hardStop(blocked: readonly Contention[], now: Now): Words {
 
 /** For people who see an agent stand still: what a hook waits for. Until when, whoever shows it says in their own form. */
 export function waitsFor(waiting: readonly Contention[]): string {
-  return `cotenant: ${files(waiting)} held by ${ownersOf(waiting)}; the agent waits`;
+  return `cotenant: ${files(waiting)} held by ${agentsOf(waiting)}; the agent waits`;
 }
 
 /** What an agent hears that has stood still in its hook, and may write now. */
 export function hasWaited(waited: readonly Contention[], waitedMs: number, isTaken: boolean): string {
   const secs = Math.max(1, Math.round(waitedMs / 1000));
   const now = `${waited.length === 1 ? "it is" : "they are"} ${isTaken ? "yours" : "free"} now`;
-  return `cotenant: waited ${secs} s for ${names(waited)}, which ${ownersOf(waited)} held; ${now}.`;
+  return `cotenant: waited ${secs} s for ${names(waited)}, which ${agentsOf(waited)} held; ${now}.`;
 }
 
 /** Of an agent that writes outside the worktree that it belongs to. */
@@ -123,30 +122,58 @@ export function outsideHome({
   };
 }
 
-function fileData({ path, owner }: Contention): Record<string, unknown> {
-  return { path, owner: owner.agentId, lease_id: owner.leaseId };
+/** What is wanted, and who is in the way. */
+type InTheWayOf = Pick<Contention, "path" | "key" | "owner">;
+
+function fileData(contention: Contention): Record<string, unknown>[] {
+  return ownersOf(contention).map((owner) => {
+    const path = heldPath(contention, owner);
+    const wanted = path === contention.path ? {} : { wanted: contention.path };
+    return { path, ...wanted, owner: owner.agentId, lease_id: owner.leaseId };
+  });
 }
 
-function ownersOf(contentions: readonly Contention[]): string {
-  const agents = [...new Set(contentions.map(({ owner }) => owner.agentId))];
+export function agentsOf(contentions: readonly InTheWayOf[]): string {
+  const agents = [...new Set(contentions.flatMap(ownersOf).map(({ agentId }) => agentId))];
   return agents.slice(0, MOST_NAMED).join(" and ");
 }
 
-function files(contentions: readonly Contention[]): string {
-  return `${names(contentions)} ${contentions.length === 1 ? "is" : "are"}`;
+function files(contentions: readonly InTheWayOf[]): string {
+  const isOne = contentions.length === 1 && heldPaths(contentions[0]!).length === 1;
+  return `${names(contentions)} ${isOne ? "is" : "are"}`;
+}
+
+/** `src/a.ts (in src) is held by agent:x`. */
+export function heldNow(contention: InTheWayOf): string {
+  return `${files([contention])} held by ${agentsOf([contention])}`;
+}
+
+export function stillHeldBy(contentions: readonly InTheWayOf[]): string {
+  return `${files(contentions)} still held by ${agentsOf(contentions)}`;
 }
 
 const MOST_NAMED = 5;
 
 /** What is in the way of a directory is mostly one file in it. */
-function subject({ path, key, owner: { heldKey } }: Contention): string {
-  if (heldKey === null || heldKey === key) return printable(path, 300);
-  const held = printable(nameOf(heldKey), 300);
-  const isInside = path === "." || nameOf(heldKey).startsWith(`${path}/`);
-  return isInside ? `${held} (in ${printable(path, 300)})` : `${printable(path, 300)} (in ${held})`;
+export function subject(contention: InTheWayOf): string {
+  const { path, key, owner } = contention;
+  const held = heldPaths(contention);
+  const said = printable(path, 300);
+  if (held.length > 1 || held[0] !== path) {
+    const shown = held.slice(0, MOST_NAMED).map((one) => printable(one, 300));
+    const more = held.length > shown.length ? ` and ${held.length - shown.length} more` : "";
+    return `${shown.join(", ")}${more} (in ${said})`;
+  }
+  return owner.heldKey === null || owner.heldKey === key
+    ? said
+    : `${said} (in ${printable(nameOf(owner.heldKey), 300)})`;
 }
 
-function names(contentions: readonly Contention[]): string {
+function heldPaths(contention: InTheWayOf): string[] {
+  return [...new Set(ownersOf(contention).map((owner) => heldPath(contention, owner)))];
+}
+
+function names(contentions: readonly InTheWayOf[]): string {
   const shown = contentions.slice(0, MOST_NAMED).map(subject);
   const more = contentions.length - shown.length;
   return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");

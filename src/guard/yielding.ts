@@ -21,6 +21,9 @@ export interface Wanting extends Party {
   readonly reach: Reach;
 }
 
+/** Of one directory; there may be thousands. */
+const MOST_OWNERS = 20;
+
 /**
  * Who holds a thing now, and so is in the way of whoever wants it. The one answer for the check itself, its retry, the
  * reports and every list: leases of the same party, of its twin under another harness's name, and of those of its session
@@ -35,8 +38,10 @@ export async function holdersNow(
   const counting = await withoutYielding(coordinator, wanting, others);
   const map = new Map<LeaseKey, Owner>();
   for (const key of keys) {
-    const held = counting.find(({ lease }) => keysConflict(key, lease.key));
-    if (held !== undefined) map.set(key, ownerOf(held.lease));
+    const held = counting.filter(({ lease }) => keysConflict(key, lease.key)).map(({ lease }) => lease);
+    const [first, ...also] = held.sort((a, b) => (a.key < b.key ? -1 : 1)).slice(0, MOST_OWNERS);
+    if (first !== undefined)
+      map.set(key, { ...ownerOf(first), ...(also.length === 0 ? {} : { also: also.map(ownerOf) }) });
   }
   return Object.assign(map, { lapsed: others.filter(({ standing }) => standing !== "valid") });
 }

@@ -75,6 +75,13 @@ export function detectHarness(env: Environment): Harness | null {
   return found.find((harness) => harness.sessionId !== null) ?? found[0] ?? null;
 }
 
+/** What an environment says of one harness, also inside another; null where that one has not started it. */
+export function harnessIn(env: Environment, name: HarnessName): Harness | null {
+  const { markers, sessions } = TRAITS.find((traits) => traits.name === name)!;
+  const isMarked = [...markers, ...sessions].some((variable) => isSet(env, variable));
+  return isMarked ? { name, sessionId: firstSet(env, sessions) } : null;
+}
+
 /** Every variable that says which harness, or which session of it, started a command. */
 export function harnessVariables(): string[] {
   return TRAITS.flatMap(({ markers, sessions }) => [...markers, ...sessions]);

@@ -3,7 +3,7 @@ import type { Actor, LeaseRef } from "./commands";
 import { type LeaseId, printable } from "./ids";
 import { adopt } from "./keeping";
 import type { LeaseKey } from "./keys";
-import { awaitsAdoption, belongsTo, type Lease, sameParty } from "./lease";
+import { awaitsAdoption, belongsTo, type EndCause, type Lease, sameParty } from "./lease";
 import { isRefusal, type Refusal, refuse } from "./refusal";
 import type { View } from "./view";
 import {
@@ -17,6 +17,7 @@ import {
   overruled,
   ownElsewhereHint,
   sessionWord,
+  takingCommand,
 } from "./words";
 
 /** A caller and the secrets it can show. */
@@ -104,17 +105,28 @@ export function proven(
   if (lease === undefined) return gone(view, ref);
   if (shows(caller, lease)) return lease;
   if (awaitsAdoption(lease, caller.actor)) return adopt(lease, caller.actor, caller.secretHash, at);
+  const state = standingOf(lease, at);
   const { says, hint } =
-    standingOf(lease, at) === "valid" || sameParty(lease, caller.actor)
-      ? notProven(lease, caller)
-      : {
-          says: `is nobody's any more: the lease of ${nameOfHolder(lease, caller.actor)} is over`,
-          hint: "acquire it: nobody is in the way",
-        };
+    state === "valid" ? notProven(lease, caller) : heldByNobody(lease, state, caller.actor);
   return refuse("E_LOCK_NOT_HELD", `${printable(lease.key)} ${says}`, {
     hint,
     data: { holders: [leaseSummary(lease)] },
   });
+}
+
+/** The end of a lease that has lapsed may not be logged yet: it is in nobody's way all the same. */
+function heldByNobody(
+  lease: Lease,
+  state: EndCause,
+  actor: Actor,
+): { readonly says: string; readonly hint: string } {
+  const whose = sameParty(lease, actor) ? "your lease" : `the lease of ${nameOfHolder(lease, actor)}`;
+  const how = state === "dead" ? "ended with its process" : "has expired";
+  const taking = takingCommand(lease.key);
+  return {
+    says: `is held by nobody: ${whose} ${how}`,
+    hint: taking === null ? "acquire it: nobody is in the way" : `to have it: ${taking}`,
+  };
 }
 
 /** Without an id the caller may have held it once, or never: it is told who holds it now. */

@@ -15,10 +15,10 @@ import {
 } from "./policy";
 import { NamedLeases, provenAndValid } from "./proof";
 import { subjectOf } from "./proposals";
-import { isRefusal, type Refusal } from "./refusal";
+import { isRefusal, type Refusal, type RefusalCode } from "./refusal";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";
-import { heldBy, liveWriterLock, needsApproval, needsReason } from "./words";
+import { heldBy, liveWriterLock, needsApproval, needsReason, takingCommand } from "./words";
 
 /**
  * The key goes to another holder in one event, so that there is no instant in which it is free. The new lease
@@ -33,7 +33,7 @@ export function decideTransfer(view: View, command: Transfer, at: Circumstances)
   const named = new NamedLeases(view, [command.lease]);
   const own = provenAndValid(view, named, command.lease, command, at);
   const lease = isRefusal(own) ? othersInstead(own, named, command, at) : own;
-  if (isRefusal(lease)) return lease;
+  if (isRefusal(lease)) return toBeTakenInstead(lease, view, named, command, at);
   const isForced = isRefusal(own);
 
   const others = [...view.leases.values()].filter((other) => other.leaseId !== lease.leaseId);
@@ -83,6 +83,25 @@ function othersInstead(
   if (isLiveWriterLock(lease, at)) return liveWriterLock(lease);
   if (sameParty(lease, actor) || standingOf(lease, at) !== "valid") return refusal;
   return needsOthers(lease, actor, at.policy) ? needsApproval([subjectOf(lease)], at.policy) : lease;
+}
+
+const NOT_HELD: readonly RefusalCode[] = ["E_LOCK_NOT_HELD", "E_LOCK_EXPIRED", "E_NOT_FOUND"];
+
+/** Where nobody holds it any more, there is nothing to hand over: whoever was to have it takes it. */
+function toBeTakenInstead(
+  refusal: Refusal,
+  view: View,
+  named: NamedLeases,
+  { lease: ref, toAgent }: Transfer,
+  at: Circumstances,
+): Refusal {
+  const key = ref.key ?? named.of(ref)[0]?.key ?? null;
+  const taking = key === null ? null : takingCommand(key);
+  if (taking === null || !NOT_HELD.includes(refusal.code)) return refusal;
+  const isHeld = [...view.leases.values()].some(
+    (lease) => lease.key === key && standingOf(lease, at) === "valid",
+  );
+  return isHeld ? refusal : { ...refusal, hint: `nobody holds it: ${toAgent} can take it with '${taking}'` };
 }
 
 /** PROTOCOL 16: TTL-bound, for the new holder's process is not known yet, and without a secret. */

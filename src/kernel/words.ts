@@ -1,5 +1,5 @@
 import { type AgentId, type LeaseId, printable } from "./ids";
-import { kindOf, nameOf } from "./keys";
+import { kindOf, type LeaseKey, nameOf } from "./keys";
 import type { Lease, Party } from "./lease";
 import type { Policy } from "./policy";
 import { type Subject, subjectToWire } from "./proposals";
@@ -67,6 +67,11 @@ export function endingCommand({ key, leaseId }: Pick<Lease, "key" | "leaseId">):
   return kind === "worktree"
     ? null
     : `cotenant claim force-evict ${kind === "issue" ? nameOf(key) : leaseId} --reason "…"`;
+}
+
+/** With which somebody takes what is free; null for what has no name that can be typed anywhere. */
+export function takingCommand(key: LeaseKey): string | null {
+  return kindOf(key) === "issue" ? `cotenant claim acquire ${nameOf(key)}` : null;
 }
 
 export function heldBy(blockers: readonly Lease[], now: Now, hint?: string, asker?: Party): Refusal {

@@ -110,6 +110,11 @@ export interface Processes {
   ancestry(pid: number): Later<Ancestry | null>;
   /** Those of our user that are alive and no older than the process that began at `startTime`; null where that cannot be told. */
   startedSince(startTime: string): Later<readonly Started[] | null>;
+  /**
+   * Of the environment that a process was started with, those of these variables that it has; null where that cannot be told, or
+   * it was started with none at all. Never more than was asked for: there are keys in environments.
+   */
+  variables(pid: number, names: readonly string[]): Later<Readonly<Record<string, string>> | null>;
   /** PROTOCOL 12. Anything that cannot be proved dead is alive or unknown. */
   liveness(holder: ProcessIdentity): Later<Liveness>;
   /** Ends a process at once, also a stopped one; only this very one, and only if it is of our user. */

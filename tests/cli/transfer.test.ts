@@ -1,3 +1,5 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openRepository } from "../../src/index";
 import type { LeaseJson } from "../support/program";
@@ -24,12 +26,39 @@ describe("claim transfer of somebody else's claim", () => {
     expect((await transfer("human:ada", "--reason", "a is on leave")).status).toBe(0);
   });
 
-  it("of one that has run out says so, and that nobody is in the way", async () => {
-    const args = ["claim", "transfer", id, "--to-agent", "agent:b", "--reason", "late"];
-    const { error } = await repo.askAt(601, "human:ada", ...args);
-    expect(error.code).toBe("E_LOCK_NOT_HELD");
-    expect(error.message).toContain("is nobody's any more: the lease of agent:a");
-    expect(error.hint).toContain("nobody is in the way");
+  describe("that has run out", () => {
+    const late = (agent: string) =>
+      repo.askAt(601, agent, "claim", "transfer", id, "--to-agent", "agent:b", "--reason", "late");
+
+    it.each([
+      ["whoever may end it", "human:ada", "E_LOCK_NOT_HELD"],
+      ["another agent", "agent:c", "E_LOCK_NOT_HELD"],
+      ["its former holder", "agent:a", "E_LOCK_EXPIRED"],
+    ])("tells %s that nobody holds it, and how it is had", async (_, agent, code) => {
+      const { error } = await late(agent);
+      expect(error.code).toBe(code);
+      expect(error.message).toContain("has expired");
+      expect(error.message).not.toMatch(/is held by (?!nobody)/);
+      expect(error.hint).toContain("nobody holds it");
+      const taking = /agent:b can take it with 'cotenant (.+)'/.exec(error.hint)![1]!.split(" ");
+      const { data } = await repo.askAt(601, "agent:b", ...taking);
+      expect(data.lease).toMatchObject({ agent_id: "agent:b", key: `issue:${id}` });
+    });
+
+    it("is nobody's also for its former holder who has lost the secret", async () => {
+      fs.rmSync(path.join(repo.control, "secrets"), { recursive: true });
+      const { error } = await late("agent:a");
+      expect(error.message).toMatch(/^issue:\S+ is held by nobody: your lease has expired$/);
+      expect(error.hint).toContain("agent:b can take it with");
+    });
+
+    it("is told the same once its end was logged", async () => {
+      await repo.askAt(601, "agent:c", "gc");
+      for (const agent of ["human:ada", "agent:a"])
+        expect((await late(agent)).error.hint).toContain(
+          `agent:b can take it with 'cotenant claim acquire ${id}'`,
+        );
+    });
   });
 
   it("fences the old holder off, which hears who did it and why, and gives the new one a higher token", async () => {

@@ -1,4 +1,5 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startTimeOf } from "../../src/platform/node/processes";
 import { GuardedAgent, SILENT, TestClock, toldIn } from "../support/guard";
@@ -21,14 +22,18 @@ const ada = () => new GuardedAgent(repo, { session: "aaaaaaaa-1", clock });
 const bob = () => new GuardedAgent(repo, { session: "bbbbbbbb-2", clock });
 const violated = () => repo.log().filter(({ event_type: type }) => type === "guard.violated");
 
+/** What each harness sets for the commands that it runs, as was seen with its own program. */
+const CLAUDE = { CLAUDECODE: "1", CLAUDE_CODE_SESSION_ID: "bbbbbbbb-2" };
+
 const jobs: number[] = [];
 /** As harnesses do it: the shell ends, what it has started goes on, and nobody is left to answer for it. */
-function leaveRunning(cwd: string): number {
-  const words = ["-c", "sleep 60 >/dev/null 2>&1 & echo $!"];
-  const pid = Number(execFileSync("sh", words, { cwd, encoding: "utf8" }));
+function leaveRunning(cwd: string, env: Readonly<Record<string, string>> | null = CLAUDE): number {
+  const words = ["-c", `${env === null ? "env -i " : ""}sleep 60 >/dev/null 2>&1 & echo $!`];
+  const pid = Number(execFileSync("sh", words, { cwd, encoding: "utf8", env: { PATH: PATH!, ...env } }));
   jobs.push(pid);
   return pid;
 }
+const { PATH } = process.env;
 
 async function endJob(pid: number): Promise<void> {
   process.kill(pid, "SIGKILL");
@@ -42,11 +47,11 @@ afterEach(() => {
 const SERVER = "node server.js &";
 
 /** Bob's command has been answered, and goes on in the background; Ada has held a.txt for a while. */
-async function serverRuns(cwd = repo.root): Promise<number> {
+async function serverRuns(cwd = repo.root, env: Readonly<Record<string, string>> = CLAUDE): Promise<number> {
   await ada().write("a.txt");
   clock.aheadMs += 900_000;
   expect(await bob().shell(SERVER)).toEqual(SILENT);
-  const pid = leaveRunning(cwd);
+  const pid = leaveRunning(cwd, env);
   expect(await bob().afterShell(SERVER)).toEqual(SILENT);
   clock.aheadMs += 900_000;
   return pid;
@@ -111,6 +116,71 @@ describe("what a command does in the background", () => {
     expect(violated()).toEqual([]);
   });
 
+  it.each([
+    ["another session of the same harness", { ...CLAUDE, CLAUDE_CODE_SESSION_ID: "cccccccc-3" }],
+    ["another harness", { CODEX_THREAD_ID: "bbbbbbbb-2" }],
+    ["a person's terminal", { TERM: "xterm" }],
+  ])("is not looked for in what %s has left running in the same worktree", async (_, env) => {
+    await serverRuns(repo.root, env);
+    repo.write("a.txt", "somebody else\n");
+    expect(await bob().afterShell("true")).toEqual(SILENT);
+    expect(violated()).toEqual([]);
+  });
+
+  it("is looked at for ten minutes more where it cannot be told whose it is that runs", async () => {
+    // Without the session, as Gemini CLI has it; and without anything.
+    for (const env of [{ CLAUDECODE: "1" }, null]) {
+      await ada().write("a.txt");
+      clock.aheadMs += 900_000;
+      await bob().shell(SERVER);
+      const pid = leaveRunning(repo.root, env);
+      await bob().afterShell(SERVER);
+      clock.aheadMs += 540_000;
+      const count = violated().length;
+      repo.write("a.txt", `trespass ${clock.aheadMs}\n`);
+      expect(toldIn(await bob().afterShell("true")), JSON.stringify(env)).toContain("a.txt changed");
+      expect(violated()).toHaveLength(count + 1);
+      clock.aheadMs += 120_000;
+      expect(await bob().afterShell("true")).toEqual(SILENT);
+      clock.aheadMs += 900_000;
+      repo.write("a.txt", `somebody else ${clock.aheadMs}\n`);
+      expect(await bob().afterShell("true")).toEqual(SILENT);
+      expect(violated()).toHaveLength(count + 1);
+      await endJob(pid);
+    }
+  });
+
+  it("is not what another session in the same process of the harness runs", async () => {
+    // Starts one child for each id that it is told, and says its number.
+    const script =
+      "while read -r id; do CLAUDECODE=1 CLAUDE_CODE_SESSION_ID=$id sleep 60 >/dev/null & echo $!; done";
+    const harness = spawn("sh", ["-c", script], { cwd: repo.root, stdio: ["pipe", "pipe", "ignore"] });
+    jobs.push(harness.pid!);
+    const said = createInterface({ input: harness.stdout })[Symbol.asyncIterator]();
+    const child = async (session: string) => {
+      harness.stdin.write(`${session}\n`);
+      const pid = Number((await said.next()).value);
+      jobs.push(pid);
+      return pid;
+    };
+    const both = (session: string) => new GuardedAgent(repo, { session, clock, pid: harness.pid! });
+    await ada().write("a.txt");
+    clock.aheadMs += 900_000;
+    await both("dddddddd-4").shell(SERVER);
+    const own = await child("dddddddd-4");
+    await child("eeeeeeee-5");
+    await both("dddddddd-4").afterShell(SERVER);
+    clock.aheadMs += 900_000;
+    repo.write("a.txt", "trespass\n");
+    expect(toldIn(await both("dddddddd-4").afterShell("true"))).toContain("a.txt changed");
+    await endJob(own);
+    await both("dddddddd-4").afterShell("true");
+    clock.aheadMs += 900_000;
+    repo.write("a.txt", "somebody else\n");
+    expect(await both("dddddddd-4").afterShell("true")).toEqual(SILENT);
+    expect(violated()).toHaveLength(1);
+  });
+
   it("counts from the turn's end where the harness never says that a command is over", async () => {
     await ada().write("a.txt");
     clock.aheadMs += 900_000;
@@ -147,7 +217,7 @@ describe("what a command does in the background", () => {
   });
 
   it("is not what a person writes who holds the file: they use editors", async () => {
-    await repo.prepare("human:pat", "lock", "acquire", "a.txt", "--ttl", "86400");
+    expect((await repo.ask("human:pat", "lock", "acquire", "a.txt", "--ttl", "86400")).status).toBe(0);
     clock.aheadMs += 900_000;
     await bob().shell(SERVER);
     leaveRunning(repo.root);

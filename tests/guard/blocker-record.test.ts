@@ -151,3 +151,82 @@ describe("the report of an agent that is blocked", () => {
     expect(await reported()).toEqual([]);
   });
 });
+
+describe("a command over a directory in which somebody holds files", () => {
+  const REMOVE = "rm -r sub";
+  const cyd = () => new GuardedAgent(repo, { session: "cccccccc-3", clock });
+  beforeEach(async () => {
+    for (const file of ["sub/b.txt", "sub/deep/c.txt", "sub/d.txt"]) repo.write(file, "one\n");
+    repo.git("add", "sub");
+    repo.git("commit", "--quiet", "--message", "second");
+  });
+
+  /** Denied, and denied again at the retry. */
+  async function blockRemoval(): Promise<string> {
+    reasonOf(await bob().shell(REMOVE));
+    clock.aheadMs += 180_000;
+    return reasonOf(await bob().shell(REMOVE));
+  }
+
+  it("is refused with the file that is held, and the directory that was asked for", async () => {
+    await ada().write("sub/b.txt");
+    const said = [await bob().shell(REMOVE), await bob().shell(REMOVE)].map(reasonOf);
+    for (const reason of said) expect(reason).toContain(`sub/b.txt (in sub) is held by ${ada().agentId}`);
+    clock.aheadMs += 180_000;
+    const stopped = reasonOf(await bob().shell(REMOVE));
+    expect(stopped).toContain(`sub/b.txt (in sub) is still held by ${ada().agentId}`);
+    expect(stopped).toContain('"blocked_file":"sub/b.txt"');
+  });
+
+  it("has the held file, not the directory, in every report", async () => {
+    await ada().write("sub/b.txt");
+    await blockRemoval();
+    expect((await repo.ask("human:h", "guard", "report")).data).toMatchObject({
+      reports: [{ blocked_file: "sub/b.txt", owner: ada().agentId }],
+      blocked: [{ blocked_file: "sub/b.txt", wanted: "sub", agent_id: bob().agentId }],
+    });
+    const shown = (await repo.run("human:h", "guard", "report")).stdout;
+    expect(shown).toContain(`sub/b.txt (in sub): ${bob().agentId} waits for instruction`);
+    expect((await repo.run("human:h", "guard", "status")).stdout).toContain("sub/b.txt (in sub)");
+    expect((await repo.ask("human:h", "status")).data["needs_a_person"]).toMatchObject([
+      {
+        message: `${bob().agentId} waits for instruction: sub/b.txt (in sub) is held by ${ada().agentId}`,
+      },
+    ]);
+    expect(toldIn(await ada().write("sub/b.txt"))).toContain(
+      `${bob().agentId} waits for sub/b.txt (in sub), which you hold`,
+    );
+    for (const named of ["sub", "sub/b.txt"])
+      expect((await repo.ask("human:h", "guard", "retry", named)).error, named).toMatchObject({
+        code: "E_BLOCKED",
+        message: `sub/b.txt (in sub) is still held by ${ada().agentId}`,
+        data: { reports: [{ blocked_file: "sub/b.txt" }] },
+      });
+    const next = /run 'cotenant (guard retry .+)'/.exec(shown)![1]!.split(" ");
+    expect((await repo.ask("human:h", ...next)).error.code).toBe("E_BLOCKED");
+    await ada().send("end");
+    expect((await repo.run("human:h", ...next)).stdout).toContain(`sub is free: tell ${bob().agentId}`);
+  });
+
+  it("names all files that are held, and everybody who holds one", async () => {
+    await ada().write("sub/b.txt", "sub/deep/c.txt");
+    await cyd().write("sub/d.txt");
+    const reason = await blockRemoval();
+    expect(reason).toContain(
+      `sub/b.txt, sub/d.txt, sub/deep/c.txt (in sub) are still held by ${ada().agentId} and ${cyd().agentId}`,
+    );
+    const { data } = await repo.ask("human:h", "guard", "report");
+    expect(data["reports"]).toMatchObject([
+      { blocked_file: "sub/b.txt", owner: ada().agentId },
+      { blocked_file: "sub/d.txt", owner: cyd().agentId },
+      { blocked_file: "sub/deep/c.txt", owner: ada().agentId },
+    ]);
+    for (const holder of [ada(), cyd()])
+      expect(toldIn(await holder.send("prompt"))).toMatch(/waits for .*\(in sub\), which you hold/);
+    // One of them has gone; the other is in the way.
+    await ada().send("end");
+    expect((await repo.ask("human:h", "guard", "report")).data["reports"]).toMatchObject([
+      { blocked_file: "sub/d.txt", owner: cyd().agentId },
+    ]);
+  });
+});

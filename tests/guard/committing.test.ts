@@ -1,4 +1,9 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { CotenantError } from "../../src/errors/cotenant-error";
+import type { Git, GitOptions, GitResult } from "../../src/platform/git";
+import { nodeGit } from "../../src/platform/git-node";
 import { GuardedAgent } from "../support/guard";
 import { TestRepo } from "../support/repo";
 
@@ -89,6 +94,81 @@ describe("a commit in a shell where Git runs no hooks", () => {
     const before = repo.logText();
     expect((await commits("git commit -m x -- b.txt new.txt")).allowed).toBe(true);
     expect(repo.logText()).toBe(before);
+  });
+});
+
+describe("a commit of which Git does not say what it takes", () => {
+  beforeEach(async () => {
+    await ada().write("a.txt");
+    for (const file of ["a.txt", "b.txt"]) repo.write(file, "two\n");
+  });
+
+  const tooSlow = (args: readonly string[]) => {
+    throw new CotenantError("E_GIT_TIMEOUT", `git ${args[0]} did not end within 8000 ms`);
+  };
+  const failing = { status: 128, stdout: new Uint8Array(), stderr: "fatal: index file corrupt\n" };
+  /** Which of Git's commands go wrong, and how. */
+  const git = (
+    isMeant: (args: readonly string[]) => boolean,
+    instead: (args: readonly string[]) => GitResult,
+  ) => {
+    const real = nodeGit();
+    return {
+      run: (args: readonly string[], options: GitOptions) =>
+        isMeant(args) ? instead(args) : real.run(args, options),
+    };
+  };
+  const WAYS: [string, Git][] = [
+    ["git status is too slow", git(([verb]) => verb === "status", tooSlow)],
+    [
+      "git status fails",
+      git(
+        ([verb]) => verb === "status",
+        () => failing,
+      ),
+    ],
+    [
+      "git diff fails",
+      git(
+        ([verb]) => verb === "diff",
+        () => failing,
+      ),
+    ],
+    ["no command of Git's ends", git(() => true, tooSlow)],
+  ];
+  const commitWith = (one: Git, command: string, onFailure?: string) =>
+    new GuardedAgent(repo, {
+      session: "bbbbbbbb-2",
+      harness: "gemini",
+      git: one,
+      ...(onFailure === undefined ? {} : { env: { COTENANT_GUARD_ON_FAILURE: onFailure } }),
+    }).before("run_shell_command", { command });
+  const failures = () =>
+    fs
+      .readFileSync(path.join(repo.control, "guard/failures.jsonl"), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { answer: string }).answer);
+
+  it.each(WAYS)("is judged as guard.on_failure says: %s", async (_, one) => {
+    const { allowed, stdout } = await commitWith(one, "git commit -am x");
+    expect([allowed, failures()]).toEqual([false, ["refused"]]);
+    expect(stdout).toContain(`a.txt (in .) is held by ${ada().agentId}`);
+    expect(stdout).toContain("git commit -- <path>");
+    expect((await commitWith(one, "git commit -am x", "closed")).allowed).toBe(false);
+    expect((await commitWith(one, "git commit -am x", "open")).allowed).toBe(true);
+    await ada().send("end");
+    expect((await commitWith(one, "git commit -am x")).allowed, "nobody holds anything").toBe(true);
+    expect((await commitWith(one, "git commit -am x", "closed")).allowed).toBe(false);
+  });
+
+  it("is judged by the files that it names, where it names them", async () => {
+    for (const [, one] of WAYS.filter(([what]) => what !== "git diff fails")) {
+      expect((await commitWith(one, "git commit -m x -- b.txt")).allowed).toBe(true);
+      for (const specs of ["a.txt", "a.txt b.txt", ". ", "'*.txt'", ":/", ":!b.txt", '"$FILES"'])
+        expect((await commitWith(one, `git commit -m x -- ${specs}`)).allowed, specs).toBe(false);
+      expect((await commitWith(one, "git commit --dry-run -am x")).allowed).toBe(true);
+    }
   });
 });
 

@@ -10,6 +10,8 @@ import { type Input, runHook } from "../../src/guard/run";
 import { DEFAULT_SETTINGS, guardSettings } from "../../src/guard/settings";
 import { HARNESS_NAMES } from "../../src/identity/harness";
 import { findRepository } from "../../src/identity/repository";
+import type { Git } from "../../src/platform/git";
+import { nodeGit } from "../../src/platform/git-node";
 import { Prng } from "../../src/platform/sim/prng";
 import { GuardedAgent, reasonOf, SILENT } from "../support/guard";
 import { TestRepo } from "../support/repo";
@@ -68,6 +70,42 @@ describe("a store that is broken", () => {
   it("harms no other event", async () => {
     for (const moment of ["after", "prompt", "stop", "done", "end", "failure"] as const)
       expect(await bob().send(moment, { tool_name: "Bash", tool_input: { command: "ls" } })).toEqual(SILENT);
+  });
+});
+
+describe("a Git that does not say what has changed", () => {
+  const real = nodeGit();
+  const failing: Git = {
+    run: (args, options) =>
+      args[0] === "status"
+        ? { status: 128, stdout: new Uint8Array(), stderr: "fatal: index file corrupt\n" }
+        : real.run(args, options),
+  };
+  const eve = (git?: Git) =>
+    new GuardedAgent(repo, { session: "eeeeeeee-5", ...(git === undefined ? {} : { git }) });
+  beforeEach(async () => {
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "first");
+    expect((await repo.ask("agent:carol", "lock", "acquire", "--dir", "src")).status).toBe(0);
+    await eve().write("a.txt");
+    repo.write("a.txt", "two\n");
+    repo.git("commit", "--quiet", "--allow-empty", "--message", "another");
+  });
+  const held = async () => (await repo.ask("human:h", "guard", "status")).data.leases.map(({ key }) => key);
+
+  it("passes nothing for committed: the lease stays", async () => {
+    await eve(failing).send("prompt");
+    expect(await held()).toEqual(["file:a.txt"]);
+    await eve().send("prompt");
+    expect(await held(), "a.txt differs from HEAD").toEqual(["file:a.txt"]);
+    expect(failures()).toHaveLength(1);
+  });
+
+  it("keeps no session from giving back what it holds when it ends", async () => {
+    await eve().shell("node build.js");
+    await eve(failing).send("end");
+    expect(await held()).toEqual([]);
+    for (const { why } of failures()) expect(why).toContain("index file corrupt");
   });
 });
 

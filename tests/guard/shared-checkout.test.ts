@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { GuardedAgent, harnessProcess, reasonOf, SILENT, toldIn } from "../support/guard";
+import { PROGRAM } from "../support/program";
 import { TestRepo } from "../support/repo";
 
 let repo: TestRepo;
@@ -161,6 +162,67 @@ describe("a command that moves what everybody in a checkout shares", () => {
     expect(await bob({ cwd: linked.root }).shell("git stash")).toEqual(SILENT);
     const abroad = { cwd: linked.root, session: "eeeeeeee-5" };
     expect(reasonOf(await bob(abroad).shell(`git -C ${repo.root} stash`))).toContain(ada().agentId);
+  });
+});
+
+describe("a command that is run for another repository", () => {
+  let other: TestRepo;
+  beforeEach(() => {
+    // With a quote: what is printed is taken by a shell as it is.
+    other = repo.copy(path.join(path.dirname(repo.root), "bob's other"));
+  });
+
+  /** As printed, from where the agent stands. */
+  const runAsPrinted = (line: string) =>
+    execFileSync("sh", ["-c", line], {
+      cwd: repo.root,
+      encoding: "utf8",
+      env: {
+        ...process.env,
+        PATH: `${path.dirname(PROGRAM)}:${process.env["PATH"]}`,
+        COTENANT_AGENT_ID: "agent:b",
+      },
+    });
+  const worktreesOf = (one: TestRepo) => one.git("worktree", "list", "--porcelain").match(/^worktree /gm);
+  const inOther = () => ada({ cwd: other.root });
+
+  it.each([
+    ["git -C", () => `git -C "${other.root}" stash`],
+    ["GIT_DIR", () => `GIT_DIR="${other.root}/.git" git checkout -b work/bbbbbbbb`],
+    ["cd", () => `cd "${other.root}" && git switch main`],
+  ])("is offered a worktree of that repository, not of its own: %s", async (_, command) => {
+    await inOther().write("a.txt");
+    const reason = reasonOf(await bob().shell(command()));
+    expect(reason).toContain(`everybody in ${other.root} shares`);
+    expect(reason).toContain("works there");
+    runAsPrinted(/instead: (.+)$/m.exec(reason)![1]!);
+    expect(worktreesOf(other)).toHaveLength(2);
+    expect(worktreesOf(repo)).toHaveLength(1);
+    expect(other.git("branch", "--list", "work/bbbbbbbb")).not.toBe("");
+    other.write("sub/b.txt", "two\n");
+    const undo = /undo \((.+?) -- <path>\)/.exec(reason)![1]!;
+    runAsPrinted(`${undo} -- sub/b.txt`);
+    expect(other.git("status", "--porcelain", "sub")).toBe("");
+  });
+
+  it("is told how to have an entry of that repository's stash", async () => {
+    const linked = other.addWorktree("linked");
+    linked.write("a.txt", "two\n");
+    linked.git("stash");
+    await ada({ cwd: linked.root }).write(path.join(linked.root, "a.txt"));
+    const reason = reasonOf(await bob().shell(`git -C "${other.root}" stash pop`));
+    runAsPrinted(/made it: (.+)$/m.exec(reason)![1]!);
+    expect(fs.readFileSync(path.join(other.root, "a.txt"), "utf8")).toBe("two\n");
+  });
+
+  it("is told how to remove a worktree of that repository", async () => {
+    const linked = other.addWorktree("linked");
+    const there = ada({ cwd: linked.root });
+    await there.write(path.join(linked.root, "a.txt"));
+    const reason = reasonOf(await bob().shell(`git -C "${other.root}" worktree remove "${linked.root}"`));
+    await there.send("end");
+    runAsPrinted(/finished: (.+), which keeps/.exec(reason)![1]!);
+    expect(fs.existsSync(linked.root)).toBe(false);
   });
 });
 

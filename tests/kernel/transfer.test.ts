@@ -105,6 +105,19 @@ describe("transfer", () => {
       expect(refused(two.transfer(two.actor("human:eve"), byKey("file:x"), bob))).toBe("E_USAGE");
     });
 
+    test("what has run out and was taken since is somebody's: no hint says otherwise", () => {
+      const { scene, ann, bob, eve, old } = setUp();
+      scene.advance(601);
+      expect(scene.transfer(ann, byId(old), bob)).toMatchObject({
+        code: "E_LOCK_EXPIRED",
+        hint: expect.stringContaining("agent:bob can take it"),
+      });
+      granted(scene.gc(eve));
+      granted(scene.acquire(scene.actor("agent:cat", "c", WT1, 4), ISSUE));
+      for (const ref of [byId(old), { ...byId(old), key: null }])
+        expect(`${(scene.transfer(ann, ref, bob) as { hint?: string }).hint}`).not.toContain("nobody holds");
+    });
+
     test("one's own, without its secret, is taken again first", () => {
       const { scene, bob, eve } = setUp("file:x");
       granted(scene.acquire(eve, ISSUE));

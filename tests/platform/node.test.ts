@@ -121,6 +121,27 @@ describe("liveness", () => {
   });
 });
 
+describe("the environment of another process", () => {
+  it.runIf(process.platform === "linux")(
+    "is told by the variables that were asked for, and no others",
+    async () => {
+      const seen = async (env: Record<string, string>) => {
+        const child = spawn("/bin/sleep", ["60"], { env, stdio: "ignore" });
+        await new Promise((resolve) => child.on("spawn", resolve));
+        try {
+          return await platform.processes.variables(child.pid!, ["A", "B", "C"]);
+        } finally {
+          child.kill("SIGKILL");
+        }
+      };
+      expect(await seen({ A: "1=2", B: "", SECRET: "hunter2" })).toEqual({ A: "1=2", B: "" });
+      expect(await seen({ SECRET: "hunter2" })).toEqual({});
+      expect(await seen({}), "with none, nothing can be told").toBeNull();
+      expect(await platform.processes.variables(2 ** 30, ["A"])).toBeNull();
+    },
+  );
+});
+
 describe("files", () => {
   it("say null for what is not there and keep the modes they were asked for", async () => {
     expect(platform.files.readFile(path.join(dir, "none"))).toBeNull();

@@ -6,6 +6,7 @@ import { HARNESSES } from "../../src/guard/harness";
 import { type Answered, runHook } from "../../src/guard/run";
 import type { World } from "../../src/guard/world";
 import type { HarnessName } from "../../src/identity/harness";
+import type { Git } from "../../src/platform/git";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
 import type { Platform } from "../../src/platform/platform";
@@ -70,6 +71,8 @@ export interface AgentOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: TestClock;
+  /** Stands for the real one, which answers unless told otherwise. */
+  readonly git?: Git;
   readonly onWait?: World["onWait"];
   /** How long its harness waits for a hook; too short for a retry unless told. */
   readonly patienceSecs?: number;
@@ -129,10 +132,10 @@ export class GuardedAgent {
   }
 
   get world(): World {
-    const { env = {}, clock, onWait } = this.#options;
+    const { env = {}, clock, git = nodeGit(), onWait } = this.#options;
     const machine = {
       platform: clock?.platform ?? nodePlatform(),
-      git: nodeGit(),
+      git,
       env,
       home: process.env["HOME"] ?? null,
       cwd: this.#cwd,

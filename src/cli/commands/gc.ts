@@ -10,6 +10,8 @@ import { forgetOldViolations } from "../../enforce/violations";
 import { fileFailure } from "../../errors/cotenant-error";
 import { escalated } from "../../guard/escalating";
 import { tidyGuard } from "../../guard/tidy";
+import { trespasses } from "../../guard/trespasses";
+import { settleViolations } from "../../guard/violations";
 import { reachOf } from "../../guard/yielding";
 import { clearUnfinished } from "../../identity/worktree-file";
 import { issuesIn, underMutex } from "../../issues/desk";
@@ -22,6 +24,7 @@ import { tidy } from "../../store/housekeeping";
 import { endForgotten, homelessAmong } from "../../worktrees/homeless";
 import type { Command } from "../command";
 import { count, leaseJson, statusJson } from "../render";
+import { lookingAt } from "../trespass-text";
 
 export const command: Command = {
   usage: "gc [--compact]",
@@ -57,6 +60,12 @@ export const command: Command = {
         active: (await coordinator.list()).map(statusJson),
       },
     });
+    const over = (await trespasses(lookingAt(workspace))).filter(({ isOpen }) => !isOpen);
+    await settleViolations(
+      session,
+      over.map(({ name, violation }) => [name, violation]),
+      "over",
+    );
     await tidyGuard(workspace.surroundings.platform, coordinator, session, reach);
     await clearDataPlane(workspace, session);
     await clearUp({ ...readingRoomIn(workspace, nodeTrees()), session });

@@ -1,8 +1,10 @@
+import type { BlockerReport } from "../../guard/contention";
 import { seenContentions } from "../../guard/overview";
+import { agentsOf, subject } from "../../guard/words";
 import { reachOf } from "../../guard/yielding";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
-import { duration } from "../render";
+import { duration, shellWord } from "../render";
 
 export const command: Command = {
   usage: "guard report",
@@ -17,27 +19,41 @@ export const command: Command = {
     const blocked = (await seenContentions(coordinator, reach)).filter(
       ({ contention: { state } }) => state !== "waiting",
     );
-    const lines = blocked.flatMap(({ contention, report, isFree, isOver }) => [
-      `${printable(report.blocked_file, 200)}: ${contention.agentId} ${isOver ? "was still blocked when it ended: its change was not made" : isFree ? "may go on" : "waits for instruction"}`,
-      `  ${isFree ? "last owner" : "owner"}: ${report.owner}, ${isFree ? "since" : "for"} ${duration(report.lock_age_secs * 1000)}${isFree ? " ago" : ""}, last heard of ${report.last_heartbeat_at ?? "never"}`,
+    const lines = blocked.flatMap(({ contention, reports, isFree, isOver }) => [
+      `${isFree ? printable(contention.path, 200) : subject(contention)}: ${contention.agentId} ${isOver ? "was still blocked when it ended: its change was not made" : isFree ? "may go on" : "waits for instruction"}`,
+      ...reports.map((report) => ownerLine(report, isFree, reports.length > 1)),
       isOver
-        ? `  next: see to it that what it was to do here is done once ${report.owner} has committed or stopped; then this report goes`
+        ? `  next: see to it that what it was to do here is done once ${agentsOf([contention])} has committed or stopped; then this report goes`
         : isFree
           ? `  next: tell ${contention.agentId} to go on; this report goes when it asks again, or ends`
-          : `  next: let ${report.owner} commit or stop, then run 'cotenant guard retry ${printable(report.blocked_file, 200)}'`,
+          : `  next: let ${agentsOf([contention])} commit or stop, then run 'cotenant guard retry ${shellWord(contention.path)}'`,
     ]);
     return {
       data: {
-        reports: blocked.map(({ report }) => report),
-        blocked: blocked.map(({ contention, isFree, isOver }) => ({
-          blocked_file: contention.path,
-          agent_id: contention.agentId,
-          session_id: contention.sessionId,
-          free: isFree,
-          ended: isOver,
-        })),
+        reports: blocked.flatMap(({ reports }) => reports),
+        blocked: blocked.flatMap(({ contention, reports, isFree, isOver }) =>
+          reports.map(({ blocked_file }) => ({
+            blocked_file,
+            ...(blocked_file === contention.path ? {} : { wanted: contention.path }),
+            agent_id: contention.agentId,
+            session_id: contention.sessionId,
+            free: isFree,
+            ended: isOver,
+          })),
+        ),
       },
       text: lines.length === 0 ? "nobody is blocked" : lines.join("\n"),
     };
   },
 };
+
+function ownerLine(
+  { blocked_file, owner, lock_age_secs, last_heartbeat_at }: BlockerReport,
+  isFree: boolean,
+  isOneOfMany: boolean,
+): string {
+  const age = duration(lock_age_secs * 1000);
+  const since = isFree ? `since ${age} ago` : `for ${age}`;
+  const file = isOneOfMany ? ` of ${printable(blocked_file, 200)}` : "";
+  return `  ${isFree ? "last owner" : "owner"}${file}: ${owner}, ${since}, last heard of ${last_heartbeat_at ?? "never"}`;
+}

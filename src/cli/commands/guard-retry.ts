@@ -1,7 +1,8 @@
 import { CotenantError } from "../../errors/cotenant-error";
-import { isoOf } from "../../guard/contention";
+import { heldPath, isoOf, ownersOf } from "../../guard/contention";
 import { type Seen, seenContentions } from "../../guard/overview";
 import { recordFreed } from "../../guard/records";
+import { stillHeldBy } from "../../guard/words";
 import { reachOf } from "../../guard/yielding";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
@@ -21,7 +22,10 @@ export const command: Command = {
     const paths = new Set<string>();
     for (const word of parsed.words) paths.add((await workspace.path(word)).path);
     const all = (await seenContentions(workspace.coordinator, reach)).filter(
-      ({ contention }) => paths.size === 0 || paths.has(contention.path),
+      ({ contention }) =>
+        paths.size === 0 ||
+        paths.has(contention.path) ||
+        ownersOf(contention).some((owner) => paths.has(heldPath(contention, owner))),
     );
     const free = all.filter(({ isFree, contention }) => isFree && contention.state !== "waiting");
     const held = all.filter(({ isFree, contention }) => !isFree && contention.state !== "waiting");
@@ -62,9 +66,6 @@ function named({ path, agentId }: Seen["contention"]): Record<string, unknown> {
 }
 
 function stillHeld(held: readonly Seen[]): CotenantError {
-  const { path, owner } = held[0]!.contention;
-  const more = held.length > 1 ? ` and ${held.length - 1} more` : "";
-  return new CotenantError("E_BLOCKED", `${printable(path, 200)}${more} is still held by ${owner.agentId}`, {
-    data: { reports: held.map(({ report }) => report) },
-  });
+  const words = stillHeldBy(held.map(({ contention }) => contention));
+  return new CotenantError("E_BLOCKED", words, { data: { reports: held.flatMap(({ reports }) => reports) } });
 }

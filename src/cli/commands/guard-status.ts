@@ -1,11 +1,13 @@
 import * as fs from "node:fs";
 import { isoOf } from "../../guard/contention";
 import { overview, type Seen } from "../../guard/overview";
+import { agentsOf, subject } from "../../guard/words";
 import { reachOf } from "../../guard/yielding";
 import { printable } from "../../kernel/ids";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { columns, duration, leaseTable, paint, statusJson } from "../render";
+import { lookingAt, trespassJson } from "../trespass-text";
 
 export const command: Command = {
   usage: "guard status",
@@ -17,16 +19,16 @@ export const command: Command = {
   async run(context) {
     const { terminal } = context;
     const workspace = await context.workspace();
-    const { leases, contentions, violations } = await overview(
-      workspace.coordinator,
+    const { leases, contentions, trespasses } = await overview(
+      lookingAt(workspace),
       reachOf(workspace.config.values["guard.across_worktrees"]),
     );
     const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
     const me = await callerOrNull(workspace);
     const rows = contentions.map(({ contention, isFree, isOver, retryInMs }) => [
-      printable(contention.path, 60),
+      isFree ? printable(contention.path, 60) : subject(contention),
       contention.agentId,
-      isFree ? "nobody" : contention.owner.agentId,
+      isFree ? "nobody" : agentsOf([contention]),
       isFree ? "free now" : isOver ? `${contention.state}, ended` : contention.state,
       contention.state !== "waiting" || isFree
         ? "-"
@@ -39,13 +41,14 @@ export const command: Command = {
       ...(rows.length === 0
         ? []
         : [columns(terminal, ["FILE", "WANTED BY", "HELD BY", "STATE", "RETRY"], rows)]),
-      ...violations.map(({ path, agentId, owner, at }) =>
+      ...trespasses.flatMap(({ id, violation: { path, agentId, owner, at } }) => [
         paint(
           terminal,
           "yellow",
           `! ${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner}, ${at}`,
         ),
-      ),
+        `  next: once somebody has looked at it: cotenant guard settle ${id}`,
+      ]),
       ...failures.map(({ at, why, answer }) =>
         paint(terminal, "yellow", `! could not decide at ${at}: ${printable(why, 200)} (${answer})`),
       ),
@@ -54,14 +57,7 @@ export const command: Command = {
       data: {
         leases: leases.map(statusJson),
         contentions: contentions.map(contentionJson),
-        violations: violations.map((violation) => ({
-          path: violation.path,
-          agent_id: violation.agentId,
-          owner: violation.owner,
-          lease_id: violation.leaseId,
-          at: violation.at,
-          command: violation.command,
-        })),
+        violations: trespasses.map(trespassJson),
         failures,
       },
       text,

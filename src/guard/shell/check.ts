@@ -52,6 +52,22 @@ export async function groupsIn(checking: Checking, wish: ShellWish): Promise<rea
   return (await groupsOf(checking.world, cwd, writes)).groups;
 }
 
+/** What it may commit where no hook looks at that, for whoever has asked Git in vain. Only Git knows about aliases. */
+export async function mayBeCommittedIn(
+  checking: Checking,
+  wish: ShellWish,
+  { asksGit }: { readonly asksGit: boolean },
+): Promise<readonly Group[]> {
+  const { world, report } = checking;
+  if (HARNESSES[report.harness].runsNoGitHooks !== true || wish.dialect === "powershell") return [];
+  const cwd = shellDirectory(checking, wish);
+  const { writes } = asksGit
+    ? await readWithAliases(world, wish.command, cwd)
+    : readCommand(wish.command, { cwd, home: world.home, root: null });
+  const { mayCommit } = await import("./committing");
+  return mayCommit(world, writes);
+}
+
 async function readAt(world: World, { command, dialect }: ShellWish, cwd: string) {
   if (dialect === "powershell") return { writes: [], isKnown: false };
   const { writes, isKnown } = await readWithAliases(world, command, cwd);

@@ -1,4 +1,6 @@
+import { CotenantError } from "../../errors/cotenant-error";
 import { dirtyPaths } from "../../identity/dirty-paths";
+import { gitWords } from "../../platform/git-answers";
 import { repositoryOf } from "../place";
 import { type Group, locate, type Named } from "../target";
 import type { World } from "../world";
@@ -36,9 +38,7 @@ interface Step {
  * somebody holds them. Commands that commit besides `git commit` are not read.
  */
 export async function committed(world: World, writes: readonly ShellWrite[]): Promise<readonly Group[]> {
-  const steps = writes.flatMap(({ use, cwd }): Step[] =>
-    use?.verb === undefined ? [] : [{ verb: use.verb, args: use.args ?? [], cwd }],
-  );
+  const steps = stepsOf(writes);
   const groups: Group[] = [];
   for (const [at, { verb, args, cwd }] of steps.entries()) {
     if (verb !== "commit" || cwd === null) continue;
@@ -48,6 +48,36 @@ export async function committed(world: World, writes: readonly ShellWrite[]): Pr
     groups.push(...(await locate(world, cwd, named)));
   }
   return groups;
+}
+
+/**
+ * What a command line may commit, by its own words alone: for whoever has asked Git in vain. Where it names no files, that is
+ * anything in the worktree.
+ */
+export async function mayCommit(world: World, writes: readonly ShellWrite[]): Promise<readonly Group[]> {
+  const groups: Group[] = [];
+  for (const { verb, args, cwd } of stepsOf(writes)) {
+    if (verb !== "commit" || cwd === null) continue;
+    const { specs, isInclude, isDryRun } = readCommit(args);
+    const repository = isDryRun ? null : await repositoryOf(world, cwd);
+    if (repository === null) continue;
+    const isNamed = specs.length > 0 && !isInclude && specs.every(isPlainPath);
+    const paths = isNamed ? specs : [repository.worktreeRoot];
+    const named = paths.map((path): Named => ({ path, mode: "look", isEntry: true }));
+    groups.push(...(await locate(world, cwd, named)));
+  }
+  return groups;
+}
+
+/** Neither a pattern, nor one of Git's own signs: it means itself. */
+function isPlainPath(spec: string): boolean {
+  return !spec.startsWith(":") && !/[*?[\\]/.test(spec);
+}
+
+function stepsOf(writes: readonly ShellWrite[]): Step[] {
+  return writes.flatMap(({ use, cwd }): Step[] =>
+    use?.verb === undefined ? [] : [{ verb: use.verb, args: use.args ?? [], cwd }],
+  );
 }
 
 async function pathsIn(
@@ -129,13 +159,14 @@ function words(values: readonly Value[]): string[] {
 }
 
 async function staged({ git }: World, cwd: string): Promise<string[]> {
-  const { status, stdout } = await git.run(["diff", "--cached", "--name-only", "--no-renames", "-z"], {
-    cwd,
-  });
-  return status === 0
-    ? new TextDecoder()
-        .decode(stdout)
-        .split("\0")
-        .filter((path) => path !== "")
-    : [];
+  const args = ["diff", "--cached", "--name-only", "--no-renames", "-z"];
+  const { status, stdout, stderr } = await git.run(args, { cwd });
+  if (status !== 0)
+    throw new CotenantError("E_GIT", `Git cannot say what is staged in ${cwd}: ${gitWords(stderr)}`, {
+      data: { cwd, status },
+    });
+  return new TextDecoder()
+    .decode(stdout)
+    .split("\0")
+    .filter((path) => path !== "");
 }

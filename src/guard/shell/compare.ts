@@ -11,7 +11,7 @@ import { leaveTrace, tracedAtMs } from "../traces";
 import { type GuardViolation, recordViolations } from "../violations";
 import { whoIs } from "../who";
 import { noteFile, notesOf, type Ruled, readNote, type ShellNote, writeNote } from "./notes";
-import { hasSurvivors } from "./survivors";
+import { leftRunning } from "./survivors";
 
 /** Beyond this many files of others, Git is asked instead; of those that rules forbid, no more are looked at. */
 const MOST_FILES = 2_000;
@@ -35,6 +35,8 @@ export async function remember(checking: Checking, cwd: string, command: string)
     command: gistOf(command),
     since: processes.self().startTime,
     isOver: false,
+    harness: checking.report.harness,
+    ids: [checking.report.sessionId, checking.report.subagent].filter((id) => id !== null),
     ...seenIn(place, sight, rules),
   });
 }
@@ -67,11 +69,7 @@ export async function compare(checking: Checking, cwd: string, command: string):
   const [compared, seen] = await compareWith(place, note, await look(place, note.ruled?.rules ?? []));
   // Whoever cannot tell the agent leaves it to the other report of the same command, which may be a moment behind.
   if (checking.report.isBorrowed) return compared;
-  await keepOrDrop(
-    place,
-    path,
-    (await hasSurvivors(place, note)) ? { ...note, ...seen, isOver: true } : null,
-  );
+  await keepWhileRunning(place, path, { ...note, ...seen, isOver: true });
   return compared;
 }
 
@@ -97,15 +95,29 @@ export async function compareAgain(
     const [compared, seen] = await compareWith(place, note, sight);
     violations.push(...compared.violations);
     if (compared.ruled !== null) ruled.push(compared.ruled);
-    const isKept = !isEnd && ((!note.isOver && !isTurnOver) || (await hasSurvivors(place, note)));
-    await keepOrDrop(place, path, isKept ? { ...note, ...seen } : null);
+    const after = { ...note, ...seen };
+    if (isEnd) await drop(place, path);
+    else if (!note.isOver && !isTurnOver) await writeNote(place, path, after);
+    else await keepWhileRunning(place, path, after);
   }
   return { violations, ruled: ruled.length === 0 ? null : ruled.join("\n") };
 }
 
-async function keepOrDrop(place: Place, path: string, note: ShellNote | null): Promise<void> {
-  if (note === null) await place.world.platform.files.unlink(path);
-  else await writeNote(place, path, note);
+/** For how long something counts as left by a command of which that cannot be told. */
+const UNSURE_MS = 600_000;
+
+/** For as long as something runs that the command has left; not for long if that is only possible. */
+async function keepWhileRunning(place: Place, path: string, note: ShellNote): Promise<void> {
+  const left = await leftRunning(place, note);
+  const { unsureSinceMs = note.atMs, ...rest } = note;
+  if (left === "its own") await writeNote(place, path, rest);
+  else if (left === "perhaps" && note.atMs - unsureSinceMs < UNSURE_MS)
+    await writeNote(place, path, { ...rest, unsureSinceMs });
+  else await drop(place, path);
+}
+
+async function drop({ world }: Place, path: string): Promise<void> {
+  await world.platform.files.unlink(path);
 }
 
 /** What has changed since the note, and how things stand now. */
@@ -236,6 +248,8 @@ async function violationOf(
     ownerSession: lease.sessionId,
     leaseId: lease.leaseId,
     command,
+    holder: place.who.holder,
+    ownerHolder: lease.holder,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { HarnessName } from "../../identity/harness";
 import type { SessionId } from "../../kernel/ids";
 import type { PlacedRule } from "../../kernel/path-rules";
 import { overwriteFile } from "../../platform/overwrite-file";
@@ -17,6 +18,11 @@ export interface ShellNote {
   readonly since: string;
   /** The harness has said that the command is over; what it left running may not be. */
   readonly isOver: boolean;
+  /** Whose command it is, as its environment says: the harness, and its own ids of the session and the subagent. */
+  readonly harness?: HarnessName;
+  readonly ids?: readonly string[];
+  /** Since when something runs of which it cannot be told whether the command has left it. */
+  readonly unsureSinceMs?: number;
   /** What others hold, by path from the worktree's root. */
   readonly files: Readonly<Record<string, string>>;
   /** What the session itself holds. */

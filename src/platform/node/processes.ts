@@ -50,6 +50,10 @@ export class NodeProcesses implements Processes {
     return process.platform === "darwin" ? startedWithPs(Date.parse(startTime)) : null;
   }
 
+  variables(pid: number, names: readonly string[]): Readonly<Record<string, string>> | null {
+    return process.platform === "linux" && showsOurNamespace() ? variablesInProc(pid, names) : null;
+  }
+
   liveness(holder: ProcessIdentity): Liveness {
     const self = this.self();
     const space = sameProcessSpace(holder, self);
@@ -242,6 +246,24 @@ function startedInProc(since: number): Started[] {
     } catch {
       // It has ended meanwhile.
     }
+  }
+  return found;
+}
+
+function variablesInProc(pid: number, names: readonly string[]): Record<string, string> | null {
+  let text: string;
+  try {
+    text = fs.readFileSync(`/proc/${pid}/environ`, "utf8");
+  } catch {
+    return null;
+  }
+  // Empty as well where it has ended, or has written over it.
+  if (text.replaceAll("\0", "") === "") return null;
+  const found: Record<string, string> = {};
+  for (const entry of text.split("\0")) {
+    const at = entry.indexOf("=");
+    const name = entry.slice(0, Math.max(0, at));
+    if (names.includes(name)) found[name] = entry.slice(at + 1);
   }
   return found;
 }

@@ -151,6 +151,10 @@ class SimProcesses implements Processes {
     return null;
   }
 
+  variables(): null {
+    return null;
+  }
+
   end(): never {
     throw new Error("nothing that is simulated ends another's process");
   }

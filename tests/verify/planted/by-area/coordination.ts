@@ -58,6 +58,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "needs a reason, and the right",
   },
   {
+    name: "a claim that has run out passes for its former holder's",
+    file: "src/kernel/proof.ts",
+    from: 'state === "valid" ? notProven',
+    to: 'state !== "forced" ? notProven',
+    test: "tests/cli/transfer.test.ts",
+    named: "tells whoever may end it that nobody holds it",
+  },
+  {
     name: "everybody who waits puts the same lease on record",
     file: "src/coordinator/escalating.ts",
     from: "if (facts.has(name)) return null;",

@@ -8,6 +8,7 @@ const REPORTS = "tests/guard/blocker-record.test.ts";
 const FAMILIES = "tests/guard/families.test.ts";
 
 const BACKGROUND = "tests/guard/background.test.ts";
+const TRESPASSES = "tests/guard/trespass-record.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
   {
@@ -21,10 +22,26 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a command in the background is blamed for good",
     file: "src/guard/shell/compare.ts",
-    from: "|| (await hasSurvivors(place, note)));",
-    to: "|| note.isOver);",
+    from: 'if (left === "its own") await writeNote',
+    to: 'if (left !== "perhaps") await writeNote',
     test: BACKGROUND,
     named: "is looked at for the last time",
+  },
+  {
+    name: "what another session has left running keeps a command under suspicion",
+    file: "src/guard/shell/survivors.ts",
+    from: 'return isKnownByProcess(marked) ? "unknown" : "another session\'s";',
+    to: 'return isKnownByProcess(marked) ? "unknown" : "its own";',
+    test: BACKGROUND,
+    named: "is not looked for in what another session of the same harness has left running",
+  },
+  {
+    name: "a process of nobody knows whom keeps a command under suspicion for good",
+    file: "src/guard/shell/compare.ts",
+    from: "note.atMs - unsureSinceMs < UNSURE_MS",
+    to: "note.atMs >= unsureSinceMs",
+    test: BACKGROUND,
+    named: "is looked at for ten minutes more where it cannot be told",
   },
   {
     name: "what the holder's own command wrote is put down to others",
@@ -35,12 +52,44 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is not what a command of the holder's has done meanwhile",
   },
   {
+    name: "a trespass that is not committed leaves with its two sessions",
+    file: "src/guard/trespasses.ts",
+    from: "if (dirty !== null && !dirty.includes(one.path)) found.add(one);",
+    to: "if (dirty !== null) found.add(one);",
+    test: TRESPASSES,
+    named: "stays while both sessions are over and the change is not committed",
+  },
+  {
+    name: "an agent settles what its own command has done",
+    file: "src/guard/trespasses.ts",
+    from: "if (foreign !== undefined) throw notTheirs(agentId, foreign);",
+    to: "",
+    test: TRESPASSES,
+    named: "never by whose command it was",
+  },
+  {
     name: "the message of a commit passes for a path of it",
     file: "src/guard/shell/committing.ts",
     from: 'if (valued === text.length - 1 && !"Su".includes(text[valued]!)) i++;',
     to: "",
     test: "tests/guard/committing.test.ts",
     named: "goes by what is staged, too",
+  },
+  {
+    name: "a commit passes where Git does not say what it takes",
+    file: "src/guard/failure.ts",
+    from: "const heldThere = await knownToBeHeld(checking, commits).catch(() => null);",
+    to: "const heldThere = await knownToBeHeld(checking, []).catch(() => null);",
+    test: "tests/guard/committing.test.ts",
+    named: "is judged as guard.on_failure says: git status is too slow",
+  },
+  {
+    name: "a git status that fails passes for nothing changed",
+    file: "src/identity/dirty-paths.ts",
+    from: "if (status !== 0)",
+    to: "if (status !== 0 && status !== 128)",
+    test: "tests/guard/failing.test.ts",
+    named: "passes nothing for committed: the lease stays",
   },
   {
     name: "a live subagent of Cursor's loses its file to its sibling",
@@ -75,6 +124,14 @@ export const PLANTS: readonly TestPlant[] = [
     named: "outlives its session",
   },
   {
+    name: "a directory is reported as held where files in it are",
+    file: "src/guard/contention.ts",
+    from: "const held = nameOf(heldKey);",
+    to: 'const held = "";',
+    test: REPORTS,
+    named: "has the held file, not the directory, in every report",
+  },
+  {
     name: "the report of an agent that died is not shown",
     file: "src/guard/overview.ts",
     from: "if (hasEnded && !(await isStillInTheWay(coordinator, recorded, reach))) continue;",
@@ -97,6 +154,14 @@ export const PLANTS: readonly TestPlant[] = [
     to: "if (foreign.length >= 0) return ALLOWED;",
     test: SHARED,
     named: "loses no entry of another branch",
+  },
+  {
+    name: "a refused git -C is offered a worktree of the repository in which the agent stands",
+    file: "src/guard/shared-words.ts",
+    from: "return directory === null ? command : `(cd",
+    to: "return directory !== undefined ? command : `(cd",
+    test: SHARED,
+    named: "is offered a worktree of that repository, not of its own",
   },
   {
     name: "an agent that belongs to a linked worktree commits in the main one",
@@ -205,8 +270,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a shell command is let through where the guard cannot decide",
     file: "src/guard/failure.ts",
-    from: 'if (wish.kind === "shell") {',
-    to: 'if (wish.kind === "shell") return [];\n    if (wish.kind === "shell") {',
+    from: 'if (wish.kind === "shell")',
+    to: 'if (wish.kind === "shell") return [];\n    if (wish.kind === "shell")',
     test: "tests/guard/failing.test.ts",
     named: "closed_if_held: refuses what is known to be held",
   },
