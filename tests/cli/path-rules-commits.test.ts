@@ -167,5 +167,11 @@ describe("a push by address, from a clone without a remote", () => {
     // Also where the clone has no such branch itself.
     repo.git("branch", "--quiet", "--move", "work");
     refused(await push("HEAD:main"), ...words);
+    // And where no commit that is pushed has ever had the rules.
+    repo.git("checkout", "--quiet", "--orphan", "other");
+    repo.git("rm", "--quiet", "-r", "--force", ".");
+    repo.write(".github/ci.yml", "changed\n");
+    ruled.around(ADA);
+    refused(await push("+HEAD:main"), ...words);
   });
 });
