@@ -111,21 +111,27 @@ async function endedLeases(
   log: { readonly fd: Descriptor; readonly size: number },
   ended: readonly Ended[],
 ): Promise<Lease[]> {
-  const ids = new Set<string>(ended.map(({ leaseId }) => leaseId));
+  const missing = new Set<string>(ended.map(({ leaseId }) => leaseId));
   const found = new Map<string, Lease>();
   const take = (line: Line | null) => {
     if (line === null || (line.type !== "log.checkpoint" && claimEventOf(line) === null)) return;
     for (const lease of list(line.payload, "leases").map(leaseFromWire))
-      if (ids.has(lease.leaseId)) found.set(lease.leaseId, lease);
+      if (missing.has(lease.leaseId)) found.set(lease.leaseId, lease);
+  };
+  const foundHere = () => {
+    for (const id of found.keys()) missing.delete(id);
   };
   await eachLine(platform.files, log.fd, 0, log.size, (lineText, offset) => {
-    if (offset === 0 || [...ids].some((id) => lineText.includes(id)))
+    if (offset === 0 || [...missing].some((id) => lineText.includes(id)))
       take(decodeLine(platform.digest, lineText));
   });
-  // Only what was ended right before the segment began is not in it.
-  if (found.size < ids.size)
-    for (const name of (await archivedSegments(platform.files, layout)).slice(-1))
-      await readSegment(platform, `${layout.archive}/${name}`, take);
+  foundHere();
+  // The segment that ended a lease has it in full; the log may have been rotated more than once since.
+  for (const name of (await archivedSegments(platform.files, layout)).reverse()) {
+    if (missing.size === 0) break;
+    await readSegment(platform, `${layout.archive}/${name}`, take);
+    foundHere();
+  }
   return ended.flatMap(({ leaseId }) => found.get(leaseId) ?? []);
 }
 

@@ -71,6 +71,22 @@ describe("a request id", () => {
     expect(await a.store.submit(late)).toMatchObject({ done: true, replayed: true });
   });
 
+  it("answers whoever never heard of its release with what was released, however often the log began anew", async () => {
+    const world = quietWorld();
+    const a = enter(world, "human:a");
+    await a.acquire(["resource:one"]);
+    const released = { ...(await holding(a, "resource:one")), reason: null };
+    const operationId = freshId(a.platform);
+    const { leases } = await a.coordinator.release({ ...released, relay: { operationId } });
+    expect(leases).toHaveLength(1);
+    for (const _ of range(3)) {
+      world.advance(10);
+      await compact(a);
+      const again = await a.coordinator.release({ ...released, relay: { operationId, isSecond: true } });
+      expect(again).toEqual({ leases, changed: true, replayed: false });
+    }
+  });
+
   it("makes every operation one that is done once", async () => {
     const world = quietWorld();
     const a = enter(world, "human:a");
