@@ -187,15 +187,12 @@ const MOST_LEFT = 20;
 
 /** Below a list: which of it somebody has left, and where. */
 export function leftLines(issues: readonly IssueRow[], left: LeftMap, here: string): string[] {
-  const lines = issues.flatMap(({ id, shortId }) => {
-    const work = left.get(id);
-    return work === undefined ? [] : [`${shortId} was ${leftText(work, here)}`];
-  });
-  if (lines.length <= MOST_LEFT) return lines;
-  return [
-    ...lines.slice(0, MOST_LEFT),
-    `and ${lines.length - MOST_LEFT} more were left: --json says by whom`,
-  ];
+  const found = issues.filter(({ id }) => left.has(id));
+  const more = found.length - MOST_LEFT;
+  const lines = found
+    .slice(0, MOST_LEFT)
+    .map(({ id, shortId }) => `${shortId} was ${leftText(left.get(id)!, here)}`);
+  return more <= 0 ? lines : [...lines, `and ${more} more were left: --json says by whom`];
 }
 
 /** They are never passed over in silence. */

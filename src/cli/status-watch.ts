@@ -1,3 +1,4 @@
+import type { Subscription } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { Context } from "./command";
 import { paint } from "./render";
@@ -23,12 +24,15 @@ export async function watchStatus(context: Context, intervalMs: number): Promise
   };
   ending.signal.addEventListener("abort", rouse);
   process.on("SIGWINCH", rouse);
-  const watch = timers.watchDirectory(workspace.store.layout.root, rouse);
+  const { followLog } = await import("../daemon/log-follower");
+  let followed: Subscription | null = null;
   const view = viewFor(context, workspace, intervalMs);
   try {
     while (!ending.isHere) {
       isRung = false;
-      if (!view.show(await lookAround(workspace))) break;
+      const status = await lookAround(workspace);
+      if (!view.show(status)) break;
+      followed ??= await followLog(workspace, rouse, status.sequence);
       await timers.sleep(AT_MOST_EVERY_MS).done;
       if (isRung || ending.isHere) continue;
       const sleep = timers.sleep(intervalMs - AT_MOST_EVERY_MS);
@@ -37,7 +41,7 @@ export async function watchStatus(context: Context, intervalMs: number): Promise
     }
   } finally {
     view.close();
-    watch.close();
+    followed?.close();
     process.off("SIGWINCH", rouse);
     ending.close();
   }

@@ -124,6 +124,8 @@ async function linesFrom(
 }
 
 const LOOK_EVERY_MS = 500;
+/** The same with a watch, which tells of every change but of another directory in its place. */
+const PATROL_EVERY_MS = 60_000;
 
 /** Follows the log from its present end, or from the line after `after`, through rotations. */
 export async function watchLog(
@@ -141,13 +143,20 @@ export async function watchLog(
   } catch (error) {
     throw fileFailure(error, "reading the log", layout.log);
   }
-  const watch = timers.watchDirectory(layout.root, () => wake());
+  let hasNews = false;
+  const watch = timers.watchDirectory(layout.root, () => {
+    hasNews = true;
+    wake();
+  });
   const follow = async () => {
     while (isOpen) {
+      hasNews = false;
       // What one look does not see, the next one does.
       for (const line of await follower.look().catch(() => [])) if (isOpen) tell(listener, line);
       if (!isOpen) return;
-      const sleep = timers.sleep(LOOK_EVERY_MS);
+      // Told of something during the look: it may have come too late for it.
+      if (hasNews) continue;
+      const sleep = timers.sleep(watch.isOn ? PATROL_EVERY_MS : LOOK_EVERY_MS);
       wake = sleep.wake;
       await sleep.done;
     }

@@ -152,3 +152,20 @@ function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
   both.set(b, a.length);
   return both;
 }
+
+/** What the end of a log is looked for in. */
+const END_BYTES = 64 << 10;
+
+/** The sequence of the log's last line; null where that cannot be told from its last bytes. */
+export async function lastSequence({ files, digest }: Platform, log: string): Promise<number | null> {
+  const fd = await files.open(log, "read");
+  try {
+    const { size } = await files.fstat(fd);
+    const from = Math.max(0, size - END_BYTES);
+    const lines = new TextDecoder().decode(await files.read(fd, from, size - from)).split("\n");
+    // After the last newline is nothing, or what somebody is about to write.
+    return decodeLine(digest, lines.at(-2) ?? "")?.sequence ?? null;
+  } finally {
+    await files.close(fd);
+  }
+}

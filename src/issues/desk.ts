@@ -35,7 +35,8 @@ export async function issuesIn(workspace: Workspace): Promise<IssueReader> {
   const name = `issues-${worktreeId.replace(":", "-")}${isAlone ? "-alone" : ""}.v${CACHE_FORMAT}`;
   const place = { platform, git, repository, coordinator, worktreeId, isAlone };
   const modes = modesFor(repository.config.sharedRepository);
-  return issuesAt(place, { path: `${repository.controlDir}/cache/${name}`, modes });
+  const watcher = () => workspace.folderWatcher();
+  return issuesAt(place, { path: `${repository.controlDir}/cache/${name}`, modes, watcher });
 }
 
 /** `cache` null: nothing is written, not even that. */

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
+import type { FolderWatcher } from "../../src/coordinator/watched";
 import { type Surroundings, Workspace } from "../../src/coordinator/workspace";
 import { CommittedIssues } from "../../src/issues/committed";
 import { issuesIn, writerIn } from "../../src/issues/desk";
@@ -27,6 +28,8 @@ export class Scene {
   readonly other = path.join(path.dirname(this.main), "other");
   /** Caches believe what they have just read, as if they had been made long after. */
   isAged = false;
+  /** Somebody who watches, as a daemon does. */
+  watcher: FolderWatcher | null = null;
   /** The file system tells whole seconds only. */
   isCoarse = false;
   #made = 0;
@@ -54,7 +57,7 @@ export class Scene {
       home: null,
       isTerminal: false,
     };
-    const workspace = await Workspace.open(surroundings, {});
+    const workspace = await Workspace.open(surroundings, { watcher: async () => this.watcher });
     await workspace.worktree("write");
     await workspace.store.prepare();
     return { workspace, reader: await issuesIn(workspace) };

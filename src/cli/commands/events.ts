@@ -90,10 +90,11 @@ async function follow(
   after: number,
   show: (event: LoggedEvent) => boolean,
 ): Promise<void> {
-  const { coordinator } = await context.workspace();
-  const subscription = await coordinator.watch((event) => {
+  const { followLog } = await import("../../daemon/log-follower");
+  const hear = (event: LoggedEvent) => {
     if (!ending.isHere && !show(event)) ending.end();
-  }, after);
+  };
+  const subscription = await followLog(await context.workspace(), hear, after);
   await ending.wait();
   subscription.close();
 }

@@ -1,3 +1,4 @@
+import type { FolderWatcher } from "../../coordinator/watched";
 import type { Platform } from "../../platform/platform";
 import type { Modes } from "../../store/layout";
 import { Catalog, type Place } from "./catalog";
@@ -207,20 +208,31 @@ const PRIME = 0x01000193;
 export interface CachePlace {
   readonly path: string;
   readonly modes: Modes;
+  /** Who may know what has changed since it was written. */
+  readonly watcher?: () => Promise<FolderWatcher | null>;
 }
 
 /** Nobody takes that long to write one. */
 const LEFT_MS = 60_000;
 
+/** What is in the file, and a name that no other content has. */
+export interface Kept {
+  readonly catalog: Catalog;
+  readonly name: string;
+}
+
+/** Its sum and its length, as the preamble has them. */
+function nameOf(bytes: Uint8Array): string {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, PREAMBLE);
+  return `${view.getUint32(20, true).toString(16)}-${view.getFloat64(8, true)}`;
+}
+
 /** Never a reason to fail, whatever is wrong with it. */
-export async function readCatalog(
-  platform: Platform,
-  path: string,
-  subject: Subject,
-): Promise<Catalog | null> {
+export async function readCatalog(platform: Platform, path: string, subject: Subject): Promise<Kept | null> {
   try {
     const bytes = await platform.files.readFile(path);
-    return bytes === null ? null : decodeCatalog(bytes, subject);
+    const catalog = bytes === null ? null : decodeCatalog(bytes, subject);
+    return catalog === null ? null : { catalog, name: nameOf(bytes!) };
   } catch {
     return null;
   }
@@ -228,7 +240,7 @@ export async function readCatalog(
 
 /**
  * Appears whole, by rename; not synced, because what a power cut leaves of it shows in its sum. `startedMs` is when the
- * first of it was read, by the monotonic clock. A clone that may not be written to has no cache.
+ * first of it was read, by the monotonic clock. A clone that may not be written to has no cache: null.
  */
 export async function writeCatalog(
   platform: Platform,
@@ -236,31 +248,33 @@ export async function writeCatalog(
   subject: Subject,
   catalog: Catalog,
   startedMs: number,
-): Promise<boolean> {
+): Promise<string | null> {
   const { files, random, clock } = platform;
   const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const temporary = `${path}.new-${suffix}`;
   try {
     const directory = path.slice(0, path.lastIndexOf("/"));
-    if ((await files.stat(directory.slice(0, directory.lastIndexOf("/")))) === null) return false;
+    if ((await files.stat(directory.slice(0, directory.lastIndexOf("/")))) === null) return null;
     if (!(await files.makeDirectory(directory, modes.directory)))
       await clearLeftovers(platform, directory, LEFT_MS);
     const fd = await files.open(temporary, "create", modes.file);
+    let name: string;
     try {
       // What time it is where the issues are, and was when we began: this machine's own clock may say anything.
       const seen = new Float64Array(STAT_NUMBERS);
       await files.lstatAll(1, () => temporary, seen);
       const racyFromMs = seen[3]! - (clock.monotonicMs() - startedMs) - COARSEST_MS;
       const bytes = encodeCatalog(catalog, subject, racyFromMs);
+      name = nameOf(bytes);
       for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
     } finally {
       await files.close(fd);
     }
     await files.rename(temporary, path);
-    return true;
+    return name;
   } catch {
     await discard(platform, temporary);
-    return false;
+    return null;
   }
 }
 

@@ -6,6 +6,7 @@ import { decodeIssue, ISSUE_STATES } from "../model";
 import { readOrSet } from "../or-set";
 import type { WrittenStamp } from "../stamps";
 import { Catalog } from "./catalog";
+import { Doubts } from "./doubts";
 import { type CachePlace, readCatalog, type Subject, writeCatalog } from "./file";
 import {
   ABSENT,
@@ -52,26 +53,37 @@ const IDS_AT_ONCE = 20_000;
 
 /**
  * The catalogue, brought up to date from the files themselves. Nothing in it is believed before it was looked at in
- * this process: names first, then every `issue.json`, and the sets beside it only where an answer depends on them.
+ * this process: names first, then every `issue.json`, and the sets beside it only where an answer depends on them. Where
+ * somebody watches the folders and is sure, only what has changed is looked at.
  */
 export class LiveCatalog {
   catalog: Catalog;
   readonly #sources: CatalogSources;
   readonly #startedMs: number;
+  readonly #doubts: Doubts;
+  /** Of the file that it came from, or went to. */
+  #name: string | null;
+  /** Whether that file says something that is not so, and does not say itself that it may not be. */
+  #isFileStale = false;
+  /** Of the folders' directories of issues, as they were last seen. */
+  #inodes: number[] = [];
   #cost = 0;
   #hasNames = false;
 
-  private constructor(sources: CatalogSources, catalog: Catalog, startedMs: number) {
+  private constructor(sources: CatalogSources, catalog: Catalog, name: string | null, startedMs: number) {
     this.#sources = sources;
     this.catalog = catalog;
+    this.#name = name;
     this.#startedMs = startedMs;
+    this.#doubts = new Doubts(sources.cache, sources.folders);
   }
 
   static async open(sources: CatalogSources): Promise<LiveCatalog> {
     const { platform, cache, folders, head } = sources;
     const startedMs = platform.clock.monotonicMs();
     const kept = cache === null ? null : await readCatalog(platform, cache.path, subjectOf(sources));
-    const live = new LiveCatalog(sources, kept ?? Catalog.empty(folders.length, head !== null), startedMs);
+    const catalog = kept?.catalog ?? Catalog.empty(folders.length, head !== null);
+    const live = new LiveCatalog(sources, catalog, kept?.name ?? null, startedMs);
     if (kept === null) live.#cost = WORTH_SAVING + 1;
     return live;
   }
@@ -79,6 +91,7 @@ export class LiveCatalog {
   /** Every id that is known anywhere gets its row; claimed ones may be in their holders' worktrees only. */
   async refreshNames(claimed: Iterable<Ulid> = []): Promise<void> {
     const { folders, head, news } = this.#sources;
+    this.#doubts.ask(this.catalog.rows);
     const listings = await this.#list(folders);
     const commit = head === null ? null : await head.commit();
     const committed = commit === this.catalog.commit ? null : await this.#committed(commit);
@@ -109,14 +122,29 @@ export class LiveCatalog {
 
   /** Looks at the `issue.json` of every issue in the folders, and reads those that are not as they were. */
   async refreshIssues(): Promise<void> {
+    await this.#doubts.settle(this.catalog, this.#name, this.#inodes);
     for (const [at, folder] of this.#sources.folders.entries()) {
       const { table } = this.catalog.places[at]!;
-      const { kind } = table.columns;
-      const rows: number[] = [];
-      for (let row = 0; row < table.rows; row++) if (kind[row] !== ABSENT) rows.push(row);
-      const { seen, changed } = await this.#changedAmong(folder, table, rows, ISSUE_FILE);
+      const { rows, seen, changed } = await this.#changedAmong(at, this.#rowsAt(at), ISSUE_FILE);
       for (const index of changed) await this.#readCopy(folder, table, rows[index]!, seen, index);
+      const doubtful = this.#doubts.of(at);
+      if (doubtful !== null) await this.#refreshBothSets(at, (row) => doubtful[row] === 1);
     }
+  }
+
+  /** Rows of what is in a folder. */
+  #rowsAt(place: number): number[] {
+    const { rows, columns } = this.catalog.places[place]!.table;
+    const there: number[] = [];
+    for (let row = 0; row < rows; row++) if (columns.kind[row] !== ABSENT) there.push(row);
+    return there;
+  }
+
+  /** So that a cache which is written after this is true in all that it says of these rows. */
+  async #refreshBothSets(place: number, isMeant: (row: number) => boolean): Promise<void> {
+    const rows = this.#rowsAt(place).filter(isMeant);
+    await this.refreshSets(place, rows, DEPS_FILE);
+    await this.refreshSets(place, rows, LABELS_FILE);
   }
 
   /** Looks at one of the sets of these rows of a place, and reads those that are not as they were. */
@@ -125,9 +153,9 @@ export class LiveCatalog {
     // What is committed does not change.
     if (folder === undefined) return;
     const { table } = this.catalog.places[place]!;
-    const { seen, changed } = await this.#changedAmong(folder, table, rows, file);
+    const { rows: due, seen, changed } = await this.#changedAmong(place, rows, file);
     for (const index of changed) {
-      const row = rows[index]!;
+      const row = due[index]!;
       const { values } = readOrSet(await folder.lines(this.catalog.id(row), STATTED[file]));
       if (file === LABELS_FILE) table.setLabels(row, values);
       else table.setText(row, { ...table.text(row), dependencies: values }, this.#rowOf);
@@ -139,9 +167,18 @@ export class LiveCatalog {
   /** Keeps what was read, if that is worth it. Never fails. */
   async save(): Promise<void> {
     const { platform, cache } = this.#sources;
-    if (cache === null || this.#cost <= WORTH_SAVING || !this.#hasNames) return;
-    this.#cost = 0;
-    await writeCatalog(platform, cache, subjectOf(this.#sources), this.catalog, this.#startedMs);
+    if (cache === null || !this.#hasNames) return;
+    const { isUntold } = this.#doubts;
+    // From now on somebody can say what has changed since, if once everything was looked at.
+    if (isUntold) for (const at of this.#sources.folders.keys()) await this.#refreshBothSets(at, () => true);
+    const isWorthIt = this.#cost > WORTH_SAVING || (isUntold && (this.#isFileStale || this.#name === null));
+    if (isWorthIt) {
+      this.#cost = 0;
+      const subject = subjectOf(this.#sources);
+      this.#name = await writeCatalog(platform, cache, subject, this.catalog, this.#startedMs);
+      this.#isFileStale = false;
+    }
+    if (this.#name !== null && (isWorthIt || isUntold)) await this.#doubts.tell(this.#name);
   }
 
   // --- names ----------------------------------------------------------------------------------------------
@@ -151,6 +188,7 @@ export class LiveCatalog {
     for (const [at, folder] of folders.entries()) {
       const seen = new Float64Array(STAT_NUMBERS);
       await this.#sources.platform.files.lstatAll(1, () => `${folder.root}/${ISSUES}`, seen);
+      this.#inodes[at] = seen[0]!;
       const { listed } = this.catalog.places[at]!;
       // What this process itself has listed may have changed since within one tick of the file system's clock.
       const isSame = !this.#hasNames && seen.every((number, i) => number === listed![i]);
@@ -217,14 +255,22 @@ export class LiveCatalog {
 
   // --- files ----------------------------------------------------------------------------------------------
 
-  async #changedAmong(folder: IssueFolder, table: Table, rows: readonly number[], file: number) {
-    const prefix = `${folder.root}/${ISSUES}/`;
+  /** Which of these have changed: places in `rows`, those of them that had to be looked at. */
+  async #changedAmong(place: number, among: readonly number[], file: number) {
+    const { table } = this.catalog.places[place]!;
+    const { stats } = table.columns;
+    const isUnknown = (row: number) => Number.isNaN(stats[table.statAt(row, file)]);
+    const doubtful = this.#doubts.of(place);
+    const rows = doubtful === null ? among : among.filter((row) => doubtful[row] === 1 || isUnknown(row));
+    const prefix = `${this.#sources.folders[place]!.root}/${ISSUES}/`;
     const suffix = `/${STATTED[file]}`;
     const { catalog } = this;
     const seen = table.statsExpected(rows, file);
     const pathAt = (index: number) => prefix + catalog.id(rows[index]!) + suffix;
     await this.#sources.platform.files.lstatAll(rows.length, pathAt, seen);
-    return { seen, changed: table.changedAmong(rows, file, seen) };
+    const changed = table.changedAmong(rows, file, seen);
+    this.#isFileStale ||= changed.some((index) => !isUnknown(rows[index]!));
+    return { rows, seen, changed };
   }
 
   /** What it looks like is taken before it is read: a change in between shows the next time. */

@@ -111,6 +111,8 @@ export interface Columns {
 }
 
 const NONE = new Int32Array(0);
+/** Texts that are decoded one by one before it is worth decoding all of them. */
+const MANY_TEXTS = 100;
 
 /** What one place (a worktree, or HEAD) has of every issue: a row for each, the same rows in every table. */
 export class Table {
@@ -122,6 +124,8 @@ export class Table {
   readonly #freshDeps = new Map<number, Int32Array>();
   readonly #labelSets: (readonly string[])[];
   #labelSetOf: Map<string, number> | null = null;
+  #decodings = 0;
+  #allText: string | null = null;
 
   /** `hasStats`: it is of files, not of what is committed. */
   constructor(rows: number, columns: Columns, hasStats: boolean) {
@@ -150,7 +154,15 @@ export class Table {
   }
 
   text(row: number): CopyText {
-    return this.#freshTexts.get(row) ?? decodeText(this.textBytes(row));
+    return this.#freshTexts.get(row) ?? this.#decoded(row);
+  }
+
+  /** Decoding all at once costs as much as a hundred rows one by one; where all is ASCII, bytes and characters are at the same places. */
+  #decoded(row: number): CopyText {
+    const { text, textStart } = this.columns;
+    if (this.#decodings++ === MANY_TEXTS) this.#allText = decoder.decode(text);
+    if (this.#allText?.length !== text.length) return decodeText(this.textBytes(row));
+    return parseText(this.#allText.slice(textStart[row], textStart[row + 1]));
   }
 
   textBytes(row: number): Uint8Array {
@@ -362,9 +374,11 @@ function encodeText(text: CopyText): Uint8Array {
 }
 
 function decodeText(bytes: Uint8Array): CopyText {
-  if (bytes.length === 0) return NO_TEXT;
-  const [title, assignee, dependencies, files, createdAt, updatedAt, updatedBy, broken] = JSON.parse(
-    decoder.decode(bytes),
-  );
+  return bytes.length === 0 ? NO_TEXT : parseText(decoder.decode(bytes));
+}
+
+function parseText(text: string): CopyText {
+  if (text === "") return NO_TEXT;
+  const [title, assignee, dependencies, files, createdAt, updatedAt, updatedBy, broken] = JSON.parse(text);
   return { title, assignee, dependencies, files, createdAt, updatedAt, updatedBy, broken };
 }
