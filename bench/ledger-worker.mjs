@@ -8,9 +8,10 @@ const run = promisify(execFile);
 const task = JSON.parse(process.argv[2]);
 const WAYS = { ledger: byLedger, branch: byBranch };
 
+const act = await WAYS[task.way]();
 process.send("ready");
 process.once("message", async () => {
-  const result = await WAYS[task.way]();
+  const result = await act();
   process.send(result, () => process.exit(0));
 });
 
@@ -18,20 +19,26 @@ process.once("message", async () => {
 async function byLedger() {
   const { openRepository } = (await import("../dist/index.cjs")).default;
   const repository = await openRepository({ cwd: task.root, agentId: `agent:m${task.index}`, env: task.env });
-  let [claims, retries] = [0, 0];
-  const until = performance.now() + task.forMs;
-  for (const issue of task.issues) {
-    if (performance.now() > until) break;
-    const { ledger } = await repository.acquire({ issue });
-    if (ledger.isOffline) throw new Error("the remote was not reached");
-    retries += ledger.retries;
-    claims++;
-  }
-  return { claims, retries };
+  return async () => {
+    let [claims, retries] = [0, 0];
+    const until = performance.now() + task.forMs;
+    for (const issue of task.issues) {
+      if (performance.now() > until) break;
+      const { ledger } = await repository.acquire({ issue });
+      if (ledger.isOffline) throw new Error("the remote was not reached");
+      retries += ledger.retries;
+      claims++;
+    }
+    return { claims, retries };
+  };
 }
 
 /** Seed 004's algorithm: one branch, a checkout of it, pull, change, commit, push, and again when somebody was faster. */
 async function byBranch() {
+  return claimOnBranch;
+}
+
+async function claimOnBranch() {
   const git = (...args) => run("git", args, { cwd: task.root, env: task.env });
   let [claims, retries] = [0, 0];
   const until = performance.now() + task.forMs;

@@ -13,7 +13,7 @@ const CLONES = 8;
 const FOR_MS = Number(process.env.BENCH_LEDGER_MS ?? 8_000);
 const ROUNDS = Number(process.env.BENCH_LEDGER_ROUNDS ?? 3);
 const ISSUES_EACH = 120;
-const WHO = {
+export const WHO = {
   GIT_AUTHOR_NAME: "b",
   GIT_AUTHOR_EMAIL: "b@b",
   GIT_COMMITTER_NAME: "b",
@@ -81,7 +81,7 @@ async function race(room, way) {
   git(seed, "add", "-A");
   git(seed, "commit", "-qm", "issues");
   git(seed, "push", "-q", hub, "seed");
-  const { port, stop } = await daemon(room);
+  const { port, stop } = await gitServer(room);
   try {
     const url = `git://127.0.0.1:${port}/hub.git`;
     const clones = ids.map((issues, index) => {
@@ -107,7 +107,7 @@ async function race(room, way) {
   }
 }
 
-async function allAtOnce(tasks) {
+export async function allAtOnce(tasks, onStart = () => {}) {
   const workers = tasks.map((task) => {
     const child = spawn(process.execPath, [WORKER, JSON.stringify(task)], {
       stdio: ["ignore", "ignore", "inherit", "ipc"],
@@ -122,11 +122,12 @@ async function allAtOnce(tasks) {
         child.once("exit", (status) => reject(new Error(`a clone ended with ${status}`)));
       }),
   );
+  onStart();
   for (const { child } of workers) child.send("go");
   return Promise.all(results);
 }
 
-async function daemon(room) {
+export async function gitServer(room) {
   const port = await new Promise((resolve) => {
     const server = createServer().listen(0, "127.0.0.1", () => {
       const { port: free } = server.address();
@@ -157,11 +158,11 @@ async function daemon(room) {
   }
 }
 
-function ulid(clone, n) {
+export function ulid(clone, n) {
   return `01ARZ3NDEKTSV4RRFF${String(clone).padStart(2, "0")}${String(n).padStart(6, "0")}`;
 }
 
-function issueOf(id) {
+export function issueOf(id) {
   const at = "2026-01-01T00:00:00.000Z";
   const stamp = { version: 1, origin: "", lease_id: null, fencing_token: null, sequence: null };
   return {

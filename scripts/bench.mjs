@@ -10,8 +10,10 @@ import { statfsSync, writeFileSync } from "node:fs";
 import { cpus, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { coldStart } from "../bench/cold-start.mjs";
+import { daemon } from "../bench/daemon.mjs";
 import { figure } from "../bench/figures.mjs";
 import { guard } from "../bench/guard.mjs";
+import { guardDaemon } from "../bench/guard-daemon.mjs";
 import { hooks } from "../bench/hooks.mjs";
 import { ledger } from "../bench/ledger.mjs";
 import { publish } from "../bench/publish.mjs";
@@ -28,6 +30,8 @@ import { table } from "./report.mjs";
 const PARTS = {
   "cold-start": coldStart,
   guard,
+  "guard-daemon": guardDaemon,
+  daemon,
   throughput,
   contention,
   waiters,

@@ -1,5 +1,10 @@
 import { agents } from "./agents/layer";
+import { daemonCrash } from "./daemon/crash-layer";
+import { crowd } from "./daemon/crowd-layer";
+import { daemonFrames } from "./daemon/frames-layer";
+import { daemonKeeping } from "./daemon/keeping-layer";
 import { daemonKills } from "./daemon/layer";
+import { daemonMemory } from "./daemon/memory-layer";
 import { disks } from "./disks/layer";
 import { harnesses } from "./harnesses/layer";
 import { hostile } from "./hostile/layer";
@@ -34,6 +39,11 @@ export const LAYERS: readonly Layer[] = [
   publishers,
   linearizability,
   daemonKills,
+  daemonCrash,
+  crowd,
+  daemonMemory,
+  daemonFrames,
+  daemonKeeping,
   soak,
   waiters,
   clocks,

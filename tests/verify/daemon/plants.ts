@@ -7,7 +7,7 @@ export const PLANTS: readonly Plant[] = [
     file: "src/store/store.ts",
     from: "requestId ?? (isSecond ? operationId : null)",
     to: "requestId",
-    caughtBy: ["daemon"],
+    caughtBy: ["daemon", "daemon crash"],
   },
   {
     name: "done late: the daemon goes on with what its client has given up",
@@ -22,5 +22,26 @@ export const PLANTS: readonly Plant[] = [
     from: "const leases = isEnding ? await endedLeases(platform, layout, log, record.ended) : outcome.leases;",
     to: "const leases = outcome.leases;",
     caughtBy: ["daemon"],
+  },
+  {
+    name: "kept for good: the daemon renews for sessions whose process is dead",
+    file: "src/daemon/keeper.ts",
+    from: 'return (await this.#platform.processes.liveness(lease.holder)) === "alive";',
+    to: "return lease !== null;",
+    caughtBy: ["daemon keeping"],
+  },
+  {
+    name: "remembered for good: the daemon forgets no event that was ever told",
+    file: "src/daemon/feed.ts",
+    from: "const MOST_RECENT = 1_000;",
+    to: "const MOST_RECENT = Number.POSITIVE_INFINITY;",
+    caughtBy: ["daemon memory"],
+  },
+  {
+    name: "ended by a word: what is no JSON ends the daemon",
+    file: "src/daemon/rpc.ts",
+    from: 'return typeof id === "number" || typeof id === "string" ? id : null;\n  } catch {\n    return null;',
+    to: 'return typeof id === "number" || typeof id === "string" ? id : null;\n  } catch (error) {\n    throw error;',
+    caughtBy: ["daemon frames"],
   },
 ];

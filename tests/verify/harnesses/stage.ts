@@ -60,7 +60,10 @@ export class Stage extends ScratchRepository implements StageScene {
     const server = await (program.serve?.(installed) ?? startModelServer());
     const stage = new Stage(program, installed, { home, repo }, server);
     try {
-      const install = () => stage.cotenant(["agent", "install", program.harness]);
+      const install = async () => {
+        await stage.cotenant(["agent", "install", program.harness, ...viaGiven()]);
+        if (viaGiven().length > 0) await stage.cotenant(["daemon", "start"]);
+      };
       await stage.fill({ retrySecs, install: isInstalled ? install : null, hasGitHooks });
       program.prepare(stage);
       return stage;
@@ -118,6 +121,12 @@ export class Stage extends ScratchRepository implements StageScene {
     this.#server.close();
     killAllWithHome(this.home);
   }
+}
+
+/** `TEST_VIA=daemon` or `http` has all of it go by way of the daemon. */
+export function viaGiven(): string[] {
+  const via = process.env["TEST_VIA"] ?? "";
+  return via === "" ? [] : ["--via", via];
 }
 
 /** Nothing of this machine, of its user or of whatever runs these tests. */

@@ -12,8 +12,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "an index that cannot be written fails what is in the log already",
     file: "src/store/index-follower.ts",
-    from: "      await this.#follow(ground, ground.index);\n    } catch {\n      this.#index.forget();\n    }",
-    to: "      await this.#follow(ground, ground.index);\n    } catch (error) {\n      this.#index.forget();\n      throw error;\n    }",
+    from: "      await this.#follow(ground, ground.index, this.#lagBytes(callers));\n    } catch {\n      this.#index.forget();\n    }",
+    to: "      await this.#follow(ground, ground.index, this.#lagBytes(callers));\n    } catch (error) {\n      this.#index.forget();\n      throw error;\n    }",
     caughtBy: ["error"],
   },
   {

@@ -29,7 +29,7 @@ export const PLANTS: readonly Plant[] = [
     file: "src/store/store.ts",
     from: "if (event !== null) text += this.#encode(event, facts, job.submission, ground);",
     to: 'if (event !== null && (done === 0 || event.type !== "claim.released")) text += this.#encode(event, facts, job.submission, ground);',
-    caughtBy: ["linearizability"],
+    caughtBy: ["linearizability", "daemon crowd"],
     inTest: true,
   },
   {

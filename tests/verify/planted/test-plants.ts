@@ -1,7 +1,10 @@
 import type { PlantedBug } from "../plants";
 import { PLANTS as CONFIG } from "./by-area/config";
 import { PLANTS as COORDINATION } from "./by-area/coordination";
+import { PLANTS as DAEMON } from "./by-area/daemon";
+import { PLANTS as DAEMON_MEMORY } from "./by-area/daemon-memory";
 import { PLANTS as GUARD } from "./by-area/guard";
+import { PLANTS as GUARD_DAEMON } from "./by-area/guard-daemon";
 import { PLANTS as HOOKS } from "./by-area/hooks";
 import { PLANTS as ISSUES } from "./by-area/issues";
 import { PLANTS as LEDGER } from "./by-area/ledger";
@@ -22,7 +25,10 @@ export interface TestPlant extends PlantedBug {
 export const TEST_PLANTS: readonly TestPlant[] = [
   ...CONFIG,
   ...COORDINATION,
+  ...DAEMON,
+  ...DAEMON_MEMORY,
   ...GUARD,
+  ...GUARD_DAEMON,
   ...HOOKS,
   ...ISSUES,
   ...LEDGER,

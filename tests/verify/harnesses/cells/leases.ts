@@ -1,4 +1,4 @@
-import { OTHER, type Stage } from "../stage";
+import { OTHER, type Stage, viaGiven } from "../stage";
 import { type Cell, expect, type Group } from "./cell";
 
 const LEASE: Cell = { name: "lease", title: "a write leases the file" };
@@ -14,6 +14,7 @@ export const leasing: Group = {
         const told = await talk.use(trial.program.tools.write(stage.file("new.txt"), "hello\n"));
         await trial.check(LEASE, async () => {
           expect(stage.read("new.txt") === "hello\n", "nothing was written", told);
+          if (viaGiven().length > 0) expect(await isByDaemon(stage), "the daemon was not asked");
           return `held by ${ownerOf(stage, await stage.holderOf("new.txt"))}`;
         });
         return "done";
@@ -25,6 +26,12 @@ export const leasing: Group = {
       });
     }),
 };
+
+/** Whether the daemon has answered events of this harness. */
+async function isByDaemon(stage: Stage): Promise<boolean> {
+  const { daemon } = await stage.json(["daemon", "status"]);
+  return (daemon?.guard.by_harness[stage.program.harness] ?? 0) > 0;
+}
 
 /** Names of agents differ from run to run; the harness in them does not. */
 export function ownerOf(stage: Stage, holder: { readonly agent: string } | null): string {

@@ -148,7 +148,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "a new worktree has no guard",
     file: "src/agents/carrying.ts",
-    from: "found.add(site.harness)",
+    from: "found.set(site.harness, asks.via)",
     to: "found.delete(site.harness)",
     test: "tests/cli/agents.test.ts",
     named: "have the guard of the one they are made from",
