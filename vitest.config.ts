@@ -73,10 +73,13 @@ function makeHermetic(room: string, inMemory: string) {
   });
 }
 
-// Here and not in a setup file, because workers copy this process's environment when they start.
-const IN_MEMORY = makeRoom(memory());
-makeHermetic(makeRoom(tmpdir()), IN_MEMORY);
-chooseSample();
+// Here and not in a setup file, because workers copy this process's environment when they start. Vitest reads this once for each
+// project.
+if (process.env["TEST_MEMORY"] === undefined) {
+  makeHermetic(makeRoom(tmpdir()), makeRoom(memory()));
+  chooseSample();
+}
+const IN_MEMORY = process.env["TEST_MEMORY"]!;
 
 /**
  * Vitest starts with the largest files. Those of tests/verify are small and take longest, for the work is in their

@@ -75,6 +75,11 @@ const CHUNKS = [
     out: "real-canary.cjs",
     loadedAs: /^\.\.\/real-canary\/real-canary$/,
   },
+  {
+    entry: "src/daemon/start-for-hooks.ts",
+    out: "start-for-hooks.cjs",
+    loadedAs: /^\.\.\/daemon\/start-for-hooks$/,
+  },
 ];
 const BUNDLES = [
   ...PROGRAMS,

@@ -6,7 +6,7 @@ import type { Approved } from "./coordinator/proposals";
 import { resourceNamed, resourceRefs } from "./coordinator/resources";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
-import { engineInFront } from "./daemon/in-front";
+import { engineInFront, watcherInFront } from "./daemon/in-front";
 import { orThrow } from "./errors/cotenant-error";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
@@ -119,6 +119,7 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
       allowNetworkFs: options.allowNetworkFs,
       doing: "library",
       engine: (workspace) => engineInFront(workspace),
+      watcher: watcherInFront,
       isLongLived: true,
     },
   );

@@ -6,7 +6,7 @@ import type { Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
 import { REMARK } from "./codex-toml";
 import type { Found, SitePlan } from "./plan";
-import { removeRecord, type Shelf, writeRecord } from "./record";
+import { modeWithout, removeRecord, type Shelf, writeRecord } from "./record";
 import { clearUnfinished } from "./tidy";
 import type { Removal, Removals } from "./unplan";
 
@@ -35,7 +35,7 @@ export async function applyInstall(desk: Desk, plans: readonly SitePlan[]): Prom
     await makeDirectories(platform, shelf.directory, shelf.modes.directory);
     await writeRecord(platform, shelf, record);
     for (const directory of file.missing) await attempt(directory, () => make(platform, directory));
-    await attempt(file.path, () => put(platform, file.path, file.text, after, file.mode));
+    await attempt(file.path, () => put(platform, file.path, file.text, after, plan.mode));
     await attempt(file.path, () => clearBeside(platform, file.path));
     if (record.placements.length > 1)
       await writeRecord(platform, shelf, { ...record, placements: record.placements.slice(0, 1) });
@@ -66,7 +66,7 @@ async function takeOut(desk: Desk, { found, after }: Removal): Promise<void> {
   const { platform } = desk;
   const { file } = found;
   await attempt(file.path, async () => {
-    if (after !== null) return put(platform, file.path, file.text, after, file.mode);
+    if (after !== null) return put(platform, file.path, file.text, after, modeWithout(found));
     await compare(platform, file.path, file.text);
     await platform.files.unlink(file.path);
     await platform.files.syncDirectory(parentOf(file.path) ?? "/");

@@ -1,5 +1,6 @@
 import { parse } from "smol-toml";
 import { callsUs } from "./command-line";
+import { isOurUrl } from "./http-entries";
 import { nodeValue, readJson } from "./json-text";
 import type { Found } from "./plan";
 
@@ -11,6 +12,8 @@ export interface Call {
   readonly command: string;
   /** Null for a line that a shell runs. */
   readonly args: readonly string[] | null;
+  /** Where the harness asks itself, and with which headers; null where it runs the command. */
+  readonly http: { readonly url: string; readonly headers: Readonly<Record<string, string>> } | null;
 }
 
 type Table = Readonly<Record<string, unknown>>;
@@ -46,10 +49,19 @@ function callsOf(event: string, item: unknown): Call[] {
   const group = tableOf(item);
   const matcher = typeof group["matcher"] === "string" ? group["matcher"] : null;
   const handlers = Array.isArray(group["hooks"]) ? group["hooks"] : [group];
-  return handlers.map(tableOf).flatMap((handler) => {
+  return handlers.map(tableOf).flatMap((handler): Call[] => {
+    const { url, headers } = handler;
+    if (typeof url === "string" && isOurUrl(url))
+      return [{ event, matcher, command: url, args: null, http: { url, headers: words(tableOf(headers)) } }];
     const command = handler["command"] ?? handler["bash"];
     if (typeof command !== "string") return [];
     const args = Array.isArray(handler["args"]) ? handler["args"].map(String) : null;
-    return callsUs([command, ...(args ?? [])].join(" ")) ? [{ event, matcher, command, args }] : [];
+    return callsUs([command, ...(args ?? [])].join(" "))
+      ? [{ event, matcher, command, args, http: null }]
+      : [];
   });
+}
+
+function words(table: Table): Record<string, string> {
+  return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, String(value)]));
 }

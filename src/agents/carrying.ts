@@ -5,6 +5,7 @@ import { HARNESSES } from "../guard/harness";
 import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
 import { listWorktrees } from "../identity/worktree-list";
 import { printable } from "../kernel/ids";
+import type { Via } from "./command-line";
 import { projectDesk } from "./desk";
 import { decideEach, type InstallHow, writeAgents } from "./installing";
 import { lookAt } from "./look";
@@ -32,13 +33,14 @@ export async function carryAgents(
   const desk = projectDesk(to);
   try {
     const harnesses = await localHarnesses(from);
-    if (harnesses.length === 0) return { plans: [], failures: [] };
+    if (harnesses.size === 0) return { plans: [], failures: [] };
     return await evenIfOvertaken(async () => {
       const plans: SitePlan[] = [];
       const failures: string[] = [];
-      for (const [harness, plan] of await decideEach(desk, harnesses, { program, shared: false }))
-        if (isObjection(plan)) failures.push(`${HARNESSES[harness].title} ${lacking(plan.message)}`);
-        else plans.push(plan);
+      for (const [harness, via] of harnesses)
+        for (const [, plan] of await decideEach(desk, [harness], { program, shared: false, via }))
+          if (isObjection(plan)) failures.push(`${HARNESSES[harness].title} ${lacking(plan.message)}`);
+          else plans.push(plan);
       await writeAgents(desk, plans);
       return { plans, failures };
     });
@@ -52,23 +54,29 @@ function lacking(why: string): string {
   return printable(`does not ask before each write there: ${why}`, 600);
 }
 
-/** Those that ask in this worktree, or in the main one, by settings that are not committed. */
-async function localHarnesses(workspace: Workspace): Promise<HarnessName[]> {
+/** Those that ask in this worktree, or in the main one, by settings that are not committed, and how they do. */
+async function localHarnesses(workspace: Workspace): Promise<ReadonlyMap<HarnessName, Via>> {
   const { worktreeRoot, mainWorktreeRoot } = workspace.repository;
-  const found = new Set<HarnessName>();
+  const found = new Map<HarnessName, Via>();
   for (const root of new Set([worktreeRoot, mainWorktreeRoot ?? worktreeRoot]))
-    for (const site of projectSites(workspace, root))
-      if (await asksLocally(workspace, site, root)) found.add(site.harness);
-  return HARNESS_NAMES.filter((harness) => found.has(harness));
+    for (const site of projectSites(workspace, root)) {
+      const asks = found.has(site.harness) ? null : await asksLocally(workspace, site, root);
+      if (asks !== null) found.set(site.harness, asks.via);
+    }
+  return found;
 }
 
-async function asksLocally(workspace: Workspace, site: Site, root: string): Promise<boolean> {
+async function asksLocally(
+  workspace: Workspace,
+  site: Site,
+  root: string,
+): Promise<{ readonly via: Via } | null> {
   const { platform, shelf } = projectDesk(workspace);
   const record = await readRecord(platform, shelf, site.path);
-  if (record === null || record.isShared) return false;
+  if (record === null || record.isShared) return null;
   const file = await lookAt(platform.files, site, root);
-  const { state, isByHand } = stateOf({ site, file }, (text) => platform.digest.sha256(text));
-  return !isByHand && state !== "missing" && state !== "unreadable";
+  const { state, isByHand, via } = stateOf({ site, file }, (text) => platform.digest.sha256(text));
+  return !isByHand && state !== "missing" && state !== "unreadable" ? { via } : null;
 }
 
 /** Forgets what was put into settings of worktrees that Git does not know any more: the settings went with them. */

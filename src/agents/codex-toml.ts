@@ -1,15 +1,15 @@
 import { parse } from "smol-toml";
 import { HARNESSES, STATUS_MESSAGE } from "../guard/harness";
 import { type Block, blockIn, withBlock } from "../identity/text-block";
-import { argumentsFor, callsUs, type Program, programIn, shellLine } from "./command-line";
+import { callsUs, daemonIn, lineFor, type Program, programIn, type Via } from "./command-line";
 
 const NAME = "agents";
 export const REMARK = "by 'cotenant agent install'; 'cotenant agent uninstall' takes it out";
 
 /** Codex's hooks as tables of its configuration file. */
-export function tomlLines(program: Program): string[] {
+export function tomlLines(program: Program, via: Via = null): string[] {
   return HARNESSES.codex.events.flatMap((event) => {
-    const line = shellLine(program, argumentsFor("codex", event));
+    const line = lineFor(program, "codex", event, via);
     return [
       `[[hooks.${event.name}]]`,
       ...(event.matcher === null ? [] : [`matcher = ${JSON.stringify(event.matcher)}`]),
@@ -27,8 +27,12 @@ export function tomlBlock(text: string): Block | "damaged" | null {
 }
 
 /** The file with our tables, or why it cannot have them. */
-export function placedInToml(text: string | null, program: Program): { text: string } | { why: string } {
-  const after = withBlock(text, NAME, tomlLines(program), REMARK);
+export function placedInToml(
+  text: string | null,
+  program: Program,
+  via: Via = null,
+): { text: string } | { why: string } {
+  const after = withBlock(text, NAME, tomlLines(program, via), REMARK);
   if (tableOf(text ?? "") === null) return { why: "it is no TOML" };
   if (tableOf(after) === null)
     return { why: "its hooks are written as inline tables, to which nothing can be added" };
@@ -55,6 +59,12 @@ export function linesInToml(text: string): string[] {
 export function programInToml(text: string): NonNullable<Program> | null {
   const [first] = linesInToml(text);
   return first === undefined ? null : programIn(first);
+}
+
+export function viaInToml(text: string): Via {
+  const [first] = linesInToml(text);
+  const daemon = first === undefined ? null : daemonIn(first);
+  return daemon === null ? null : { daemon, http: null };
 }
 
 function hooksOf(text: string): Record<string, unknown> | null {

@@ -6,6 +6,30 @@ import type { HarnessName } from "../identity/harness";
 export type Program = { readonly node: string; readonly program: string } | null;
 
 /**
+ * How events get to the guard: null, by a program for each of them; else by way of the daemon that leaves its files under
+ * this name, and by the program where that does not answer. With `http`, the harness itself asks before a tool, over loopback.
+ */
+export type Via = { readonly daemon: string; readonly http: HttpDoor | null } | null;
+
+export interface HttpDoor {
+  readonly port: number;
+  readonly token: string;
+}
+
+/** In the words of `agent install --via`. */
+export const VIA_NAMES = ["program", "daemon", "http"] as const;
+export type ViaName = (typeof VIA_NAMES)[number];
+
+export function viaName(via: Via): ViaName {
+  return via === null ? "program" : via.http === null ? "daemon" : "http";
+}
+
+/** What installs the same once more. */
+export function viaFlag(via: Via): string {
+  return via === null ? "" : ` --via ${viaName(via)}`;
+}
+
+/**
  * One line for a POSIX shell, which becomes the program: there is never a second process. Not the form with separate
  * arguments that some harnesses know: others read the same files, would start a bare Node, and take its failure for a
  * refusal. For the same reason a program that is gone refuses nobody.
@@ -16,6 +40,23 @@ export function shellLine(program: Program, args: readonly string[], more = ""):
   if (program === null) return otherwise;
   const [node, script] = [shellWord(program.node), shellWord(program.program)];
   return `[ -x ${node} ] && [ -f ${script} ] && exec ${node} ${script} ${call}; ${otherwise}`;
+}
+
+/**
+ * The same, but the daemon is asked first. What it has left there answers and ends, with the program if need be; where it has left
+ * nothing, nobody is asked.
+ */
+function askingLine(
+  program: NonNullable<Program>,
+  harness: HarnessName,
+  event: HookEvent,
+  daemon: string,
+): string {
+  const about = shellWord(`${harness} ${event.name} ${event.timeoutSecs} ${program.program}`);
+  const script = shellWord(`${daemon}.sh`);
+  const args = [...hookArguments(harness, event), "--via", daemon];
+  const otherwise = shellLine(program, args, ' "$@"');
+  return `cotenant_hook=${about}; cotenant_program() { ${otherwise}; }; [ -f ${script} ] && command . ${script}; cotenant_program`;
 }
 
 /** What the guard itself would say, where there is none. */
@@ -30,7 +71,7 @@ export function powershellLine(args: readonly string[]): string {
   return `if (Get-Command cotenant -ErrorAction SilentlyContinue) { ${call}; exit $LASTEXITCODE }; exit 0`;
 }
 
-function shellWord(text: string): string {
+export function shellWord(text: string): string {
   return /^[\w./:=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
@@ -52,13 +93,25 @@ export function argumentsFor(harness: HarnessName, event: HookEvent | WorktreeEv
   return "command" in event ? ["hook", event.command, "--harness", harness] : hookArguments(harness, event);
 }
 
+/** The line for an event that comes by way of a shell. Making worktrees is no check. */
+export function lineFor(
+  program: Program,
+  harness: HarnessName,
+  event: HookEvent | WorktreeEvent,
+  via: Via,
+): string {
+  if (via === null || program === null || "command" in event)
+    return shellLine(program, argumentsFor(harness, event));
+  return askingLine(program, harness, event, via.daemon);
+}
+
 const WORD = `['"]?[\\w-]+['"]?`;
 /** Whoever wrote it, and wherever the program was then. */
 const OUR_CALL = new RegExp(
   `(?:^|[\\s'"])(?:guard\\s+(?:check|stop|end)(?:\\s+--failed)?|hook\\s+worktree-(?:create|remove))\\s+--harness[\\s=]${WORD}`,
 );
-/** What `agent install` wrote, in this or an earlier version: it looks for the program first. */
-const INSTALLED = /^(?:\[ -x |command -v cotenant )/;
+/** What `agent install` wrote, in this or an earlier version: it looks for the program, or for the daemon, first. */
+const INSTALLED = /^(?:\[ -x |command -v cotenant |cotenant_hook=)/;
 
 export function callsUs(line: string): boolean {
   return OUR_CALL.test(line);
@@ -68,12 +121,26 @@ export function isInstalledLine(line: string): boolean {
   return INSTALLED.test(line) && callsUs(line);
 }
 
+const QUOTED = `('(?:[^']|'\\\\'')*'|[\\w./:=-]+)`;
+const STARTING = new RegExp(
+  `^(?:cotenant_hook=${QUOTED}; cotenant_program\\(\\) \\{ )?\\[ -x ${QUOTED} \\] && \\[ -f ${QUOTED} \\]`,
+);
+const ASKING = new RegExp(
+  `^cotenant_hook=.*; \\[ -f ${QUOTED} \\] && command \\. ${QUOTED}; cotenant_program$`,
+);
+
 /** The program that an installed line starts; null where it looks only on the PATH. */
 export function programIn(line: string): NonNullable<Program> | null {
-  const word = `('(?:[^']|'\\\\'')*'|[\\w./:=-]+)`;
-  const found = new RegExp(`^\\[ -x ${word} \\] && \\[ -f ${word} \\]`).exec(line);
-  if (found === null) return null;
-  const plain = (quoted: string) =>
-    quoted.startsWith("'") ? quoted.slice(1, -1).replaceAll("'\\''", "'") : quoted;
-  return { node: plain(found[1]!), program: plain(found[2]!) };
+  const [node, program] = STARTING.exec(line)?.slice(2) ?? [];
+  return node === undefined || program === undefined ? null : { node: plain(node), program: plain(program) };
+}
+
+/** Which daemon an installed line asks first; null where it asks none. */
+export function daemonIn(line: string): string | null {
+  const script = ASKING.exec(line)?.[1];
+  return script === undefined ? null : plain(script).replace(/\.sh$/, "");
+}
+
+function plain(quoted: string): string {
+  return quoted.startsWith("'") ? quoted.slice(1, -1).replaceAll("'\\''", "'") : quoted;
 }

@@ -1,4 +1,5 @@
 import type { Surroundings, Workspace } from "../coordinator/workspace";
+import { dataFolder } from "../identity/data-folder";
 import type { HarnessName } from "../identity/harness";
 import type { Desk } from "./apply";
 import { lookAt, type Standing, standingsOf } from "./look";
@@ -35,8 +36,8 @@ export function projectDesk(workspace: Workspace): AgentsDesk {
 /** The user's own. Works outside of any repository. */
 export function userDesk(surroundings: Surroundings): AgentsDesk | null {
   const { platform, home, env } = surroundings;
-  const data = env["XDG_DATA_HOME"]?.startsWith("/") ? env["XDG_DATA_HOME"] : home && `${home}/.local/share`;
-  if (!data) return null;
+  const data = dataFolder(env, home);
+  if (data === null) return null;
   const shelf: Shelf = { directory: `${data}/cotenant/agents`, modes: PRIVATE };
   const grounds = { root: null, home, env };
   return { level: "user", surroundings, platform, workspace: null, grounds, shelf, clone: null };

@@ -4,13 +4,16 @@ import type { HarnessName } from "../identity/harness";
 import {
   argumentsFor,
   callsUs,
+  daemonIn,
   isInstalledLine,
+  lineFor,
   type Program,
   powershellLine,
-  shellLine,
+  type Via,
   WORKTREE_EVENTS,
   type WorktreeEvent,
 } from "./command-line";
+import { doorIn, httpHandler, isOurUrl } from "./http-entries";
 import { itemsOf, type JsonText, nodeValue, propertiesOf } from "./json-text";
 
 /** Harnesses that show a text of ours while a hook runs; none of them shows what the hook says meanwhile. */
@@ -32,9 +35,9 @@ export function wantedEntry(
   harness: HarnessName,
   event: HookEvent | WorktreeEvent,
   program: Program,
+  via: Via,
 ): Wanted {
-  const args = argumentsFor(harness, event);
-  const line = shellLine(program, args);
+  const line = lineFor(program, harness, event, via);
   const matcher = "matcher" in event && event.matcher !== null ? { matcher: event.matcher } : {};
   const canRefuse = "moment" in event && event.moment === "before";
   const { name, timeoutSecs } = event;
@@ -44,13 +47,15 @@ export function wantedEntry(
       return { event: name, value: canRefuse ? { ...handler, failClosed: true } : handler };
     }
     case "copilot": {
-      const windows = program === null ? { powershell: powershellLine(args) } : {};
+      const windows = program === null ? { powershell: powershellLine(argumentsFor(harness, event)) } : {};
       const handler = { type: "command", bash: line, ...windows, ...matcher, timeoutSec: timeoutSecs };
       return { event: name, value: handler };
     }
     default: {
       // Gemini CLI counts in milliseconds; so did Qwen Code, and it takes a thousand and more for those still.
       const isGeminis = harness === "gemini" || harness === "qwen";
+      if (canRefuse && via?.http != null)
+        return { event: name, value: { ...matcher, hooks: [httpHandler(harness, event, via.http)] } };
       const timeout = isGeminis ? timeoutSecs * 1_000 : timeoutSecs;
       const handler = {
         ...(isGeminis ? { name: "cotenant" } : {}),
@@ -102,12 +107,22 @@ function entriesIn(event: string, item: Node): FoundEntry[] {
 }
 
 function entry(event: string, node: Node, line: string): FoundEntry {
-  return { event, node, value: nodeValue(node), line, isByHand: !isInstalledLine(line) };
+  return { event, node, value: nodeValue(node), line, isByHand: !isInstalledLine(line) && !isOurUrl(line) };
 }
 
-/** The command line of a handler, if it is a call of ours. */
+/** How these entries get to the guard, by those that `agent install` wrote. */
+export function viaOf(entries: readonly FoundEntry[]): Via {
+  const ours = entries.filter(({ isByHand }) => !isByHand);
+  const daemon = ours.map(({ line }) => daemonIn(line)).find((one) => one !== null) ?? null;
+  if (daemon === null) return null;
+  return { daemon, http: ours.map(({ value }) => doorIn(value)).find((one) => one !== null) ?? null };
+}
+
+/** The command line of a handler, or the address that it asks, if it is a call of ours. */
 function lineOf(handler: Node): string | null {
   if (handler.type !== "object") return null;
+  const { url } = nodeValue(handler) as Record<string, unknown>;
+  if (typeof url === "string" && isOurUrl(url)) return url;
   const { command, bash, powershell, args } = nodeValue(handler) as Record<string, unknown>;
   const rest = Array.isArray(args) ? args.filter((arg) => typeof arg === "string") : [];
   for (const first of [command, bash, powershell])

@@ -11,7 +11,7 @@ import { allRecords, type FileRecord } from "./record";
 import { stateOf } from "./state";
 import { type Left, planUninstall, type Removals } from "./unplan";
 
-export type InstallHow = Pick<Wishes, "program" | "shared">;
+export type InstallHow = Pick<Wishes, "program" | "shared" | "via">;
 
 /** Looks and decides for all of them before anything is written: an objection against one is one against all. */
 export async function planAgents(

@@ -1,6 +1,6 @@
 import { HARNESSES } from "../guard/harness";
 import type { HarnessName } from "../identity/harness";
-import type { Program } from "./command-line";
+import type { Program, Via } from "./command-line";
 import { type FoundEntry, foundEntries, isSame, type Wanted, wantedEntry, wantedEvents } from "./entries";
 import {
   appended,
@@ -36,11 +36,11 @@ export function readSettings(text: string): Reading {
 /** Events that others answer already, and in which two answers would be one too many. */
 const ONLY_ONE = new Set(["WorktreeCreate", "WorktreeRemove"]);
 
-export function wantedIn(harness: HarnessName, json: JsonText, program: Program): Wanted[] {
+export function wantedIn(harness: HarnessName, json: JsonText, program: Program, via: Via = null): Wanted[] {
   const isTaken = (name: string) => ONLY_ONE.has(name) && hasOthers(json, name);
   return wantedEvents(harness, program)
     .filter(({ name }) => !isTaken(name))
-    .map((event) => wantedEntry(harness, event, program));
+    .map((event) => wantedEntry(harness, event, program, via));
 }
 
 /** Whether somebody else answers the worktree events here. */
@@ -70,12 +70,13 @@ export function placed(
   harness: HarnessName,
   text: string,
   program: Program,
+  via: Via = null,
 ): { readonly text: string; readonly splices: readonly Splice[] } | { readonly why: string } {
   const read = readSettings(text);
   if ("why" in read) return read;
   const { json, entries } = read;
   const byHand = new Set(entries.map(({ event }) => event));
-  const wanted = wantedIn(harness, json, program).filter(({ event }) => !byHand.has(event));
+  const wanted = wantedIn(harness, json, program, via).filter(({ event }) => !byHand.has(event));
   const splices = splicesFor(harness, json, wanted);
   if ("why" in splices) return splices;
   const after = withSplices(text, splices.list);

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../errors/registry";
 import { hasTomlHooks, placedInToml, tomlBlock } from "./codex-toml";
-import type { Program } from "./command-line";
+import { type Program, type Via, viaName } from "./command-line";
 import {
   hasOwnWorktrees,
   isCurrent,
@@ -13,7 +13,7 @@ import {
 } from "./json-settings";
 import type { FoundFile, Standing } from "./look";
 import { CHANGED_BY_HAND, isAsWritten, isPlugin, pluginText } from "./plugin";
-import type { FileRecord } from "./record";
+import { type FileRecord, modeWithout, PRIVATE_MODE } from "./record";
 import type { Site } from "./sites";
 
 /** One file of settings, and everything that decides about it. */
@@ -28,6 +28,8 @@ export interface Wishes {
   readonly program: NonNullable<Program>;
   /** For everybody: into files that are committed, without paths of this machine. */
   readonly shared: boolean;
+  /** How events get to the guard. */
+  readonly via: Via;
   readonly digestOf: (text: string) => string;
 }
 
@@ -38,6 +40,7 @@ export interface SitePlan {
   readonly file: FoundFile;
   /** Null where nothing is written. */
   readonly after: string | null;
+  readonly mode: number;
   readonly record: FileRecord | null;
   /** Git must be told to pass it over: it is for this machine alone. */
   readonly hides: boolean;
@@ -67,7 +70,10 @@ export function planInstall(all: readonly Found[], wishes: Wishes): SitePlan | O
     if (against !== null) return against;
   }
   const program = site.level === "project" && isShared ? null : wishes.program;
-  const next = written(found, program, wishes.digestOf);
+  if (isShared && wishes.via !== null) return forThisMachine(site);
+  const next = written(found, program, wishes);
+  // It is to hold what shows that one may ask.
+  const isPrivate = wishes.via?.http != null && site.format === "nested";
   if ("why" in next) return objection(site, next.why);
   const action =
     next.after === null ? "unchanged" : file.isThere ? (next.hasOurs ? "updated" : "added") : "created";
@@ -77,7 +83,8 @@ export function planInstall(all: readonly Found[], wishes: Wishes): SitePlan | O
     action,
     file,
     after: next.after,
-    record: recordFor(found, next, isShared),
+    mode: isPrivate ? PRIVATE_MODE : modeWithout(found),
+    record: { ...recordFor(found, next, isShared, isPrivate), via: viaName(wishes.via) },
     hides,
     isShared,
     remarks: remarksOn(found, isShared),
@@ -105,6 +112,15 @@ function againstCommitted({ site, file, standing, record }: Found): Objection | 
   };
 }
 
+function forThisMachine({ path }: Site): Objection {
+  return {
+    code: "E_SETTINGS",
+    message: `${path} is for everybody, and the daemon is of this machine`,
+    hint: "leave out --via, or take ours out with 'cotenant agent uninstall --shared' first",
+    path,
+  };
+}
+
 function objection({ path }: Site, why: string): Objection {
   return {
     code: "E_SETTINGS",
@@ -118,22 +134,22 @@ type Next =
   | { readonly why: string }
   | { readonly after: string | null; readonly placement: Placement | null; readonly hasOurs: boolean };
 
-function written(found: Found, program: Program, digestOf: Wishes["digestOf"]): Next {
+function written(found: Found, program: Program, { via, digestOf }: Pick<Wishes, "via" | "digestOf">): Next {
   const { site, file } = found;
-  if (site.format === "plugin") return writtenPlugin(found, program, digestOf);
-  if (site.format === "toml") return writtenToml(file, program);
+  if (site.format === "plugin") return writtenPlugin(found, program, via, digestOf);
+  if (site.format === "toml") return writtenToml(file, program, via);
   const text = file.text;
   const placements = found.record?.placements ?? [];
   if (text !== null) {
     const read = readSettings(text);
     if ("why" in read) return read;
-    if (isCurrent(read.entries, wantedIn(site.harness, read.json, program)))
+    if (isCurrent(read.entries, wantedIn(site.harness, read.json, program, via)))
       return { after: null, placement: null, hasOurs: true };
   }
   const hasOurs = text !== null && oursIn(text);
   const base = text === null ? { text: "" } : taken(text, placements, digestOf);
   if ("why" in base) return base;
-  const next = placed(site.harness, base.text, program);
+  const next = placed(site.harness, base.text, program, via);
   if ("why" in next) return next;
   return { after: next.text, placement: { digest: digestOf(next.text), splices: next.splices }, hasOurs };
 }
@@ -146,21 +162,22 @@ function oursIn(text: string): boolean {
 function writtenPlugin(
   { site, file: { text } }: Found,
   program: Program,
+  via: Via,
   digestOf: Wishes["digestOf"],
 ): Next {
   if (text !== null && !isPlugin(text)) return { why: "it is a plugin of somebody else's" };
   if (text !== null && !isAsWritten(text, digestOf)) return { why: CHANGED_BY_HAND };
-  const after = pluginText(site.harness, program, digestOf);
+  const after = pluginText(site.harness, program, digestOf, via);
   return { after: after === text ? null : after, placement: null, hasOurs: text !== null };
 }
 
-function writtenToml({ text }: FoundFile, program: Program): Next {
+function writtenToml({ text }: FoundFile, program: Program, via: Via): Next {
   const block = text === null ? null : tomlBlock(text);
   if (block === "damaged")
     return {
       why: "our lines in it are damaged; remove them by hand, from '# >>> cotenant' to '# <<< cotenant'",
     };
-  const next = placedInToml(text, program);
+  const next = placedInToml(text, program, via);
   if ("why" in next) return next;
   return { after: next.text === text ? null : next.text, placement: null, hasOurs: block !== null };
 }
@@ -169,7 +186,8 @@ function recordFor(
   found: Found,
   { placement, hasOurs }: Exclude<Next, { why: string }>,
   isShared: boolean,
-): FileRecord {
+  isPrivate: boolean,
+): Omit<FileRecord, "via"> {
   const { site, file } = found;
   // A file that has nothing of ours any more is somebody else's, whoever made it once.
   const old = file.isThere && !hasOurs ? null : found.record;
@@ -181,6 +199,7 @@ function recordFor(
     isMade: file.isThere ? (old?.isMade ?? false) : true,
     madeDirectories: [...new Set([...(old?.madeDirectories ?? []), ...(file.isThere ? [] : file.missing)])],
     placements: placement === null ? placements : [placement, ...placements].slice(0, 2),
+    ...(isPrivate && file.isThere ? { modeBefore: old?.modeBefore ?? file.mode } : {}),
   };
 }
 

@@ -1,8 +1,9 @@
 import { HARNESSES, hookArguments } from "../guard/harness";
 import type { HarnessName } from "../identity/harness";
-import { type Program, programIn, shellLine } from "./command-line";
+import { type Program, programIn, shellLine, type Via } from "./command-line";
 import { OPENCODE_PLUGIN } from "./opencode-plugin";
 import { PI_EXTENSION } from "./pi-extension";
+import { askingPass } from "./plugin-asking";
 
 type Digesting = (text: string) => string;
 
@@ -16,14 +17,25 @@ const BODIES: Readonly<Partial<Record<HarnessName, string>>> = {
  * The program that a harness loads. It passes each event on to the guard, as one JSON object on standard input, and
  * refuses what the guard refuses.
  */
-export function pluginText(harness: HarnessName, program: Program, digestOf: Digesting): string {
+export function pluginText(
+  harness: HarnessName,
+  program: Program,
+  digestOf: Digesting,
+  via: Via = null,
+): string {
+  const asked = program === null ? null : via;
   const calls = HARNESSES[harness].events.map((event) => {
     const { name, matcher, timeoutSecs } = event;
-    const line = shellLine(program, hookArguments(harness, event), ' --pid "$1"');
+    const args = [...hookArguments(harness, event), ...(asked === null ? [] : ["--via", asked.daemon])];
+    const line = shellLine(program, args, asked === null ? ' --pid "$1"' : ' --pid "$1" $2');
     return [name, { tools: matcher, timeoutSecs, line }];
   });
   const table = JSON.stringify(Object.fromEntries(calls), null, 2);
-  const body = (BODIES[harness] ?? "").replace("THE_CALLS", () => table).replace("THE_PASS", () => PASS);
+  const body = (BODIES[harness] ?? "")
+    .replace("THE_CALLS", () => table)
+    .replace("THE_PASS", () =>
+      asked === null ? PASS : askingPass(harness, asked.daemon, program!.program, `${SHOWN}\n\n${RUN}`),
+    );
   return `${beginFor(harness)} [${markOf(body, digestOf)}]\n${body}`;
 }
 
@@ -52,6 +64,39 @@ export function programOfPlugin(text: string): NonNullable<Program> | null {
   const found = /"line": ("(?:[^"\\]|\\.)*")/.exec(text)?.[1];
   return found === undefined ? null : programIn(JSON.parse(found) as string);
 }
+
+/** Which daemon a plugin asks first. */
+export function viaOfPlugin(text: string): Via {
+  const found = /^const DAEMON = ("(?:[^"\\]|\\.)*");$/m.exec(text)?.[1];
+  return found === undefined ? null : { daemon: JSON.parse(found) as string, http: null };
+}
+
+/** One line of what the guard says may be that it has begun to wait, for people to see at once. */
+const SHOWN = `function shown(text, show) {
+  return text.replace(/^\\{"waits":.*\\}\\n/m, (line) => {
+    try {
+      const { message, until, waitMs } = JSON.parse(line).waits;
+      show(\`\${message} until \${new Date(until).toLocaleTimeString()}\`, waitMs);
+    } catch {
+      // What cannot be shown is no reason to stop the harness.
+    }
+    return "";
+  });
+}`;
+
+const RUN = `function run(call, input, cwd, show, more) {
+  return new Promise((resolve) => {
+    const words = ["-c", call.line, "cotenant", String(process.pid), more];
+    const child = spawn("/bin/sh", words, { cwd, timeout: call.timeoutSecs * 1000 });
+    let [out, err] = ["", ""];
+    child.stdout.on("data", (chunk) => (out += chunk));
+    child.stderr.on("data", (chunk) => (err = shown(err + chunk, show)));
+    child.stdin.on("error", () => {});
+    child.on("error", () => resolve({ status: null, out: "", err: "" }));
+    child.on("close", (status) => resolve({ status, out, err }));
+    child.stdin.end(JSON.stringify(input));
+  });
+}`;
 
 const PASS = `function pass(call, input, cwd, show) {
   return new Promise((resolve) => {

@@ -1,6 +1,7 @@
 import { fileFailure } from "../errors/cotenant-error";
 import type { Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
+import { VIA_NAMES, type ViaName } from "./command-line";
 import type { Placement } from "./json-settings";
 
 /**
@@ -15,6 +16,23 @@ export interface FileRecord {
   readonly madeDirectories: readonly string[];
   /** The newest first. Two while a change is under way: one of them is what the file has. */
   readonly placements: readonly Placement[];
+  /** How its events get to the guard. */
+  readonly via: ViaName;
+  /** Who could read it before it was made private, because a token is in it. */
+  readonly modeBefore?: number;
+}
+
+export const PRIVATE_MODE = 0o600;
+
+/** The mode of a file once nothing of ours is in it that others must not see. One that somebody has set since stays. */
+export function modeWithout({
+  file,
+  record,
+}: {
+  readonly file: { readonly mode: number };
+  readonly record: FileRecord | null;
+}): number {
+  return file.mode === PRIVATE_MODE ? (record?.modeBefore ?? file.mode) : file.mode;
 }
 
 /** Where records are kept, and with which modes. */
@@ -54,7 +72,8 @@ async function readOne({ files }: Platform, file: string): Promise<FileRecord | 
     if (stat === null || stat.kind !== "file" || stat.size > LONGEST) return null;
     return parsed(JSON.parse(new TextDecoder().decode((await files.readFile(file)) ?? new Uint8Array())));
   } catch (error) {
-    if (error instanceof SyntaxError) return null;
+    // What holds a token is private, and somebody else's is not ours to undo.
+    if (error instanceof SyntaxError || (error as { code?: unknown }).code === "EACCES") return null;
     throw fileFailure(error, "reading what was put into settings", file);
   }
 }
@@ -69,6 +88,8 @@ function parsed(document: unknown): FileRecord | null {
     made,
     made_directories,
     placements,
+    via,
+    mode_before: modeBefore,
   } = document as {
     [name: string]: unknown;
   };
@@ -81,6 +102,8 @@ function parsed(document: unknown): FileRecord | null {
     isMade: made === true,
     madeDirectories: made_directories.filter((one) => typeof one === "string"),
     placements: placements.filter(isPlacement),
+    via: VIA_NAMES.find((name) => name === via) ?? "program",
+    ...(typeof modeBefore === "number" ? { modeBefore: modeBefore & 0o777 } : {}),
   };
 }
 
@@ -103,9 +126,12 @@ export async function writeRecord(platform: Platform, shelf: Shelf, record: File
     made: record.isMade,
     made_directories: record.madeDirectories,
     placements: record.placements,
+    ...(record.via === "program" ? {} : { via: record.via }),
+    ...(record.modeBefore === undefined ? {} : { mode_before: record.modeBefore }),
   };
   try {
-    await replaceFile(platform, file, `${JSON.stringify(document, null, 2)}\n`, shelf.modes.file);
+    const mode = record.via === "http" || record.modeBefore !== undefined ? PRIVATE_MODE : shelf.modes.file;
+    await replaceFile(platform, file, `${JSON.stringify(document, null, 2)}\n`, mode);
   } catch (error) {
     throw fileFailure(error, "remembering what goes into settings", file);
   }

@@ -1,8 +1,9 @@
-import { linesInToml, programInToml, tomlBlock, tomlLines } from "./codex-toml";
-import { type Program, programIn } from "./command-line";
+import { linesInToml, programInToml, tomlBlock, tomlLines, viaInToml } from "./codex-toml";
+import { type Program, programIn, type Via, type ViaName, viaName } from "./command-line";
+import { viaOf } from "./entries";
 import { isCurrent, readSettings, wantedIn } from "./json-settings";
 import type { Found } from "./plan";
-import { isAsWritten, isPlugin, pluginText, programOfPlugin } from "./plugin";
+import { isAsWritten, isPlugin, pluginText, programOfPlugin, viaOfPlugin } from "./plugin";
 
 /**
  * How one file stands. `outdated`: it calls us, but not as this version would, or twice. `changed`: it was all ours, until
@@ -13,10 +14,12 @@ export interface SiteState {
   readonly isByHand: boolean;
   /** What our lines start; null where they look on the PATH, or are not there. */
   readonly program: NonNullable<Program> | null;
+  /** How they get to the guard. */
+  readonly via: Via;
   readonly why: string | null;
 }
 
-const NOTHING: SiteState = { state: "missing", isByHand: false, program: null, why: null };
+const NOTHING: SiteState = { state: "missing", isByHand: false, program: null, via: null, why: null };
 
 export function stateOf(
   { site, file }: Pick<Found, "site" | "file">,
@@ -27,9 +30,10 @@ export function stateOf(
   if (site.format === "plugin") {
     if (!isPlugin(text)) return NOTHING;
     const program = programOfPlugin(text);
-    const isSame = pluginText(site.harness, program, digestOf) === text;
+    const via = viaOfPlugin(text);
+    const isSame = pluginText(site.harness, program, digestOf, via) === text;
     const state = isSame ? "installed" : isAsWritten(text, digestOf) ? "outdated" : "changed";
-    return { ...NOTHING, state, program };
+    return { ...NOTHING, state, program, via };
   }
   if (site.format === "toml") return stateOfToml(text);
   const read = readSettings(text);
@@ -37,9 +41,10 @@ export function stateOf(
   const { entries, json } = read;
   if (entries.length === 0) return NOTHING;
   const program = entries.map(({ line }) => programIn(line)).find((one) => one !== null) ?? null;
+  const via = viaOf(entries);
   const isByHand = entries.every((entry) => entry.isByHand);
-  const state = isCurrent(entries, wantedIn(site.harness, json, program)) ? "installed" : "outdated";
-  return { state: isByHand ? "installed" : state, isByHand, program, why: null };
+  const state = isCurrent(entries, wantedIn(site.harness, json, program, via)) ? "installed" : "outdated";
+  return { state: isByHand ? "installed" : state, isByHand, program, via, why: null };
 }
 
 function stateOfToml(text: string): SiteState {
@@ -48,15 +53,16 @@ function stateOfToml(text: string): SiteState {
   const block = tomlBlock(text);
   if (block === null) return { ...NOTHING, state: "installed", isByHand: true };
   const program = programInToml(text);
-  const isSame = block !== "damaged" && block.lines.join("\n") === tomlLines(program).join("\n");
-  return { ...NOTHING, state: isSame ? "installed" : "outdated", program };
+  const via = viaInToml(text);
+  const isSame = block !== "damaged" && block.lines.join("\n") === tomlLines(program, via).join("\n");
+  return { ...NOTHING, state: isSame ? "installed" : "outdated", program, via };
 }
 
 /** What writes the same lines as are in this file: the program that they name, or this one for the PATH's sake. */
 export function writerOf(
-  site: Pick<SiteState, "program" | "isByHand"> | null,
+  site: Pick<SiteState, "program" | "isByHand" | "via"> | null,
   own: NonNullable<Program>,
-): { readonly installer: NonNullable<Program>; readonly isShared: boolean } {
+): { readonly installer: NonNullable<Program>; readonly isShared: boolean; readonly via: ViaName } {
   const isShared = site !== null && site.program === null && !site.isByHand;
-  return { installer: site?.program ?? own, isShared };
+  return { installer: site?.program ?? own, isShared, via: viaName(site?.via ?? null) };
 }

@@ -20,6 +20,16 @@ export interface CanaryReport {
   readonly coverage: Readonly<Record<Way, Coverage>>;
 }
 
+/** Of one that was not sent. */
+export function groundedCanary(why: string): CanaryReport {
+  return { isAlive: false, why, coverage: nothingCovered() };
+}
+
+function nothingCovered(): Record<Way, Coverage> {
+  const none = Object.fromEntries(WAYS.map((way) => [way, "none"])) as Record<Way, Coverage>;
+  return { ...none, outside: "open" };
+}
+
 interface Ran {
   readonly status: number | null;
   readonly stdout: string;
@@ -35,16 +45,18 @@ const VIOLATED = '"event_type":"guard.violated"';
 
 /**
  * Plays a session of the harness in a scratch repository, through the command lines that are installed: a free file must
- * go through in silence, a file that somebody else holds must not. The project itself is not touched.
+ * go through in silence, a file that somebody else holds must not. The project itself is not touched. `env` is for what
+ * these command lines are to see besides.
  */
 export async function runCanary(
   found: Found,
   program: string,
   surroundings: Surroundings,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<CanaryReport> {
   const room = mkdtempSync(join(tmpdir(), "cotenant-canary-"));
   try {
-    return await new Canary(found, program, surroundings, room).fly();
+    return await new Canary(found, program, surroundings, room, env).fly();
   } finally {
     rmSync(room, { recursive: true, force: true });
   }
@@ -58,16 +70,23 @@ class Canary {
   readonly #calls: readonly Call[];
   readonly #coverage: Record<Way, Coverage>;
   readonly #session: string;
+  readonly #more: Readonly<Record<string, string>>;
 
-  constructor(found: Found, program: string, surroundings: Surroundings, room: string) {
+  constructor(
+    found: Found,
+    program: string,
+    surroundings: Surroundings,
+    room: string,
+    more: Readonly<Record<string, string>>,
+  ) {
+    this.#more = more;
     this.#found = found;
     this.#program = program;
     this.#surroundings = surroundings;
     this.#room = room;
     this.#calls = callsIn(found);
     this.#session = `canary-${process.pid}-${found.site.harness}`;
-    this.#coverage = Object.fromEntries(WAYS.map((way) => [way, "none"])) as Record<Way, Coverage>;
-    this.#coverage.outside = "open";
+    this.#coverage = nothingCovered();
   }
 
   get #harness(): HarnessName {
@@ -77,6 +96,8 @@ class Canary {
   async fly(): Promise<CanaryReport> {
     const problem = await this.#prepare();
     if (problem !== null) return this.#report(problem);
+    // As a person would begin: from here on it is known which process the session is of.
+    if (this.#calls.some(({ http }) => http !== null)) await this.#send("prompt", null);
     const free = await this.#send("before", freeTrial(this.#harness, this.#room));
     if (free === null) return this.#report("no call of ours is there for tools that write");
     if (isDenial(this.#harness, free.status, free.stdout, free.stderr))
@@ -156,6 +177,7 @@ class Canary {
         one === name && (trial === null || matcher === null || fits(matcher, trial.tool)),
     );
     if (call === undefined) return null;
+    if (call.http !== null) return post(call.http, JSON.stringify(event));
     const [file, args] = call.args === null ? ["/bin/sh", ["-c", call.command]] : [call.command, call.args];
     return start(file, args, this.#room, this.#env(undefined), JSON.stringify(event));
   }
@@ -182,6 +204,7 @@ class Canary {
       // Nobody has three minutes for this.
       COTENANT_GUARD_RETRY_SECS: "1",
       COTENANT_DAEMON_AUTOSTART: "false",
+      ...this.#more,
     };
   }
 }
@@ -214,6 +237,21 @@ function fits(matcher: string, tool: string): boolean {
     return new RegExp(`^(?:${matcher})$`).test(tool);
   } catch {
     return false;
+  }
+}
+
+/** As a harness asks over HTTP: what is no answer is a failure. */
+async function post({ url, headers }: NonNullable<Call["http"]>, body: string): Promise<Ran> {
+  try {
+    const sent = { "Content-Type": "application/json", ...headers };
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const response = await fetch(url, { method: "POST", headers: sent, body, signal });
+    const text = await response.text();
+    if (response.ok) return { status: 0, stdout: text.trimStart(), stderr: "" };
+    return { status: 1, stdout: "", stderr: `HTTP ${response.status}: ${text}` };
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: { code?: unknown } };
+    return { status: 1, stdout: "", stderr: `${url}: ${cause?.code ?? message}` };
   }
 }
 

@@ -4,6 +4,7 @@ import type { Found } from "../agents/plan";
 import { type SiteState, stateOf } from "../agents/state";
 import { nearest } from "../config/nearest";
 import type { Workspace } from "../coordinator/workspace";
+import { hookPlace } from "../daemon/hook-place";
 import { CotenantError } from "../errors/cotenant-error";
 import { isInUse } from "../guard/place";
 import { HARNESS_NAMES, type HarnessName } from "../identity/harness";
@@ -69,11 +70,13 @@ export interface Seen {
   readonly state: SiteState;
   /** False when our lines name a program that is gone. */
   readonly isProgramThere: boolean;
+  /** False when they ask a daemon of another place, as after the repository was moved. */
+  readonly isDaemonHere: boolean;
 }
 
 /** Whoever wrote into a file of ours has to look after it, whatever it starts. */
-export function stateSeen({ state: { state }, isProgramThere }: Seen): SiteState["state"] {
-  return isProgramThere || state === "changed" ? state : "outdated";
+export function stateSeen({ state: { state }, isProgramThere, isDaemonHere }: Seen): SiteState["state"] {
+  return (isProgramThere && isDaemonHere) || state === "changed" ? state : "outdated";
 }
 
 /** Every file of these harnesses, of this worktree if there is one, and of the user. */
@@ -82,6 +85,7 @@ export async function lookAround(context: Context, harnesses: readonly HarnessNa
   const { platform, home, env } = surroundings;
   const workspace = await workspaceOrNull(context);
   const desks = [workspace === null ? null : projectDesk(workspace), userDesk(surroundings)];
+  const hooks = workspace === null ? null : hookPlace(workspace.repository.controlDir, surroundings);
   const seen: Seen[] = [];
   for (const desk of desks) {
     if (desk === null) continue;
@@ -89,7 +93,8 @@ export async function lookAround(context: Context, harnesses: readonly HarnessNa
       const state = stateOf(found, (text) => platform.digest.sha256(text));
       const named = state.program === null ? [] : [state.program.node, state.program.program];
       const stats = await Promise.all(named.map((path) => platform.files.stat(path)));
-      seen.push({ found, state, isProgramThere: stats.every((stat) => stat !== null) });
+      const isDaemonHere = state.via === null || state.via.daemon === hooks?.base;
+      seen.push({ found, state, isProgramThere: stats.every((stat) => stat !== null), isDaemonHere });
     }
   }
   const grounds = { root: workspace?.repository.worktreeRoot ?? null, home, env };

@@ -79,7 +79,7 @@ export interface Command {
   readonly completes?: readonly (Completes | { readonly choices: readonly string[] })[];
   /** Whether own leases that are about to run out are worth a remark afterwards. */
   readonly remindsOfExpiry?: boolean;
-  /** No agent may run it: whoever has not said who they are is told to ask a person. */
+  /** Agents may not run it, unless a policy says so: whoever has not said who they are is told how a person does. */
   readonly isForPeople?: boolean;
   /** Works also where the configuration is broken. */
   readonly mendsConfig?: boolean;

@@ -4,9 +4,9 @@ import { keyOf } from "../guard/git-state";
 import { forgetCommitted, holdsFiles, releaseCommitted } from "../guard/life";
 import { openPlace, type Place } from "../guard/place";
 import { type GuardViolation, guardViolations, settleViolations } from "../guard/violations";
+import { worldOf } from "../guard-node/world-of";
 import { printable } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { worldOf } from "./guarding";
 
 /** After a commit: what it holds is given back, and what was on record about it is settled. Answers what to say. */
 export async function settleCommit(workspace: Workspace): Promise<string[]> {

@@ -1,14 +1,15 @@
 import { isHarnessName } from "../guard/report";
 import { runHook } from "../guard/run";
 import type { BegunWait, World } from "../guard/world";
+import { worldOf } from "../guard-node/world-of";
 import { nodeGit } from "../platform/git-node";
 import { nodePlatform } from "../platform/node/node";
 import { defaultEvent } from "./guard-events";
-import { readHookInput, worldOf } from "./guarding";
+import { readHookInput } from "./guarding";
 import { nodeTerminal } from "./terminal";
 
 const VERBS = new Set(["check", "stop", "end"]);
-const VALUED = new Set(["--harness", "--event", "--pid", "--deadline"]);
+const VALUED = new Set(["--harness", "--event", "--pid", "--deadline", "--via"]);
 
 /**
  * The way in for harnesses, which come often and in a hurry: the command lines that `agent install` writes, and nothing
@@ -40,11 +41,15 @@ export async function throughGuardDoor(args: readonly string[]): Promise<number 
   const call = { harness, event, patienceMs: deadline === null ? null : deadline * 1000 };
   const world = { ...worldOf(machine, pid), onAlarm, onWait };
   const { stdout, stderr, status } = await runHook(world, call, readHookInput());
-  if (verb !== "check") return 0;
   const terminal = nodeTerminal();
-  if (stdout !== "") terminal.out(stdout);
-  if (stderr !== "") terminal.err(stderr);
-  return status;
+  if (stdout !== "" && verb === "check") terminal.out(stdout);
+  if (stderr !== "" && verb === "check") terminal.err(stderr);
+  const via = given.get("--via");
+  if (via !== undefined) {
+    const { startForHooks } = await import("../daemon/start-for-hooks");
+    await startForHooks(via, process.argv[1] ?? "", machine);
+  }
+  return verb === "check" ? status : 0;
 }
 
 type GuardAlarm = Parameters<NonNullable<World["onAlarm"]>>[0];

@@ -15,6 +15,10 @@ export const HOOK_FLAGS: Readonly<Record<string, Flag>> = {
   },
   event: { value: "<name>", meaning: "the event, as the harness calls it, where its input does not say" },
   pid: { value: "<pid>", meaning: "the harness's process (else whoever started this one)" },
+  via: {
+    value: "<name>",
+    meaning: "the daemon that was asked first, as 'agent install --via daemon' writes it",
+  },
 };
 
 /** Null where it is no harness that calls. */

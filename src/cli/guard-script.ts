@@ -4,9 +4,9 @@ import type { Alarm } from "../guard/alarm";
 import { checkTargets } from "../guard/check";
 import { locate } from "../guard/target";
 import { namedAsHolder, parentAsHolder, type Who } from "../guard/who";
+import { worldOf } from "../guard-node/world-of";
 import type { Context, Output, Parsed } from "./command";
 import { harnessPid } from "./guard-flags";
-import { worldOf } from "./guarding";
 import { requestId } from "./holding";
 import { count } from "./render";
 

@@ -1,8 +1,8 @@
 import type { Place } from "../guard/place";
 import { openPlace } from "../guard/place";
+import { worldOf } from "../guard-node/world-of";
 import type { Context, Parsed } from "./command";
 import { harnessPid } from "./guard-flags";
-import { worldOf } from "./guarding";
 
 /** The caller's own session here, for people and scripts. */
 export async function ownPlace(context: Context, parsed: Parsed): Promise<Place> {

@@ -1,8 +1,5 @@
 import * as fs from "node:fs";
-import { lookAfterHooks, marksOfHooks } from "../enforce/installing/upkeep";
 import type { Input } from "../guard/run";
-import type { HooksKeeper, World } from "../guard/world";
-import { modesFor } from "../store/layout";
 import { isTty } from "./terminal";
 
 /** More than any edit, and less than what would keep the machine busy. */
@@ -88,19 +85,3 @@ function isWhole(chunks: readonly Buffer[]): boolean {
 }
 
 const MOST_SILENCE_MS = 5_000;
-
-type Machine = Pick<World, "platform" | "git" | "env" | "home" | "cwd">;
-
-export function worldOf(machine: Machine, harnessPid: number | null): World {
-  const { platform, git, env, home, cwd } = machine;
-  const hooks: HooksKeeper = {
-    marks: (repository) => marksOfHooks(platform, repository),
-    lookAfter: async (repository) => {
-      const modes = modesFor(repository.config.sharedRepository);
-      const word = await lookAfterHooks({ platform, git, env, repository, modes });
-      if (word === null) return null;
-      return word.next === null ? word.message : `${word.message}; next: ${word.next}`;
-    },
-  };
-  return { platform, git, env, home, cwd, parentPid: process.ppid, harnessPid, hooks };
-}

@@ -1,6 +1,6 @@
 import { isConfigKey } from "../config/schema";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
-import { engineInFront } from "../daemon/in-front";
+import { engineInFront, watcherInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { explainSandbox } from "../identity/sandbox";
 import { blockerLines } from "./blocker-text";
@@ -76,6 +76,7 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         ...(command.enforcesConfig === true ? { despiteConfig: "enforce" } : {}),
         doing: name,
         engine: (workspace) => engineInFront(workspace, process.argv[1] ?? null),
+        watcher: watcherInFront,
       }).then(command.leavesHooks === true ? (workspace) => workspace : withHooks);
       return opened;
     },

@@ -9,6 +9,7 @@ import {
   noteName,
   readNote,
 } from "../enforce/note-format";
+import { readPlainFile } from "../platform/node/plain-file";
 import { bootId, startTimeOf } from "../platform/node/processes";
 
 /**
@@ -38,7 +39,7 @@ function noteAt(cwd: string, stage: "staged" | "committed"): { note: CommitNote;
   if (pid === null || git === null) return null;
   const gitDir = gitDirOf(path.resolve(cwd, process.env["GIT_DIR"] ?? ".git"));
   const file = path.join(commonDirOf(gitDir), "cotenant", noteName(pid));
-  const text = fs.readFileSync(file, "utf8");
+  const text = readPlainFile(file);
   const index =
     stage === "staged" ? markOf(process.env["GIT_INDEX_FILE"] ?? path.join(gitDir, "index")) : null;
   if (stage === "staged" && index === null) return null;
@@ -49,7 +50,7 @@ function noteAt(cwd: string, stage: "staged" | "committed"): { note: CommitNote;
 /** A linked worktree has a file that names it. */
 function gitDirOf(place: string): string {
   if (fs.statSync(place).isDirectory()) return place;
-  const named = /^gitdir: (.+?)\r?\n?$/.exec(fs.readFileSync(place, "utf8"));
+  const named = /^gitdir: (.+?)\r?\n?$/.exec(readPlainFile(place));
   if (named === null) throw new Error("no Git directory");
   return path.resolve(path.dirname(place), named[1]!);
 }
@@ -58,7 +59,7 @@ function commonDirOf(gitDir: string): string {
   const named = process.env["GIT_COMMON_DIR"];
   if (named !== undefined) return path.resolve(named);
   try {
-    return path.resolve(gitDir, fs.readFileSync(path.join(gitDir, "commondir"), "utf8").trim());
+    return path.resolve(gitDir, readPlainFile(path.join(gitDir, "commondir")).trim());
   } catch {
     return gitDir;
   }

@@ -112,10 +112,11 @@ export function columns(
   rows: readonly (readonly string[])[],
   squeezed: number | null = null,
 ): string {
-  // Not by spreading: there may be more rows than a call takes arguments.
-  const widths = head.map((title, i) =>
-    rows.reduce((widest, row) => Math.max(widest, (row[i] ?? "").length), title.length),
-  );
+  const widths = head.map(({ length }) => length);
+  // Plain loops, here and below: there may be many thousands of rows, and nothing has warmed up.
+  for (const row of rows)
+    for (let i = 0; i < widths.length; i++)
+      if ((row[i] ?? "").length > widths[i]!) widths[i] = row[i]!.length;
   if (terminal.isTerminal && squeezed !== null) {
     const over = widths.reduce((sum, width) => sum + width + 2, -2) - terminal.columns;
     widths[squeezed] = Math.min(widths[squeezed]!, Math.max(widths[squeezed]! - over, LEAST_WIDTH));
@@ -123,10 +124,10 @@ export function columns(
   const fitting = (cell: string, i: number) =>
     i === squeezed && cell.length > widths[i]! ? `${cell.slice(0, widths[i]! - 1)}…` : cell;
   const line = (cells: readonly string[]) => {
-    const text = cells
-      .map((cell, i) => fitting(cell, i).padEnd(widths[i]!))
-      .join("  ")
-      .trimEnd();
+    let text = "";
+    for (let i = 0; i < cells.length; i++)
+      text += `${i === 0 ? "" : "  "}${fitting(cells[i]!, i).padEnd(widths[i]!)}`;
+    text = text.trimEnd();
     return terminal.isTerminal && text.length > terminal.columns
       ? `${text.slice(0, terminal.columns - 1)}…`
       : text;

@@ -56,6 +56,7 @@ const OTHER_VARIABLES: readonly string[] = [
   "GATE",
   "GIT_PID",
   "CANARY",
+  "NO_DAEMON",
 ].map((name) => `${PREFIX}${name}`);
 
 /**

@@ -49,16 +49,25 @@ import { readHistory, watchLog } from "./history";
 import { lookAtQueue, whyWaiting } from "./queue-look";
 import { waitForTurn } from "./waiting";
 
+/** Somebody in whose name a process that lives on does something, and who may leave before it is done. */
+export interface Asker {
+  readonly pid: number;
+  /** PROTOCOL 28: what nobody waits for any more is not begun. */
+  isWaiting(): boolean;
+}
+
 /** The engine that needs nothing but files under the Git directory. */
 export class LocalCoordinator implements Coordinator {
   readonly store: Store;
   readonly policy: Policy;
+  readonly #asker: Asker | null;
   readonly #reader: Reader;
   readonly #host: string;
 
-  constructor(store: Store, policy: Policy) {
+  constructor(store: Store, policy: Policy, asker: Asker | null = null) {
     this.store = store;
     this.policy = policy;
+    this.#asker = asker;
     this.#reader = new Reader(store.platform, store.layout);
     this.#host = store.platform.processes.host();
   }
@@ -183,6 +192,7 @@ export class LocalCoordinator implements Coordinator {
       facts,
       factKinds: factKinds ?? [],
       isOnlyLogged,
+      ...this.#awaited(),
       body,
     });
   }
@@ -322,6 +332,7 @@ export class LocalCoordinator implements Coordinator {
       operationId: relay?.operationId ?? makeUlid(clock.wallMs(), random.bytes(10)),
       ...(relay?.isSecond === undefined ? {} : { isSecond: relay.isSecond }),
       ...(relay?.beforeMs === undefined ? {} : { beforeMs: relay.beforeMs }),
+      ...this.#awaited(),
       queue,
     };
     return this.store.submit(submission);
@@ -362,8 +373,13 @@ export class LocalCoordinator implements Coordinator {
 
   #logActor({ actor, relay }: Pick<Asked, "actor" | "relay">): LogActor {
     const { agentId, sessionId, worktreeId } = actor;
-    const pid = relay?.pid ?? this.store.platform.processes.self().pid;
+    const pid = relay?.pid ?? this.#asker?.pid ?? this.store.platform.processes.self().pid;
     return { agentId, sessionId, worktreeId, host: this.#host, pid };
+  }
+
+  #awaited(): Pick<Submission, "isAwaited"> {
+    const asker = this.#asker;
+    return asker === null ? {} : { isAwaited: () => asker.isWaiting() };
   }
 }
 

@@ -81,7 +81,7 @@ function requirePerson({ actor }: Session, verb: "pause" | "resume"): void {
   if (type === "human" || type === "admin") return;
   throw new CotenantError(
     "E_POLICY",
-    `only a person can ${verb} a repository, and ${actor.agentId} is none`,
+    `only a person can ${verb} a repository, and ${actor.agentId} is not one`,
     {
       hint: `a person runs 'cotenant ${verb}${verb === "pause" ? ' --reason "…"' : ""}' in a terminal, with a human: or admin: id`,
       data: { agent_id: actor.agentId },

@@ -25,6 +25,7 @@ import type { Coordinator } from "./contract";
 import { LocalCoordinator } from "./local";
 import { Session } from "./session";
 import { recordStandIn, standInWarning } from "./stand-in";
+import type { FolderWatcher } from "./watched";
 
 /** Everything of the outside world that decides where and who a caller is. */
 export interface Surroundings {
@@ -51,8 +52,12 @@ export interface WorkspaceFlags {
   readonly doing?: string;
   /** What stands in front of the local engine for sessions that write, such as the ledger; null: nothing does. */
   readonly engine?: (workspace: Workspace) => Promise<Coordinator | null>;
+  /** Who knows which of many files have changed; null: nobody does. */
+  readonly watcher?: (workspace: Workspace) => Promise<FolderWatcher | null>;
   /** Many operations are to come: the index need not follow each of them. */
   readonly isLongLived?: boolean;
+  /** Whether the control directory is still the one that was opened; asked before anything is changed in it. */
+  readonly isInPlace?: () => boolean;
 }
 
 /** A dozen lines or two, which cost whoever comes next less than the index costs everybody. */
@@ -71,6 +76,7 @@ export class Workspace {
   isWriting = false;
   #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;
   #engine: Promise<Coordinator> | null = null;
+  #watcher: Promise<FolderWatcher | null> | null = null;
 
   private constructor(
     surroundings: Surroundings,
@@ -90,6 +96,7 @@ export class Workspace {
       rotateBytes: config.values["store.rotate_bytes"],
       indexLagBytes: flags.isLongLived === true ? INDEX_LAG_BYTES : 0,
       doing: flags.doing ?? "cotenant",
+      ...(flags.isInPlace === undefined ? {} : { isInPlace: flags.isInPlace }),
     });
     this.coordinator = new LocalCoordinator(store, config.policy);
   }
@@ -234,6 +241,12 @@ export class Workspace {
     const { engine } = this.#flags;
     this.#engine ??= Promise.resolve(engine?.(this) ?? null).then((inFront) => inFront ?? this.coordinator);
     return this.#engine;
+  }
+
+  /** For whoever keeps a cache of many files. */
+  folderWatcher(): Promise<FolderWatcher | null> {
+    this.#watcher ??= this.#flags.watcher?.(this) ?? Promise.resolve(null);
+    return this.#watcher;
   }
 
   /** A path as the caller typed it. */

@@ -177,8 +177,8 @@ export class DaemonCoordinator implements Coordinator {
       beforeMs,
       pid: processes.self().pid,
     };
-    const params = toWire({ ...request, relay }) as object;
-    if (JSON.stringify(params).length > LONGEST_FRAME / 2) return direct(request);
+    const params = JSON.stringify(toWire({ ...request, relay }));
+    if (params.length > LONGEST_FRAME / 2) return direct(request);
     try {
       const { connection } = line;
       return fromWire(await connection.callPatiently(method, params, BEGIN_WITHIN_MS, ANSWER_WITHIN_MS)) as A;

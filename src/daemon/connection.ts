@@ -1,5 +1,5 @@
 import * as net from "node:net";
-import { FrameReader, frame } from "./frames";
+import { FrameReader } from "./frames";
 import { errorFromWire } from "./rpc";
 
 /** There is no answer, and there will be none. Whether the request was carried out, nobody here knows. */
@@ -19,6 +19,11 @@ export class DaemonConnection {
   #next = 1;
   #heardMs = performance.now();
   #failure: Error | null = null;
+  #end: () => void = () => {};
+  /** Resolves when nothing more will be heard. */
+  readonly ended = new Promise<void>((resolve) => {
+    this.#end = resolve;
+  });
 
   constructor(socketPath: string, onNotice: (method: string, params: Record<string, unknown>) => void) {
     this.#onNotice = onNotice;
@@ -32,11 +37,12 @@ export class DaemonConnection {
     return this.#failure === null;
   }
 
-  /** Sends at once; requests before the socket is connected go with it. Rejects with `NoAnswer` when the time is up. */
-  call(method: string, params: object, withinMs: number): Promise<unknown> {
+  /** `params` may be JSON already. Sends at once; requests before the socket is connected go with it. Rejects with `NoAnswer` when the time is up. */
+  call(method: string, params: object | string, withinMs: number): Promise<unknown> {
     if (this.#failure !== null) return Promise.reject(new NoAnswer(this.#failure.message));
     const id = this.#next++;
-    this.#socket.write(frame({ jsonrpc: "2.0", id, method, params }));
+    const text = typeof params === "string" ? params : JSON.stringify(params);
+    this.#socket.write(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${text}}\n`);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => settle(() => reject(new NoAnswer(`no answer to ${method}`))), withinMs);
       const settle = (then: () => void) => {
@@ -57,7 +63,7 @@ export class DaemonConnection {
    * The same for what may take its time: as long as the other side shows that it is there. One that is stopped or stuck says
    * nothing within `silenceMs`, and then nobody waits for it.
    */
-  async callPatiently(method: string, params: object, silenceMs: number, withinMs: number): Promise<unknown> {
+  async callPatiently(method: string, params: string, silenceMs: number, withinMs: number): Promise<unknown> {
     const answer = this.call(method, params, withinMs);
     answer.catch(() => {});
     const begunMs = performance.now();
@@ -108,6 +114,7 @@ export class DaemonConnection {
 
   #fail(error: Error): void {
     this.#failure ??= error;
+    this.#end();
     for (const { reject } of [...this.#pending.values()]) reject(new NoAnswer(error.message));
   }
 }

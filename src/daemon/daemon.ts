@@ -1,36 +1,53 @@
 import * as fs from "node:fs";
+import * as path from "node:path";
 import type { Coordinator } from "../coordinator/contract";
-import { type Surroundings, Workspace } from "../coordinator/workspace";
+import type { Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import { listWorktrees } from "../identity/worktree-list";
 import type { Actor } from "../kernel/commands";
 import type { Policy } from "../kernel/policy";
-import { ledgerInFront } from "../ledger/in-front";
+import { UNKNOWN_BUILD } from "./build";
 import { Feed } from "./feed";
+import { leaveFiles, removeFiles, SOCKET_HOST } from "./guard-files";
+import { GuardHttp } from "./guard-http";
+import { GuardService } from "./guard-service";
 import { Heart } from "./heart";
+import {
+  guardSocketFolder,
+  guardSocketPath,
+  type HookPlace,
+  hookPlace,
+  isSafeForHooks,
+  sweepHookPlace,
+} from "./hook-place";
 import { Journal } from "./journal";
 import { Keeper } from "./keeper";
 import { ledgerMark } from "./ledger-mark";
 import { launch } from "./life";
+import { Loopback } from "./loopback";
+import { anyWorktree, type Home, makeFolder, open, openLasting, takesLock } from "./opening";
 import {
   type DaemonPlace,
   daemonPlace,
+  identityOf,
   inodeOf,
   newSocketPath,
   PROTOCOL,
-  processOf,
   randomHex,
-  readRecord,
+  removeRecord,
   writeRecord,
 } from "./place";
 import { Repositories } from "./repositories";
+import { paramsOf, WATCHED, WATCHED_SEEN } from "./requests";
 import { RpcServer } from "./server";
 import { localEngine, Service } from "./service";
 import { Sessions } from "./sessions";
+import { WatchedIssues } from "./watched-issues";
 
 export interface DaemonOptions {
   readonly surroundings: () => Surroundings;
   readonly version: string;
+  /** The program that is running, as hooks would start it. */
+  readonly program: string;
   /** What is running, and what would run if it were started now. */
   readonly build: string;
   buildNow(): string;
@@ -45,6 +62,8 @@ const LAST_ANSWERS_MS = 10_000;
 /** How often it looks whether it should go. */
 const IDLE_LOOK_MS = 30_000;
 const REOPEN_AFTER_MS = 1_000;
+/** How often a hook has it look whether the program was replaced. */
+const BUILD_LOOK_MS = 500;
 const UPGRADED = "upgraded";
 
 /** One process for all sessions of one user in one repository. Everything works without it. */
@@ -53,15 +72,25 @@ export class Daemon {
   readonly journal: Journal;
   readonly #options: DaemonOptions;
   readonly #lock: number;
+  readonly #token: string;
+  readonly #home: Home;
   readonly #server: RpcServer;
+  readonly #service: Service;
+  readonly #guard: GuardService;
+  readonly #guardHttp: GuardHttp;
+  readonly #loopback: Loopback;
+  readonly #hooks: HookPlace | null;
   readonly #feed: Feed;
   readonly #keeper: Keeper;
   readonly #heart: Heart;
   readonly #repositories: Repositories;
-  readonly #startedMs = Date.now();
+  readonly #watched: WatchedIssues;
+  readonly #startedAt = new Date();
+  readonly #startedMs = performance.now();
   #workspace: Workspace;
-  #openedMs = Date.now();
-  #lastUseMs = Date.now();
+  #openedMs = performance.now();
+  #builtSeenMs = Number.NEGATIVE_INFINITY;
+  #lastUseMs = performance.now();
   #idle: NodeJS.Timeout | null = null;
   #ending: Promise<void> | null = null;
   readonly #ended: Promise<string>;
@@ -71,10 +100,13 @@ export class Daemon {
     options: DaemonOptions,
     workspace: Workspace,
     place: DaemonPlace,
+    home: Home,
     lock: number,
     token: string,
   ) {
     this.#options = options;
+    this.#home = home;
+    this.#token = token;
     this.#workspace = workspace;
     this.place = place;
     this.#lock = lock;
@@ -86,46 +118,76 @@ export class Daemon {
     this.#repositories = new Repositories(options.surroundings, (message, about) =>
       this.journal.note(message, about),
     );
+    this.#watched = new WatchedIssues(`${place.folder}/${path.basename(place.record, ".json")}.cookies`);
     const sessions = new Sessions();
-    this.#keeper = new Keeper(() => this.workspace(), sessions, this.#feed, this.journal);
+    this.#keeper = new Keeper(
+      workspace.surroundings.platform,
+      () => this.workspace(),
+      sessions,
+      this.#feed,
+      this.journal,
+    );
     this.#heart = new Heart(() => this.workspace(), sessions, this.journal);
-    const service = new Service({
+    this.#service = new Service({
       store: workspace.store,
       token,
       version: options.version,
       build: options.build,
       clockId: workspace.surroundings.platform.clock.clockId(),
       feed: this.#feed,
+      isHere: () => this.#isHere(),
       engineFor: (ledger, policy) => this.#engineFor(ledger, policy),
       reader: async () => (await this.workspace()).coordinator,
       seen: (actor) => this.#seen(actor),
-      others: new Map([
+      others: new Map<string, (params: unknown) => Promise<unknown>>([
         ["status", async () => this.status()],
+        ["refresh", async () => this.#loopback.refresh()],
+        ["watched", async (params: unknown) => this.#watched.ask(paramsOf(WATCHED, params))],
+        ["watched_seen", async (params: unknown) => this.#takeSeen(params)],
         ["shutdown", async () => this.#shutdown("asked to")],
         ["claim", async (params: unknown) => this.#repositories.claim(params)],
         ["ledger_sync", async (params: unknown) => this.#repositories.ledgerSync(params)],
       ]),
       onOtherBuild: () => this.#replaceIfUpgraded(),
     });
-    this.#server = new RpcServer(service);
+    this.#server = new RpcServer(this.#service);
+    this.#guard = new GuardService({
+      platform: workspace.surroundings.platform,
+      program: options.program,
+      isCurrent: () => this.#isCurrent(),
+      onUse: () => {
+        this.#lastUseMs = performance.now();
+      },
+    });
+    this.#guardHttp = new GuardHttp({
+      token,
+      host: SOCKET_HOST,
+      type: "text/plain",
+      handle: (post) => this.#guard.handle(post),
+    });
+    this.#hooks = hooksIn(workspace);
+    this.#loopback = new Loopback(this.#hooks, this.#guard, this.journal);
   }
 
   /** Null where one is running already. */
   static async start(options: DaemonOptions): Promise<Daemon | null> {
     const surroundings = options.surroundings();
-    const workspace = await openLasting(surroundings);
+    const home: Home = { isSame: () => true };
+    const workspace = await openLasting(surroundings, home);
     await workspace.store.prepare();
     const { controlDir } = workspace.repository;
     const { platform, env } = surroundings;
+    const identity = identityOf(controlDir);
+    home.isSame = () => identityOf(controlDir) === identity;
     const place = daemonPlace(controlDir);
-    await platform.files.makeDirectory(place.folder, workspace.store.options.modes.directory);
+    await makeFolder(place, workspace);
     const lock = await platform.files.open(place.lock, "update-or-create", 0o600);
     if (!(await takesLock(surroundings.platform, place, lock))) {
       await platform.files.close(lock);
       return null;
     }
     const token = randomHex(24);
-    const daemon = new Daemon(options, workspace, place, lock, token);
+    const daemon = new Daemon(options, workspace, place, home, lock, token);
     const socket = newSocketPath(controlDir, env);
     await daemon.#server.listen(socket);
     const self = platform.processes.self();
@@ -141,6 +203,8 @@ export class Daemon {
       startedAt: new Date().toISOString(),
       controlInode: inodeOf(controlDir),
     });
+    await daemon.#loopback.refresh();
+    await daemon.#answerHooks(token);
     daemon.#begin();
     return daemon;
   }
@@ -167,13 +231,15 @@ export class Daemon {
       build: this.#options.build,
       protocol: PROTOCOL,
       repository: this.#workspace.repository.commonDir,
-      started_at: new Date(this.#startedMs).toISOString(),
-      uptime_secs: Math.round((Date.now() - this.#startedMs) / 1000),
+      started_at: this.#startedAt.toISOString(),
+      uptime_secs: Math.round((performance.now() - this.#startedMs) / 1000),
       clients: this.#server.connections,
       requests: this.#server.answered,
       memory_bytes: process.memoryUsage().rss,
       kept: this.#keeper.status(),
       heartbeats: this.#heart.status(),
+      guard: { ...this.#guard.status(), http_port: this.#loopback.port },
+      memory: { followers: this.#service.followers, ...this.#watched.status() },
       other_repositories: this.#repositories.size,
       log: this.place.log,
     };
@@ -181,11 +247,12 @@ export class Daemon {
 
   /** As the settings are now; they may have changed since it started. */
   async workspace(): Promise<Workspace> {
-    if (Date.now() - this.#openedMs < REOPEN_AFTER_MS) return this.#workspace;
+    if (!this.#isHere()) throw new CotenantError("E_DAEMON", `${this.repository} was moved`);
+    if (performance.now() - this.#openedMs < REOPEN_AFTER_MS) return this.#workspace;
     const { worktreeRoot } = this.#workspace.repository;
     const root = fs.existsSync(worktreeRoot) ? worktreeRoot : await anyWorktree(this.#workspace);
-    this.#workspace = await open(this.#options.surroundings(), root);
-    this.#openedMs = Date.now();
+    this.#workspace = await open(this.#options.surroundings(), root, this.#home);
+    this.#openedMs = performance.now();
     return this.#workspace;
   }
 
@@ -196,10 +263,60 @@ export class Daemon {
     const idleSecs = this.#options.idleSecs ?? Number.POSITIVE_INFINITY;
     const everyMs = Math.min(IDLE_LOOK_MS, idleSecs * 1000);
     this.#idle = setInterval(() => {
-      if (!fs.existsSync(this.place.lock)) this.stop("its repository is gone");
-      else if (this.#server.connections > 0 || this.#keeper.isBusy) this.#lastUseMs = Date.now();
-      else if (Date.now() - this.#lastUseMs > idleSecs * 1000) this.stop("nothing to do");
+      if (!this.#hasItsLock()) this.stop("its repository is gone");
+      else if (this.#isBusy) this.#lastUseMs = performance.now();
+      else if (performance.now() - this.#lastUseMs > idleSecs * 1000) this.stop("nothing to do");
     }, everyMs);
+  }
+
+  /** Whether the repository is still where it was, and the same. It ends where not: its store goes by the path. */
+  #isHere(): boolean {
+    const isSame = this.#home.isSame();
+    if (!isSame) setImmediate(() => this.stop("its repository was moved"));
+    return isSame;
+  }
+
+  /** What is locked has the name still under which others would look for it. */
+  #hasItsLock(): boolean {
+    const [ours, there] = [fs.fstatSync(this.#lock), fs.statSync(this.place.lock, { throwIfNoEntry: false })];
+    return there !== undefined && there.dev === ours.dev && there.ino === ours.ino;
+  }
+
+  get #isBusy(): boolean {
+    return (
+      this.#server.connections > 0 ||
+      this.#keeper.isBusy ||
+      this.#guardHttp.waiting > 0 ||
+      this.#loopback.isOpen
+    );
+  }
+
+  /** Where that does not go, everything else does all the same. */
+  async #answerHooks(token: string): Promise<void> {
+    const { env, platform } = this.#workspace.surroundings;
+    if (this.#hooks === null) return;
+    try {
+      sweepHookPlace(this.#hooks);
+      const folder = guardSocketFolder(this.#hooks, env);
+      if (folder === null) throw new Error(`${this.#hooks.folder} is too long a path for a socket`);
+      const socket = guardSocketPath(this.#hooks, folder);
+      await this.#guardHttp.listen(socket);
+      const { pid, pidNamespace } = platform.processes.self();
+      const { lock } = this.place;
+      leaveFiles(this.#hooks, { socket, token, pid, lockFd: this.#lock, lock, pidNamespace });
+    } catch (error) {
+      this.journal.note("hooks are not answered", { error: (error as Error).message });
+    }
+  }
+
+  /** Looked at every now and then: whoever asked a moment ago was answered by the same program, too. */
+  #isCurrent(): boolean {
+    const nowMs = performance.now();
+    if (nowMs - this.#builtSeenMs < BUILD_LOOK_MS) return true;
+    this.#replaceIfUpgraded();
+    if (this.#isUpgraded) return false;
+    this.#builtSeenMs = nowMs;
+    return true;
   }
 
   async #engineFor(ledger: string | null, policy: Policy): Promise<Coordinator | null> {
@@ -209,8 +326,14 @@ export class Daemon {
   }
 
   #seen(actor: Actor): void {
-    this.#lastUseMs = Date.now();
+    this.#lastUseMs = performance.now();
     this.#keeper.seen(actor);
+  }
+
+  #takeSeen(params: unknown): object {
+    const said = paramsOf(WATCHED_SEEN, params);
+    this.#watched.tell(said, said);
+    return {};
   }
 
   #shutdown(why: string): object {
@@ -220,65 +343,39 @@ export class Daemon {
 
   /** A program that was replaced on the disk makes way for its successor. */
   #replaceIfUpgraded(): void {
-    if (this.#options.buildNow() !== this.#options.build) setImmediate(() => this.stop(UPGRADED));
+    if (this.#isUpgraded) setImmediate(() => this.stop(UPGRADED));
+  }
+
+  /** Out of descriptors it cannot look: that is no upgrade. */
+  get #isUpgraded(): boolean {
+    const now = this.#options.buildNow();
+    return now !== UNKNOWN_BUILD && now !== this.#options.build;
   }
 
   async #close(why: string): Promise<void> {
     if (this.#idle !== null) clearInterval(this.#idle);
     this.journal.note("ending", { why });
     // First nobody can find it any more; then what was begun is answered.
-    fs.rmSync(this.place.record, { force: true });
+    removeRecord(this.place, this.#token);
+    if (this.#hooks !== null) removeFiles(this.#hooks, this.#token);
     this.#keeper.close();
     this.#heart.close();
-    await this.#server.close(LAST_ANSWERS_MS);
+    await Promise.all([this.#server.close(LAST_ANSWERS_MS), this.#guardHttp.close(), this.#loopback.close()]);
     this.#feed.close();
+    this.#watched.close();
     this.journal.note("ended", { why });
     const { platform } = this.#workspace.surroundings;
     await platform.files.close(this.#lock);
     const { relaunch, surroundings } = this.#options;
-    if (why === UPGRADED && relaunch !== null) launch(relaunch, surroundings());
+    const cwd = this.#workspace.repository.worktreeRoot;
+    if (why === UPGRADED && relaunch !== null) launch(relaunch, { ...surroundings(), cwd });
     this.#end(why);
   }
 }
 
-function open(surroundings: Surroundings, cwd: string): Promise<Workspace> {
-  return Workspace.open(
-    { ...surroundings, cwd },
-    { doing: "daemon", engine: ledgerInFront, isLongLived: true },
-  );
-}
-
-/** The main worktree outlives the one in which it was started. */
-async function openLasting(surroundings: Surroundings): Promise<Workspace> {
-  const here = await open(surroundings, surroundings.cwd);
-  const { mainWorktreeRoot, worktreeRoot } = here.repository;
-  if (mainWorktreeRoot === null || mainWorktreeRoot === worktreeRoot) return here;
-  return open(surroundings, mainWorktreeRoot).catch(() => here);
-}
-
-async function anyWorktree({ surroundings, repository }: Workspace): Promise<string> {
-  const { platform, git } = surroundings;
-  const found = (await listWorktrees(platform, git, repository)).find(({ exists }) => exists);
-  if (found !== undefined) return found.root;
-  throw new CotenantError("E_NOT_A_REPO", `no worktree of ${repository.commonDir} is left`);
-}
-
-/** Whoever only looks whether a daemon runs has the lock for an instant, and one that starts has it before its record. */
-const TRY_LOCK_MS = 500;
-
-/** False where another one is running: it does not wait for that one's end. */
-async function takesLock(
-  { locks, clock, timers, processes }: Surroundings["platform"],
-  place: DaemonPlace,
-  fd: number,
-): Promise<boolean> {
-  const deadline = clock.monotonicMs() + TRY_LOCK_MS;
-  while (!(await locks.tryLock(fd))) {
-    const record = readRecord(place);
-    const isTaken =
-      record !== null && (await processes.liveness(processOf(record, processes.self()))) === "alive";
-    if (isTaken || clock.monotonicMs() > deadline) return false;
-    await timers.sleep(10).done;
-  }
-  return true;
+/** Null where there is no place that is its user's alone. */
+function hooksIn({ repository, surroundings }: Workspace): HookPlace | null {
+  if (process.platform === "win32") return null;
+  const place = hookPlace(repository.controlDir, surroundings);
+  return place !== null && isSafeForHooks(place) ? place : null;
 }

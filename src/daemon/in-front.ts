@@ -1,4 +1,5 @@
 import type { Coordinator } from "../coordinator/contract";
+import type { FolderWatcher } from "../coordinator/watched";
 import type { Workspace } from "../coordinator/workspace";
 import { ledgerInFront } from "../ledger/in-front";
 
@@ -11,14 +12,40 @@ export async function engineInFront(
   program: string | null = null,
 ): Promise<Coordinator | null> {
   const ledger = await ledgerInFront(workspace);
-  const { files } = workspace.surroundings.platform;
-  const hasPlace = (await files.stat(`${workspace.repository.controlDir}/daemon`)) !== null;
+  if (isUnwanted(workspace)) return ledger;
+  const hasPlace = await hasDaemonPlace(workspace);
   const starts = program !== null && (await isWanted(workspace));
   // Mostly there is none, and then nothing of it is loaded.
   if (!hasPlace && !starts) return ledger;
   const { daemonEngine, startIfNone } = await import("./engine");
   if (starts) await startIfNone(workspace, program);
   return hasPlace ? (daemonEngine(workspace, ledger ?? workspace.coordinator) ?? ledger) : ledger;
+}
+
+/** Files that are looked at in less time than a connection takes. */
+const WORTH_ASKING_FROM = 500;
+
+/** Who knows which issues have changed; null where no daemon has ever run. */
+export async function watcherInFront(workspace: Workspace): Promise<FolderWatcher | null> {
+  if (isUnwanted(workspace) || !(await hasDaemonPlace(workspace))) return null;
+  let opened: Promise<Pick<FolderWatcher, "ask" | "tell">> | null = null;
+  const watcher = () => {
+    opened ??= import("./folder-watcher").then(({ daemonFolderWatcher }) => daemonFolderWatcher(workspace));
+    return opened;
+  };
+  return {
+    worthFrom: WORTH_ASKING_FROM,
+    ask: async (question) => (await watcher()).ask(question),
+    tell: async (question, watched, cache) => (await watcher()).tell(question, watched, cache),
+  };
+}
+
+function isUnwanted({ surroundings }: Workspace): boolean {
+  return (surroundings.env["COTENANT_NO_DAEMON"] ?? "") !== "";
+}
+
+async function hasDaemonPlace({ surroundings, repository }: Workspace): Promise<boolean> {
+  return (await surroundings.platform.files.stat(`${repository.controlDir}/daemon`)) !== null;
 }
 
 /** `daemon.autostart`, or `behavior.auto_heartbeat` of the user's own agent.toml, unless this very call says no. */

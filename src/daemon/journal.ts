@@ -1,4 +1,5 @@
 import * as fs from "node:fs";
+import { appendPlainFile } from "../platform/node/plain-file";
 
 const LARGEST = 1 << 20;
 
@@ -13,10 +14,10 @@ export class Journal {
   /** Never the reason why something else fails. */
   note(message: string, more: Readonly<Record<string, unknown>> = {}): void {
     try {
-      const size = fs.statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
+      const size = fs.lstatSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
       if (size > LARGEST) fs.renameSync(this.#path, `${this.#path}.1`);
       const line = JSON.stringify({ time: new Date().toISOString(), pid: process.pid, message, ...more });
-      fs.appendFileSync(this.#path, `${line}\n`, { mode: 0o600 });
+      appendPlainFile(this.#path, `${line}\n`, 0o600);
     } catch {
       // A full disk has other worries.
     }

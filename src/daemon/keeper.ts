@@ -4,9 +4,13 @@ import type { Actor } from "../kernel/commands";
 import { endOfLifetime } from "../kernel/keeping";
 import type { Lease, Party } from "../kernel/lease";
 import { remainingMs } from "../kernel/time";
+import type { Platform, Sleep } from "../platform/platform";
 import type { Feed } from "./feed";
 import type { Journal } from "./journal";
-import { partyName, type Sessions } from "./sessions";
+import { partyName, type SessionPlace, type Sessions } from "./sessions";
+
+/** Where leases are kept: as much of a workspace as it takes. */
+export type KeptPlace = SessionPlace & Pick<Workspace, "config" | "coordinator">;
 
 /** Renewed when this much of its time is left. */
 const RENEW_AT = 0.2;
@@ -22,9 +26,10 @@ const TRY_AGAIN_MS = 1_000;
  * has done something since its lease was last renewed; a lease of anybody else ends when its time is up, as always (promise 6).
  */
 export class Keeper {
-  readonly #workspace: () => Promise<Workspace>;
+  readonly #platform: Pick<Platform, "timers" | "processes">;
+  readonly #workspace: () => Promise<KeptPlace>;
   readonly #feed: Feed;
-  readonly #journal: Journal;
+  readonly #journal: Pick<Journal, "note">;
   /** By party: the line of the log with which it last did something. */
   readonly #signs = new Bounded();
   /** By lease: the line with which it was granted, or last renewed. */
@@ -32,7 +37,7 @@ export class Keeper {
   #lastLine = 0;
   readonly #sessions: Sessions;
   #subscription: Promise<Subscription> | null = null;
-  #timer: NodeJS.Timeout | null = null;
+  #sleep: Sleep | null = null;
   #turn: Promise<void> = Promise.resolve();
   /** A look is to come that will see whatever happens until it begins. */
   #isAwaited = false;
@@ -40,7 +45,14 @@ export class Keeper {
   #kept = 0;
   #renewed = 0;
 
-  constructor(workspace: () => Promise<Workspace>, sessions: Sessions, feed: Feed, journal: Journal) {
+  constructor(
+    platform: Pick<Platform, "timers" | "processes">,
+    workspace: () => Promise<KeptPlace>,
+    sessions: Sessions,
+    feed: Feed,
+    journal: Pick<Journal, "note">,
+  ) {
+    this.#platform = platform;
     this.#workspace = workspace;
     this.#sessions = sessions;
     this.#feed = feed;
@@ -66,7 +78,7 @@ export class Keeper {
 
   close(): void {
     this.#isClosed = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#rest(null);
     void this.#subscription?.then(
       (subscription) => subscription.close(),
       () => {},
@@ -83,7 +95,8 @@ export class Keeper {
     for (const { lease_id } of (payload["leases"] ?? []) as { lease_id: string }[])
       this.#renewals.set(lease_id, sequence);
     // What the daemon does for a session is no sign of its life.
-    if (actor.pid !== process.pid) this.#signs.set(partyName(actor as unknown as Party), sequence);
+    if (actor.pid !== this.#platform.processes.self().pid)
+      this.#signs.set(partyName(actor as unknown as Party), sequence);
     if (type.startsWith("claim.")) this.#wake();
   }
 
@@ -94,7 +107,7 @@ export class Keeper {
     this.#turn = this.#turn.then(async () => {
       this.#isAwaited = false;
       if (this.#isClosed) return;
-      if (this.#timer !== null) clearTimeout(this.#timer);
+      this.#rest(null);
       let nextMs = TRY_AGAIN_MS;
       try {
         nextMs = await this.#look();
@@ -102,7 +115,18 @@ export class Keeper {
         this.#journal.note("cannot look after leases", { error: (error as Error).message });
       }
       if (!this.#isClosed && Number.isFinite(nextMs))
-        this.#timer = setTimeout(() => this.#wake(), Math.min(Math.max(nextMs, 1), LONGEST_SLEEP_MS));
+        this.#rest(Math.min(Math.max(nextMs, 1), LONGEST_SLEEP_MS));
+    });
+  }
+
+  /** Until the next look; null: no more. */
+  #rest(ms: number | null): void {
+    const before = this.#sleep;
+    const sleep = ms === null ? null : this.#platform.timers.sleep(ms);
+    this.#sleep = sleep;
+    before?.wake();
+    void sleep?.done.then(() => {
+      if (this.#sleep === sleep) this.#wake();
     });
   }
 
@@ -119,7 +143,7 @@ export class Keeper {
     for (const status of all) {
       const dueMs = (status.remainingMs ?? Number.POSITIVE_INFINITY) - status.lease.ttlSecs * 1000 * RENEW_AT;
       if (dueMs > 0) nextMs = Math.min(nextMs, dueMs);
-      else if (await this.#isAlive(workspace, status.lease))
+      else if (await this.#isAlive(status.lease))
         nextMs = Math.min(nextMs, await this.#renew(workspace, status));
       // Nobody says when it has run out.
       else nextMs = Math.min(nextMs, (status.remainingMs ?? LONGEST_SLEEP_MS) + 1);
@@ -127,14 +151,13 @@ export class Keeper {
     return nextMs;
   }
 
-  async #isAlive(workspace: Workspace, lease: Lease): Promise<boolean> {
+  async #isAlive(lease: Lease): Promise<boolean> {
     if (this.#signs.get(partyName(lease)) > Math.max(this.#renewals.get(lease.leaseId), 0)) return true;
-    const { processes } = workspace.surroundings.platform;
-    return (await processes.liveness(lease.holder)) === "alive";
+    return (await this.#platform.processes.liveness(lease.holder)) === "alive";
   }
 
   /** Answers when it should be looked at again. */
-  async #renew(workspace: Workspace, { lease }: LeaseStatus): Promise<number> {
+  async #renew(workspace: KeptPlace, { lease }: LeaseStatus): Promise<number> {
     const leftMs = remainingMs(endOfLifetime(lease), workspace.store.now());
     const ttlSecs = Math.floor(Math.min(lease.ttlSecs, leftMs / 1000));
     if (ttlSecs < 1) return Number.POSITIVE_INFINITY;

@@ -13,7 +13,7 @@ export async function syncAs(
   action: SyncAction,
 ): Promise<Readonly<Record<string, unknown>>> {
   const { agentId } = await workspace.agent();
-  const open = await openLedger(workspace, agentId);
+  const open = await openLedger(workspace);
   const onProgress = () => {};
   switch (action) {
     case "status":

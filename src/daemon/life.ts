@@ -4,7 +4,8 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Platform } from "../platform/platform";
 import { DaemonConnection, NoAnswer } from "./connection";
 import { daemonEnvironment } from "./environment";
-import { type DaemonPlace, type DaemonRecord, PROTOCOL, processOf, readRecord } from "./place";
+import { openBy } from "./open-by";
+import { type DaemonPlace, type DaemonRecord, PROTOCOL, readRecord } from "./place";
 
 /** What can be told of a repository's daemon. */
 export type Standing =
@@ -89,28 +90,57 @@ export async function awaitRunning(
 }
 
 const STOP_WITHIN_MS = 15_000;
+/** One that has not even said that it will. */
+const LEAVE_SILENT_MS = 5_000;
 
-/** Asks it to end, and waits until it has; one that does not answer is ended. False where there was none. */
-export async function stopDaemon(platform: Platform, place: DaemonPlace): Promise<DaemonRecord | null> {
-  const record = readRecord(place);
+/** How long one may have the lock before its record says who it is. */
+const APPEAR_WITHIN_MS = 3_000;
+
+/** Asks it to end, and waits until it has; one that does not answer is ended. Null where there was none. */
+export async function stopDaemon(platform: Platform, place: DaemonPlace): Promise<{ pid: number } | null> {
   if (!(await isLocked(platform, place))) return null;
-  if (record === null)
-    throw new CotenantError("E_DAEMON", "a daemon is running that has not said where it is", {
-      hint: "it may just be starting or ending: run it again",
-      data: { lock: place.lock },
-    });
-  await ask(record, "shutdown").catch((error: unknown) => {
-    if (!(error instanceof NoAnswer)) throw error;
-  });
-  const deadline = platform.clock.monotonicMs() + STOP_WITHIN_MS;
+  const { clock, timers } = platform;
+  const startedMs = clock.monotonicMs();
+  const suspects = openBy(place.lock);
+  let asked: DaemonRecord | null = null;
+  let patienceMs = APPEAR_WITHIN_MS;
   while (await isLocked(platform, place)) {
-    if (platform.clock.monotonicMs() > deadline) {
-      await platform.processes.end(processOf(record, platform.processes.self()));
-      break;
+    const record = readRecord(place);
+    if (asked === null && record !== null) {
+      asked = record;
+      patienceMs = STOP_WITHIN_MS;
+      await ask(record, "shutdown").catch((error: unknown) => {
+        if (!(error instanceof NoAnswer)) throw error;
+        patienceMs = LEAVE_SILENT_MS;
+      });
     }
-    await platform.timers.sleep(LOOK_EVERY_MS).done;
+    if (clock.monotonicMs() - startedMs > patienceMs) return end(platform, place, suspects, asked);
+    await timers.sleep(LOOK_EVERY_MS).done;
   }
-  return record;
+  return { pid: asked?.pid ?? 0 };
+}
+
+/**
+ * Of those that had the lock open all the time, the one that the record names, or the only one. The record alone ends nobody
+ * where the system tells who has a file open: it may be forged.
+ */
+async function end(
+  platform: Platform,
+  place: DaemonPlace,
+  suspects: readonly number[] | null,
+  record: DaemonRecord | null,
+): Promise<{ pid: number }> {
+  const { processes } = platform;
+  const still = openBy(place.lock)?.filter((pid) => suspects?.includes(pid) && pid !== processes.self().pid);
+  const pid = still === undefined || still.includes(record?.pid ?? 0) ? record?.pid : still[0];
+  const victim = pid === undefined ? null : await processes.identify(pid);
+  if (victim === null || (still?.length ?? 1) > 1)
+    throw new CotenantError("E_DAEMON", "a daemon has the lock and does not say where it is", {
+      hint: "it may just be starting or ending: run 'cotenant daemon stop' again",
+      data: { lock: place.lock, processes: still ?? [] },
+    });
+  await processes.end(victim);
+  return { pid: victim.pid };
 }
 
 export interface Started {

@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { CotenantError } from "../errors/cotenant-error";
+import { readPlainFile } from "../platform/node/plain-file";
 import type { ProcessIdentity } from "../platform/platform";
 
 /** The protocol between a daemon and its clients. Whoever speaks another one goes without. */
@@ -51,7 +52,7 @@ export function readRecord({ record, controlDir }: DaemonPlace): DaemonRecord | 
   try {
     const stat = fs.statSync(record, { throwIfNoEntry: false });
     if (stat === undefined || !isOurs(stat)) return null;
-    const said = JSON.parse(fs.readFileSync(record, "utf8")) as Record<string, unknown>;
+    const said = JSON.parse(readPlainFile(record)) as Record<string, unknown>;
     if (said["schema_version"] !== 1 || said["control_inode"] !== inodeOf(controlDir)) return null;
     return {
       pid: said["pid"] as number,
@@ -99,8 +100,19 @@ export function writeRecord({ record }: DaemonPlace, said: DaemonRecord): void {
   fs.renameSync(fresh, record);
 }
 
+/** Only its own: another daemon may have come to the same place meanwhile. */
+export function removeRecord(place: DaemonPlace, token: string): void {
+  if (readRecord(place)?.token === token) fs.rmSync(place.record, { force: true });
+}
+
 export function inodeOf(directory: string): string {
   return String(fs.statSync(directory, { bigint: true }).ino);
+}
+
+/** Tells a directory from whatever else may come to have its path; empty where there is none. */
+export function identityOf(directory: string): string {
+  const stat = fs.statSync(directory, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? "" : `${stat.dev} ${stat.ino}`;
 }
 
 /**
@@ -116,8 +128,10 @@ export function newSocketPath(controlDir: string, env: Readonly<Record<string, s
   return path.join(folder, `${prefix}${randomHex(4)}`);
 }
 
-const LONGEST_SOCKET_PATH = 100;
-const NAME_LENGTH = 26;
+/** Sockets have short names: 108 bytes with the one that ends them, 104 on other systems. */
+export const SHORT_ENOUGH = process.platform === "linux" ? 107 : 103;
+/** With the ending of the one for hooks. */
+const NAME_LENGTH = 28;
 
 function socketFolder(env: Readonly<Record<string, string | undefined>>): string {
   const runtime = env["XDG_RUNTIME_DIR"];
@@ -127,7 +141,7 @@ function socketFolder(env: Readonly<Record<string, string | undefined>>): string
     `/tmp/cotenant-${process.getuid?.()}`,
   ];
   for (const place of places) {
-    if (place.length + NAME_LENGTH > LONGEST_SOCKET_PATH || !isPrivate(place)) continue;
+    if (place.length + NAME_LENGTH > SHORT_ENOUGH || !isPrivateFolder(place)) continue;
     return place;
   }
   throw new CotenantError("E_PERMISSION", `no directory for the daemon's socket: ${places.join(", ")}`, {
@@ -136,7 +150,8 @@ function socketFolder(env: Readonly<Record<string, string | undefined>>): string
   });
 }
 
-function isPrivate(folder: string): boolean {
+/** Made where it is missing; false where others could enter it. */
+export function isPrivateFolder(folder: string): boolean {
   try {
     fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
     const stat = fs.lstatSync(folder);

@@ -18,7 +18,7 @@ interface Queue {
 }
 
 /** For whoever does not say who they are, and changes nothing of anybody's. */
-const ANYBODY = "agent:daemon" as AgentId;
+export const ANYBODY = "agent:daemon" as AgentId;
 
 interface Caller {
   readonly agentId: AgentId;

@@ -159,10 +159,11 @@ export const HELLO = v.object({
   ledger: v.exactOptional(v.nullable(v.string())),
 });
 
-const repoPath = v.pipe(
+const absolute = v.pipe(
   v.string(),
   v.check((text) => text.startsWith("/"), "must be an absolute path"),
 );
+const repoPath = absolute;
 
 /** People say themselves what they claim; over a socket anybody could say that they are one. */
 const programId = v.pipe(
@@ -177,6 +178,14 @@ export const CLAIM = v.object({
   agentId: programId,
   sessionId: v.exactOptional(parsed(parseSessionId)),
   pid: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(2))),
+});
+const watchedQuestion = { path: absolute, folders: v.pipe(v.array(absolute), v.maxLength(2)) };
+export const WATCHED = v.object(watchedQuestion);
+export const WATCHED_SEEN = v.object({
+  ...watchedQuestion,
+  epoch: v.string(),
+  tick: whole,
+  cache: v.pipe(v.string(), v.maxLength(200)),
 });
 export const LEDGER_SYNC = v.object({
   repoPath,

@@ -23,6 +23,8 @@ export interface ServiceParts {
   readonly build: string;
   readonly clockId: string;
   readonly feed: Feed;
+  /** Whether the repository is still the one that its clients mean. */
+  isHere(): boolean;
   /** The engine for clients whose claims go through this ledger; null for those of another one. */
   engineFor(ledger: string | null, policy: Policy): Promise<Coordinator | null>;
   /** For those who only look, whatever they go by. */
@@ -37,17 +39,39 @@ export interface ServiceParts {
 
 export class Service implements Handler {
   readonly #parts: ServiceParts;
+  readonly #followers = new Set<Client>();
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
   }
 
+  /** Clients that are told every event. */
+  get followers(): number {
+    return this.#followers.size;
+  }
+
   connected(peer: Peer): Conversation {
-    return new Client(this.#parts, peer);
+    return new Client(this.#parts, peer, this.#followers);
   }
 }
 
 type Method = (params: unknown, client: Client) => Promise<unknown>;
+
+let turn: Promise<void> | null = null;
+
+/**
+ * Every socket is read in a callback of its own. What they brought in one turn of the event loop goes to the store together, and
+ * shares a critical section and a sync; otherwise each request would have its own.
+ */
+function sameTurn(): Promise<void> {
+  turn ??= new Promise((resolve) => {
+    setImmediate(() => {
+      turn = null;
+      resolve();
+    });
+  });
+  return turn;
+}
 
 /** A method that changes something, by the schema of its request. */
 function acting<S extends v.GenericSchema<unknown, { readonly actor: Actor }>>(
@@ -58,6 +82,7 @@ function acting<S extends v.GenericSchema<unknown, { readonly actor: Actor }>>(
     const request = paramsOf(schema, params);
     const coordinator = await client.coordinator();
     client.seen(request.actor);
+    await sameTurn();
     return run(coordinator, request);
   };
 }
@@ -78,13 +103,16 @@ class Client implements Conversation {
   readonly #peer: Peer;
   readonly #subscriptions: Subscription[] = [];
   readonly #granted = new Set<LeaseId>();
+  readonly #followers: Set<Client>;
   #isKnown = false;
   #engine: Promise<Coordinator | null> = Promise.resolve(null);
   #losses: Promise<void> | null = null;
+  #isClosed = false;
 
-  constructor(parts: ServiceParts, peer: Peer) {
+  constructor(parts: ServiceParts, peer: Peer, followers: Set<Client>) {
     this.#parts = parts;
     this.#peer = peer;
+    this.#followers = followers;
   }
 
   async answer({ method, params }: RpcRequest): Promise<unknown> {
@@ -92,6 +120,8 @@ class Client implements Conversation {
     if (method === "hello") return this.#greet(params);
     if (!this.#isKnown) throw new RpcError(RPC_ERRORS.stranger, "say hello first, with the token");
     const run = METHODS.get(method);
+    if (run !== undefined && !this.#parts.isHere())
+      throw new RpcError(RPC_ERRORS.notHere, "the repository was moved: ask without this daemon");
     if (run !== undefined) return toWire(await this.#timely(() => run(params, this)));
     const other = this.#parts.others.get(method);
     if (other === undefined) throw new RpcError(RPC_ERRORS.unknownMethod, `there is no method "${method}"`);
@@ -101,6 +131,8 @@ class Client implements Conversation {
   closed(): void {
     for (const subscription of this.#subscriptions.splice(0)) subscription.close();
     this.#granted.clear();
+    this.#followers.delete(this);
+    this.#isClosed = true;
   }
 
   async coordinator(): Promise<Coordinator> {
@@ -127,7 +159,16 @@ class Client implements Conversation {
   }
 
   async subscribe(listener: (event: LoggedEvent) => void, after?: number): Promise<void> {
-    this.#subscriptions.push(await this.#parts.feed.subscribe(listener, after));
+    const subscription = await this.#parts.feed.subscribe(listener, after);
+    // Who went away meanwhile is told nothing, and keeps nobody reading.
+    if (this.#isClosed) subscription.close();
+    else this.#subscriptions.push(subscription);
+  }
+
+  /** Every event from now on, or after that line. */
+  async follow(after: number | undefined): Promise<void> {
+    await this.subscribe((event) => this.tell("event", toWire(event) as object), after);
+    if (!this.#isClosed) this.#followers.add(this);
   }
 
   tell(method: string, params: object): void {
@@ -204,7 +245,7 @@ const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
     "watch",
     async (params, client) => {
       const { after } = paramsOf(schemas.WATCH, params);
-      await client.subscribe((event) => client.tell("event", toWire(event) as object), after);
+      await client.follow(after);
       return {};
     },
   ],

@@ -6,11 +6,15 @@ import { SessionSecrets } from "../store/secrets";
 
 const MOST = 10_000;
 
+export type SessionPlace = Pick<Workspace, "store" | "engine" | "settleIn"> & {
+  readonly surroundings: Pick<Workspace["surroundings"], "platform">;
+};
+
 /** Sessions of others, in whose name the daemon does what keeps their leases: it proves them by the secrets that they have stored. */
 export class Sessions {
   readonly #known = new Map<string, Session>();
 
-  async of(workspace: Workspace, lease: Lease): Promise<Session> {
+  async of(workspace: SessionPlace, lease: Lease): Promise<Session> {
     const name = `${partyName(lease)}\n${lease.holder.pid} ${lease.holder.startTime}`;
     const known = this.#known.get(name);
     if (known !== undefined) return known;

@@ -133,6 +133,7 @@ function withoutBoot(platform: Platform): Platform {
         identify: () => null,
         ancestry: () => null,
         startedSince: () => null,
+        startTimeNow: () => "",
         variables: () => null,
         liveness: () => "unknown",
         end: () => {},

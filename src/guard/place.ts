@@ -7,7 +7,7 @@ import { ensureWorktreeIdentity, readWorktreeIdentity } from "../identity/worktr
 import type { WorktreeId } from "../kernel/ids";
 import { layoutOf, modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
-import { Store } from "../store/store";
+import { Store, type StoreOptions } from "../store/store";
 import { type GuardSettings, guardSettings } from "./settings";
 import type { Who } from "./who";
 import type { World } from "./world";
@@ -55,7 +55,7 @@ export async function openPlace(world: World, repository: Repository, who: Who):
   await refuseNetworkFileSystem(world, repository);
   const settings = await guardSettings(world, repository);
   const { platform, git } = world;
-  const store = new Store(platform, {
+  const options: StoreOptions = {
     controlDirectory: repository.controlDir,
     modes: modesFor(repository.config.sharedRepository),
     busyTimeoutMs: Math.min(settings.busyTimeoutMs, settings.deadlineMs),
@@ -63,8 +63,9 @@ export async function openPlace(world: World, repository: Repository, who: Who):
     rotateBytes: settings.rotateBytes,
     indexLagBytes: 0,
     doing: "guard",
-  });
-  const coordinator = new LocalCoordinator(store, settings.policy);
+  };
+  const store = world.openStore?.(options) ?? new Store(platform, options);
+  const coordinator = new LocalCoordinator(store, settings.policy, world.asker ?? null);
   // Stored with the first thing that is: whoever only looks, or has nothing to end, leaves nothing behind.
   const hasStore = (await platform.files.stat(repository.controlDir)) !== null;
   const identify = hasStore ? ensureWorktreeIdentity : readWorktreeIdentity;

@@ -1,4 +1,5 @@
 import type { HarnessName } from "../identity/harness";
+import { TooLate } from "../store/submission";
 import { Alarm } from "./alarm";
 import { ALLOWED, type Answer, answer, nothingToSay, type Verdict } from "./answers";
 import { type Checking, check } from "./check";
@@ -23,7 +24,10 @@ export interface Answered extends Answer {
   readonly allowed: boolean;
 }
 
-/** From what a harness said to what it is answered. Never throws, and never takes longer than it may. */
+/**
+ * From what a harness said to what it is answered. Never takes longer than it may, and never throws, but `TooLate` where
+ * whoever asked has left meanwhile.
+ */
 export async function runHook(world: World, call: HookCall, input: Input): Promise<Answered> {
   let document: unknown;
   try {
@@ -51,6 +55,7 @@ async function decide(world: World, call: HookCall, report: Report): Promise<Ver
   try {
     return await alarm.watch(() => act(checking));
   } catch (error) {
+    if (error instanceof TooLate) throw error;
     if (report.moment !== "before") {
       const { noteFailure } = await import("./failure");
       await noteFailure(checking, error);

@@ -53,6 +53,7 @@ const NOT_SETTINGS = new Set([
   "COTENANT_SESSION_ID",
   "COTENANT_DEBUG",
   "COTENANT_SECRET",
+  "COTENANT_NO_DAEMON",
 ]);
 
 /** A line that is neither empty nor a comment nor the mere name of a section. */

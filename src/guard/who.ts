@@ -48,8 +48,9 @@ function givenSession({ env }: World): SessionId | null {
  * The harness's own process: whoever started this one, past the shell and the helpers that stand between. Its death is
  * what frees the files.
  */
-async function harnessProcess({ platform, parentPid, harnessPid }: World): Promise<Holder> {
+async function harnessProcess({ platform, parentPid, harnessPid, harness }: World): Promise<Holder> {
   const { processes } = platform;
+  if (harness !== undefined) return harness;
   if (harnessPid !== null) return namedAsHolder(processes, harnessPid);
   let pid = parentPid;
   let ancestry = await processes.ancestry(pid);

@@ -1,6 +1,9 @@
+import type { Asker } from "../coordinator/local";
 import type { Environment, Repository } from "../identity/repository";
+import type { Holder } from "../kernel/lease";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import type { Store, StoreOptions } from "../store/store";
 import type { Alarm } from "./alarm";
 import type { Mark } from "./pass";
 
@@ -32,6 +35,12 @@ export interface World {
   readonly parentPid: number;
   /** Given on the command line: the harness itself. */
   readonly harnessPid: number | null;
+  /** The harness itself, where it is known otherwise than by who started us. */
+  readonly harness?: Holder;
+  /** Who waits for the answer, where that is not this process. */
+  readonly asker?: Asker;
+  /** Stores that outlive one check. */
+  readonly openStore?: (options: StoreOptions) => Store;
   /** Gets the alarm of the check, for what happens beside it. */
   readonly onAlarm?: (alarm: Pick<Alarm, "ring" | "switchOff">) => void;
   /** Shows people that the hook waits, where whoever called can show it. */

@@ -19,7 +19,7 @@ export async function bringMissing(
 ): Promise<readonly Ulid[] | null> {
   if (!isLedgerOn(workspace)) return [];
   const session = await workspace.session("write");
-  const open = await openLedger(workspace, session.actor.agentId);
+  const open = await openLedger(workspace);
   const warn = (warning: string) => void workspace.warnings.push(warning);
   try {
     const known = new Set(await (await issuesIn(workspace)).ids());

@@ -37,7 +37,7 @@ interface Ground {
 /** The fence of a clone with a ledger; null where there is none. */
 export async function claimFence(workspace: Workspace, session: Session): Promise<ClaimFence | null> {
   if (!isLedgerOn(workspace)) return sharesClaims(workspace.config) ? new NamedFence(workspace) : null;
-  return new LedgerFence(workspace, session, await openLedger(workspace, session.actor.agentId));
+  return new LedgerFence(workspace, session, await openLedger(workspace));
 }
 
 class LedgerFence implements ClaimFence {

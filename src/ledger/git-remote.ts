@@ -35,18 +35,16 @@ export class GitRemote implements LedgerRemote {
   readonly #prefix: string;
   /** `sync.ledger_branch`. */
   readonly branch: string;
-  readonly #author: string;
   #branchSeen: string | null = null;
   /** What the branch says of tokens, as of that commit of it. */
   #written: { readonly at: string | null; readonly token: number } | null = null;
   #looks: string[] = [];
   readonly #news = new Map<Ulid, { readonly before: string | null; readonly oid: string }>();
 
-  constructor(copy: LedgerCopy, names: { prefix: string; branch: string; author: string }) {
+  constructor(copy: LedgerCopy, names: { prefix: string; branch: string }) {
     this.copy = copy;
     this.#prefix = names.prefix;
     this.branch = names.branch;
-    this.#author = names.author;
   }
 
   refOf(id: Ulid): string {
@@ -329,13 +327,14 @@ export class GitRemote implements LedgerRemote {
     }
   }
 
-  /** The claim's next commit, on top of what it is expected to be. */
+  /** The claim's next commit, on top of what it is expected to be, by whoever holds or ended it: others may bring it. */
   async commit(update: ClaimUpdate & { readonly atMs: number }): Promise<string> {
     const { expected, record, subject, atMs } = update;
     const { objectFormat } = this.copy.options;
     const args = ["commit-tree", ...(expected === null ? [] : ["-p", expected]), EMPTY_TREE[objectFormat]];
     const date = `@${Math.floor(atMs / 1000)} +0000`;
-    const env = { ...authorship(this.#author), GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
+    const author = record.ended?.by ?? record.agentId;
+    const env = { ...authorship(author), GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
     return (await this.copy.text(args, claimMessage(record, subject), env)).trim();
   }
 

@@ -35,7 +35,7 @@ export async function leaveLedger(
 ): Promise<readonly Ulid[]> {
   return leaving(workspace, own, async ({ claims, there }) => {
     const actor = await actorOf();
-    const { ledger } = await openLedger(workspace, actor.agentId);
+    const { ledger } = await openLedger(workspace);
     // First whether it can be asked at all: who is refused keeps everything.
     if (there.length > 0) await ledger.look(actor, idsOf(there));
     const others = there.filter(({ leaseId }) => !claims.some((claim) => claim.leaseId === leaseId));
@@ -47,7 +47,7 @@ export async function leaveLedger(
 /** What `leaveLedger` would give back, or refuse: the remote is asked, and told nothing. */
 export async function previewLeaving(workspace: Workspace, own: readonly Lease[]): Promise<readonly Ulid[]> {
   return leaving(workspace, own, async ({ there }) => {
-    const { ledger } = await openLedger(workspace, "cotenant");
+    const { ledger } = await openLedger(workspace);
     if (there.length > 0) await ledger.parts.remote.look(idsOf(there));
   });
 }

@@ -42,7 +42,7 @@ export function ledgerEngine(workspace: Workspace): LedgerCoordinator | null {
       : null;
   let open: Promise<OpenLedger> | null = null;
   const opened = () => {
-    open ??= workspace.agent().then(({ agentId }) => openLedger(workspace, agentId));
+    open ??= openLedger(workspace);
     return open;
   };
   return new LedgerCoordinator(
@@ -55,8 +55,7 @@ export function ledgerEngine(workspace: Workspace): LedgerCoordinator | null {
 /** What all claims are at the remote now, remembered for whoever reads them. False where it cannot be reached. */
 export async function hearAll(workspace: Workspace): Promise<boolean> {
   try {
-    const { agentId } = await workspace.agent();
-    const { ledger } = await openLedger(workspace, agentId);
+    const { ledger } = await openLedger(workspace);
     await ledger.parts.remote.look("all");
     await ledger.parts.remote.settle();
     return true;
@@ -72,7 +71,6 @@ export async function hearAll(workspace: Workspace): Promise<boolean> {
  */
 export async function openLedger(
   workspace: Workspace,
-  author: string,
   usualBranch: string | null = null,
 ): Promise<OpenLedger> {
   const { config, repository, surroundings, coordinator } = workspace;
@@ -91,7 +89,7 @@ export async function openLedger(
     objectFormat: repository.config.objectFormat,
     timeoutMs: values["sync.network_timeout"] * 1000,
   });
-  const remote = new GitRemote(copy, { prefix, branch, author });
+  const remote = new GitRemote(copy, { prefix, branch });
   const state = new StateFile(copy);
   const warn = (warning: string) => void workspace.warnings.push(warning);
   const ledger = new Ledger({

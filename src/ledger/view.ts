@@ -60,7 +60,7 @@ async function lastSeen(
   workspace: Workspace,
 ): Promise<{ seen: ReadonlyMap<Ulid, ClaimRef>; asOf: string | null }> {
   try {
-    const { remote, state } = await openLedger(workspace, "cotenant");
+    const { remote, state } = await openLedger(workspace);
     const seen = await remote.seen("all");
     return { seen, asOf: (await state.read()).state.lastPullAt };
   } catch {

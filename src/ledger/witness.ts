@@ -117,7 +117,7 @@ export async function clonesTestimony(
 ): Promise<ClaimTestimony | null> {
   if (!isLedgerOn(workspace)) return null;
   const { surroundings } = workspace;
-  const { copy, ledger } = await openLedger(workspace, "cotenant");
+  const { copy, ledger } = await openLedger(workspace);
   if (isAsked) {
     try {
       await ledger.parts.remote.look("all");

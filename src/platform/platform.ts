@@ -61,9 +61,15 @@ export interface Timers {
   /** Resolves after `ms`, or as soon as `wake` is called on the returned handle. */
   sleep(ms: number): Sleep;
   /** Calls `notify` when an entry of the directory changes. Never a promise of completeness: poll as well. */
-  watchDirectory(path: string, notify: () => void): { close(): void };
+  watchDirectory(path: string, notify: () => void): DirectoryWatch;
   /** The same for one file, by its inode. Null where none is to be had: watches run out, and callers poll instead. */
   watchFile(path: string, notify: () => void): { close(): void } | null;
+}
+
+export interface DirectoryWatch {
+  /** Whether the system tells of changes: then polling is for what it cannot tell, such as another directory in its place. */
+  readonly isOn: boolean;
+  close(): void;
 }
 
 export interface Sleep {
@@ -110,6 +116,8 @@ export interface Processes {
   ancestry(pid: number): Later<Ancestry | null>;
   /** Those of our user that are alive and no older than the process that began at `startTime`; null where that cannot be told. */
   startedSince(startTime: string): Later<readonly Started[] | null>;
+  /** The start of a process that begins now; empty where that cannot be told. */
+  startTimeNow(): Later<string>;
   /**
    * Of the environment that a process was started with, those of these variables that it has; null where that cannot be told, or
    * it was started with none at all. Never more than was asked for: there are keys in environments.

@@ -8,7 +8,10 @@ import { runTrial, type TrialSetting } from "./trial";
 const LIMIT_MS = 60_000;
 
 /** One harness, and how the guard is in its settings. */
-export type RealTrial = { readonly harness: HarnessName } & Pick<TrialSetting, "installer" | "isShared">;
+export type RealTrial = { readonly harness: HarnessName } & Pick<
+  TrialSetting,
+  "installer" | "isShared" | "via"
+>;
 
 export type RealSetting = Pick<TrialSetting, "env" | "cotenant" | "interrupted"> & {
   readonly home: string | null;
@@ -34,7 +37,7 @@ export async function runRealCanaries(
 }
 
 async function reportOn(
-  { harness, installer, isShared }: RealTrial,
+  { harness, installer, isShared, via }: RealTrial,
   { env, home, cotenant, limitMs = LIMIT_MS, interrupted, onStart }: RealSetting,
 ): Promise<RealReport> {
   const known = PROGRAM_OF[harness];
@@ -59,6 +62,7 @@ async function reportOn(
     cotenant,
     installer,
     isShared,
+    via,
     limitMs,
     interrupted,
   });

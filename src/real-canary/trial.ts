@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { ViaName } from "../agents/command-line";
 import type { RealOutcome } from "../agents/real-outcome";
 import { type Conversation, Hangup, type Talk } from "./conversation";
 import type { HeadlessProgram } from "./headless";
@@ -28,6 +29,8 @@ export interface TrialSetting {
   readonly installer: InstalledFrom;
   /** Whether those lines look for cotenant on the PATH. */
   readonly isShared: boolean;
+  /** How those lines get to the guard. */
+  readonly via: ViaName;
   /** For the program, from its start to its end. */
   readonly limitMs: number;
   readonly interrupted: AbortSignal;
@@ -123,9 +126,10 @@ class Trial {
   }
 
   async #prepare(): Promise<void> {
-    const { headless, installer, isShared } = this.#setting;
+    const { headless, installer, isShared, via } = this.#setting;
     const install = async () => {
-      const words = ["agent", "install", headless.harness, ...(isShared ? ["--shared"] : [])];
+      const how = [...(isShared ? ["--shared"] : []), ...(via === "program" ? [] : ["--via", via])];
+      const words = ["agent", "install", headless.harness, ...how];
       const { status, stderr } = await this.#repository.run(installer.node, [installer.program, ...words]);
       if (status !== 0) throw new Error(`cotenant ${words.join(" ")}: ${stderr.trim()}`);
     };

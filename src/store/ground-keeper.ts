@@ -47,11 +47,11 @@ export class GroundKeeper {
   }
 
   /** PROTOCOL 6: trusts in O(1) what has only grown, reads what was added, verifies everything else once. */
-  async stand(actor: LogActor): Promise<Ground> {
+  async stand(actor: LogActor, callers = 1): Promise<Ground> {
     let log = (await this.#log.attach()) ?? (await this.#createFirst(actor));
     if (log.isReopened) await this.#mark.reload();
     if (await this.suspicion.isRaised()) log = await this.#leaveSuspect(log);
-    const ground = await this.#index.catchUp(log);
+    const ground = await this.#index.catchUp(log, callers);
     if (ground === null) return this.#rebuild(log);
     // More than there is was known to be durable: of another log that had this place, or of this one.
     const isShort = this.#mark.known > ground.head.sequence;
@@ -67,6 +67,11 @@ export class GroundKeeper {
     return groundOf(fd, replay.head, Overlay.of(replay), null);
   }
 
+  /** The next one who stands on it opens the log anew. */
+  close(): Promise<void> {
+    return this.#log.detach();
+  }
+
   pin(): Pin {
     return this.#log.pin();
   }
@@ -75,7 +80,7 @@ export class GroundKeeper {
    * Appends what `ground.head` and `ground.overlay` already stand for. After the append nothing fails the
    * operation: the log has it, and the next writer brings the index up to it.
    */
-  async append(ground: Ground, bytes: Uint8Array, actor: LogActor): Promise<void> {
+  async append(ground: Ground, bytes: Uint8Array, actor: LogActor, callers = 1): Promise<void> {
     const { fd, base } = ground;
     try {
       await this.#log.append(fd, bytes, base.offset);
@@ -83,7 +88,7 @@ export class GroundKeeper {
       await this.#index.excuse(ground);
       throw error;
     }
-    await this.#index.follow(ground);
+    await this.#index.follow(ground, callers);
     if (ground.head.offset < Math.max(this.#options.rotateBytes, ground.head.checkpointEnd * 8)) return;
     try {
       await this.rotate(ground, actor);

@@ -23,10 +23,13 @@ export interface IndexFollowerOptions {
   readonly modes: Modes;
   /**
    * How much of the log's end the index may lack. What comes and goes within it never touches the index; but everybody
-   * has to read it.
+   * has to read it. Where many ask at once it may lack more.
    */
   readonly indexLagBytes: number;
 }
+
+/** Where many ask at once, the index may lag by so many times as much; whoever comes from outside reads what it lacks. */
+const CROWD = 32;
 
 const NO_CENSUS: CensusName = { build: "", capacity: 0 };
 
@@ -65,7 +68,7 @@ export class IndexFollower {
    * Where the log stands, by the index and what the index lacks: lines whose writers left that for later, or did not
    * live to do it. Null when the two do not fit together, and the whole log must be looked at.
    */
-  async catchUp(log: AttachedLog): Promise<Ground | null> {
+  async catchUp(log: AttachedLog, callers: number): Promise<Ground | null> {
     const applied = await this.#applied.read();
     if (applied === null || !isContinued(applied, log.stat, this.#bootId())) return null;
     const { census, head } = applied;
@@ -86,7 +89,7 @@ export class IndexFollower {
     const { inode, mtimeMs } = log.stat;
     this.#memory = { reach, head: replay.head, inode, mtimeMs, overlay };
     const ground = groundOf(log.fd, replay.head, overlay.under(new Overlay()), reach);
-    if (size - head.offset <= this.#options.indexLagBytes) return ground;
+    if (size - head.offset <= this.#lagBytes(callers)) return ground;
     try {
       const index = await this.#apply(ground, reach);
       return { ...ground, overlay: new Overlay(), index };
@@ -134,18 +137,18 @@ export class IndexFollower {
   }
 
   /** After the append: the index at once, or when there is more of it. */
-  async follow(ground: Ground): Promise<void> {
+  async follow(ground: Ground, callers: number): Promise<void> {
     if (ground.index === null) return;
     try {
-      await this.#follow(ground, ground.index);
+      await this.#follow(ground, ground.index, this.#lagBytes(callers));
     } catch {
       this.#index.forget();
     }
   }
 
-  async #follow(ground: Ground, index: Reach): Promise<void> {
+  async #follow(ground: Ground, index: Reach, lagBytes: number): Promise<void> {
     const { fd, head, overlay } = ground;
-    if (head.offset - index.head.offset > this.#options.indexLagBytes) {
+    if (head.offset - index.head.offset > lagBytes) {
       await this.#apply(ground, index);
       return;
     }
@@ -196,6 +199,11 @@ export class IndexFollower {
   async move({ census, head }: Reach, stat: FileStat): Promise<void> {
     const { inode, size, mtimeMs } = stat;
     await this.#applied.write({ bootId: this.#bootId(), head, inode, size, mtimeMs, census });
+  }
+
+  /** Making and removing files costs more than all else, and most of what many callers take is given back soon. */
+  #lagBytes(callers: number): number {
+    return this.#options.indexLagBytes * (callers > 1 ? CROWD : 1);
   }
 
   #bootId(): string {

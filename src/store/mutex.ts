@@ -79,6 +79,13 @@ export class Mutex {
     return this.#fd !== null && this.#opening === opening;
   }
 
+  /** Waits for its turn; the next caller opens the file anew. */
+  close(): Promise<void> {
+    const turn = this.#door.then(() => this.#abandon());
+    this.#door = turn.catch(() => {});
+    return turn;
+  }
+
   /** Who wrote the metadata last. It may have left since. */
   async metadata(): Promise<Record<string, unknown> | null> {
     const bytes = await this.#platform.files.readFile(this.#layout.mutex);

@@ -66,6 +66,8 @@ export interface StoreOptions {
   readonly indexLagBytes: number;
   /** What this process is doing, for whoever finds it holding the mutex. */
   readonly doing: string;
+  /** Whether the directory is still the one that is meant; asked under the mutex, before anything is decided. */
+  readonly isInPlace?: () => boolean;
 }
 
 export const DEFAULT_STORE_OPTIONS: Omit<StoreOptions, "controlDirectory"> = {
@@ -177,6 +179,12 @@ export class Store {
     }
   }
 
+  /** For one of many in a process that lives on. Nothing may be under way. */
+  async close(): Promise<void> {
+    await this.mutex.close();
+    await this.keeper.close();
+  }
+
   /** See `Mutex.handle`. */
   async lockHandle(): Promise<LockHandle> {
     if ((await this.platform.files.stat(this.layout.mutex)) === null) await this.prepare();
@@ -277,12 +285,12 @@ export class Store {
 
   #perform(batch: Job[]): Promise<Settled> {
     const { actor } = batch[0]!.submission;
-    return this.#onGround(actor, (ground) => this.#performOn(ground, batch, actor));
+    return this.#onGround(actor, (ground) => this.#performOn(ground, batch, actor), batch.length);
   }
 
   /** `act` must have done nothing yet when it finds the index damaged. */
-  async #onGround<T>(actor: LogActor, act: (ground: Ground) => Promise<T>): Promise<T> {
-    const ground = await this.keeper.stand(actor);
+  async #onGround<T>(actor: LogActor, act: (ground: Ground) => Promise<T>, callers = 1): Promise<T> {
+    const ground = await this.keeper.stand(actor, callers);
     try {
       return await act(ground);
     } catch (error) {
@@ -293,6 +301,7 @@ export class Store {
   }
 
   #write<T>(write: Write<T>, ground: Ground): Promise<Performed<T>> {
+    refuseInVain(this.options, write);
     return perform(
       {
         now: () => this.now(),
@@ -337,7 +346,7 @@ export class Store {
     }
     const log = this.keeper.pin();
     try {
-      if (text !== "") await this.keeper.append(ground, utf8.encode(text), actor);
+      if (text !== "") await this.keeper.append(ground, utf8.encode(text), actor, batch.length);
     } catch (error) {
       await log.release();
       throw error;
@@ -371,6 +380,7 @@ export class Store {
     const { command, policy, beforeMs = Number.POSITIVE_INFINITY } = submission;
     const now = this.now();
     if (now.monotonicMs > beforeMs) throw new TooLate("nobody waits for it any more");
+    refuseInVain(this.options, submission);
     const repeated = await this.#repeated(submission, ground);
     if (repeated !== null) return nothingToWrite(repeated);
     const isAcquire = command.kind === "acquire";
@@ -466,6 +476,12 @@ export class Store {
     const inBatch = ground.overlay.requests.get(requestId);
     return inBatch ?? findRequest(this.platform, this.layout, logIn(ground), requestId);
   }
+}
+
+/** PROTOCOL 28. And somebody may have moved the directory, and put another one in its place. */
+function refuseInVain({ isInPlace }: StoreOptions, { isAwaited }: Pick<Submission, "isAwaited">): void {
+  if (isInPlace?.() === false) throw new TooLate("the repository was moved");
+  if (isAwaited?.() === false) throw new TooLate("whoever asked for it has left");
 }
 
 function logIn({ fd, base }: Ground): { readonly fd: number; readonly size: number } {

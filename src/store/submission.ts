@@ -21,6 +21,8 @@ export interface Submission {
   readonly isSecond?: boolean;
   /** By the monotonic clock; after it, nobody waits for the outcome any more. */
   readonly beforeMs?: number;
+  /** Whether somebody waits for the outcome still; asked under the mutex, before anything is decided. */
+  readonly isAwaited?: () => boolean;
   /** For an acquire that waits: the caller's place, or the wish for one. */
   readonly queue: Place | null;
 }

@@ -34,6 +34,8 @@ export interface Write<T> {
   readonly factKinds?: readonly string[];
   /** The body does nothing outside the log: the sync of its own line covers every line that it rests on. */
   readonly isOnlyLogged?: boolean;
+  /** Whether somebody waits for the outcome still; asked under the mutex, before anything is decided. */
+  readonly isAwaited?: () => boolean;
   /** Under the mutex, once the leases are proved and every line that they rest on is on the disk. It may throw. */
   readonly body: (standing: Standing) => Promise<Intention<T> | null>;
 }

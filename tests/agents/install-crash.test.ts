@@ -84,7 +84,12 @@ class Crashing {
     const desk = this.desk(platform);
     const digestOf = (text: string) => platform.digest.sha256(text);
     for (const harness of HARNESS_NAMES) {
-      const plan = planInstall(await this.#found(desk, harness), { program, shared: false, digestOf });
+      const plan = planInstall(await this.#found(desk, harness), {
+        program,
+        shared: false,
+        via: null,
+        digestOf,
+      });
       if (isObjection(plan)) throw new Error(plan.message);
       await applyInstall(desk, [plan]);
     }

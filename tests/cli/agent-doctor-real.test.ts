@@ -156,14 +156,17 @@ describe("a program that hangs", () => {
   it("is killed in time with all that it has started", async () => {
     fakeClaude(folder, "hangs", witness);
     const cotenant = { node: process.execPath, program: PROGRAM };
-    const [report] = await runRealCanaries([{ harness: "claude", installer: cotenant, isShared: false }], {
-      env: { PATH: folder },
-      home: null,
-      cotenant,
-      limitMs: 8_000,
-      interrupted: new AbortController().signal,
-      onStart() {},
-    });
+    const [report] = await runRealCanaries(
+      [{ harness: "claude", installer: cotenant, isShared: false, via: "program" as const }],
+      {
+        env: { PATH: folder },
+        home: null,
+        cotenant,
+        limitMs: 8_000,
+        interrupted: new AbortController().signal,
+        onStart() {},
+      },
+    );
     expect(report).toMatchObject({ outcome: "protocol_changed", version: "9.8.7" });
     expect(report!.why).toMatch(
       /^it never asked the model: it was not done within [0-8] s; it printed: nothing$/,

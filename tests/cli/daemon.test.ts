@@ -1,7 +1,15 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { isGone, looksAfterDaemon, RawClient, recordFile, recordOf, startDaemon } from "../support/daemon";
+import {
+  freezeDaemon,
+  isGone,
+  looksAfterDaemon,
+  RawClient,
+  recordFile,
+  recordOf,
+  startDaemon,
+} from "../support/daemon";
 import { PROGRAM, start, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
@@ -50,6 +58,16 @@ describe("the life of a daemon", () => {
     expect((await ask("agent:b", "lock", "acquire", "a.txt")).status).toBe(0);
   });
 
+  it("says where it renews nothing, and with which command it would", async () => {
+    await startDaemon(repo);
+    const { stderr } = await run("human:me", "daemon", "status");
+    expect(stderr).toContain(
+      "it renews no leases: for that, cotenant config set coordination.auto_renew_leases true",
+    );
+    await run("human:me", "config", "set", "coordination.auto_renew_leases", "true");
+    expect((await run("human:me", "daemon", "status")).stderr).not.toContain("it renews no leases");
+  });
+
   it("S72: ends by SIGKILL, and everybody goes on; the next one takes its place", async () => {
     const first = await startDaemon(repo);
     await ask("agent:a", "lock", "acquire", "a.txt");
@@ -67,7 +85,7 @@ describe("the life of a daemon", () => {
 
   it("S72: is stopped in the middle of everything, and clients go on without it after their deadline", async () => {
     const record = await startDaemon(repo);
-    process.kill(record.pid, "SIGSTOP");
+    await freezeDaemon(repo, record);
     const begun = performance.now();
     const ran = await ask("agent:a", "lock", "acquire", "a.txt");
     expect(ran.lease.fencing_token).toBe(1);

@@ -89,7 +89,7 @@ describe("pause", () => {
     for (const who of ["agent:a", "ci:build"]) {
       const refused = await repo.run(who, "pause", "--reason", "because");
       expectRefused(refused, 9, "E_POLICY");
-      expect(refused.stderr).toContain(`only a person can pause a repository, and ${who} is none`);
+      expect(refused.stderr).toContain(`only a person can pause a repository, and ${who} is not one`);
       expectJsonRefused(await repo.askHere(who, "resume"), 9, "E_POLICY");
     }
     expectJsonRefused(await repo.askHere("human:ada", "pause"), 64, "E_USAGE");

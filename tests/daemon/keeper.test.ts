@@ -5,6 +5,7 @@ import type { Feed } from "../../src/daemon/feed";
 import type { Journal } from "../../src/daemon/journal";
 import { Keeper } from "../../src/daemon/keeper";
 import { Sessions } from "../../src/daemon/sessions";
+import { nodePlatform } from "../../src/platform/node/node";
 import { until } from "../support/program";
 
 it("looks once more after a thousand events that came while it looked, not a thousand times", async () => {
@@ -30,7 +31,7 @@ it("looks once more after a thousand events that came while it looked, not a tho
       return { close: () => {} };
     },
   } as unknown as Feed;
-  const keeper = new Keeper(async () => workspace, new Sessions(), feed, {
+  const keeper = new Keeper(nodePlatform(), async () => workspace, new Sessions(), feed, {
     note: () => {},
   } as unknown as Journal);
   keeper.start();

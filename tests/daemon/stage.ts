@@ -36,6 +36,7 @@ export class StageDaemon {
         build: BUILD,
         clockId: platform.clock.clockId(),
         feed: this.#feed,
+        isHere: () => true,
         engineFor: async (_, policy) => localEngine(this.engine.store, policy),
         reader: async () => this.engine.coordinator,
         seen: () => {},

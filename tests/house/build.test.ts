@@ -36,6 +36,7 @@ beforeEach(() => {
   write("src/cli/quick-hook.ts", "export const isNothingToDo = () => false;\n");
   write("src/cli/quick-guard.ts", "export const isAnswered = () => false;\n");
   write("src/real-canary/real-canary.ts", "export const runRealCanaries = () => [];\n");
+  write("src/daemon/start-for-hooks.ts", "export const startForHooks = () => {};\n");
   write("src/cli/guard-main.ts", 'console.log("guarded");\n');
   write(
     "src/cli/commands/slow.ts",

@@ -97,9 +97,14 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because:
       "the library's front door wires the real machine to the coordinator, or to the daemon in front of it",
   },
+  "guard-node": {
+    may: [...BELOW_FEATURES, "guard", "enforce", "platform/node"],
+    world: true,
+    because: "the guard on the real machine, for whoever answers a harness: the program and the daemon",
+  },
   mcp: { may: [...LIBRARY, "."], packages: ["*"], because: "an edge over the library" },
   daemon: {
-    may: LIBRARY,
+    may: [...LIBRARY, "guard-node"],
     packages: ["valibot"],
     world: true,
     because:
@@ -123,7 +128,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       "an edge: it starts programs of others, serves them a model and kills them; cotenant is one of them",
   },
   cli: {
-    may: [...LIBRARY, ".", "mcp", "daemon", "dashboard", "demo", "real-canary"],
+    may: [...LIBRARY, ".", "mcp", "guard-node", "daemon", "dashboard", "demo", "real-canary"],
     packages: ["*"],
     world: true,
     because: "the outermost edge; nothing imports it, so a command can go without a trace",

@@ -57,15 +57,30 @@ describe("the lines in somebody's settings", () => {
   const other = { node: "/opt/node", program: "/opt/old/cotenant" };
 
   it("are written again by the program that they name", () => {
-    expect(writerOf({ program: other, isByHand: false }, own)).toEqual({ installer: other, isShared: false });
+    expect(writerOf({ program: other, isByHand: false, via: null }, own)).toEqual({
+      installer: other,
+      isShared: false,
+      via: "program",
+    });
+  });
+
+  it("go the same way to the guard", () => {
+    const via = { daemon: "/srv/app/.git/cotenant/daemon/1000", http: null };
+    expect(writerOf({ program: other, isByHand: false, via }, own)).toMatchObject({ via: "daemon" });
   });
 
   it("are those for everybody where they look on the PATH, unless a person wrote them", () => {
-    expect(writerOf({ program: null, isByHand: false }, own)).toEqual({ installer: own, isShared: true });
-    expect(writerOf({ program: null, isByHand: true }, own)).toEqual({ installer: own, isShared: false });
+    expect(writerOf({ program: null, isByHand: false, via: null }, own)).toMatchObject({
+      installer: own,
+      isShared: true,
+    });
+    expect(writerOf({ program: null, isByHand: true, via: null }, own)).toMatchObject({
+      installer: own,
+      isShared: false,
+    });
   });
 
   it("are this program's where there are none", () => {
-    expect(writerOf(null, own)).toEqual({ installer: own, isShared: false });
+    expect(writerOf(null, own)).toEqual({ installer: own, isShared: false, via: "program" });
   });
 });

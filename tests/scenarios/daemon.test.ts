@@ -175,6 +175,32 @@ describe("seed 004, phase 7: the ledger through the daemon", () => {
     expect(error).toMatchObject({ code: -32602 });
   });
 
+  it("keeps and ends claims of agents who ask by the program, and are their authors", async () => {
+    const { hub, ids } = await sharedIssues(2);
+    const [one, two] = [Machine.clone(hub, "a"), Machine.clone(hub, "b")];
+    fs.mkdirSync(path.join(one.home, ".config/cotenant"), { recursive: true });
+    fs.writeFileSync(
+      path.join(one.home, ".config/cotenant/config.toml"),
+      '[sync]\nledger_branch = "cotenant-sync"\n',
+    );
+    expect((await one.ask("sync", "--setup-ledger")).status).toBe(0);
+    looksAfterDaemon(one.repo);
+    expect((await one.start(["daemon", "start"]).done).status).toBe(0);
+    for (const id of ids) {
+      const claimed = await one.start(["claim", "acquire", id]).done;
+      expect(claimed.status, String(claimed)).toBe(0);
+      expect((await two.ask("claim", "acquire", id)).error).toMatchObject({ code: "E_LOCK_CONFLICT" });
+    }
+    const authors = hub.git("log", "--format=%an", `refs/cotenant/claims/${ids[0]}`);
+    expect(String(authors).trim()).toBe("agent:a");
+    // A claim that could wait goes without the daemon; these do not.
+    for (const word of ["renew", "release"]) {
+      const done = await one.start(["claim", word, ids[0]!]).done;
+      expect(done.status, String(done)).toBe(0);
+    }
+    expect((await two.ask("claim", "acquire", ids[0]!)).status).toBe(0);
+  });
+
   it("is not configured where there is none", async () => {
     const repo = TestRepo.make();
     repo.git("commit", "--quiet", "--allow-empty", "--message", "first");

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import * as path from "node:path";
-import { worldOf } from "../../src/cli/guarding";
+
 import type { Answer } from "../../src/guard/answers";
 import { HARNESSES } from "../../src/guard/harness";
 import { type Answered, runHook } from "../../src/guard/run";
 import type { World } from "../../src/guard/world";
+import { worldOf } from "../../src/guard-node/world-of";
 import type { HarnessName } from "../../src/identity/harness";
 import type { Git } from "../../src/platform/git";
 import { nodeGit } from "../../src/platform/git-node";

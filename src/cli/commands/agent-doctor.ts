@@ -1,11 +1,14 @@
+import { viaFlag, viaName } from "../../agents/command-line";
 import { type Coverage, WAY_WORDS, WAYS } from "../../agents/coverage";
 import { hindrances } from "../../agents/hindrances";
 import type { RealReport } from "../../agents/real-outcome";
+import type { Surroundings } from "../../coordinator/workspace";
 import { HARNESSES } from "../../guard/harness";
 import { isInUse } from "../../guard/place";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
-import { type CanaryReport, runCanary } from "../agent-canary";
+import { type CanaryReport, groundedCanary, runCanary } from "../agent-canary";
+import { type GuardDaemon, guardDaemon } from "../agent-daemon";
 import { areRealWell, realRemarks, realWord, tryRealPrograms } from "../agent-real";
 import { harnessesOrAll, lookAround, type Seen, stateSeen } from "../agents";
 import type { Command, Context } from "../command";
@@ -21,6 +24,8 @@ const WORDS: Readonly<Record<Coverage, string>> = {
 interface Examined {
   readonly seen: Seen;
   readonly canary: CanaryReport | null;
+  /** Whether the daemon has answered; null where it is not asked, or no canary was sent. */
+  readonly isByDaemon: boolean | null;
   /** Why the harness does not run these hooks. */
   readonly hindrances: readonly string[];
 }
@@ -28,7 +33,7 @@ interface Examined {
 export const command: Command = {
   usage: "agent doctor [<harness>…] [--no-canary] [--real]",
   about:
-    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Looks also for what keeps the harness from running its hooks: trust that\nnobody has given, switches in its settings. Exits with 0 when every canary lives and nothing is known to keep hooks from\nrunning, else with 10, as where a named one is not installed, or in a repository where cotenant was never used (no\n.git/cotenant, no .cotenant/config.toml), in which the guard does nothing.\n\nWith --real it also runs the harness's own program, where there is one, for a minute at most: with an empty home, none of your\naccounts and settings, and a scripted model on this machine. It must write and lease a file that nobody holds, leave one that\nsomebody else holds and tell the model who that is, and let go in the end. It tries the protocol, not your trust settings.",
+    "Tries every harness that is installed here, or those that are named: plays a session of it in a scratch repository,\nthrough the very command lines in its settings, and shows what is blocked before it is written, what is only seen\nafter, and what is open. Looks also for what keeps the harness from running its hooks: trust that\nnobody has given, switches in its settings. Where hooks ask the daemon, it is tried with the daemon and without. Exits with 0 when every canary lives and nothing is known to keep hooks from\nrunning, else with 10, as where a named one is not installed, or in a repository where cotenant was never used (no\n.git/cotenant, no .cotenant/config.toml), in which the guard does nothing.\n\nWith --real it also runs the harness's own program, where there is one, for a minute at most: with an empty home, none of your\naccounts and settings, and a scripted model on this machine. It must write and lease a file that nobody holds, leave one that\nsomebody else holds and tell the model who that is, and let go in the end. It tries the protocol, not your trust settings.",
   flags: {
     "no-canary": { meaning: "play no session; only look at the settings" },
     real: { meaning: "run the harnesses' own programs, too" },
@@ -52,8 +57,10 @@ export const command: Command = {
     const look = { files: platform.files, digest: platform.digest, grounds, mainRoot, machine: "" };
     const examined = await Promise.all(
       ours.map(async (one): Promise<Examined> => {
-        const canary = parsed.has("no-canary") ? null : await runCanary(one.found, program, surroundings);
-        return { seen: one, canary, hindrances: await hindrances(look, one.found.site) };
+        const flown = parsed.has("no-canary")
+          ? null
+          : await flyCanaries(one, program, surroundings, workspace?.repository.controlDir ?? null);
+        return { seen: one, ...(flown ?? NOT_FLOWN), hindrances: await hindrances(look, one.found.site) };
       }),
     );
     const areNamed = parsed.words.length > 0;
@@ -78,7 +85,7 @@ export const command: Command = {
     const kept = examined.flatMap(({ seen: { found }, hindrances: reasons }) =>
       reasons.map((why) => `${HARNESSES[found.site.harness].title} ${why}`),
     );
-    remarks.push(...new Set(kept), ...twice(ours));
+    remarks.push(...new Set(kept), ...twice(ours), ...new Set(examined.flatMap(withoutDaemon)));
     if (real !== null) remarks.push(...realRemarks(real, areNamed));
     const isFine =
       areRealWell(real ?? [], areNamed) &&
@@ -102,7 +109,7 @@ function isWell({ isProgramThere }: Seen, canary: CanaryReport | null): boolean 
   return isProgramThere && canary?.isAlive !== false;
 }
 
-function agentJson({ seen, canary, hindrances: reasons }: Examined) {
+function agentJson({ seen, canary, isByDaemon, hindrances: reasons }: Examined) {
   const { found, state } = seen;
   const { site, file } = found;
   return {
@@ -111,6 +118,8 @@ function agentJson({ seen, canary, hindrances: reasons }: Examined) {
     path: file.path,
     state: stateSeen(seen),
     by_hand: state.isByHand,
+    via: viaName(state.via),
+    answered_by_daemon: isByDaemon,
     canary: canary === null ? null : canary.isAlive ? ("passed" as const) : ("failed" as const),
     why: canary?.why ?? null,
     coverage: canary === null ? null : canary.coverage,
@@ -131,13 +140,14 @@ function textOf(
   const next = "next: cotenant agent install <harness>";
   if (examined.length + others.length === 0) return ["no harness asks cotenant here", next];
   const realCell = (harness: RealReport["harness"]) => (real === null ? [] : [realWord(real, harness)]);
-  const rows = examined.map(({ seen: { found, state, isProgramThere }, canary }) => [
-    HARNESSES[found.site.harness].title,
-    found.site.level,
-    isProgramThere ? state.state : "outdated, its program is gone",
+  const rows = examined.map(({ seen, canary }) => [
+    HARNESSES[seen.found.site.harness].title,
+    seen.found.site.level,
+    (seen.isProgramThere ? stateSeen(seen) : "outdated, its program is gone") +
+      (seen.state.via === null ? "" : `, via ${viaName(seen.state.via)}`),
     canary === null ? "" : canary.isAlive ? "passed" : "failed",
-    ...realCell(found.site.harness),
-    printable(found.file.path, 400),
+    ...realCell(seen.found.site.harness),
+    printable(seen.found.file.path, 400),
   ]);
   for (const { harness } of others)
     rows.push([HARNESSES[harness].title, "", "missing", "", ...realCell(harness), ""]);
@@ -164,6 +174,51 @@ function textOf(
     ...(flown.length === 0 ? [] : ["", columns(terminal, ["WHAT AN AGENT DOES", ...heads], table)]),
     ...(failures.length === 0 ? [] : ["next: cotenant agent install <harness>, then try again"]),
   ];
+}
+
+const NOT_FLOWN: Pick<Examined, "canary" | "isByDaemon"> = { canary: null, isByDaemon: null };
+
+/**
+ * Where the daemon is asked first, the same must come of it with the daemon and without. Where there is nothing to fall back to, one
+ * canary has to do.
+ */
+async function flyCanaries(
+  { found, state: { via } }: Seen,
+  program: string,
+  surroundings: Surroundings,
+  controlDir: string | null,
+): Promise<Pick<Examined, "canary" | "isByDaemon">> {
+  const { platform } = surroundings;
+  const before = via === null ? null : await guardDaemon(platform, controlDir);
+  // Whoever else listens there is not shown the token.
+  if (via?.http != null && before?.httpPort !== via.http.port)
+    return { canary: groundedCanary(`no daemon listens on port ${via.http.port}`), isByDaemon: false };
+  const canary = await runCanary(found, program, surroundings);
+  if (via === null) return { canary, isByDaemon: null };
+  const after = await guardDaemon(platform, controlDir);
+  const seen = (daemon: GuardDaemon | null) => daemon?.events[found.site.harness] ?? 0;
+  const isByDaemon = before !== null && seen(after) > seen(before);
+  if (!canary.isAlive || via.http !== null) return { canary, isByDaemon };
+  const alone = await runCanary(found, program, surroundings, { COTENANT_NO_DAEMON: "1" });
+  return {
+    canary: alone.isAlive ? canary : { ...alone, why: `without the daemon: ${alone.why}` },
+    isByDaemon,
+  };
+}
+
+function withoutDaemon({ seen: { found, state, isDaemonHere }, isByDaemon }: Examined): string[] {
+  if (state.via === null || isByDaemon !== false) return [];
+  const { harness } = found.site;
+  const { title } = HARNESSES[harness];
+  if (!isDaemonHere)
+    return [
+      `${title} asks the daemon of another place: cotenant agent install ${harness}${viaFlag(state.via)}`,
+    ];
+  return state.via.http === null
+    ? [`no daemon answers ${title}'s hooks at present, so that the program does; the next hook starts one`]
+    : [
+        `no daemon answers ${title}, which can write nothing until one does: cotenant agent install ${harness} --via http`,
+      ];
 }
 
 /** Both run then, with one effect; each costs its start. */

@@ -1,3 +1,4 @@
+import { viaName } from "../../agents/command-line";
 import { isPresent } from "../../agents/presence";
 import { HARNESSES } from "../../guard/harness";
 import { HARNESS_NAMES } from "../../identity/harness";
@@ -36,7 +37,7 @@ export const command: Command = {
         title,
         found ? "yes" : "no",
         file?.level ?? "",
-        file === null ? "missing" : file.state + (file.by_hand ? ", by hand" : ""),
+        file === null ? "missing" : stateWords(file),
         file === null ? "" : printable(file.path, 400),
       ]),
     );
@@ -48,6 +49,10 @@ export const command: Command = {
     return { data: { harnesses }, text };
   },
 };
+
+function stateWords({ state, by_hand: isByHand, via }: ReturnType<typeof fileJson>): string {
+  return [state, ...(isByHand ? ["by hand"] : []), ...(via === "program" ? [] : [`via ${via}`])].join(", ");
+}
 
 /** Files without anything of ours say nothing. */
 function isWorthShowing({ found, state: { state } }: Seen): boolean {
@@ -63,6 +68,7 @@ function fileJson(seen: Seen) {
     shared: record?.isShared === true || standing === "tracked",
     state: stateSeen(seen),
     by_hand: state.isByHand,
+    via: viaName(state.via),
     program: state.program === null ? null : { path: state.program.program, found: isProgramThere },
     why: state.why,
   };

@@ -2,6 +2,7 @@ import { leftToUser, planAgentRemoval, refuseRuledRemovals, removeAgents } from 
 import type { Removal } from "../../agents/unplan";
 import { HARNESS_NAMES } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
+import { settleDoor } from "../agent-via";
 import { deskFor, harnessesFrom, WHERE } from "../agents";
 import type { Command } from "../command";
 
@@ -25,6 +26,7 @@ export const command: Command = {
     const plan = await planAgentRemoval(desk, harnesses, parsed.has("shared"));
     await refuseRuledRemovals(desk, plan);
     await removeAgents(desk, plan);
+    await settleDoor(desk);
     const { removals } = plan;
     const theirs = desk.level === "user" ? [] : await leftToUser(desk.surroundings, harnesses);
     const left = [...plan.left, ...theirs];

@@ -14,6 +14,7 @@ export const command: Command = {
     "Agrees to end somebody's live lease, as 'claim force-evict' has proposed it where policy.approvers asks for the word of\nothers. Never by whoever proposed it, and only by those whom policy.evict allows. The last word that is needed ends the\nlease, for the reason of the proposal.",
   flags: {},
   examples: ["cotenant claim approve 7x3k --agent-id human:bob"],
+  isForPeople: true,
   words: { min: 1, max: 1 },
   completes: ["issue"],
   async run(context, parsed) {

@@ -15,6 +15,7 @@ export const command: Command = {
     "Ends somebody's claim. A live one only by those whom policy.evict allows (people and admins by default).\nThe old holder's next write is refused: its token is stale. Where policy.approvers asks for the word of others, it only\nproposes to end a live one (E_APPROVAL_NEEDED, with the proposal's id), and 'claim approve' ends it.",
   flags: { ...CHANGE_FLAGS, reason: { value: "<text>", meaning: "why; logged with your name" } },
   examples: ['cotenant claim force-evict 7x3k --reason "its machine is gone" --agent-id human:ada'],
+  isForPeople: true,
   words: { min: 1, max: 1 },
   completes: ["issue"],
   async run(context, parsed) {

@@ -14,7 +14,8 @@ export const command: Command = {
   words: { min: 0, max: 1 },
   completes: [{ choices: SUPERVISORS }],
   async run(context, parsed) {
-    if (!parsed.has("print")) throw usage("it is printed, for you to put in its place: add --print");
+    if (!parsed.has("print"))
+      throw usage("nothing is installed: add --print to see the unit, and where to put it");
     const word = parsed.words[0] ?? (process.platform === "darwin" ? "launchd" : "systemd");
     const supervisor = SUPERVISORS.find((known) => known === word);
     if (supervisor === undefined) throw usage(`there is no "${word}" here: it is systemd or launchd`);
@@ -26,6 +27,7 @@ export const command: Command = {
       mark: controlMark(repository.commonDir),
     });
     if (!context.quiet) {
+      context.note("if a daemon is running, end it first: cotenant daemon stop");
       context.note(`put it into ~/${unit.file}, then run:`);
       for (const line of unit.commands) context.note(`  ${line}`);
     }

@@ -33,11 +33,14 @@ export const command: Command = {
           return { ...surroundings, env: daemonEnvironment(surroundings.env) };
         },
         version: version(),
+        program: context.program,
         build: thisBuild(),
         buildNow: thisBuild,
         idleSecs: idle === 0 ? null : idle,
         relaunch: isDetached ? context.program : null,
       });
+      // Whoever stands in a worktree with no parent left is taken for something that an agent's command has started.
+      if (isDetached) process.chdir("/");
       if (daemon === null) return { data: { is_running: true }, text: "a daemon is running already" };
       if (!context.quiet && !isDetached) context.note(`listening for ${daemon.repository}; Ctrl-C ends it`);
       void ending.wait().then(() => daemon.stop("asked to by a signal"));

@@ -1,3 +1,4 @@
+import { asksOverHttp, NOTHING_WRITTEN } from "../../daemon/http-door";
 import { type Standing, standingOf } from "../../daemon/life";
 import { daemonPlace } from "../../daemon/place";
 import type { Command } from "../command";
@@ -10,10 +11,14 @@ export const command: Command = {
   examples: ["cotenant daemon status", "cotenant daemon status --json"],
   words: { min: 0, max: 0 },
   async run(context) {
-    const { repository, surroundings } = await context.workspace();
+    const workspace = await context.workspace();
+    const { repository, surroundings, config } = workspace;
     const place = daemonPlace(repository.controlDir);
     const standing = await standingOf(surroundings.platform, place);
     const record = standing.state === "none" ? null : standing.record;
+    if (!context.quiet && standing.state === "none" && asksOverHttp(workspace)) context.note(NOTHING_WRITTEN);
+    if (!context.quiet && standing.state === "running" && !config.values["coordination.auto_renew_leases"])
+      context.note(RENEWS_NOTHING);
     return {
       data: {
         state: standing.state,
@@ -27,8 +32,38 @@ export const command: Command = {
   },
 };
 
+/** People start it for that, and it is off until somebody asks for it. */
+const RENEWS_NOTHING =
+  "it renews no leases: for that, cotenant config set coordination.auto_renew_leases true";
+
+interface GuardCounts {
+  readonly events: number;
+  readonly declined: number;
+  readonly http_port: number | null;
+}
+
+function guardWords({ events, declined, http_port: port }: GuardCounts): string {
+  const left = declined === 0 ? "" : `, ${declined} left to the program`;
+  return `${count(events, "event")} of harnesses answered${left}${port === null ? "" : `; HTTP on port ${port}`}`;
+}
+
+interface Memory {
+  readonly followers: number;
+  readonly watches: number;
+  readonly folders: readonly { folder: string; standing: string; issues: number; why: string | null }[];
+}
+
+function memoryWords({ followers, watches, folders }: Memory): string[] {
+  const issues = folders.reduce((sum, folder) => sum + folder.issues, 0);
+  const unsure = folders.filter(({ standing }) => standing === "unsure");
+  return [
+    `${count(followers, "follower")} of the log, ${count(issues, "issue")} watched (${count(watches, "watch", "watches")})`,
+    ...unsure.map(({ folder, why }) => `${folder} is not watched: ${why}`),
+  ];
+}
+
 function words(standing: Standing): string {
-  if (standing.state === "none") return "no daemon is running; everything works without it";
+  if (standing.state === "none") return "no daemon is running; commands work without it";
   if (standing.state === "silent")
     return `a daemon has the lock and does not answer${standing.record === null ? "" : ` (process ${standing.record.pid})`}: commands go on without it; 'cotenant daemon stop' ends it`;
   const { record, said } = standing;
@@ -36,6 +71,8 @@ function words(standing: Standing): string {
   return [
     `process ${record.pid}, version ${record.version}, up ${duration(Number(said["uptime_secs"]) * 1000)}`,
     `  ${count(Number(said["clients"]) - 1, "client")} connected, ${count(kept.leases, "lease")} kept, ${count(kept.renewed, "renewal")} made`,
+    `  ${guardWords(said["guard"] as GuardCounts)}`,
+    ...memoryWords(said["memory"] as Memory).map((line) => `  ${line}`),
     `  log: ${said["log"]}`,
   ].join("\n");
 }

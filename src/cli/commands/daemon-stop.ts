@@ -1,3 +1,4 @@
+import { asksOverHttp, NOTHING_WRITTEN } from "../../daemon/http-door";
 import { stopDaemon } from "../../daemon/life";
 import { daemonPlace } from "../../daemon/place";
 import type { Command } from "../command";
@@ -5,14 +6,16 @@ import type { Command } from "../command";
 export const command: Command = {
   usage: "daemon stop",
   about:
-    "Ends the daemon of this repository, once it has answered what it was asked. No lease is lost by that.",
+    "Ends the daemon of this repository, once it has answered what it was asked. No lease ends by that; but leases that it has\nrenewed run out, unless their sessions renew them.",
   flags: {},
   examples: ["cotenant daemon stop"],
   words: { min: 0, max: 0 },
   async run(context) {
-    const { repository, surroundings } = await context.workspace();
+    const workspace = await context.workspace();
+    const { repository, surroundings } = workspace;
     const stopped = await stopDaemon(surroundings.platform, daemonPlace(repository.controlDir));
     const text = stopped === null ? "no daemon is running" : `ended: process ${stopped.pid}`;
+    if (!context.quiet && asksOverHttp(workspace)) context.note(NOTHING_WRITTEN);
     return {
       data: { was_running: stopped !== null, pid: stopped?.pid ?? null },
       text: context.quiet ? "" : text,

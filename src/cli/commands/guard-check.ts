@@ -1,8 +1,9 @@
 import { Alarm } from "../../guard/alarm";
 import { runHook } from "../../guard/run";
+import { worldOf } from "../../guard-node/world-of";
 import type { Command, Context, Output, Parsed } from "../command";
 import { HOOK_FLAGS, harnessPid, hookCall } from "../guard-flags";
-import { readHookInput, worldOf } from "../guarding";
+import { readHookInput } from "../guarding";
 import { CHANGE_FLAGS } from "../holding";
 import { usage } from "../parse";
 

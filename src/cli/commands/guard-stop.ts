@@ -1,9 +1,10 @@
 import { stop } from "../../guard/life";
 import { runHook } from "../../guard/run";
+import { worldOf } from "../../guard-node/world-of";
 import type { Command, Output } from "../command";
 import { HOOK_FLAGS, harnessPid, hookCall } from "../guard-flags";
 import { ownPlace } from "../guard-session";
-import { readHookInput, worldOf } from "../guarding";
+import { readHookInput } from "../guarding";
 import { count } from "../render";
 
 export const command: Command = {

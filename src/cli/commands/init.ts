@@ -157,7 +157,7 @@ async function agentsFor(context: Context, workspace: Workspace, names: string |
   const harnesses =
     names === "all" ? HARNESS_NAMES : [...new Set(names.split(",").map((name) => harnessNamed(name.trim())))];
   const desk = projectDesk(workspace);
-  const how = { program: installedFrom(context), shared: false };
+  const how = { program: installedFrom(context), shared: false, via: null };
   await planAgents(desk, harnesses, how);
   const install = async () => {
     const plans = await installAgents(desk, harnesses, how);

@@ -8,6 +8,7 @@ export const command: Command = {
     "Ends whatever stands in the way and takes the lock, in one step. A live lock only by those whom\npolicy.evict allows (people and admins by default); what has run out, by anybody.",
   flags: { ...ACQUIRE_FLAGS, ...TARGET_FLAGS },
   examples: ['cotenant lock steal src/app.ts --reason "its agent hangs" --agent-id human:ada'],
+  isForPeople: true,
   words: { min: 0, max: Number.POSITIVE_INFINITY },
   completes: ["path"],
   prepare: readBareTargetFlags,

@@ -42,9 +42,10 @@ export const command: Command = {
     const action = asked[0] ?? "ledger-only";
     const workspace = await context.workspace();
     const { openLedger } = await import("../../ledger/open");
-    const agent = action === "status" ? "cotenant" : (await workspace.agent()).agentId;
+    // Whoever changes something says who they are, before the remote is asked.
+    if (action !== "status") await workspace.agent();
     // Also once it is turned off: what it has left on this machine can still be taken away.
-    const open = await openLedger(workspace, agent, action === "cleanup-ledger" ? "cotenant-sync" : null);
+    const open = await openLedger(workspace, action === "cleanup-ledger" ? "cotenant-sync" : null);
     const output = await perform(action, context, parsed, workspace, open);
     return context.quiet && action !== "status" ? { ...output, text: "" } : output;
   },

@@ -22,6 +22,7 @@ export const command: Command = {
     revoke: { meaning: "trust nothing any more" },
   },
   examples: ["cotenant trust --list", "cotenant trust --agent-id human:me"],
+  isForPeople: true,
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const workspace = await context.workspace();

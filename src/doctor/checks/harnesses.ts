@@ -1,3 +1,4 @@
+import { viaFlag } from "../../agents/command-line";
 import { lookAt } from "../../agents/look";
 import { readRecord } from "../../agents/record";
 import { allSites } from "../../agents/sites";
@@ -20,10 +21,10 @@ export const harnessesCheck: Check = {
       const record = await readRecord(platform, shelf, site.path);
       if (record === null) continue;
       const file = await lookAt(platform.files, site, root);
-      const { state, program, why } = stateOf({ site, file }, (text) => platform.digest.sha256(text));
+      const { state, program, via, why } = stateOf({ site, file }, (text) => platform.digest.sha256(text));
       const named = program === null ? [] : [program.node, program.program];
       const stats = await Promise.all(named.map((path) => platform.files.stat(path)));
-      const next = `run: cotenant agent install ${site.harness} ('cotenant agent doctor' tries it)`;
+      const next = `run: cotenant agent install ${site.harness}${viaFlag(via)} ('cotenant agent doctor' tries it)`;
       const data = { harness: site.harness, path: site.path };
       if (state === "missing")
         found.push(warning(`${site.shown} no longer has ${site.harness} ask before it writes`, next, data));

@@ -108,7 +108,6 @@ function remoteOf(copy: LedgerCopy, { values }: Patient["config"]): GitRemote {
   return new GitRemote(copy, {
     prefix: values["sync.claims_prefix"] ?? "refs/cotenant/claims/",
     branch: values["sync.ledger_branch"]!,
-    author: "cotenant",
   });
 }
 

@@ -66,7 +66,7 @@ async function heard({ place, platform, repository, config, coordinator }: Patie
       timeoutMs: values["sync.network_timeout"] * 1000,
     });
     const prefix = values["sync.claims_prefix"] ?? "refs/cotenant/claims/";
-    const seen = await new GitRemote(copy, { prefix, branch, author: "cotenant" }).seen("all");
+    const seen = await new GitRemote(copy, { prefix, branch }).seen("all");
     const cloneId = await readCloneId(platform, coordinator, repository.controlDir);
     return heardOf(seen, cloneId, platform.clock.wallMs(), rulesOf(values));
   } catch {

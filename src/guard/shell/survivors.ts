@@ -21,11 +21,12 @@ export async function leftRunning({ world, who, repository }: Place, note: Marke
   const byPid = new Map(all.map((one) => [one.pid, one]));
   const harness = who.holder.pid;
   const above = new Set(await pathUp(processes, harness));
-  // This very hook, and whatever stands between it and the harness.
-  const ours = new Set(await pathUp(processes, processes.self().pid));
+  // This very hook, whatever stands between it and the harness, and what they have started.
+  const path = await pathUp(processes, processes.self().pid);
+  const ours = new Set(path.includes(harness) ? path.slice(0, path.indexOf(harness)) : path.slice(0, 1));
   let left: LeftRunning = "nothing";
   for (const one of all) {
-    if (ours.has(one.pid) || one.pid === harness) continue;
+    if (one.pid === harness || above.has(one.pid) || isOf(ours, one, byPid, harness)) continue;
     const origin = originOf(one, byPid, harness);
     if (origin === harness || (await pathUp(processes, origin)).includes(harness)) {
       // One process may run several sessions, and starts helpers of its own, too.
@@ -59,6 +60,21 @@ async function kinship(
   if (ids.includes(marked.sessionId)) return "its own";
   // A subagent's shell may have an id there that no event names.
   return isKnownByProcess(marked) ? "unknown" : "another session's";
+}
+
+/** Whether it is one of these, or was started by one of them below the harness, at however many removes. */
+function isOf(
+  these: ReadonlySet<number>,
+  one: Started,
+  byPid: ReadonlyMap<number, Started>,
+  harness: number,
+): boolean {
+  let at: Started | undefined = one;
+  for (let more = byPid.size; more >= 0 && at !== undefined && at.pid !== harness; more--) {
+    if (these.has(at.pid) || these.has(at.parentPid)) return true;
+    at = byPid.get(at.parentPid);
+  }
+  return false;
 }
 
 /** The harness, or the nearest of its ancestors that was there before. */

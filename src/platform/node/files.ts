@@ -6,11 +6,13 @@ import { statNumbers } from "./stat-numbers";
 const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = fs.constants;
 /** Means nothing to a file. A pipe in the place of one would keep us for ever: like this it fails, or is empty. */
 const O_NONBLOCK = fs.constants.O_NONBLOCK ?? 0;
+/** What is written in place is ours, and no link: whoever may write into the Git directory could lead us anywhere with one. */
+const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;
 const FLAGS: Record<OpenMode, number> = {
   read: O_RDONLY | O_NONBLOCK,
-  update: O_RDWR | O_NONBLOCK,
-  "update-or-create": O_RDWR | O_CREAT | O_NONBLOCK,
-  append: O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK,
+  update: O_RDWR | O_NONBLOCK | O_NOFOLLOW,
+  "update-or-create": O_RDWR | O_CREAT | O_NONBLOCK | O_NOFOLLOW,
+  append: O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW,
   create: O_RDWR | O_CREAT | O_EXCL,
 };
 /** Bits that the process's umask may have taken away, and that a shared repository needs. */

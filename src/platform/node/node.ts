@@ -1,5 +1,14 @@
 import * as fs from "node:fs";
-import type { Compression, GitDigest, PiecewiseDigest, Platform, Random, Sleep, Timers } from "../platform";
+import type {
+  Compression,
+  DirectoryWatch,
+  GitDigest,
+  PiecewiseDigest,
+  Platform,
+  Random,
+  Sleep,
+  Timers,
+} from "../platform";
 import { NodeClock } from "./clock";
 import { loadCrypto, sha1, sha256 } from "./crypto";
 import { NodeFiles } from "./files";
@@ -74,8 +83,9 @@ class NodeTimers implements Timers {
     return { done, wake: () => wake() };
   }
 
-  watchDirectory(path: string, notify: () => void): { close(): void } {
-    return this.watchFile(path, notify) ?? { close: () => {} };
+  watchDirectory(path: string, notify: () => void): DirectoryWatch {
+    const watch = this.watchFile(path, notify);
+    return { isOn: watch !== null, close: () => watch?.close() };
   }
 
   watchFile(path: string, notify: () => void): { close(): void } | null {

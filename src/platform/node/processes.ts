@@ -50,6 +50,12 @@ export class NodeProcesses implements Processes {
     return process.platform === "darwin" ? startedWithPs(Date.parse(startTime)) : null;
   }
 
+  startTimeNow(): string {
+    if (process.platform === "linux") return showsOurNamespace() ? ticksNow() : "";
+    // As `ps` writes it, and no later than that: it counts in seconds.
+    return process.platform === "darwin" ? new Date(Date.now() - 1_000).toUTCString() : "";
+  }
+
   variables(pid: number, names: readonly string[]): Readonly<Record<string, string>> | null {
     return process.platform === "linux" && showsOurNamespace() ? variablesInProc(pid, names) : null;
   }
@@ -117,8 +123,19 @@ function readBootId(): string {
   return `boot-${Math.round((Date.now() / 1000 - os().uptime()) / 10)}`;
 }
 
-/** Empty where there are no such namespaces; never equal to anything where they cannot be read. */
+const namespaces = new Map<string, string>();
+
+/**
+ * Empty where there are no such namespaces; never equal to anything where they cannot be read. A process stays in those that it
+ * was born into.
+ */
 export function namespace(kind: "pid" | "time"): string {
+  const known = namespaces.get(kind) ?? readNamespace(kind);
+  namespaces.set(kind, known);
+  return known;
+}
+
+function readNamespace(kind: "pid" | "time"): string {
   if (process.platform !== "linux") return "";
   try {
     return /\[(\d+)\]/.exec(fs.readlinkSync(`/proc/self/ns/${kind}`))?.[1] ?? "";
@@ -203,6 +220,16 @@ function lookInProc(pid: number): Sighting | null {
   // The name in parentheses may hold spaces and parentheses of its own; fields 3 (state) and 22 (start) follow.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   return { startTime: fields[19] ?? "", ended: fields[0] === "Z" || fields[0] === "X" };
+}
+
+/** Hundredths of a second since the boot, which is what `stat` has as well. */
+function ticksNow(): string {
+  try {
+    const [seconds = ""] = fs.readFileSync("/proc/uptime", "latin1").split(" ");
+    return String(Math.floor(Number(seconds) * 100));
+  } catch {
+    return "";
+  }
 }
 
 function lookWithPs(pid: number): Sighting | null {

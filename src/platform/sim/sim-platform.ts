@@ -1,6 +1,7 @@
 import { makeClockId } from "../../kernel/time";
 import type {
   Clock,
+  DirectoryWatch,
   Later,
   Liveness,
   PiecewiseDigest,
@@ -99,10 +100,11 @@ class SimTimers implements Timers {
   }
 
   /** Of a directory that is not there, no notice ever comes: callers poll as well. */
-  watchDirectory(path: string, notify: () => void): { close(): void } {
+  /** Never to be relied on: what it tells may come late, or be lost. */
+  watchDirectory(path: string, notify: () => void): DirectoryWatch {
     const directory = this.#machine.disk.find(path, this.#process.uid)?.inode;
-    if (directory?.kind !== "directory" || !this.#process.isAlive) return { close: () => {} };
-    return this.#machine.watches.add(this.#process, path, directory, notify);
+    if (directory?.kind !== "directory" || !this.#process.isAlive) return { isOn: false, close: () => {} };
+    return { isOn: false, ...this.#machine.watches.add(this.#process, path, directory, notify) };
   }
 
   watchFile(path: string, notify: () => void): { close(): void } | null {
@@ -149,6 +151,10 @@ class SimProcesses implements Processes {
 
   startedSince(): null {
     return null;
+  }
+
+  startTimeNow(): string {
+    return "";
   }
 
   variables(): null {
