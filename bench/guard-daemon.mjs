@@ -12,8 +12,10 @@ import {
 import { connect } from "node:net";
 import { join } from "node:path";
 import { figure, median, quantile, row, sleep } from "./figures.mjs";
+import { editEvent } from "./guard.mjs";
 import { ENV, inRepository, PROGRAM } from "./room.mjs";
 
+const SESSION = "22222222";
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 1_000);
 const STARTS = Number(process.env.BENCH_ROUNDS ?? 41);
 /** As long as a line of the log. */
@@ -48,7 +50,7 @@ async function overHttp(root) {
     return Number(process.hrtime.bigint() - started) / 1e6;
   };
   const ask = async (file) => {
-    const said = await client.post(event(root, file));
+    const said = await client.post(editEvent(root, SESSION, file));
     if (said.trim() !== "") throw new Error(`a check went wrong: ${said}`);
   };
   await ask("src/held.ts");
@@ -94,7 +96,7 @@ function byHook(root) {
   const { COTENANT_AGENT_ID: _, ...env } = ENV;
   const timed = (words, more = {}) => {
     const started = process.hrtime.bigint();
-    const input = event(root, "src/held.ts");
+    const input = editEvent(root, SESSION, "src/held.ts");
     const { status, stdout } = spawnSync("/bin/sh", ["-c", words], {
       cwd: root,
       env: { ...env, ...more },
@@ -158,17 +160,4 @@ class Client {
   close() {
     this.socket.destroy();
   }
-}
-
-function event(cwd, file) {
-  return JSON.stringify({
-    session_id: "22222222-0000-4000-8000-000000000000",
-    transcript_path: "/dev/null",
-    cwd,
-    permission_mode: "default",
-    hook_event_name: "PreToolUse",
-    tool_name: "Edit",
-    tool_input: { file_path: join(cwd, file), old_string: "a", new_string: "b" },
-    tool_use_id: "toolu_1",
-  });
 }

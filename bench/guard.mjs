@@ -34,7 +34,11 @@ function measured(cases) {
     const check = ([session, file, patience]) => {
       const args = [PROGRAM, ...COMMAND, "--pid", String(harness.pid), "--deadline", String(patience)];
       const started = process.hrtime.bigint();
-      const ran = spawnSync(process.execPath, args, { cwd: root, env, input: event(root, session, file) });
+      const ran = spawnSync(process.execPath, args, {
+        cwd: root,
+        env,
+        input: editEvent(root, session, file),
+      });
       return { ...ran, ms: Number(process.hrtime.bigint() - started) / 1e6 };
     };
     try {
@@ -70,7 +74,8 @@ function measured(cases) {
   });
 }
 
-function event(cwd, session, file) {
+/** What Claude Code says before it edits a file. */
+export function editEvent(cwd, session, file) {
   return JSON.stringify({
     session_id: `${session}-0000-4000-8000-000000000000`,
     transcript_path: "/dev/null",

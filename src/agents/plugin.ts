@@ -34,7 +34,7 @@ export function pluginText(
   const body = (BODIES[harness] ?? "")
     .replace("THE_CALLS", () => table)
     .replace("THE_PASS", () =>
-      asked === null ? PASS : askingPass(harness, asked.daemon, program!.program, `${SHOWN}\n\n${RUN}`),
+      asked === null ? PASS : askingPass(harness, asked.daemon, program!.program, RUN),
     );
   return `${beginFor(harness)} [${markOf(body, digestOf)}]\n${body}`;
 }
@@ -71,8 +71,8 @@ export function viaOfPlugin(text: string): Via {
   return found === undefined ? null : { daemon: JSON.parse(found) as string, http: null };
 }
 
-/** One line of what the guard says may be that it has begun to wait, for people to see at once. */
-const SHOWN = `function shown(text, show) {
+/** Starts the program. One line of what that says may be that it has begun to wait, for people to see at once. */
+const RUN = `function shown(text, show) {
   return text.replace(/^\\{"waits":.*\\}\\n/m, (line) => {
     try {
       const { message, until, waitMs } = JSON.parse(line).waits;
@@ -82,11 +82,11 @@ const SHOWN = `function shown(text, show) {
     }
     return "";
   });
-}`;
+}
 
-const RUN = `function run(call, input, cwd, show, more) {
+function run(call, input, cwd, show, ...more) {
   return new Promise((resolve) => {
-    const words = ["-c", call.line, "cotenant", String(process.pid), more];
+    const words = ["-c", call.line, "cotenant", String(process.pid), ...more];
     const child = spawn("/bin/sh", words, { cwd, timeout: call.timeoutSecs * 1000 });
     let [out, err] = ["", ""];
     child.stdout.on("data", (chunk) => (out += chunk));
@@ -98,27 +98,6 @@ const RUN = `function run(call, input, cwd, show, more) {
   });
 }`;
 
-const PASS = `function pass(call, input, cwd, show) {
-  return new Promise((resolve) => {
-    const words = ["-c", call.line, "cotenant", String(process.pid)];
-    const child = spawn("/bin/sh", words, { cwd, timeout: call.timeoutSecs * 1000 });
-    let [out, err] = ["", ""];
-    child.stdout.on("data", (chunk) => (out += chunk));
-    child.stderr.on("data", (chunk) => {
-      // One line of it may be that the guard has begun to wait, for people to see at once.
-      err = (err + chunk).replace(/^\\{"waits":.*\\}\\n/m, (line) => {
-        try {
-          const { message, until, waitMs } = JSON.parse(line).waits;
-          show(\`\${message} until \${new Date(until).toLocaleTimeString()}\`, waitMs);
-        } catch {
-          // What cannot be shown is no reason to stop the harness.
-        }
-        return "";
-      });
-    });
-    child.stdin.on("error", () => {});
-    child.on("error", () => resolve({ status: null, out: "", err: "" }));
-    child.on("close", (status) => resolve({ status, out, err }));
-    child.stdin.end(JSON.stringify(input));
-  });
-}`;
+const PASS = `${RUN}
+
+const pass = run;`;

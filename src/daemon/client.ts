@@ -25,9 +25,9 @@ import type { Lease } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
 import type { Written } from "../store/writing";
-import { DaemonConnection, NoAnswer } from "./connection";
+import { connectTo, type DaemonConnection, NoAnswer } from "./connection";
 import { LONGEST_FRAME } from "./frames";
-import { type DaemonRecord, PROTOCOL, processOf } from "./place";
+import { type DaemonRecord, processOf } from "./place";
 import { RPC_ERRORS, RpcError } from "./rpc";
 import { fromWire, toWire } from "./wire";
 
@@ -231,17 +231,8 @@ export class DaemonCoordinator implements Coordinator {
     const { policy, build, ledger, platform } = this.#parts;
     const record = this.#parts.find();
     if (record === null || this.#isSilent(record)) return null;
-    const connection = new DaemonConnection(record.socket, () => {});
-    const hello = {
-      token: record.token,
-      protocol: PROTOCOL,
-      build,
-      clockId: platform.clock.clockId(),
-      policy,
-      ledger,
-    };
-    connection.call("hello", toWire(hello) as object, BEGIN_WITHIN_MS).catch(() => {});
-    this.#line = { connection, record };
+    const greeting = { build, clockId: platform.clock.clockId(), policy, ledger };
+    this.#line = { connection: connectTo(record, greeting, BEGIN_WITHIN_MS), record };
     return this.#line;
   }
 

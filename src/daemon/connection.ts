@@ -1,6 +1,9 @@
 import * as net from "node:net";
+import type { Policy } from "../kernel/policy";
 import { FrameReader } from "./frames";
+import { type DaemonRecord, PROTOCOL } from "./place";
 import { errorFromWire } from "./rpc";
+import { toWire } from "./wire";
 
 /** There is no answer, and there will be none. Whether the request was carried out, nobody here knows. */
 export class NoAnswer extends Error {}
@@ -10,12 +13,37 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
+/** Who a client is: what it runs, its clock, and what its claims go by. Empty where it only looks. */
+export interface Greeting {
+  readonly build: string;
+  readonly clockId: string;
+  readonly policy?: Policy;
+  readonly ledger?: string | null;
+}
+
+export const ONLOOKER: Greeting = { build: "", clockId: "" };
+
+type OnNotice = (method: string, params: Record<string, unknown>) => void;
+
+/** Says hello at once. Requests need not wait for the answer: without it they are refused. */
+export function connectTo(
+  { socket, token }: Pick<DaemonRecord, "socket" | "token">,
+  greeting: Greeting,
+  withinMs: number,
+  onNotice: OnNotice = () => {},
+): DaemonConnection {
+  const connection = new DaemonConnection(socket, onNotice);
+  const hello = toWire({ token, protocol: PROTOCOL, ...greeting }) as object;
+  connection.call("hello", hello, withinMs).catch(() => {});
+  return connection;
+}
+
 /** A client's side of the socket. */
 export class DaemonConnection {
   readonly #socket: net.Socket;
   readonly #reader = new FrameReader();
   readonly #pending = new Map<number, Pending>();
-  readonly #onNotice: (method: string, params: Record<string, unknown>) => void;
+  readonly #onNotice: OnNotice;
   #next = 1;
   #heardMs = performance.now();
   #failure: Error | null = null;
@@ -25,7 +53,7 @@ export class DaemonConnection {
     this.#end = resolve;
   });
 
-  constructor(socketPath: string, onNotice: (method: string, params: Record<string, unknown>) => void) {
+  constructor(socketPath: string, onNotice: OnNotice) {
     this.#onNotice = onNotice;
     this.#socket = net.connect(socketPath);
     this.#socket.on("data", (chunk: Buffer) => this.#take(chunk));

@@ -1,8 +1,8 @@
 import type { FolderWatcher, Watched, WatchedQuestion } from "../coordinator/watched";
 import type { Workspace } from "../coordinator/workspace";
 import { thisBuild } from "./build";
-import { DaemonConnection } from "./connection";
-import { daemonPlace, PROTOCOL, readRecord } from "./place";
+import { connectTo, type DaemonConnection } from "./connection";
+import { daemonPlace, readRecord } from "./place";
 
 /** How long the daemon has to answer. To look at thousands of files takes as long. */
 const ANSWER_WITHIN_MS = 100;
@@ -19,11 +19,7 @@ export function daemonFolderWatcher(workspace: Workspace): Pick<FolderWatcher, "
   return new DaemonFolderWatcher(() => {
     const record = readRecord(place);
     if (record === null || record.build !== thisBuild()) return null;
-    const connection = new DaemonConnection(record.socket, () => {});
-    const { token, build } = record;
-    const hello = { token, protocol: PROTOCOL, build, clock_id: clock.clockId() };
-    connection.call("hello", hello, ANSWER_WITHIN_MS).catch(() => {});
-    return connection;
+    return connectTo(record, { build: record.build, clockId: clock.clockId() }, ANSWER_WITHIN_MS);
   });
 }
 

@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import type { Surroundings } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Platform } from "../platform/platform";
-import { DaemonConnection, NoAnswer } from "./connection";
+import { connectTo, NoAnswer, ONLOOKER } from "./connection";
 import { daemonEnvironment } from "./environment";
 import { openBy } from "./open-by";
-import { type DaemonPlace, type DaemonRecord, PROTOCOL, readRecord } from "./place";
+import { type DaemonPlace, type DaemonRecord, readRecord } from "./place";
 
 /** What can be told of a repository's daemon. */
 export type Standing =
@@ -40,15 +40,13 @@ async function isLocked({ files, locks }: Platform, { lock }: DaemonPlace): Prom
 
 /** One request to a running daemon. */
 export async function ask(
-  { socket, token }: DaemonRecord,
+  record: DaemonRecord,
   method: string,
   params: object = {},
   withinMs: number = ANSWER_MS,
 ): Promise<Record<string, unknown>> {
-  const connection = new DaemonConnection(socket, () => {});
+  const connection = connectTo(record, ONLOOKER, withinMs);
   try {
-    const hello = connection.call("hello", { token, protocol: PROTOCOL, build: "", clock_id: "" }, withinMs);
-    hello.catch(() => {});
     return (await connection.call(method, params, withinMs)) as Record<string, unknown>;
   } finally {
     connection.close();

@@ -3,9 +3,9 @@ import { lastSequence } from "../coordinator/log-lines";
 import type { Workspace } from "../coordinator/workspace";
 import type { Platform } from "../platform/platform";
 import { thisBuild } from "./build";
-import { DaemonConnection } from "./connection";
-import { type DaemonRecord, daemonPlace, PROTOCOL, readRecord } from "./place";
-import { fromWire, toWire } from "./wire";
+import { connectTo, type DaemonConnection } from "./connection";
+import { type DaemonRecord, daemonPlace, readRecord } from "./place";
+import { fromWire } from "./wire";
 
 /** How long a daemon has to answer that it will tell, and how long the log may then grow without a word of the daemon's. */
 const PATIENCE_MS = 1_000;
@@ -128,16 +128,13 @@ export class LogFollower implements Subscription {
   async #ask(): Promise<DaemonConnection | null> {
     const record = this.#parts.find();
     if (record === null) return null;
-    const connection = new DaemonConnection(record.socket, (method, params) => {
+    const clockId = this.#parts.platform.clock.clockId();
+    const greeting = { build: record.build, clockId };
+    const connection = connectTo(record, greeting, this.#patienceMs, (method, params) => {
       if (method === "event") this.#tell(fromWire(params) as LoggedEvent);
     });
-    const clockId = this.#parts.platform.clock.clockId();
-    const hello = { token: record.token, protocol: PROTOCOL, build: record.build, clockId };
     try {
-      await Promise.all([
-        connection.call("hello", toWire(hello) as object, this.#patienceMs),
-        connection.call("watch", { after: this.#last }, this.#patienceMs),
-      ]);
+      await connection.call("watch", { after: this.#last }, this.#patienceMs);
       return connection;
     } catch {
       connection.close();

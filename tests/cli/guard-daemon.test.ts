@@ -4,32 +4,18 @@ import * as net from "node:net";
 import * as path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SEPARATOR } from "../../src/daemon/guard-files";
-import {
-  freezeDaemon,
-  guardCounts,
-  hookFile,
-  isGone,
-  looksAfterDaemon,
-  recordOf,
-  startDaemon,
-} from "../support/daemon";
+import { freezeDaemon, guardCounts, hookFile, isGone, recordOf, startDaemon } from "../support/daemon";
 import { reasonOf } from "../support/guard";
-import { type Hooked, HookHarness, type HookOptions, lineFor } from "../support/hook-harness";
+import { type Hooked, HookHarness, type HookOptions, lineFor, repoWithHooks } from "../support/hook-harness";
 import { until } from "../support/program";
-import { TestRepo } from "../support/repo";
+import type { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
 let repo: TestRepo;
 let ada: HookHarness;
 let bob: HookHarness;
 beforeEach(async () => {
-  repo = TestRepo.make();
-  for (const file of ["a.txt", "b.txt", "c.txt"]) repo.write(file, "one\n");
-  await repo.prepare("human:me", "init");
-  repo.write(".cotenant/config.toml", "[guard]\nretry_secs = 600\n");
-  repo.git("add", "--all");
-  repo.git("commit", "--quiet", "--message", "first");
-  await repo.prepare("human:me", "agent", "install", "claude", "--via", "daemon");
+  repo = await repoWithHooks("daemon", "[guard]\nretry_secs = 600\n");
   [ada, bob] = [new HookHarness(repo), new HookHarness(repo)];
 });
 
@@ -222,7 +208,6 @@ describe("hooks that ask the daemon", () => {
 
 describe("without an answer of the daemon's the program answers", () => {
   it("where there is none, and the first hook starts one for those who come next", async () => {
-    looksAfterDaemon(repo);
     expect(await ada.run(line(), write(ADA, "a.txt"))).toEqual(SILENT);
     await until("it is there", () => fs.existsSync(hookFile(repo, "sh")));
     await bobIsRefused();

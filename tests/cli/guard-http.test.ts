@@ -3,22 +3,15 @@ import * as http from "node:http";
 import * as net from "node:net";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { guardCounts, isGone, looksAfterDaemon, recordOf, startDaemon } from "../support/daemon";
+import { guardCounts, isGone, recordOf, startDaemon } from "../support/daemon";
 import { reasonOf } from "../support/guard";
-import { callsOf, HookHarness, lineFor } from "../support/hook-harness";
+import { callsOf, HookHarness, lineFor, repoWithHooks } from "../support/hook-harness";
 import { until } from "../support/program";
-import { TestRepo } from "../support/repo";
+import type { TestRepo } from "../support/repo";
 
 let repo: TestRepo;
 beforeEach(async () => {
-  repo = TestRepo.make();
-  for (const file of ["a.txt", "b.txt"]) repo.write(file, "one\n");
-  await repo.prepare("human:me", "init");
-  repo.write(".cotenant/config.toml", "[guard]\nretry_secs = 600\n");
-  repo.git("add", "--all");
-  repo.git("commit", "--quiet", "--message", "first");
-  looksAfterDaemon(repo);
-  await repo.prepare("human:me", "agent", "install", "claude", "--via", "http");
+  repo = await repoWithHooks("http", "[guard]\nretry_secs = 600\n");
 });
 
 interface Answer {

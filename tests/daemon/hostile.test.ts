@@ -5,6 +5,7 @@ import { nodePlatform } from "../../src/platform/node/node";
 import { Prng } from "../../src/platform/sim/prng";
 import { asked, key } from "../store/stage";
 import { type DaemonRecordJson, RawClient } from "../support/daemon";
+import { FRAME_PIECES } from "../support/frame-pieces";
 import { until } from "../support/program";
 import { BUILD, StageDaemon, TOKEN } from "./stage";
 
@@ -104,24 +105,9 @@ describe("a client that says what makes no sense", () => {
   it("makes ten thousand broken frames, and nothing comes of it", async () => {
     const chance = new Prng(4711, "frames");
     const client = known();
-    const pieces = [
-      '{"jsonrpc":"2.0"',
-      ',"id":',
-      '"method":"',
-      "acquire",
-      "}",
-      "[",
-      "null",
-      "\u0000",
-      "é",
-      "1e999",
-      '"params":{',
-      "\\u",
-      "relay",
-    ];
     for (let i = 0; i < 10_000; i++) {
       let text = "";
-      for (let n = chance.below(8); n >= 0; n--) text += chance.pick(pieces);
+      for (let n = chance.below(8); n >= 0; n--) text += chance.pick(FRAME_PIECES);
       client.say(`${text}\n`);
       if (i % 500 === 0) await until("it keeps up", () => client.socket.writableLength < 1 << 20);
     }

@@ -3,27 +3,14 @@ import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { startTimeOf } from "../../src/platform/node/processes";
 import { Prng } from "../../src/platform/sim/prng";
-import {
-  freezeDaemon,
-  guardCounts,
-  hookFile,
-  isGone,
-  looksAfterDaemon,
-  recordOf,
-  startDaemon,
-} from "../support/daemon";
-import { type Hooked, HookHarness, lineFor } from "../support/hook-harness";
+import { freezeDaemon, guardCounts, hookFile, isGone, recordOf, startDaemon } from "../support/daemon";
+import { type Hooked, HookHarness, lineFor, repoWithHooks } from "../support/hook-harness";
 import { until } from "../support/program";
-import { TestRepo } from "../support/repo";
+import type { TestRepo } from "../support/repo";
 
 let repo: TestRepo;
 beforeEach(async () => {
-  repo = TestRepo.make();
-  for (const file of ["a.txt", "b.txt"]) repo.write(file, "one\n");
-  await repo.prepare("human:me", "init");
-  repo.git("add", "--all");
-  repo.git("commit", "--quiet", "--message", "first");
-  await repo.prepare("human:me", "agent", "install", "claude", "--via", "daemon");
+  repo = await repoWithHooks("daemon");
 });
 
 const SILENT: Hooked = { status: 0, stdout: "", stderr: "" };
@@ -200,7 +187,6 @@ describe("what a shell command leaves running", () => {
     expect(await bob.before("Bash", SERVER)).toEqual(SILENT);
     expect(notes()).toHaveLength(1);
     // Started after the command, by a hook even, and with no parent left: it is still nobody's doing.
-    looksAfterDaemon(repo);
     await starting.edits("b.txt");
     await until("it is there", () => fs.existsSync(hookFile(repo, "sh")));
     expect(await bob.after("Bash", SERVER)).toEqual(SILENT);
@@ -222,7 +208,6 @@ describe("S72 for the guard", () => {
   it("the daemon is killed at any moment, and every hook is answered as it should be", async () => {
     const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 100_000);
     const chance = new Prng(seed, "kills");
-    looksAfterDaemon(repo);
     const agents = ["a", "b", "c"].map((name) => new Agent(name, { COTENANT_DAEMON_AUTOSTART: "true" }));
     let isOver = false;
     let kills = 0;

@@ -5,7 +5,8 @@ import { type Call, callsIn } from "../../src/agents/calls";
 import { sitesOf } from "../../src/agents/sites";
 import type { HarnessName } from "../../src/identity/harness";
 import { afterEveryTest } from "./after-tests";
-import type { TestRepo } from "./repo";
+import { looksAfterDaemon } from "./daemon";
+import { TestRepo } from "./repo";
 
 /** What a hook printed, and how it ended. */
 export interface Hooked {
@@ -39,6 +40,19 @@ const PROGRAM = `
     child.on("close", (status) => answer(id, { status, stdout, stderr }));
   }).on("close", () => process.exit(0));
 `;
+
+/** Files that are committed, and Claude Code's hooks, which ask the daemon in this way. */
+export async function repoWithHooks(via: "daemon" | "http", config = ""): Promise<TestRepo> {
+  const repo = TestRepo.make();
+  for (const file of ["a.txt", "b.txt", "c.txt"]) repo.write(file, "one\n");
+  await repo.prepare("human:me", "init");
+  if (config !== "") repo.write(".cotenant/config.toml", config);
+  repo.git("add", "--all");
+  repo.git("commit", "--quiet", "--message", "first");
+  looksAfterDaemon(repo);
+  await repo.prepare("human:me", "agent", "install", "claude", "--via", via);
+  return repo;
+}
 
 const running = new Set<HookHarness>();
 afterEveryTest(() => {

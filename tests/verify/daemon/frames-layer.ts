@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Prng } from "../../../src/platform/sim/prng";
 import { type DaemonRecordJson, RawClient } from "../../support/daemon";
+import { FRAME_PIECES } from "../../support/frame-pieces";
 import type { Layer, Task } from "../layer";
 import { clear, fastDisk, makePlace } from "../linearizability/place";
 import { Supervisor } from "./supervisor";
@@ -38,22 +39,6 @@ const FIELDS = [
   "refs",
   "repo_path",
   "__proto__",
-];
-const PIECES = [
-  '{"jsonrpc":"2.0"',
-  ',"id":',
-  '"method":"',
-  "acquire",
-  "}",
-  "[",
-  "null",
-  "\0",
-  "é",
-  "1e999",
-  '"params":{',
-  "\\u",
-  "relay",
-  "\ud800",
 ];
 
 /** Whatever anybody says on the daemon's socket, it goes on, answers those who make sense, and nothing comes of the rest. */
@@ -113,7 +98,7 @@ function frameOf(task: Task, chance: Prng): string | Uint8Array {
   }
   if (kind === "of pieces") {
     let text = "";
-    for (let n = chance.below(8); n >= 0; n--) text += chance.pick(PIECES);
+    for (let n = chance.below(8); n >= 0; n--) text += chance.pick(FRAME_PIECES);
     return `${text}\n`;
   }
   const params = Array.from(

@@ -1,12 +1,6 @@
-import { Prng } from "../../../src/platform/sim/prng";
 import type { Layer, Task } from "../layer";
-import { inspect } from "../linearizability/aftermath";
-import { check } from "../linearizability/checker";
-import { type Crew, withCrew } from "../linearizability/crew";
-import { count } from "../linearizability/figures";
-import { KEYS } from "../linearizability/layer";
-import { fastDisk, type Place, ROTATE_BYTES } from "../linearizability/place";
-import { Supervisor } from "./supervisor";
+import { usualOrders } from "../linearizability/usual-orders";
+import { playWithDaemon, type Scene } from "./with-daemon";
 
 const PROCESSES = 4;
 const SESSIONS = 4;
@@ -25,55 +19,16 @@ export const daemonKills: Layer = {
   inVerify: 20_000,
   share: 0.06,
   mustMove: ["daemon kills", "daemon freezes", "takeovers", "refusals", "releases", "requests to the daemon"],
-  async prove(task) {
-    const { path: worker } = await task.bundle("tests/verify/linearizability/worker.ts");
-    const { path: daemon } = await task.bundle("tests/verify/daemon/process.ts");
-    for (let run = 0; task.goesOn; run++)
-      await withCrew(fastDisk(), worker, (place, crew) =>
-        runOnce(task, place, crew, new Supervisor(place, daemon), new Prng(task.seed, `run ${run}`)),
-      );
-  },
+  prove: (task) => playWithDaemon(task, daemonKills.name, (scene) => play(task, scene)),
 };
 
-async function runOnce(
-  task: Task,
-  place: Place,
-  crew: Crew,
-  supervisor: Supervisor,
-  chance: Prng,
-): Promise<void> {
-  try {
-    await supervisor.start();
-    await play(task, crew, supervisor, chance);
-  } finally {
-    await supervisor.end();
-  }
-  const history = crew.history();
-  const replay = `npm run verify -- --layer daemon --seed ${task.seed}`;
-  const { broken } = check(history);
-  const { violations, log } = await inspect(place, history.operations);
-  for (const what of [...history.trouble, ...supervisor.trouble, ...broken, ...violations])
-    task.broke(what, replay);
-  task.tried += history.operations.length;
-  task.count("requests to the daemon", supervisor.requests);
-  count(task, history.operations, log);
-}
-
-async function play(task: Task, crew: Crew, supervisor: Supervisor, chance: Prng): Promise<void> {
+async function play(task: Task, { crew, supervisor, chance }: Scene): Promise<void> {
   for (let at = 0; at < PROCESSES; at++)
     crew.hire({
+      ...usualOrders([0, 1, 2, 3]),
       seed: chance.next(),
       sessions: SESSIONS,
-      keys: KEYS,
-      peers: [0, 1, 2, 3].map((one) => `agent:w${one}-${one % 2}`),
       turns: TURNS_PER_SESSION,
-      napMs: 1,
-      ttlSecs: [1, 2] as const,
-      boundShare: 0.2,
-      leftShare: 0.01,
-      waitShare: 0.03,
-      waitMs: 300,
-      rotateBytes: ROTATE_BYTES,
       // The last one does not know of the daemon.
       isThroughDaemon: at < PROCESSES - 1,
     });

@@ -6,7 +6,8 @@ import { check } from "./checker";
 import { CommandLine } from "./command-line";
 import { type Crew, withCrew } from "./crew";
 import { count } from "./figures";
-import { fastDisk, loseIndex, type Place, ROTATE_BYTES } from "./place";
+import { fastDisk, loseIndex, type Place } from "./place";
+import { KEYS, usualOrders } from "./usual-orders";
 
 const PROCESSES = 4;
 const SESSIONS = 4;
@@ -14,13 +15,6 @@ const TURNS_PER_SESSION = 80;
 const KILLS_PER_RUN = 6;
 /** So much is recorded between two incidents: of some ten operations and some hundred. */
 const BYTES_BETWEEN = [10_000, 80_000] as const;
-
-/** Three groups that have nothing to do with each other; a directory holds the first together, taking both the second. */
-export const KEYS = [
-  ["dir:src", "file:src/a", "file:src/b", "file:src/deep/c"],
-  ["file:lib/x", "resource:db"],
-  ["ref:refs/heads/topic"],
-];
 
 export const linearizability: Layer = {
   name: "linearizability",
@@ -70,18 +64,10 @@ async function play(
   isSlow: boolean,
 ): Promise<CommandLine> {
   const orders = () => ({
+    ...usualOrders([0, 1, 2, 3]),
     seed: chance.next(),
     sessions: SESSIONS,
-    keys: KEYS,
-    peers: [0, 1, 2, 3].map((at) => `agent:w${at}-${at % 2}`),
     turns: isSlow ? TURNS_PER_SESSION / 8 : TURNS_PER_SESSION,
-    napMs: 1,
-    ttlSecs: [1, 2] as const,
-    boundShare: 0.2,
-    leftShare: 0.01,
-    waitShare: 0.03,
-    waitMs: 300,
-    rotateBytes: ROTATE_BYTES,
   });
   for (let at = 0; at < PROCESSES; at++) crew.hire(orders());
   const isOver = () => crew.present.length === 0;
