@@ -104,6 +104,13 @@ function wholeNumber(flag: string, text: string | undefined, help: string): numb
   throw usage(`--${flag} takes a whole number, not "${printable(text)}"`, help);
 }
 
+const MOST_SAID = 1_000;
+
+/** Such messages repeat words of the command line, whatever is in them. */
 export function usage(message: string, help?: string): CotenantError {
-  return new CotenantError("E_USAGE", message, help === undefined ? {} : { hint: `see '${help}'` });
+  return new CotenantError(
+    "E_USAGE",
+    printable(message, MOST_SAID),
+    help === undefined ? {} : { hint: `see '${help}'` },
+  );
 }

@@ -5,6 +5,7 @@ import type { Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Actor } from "../kernel/commands";
 import type { Policy } from "../kernel/policy";
+import { SharedRemotes } from "../ledger/shared-remotes";
 import { UNKNOWN_BUILD } from "./build";
 import { Feed } from "./feed";
 import { leaveFiles, removeFiles, SOCKET_HOST } from "./guard-files";
@@ -172,7 +173,7 @@ export class Daemon {
   /** Null where one is running already. */
   static async start(options: DaemonOptions): Promise<Daemon | null> {
     const surroundings = options.surroundings();
-    const home: Home = { isSame: () => true };
+    const home: Home = { isSame: () => true, remotes: new SharedRemotes() };
     const workspace = await openLasting(surroundings, home);
     await workspace.store.prepare();
     const { controlDir } = workspace.repository;

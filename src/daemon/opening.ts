@@ -3,12 +3,14 @@ import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { listWorktrees } from "../identity/worktree-list";
 import { ledgerInFront } from "../ledger/in-front";
+import type { SharedRemotes } from "../ledger/shared-remotes";
 import { type DaemonPlace, processOf, readRecord } from "./place";
 import { ANYBODY } from "./repositories";
 
-/** Where the repository was when the daemon started. */
+/** Where the repository was when the daemon started, and what outlasts its being opened anew. */
 export interface Home {
   isSame(): boolean;
+  readonly remotes: SharedRemotes;
 }
 
 export function open(surroundings: Surroundings, cwd: string, home: Home): Promise<Workspace> {
@@ -17,7 +19,7 @@ export function open(surroundings: Surroundings, cwd: string, home: Home): Promi
     {
       agentId: ANYBODY,
       doing: "daemon",
-      engine: ledgerInFront,
+      engine: (workspace) => ledgerInFront(workspace, home.remotes),
       isLongLived: true,
       isInPlace: () => home.isSame(),
     },

@@ -1,6 +1,6 @@
 import { makeUlid } from "../kernel/ids";
 import type { LedgerCopy } from "./copy";
-import { authorship } from "./git-remote";
+import { emailOf } from "./git-remote";
 
 export interface NewCommit {
   /** What it goes on from; null for the first one. */
@@ -20,7 +20,6 @@ export function isFitName(path: string): boolean {
 /** A commit of the data branch, in the copy: nothing is checked out, nothing is staged. Answers its id. */
 export async function commitFiles(copy: LedgerCopy, commit: NewCommit): Promise<string> {
   const { clock, random } = copy.platform;
-  const { GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email } = authorship(commit.author);
   const ref = `refs/look/${makeUlid(clock.wallMs(), random.bytes(10))}/new`;
   const chunks: Uint8Array[] = [];
   const text = (line: string) => chunks.push(utf8.encode(line));
@@ -30,7 +29,7 @@ export async function commitFiles(copy: LedgerCopy, commit: NewCommit): Promise<
     text("\n");
   };
   text(`feature done\ncommit ${ref}\nmark :1\n`);
-  text(`committer ${name} <${email}> ${Math.floor(clock.wallMs() / 1000)} +0000\n`);
+  text(`committer ${commit.author} <${emailOf(commit.author)}> ${Math.floor(clock.wallMs() / 1000)} +0000\n`);
   data(utf8.encode(commit.message));
   if (commit.parent !== null) text(`from ${commit.parent}\n`);
   for (const [path, bytes] of commit.files) {

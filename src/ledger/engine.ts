@@ -46,6 +46,7 @@ export class LedgerCoordinator implements Coordinator {
   readonly #open: () => Promise<Ledger>;
   readonly #onContact: () => Promise<void>;
   #ledger: Promise<Ledger> | null = null;
+  #inPassing: Promise<readonly string[]> | null = null;
 
   /** `open` is called once, and only for what concerns claims; `onContact` when the ledger has confirmed one. */
   constructor(
@@ -227,7 +228,13 @@ export class LedgerCoordinator implements Coordinator {
   async #afterContact<C extends Change>(change: C, actor: Actor): Promise<C> {
     const { ledger: say } = change;
     if (say === undefined || say.isOffline) return change;
-    const words = await reconcileInPassing(await this.ledger(), actor);
+    // Everything is looked at for it. Those whose claims went in one push need not each do so.
+    this.#inPassing ??= this.ledger()
+      .then((ledger) => reconcileInPassing(ledger, actor))
+      .finally(() => {
+        this.#inPassing = null;
+      });
+    const words = await this.#inPassing;
     return words.length === 0
       ? change
       : { ...change, ledger: { ...say, warnings: [...say.warnings, ...words] } };

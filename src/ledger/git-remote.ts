@@ -1,7 +1,10 @@
-import { CotenantError } from "../errors/cotenant-error";
+import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { highestWithinReach } from "../kernel/bounds";
 import { makeUlid, parseUlid, printable, type Ulid, ulidTimeMs } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
+import { encodeCommit } from "../objects/commit";
+import { LooseObjects } from "../objects/loose-objects";
+import { readRefFile } from "../objects/refs";
 import { isCutOff } from "../platform/git";
 import { DamagedCopy, type LedgerCopy, looksDamaged } from "./copy";
 import { type PushAnswer, readPushAnswer } from "./push-answer";
@@ -73,8 +76,35 @@ export class GitRemote implements LedgerRemote {
   }
 
   async seen(ids: readonly Ulid[] | "all"): Promise<Map<Ulid, ClaimRef>> {
-    if (!(await this.copy.exists())) return new Map();
-    return this.#refs([SEEN_BRANCH, ...(ids === "all" ? [SEEN] : ids.map((id) => SEEN + id))], SEEN);
+    if (!(await this.copy.exists())) {
+      this.#branchSeen = null;
+      return new Map();
+    }
+    if (ids !== "all" && (await this.#isUnheardOf(ids))) return new Map();
+    const patterns = ids === "all" ? [SEEN] : ids.map((id) => SEEN + id);
+    const { claims, branch } = await this.#refs([SEEN_BRANCH, ...patterns], SEEN);
+    // Also where it is gone: another process may have taken the ledger anew.
+    this.#branchSeen = branch;
+    return claims;
+  }
+
+  /** Whether nothing was ever heard of any of them, as for most new claims: then there is nothing to ask a Git process for. */
+  async #isUnheardOf(ids: readonly Ulid[]): Promise<boolean> {
+    const { platform, options, place } = this.copy;
+    const { copy: commonDir } = place;
+    if ((await platform.files.stat(`${commonDir}/reftable`)) !== null) return false;
+    const config = { objectFormat: options.objectFormat, refFormat: "files" } as const;
+    const read = (ref: string) => readRefFile(platform, { commonDir, config }, ref);
+    try {
+      for (const id of ids) if ((await read(SEEN + id)) !== null) return false;
+      const branch = await read(SEEN_BRANCH);
+      if (branch === null || !("oid" in branch)) return false;
+      this.#branchSeen = branch.oid;
+      return true;
+    } catch {
+      // Git says what is wrong with it.
+      return false;
+    }
   }
 
   /** The first contact of this machine: there must be a ledger at all. */
@@ -159,9 +189,26 @@ export class GitRemote implements LedgerRemote {
 
   async make(updates: readonly ClaimUpdate[]): Promise<MadeUpdate[]> {
     const atMs = this.copy.platform.clock.wallMs();
-    return Promise.all(
-      updates.map(async (update) => ({ ...update, atMs, oid: await this.commit({ ...update, atMs }) })),
-    );
+    const dated = updates.map((update) => ({ ...update, atMs }));
+    const oids = await this.commit(dated);
+    return dated.map((update, i) => ({ ...update, oid: oids[i]! }));
+  }
+
+  /** Made without a Git process: claims are made one after the other by many, and a process takes longer than all the rest. */
+  async commit(updates: readonly (ClaimUpdate & { readonly atMs: number })[]): Promise<string[]> {
+    const { platform, place, options } = this.copy;
+    const objects = new LooseObjects(platform, `${place.copy}/objects`, options.objectFormat);
+    const oids: string[] = [];
+    try {
+      for (const update of updates) oids.push(await objects.write("commit", this.#commitOf(update)));
+      await objects.reveal();
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      if (code === "ENOENT" || code === "ENOTDIR")
+        throw new DamagedCopy(place.copy, (error as Error).message);
+      throw fileFailure(error, "writing to the ledger's copy", place.copy);
+    }
+    return oids;
   }
 
   async push(updates: readonly MadeUpdate[], isAtomic: boolean): Promise<PushOutcome[]> {
@@ -196,7 +243,7 @@ export class GitRemote implements LedgerRemote {
       // By pattern: one that is not there is no failure then, and servers send no others.
       const specs = ids.slice(at, at + MOST_AT_ONCE).map((id) => `+${this.refOf(id)}*:${space}${id}*`);
       await this.bring(specs);
-      for (const [id, ref] of await this.#refs([space], space)) {
+      for (const [id, ref] of (await this.#refs([space], space)).claims) {
         heard.set(id, ref);
         this.#looks.push(space + id);
       }
@@ -251,18 +298,22 @@ export class GitRemote implements LedgerRemote {
     return this.copy.failure(doing, result);
   }
 
-  async #refs(patterns: readonly string[], space: string): Promise<Map<Ulid, ClaimRef>> {
-    const found = new Map<Ulid, ClaimRef>();
+  async #refs(
+    patterns: readonly string[],
+    space: string,
+  ): Promise<{ claims: Map<Ulid, ClaimRef>; branch: string | null }> {
+    const claims = new Map<Ulid, ClaimRef>();
+    let branch: string | null = null;
     for (let at = 0; at < patterns.length; at += MOST_AT_ONCE) {
       const text = await this.copy.text(["for-each-ref", FORMAT, ...patterns.slice(at, at + MOST_AT_ONCE)]);
       for (const entry of text.split("\0\0\n")) {
         const [ref = "", oid = "", message = ""] = entry.split("\0");
-        if (ref === SEEN_BRANCH) this.#branchSeen = oid;
+        if (ref === SEEN_BRANCH) branch = oid;
         const id = ref.startsWith(space) ? parseUlid(ref.slice(space.length)) : null;
-        if (id !== null && !isRefusal(id)) found.set(id, { oid, reading: readClaim(id, message) });
+        if (id !== null && !isRefusal(id)) claims.set(id, { oid, reading: readClaim(id, message) });
       }
     }
-    return found;
+    return { claims, branch };
   }
 
   /** PROTOCOL 26: absent is not free, and a claim's commits only ever go on from one another. */
@@ -318,7 +369,8 @@ export class GitRemote implements LedgerRemote {
     try {
       const result = await this.copy.talk(args);
       const answer = readPushAnswer(result);
-      if (answer.isUnsent) throw this.#failure("pushing to the ledger", result);
+      const isOurs = answer.isUnpackable && looksDamaged(result.stderr.replace(/^remote:.*$/gm, ""));
+      if (answer.isUnsent || isOurs) throw this.#failure("pushing to the ledger", result);
       return answer;
     } catch (error) {
       if (isCutOff(error))
@@ -328,14 +380,17 @@ export class GitRemote implements LedgerRemote {
   }
 
   /** The claim's next commit, on top of what it is expected to be, by whoever holds or ended it: others may bring it. */
-  async commit(update: ClaimUpdate & { readonly atMs: number }): Promise<string> {
-    const { expected, record, subject, atMs } = update;
+  #commitOf({ expected, record, subject, atMs }: ClaimUpdate & { readonly atMs: number }): Uint8Array {
+    const name = record.ended?.by ?? record.agentId;
+    const author = { name, email: emailOf(name), time: Math.floor(atMs / 1000), zone: "+0000" };
     const { objectFormat } = this.copy.options;
-    const args = ["commit-tree", ...(expected === null ? [] : ["-p", expected]), EMPTY_TREE[objectFormat]];
-    const date = `@${Math.floor(atMs / 1000)} +0000`;
-    const author = record.ended?.by ?? record.agentId;
-    const env = { ...authorship(author), GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
-    return (await this.copy.text(args, claimMessage(record, subject), env)).trim();
+    return encodeCommit({
+      tree: EMPTY_TREE[objectFormat],
+      parents: expected === null ? [] : [expected],
+      author,
+      committer: author,
+      message: claimMessage(record, subject),
+    });
   }
 
   /** Looks that nobody will come back to. */
@@ -360,14 +415,9 @@ const EMPTY_TREE = {
   sha256: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 } as const;
 
-export function authorship(name: string): Record<string, string> {
-  const email = `${name.replace(/[^\w.+-]/g, "-")}@cotenant.invalid`;
-  return {
-    GIT_AUTHOR_NAME: name,
-    GIT_AUTHOR_EMAIL: email,
-    GIT_COMMITTER_NAME: name,
-    GIT_COMMITTER_EMAIL: email,
-  };
+/** Nobody's: who did it is said by name. */
+export function emailOf(name: string): string {
+  return `${name.replace(/[^\w.+-]/g, "-")}@cotenant.invalid`;
 }
 
 function vanished(ids: readonly Ulid[]): string {

@@ -59,7 +59,7 @@ export class MendingRemote implements LedgerRemote {
       () => this.#remote.push(updates, isAtomic),
       async () => {
         await this.#remote.look(updates.map(({ issueId }) => issueId));
-        for (const update of updates) await this.#remote.commit(update);
+        await this.#remote.commit(updates);
       },
     );
   }
@@ -78,7 +78,10 @@ export class MendingRemote implements LedgerRemote {
 
   async #mended<T>(act: () => Promise<T>, prepare: () => Promise<void> = async () => {}): Promise<T> {
     try {
-      return await act();
+      const answer = await act();
+      // Whoever lives on may meet another damage.
+      this.#isMended = false;
+      return answer;
     } catch (error) {
       if (!(error instanceof DamagedCopy) || this.#isMended) throw error;
       this.#isMended = true;

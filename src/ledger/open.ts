@@ -5,18 +5,17 @@ import { issuesIn } from "../issues/desk";
 import { decodeIssue } from "../issues/model";
 import { isFound } from "../issues/resolve";
 import { printable, type Ulid } from "../kernel/ids";
-import { BatchingRemote } from "./batching";
 import { LedgerCopy } from "./copy";
 import { LedgerCoordinator } from "./engine";
-import { GitRemote } from "./git-remote";
+import type { GitRemote } from "./git-remote";
 import { join } from "./joining";
 import { type Known, Ledger } from "./ledger";
-import { MendingRemote } from "./mending";
 import { NamedLedger } from "./named";
 import { StateBook } from "./offline-book";
 import { ledgerPlace } from "./place";
 import { isUnreachable } from "./remote";
 import { rulesOf } from "./rules";
+import { openRemote, type SharedRemotes } from "./shared-remotes";
 import { StateFile } from "./state";
 import { transportOf } from "./transport";
 
@@ -34,15 +33,15 @@ export function isLedgerOn({ config }: Pick<Workspace, "config">): boolean {
   return config.values["sync.ledger_branch"] !== null;
 }
 
-/** What sessions of a clone with a ledger go through; null where there is none. */
-export function ledgerEngine(workspace: Workspace): LedgerCoordinator | null {
+/** What sessions of a clone with a ledger go through; null where there is none. `remotes`: of a process with many. */
+export function ledgerEngine(workspace: Workspace, remotes?: SharedRemotes): LedgerCoordinator | null {
   if (!isLedgerOn(workspace))
     return sharesClaims(workspace.config)
       ? new NamedLedger(workspace.coordinator, () => notConfigured(workspace))
       : null;
   let open: Promise<OpenLedger> | null = null;
   const opened = () => {
-    open ??= openLedger(workspace);
+    open ??= openLedger(workspace, { remotes });
     return open;
   };
   return new LedgerCoordinator(
@@ -65,19 +64,19 @@ export async function hearAll(workspace: Workspace): Promise<boolean> {
   }
 }
 
-/**
- * Asks the remote nothing, and writes nothing. `usualBranch`: for whoever only clears away what was there before the ledger
- * was turned off.
- */
-export async function openLedger(
-  workspace: Workspace,
-  usualBranch: string | null = null,
-): Promise<OpenLedger> {
+export interface LedgerOptions {
+  /** For whoever only clears away what was there before the ledger was turned off. */
+  readonly usualBranch?: string | undefined;
+  readonly remotes?: SharedRemotes | undefined;
+}
+
+/** Asks the remote nothing, and writes nothing. */
+export async function openLedger(workspace: Workspace, options: LedgerOptions = {}): Promise<OpenLedger> {
   const { config, repository, surroundings, coordinator } = workspace;
   const { platform, git, env, home } = surroundings;
   const { values } = config;
-  const branch = values["sync.ledger_branch"] ?? usualBranch;
-  if (branch === null) throw notConfigured(workspace);
+  const branch = values["sync.ledger_branch"] ?? options.usualBranch;
+  if (branch === undefined) throw notConfigured(workspace);
   const prefix = values["sync.claims_prefix"] ?? "refs/cotenant/claims/";
   checkNames(branch, prefix);
   const root = repository.worktreeRoot;
@@ -89,14 +88,15 @@ export async function openLedger(
     objectFormat: repository.config.objectFormat,
     timeoutMs: values["sync.network_timeout"] * 1000,
   });
-  const remote = new GitRemote(copy, { prefix, branch });
   const state = new StateFile(copy);
   const warn = (warning: string) => void workspace.warnings.push(warning);
+  const names = { prefix, branch };
+  const remote = options.remotes?.of(copy, names, warn) ?? openRemote(copy, names, warn);
   const ledger = new Ledger({
     platform,
     local: coordinator,
     policy: config.policy,
-    remote: new BatchingRemote(new MendingRemote(remote, warn)),
+    remote: remote.claims,
     book: new StateBook(state, copy, warn),
     rules: rulesOf(values),
     controlDir: repository.controlDir,
@@ -105,7 +105,7 @@ export async function openLedger(
     isPushedAtOnce: values["sync.auto_claim_push"],
     known: (ids) => knownOf(workspace, ids),
   });
-  return { ledger, remote, copy, state, branch, prefix };
+  return { ledger, remote: remote.git, copy, state, branch, prefix };
 }
 
 /** Somebody may have set it up, and only trust is missing. */

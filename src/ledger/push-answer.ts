@@ -7,6 +7,8 @@ import type { PushOutcome } from "./remote";
 export interface PushAnswer {
   /** Nothing can have reached the remote. */
   readonly isUnsent: boolean;
+  /** The server got no whole pack, and so took nothing: what is here may be damaged. */
+  readonly isUnpackable: boolean;
   of(ref: string, oid: string): PushOutcome;
 }
 
@@ -29,6 +31,7 @@ export function readPushAnswer({ status, stdout, stderr }: GitResult): PushAnswe
   // Why a server's hook declined, only the server can say.
   const remote = gitWords(stderr.match(/^remote: *\S.*$/gm)?.join("\n") ?? "", 800);
   return {
+    isUnpackable: told.size > 0 && [...told.values()].every(({ summary }) => /unpacker error/.test(summary)),
     isUnsent: status !== 0 && told.size === 0 && isUnsent(stderr),
     of(ref, oid) {
       const line = told.get(ref);

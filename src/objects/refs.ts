@@ -17,8 +17,15 @@ export type RefValue = { readonly oid: ObjectId } | { readonly target: string } 
 
 /** What a shared ref says, by its full name. From Git's files where it keeps them as files, because Git costs a start. */
 export async function readRef(platform: Platform, git: Git, place: RefPlace, ref: string): Promise<RefValue> {
-  const { commonDir, config } = place;
-  if (config.refFormat !== "files") return askGit(git, place, ref);
+  return place.config.refFormat === "files" ? readRefFile(platform, place, ref) : askGit(git, place, ref);
+}
+
+/** The same, where Git keeps refs as files. */
+export async function readRefFile(
+  platform: Platform,
+  { commonDir, config }: Omit<RefPlace, "worktreeRoot">,
+  ref: string,
+): Promise<RefValue> {
   const text = await contentOf(platform, `${commonDir}/${ref}`);
   if (text === null) {
     const oid = await packedRef(platform, commonDir, ref);

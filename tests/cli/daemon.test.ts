@@ -254,7 +254,12 @@ describe("the life of a daemon", () => {
     const plist = await ask("agent:a", "daemon", "install", "--print", "launchd");
     expect(plist.data["text"]).toContain("<key>ProgramArguments</key>");
     expect((await ask("agent:a", "daemon", "install")).error.code).toBe("E_USAGE");
-    expect((await ask("agent:a", "daemon", "install", "--print", "cron")).error.code).toBe("E_USAGE");
+    for (const word of ["cron", "D\u0016ON"]) {
+      const refused = await run("agent:a", "daemon", "install", "--print", word);
+      expect(refused).toMatchObject({ status: 64 });
+      // What the command line says is repeated without what would steer a terminal.
+      expect(refused.stderr).toMatch(/^[^\p{Cc}]*"(?:cron|D\ufffdON)"[^\p{Cc}]*\n[^\p{Cc}]*\n$/u);
+    }
   });
 });
 

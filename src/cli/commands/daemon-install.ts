@@ -1,5 +1,6 @@
 import { controlMark } from "../../daemon/place";
 import { type Supervisor, unitFor } from "../../daemon/units";
+import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { usage } from "../parse";
 
@@ -18,7 +19,11 @@ export const command: Command = {
       throw usage("nothing is installed: add --print to see the unit, and where to put it");
     const word = parsed.words[0] ?? (process.platform === "darwin" ? "launchd" : "systemd");
     const supervisor = SUPERVISORS.find((known) => known === word);
-    if (supervisor === undefined) throw usage(`there is no "${word}" here: it is systemd or launchd`);
+    if (supervisor === undefined)
+      throw usage(
+        `there is no "${printable(word)}" here: it is systemd or launchd`,
+        "cotenant daemon install --help",
+      );
     const { repository } = await context.workspace();
     const unit = unitFor(supervisor, {
       node: process.execPath,

@@ -45,7 +45,9 @@ export const command: Command = {
     // Whoever changes something says who they are, before the remote is asked.
     if (action !== "status") await workspace.agent();
     // Also once it is turned off: what it has left on this machine can still be taken away.
-    const open = await openLedger(workspace, action === "cleanup-ledger" ? "cotenant-sync" : null);
+    const open = await openLedger(workspace, {
+      usualBranch: action === "cleanup-ledger" ? "cotenant-sync" : undefined,
+    });
     const output = await perform(action, context, parsed, workspace, open);
     return context.quiet && action !== "status" ? { ...output, text: "" } : output;
   },

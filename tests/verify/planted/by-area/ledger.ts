@@ -2,6 +2,30 @@ import type { TestPlant } from "../test-plants";
 
 export const PLANTS: readonly TestPlant[] = [
   {
+    name: "a remote of its own for each time that the daemon reads its settings",
+    file: "src/daemon/opening.ts",
+    from: "ledgerInFront(workspace, home.remotes)",
+    to: "ledgerInFront(workspace)",
+    test: "tests/ledger/batching-daemon.test.ts",
+    named: "share exchanges with the remote, whenever they connected",
+  },
+  {
+    name: "a remote that is shared whatever its address has become",
+    file: "src/ledger/shared-remotes.ts",
+    from: "JSON.stringify([place, transport, options, names])",
+    to: "JSON.stringify([options, names])",
+    test: "tests/ledger/batching-daemon.test.ts",
+    named: "go to the remote that the clone has now",
+  },
+  {
+    name: "a push that this machine's damaged copy has spoilt taken for the remote's no",
+    file: "src/ledger/git-remote.ts",
+    from: "if (answer.isUnsent || isOurs)",
+    to: "if (answer.isUnsent)",
+    test: "tests/ledger/damage.test.ts",
+    named: "is made anew, and claims go on",
+  },
+  {
     name: "a claim granted where a ledger is named and nobody trusts it",
     file: "src/ledger/named.ts",
     from: "if (request.isOffline !== true) throw this.#refusal();",
