@@ -16,7 +16,7 @@ import { EMPTY_VIEW } from "../kernel/view";
 import type { LogActor } from "../store/envelope";
 import { factNews, factPosition } from "../store/fact-news";
 import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
-import { Reader, type Snapshot } from "../store/reader";
+import type { Snapshot } from "../store/reader";
 import { MEMORY_MS } from "../store/replay";
 import type { Store } from "../store/store";
 import type { Outcome, Submission } from "../store/submission";
@@ -61,14 +61,12 @@ export class LocalCoordinator implements Coordinator {
   readonly store: Store;
   readonly policy: Policy;
   readonly #asker: Asker | null;
-  readonly #reader: Reader;
   readonly #host: string;
 
   constructor(store: Store, policy: Policy, asker: Asker | null = null) {
     this.store = store;
     this.policy = policy;
     this.#asker = asker;
-    this.#reader = new Reader(store.platform, store.layout);
     this.#host = store.platform.processes.host();
   }
 
@@ -83,9 +81,9 @@ export class LocalCoordinator implements Coordinator {
       submit,
       look: async (mine, before) => {
         await notice?.(mine);
-        return lookAtQueue(this.store, this.#reader, this.policy, command, mine, before);
+        return lookAtQueue(this.store, this.store.reader, this.policy, command, mine, before);
       },
-      explain: (mine) => whyWaiting(this.store, this.#reader, this.policy, command, mine),
+      explain: (mine) => whyWaiting(this.store, this.store.reader, this.policy, command, mine),
       leave: (place) => this.store.leaveQueue(place, actor, this.policy),
     });
     return grant(accept(outcome), waitedMs);
@@ -109,7 +107,7 @@ export class LocalCoordinator implements Coordinator {
       facts: [],
       refs: request.keys.map(({ key }) => ({ key, leaseId: null })),
     };
-    const snapshot = await this.#reader.snapshot(needs);
+    const snapshot = await this.store.reader.snapshot(needs);
     if (!snapshot.isSettled) return null;
     const decision = decide(
       { ...snapshot, nextToken: snapshot.head.nextToken },
@@ -198,7 +196,7 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async facts({ names = [], kinds = [] }: FactFilter): Promise<ReadonlyMap<FactName, FactRecord>> {
-    return (await this.#reader.snapshot({ ...NOTHING, facts: names, factKinds: kinds })).facts;
+    return (await this.store.reader.snapshot({ ...NOTHING, facts: names, factKinds: kinds })).facts;
   }
 
   /**
@@ -219,7 +217,7 @@ export class LocalCoordinator implements Coordinator {
     const { platform, layout } = this.store;
     const news = position === null ? null : await factNews(platform, layout, kind, position);
     if (news !== null) return { ...news, isAll: false };
-    const { facts, head, damage } = await this.#reader.snapshot({ ...NOTHING, factKinds: [kind] });
+    const { facts, head, damage } = await this.store.reader.snapshot({ ...NOTHING, factKinds: [kind] });
     const next = damage === null ? await factPosition(platform, layout, head) : null;
     return { facts, isAll: true, position: next, lines: 0 };
   }
@@ -261,7 +259,7 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async endings(refs: readonly LeaseRef[]): Promise<readonly Ended[]> {
-    const { endings } = await this.#reader.snapshot({ ...EVERYTHING, everything: false, refs });
+    const { endings } = await this.store.reader.snapshot({ ...EVERYTHING, everything: false, refs });
     return refs.flatMap(({ leaseId }) => (leaseId === null ? [] : (endings.get(leaseId) ?? [])));
   }
 
@@ -270,7 +268,7 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async highestToken(): Promise<number> {
-    return (await this.#reader.snapshot(NOTHING)).head.nextToken - 1;
+    return (await this.store.reader.snapshot(NOTHING)).head.nextToken - 1;
   }
 
   history(filter: HistoryFilter = {}): AsyncIterable<LoggedEvent> {
@@ -289,6 +287,7 @@ export class LocalCoordinator implements Coordinator {
     const proofs = this.#proofs(request.secrets);
     return {
       ...(request.atMostSecs === undefined ? {} : { atMostSecs: request.atMostSecs }),
+      ...(request.follows === undefined ? {} : { follows: request.follows }),
       kind: "acquire",
       actor,
       keys,
@@ -347,7 +346,7 @@ export class LocalCoordinator implements Coordinator {
   }
 
   async #statuses(needs: Needs): Promise<LeaseStatus[]> {
-    const snapshot = await this.#reader.snapshot(needs);
+    const snapshot = await this.store.reader.snapshot(needs);
     const at = await this.#circumstances(snapshot);
     return [...snapshot.leases.values()].map((lease) => ({
       lease,
@@ -364,7 +363,7 @@ export class LocalCoordinator implements Coordinator {
   }
 
   snapshot(): Promise<Snapshot> {
-    return this.#reader.snapshot(EVERYTHING);
+    return this.store.reader.snapshot(EVERYTHING);
   }
 
   #proofs(secrets: readonly string[]): string[] {

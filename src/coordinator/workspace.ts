@@ -20,7 +20,7 @@ import type { LastingGit } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
-import { DEFAULT_STORE_OPTIONS, Store } from "../store/store";
+import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../store/store";
 import type { Coordinator } from "./contract";
 import { LocalCoordinator } from "./local";
 import { Session } from "./session";
@@ -58,6 +58,8 @@ export interface WorkspaceFlags {
   readonly isLongLived?: boolean;
   /** Whether the control directory is still the one that was opened; asked before anything is changed in it. */
   readonly isInPlace?: () => boolean;
+  /** For a process that opens its repositories again and again: a store keeps files open. */
+  readonly openStore?: (options: StoreOptions) => Store;
 }
 
 /** A dozen lines or two, which cost whoever comes next less than the index costs everybody. */
@@ -88,7 +90,7 @@ export class Workspace {
     this.repository = repository;
     this.config = config;
     this.#flags = flags;
-    const store = new Store(surroundings.platform, {
+    const options: StoreOptions = {
       ...DEFAULT_STORE_OPTIONS,
       controlDirectory: repository.controlDir,
       modes: modesFor(repository.config.sharedRepository),
@@ -97,7 +99,8 @@ export class Workspace {
       indexLagBytes: flags.isLongLived === true ? INDEX_LAG_BYTES : 0,
       doing: flags.doing ?? "cotenant",
       ...(flags.isInPlace === undefined ? {} : { isInPlace: flags.isInPlace }),
-    });
+    };
+    const store = flags.openStore?.(options) ?? new Store(surroundings.platform, options);
     this.coordinator = new LocalCoordinator(store, config.policy);
   }
 

@@ -98,8 +98,8 @@ export class Census {
     for (const [number, page] of this.#pages) {
       if (!page.isDirty) continue;
       if (this.#fd === null || this.#isReadOnly) await this.#reopen();
-      this.#fd ??= await this.#open("update");
-      if ((await this.#files.writeAt(this.#fd, page.bytes, number * PAGE_BYTES)) !== PAGE_BYTES)
+      const fd = this.#fd ?? (await this.#keep(await this.#open("update")));
+      if ((await this.#files.writeAt(fd, page.bytes, number * PAGE_BYTES)) !== PAGE_BYTES)
         throw Object.assign(new Error("short write"), { code: "ENOSPC" });
       page.isDirty = false;
     }
@@ -167,9 +167,9 @@ export class Census {
   }
 
   async #load(at: number): Promise<Page> {
-    this.#fd ??= await this.#openToRead();
+    const fd = this.#fd ?? (await this.#keep(await this.#openToRead()));
     const number = pageOf(at);
-    const bytes = await this.#files.read(this.#fd, number * PAGE_BYTES, PAGE_BYTES);
+    const bytes = await this.#files.read(fd, number * PAGE_BYTES, PAGE_BYTES);
     if (bytes.length !== PAGE_BYTES) throw new DamagedCensus(this.#path);
     const page = pageFrom(bytes.slice());
     this.#pages.set(number, page);
@@ -195,6 +195,14 @@ export class Census {
       if (code === "ENOENT" || code === "ENOTDIR") throw new DamagedCensus(this.#path);
       throw error;
     }
+  }
+
+  /** Two may have opened it at once: one descriptor is kept. */
+  async #keep(opened: Descriptor): Promise<Descriptor> {
+    const kept = this.#fd ?? opened;
+    this.#fd = kept;
+    if (kept !== opened) await this.#files.close(opened);
+    return kept;
   }
 
   async #reopen(): Promise<void> {

@@ -211,6 +211,14 @@ export class IndexTree {
     this.#census?.table.forget();
   }
 
+  /** Lets go of the files that it keeps open. */
+  async close(): Promise<void> {
+    const before = this.#census;
+    this.#census = null;
+    this.forget();
+    await before?.table.close();
+  }
+
   /** Starts from nothing, for about so many leases and facts. */
   async clear(build: string, leases: number, facts: number): Promise<void> {
     await this.#census?.table.close();

@@ -1,6 +1,6 @@
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId } from "../kernel/ids";
-import { type Lease, type Slot, slotOf } from "../kernel/lease";
+import { type Ended, type Lease, type Slot, slotOf } from "../kernel/lease";
 import type { ClaimEvent } from "../kernel/view";
 import { endingsOf } from "./index-tree";
 import type { EndingRecord, Replay, RequestRecord } from "./replay";
@@ -66,4 +66,11 @@ export class Overlay {
       else leases.set(slot, lease);
     }
   }
+}
+
+/** All that there is, where nothing lies below. */
+export function wholeView(overlay: Overlay): { leases: Map<Slot, Lease>; endings: Map<LeaseId, Ended> } {
+  const leases = new Map<Slot, Lease>();
+  overlay.layOver(leases);
+  return { leases, endings: new Map([...overlay.endings].map(([id, record]) => [id, record.ended])) };
 }

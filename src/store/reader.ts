@@ -68,6 +68,11 @@ export class Reader {
     this.#appliedFile = new AppliedFile(platform.files, platform.digest, layout, PRIVATE);
   }
 
+  /** It may be used again: what it needs is opened when it is needed. */
+  async close(): Promise<void> {
+    await this.#index.close();
+  }
+
   async snapshot(needs: Needs): Promise<Snapshot> {
     try {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -2,8 +2,7 @@ import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import type { Command } from "../kernel/commands";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
-import type { LeaseId, Ulid } from "../kernel/ids";
-import type { Ended, Lease, Slot } from "../kernel/lease";
+import type { Ulid } from "../kernel/ids";
 import { leftBy, leftNames } from "../kernel/left-issues";
 import { PAUSE_FACT } from "../kernel/pause";
 import type { Policy } from "../kernel/policy";
@@ -31,8 +30,9 @@ import { IndexTree } from "./index-tree";
 import { type Layout, layoutOf, type Modes, PRIVATE } from "./layout";
 import type { Pin } from "./log-file";
 import { type LockHandle, Mutex } from "./mutex";
-import type { Overlay } from "./overlay";
+import { wholeView } from "./overlay";
 import { TicketQueue } from "./queue";
+import { Reader } from "./reader";
 import type { Head, RequestRecord } from "./replay";
 import { findRequest, repeatOutcome, unheardOutcome } from "./requests";
 import {
@@ -110,6 +110,7 @@ export class Store {
   readonly mutex: Mutex;
   readonly #mark: SyncMark;
   readonly #durability: Durability;
+  #reader: Reader | null = null;
   #waiting: Job[] = [];
   #draining = false;
 
@@ -179,10 +180,19 @@ export class Store {
     }
   }
 
+  /** For whoever only looks: one for all that share this store, because it keeps files open. */
+  get reader(): Reader {
+    this.#reader ??= new Reader(this.platform, this.layout);
+    return this.#reader;
+  }
+
   /** For one of many in a process that lives on. Nothing may be under way. */
   async close(): Promise<void> {
     await this.mutex.close();
     await this.keeper.close();
+    await this.index.close();
+    await this.#mark.reopen();
+    await this.#reader?.close();
   }
 
   /** See `Mutex.handle`. */
@@ -486,10 +496,4 @@ function refuseInVain({ isInPlace }: StoreOptions, { isAwaited }: Pick<Submissio
 
 function logIn({ fd, base }: Ground): { readonly fd: number; readonly size: number } {
   return { fd, size: base.offset };
-}
-
-function wholeView(overlay: Overlay): { leases: Map<Slot, Lease>; endings: Map<LeaseId, Ended> } {
-  const leases = new Map<Slot, Lease>();
-  overlay.layOver(leases);
-  return { leases, endings: new Map([...overlay.endings].map(([id, record]) => [id, record.ended])) };
 }

@@ -127,7 +127,10 @@ async function isGone(place: Place, strace: ChildProcess): Promise<boolean> {
   };
   const dead = isDead();
   strace.kill("SIGTERM");
+  // It may wait for a thread of the dead for ever.
+  const patience = setTimeout(() => strace.kill("SIGKILL"), 5_000);
   if (strace.exitCode === null && strace.signalCode === null) await once(strace, "exit");
+  clearTimeout(patience);
   return dead || isDead();
 }
 

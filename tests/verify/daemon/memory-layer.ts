@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Layer, Task } from "../layer";
 import { clear, fastDisk, makePlace, type Place } from "../linearizability/place";
@@ -12,7 +12,11 @@ const HEAP_GROWTH = { bytes: 4 << 20, perOperation: 16 };
 const RSS_GROWTH = { bytes: 64 << 20, perOperation: 16 };
 const MOST_SAMPLES = 40;
 
+/** Open files: so many clients at once, and some of the daemon's own. */
+const FD_GROWTH = 40;
+
 interface Sample {
+  readonly fds: number;
   readonly operations: number;
   readonly heap: number;
   readonly rss: number;
@@ -75,7 +79,8 @@ async function sampled(task: Task, child: ChildProcess, load: MemoryLoad): Promi
     if (load.operations < (samples.at(-1)?.operations ?? 0) + every) continue;
     child.send("measure");
     const [{ heapUsed, rss }] = (await once(child, "message")) as [NodeJS.MemoryUsage];
-    samples.push({ operations: load.operations, heap: heapUsed, rss });
+    const fds = readdirSync(`/proc/${child.pid}/fd`).length;
+    samples.push({ operations: load.operations, heap: heapUsed, rss, fds });
     if (samples.length <= MOST_SAMPLES) continue;
     samples = samples.filter((_, at) => at % 2 === 0);
     every *= 2;
@@ -89,6 +94,13 @@ function judge(task: Task, samples: readonly Sample[]): void {
     samples.filter(({ operations }) => operations >= from * all && operations <= to * all);
   const [half, end] = [part(0.4, 0.6), part(0.85, 1)];
   const operations = all / 2;
+  const opened = middle(end, "fds") - middle(half, "fds");
+  task.count("open files at the end", middle(end, "fds"));
+  if (opened > FD_GROWTH)
+    task.broke(
+      `the daemon has ${opened} more files open than half way: ${samples.map((sample) => `${sample.operations}: ${sample.fds}`).join(", ")}`,
+      `npm run verify -- --layer "daemon memory" --seed ${task.seed}`,
+    );
   for (const [what, bound] of [
     ["heap", HEAP_GROWTH],
     ["rss", RSS_GROWTH],
@@ -106,7 +118,7 @@ function judge(task: Task, samples: readonly Sample[]): void {
   }
 }
 
-function middle(samples: readonly Sample[], what: "heap" | "rss"): number {
+function middle(samples: readonly Sample[], what: "heap" | "rss" | "fds"): number {
   const sorted = samples.map((sample) => sample[what]).sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
