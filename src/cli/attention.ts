@@ -1,6 +1,7 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import { approveCommand, proposalText } from "../coordinator/proposals";
 import type { Workspace } from "../coordinator/workspace";
+import type { Missed } from "../daemon/missed";
 import type { HooksWord } from "../enforce/installing/upkeep";
 import { objectionThen, type Violation } from "../enforce/violations";
 import type { Seen } from "../guard/overview";
@@ -75,6 +76,8 @@ export interface Scene {
   readonly strangers: ReadonlyMap<string, readonly Holder[]>;
   /** Hooks that were wanted and are gone. */
   readonly hooks: HooksWord | null;
+  /** What somebody counts on a daemon for, while none is running. */
+  readonly missedDaemon: Missed | null;
 }
 
 export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
@@ -92,6 +95,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
     ...heldTooLong(scene),
     ...waitingLong(valid, scene),
     ...hooksGone(scene.hooks),
+    ...withoutDaemon(scene.missedDaemon),
     ...violated(scene.violations),
     ...unconfirmed(scene.provisional),
     ...blocked(scene.contentions),
@@ -157,6 +161,10 @@ function gatesToPass(gated: readonly GatedIssue[]): Finding[] {
 function hooksGone(word: HooksWord | null): Finding[] {
   if (word === null || word.next === null) return [];
   return [{ code: "hooks_gone", message: word.message, next: word.next }];
+}
+
+function withoutDaemon(missed: Missed | null): Finding[] {
+  return missed === null ? [] : [{ code: "daemon_missing", message: missed.message, next: missed.next }];
 }
 
 function unconfirmed(provisional: readonly LeaseStatus[]): Finding[] {

@@ -1,6 +1,7 @@
 import type { Change } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { orThrow } from "../errors/cotenant-error";
+import { callingProcess } from "../guard/calling-process";
 import type { LeaseRef } from "../kernel/commands";
 import { printable } from "../kernel/ids";
 import { checkText, checkTtl } from "../kernel/policy";
@@ -33,7 +34,8 @@ export async function renewLeases(
   orThrow(checkTtl(options.ttlSecs ?? 0, agentId, workspace.config.policy));
   orThrow(checkText(options.reason, "reason"));
   const session = await workspace.session("write");
-  return session.renew(refs, options);
+  const holder = await callingProcess(workspace.surroundings.platform.processes);
+  return session.renew(refs, { ...options, holder });
 }
 
 export async function renew(

@@ -98,10 +98,19 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       homeless: await homelessAmong({ ...workspace.surroundings, repository }, leases),
       strangers: await strangersOf(workspace, leases),
       hooks: await hooksWord(workspace),
+      missedDaemon: await missedDaemonIn(workspace),
       isLedgerUnread: ledger !== null && ledger.asOf === null,
       provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
     }),
   };
+}
+
+/** Loaded only where one has ever run, or is wanted. */
+async function missedDaemonIn(workspace: Workspace): Promise<Scene["missedDaemon"]> {
+  const { surroundings, repository, config } = workspace;
+  const hasRun = (await surroundings.platform.files.stat(`${repository.controlDir}/daemon`)) !== null;
+  if (!hasRun && !config.values["coordination.auto_renew_leases"]) return null;
+  return (await import("../daemon/missed")).missedDaemon(workspace);
 }
 
 /** What somebody has left, and what waits for its gates. An issue that cannot be read keeps nobody from seeing the rest. */

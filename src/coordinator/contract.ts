@@ -88,6 +88,8 @@ export interface AcquireRequest extends Operation, HeldRequest {
   readonly wait: Wait | null;
   /** For claims that are shared between machines: do not ask the others. */
   readonly isOffline?: boolean;
+  /** Leases that the actor has already follow it into this process. */
+  readonly follows?: boolean;
   /** PROTOCOL 23: a grant's token is above this. */
   readonly aboveToken?: number;
   /** For claims that are shared between machines: the caller does not want it any more. What was begun is taken back. */

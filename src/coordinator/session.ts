@@ -2,7 +2,15 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
 import { type AgentId, makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { type Bind, type Ended, type Holder, type Lease, type Reach, sameParty } from "../kernel/lease";
+import {
+  type Bind,
+  type Ended,
+  type Holder,
+  type Lease,
+  type Reach,
+  sameParty,
+  sameProcess,
+} from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
 import type { Platform } from "../platform/platform";
 import { escapeName, type Layout, type Modes } from "../store/layout";
@@ -97,7 +105,7 @@ export class Session {
     const { ttlSecs, bind = "ttl" } = options;
     if (options.requestId == null && options.steal !== true && secrets.length > 0) {
       const leases = await coordinator.held({ actor, keys, secrets, ttlSecs, bind });
-      if (leases !== null) {
+      if (leases !== null && !(await this.#areLeftBehind(leases, actor.holder))) {
         if (options.upkeep !== false) await this.#showLife();
         this.lastSecret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
         const grant = { leases, changed: false, replayed: false, ended: [], waitedMs: 0 };
@@ -126,7 +134,13 @@ export class Session {
       ...(options.interrupted === undefined ? {} : { interrupted: options.interrupted }),
     };
     try {
-      const ask = () => coordinator.acquire(request);
+      const ask = async () => {
+        const grant = await coordinator.acquire(request);
+        const isLeft = request.requestId === null && (await this.#areLeftBehind(grant.leases, actor.holder));
+        if (!isLeft) return grant;
+        const { leases, changed } = await coordinator.acquire({ ...request, follows: true, wait: null });
+        return { ...grant, leases, changed: grant.changed || changed };
+      };
       const grant = await (options.upkeep === false ? ask() : this.#active(ask));
       this.lastSecret = await this.#keyring.remember(made, proposed, grant.leases);
       this.#nextUpkeepMs = Math.min(
@@ -149,11 +163,18 @@ export class Session {
 
   async renew(
     refs: readonly LeaseRef[],
-    options: Proof & { ttlSecs: number | null; overrideMax: boolean; reason: string | null },
+    options: Proof & {
+      ttlSecs: number | null;
+      overrideMax: boolean;
+      reason: string | null;
+      /** See `AcquireOptions`. */
+      holder?: Holder;
+    },
   ): Promise<Change> {
     return this.#asHolder(refs, options, (holding) =>
       this.coordinator.renew({
         ...holding,
+        actor: { ...holding.actor, holder: options.holder ?? holding.actor.holder },
         ttlSecs: options.ttlSecs,
         overrideMax: options.overrideMax,
         reason: options.reason,
@@ -314,6 +335,14 @@ export class Session {
   }
 
   // --- inside -----------------------------------------------------------------------------------------------
+
+  /** Whether the process by which one of them is held has ended: a daemon would let it run out, though its session goes on here. */
+  async #areLeftBehind(leases: readonly Lease[], holder: Holder): Promise<boolean> {
+    for (const lease of leases)
+      if (lease.bind === "ttl" && sameParty(lease, this.actor) && !sameProcess(lease.holder, holder))
+        if ((await this.#platform.processes.liveness(lease.holder)) === "dead") return true;
+    return false;
+  }
 
   async #asHolder<T>(
     refs: readonly LeaseRef[],

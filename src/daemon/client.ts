@@ -67,8 +67,11 @@ export class DaemonCoordinator implements Coordinator {
   /** Who waits does so in the queue's own files, with the daemon or without. */
   acquire(request: AcquireRequest): Promise<Grant> {
     const { direct } = this.#parts;
-    if (request.wait !== null || request.interrupted !== undefined) return direct.acquire(request);
-    return this.#ask("acquire", request, (again) => direct.acquire(again));
+    if (request.wait !== null) return direct.acquire(request);
+    const { interrupted, ...travelling } = request;
+    const carryOut = (again: typeof travelling) =>
+      direct.acquire(interrupted === undefined ? again : { ...again, interrupted });
+    return this.#ask("acquire", travelling, carryOut, interrupted);
   }
 
   async held(request: HeldRequest): Promise<readonly Lease[] | null> {
@@ -167,9 +170,10 @@ export class DaemonCoordinator implements Coordinator {
     method: string,
     request: R,
     direct: (request: R) => Promise<A>,
+    interrupted?: AbortSignal,
   ): Promise<A> {
     const { clock, random, processes } = this.#parts.platform;
-    const line = this.#connected();
+    const line = interrupted?.aborted === true ? null : this.#connected();
     if (line === null) return direct(request);
     const beforeMs = clock.monotonicMs() + BEGIN_WITHIN_MS;
     const relay: Relay = {
@@ -179,8 +183,14 @@ export class DaemonCoordinator implements Coordinator {
     };
     const params = JSON.stringify(toWire({ ...request, relay }));
     if (params.length > LONGEST_FRAME / 2) return direct(request);
+    const { connection } = line;
+    // What comes of it is the answer to the operation itself.
+    const giveUp = () =>
+      void connection
+        .call("interrupt", toWire({ operationId: relay.operationId }) as object, BEGIN_WITHIN_MS)
+        .catch(() => {});
+    interrupted?.addEventListener("abort", giveUp, { once: true });
     try {
-      const { connection } = line;
       return fromWire(await connection.callPatiently(method, params, BEGIN_WITHIN_MS, ANSWER_WITHIN_MS)) as A;
     } catch (error) {
       if (error instanceof RpcError) return this.#afterRefusal(error, () => direct(request));
@@ -189,6 +199,8 @@ export class DaemonCoordinator implements Coordinator {
       await this.#untilCertain(line.record, beforeMs);
       const { operationId } = relay;
       return direct({ ...request, relay: { operationId, isSecond: true } });
+    } finally {
+      interrupted?.removeEventListener("abort", giveUp);
     }
   }
 

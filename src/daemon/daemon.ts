@@ -25,6 +25,7 @@ import { Keeper } from "./keeper";
 import { ledgerMark } from "./ledger-mark";
 import { launch } from "./life";
 import { Loopback } from "./loopback";
+import { OpenStores } from "./open-stores";
 import { anyWorktree, type Home, makeFolder, open, openLasting, takesLock } from "./opening";
 import {
   type DaemonPlace,
@@ -42,6 +43,7 @@ import { paramsOf, WATCHED, WATCHED_SEEN } from "./requests";
 import { RpcServer } from "./server";
 import { localEngine, Service } from "./service";
 import { Sessions } from "./sessions";
+import { SettingsWatch, settingsMark } from "./settings-mark";
 import { WatchedIssues } from "./watched-issues";
 
 export interface DaemonOptions {
@@ -90,6 +92,9 @@ export class Daemon {
   readonly #startedMs = performance.now();
   #workspace: Workspace;
   #openedMs = performance.now();
+  #settings: string;
+  #opening: { readonly settings: string; readonly workspace: Promise<Workspace> } | null = null;
+  #watch: SettingsWatch | null = null;
   #builtSeenMs = Number.NEGATIVE_INFINITY;
   #lastUseMs = performance.now();
   #idle: NodeJS.Timeout | null = null;
@@ -109,6 +114,7 @@ export class Daemon {
     this.#home = home;
     this.#token = token;
     this.#workspace = workspace;
+    this.#settings = settingsMark(workspace);
     this.place = place;
     this.#lock = lock;
     this.journal = new Journal(place.log);
@@ -173,7 +179,11 @@ export class Daemon {
   /** Null where one is running already. */
   static async start(options: DaemonOptions): Promise<Daemon | null> {
     const surroundings = options.surroundings();
-    const home: Home = { isSame: () => true, remotes: new SharedRemotes() };
+    const home: Home = {
+      isSame: () => true,
+      remotes: new SharedRemotes(),
+      stores: new OpenStores(surroundings.platform),
+    };
     const workspace = await openLasting(surroundings, home);
     await workspace.store.prepare();
     const { controlDir } = workspace.repository;
@@ -249,25 +259,46 @@ export class Daemon {
   /** As the settings are now; they may have changed since it started. */
   async workspace(): Promise<Workspace> {
     if (!this.#isHere()) throw new CotenantError("E_DAEMON", `${this.repository} was moved`);
-    if (performance.now() - this.#openedMs < REOPEN_AFTER_MS) return this.#workspace;
+    const isFresh = performance.now() - this.#openedMs < REOPEN_AFTER_MS;
+    // Before they are read: what changes meanwhile is read again.
+    const settings = settingsMark(this.#workspace);
+    if (isFresh && settings === this.#settings) return this.#workspace;
+    if (this.#opening?.settings === settings) return this.#opening.workspace;
+    const opening = { settings, workspace: this.#reopened() };
+    this.#opening = opening;
+    try {
+      this.#workspace = await opening.workspace;
+      this.#settings = settings;
+      this.#openedMs = performance.now();
+    } finally {
+      if (this.#opening === opening) this.#opening = null;
+    }
+    return this.#workspace;
+  }
+
+  async #reopened(): Promise<Workspace> {
     const { worktreeRoot } = this.#workspace.repository;
     const root = fs.existsSync(worktreeRoot) ? worktreeRoot : await anyWorktree(this.#workspace);
-    this.#workspace = await open(this.#options.surroundings(), root, this.#home);
-    this.#openedMs = performance.now();
-    return this.#workspace;
+    return open(this.#options.surroundings(), root, this.#home);
   }
 
   #begin(): void {
     this.journal.note("started", { version: this.#options.version, build: this.#options.build });
     this.#keeper.start();
     this.#heart.start();
+    this.#watch = new SettingsWatch(this.#workspace, () => this.#lookAtSettings());
     const idleSecs = this.#options.idleSecs ?? Number.POSITIVE_INFINITY;
     const everyMs = Math.min(IDLE_LOOK_MS, idleSecs * 1000);
     this.#idle = setInterval(() => {
+      this.#lookAtSettings();
       if (!this.#hasItsLock()) this.stop("its repository is gone");
       else if (this.#isBusy) this.#lastUseMs = performance.now();
       else if (performance.now() - this.#lastUseMs > idleSecs * 1000) this.stop("nothing to do");
     }, everyMs);
+  }
+
+  #lookAtSettings(): void {
+    if (settingsMark(this.#workspace) !== this.#settings) this.#keeper.reconsider();
   }
 
   /** Whether the repository is still where it was, and the same. It ends where not: its store goes by the path. */
@@ -361,6 +392,7 @@ export class Daemon {
     if (this.#hooks !== null) removeFiles(this.#hooks, this.#token);
     this.#keeper.close();
     this.#heart.close();
+    this.#watch?.close();
     await Promise.all([this.#server.close(LAST_ANSWERS_MS), this.#guardHttp.close(), this.#loopback.close()]);
     this.#feed.close();
     this.#watched.close();

@@ -40,7 +40,7 @@ export function asksOverHttp({
 }
 
 export const NOTHING_WRITTEN =
-  "Claude Code asks the daemon over HTTP here, and can write nothing until: cotenant daemon start";
+  "Claude Code asks the daemon over HTTP here, and can write nothing while none is running";
 
 /** A port that nobody uses, and a token. Nothing is written. */
 export async function newDoor(): Promise<HttpDoor> {

@@ -85,6 +85,11 @@ export class Keeper {
     );
   }
 
+  /** The settings may have changed. */
+  reconsider(): void {
+    this.#wake();
+  }
+
   /** Whoever asks for something is alive, also if nothing comes of it. */
   seen(actor: Actor): void {
     this.#signs.set(partyName(actor), this.#lastLine + 0.5);
@@ -97,7 +102,8 @@ export class Keeper {
     // What the daemon does for a session is no sign of its life.
     if (actor.pid !== this.#platform.processes.self().pid)
       this.#signs.set(partyName(actor as unknown as Party), sequence);
-    if (type.startsWith("claim.")) this.#wake();
+    // Trust changes what the settings come to.
+    if (type.startsWith("claim.") || type.startsWith("policy.")) this.#wake();
   }
 
   /** Looks now, or once more after the look that is under way. */

@@ -6,6 +6,7 @@ import { connectTo, NoAnswer, ONLOOKER } from "./connection";
 import { daemonEnvironment } from "./environment";
 import { openBy } from "./open-by";
 import { type DaemonPlace, type DaemonRecord, readRecord } from "./place";
+import { RpcError } from "./rpc";
 
 /** What can be told of a repository's daemon. */
 export type Standing =
@@ -108,14 +109,15 @@ export async function stopDaemon(platform: Platform, place: DaemonPlace): Promis
       asked = record;
       patienceMs = STOP_WITHIN_MS;
       await ask(record, "shutdown").catch((error: unknown) => {
-        if (!(error instanceof NoAnswer)) throw error;
+        // Also one that does not know the token of its own record: it may have been damaged.
+        if (!(error instanceof NoAnswer || error instanceof RpcError)) throw error;
         patienceMs = LEAVE_SILENT_MS;
       });
     }
     if (clock.monotonicMs() - startedMs > patienceMs) return end(platform, place, suspects, asked);
     await timers.sleep(LOOK_EVERY_MS).done;
   }
-  return { pid: asked?.pid ?? 0 };
+  return asked === null ? null : { pid: asked.pid };
 }
 
 /**

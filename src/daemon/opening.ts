@@ -4,6 +4,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import { listWorktrees } from "../identity/worktree-list";
 import { ledgerInFront } from "../ledger/in-front";
 import type { SharedRemotes } from "../ledger/shared-remotes";
+import type { OpenStores } from "./open-stores";
 import { type DaemonPlace, processOf, readRecord } from "./place";
 import { ANYBODY } from "./repositories";
 
@@ -11,6 +12,7 @@ import { ANYBODY } from "./repositories";
 export interface Home {
   isSame(): boolean;
   readonly remotes: SharedRemotes;
+  readonly stores: OpenStores;
 }
 
 export function open(surroundings: Surroundings, cwd: string, home: Home): Promise<Workspace> {
@@ -22,6 +24,7 @@ export function open(surroundings: Surroundings, cwd: string, home: Home): Promi
       engine: (workspace) => ledgerInFront(workspace, home.remotes),
       isLongLived: true,
       isInPlace: () => home.isSame(),
+      openStore: (options) => home.stores.of(options),
     },
   );
 }

@@ -5,7 +5,9 @@ import type { AgentId } from "../kernel/ids";
 import type { Holder } from "../kernel/lease";
 import { claimable, claimOf, meantForClaim } from "../ledger/claim-issue";
 import { ledgerInFront } from "../ledger/in-front";
+import { SharedRemotes } from "../ledger/shared-remotes";
 import { syncAs } from "./ledger-sync";
+import { OpenStores } from "./open-stores";
 import { CLAIM, LEDGER_SYNC, paramsOf } from "./requests";
 
 /** Repositories whose queues are kept; the one that was used least lately makes room for another. */
@@ -33,6 +35,8 @@ export class Repositories {
   readonly #surroundings: () => Surroundings;
   readonly #note: (message: string, about: Record<string, unknown>) => void;
   readonly #queues = new Map<string, Queue>();
+  readonly #stores: OpenStores;
+  readonly #remotes = new SharedRemotes();
 
   constructor(
     surroundings: () => Surroundings,
@@ -40,6 +44,7 @@ export class Repositories {
   ) {
     this.#surroundings = surroundings;
     this.#note = note;
+    this.#stores = new OpenStores(surroundings().platform);
   }
 
   get size(): number {
@@ -87,6 +92,7 @@ export class Repositories {
       return await turn;
     } finally {
       queue.waiting--;
+      if ([...this.#queues.values()].every(({ waiting }) => waiting === 0)) this.#stores.tidy(MOST_OPEN);
     }
   }
 
@@ -104,8 +110,16 @@ export class Repositories {
   }
 
   #open(repoPath: string, { agentId, sessionId }: Caller): Promise<Workspace> {
-    const flags = { agentId, session: sessionId, doing: "daemon", engine: ledgerInFront };
-    return Workspace.open({ ...this.#surroundings(), cwd: repoPath }, flags);
+    return Workspace.open(
+      { ...this.#surroundings(), cwd: repoPath },
+      {
+        agentId,
+        session: sessionId,
+        doing: "daemon",
+        engine: (workspace) => ledgerInFront(workspace, this.#remotes),
+        openStore: (options) => this.#stores.of(options),
+      },
+    );
   }
 }
 

@@ -95,6 +95,7 @@ export const ACQUIRE = v.object({
   /** Who waits does so at the queue itself, not here. */
   wait: v.null(),
   isOffline: v.exactOptional(v.boolean()),
+  follows: v.exactOptional(v.boolean()),
   aboveToken: v.exactOptional(v.number()),
   elsewhere: v.exactOptional(some(stolen)),
 });
@@ -132,6 +133,7 @@ export const LIST = v.object({
   lapsed: v.exactOptional(v.boolean()),
 });
 export const OVERLAPPING = v.object({ extents: some(v.object({ key, reach, worktreeId })) });
+export const INTERRUPT = v.object({ operationId: ulid });
 export const NOTHING = v.object({});
 export const WATCH = v.object({ after: v.exactOptional(whole) });
 
@@ -161,7 +163,7 @@ export const HELLO = v.object({
 
 const absolute = v.pipe(
   v.string(),
-  v.check((text) => text.startsWith("/"), "must be an absolute path"),
+  v.check((text) => text.startsWith("/") && !text.includes("\0"), "must be an absolute path"),
 );
 const repoPath = absolute;
 
@@ -172,7 +174,7 @@ const programId = v.pipe(
 );
 
 /** Seed 004's. `session_id` and `pid` say whose the claim is more closely: the agent's process keeps it alive. */
-export const CLAIM = v.object({
+export const CLAIM = v.strictObject({
   repoPath,
   atomId: v.pipe(v.string(), v.minLength(1)),
   agentId: programId,
@@ -187,7 +189,7 @@ export const WATCHED_SEEN = v.object({
   tick: whole,
   cache: v.pipe(v.string(), v.maxLength(200)),
 });
-export const LEDGER_SYNC = v.object({
+export const LEDGER_SYNC = v.strictObject({
   repoPath,
   action: v.picklist(["pull", "push", "setup", "status", "reconcile"]),
   agentId: v.exactOptional(programId),
@@ -199,10 +201,18 @@ export function paramsOf<T extends v.GenericSchema>(schema: T, params: unknown):
   if (read.success) return read.output;
   const fields = read.issues.slice(0, 20).map((issue) => ({
     field: (issue.path ?? []).map(({ key: name }) => snake(String(name))).join(".") || "params",
-    problem: issue.received === "undefined" ? "is missing" : issue.message,
+    problem: problemOf(issue),
   }));
   const words = fields.map(({ field, problem }) => `${field}: ${problem}`).join("; ");
   throw new RpcError(RPC_ERRORS.invalidParams, `these params are wrong: ${words}`, { fields });
+}
+
+/** In words of our own, but for what our own parsers say. */
+function problemOf({ kind, type, expected, received, message }: v.BaseIssue<unknown>): string {
+  if (received === "undefined") return "is missing";
+  if (expected === "never") return "is not known here";
+  const isOurs = type === "check" || type === "raw_transform" || expected === null;
+  return isOurs || kind === "transformation" ? message : `must be ${expected}, not ${received}`;
 }
 
 function snake(name: string): string {

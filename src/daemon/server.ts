@@ -132,7 +132,11 @@ class Connection implements Peer {
 
   #take(chunk: Buffer): void {
     try {
-      for (const text of this.#reader.push(chunk)) this.#waiting.push(text);
+      for (const text of this.#reader.push(chunk)) {
+        this.#waiting.push(text);
+        // At once: once the greeting is read, what comes with it may be longer.
+        this.#goOn();
+      }
     } catch (error) {
       if (!(error instanceof FrameTooLong)) throw error;
       this.#fail(null, new RpcError(RPC_ERRORS.invalidRequest, error.message));

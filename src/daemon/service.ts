@@ -3,7 +3,7 @@ import type * as v from "valibot";
 import type { Change, Coordinator, LoggedEvent, Subscription } from "../coordinator/contract";
 import { LocalCoordinator } from "../coordinator/local";
 import type { Actor } from "../kernel/commands";
-import type { LeaseId } from "../kernel/ids";
+import type { LeaseId, Ulid } from "../kernel/ids";
 import type { Policy } from "../kernel/policy";
 import type { Store } from "../store/store";
 import { TooLate } from "../store/submission";
@@ -76,14 +76,15 @@ function sameTurn(): Promise<void> {
 /** A method that changes something, by the schema of its request. */
 function acting<S extends v.GenericSchema<unknown, { readonly actor: Actor }>>(
   schema: S,
-  run: (coordinator: Coordinator, request: v.InferOutput<S>) => Promise<Change>,
+  run: (coordinator: Coordinator, request: v.InferOutput<S>, client: Client) => Promise<Change>,
 ): Method {
   return async (params, client) => {
-    const request = paramsOf(schema, params);
+    // Whoever may not ask is not told what else is wrong.
     const coordinator = await client.coordinator();
+    const request = paramsOf(schema, params);
     client.seen(request.actor);
     await sameTurn();
-    return run(coordinator, request);
+    return run(coordinator, request, client);
   };
 }
 
@@ -105,7 +106,11 @@ class Client implements Conversation {
   readonly #granted = new Set<LeaseId>();
   readonly #followers: Set<Client>;
   #isKnown = false;
-  #engine: Promise<Coordinator | null> = Promise.resolve(null);
+  #isOneOfUs = false;
+  /** What a client of the same build goes by; null for everybody else. */
+  #terms: { readonly policy: Policy; readonly ledger: string | null } | null = null;
+  /** Operations that whoever asked may still give up, by their names. */
+  readonly #interruptible = new Map<Ulid, AbortController>();
   #losses: Promise<void> | null = null;
   #isClosed = false;
 
@@ -136,14 +141,40 @@ class Client implements Conversation {
   }
 
   async coordinator(): Promise<Coordinator> {
-    const coordinator = await this.#engine;
+    const coordinator = await this.#engine();
     if (coordinator === null)
-      throw new RpcError(RPC_ERRORS.notHere, "you go by other settings than this daemon: ask without it");
+      throw new RpcError(
+        RPC_ERRORS.notHere,
+        this.#isOneOfUs
+          ? "you go by other settings than this daemon: ask without it"
+          : "only for programs of the daemon's own build: use 'claim', or the command line",
+      );
     return coordinator;
   }
 
   async reader(): Promise<Coordinator> {
-    return (await this.#engine) ?? this.#parts.reader();
+    return (await this.#engine()) ?? this.#parts.reader();
+  }
+
+  /** As the settings are now: also somebody who stays connected for hours asks the remote that the clone has by then. */
+  async #engine(): Promise<Coordinator | null> {
+    return this.#terms === null ? null : this.#parts.engineFor(this.#terms.ledger, this.#terms.policy);
+  }
+
+  /** For as long as it takes, `interrupt` may end it. */
+  async interruptibly<T>(operation: Ulid | undefined, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    if (operation === undefined) return run(controller.signal);
+    this.#interruptible.set(operation, controller);
+    try {
+      return await run(controller.signal);
+    } finally {
+      this.#interruptible.delete(operation);
+    }
+  }
+
+  interrupt(operation: Ulid): void {
+    this.#interruptible.get(operation)?.abort();
   }
 
   /** Whoever changes something is alive. */
@@ -182,10 +213,10 @@ class Client implements Conversation {
     this.#isKnown = true;
     this.#peer.admit();
     if (build !== parts.build) parts.onOtherBuild(build);
-    const isOneOfUs = protocol === PROTOCOL && build === parts.build && clockId === parts.clockId;
-    if (isOneOfUs && policy !== undefined) this.#engine = parts.engineFor(ledger ?? null, policy);
+    this.#isOneOfUs = protocol === PROTOCOL && build === parts.build && clockId === parts.clockId;
+    if (this.#isOneOfUs && policy !== undefined) this.#terms = { policy, ledger: ledger ?? null };
     const { version } = parts;
-    return { protocol: PROTOCOL, version, build: parts.build, is_engine: (await this.#engine) !== null };
+    return { protocol: PROTOCOL, version, build: parts.build, is_engine: (await this.#engine()) !== null };
   }
 
   async #timely<T>(run: () => Promise<T>): Promise<T> {
@@ -212,7 +243,21 @@ function isSame(one: string, other: string): boolean {
 }
 
 const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ["acquire", acting(schemas.ACQUIRE, (coordinator, request) => coordinator.acquire(request))],
+  [
+    "acquire",
+    acting(schemas.ACQUIRE, (coordinator, request, client) =>
+      client.interruptibly(request.relay?.operationId, (interrupted) =>
+        coordinator.acquire({ ...request, interrupted }),
+      ),
+    ),
+  ],
+  [
+    "interrupt",
+    async (params, client) => {
+      client.interrupt(paramsOf(schemas.INTERRUPT, params).operationId);
+      return {};
+    },
+  ],
   ["renew", acting(schemas.RENEW, (coordinator, request) => coordinator.renew(request))],
   ["heartbeat", acting(schemas.HOLDER, (coordinator, request) => coordinator.heartbeat(request))],
   ["release", acting(schemas.RELEASE, (coordinator, request) => coordinator.release(request))],

@@ -1,3 +1,4 @@
+import type { Coordinator } from "../coordinator/contract";
 import { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import type { Actor } from "../kernel/commands";
@@ -12,19 +13,23 @@ export type SessionPlace = Pick<Workspace, "store" | "engine" | "settleIn"> & {
 
 /** Sessions of others, in whose name the daemon does what keeps their leases: it proves them by the secrets that they have stored. */
 export class Sessions {
-  readonly #known = new Map<string, Session>();
+  /** By the engine that they ask: one of other settings, or of another remote, is not theirs any more. */
+  readonly #known = new WeakMap<Coordinator, Map<string, Session>>();
 
   async of(workspace: SessionPlace, lease: Lease): Promise<Session> {
     const name = `${partyName(lease)}\n${lease.holder.pid} ${lease.holder.startTime}`;
-    const known = this.#known.get(name);
+    const engine = await workspace.engine();
+    const sessions = this.#known.get(engine) ?? new Map<string, Session>();
+    this.#known.set(engine, sessions);
+    const known = sessions.get(name);
     if (known !== undefined) return known;
     const { platform } = workspace.surroundings;
     const { agentId, sessionId, worktreeId, branch, holder } = lease;
     const actor: Actor = { agentId, sessionId, worktreeId, branch, holder };
     const secrets = new SessionSecrets(platform, workspace.store.layout, actor, () => workspace.settleIn());
-    const session = new Session(platform, await workspace.engine(), actor, secrets);
-    if (this.#known.size >= MOST) this.#known.clear();
-    this.#known.set(name, session);
+    const session = new Session(platform, engine, actor, secrets);
+    if (sessions.size >= MOST) sessions.clear();
+    sessions.set(name, session);
     return session;
   }
 }

@@ -1,6 +1,7 @@
 import { agentsCheck } from "./checks/agents";
 import { clockCheck } from "./checks/clock";
 import { configCheck } from "./checks/config";
+import { daemonCheck } from "./checks/daemon";
 import { dataPlaneCheck } from "./checks/data-plane";
 import { divergenceCheck } from "./checks/divergence";
 import { fileSystemCheck } from "./checks/file-system";
@@ -43,6 +44,7 @@ export const CHECKS: readonly Check[] = [
   mergingCheck,
   hooksCheck,
   harnessesCheck,
+  daemonCheck,
   logCheck,
   indexCheck,
   leasesCheck,

@@ -21,6 +21,14 @@ export interface Place {
   readonly home: string | null;
   /** `/etc/cotenant` unless a test says otherwise. */
   readonly systemDirectory?: string;
+  /** What somebody counts on a daemon for, while none is running. */
+  readonly missedDaemon?: (patient: Patient) => Promise<MissedDaemon | null>;
+}
+
+export interface MissedDaemon {
+  readonly what: "http" | "renewals";
+  readonly message: string;
+  readonly next: string;
 }
 
 /** What checks look at. Everything that may be broken is read by whoever needs it, and may throw there. */

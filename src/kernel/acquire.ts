@@ -2,7 +2,7 @@ import { type Circumstances, type Decision, isLiveWriterLock, standingOf } from 
 import type { Acquire } from "./commands";
 import { type Extent, ExtentIndex } from "./conflicts";
 import type { FencingToken, LeaseId } from "./ids";
-import { adopt, extended, upkeep } from "./keeping";
+import { adopt, extended, restated, upkeep } from "./keeping";
 import {
   awaitsAdoption,
   belongsTo,
@@ -276,9 +276,11 @@ function keep(lease: Lease, command: Acquire, at: Circumstances): Lease {
         ? { ...lease, secretHash, lastBeat: instantOf(at.now) }
         : adopt(lease, actor, secretHash, at);
   }
-  if (kept.bind === "process" && command.bind === "process" && !sameProcess(kept.holder, actor.holder)) {
+  const isAnother = !sameProcess(kept.holder, actor.holder);
+  if (isAnother && kept.bind === "process" && command.bind === "process")
     kept = { ...kept, holder: actor.holder, lastBeat: instantOf(at.now) };
-  }
+  if (isAnother && kept.bind === "ttl" && command.follows === true)
+    kept = { ...kept, holder: actor.holder, expiresAt: restated(kept, at.now) };
   const looked = upkeep(kept, actor, at) ?? kept;
   return command.bind === "ttl" ? extended(looked, command.ttlSecs, actor, at) : looked;
 }

@@ -33,6 +33,8 @@ export interface Acquire {
   readonly leaseIds: readonly LeaseId[];
   /** End live leases of others that stand in the way, where policy allows it. */
   readonly steal: boolean;
+  /** The process that the session's leases are said to be held by has ended: they follow the session into the caller's. */
+  readonly follows?: boolean;
   /** The caller's place in the queue, if it waits. */
   readonly ticket: number | null;
   /** PROTOCOL 23: the highest token of these keys that is known from elsewhere; a grant's is above it. */

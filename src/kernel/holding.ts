@@ -1,7 +1,7 @@
 import { type Circumstances, type Decision, standingOf } from "./circumstances";
 import type { Heartbeat, LeaseRef, Prove, Release, Renew, Stop, Upkeep } from "./commands";
 import { type LeaseId, printable } from "./ids";
-import { adopt, endOfLifetime, stampedBy, upkeep } from "./keeping";
+import { adopt, endOfLifetime, upkeep } from "./keeping";
 import { kindOf } from "./keys";
 import { awaitsAdoption, endedRecord, type Lease, slotOf } from "./lease";
 import { checkCount, checkText, checkTtl, isGiven, LIMITS } from "./policy";
@@ -29,7 +29,9 @@ function renew(lease: Lease, command: Renew, at: Circumstances): Lease | Refusal
   const unfit = checkTtl(ttlSecs, lease.agentId, at.policy);
   if (unfit !== null) return unfit;
   const now = instantOf(at.now);
-  const beaten = { ...stampedBy(lease, command.actor), renewedAt: now, lastBeat: now, stopIdleAt: null };
+  // Whoever renews a lease by name counts on it from now on. To others a TTL-bound lease does not depend on a process.
+  const holder = lease.bind === "ttl" ? command.actor.holder : lease.holder;
+  const beaten = { ...lease, holder, renewedAt: now, lastBeat: now, stopIdleAt: null };
   // max(old, now + ttl): a lease that never expires goes on never expiring.
   if (lease.expiresAt === null) return beaten;
   if (ttlSecs === 0) {

@@ -81,7 +81,8 @@ export function adopt(lease: Lease, actor: Actor, secretHash: string, at: Circum
   };
 }
 
-function restated(lease: Lease, now: Now): Instant | null {
+/** The same instant, on the clock of whoever looks now. */
+export function restated(lease: Lease, now: Now): Instant | null {
   if (lease.expiresAt === null || lease.expiresAt.clockId === now.clockId) return lease.expiresAt;
   return later(instantOf(now), timeLeftMs(lease, now));
 }

@@ -192,7 +192,7 @@ export class DamagedCopy extends CotenantError {
 
 /** Git's words for a repository that is not whole. */
 const DAMAGE =
-  /not a git repository|bad object|corrupt|missing (?:blob|tree|commit|object)|unable to read (?:tree|sha1|[0-9a-f]{40})|does not point to a valid object|inflate|loose object|bad config|invalid (?:sha1|object|HEAD|gitfile)|failed to (?:read|traverse)|error in object|packfile|expected format|broken ref|fatal: bad /i;
+  /not a git repository|bad object|corrupt|missing (?:blob|tree|commit|object)|unable to read (?:tree|sha1|[0-9a-f]{40})|does not point to a valid object|inflate|loose object|bad config|invalid (?:sha1|object|HEAD|gitfile)|unexpected line in|failed to (?:read|traverse)|error in object|packfile|expected format|broken ref|fatal: bad /i;
 
 export function looksDamaged(stderr: string): boolean {
   return DAMAGE.test(stderr);

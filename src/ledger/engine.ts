@@ -45,18 +45,24 @@ export class LedgerCoordinator implements Coordinator {
   readonly #local: Coordinator;
   readonly #open: () => Promise<Ledger>;
   readonly #onContact: () => Promise<void>;
+  readonly #warnings: () => readonly string[];
   #ledger: Promise<Ledger> | null = null;
   #inPassing: Promise<readonly string[]> | null = null;
 
-  /** `open` is called once, and only for what concerns claims; `onContact` when the ledger has confirmed one. */
+  /**
+   * `open` is called once, and only for what concerns claims; `onContact` when the ledger has confirmed one; `warnings` are
+   * told to whoever is answered next.
+   */
   constructor(
     local: Coordinator,
     open: () => Promise<Ledger>,
     onContact: () => Promise<void> = async () => {},
+    warnings: () => readonly string[] = () => [],
   ) {
     this.#local = local;
     this.#open = open;
     this.#onContact = onContact;
+    this.#warnings = warnings;
   }
 
   ledger(): Promise<Ledger> {
@@ -234,7 +240,7 @@ export class LedgerCoordinator implements Coordinator {
       .finally(() => {
         this.#inPassing = null;
       });
-    const words = await this.#inPassing;
+    const words = [...this.#warnings(), ...(await this.#inPassing)];
     return words.length === 0
       ? change
       : { ...change, ledger: { ...say, warnings: [...say.warnings, ...words] } };

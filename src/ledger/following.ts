@@ -4,6 +4,7 @@ import type { Actor } from "../kernel/commands";
 import type { Ulid } from "../kernel/ids";
 import { recordAt } from "./claiming";
 import { type Confirmation, isConfirmed } from "./confirmations";
+import { DamagedCopy } from "./copy";
 import type { Claim, Ledger } from "./ledger";
 import { noteOffline } from "./offline-claims";
 import type { ClaimEnd, ClaimRecord } from "./record";
@@ -281,7 +282,8 @@ export async function withdraw(
         : ["the remote rejected it: others see the claim until it expires, or until the next sync"];
     return { ...NOT_ASKED, retries, warnings, ended: done.map(({ issueId }) => issueId) };
   } catch (error) {
-    if (!isUnreachable(error)) throw error;
+    // Here it is given back, whatever is wrong on the way to the remote.
+    if (!isUnreachable(error) && !(error instanceof DamagedCopy)) throw error;
     await rememberWithdrawal(ledger, actor, there, known);
     return {
       ...NOT_ASKED,

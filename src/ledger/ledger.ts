@@ -147,23 +147,39 @@ export class Ledger {
     claims: readonly { readonly record: ClaimRecord; readonly oid: string; readonly pushedAtMs: number }[],
   ): Promise<void> {
     if (claims.length === 0) return;
-    const facts = new Map<FactName, Fact | null>();
-    for (const { record, oid, pushedAtMs } of claims)
-      facts.set(confirmationName(record.issueId), confirmationToFact(confirmed(record, oid, pushedAtMs)));
-    await this.write(
+    const names = claims.map(({ record }) => confirmationName(record.issueId));
+    await this.parts.local.write({
       actor,
-      "sync.confirmed",
-      claims.map(({ record }) => record.issueId),
-      facts,
-      {
-        claims: claims.map(({ record, oid }) => ({
-          issue_id: record.issueId,
-          lease_id: record.leaseId,
-          fencing_token: record.token,
-          commit: oid,
-        })),
+      ...WITHOUT_LEASE,
+      about: names.length === 1 ? `issue:${claims[0]!.record.issueId}` : `${names.length} issues`,
+      facts: names,
+      body: async ({ facts }) => {
+        // Whoever was stopped for a while must not write over what was confirmed of a later lease.
+        const news = claims.filter(
+          ({ record }) => tokenIn(facts.get(confirmationName(record.issueId))?.value) <= record.token,
+        );
+        if (news.length === 0) return null;
+        return {
+          type: "sync.confirmed",
+          payload: {
+            issue_ids: news.map(({ record }) => record.issueId),
+            claims: news.map(({ record, oid }) => ({
+              issue_id: record.issueId,
+              lease_id: record.leaseId,
+              fencing_token: record.token,
+              commit: oid,
+            })),
+          },
+          facts: new Map(
+            news.map(({ record, oid, pushedAtMs }) => [
+              confirmationName(record.issueId),
+              confirmationToFact(confirmed(record, oid, pushedAtMs)),
+            ]),
+          ),
+          answer: true,
+        };
       },
-    );
+    });
     await this.parts.book.strike(
       claims.map(({ record }) => record.leaseId),
       true,
@@ -296,6 +312,11 @@ function confirmed(record: ClaimRecord, oid: string, pushedAtMs: number): Confir
     cloneId: record.cloneId,
     state: "confirmed",
   };
+}
+
+function tokenIn(fact: Fact | undefined): number {
+  const token = fact?.["fencing_token"];
+  return isCount(token) ? token : 0;
 }
 
 export function isGone(error: unknown): boolean {

@@ -31,7 +31,6 @@ async function putAside(
 export class MendingRemote implements LedgerRemote {
   readonly #remote: GitRemote;
   readonly #warn: (warning: string) => void;
-  #isMended = false;
 
   constructor(remote: GitRemote, warn: (warning: string) => void) {
     this.#remote = remote;
@@ -78,13 +77,9 @@ export class MendingRemote implements LedgerRemote {
 
   async #mended<T>(act: () => Promise<T>, prepare: () => Promise<void> = async () => {}): Promise<T> {
     try {
-      const answer = await act();
-      // Whoever lives on may meet another damage.
-      this.#isMended = false;
-      return answer;
+      return await act();
     } catch (error) {
-      if (!(error instanceof DamagedCopy) || this.#isMended) throw error;
-      this.#isMended = true;
+      if (!(error instanceof DamagedCopy)) throw error;
       await putAside(this.#remote.copy, this.#warn, error);
       await prepare();
       return act();

@@ -48,6 +48,7 @@ export function ledgerEngine(workspace: Workspace, remotes?: SharedRemotes): Led
     workspace.coordinator,
     async () => (await opened()).ledger,
     async () => join(workspace, await opened()),
+    () => remotes?.takeWarnings() ?? [],
   );
 }
 
@@ -91,7 +92,7 @@ export async function openLedger(workspace: Workspace, options: LedgerOptions = 
   const state = new StateFile(copy);
   const warn = (warning: string) => void workspace.warnings.push(warning);
   const names = { prefix, branch };
-  const remote = options.remotes?.of(copy, names, warn) ?? openRemote(copy, names, warn);
+  const remote = options.remotes?.of(copy, names) ?? openRemote(copy, names, warn);
   const ledger = new Ledger({
     platform,
     local: coordinator,

@@ -17,6 +17,7 @@ export interface RemoteNames {
 
 /** More ledgers than one machine's agents use at once. */
 const MOST = 16;
+const MOST_WARNINGS = 20;
 
 /**
  * The remotes of a process that opens its ledgers again and again, as the daemon does for its clients: what they tell one
@@ -24,11 +25,17 @@ const MOST = 16;
  */
 export class SharedRemotes {
   readonly #open = new Map<string, OpenRemote>();
+  readonly #warnings: string[] = [];
 
-  of(copy: LedgerCopy, names: RemoteNames, warn: (warning: string) => void): OpenRemote {
+  /** What went wrong and was mended, for whoever is answered next. */
+  takeWarnings(): string[] {
+    return this.#warnings.splice(0);
+  }
+
+  of(copy: LedgerCopy, names: RemoteNames): OpenRemote {
     const { place, transport, options } = copy;
     const key = JSON.stringify([place, transport, options, names]);
-    const remote = this.#open.get(key) ?? openRemote(copy, names, warn, true);
+    const remote = this.#open.get(key) ?? openRemote(copy, names, (warning) => this.#warn(warning), true);
     // Last used, last to go.
     this.#open.delete(key);
     this.#open.set(key, remote);
@@ -37,6 +44,10 @@ export class SharedRemotes {
       this.#open.delete(oldest);
     }
     return remote;
+  }
+
+  #warn(warning: string): void {
+    if (this.#warnings.length < MOST_WARNINGS) this.#warnings.push(warning);
   }
 }
 

@@ -297,6 +297,84 @@ describe("a daemon keeps leases", () => {
   });
 });
 
+describe("a running daemon", () => {
+  it("hears of settings that change, without being asked for anything", async () => {
+    await startDaemon(repo);
+    const kept = async () => ((await status())["daemon"] as { kept: { renewed: number } }).kept.renewed;
+    const holder = start(
+      [
+        process.execPath,
+        "-e",
+        `require("child_process").execFileSync(process.execPath, ${JSON.stringify([PROGRAM, "lock", "acquire", "a.txt", "--ttl", "10"])}); setInterval(() => {}, 1000)`,
+      ],
+      { cwd: repo.root, env: { ...process.env, COTENANT_AGENT_ID: "agent:a" } as Record<string, string> },
+    );
+    await until(
+      "it is held",
+      async () =>
+        ((await ask("agent:x", "lock", "status")).data["leases"] as unknown as unknown[]).length === 1,
+    );
+    // By hand: no command, and so no line in the log, tells of it.
+    configure("[coordination]\nauto_renew_leases = true\n");
+    await until("it is renewed", async () => (await kept()) > 0);
+    holder.kill("SIGKILL");
+  });
+
+  it("is ended also where its record has another token", async () => {
+    const { pid } = await startDaemon(repo);
+    const text = fs.readFileSync(recordFile(repo), "utf8");
+    fs.writeFileSync(recordFile(repo), text.replace(/"token": "[^"]*"/, '"token": "zz"'));
+    const stopped = await run("human:me", "daemon", "stop");
+    expect(stopped, String(stopped)).toMatchObject({ status: 0, stdout: `ended: process ${pid}\n` });
+    await until("it is gone", () => {
+      try {
+        process.kill(pid, 0);
+        return false;
+      } catch {
+        return true;
+      }
+    });
+  });
+});
+
+describe("a lease whose process has ended", () => {
+  beforeEach(() => configure("[coordination]\nauto_renew_leases = true\n"));
+
+  /** A process that runs the command, and lives on. */
+  const living = (agent: string, ...args: string[]) => {
+    const script = `require("child_process").execFileSync(${JSON.stringify(process.execPath)}, ${JSON.stringify([PROGRAM, ...args])}); console.log("done"); setInterval(() => {}, 1000)`;
+    return start([process.execPath, "-e", script], {
+      cwd: repo.root,
+      env: { ...process.env, COTENANT_AGENT_ID: agent } as Record<string, string>,
+    });
+  };
+  const holderOf = async (key: string) => {
+    const all = (await ask("agent:x", "lock", "status")).data["leases"] as unknown as {
+      key: string;
+      holder: { pid: number };
+    }[];
+    return all.find((lease) => lease.key === key)?.holder.pid ?? null;
+  };
+
+  it.each([
+    ["asks for it again", ["lock", "acquire", "a.txt", "--ttl", "3"]],
+    ["renews it", ["lock", "renew", "a.txt"]],
+  ])("follows its session into the process that %s, and is kept for that", async (_, again) => {
+    await startDaemon(repo);
+    const first = living("agent:a", "lock", "acquire", "a.txt", "--ttl", "3");
+    const before = await until("it is held", () => holderOf("file:a.txt"));
+    first.kill("SIGKILL");
+    await first.done;
+    const second = living("agent:a", ...again);
+    await until("it has moved", async () => (await holderOf("file:a.txt")) !== before);
+    // Longer than it would last by itself.
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    expect(await holderOf("file:a.txt")).not.toBeNull();
+    second.kill("SIGKILL");
+    await until("it has run out", async () => (await holderOf("file:a.txt")) === null);
+  });
+});
+
 describe("a daemon shows that sessions are alive", () => {
   it("where agent.toml asks for it, and starts for that", async () => {
     looksAfterDaemon(repo);

@@ -176,13 +176,18 @@ describe("a harness that asks over HTTP", () => {
   });
 
   it("is told of where nobody would look for it: nothing can be written without the daemon", async () => {
-    const told = "can write nothing until: cotenant daemon start";
+    const told = "can write nothing while none is running";
     expect(await repo.start("human:me", ["daemon", "stop"]).done).toMatchObject({
       stderr: expect.stringContaining(told),
     });
-    expect((await repo.start("human:me", ["daemon", "status"]).done).stderr).toContain(told);
+    for (const command of ["daemon status", "status", "doctor"])
+      expect((await repo.start("human:me", command.split(" ")).done).stdout, command).toContain(told);
+    const next = async () => (await repo.start("human:me", ["agent", "doctor", "claude"]).done).stdout;
+    expect(await next()).toContain("next: cotenant daemon start, then try again");
     await startDaemon(repo);
-    expect((await repo.start("human:me", ["daemon", "status"]).done).stderr).not.toContain(told);
+    for (const command of ["daemon status", "status", "doctor"])
+      expect((await repo.start("human:me", command.split(" ")).done).stdout, command).not.toContain(told);
+    expect(await next()).not.toContain("next:");
   });
 
   it("finds nobody but on loopback", async () => {
@@ -210,7 +215,7 @@ describe("a harness that asks over HTTP", () => {
     const doctor = await repo.start("human:me", ["agent", "doctor", "claude", "--json"]).done;
     expect(doctor.status).toBe(10);
     expect(doctor.stdout).toContain("can write nothing until one does");
-    expect(doctor.stdout).toContain(`no daemon listens on port ${first}`);
+    expect(doctor.stdout).toContain(`the daemon does not listen on port ${first}`);
     expect(met).toBe(0);
     await repo.prepare("human:me", "agent", "install", "claude", "--via", "http");
     expect(new URL(callsOf(repo, "claude")[0]!.http!.url).port).not.toBe(first);

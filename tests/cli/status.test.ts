@@ -108,6 +108,7 @@ describe("status ends with what needs a person", () => {
         left: [],
         strangers: new Map(),
         hooks: null,
+        missedDaemon: null,
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);

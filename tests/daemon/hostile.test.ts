@@ -94,6 +94,20 @@ describe("a client that says what makes no sense", () => {
     expect(fields.map(({ field }) => field).sort()).toEqual(["build", "clock_id", "protocol", "token"]);
   });
 
+  it("may send a long request in the same breath as the greeting", async () => {
+    for (const length of [10_000, 17_000, 70_000, 1 << 20]) {
+      const client = connect();
+      const hello = { token: TOKEN, protocol: 1, build: "none", clock_id: "" };
+      const lines = [
+        { jsonrpc: "2.0", id: 0, method: "hello", params: hello },
+        { jsonrpc: "2.0", id: 1, method: "find", params: { refs: "x".repeat(length) } },
+      ];
+      client.say(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+      expect(await client.answer(1)).toMatchObject({ error: { code: -32602 } });
+      client.socket.destroy();
+    }
+  });
+
   it("may not say more at once than a frame takes", async () => {
     const client = known();
     await client.answer(0);

@@ -71,8 +71,7 @@ export class Model {
             fact.expires = { ...stamp(at), ...moved(at, until) };
             fact.ttl = ttl;
           }
-          if (fact.bind === "ttl" && fact.holder.machineId !== command.actor.holder.machineId)
-            fact.holder = command.actor.holder;
+          if (fact.bind === "ttl") fact.holder = command.actor.holder;
           fact.renewed = stamp(at);
           fact.beat = stamp(at);
           fact.stopped = null;
@@ -235,6 +234,12 @@ export class Model {
       if (fact.bind === "process" && c.bind === "process" && !sameOne(fact.holder, c.actor.holder)) {
         fact.holder = c.actor.holder;
         fact.beat = stamp(at);
+        wrote = true;
+      }
+      if (fact.bind === "ttl" && c.follows === true && !sameOne(fact.holder, c.actor.holder)) {
+        if (fact.expires !== null && fact.expires.clockId !== at.now.clockId)
+          fact.expires = { ...stamp(at), ...moved(at, leftOf(fact, at)) };
+        fact.holder = c.actor.holder;
         wrote = true;
       }
       if (this.#lookAfter(fact, c.actor, at)) wrote = true;

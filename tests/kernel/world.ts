@@ -237,6 +237,7 @@ export class World {
       proofs,
       leaseIds: keys.map(({ key }) => this.#leaseId(key)),
       steal: c % 6 === 0,
+      follows: c % 5 === 0,
       ticket: b % 3 === 0 ? (own?.number ?? null) : b % 11 === 1 ? 1 : null,
       aboveToken: this.#tokenFromElsewhere(b),
     };

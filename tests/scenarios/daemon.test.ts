@@ -12,7 +12,7 @@ import {
   startDaemon,
 } from "../support/daemon";
 import { Machine, sharedIssues } from "../support/machines";
-import { until } from "../support/program";
+import { start, until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
@@ -91,6 +91,44 @@ describe("seed 004, phase 7: claims through the daemon", () => {
       success: false,
       error: { code: "E_NOT_FOUND" },
     });
+  });
+
+  it("that are asked for again follow the agent into its new process", async () => {
+    const [old, fresh] = [
+      start(["sleep", "600"], { cwd: repo.root }),
+      start(["sleep", "600"], { cwd: repo.root }),
+    ];
+    const { result } = await claim({ pid: old.pid });
+    expect(result).toMatchObject({ success: true });
+    old.kill("SIGKILL");
+    await old.done;
+    const again = await claim({ pid: fresh.pid });
+    expect(again.result).toMatchObject({ success: true, lease_id: result["lease_id"] });
+    const { leases } = (await repo.askHere("agent:x", "claim", "list")).data as unknown as {
+      leases: { holder: { pid: number } }[];
+    };
+    expect(leases.map(({ holder }) => holder.pid)).toEqual([fresh.pid]);
+    fresh.kill("SIGKILL");
+  });
+
+  it("with arguments that nobody knows are refused, and programs of other builds are told what is theirs", async () => {
+    const { error } = await request(me, "claim", {
+      ...{ repo_path: repo.root, atom_id: issue, agent_id: "agent:a" },
+      ...{ ttl_secs: 60, pid: "x" },
+    });
+    expect(error).toMatchObject({
+      code: -32602,
+      data: {
+        fields: expect.arrayContaining([
+          { field: "ttl_secs", problem: "is not known here" },
+          { field: "pid", problem: 'must be number, not "x"' },
+        ]),
+      },
+    });
+    for (const method of ["acquire", "release"])
+      expect((await request(me, method, {})).error).toMatchObject({
+        message: expect.stringContaining("only for programs of the daemon's own build"),
+      });
   });
 
   it("with malformed arguments name each field", async () => {

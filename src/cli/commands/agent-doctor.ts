@@ -172,9 +172,19 @@ function textOf(
     ),
     ...failures,
     ...(flown.length === 0 ? [] : ["", columns(terminal, ["WHAT AN AGENT DOES", ...heads], table)]),
-    ...(failures.length === 0 ? [] : ["next: cotenant agent install <harness>, then try again"]),
+    ...(failures.length === 0 ? [] : [`next: ${mendingCommand(examined)}, then try again`]),
   ];
 }
+
+/** Where only a daemon is missing, the settings are as they should be. */
+function mendingCommand(examined: readonly Examined[]): string {
+  const failed = examined.filter(({ canary }) => canary?.why != null);
+  return failed.every(({ canary }) => canary!.why === NO_DAEMON)
+    ? "cotenant daemon start"
+    : "cotenant agent install <harness>";
+}
+
+const NO_DAEMON = "no daemon is running";
 
 const NOT_FLOWN: Pick<Examined, "canary" | "isByDaemon"> = { canary: null, isByDaemon: null };
 
@@ -192,7 +202,14 @@ async function flyCanaries(
   const before = via === null ? null : await guardDaemon(platform, controlDir);
   // Whoever else listens there is not shown the token.
   if (via?.http != null && before?.httpPort !== via.http.port)
-    return { canary: groundedCanary(`no daemon listens on port ${via.http.port}`), isByDaemon: false };
+    return {
+      canary: groundedCanary(
+        before === null
+          ? NO_DAEMON
+          : `the daemon does not listen on port ${via.http.port}, which others may have`,
+      ),
+      isByDaemon: false,
+    };
   const canary = await runCanary(found, program, surroundings);
   if (via === null) return { canary, isByDaemon: null };
   const after = await guardDaemon(platform, controlDir);
@@ -206,7 +223,7 @@ async function flyCanaries(
   };
 }
 
-function withoutDaemon({ seen: { found, state, isDaemonHere }, isByDaemon }: Examined): string[] {
+function withoutDaemon({ seen: { found, state, isDaemonHere }, isByDaemon, canary }: Examined): string[] {
   if (state.via === null || isByDaemon !== false) return [];
   const { harness } = found.site;
   const { title } = HARNESSES[harness];
@@ -217,7 +234,7 @@ function withoutDaemon({ seen: { found, state, isDaemonHere }, isByDaemon }: Exa
   return state.via.http === null
     ? [`no daemon answers ${title}'s hooks at present, so that the program does; the next hook starts one`]
     : [
-        `no daemon answers ${title}, which can write nothing until one does: cotenant agent install ${harness} --via http`,
+        `no daemon answers ${title}, which can write nothing until one does: ${canary?.why === NO_DAEMON ? "cotenant daemon start" : `cotenant agent install ${harness} --via http`}`,
       ];
 }
 

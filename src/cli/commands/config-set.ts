@@ -90,6 +90,11 @@ async function afterwards(context: Context, { key, file }: Target, isGlobal: boo
         : "it needs trust: not honoured until a person runs 'cotenant trust'",
     ];
   }
+  if (key === "coordination.auto_renew_leases") {
+    const { missedDaemon } = await import("../../daemon/missed");
+    const missed = await missedDaemon(await context.workspace());
+    if (missed?.what === "renewals") return [`it takes a daemon: ${missed.next}`];
+  }
   // Where every source adds its own, none stands above another.
   if (settingOf(key).tighten === "adding") return [];
   const { place } = surveyed.config.origin(key);

@@ -2,6 +2,7 @@ import { thisBuild } from "../../daemon/build";
 import { startDaemon } from "../../daemon/life";
 import { daemonPlace } from "../../daemon/place";
 import type { Command } from "../command";
+import { RENEWS_NOTHING } from "./daemon-status";
 
 export const command: Command = {
   usage: "daemon start",
@@ -11,9 +12,10 @@ export const command: Command = {
   examples: ["cotenant daemon start"],
   words: { min: 0, max: 0 },
   async run(context) {
-    const { repository, surroundings } = await context.workspace();
+    const { repository, surroundings, config } = await context.workspace();
     const place = daemonPlace(repository.controlDir);
     const { isNew, replaced, record } = await startDaemon(place, surroundings, context.program, thisBuild());
+    if (!context.quiet && !config.values["coordination.auto_renew_leases"]) context.note(RENEWS_NOTHING);
     const how = isNew ? "started" : "running already";
     const instead = replaced === null ? "" : `, in the place of ${replaced} of another build`;
     return {

@@ -1,5 +1,5 @@
-import { asksOverHttp, NOTHING_WRITTEN } from "../../daemon/http-door";
 import { type Standing, standingOf } from "../../daemon/life";
+import { type Missed, missedDaemon } from "../../daemon/missed";
 import { daemonPlace } from "../../daemon/place";
 import type { Command } from "../command";
 import { count, duration } from "../render";
@@ -16,7 +16,7 @@ export const command: Command = {
     const place = daemonPlace(repository.controlDir);
     const standing = await standingOf(surroundings.platform, place);
     const record = standing.state === "none" ? null : standing.record;
-    if (!context.quiet && standing.state === "none" && asksOverHttp(workspace)) context.note(NOTHING_WRITTEN);
+    const missed = standing.state === "none" ? await missedDaemon(workspace) : null;
     if (!context.quiet && standing.state === "running" && !config.values["coordination.auto_renew_leases"])
       context.note(RENEWS_NOTHING);
     return {
@@ -27,13 +27,13 @@ export const command: Command = {
         log: place.log,
         daemon: standing.state === "running" ? standing.said : null,
       },
-      text: context.quiet ? "" : words(standing),
+      text: context.quiet ? "" : words(standing, missed),
     };
   },
 };
 
 /** People start it for that, and it is off until somebody asks for it. */
-const RENEWS_NOTHING =
+export const RENEWS_NOTHING =
   "it renews no leases: for that, cotenant config set coordination.auto_renew_leases true";
 
 interface GuardCounts {
@@ -62,8 +62,11 @@ function memoryWords({ followers, watches, folders }: Memory): string[] {
   ];
 }
 
-function words(standing: Standing): string {
-  if (standing.state === "none") return "no daemon is running; commands work without it";
+function words(standing: Standing, missed: Missed | null): string {
+  if (standing.state === "none")
+    return missed === null
+      ? "no daemon is running; commands work without it"
+      : `no daemon is running: ${missed.message}\n  next: ${missed.next}`;
   if (standing.state === "silent")
     return `a daemon has the lock and does not answer${standing.record === null ? "" : ` (process ${standing.record.pid})`}: commands go on without it; 'cotenant daemon stop' ends it`;
   const { record, said } = standing;

@@ -15,7 +15,7 @@ export const command: Command = {
     const { repository, surroundings } = workspace;
     const stopped = await stopDaemon(surroundings.platform, daemonPlace(repository.controlDir));
     const text = stopped === null ? "no daemon is running" : `ended: process ${stopped.pid}`;
-    if (!context.quiet && asksOverHttp(workspace)) context.note(NOTHING_WRITTEN);
+    if (!context.quiet && asksOverHttp(workspace)) context.note(`${NOTHING_WRITTEN}: cotenant daemon start`);
     return {
       data: { was_running: stopped !== null, pid: stopped?.pid ?? null },
       text: context.quiet ? "" : text,

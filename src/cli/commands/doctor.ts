@@ -1,9 +1,10 @@
 import { Workspace } from "../../coordinator/workspace";
+import { missedDaemon } from "../../daemon/missed";
 import { CHECKS } from "../../doctor/checks";
 import { strictSnapshotsCheck } from "../../doctor/checks/snapshots";
 import { diagnose } from "../../doctor/diagnose";
 import { exitOf, type Finding } from "../../doctor/finding";
-import { examine } from "../../doctor/patient";
+import { examine, type Place } from "../../doctor/patient";
 import { CotenantError } from "../../errors/cotenant-error";
 import { nodeTrees } from "../../platform/node/trees";
 import { darkroomIn } from "../../snapshots/darkroom";
@@ -35,7 +36,12 @@ export const command: Command = {
     const checks = parsed.has("strict")
       ? CHECKS.map((check) => (check.name === strict.name ? strict : check))
       : CHECKS;
-    const findings = await diagnose(await examine(machine), checks);
+    const place: Place = {
+      ...machine,
+      missedDaemon: ({ repository, config }) =>
+        missedDaemon({ repository, config, surroundings: context.surroundings() }),
+    };
+    const findings = await diagnose(await examine(place), checks);
     const things = context.json ? null : await forAPerson(context, parsed);
     const output = findingsOutput(context, findings, {
       exit: exitOf(findings),
