@@ -66,7 +66,7 @@ export function endingCommand({ key, leaseId }: Pick<Lease, "key" | "leaseId">):
   const kind = kindOf(key);
   return kind === "worktree"
     ? null
-    : `cotenant claim force-evict ${kind === "issue" ? nameOf(key) : leaseId} --reason "…"`;
+    : `cotenant claim force-evict ${kind === "issue" ? nameOf(key) : leaseId} --reason <why>`;
 }
 
 /** With which somebody takes what is free; null for what has no name that can be typed anywhere. */
@@ -121,7 +121,7 @@ export function needsApproval(subjects: readonly Subject[], { approvers }: Polic
 }
 
 export function needsReason(what: string): Refusal {
-  return refuse("E_USAGE", `${what} needs a reason`, { hint: 'add --reason "…"; it is logged' });
+  return refuse("E_USAGE", `${what} needs a reason`, { hint: "add --reason <why>; it is logged" });
 }
 
 export function expired(key: Lease["key"], leaseId: LeaseId): Refusal {

@@ -113,7 +113,7 @@ describe("policy.approvers", () => {
     await repo.prepare("agent:a", "lock", "acquire", "a.txt");
     const steal = await repo.askHere("human:ada", "lock", "steal", "a.txt", "--reason", "r");
     expectJsonRefused(steal, 11, "E_APPROVAL_NEEDED");
-    expect(steal.error.hint).toMatch(/^propose it: cotenant claim force-evict [0-9A-Z]{26} --reason "…"/);
+    expect(steal.error.hint).toMatch(/^propose it: cotenant claim force-evict [0-9A-Z]{26} --reason <why>/);
     const force = await repo.askHere("human:ada", "claim", "acquire", id, "--force", "--reason", "r");
     expectJsonRefused(force, 11, "E_APPROVAL_NEEDED");
     const args = ["claim", "transfer", id, "--to-agent", "agent:b", "--reason", "r"];

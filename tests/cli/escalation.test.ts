@@ -49,7 +49,7 @@ describe("coordination.escalate_after_secs", () => {
     );
     expect(repo.logText()).toBe(before);
     const command = /or end it: (cotenant .*)$/.exec(found!.next)?.[1];
-    expect(command).toBe(`cotenant claim force-evict ${lease.lease_id} --reason "…"`);
+    expect(command).toBe(`cotenant claim force-evict ${lease.lease_id} --reason <why>`);
     const ended = await repo.run("human:ada", "claim", "force-evict", lease.lease_id, "--reason", "…");
     expect(ended.status).toBe(0);
     await until("somebody got it", () => repo.logOf("file:a.txt").length > 2);
@@ -88,7 +88,7 @@ describe("coordination.escalate_after_secs", () => {
     expect(escalations()).toHaveLength(1);
     const { needs_a_person: found } = (await repo.askAt(60, "human:ada", "status")).data;
     expect(found).toMatchObject([
-      { code: "lease_escalated", next: expect.stringContaining(`claim force-evict ${issue} --reason "…"`) },
+      { code: "lease_escalated", next: expect.stringContaining(`claim force-evict ${issue} --reason <why>`) },
     ]);
     waiter.kill("SIGKILL");
     await waiter.done;

@@ -60,6 +60,15 @@ describe("every command line that is shown parses", () => {
     expect(isRefused("claim force-evict 7x3k")).toBe(true);
   });
 
+  it("and none runs as printed where somebody has to say something first: a shell takes no <why>", () => {
+    const isTakenAsIs = (text: string) => /(?:--[a-z-]+|-m) ["'][….]+["']/.test(text);
+    expect(isTakenAsIs('cotenant pause --reason "…"')).toBe(true);
+    const wrong = filesBelow("src")
+      .filter(({ path }) => path.endsWith(".ts"))
+      .flatMap(({ path, text }) => textsOf(text).filter(isTakenAsIs).map((each) => `${path}: ${each}`));
+    expect(wrong).toEqual([]);
+  });
+
   it("and a wrong one would be noticed", async () => {
     const wrong = [
       "'cotenant lock aquire x'",

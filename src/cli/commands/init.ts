@@ -99,7 +99,7 @@ export const command: Command = {
       ...(made.length === 0
         ? []
         : [step("git add .cotenant && git commit -m 'Use cotenant' .cotenant", "for everybody")]),
-      step('cotenant issue create --title "…"', "write down work"),
+      step("cotenant issue create --title <title>", "write down work"),
       step("cotenant lock acquire <file>", "lease a file"),
       step("cotenant status", "who holds what"),
     ].join("\n");
