@@ -34,7 +34,7 @@ export async function runCommandLine(args: readonly string[], stage: Stage): Pro
     const parsed = parseCommandLine(found.name, rest, command.flags, command.words);
     if (parsed.has("help")) {
       const { commandHelp } = await import("./help");
-      tell(commandHelp(command));
+      tell(commandHelp(command, found.name));
       return 0;
     }
     return await run(found.name, command, parsed, stage);

@@ -65,7 +65,11 @@ describe("every command line that is shown parses", () => {
     expect(isTakenAsIs('cotenant pause --reason "…"')).toBe(true);
     const wrong = filesBelow("src")
       .filter(({ path }) => path.endsWith(".ts"))
-      .flatMap(({ path, text }) => textsOf(text).filter(isTakenAsIs).map((each) => `${path}: ${each}`));
+      .flatMap(({ path, text }) =>
+        textsOf(text)
+          .filter(isTakenAsIs)
+          .map((each) => `${path}: ${each}`),
+      );
     expect(wrong).toEqual([]);
   });
 
@@ -91,7 +95,7 @@ describe("every command line that is shown parses", () => {
 describe("nothing is said twice in a row", () => {
   it("in the help of any command", async () => {
     for (const [name, { load }] of Object.entries(COMMANDS))
-      expect(doubledIn(commandHelp((await load()).command)), name).toEqual([]);
+      expect(doubledIn(commandHelp((await load()).command, name)), name).toEqual([]);
   });
 
   it("in anything that a test makes the program print, which would be noticed", () => {
