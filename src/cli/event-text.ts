@@ -75,14 +75,22 @@ function details({ type, payload }: LoggedEvent): string[] {
       : []),
     ...(tokens && leases.length === 1 ? [`#${first!["fencing_token"]}`] : []),
     ...(type === "claim.transferred" ? leases.map((lease) => `to ${lease["agent_id"]}`) : []),
-    ...(type === "claim.transferred" && ended[0]?.["why"] !== undefined
-      ? [`taken from ${ended[0]["agent_id"]}`]
+    ...(type === "claim.transferred" && isTakenAway(ended[0], first)
+      ? [`taken from ${ended[0]!["agent_id"]}`]
       : []),
     ...(type === "claim.released" || type === "claim.transferred" ? [] : endings(ended)),
     ...contended(type, payload),
     ...(typeof waited === "number" ? [`waited ${duration(waited)}`] : []),
     ...(typeof reason === "string" && reason !== "" ? [`"${printable(reason, 200)}"`] : []),
   ];
+}
+
+type Wire = Readonly<Record<string, unknown>>;
+
+/** Handed over by somebody else than its holder: of its own transfer the record says no more than to whom. */
+function isTakenAway(ended: Wire | undefined, lease: Wire | undefined): boolean {
+  const why = ended?.["why"];
+  return typeof why === "string" && why !== `handed to ${lease?.["agent_id"]}`;
 }
 
 /** The other party of what two agents have to do with each other. */

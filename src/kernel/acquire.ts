@@ -34,7 +34,15 @@ import { type Refusal, refuse } from "./refusal";
 import { ticketsAhead } from "./tickets";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";
-import { heldBy, liveWriterLock, needsApproval, needsReason, notAllowedToEvict, queued } from "./words";
+import {
+  heldBy,
+  liveWriterLock,
+  needsApproval,
+  needsReason,
+  notAllowedToEvict,
+  queued,
+  takenOverBy,
+} from "./words";
 
 /** A key that the caller does not hold yet. */
 interface Want extends Extent {
@@ -207,7 +215,8 @@ function grant(
   const forced = around.blockers.map((met) => ({ ...met, why: "forced" as const }));
   for (const { lease, wants: met, why } of [...forced, ...around.lapsed]) {
     const first = met.reduce((a, b) => (b.order < a.order ? b : a));
-    ended.push(endedRecord(lease, why, first.leaseId));
+    const taken = takenOverBy(command.actor.agentId, command.reason);
+    ended.push({ ...endedRecord(lease, why, first.leaseId), ...(why === "forced" ? { why: taken } : {}) });
     const record = { leaseId: lease.leaseId, agentId: lease.agentId, why };
     for (const want of met) {
       const named = stoleFrom.get(want.leaseId)!;

@@ -64,7 +64,7 @@ export interface Ended {
   readonly how: "released" | "transferred" | EndCause;
   /** The lease that took its place in the same operation. */
   readonly successor: LeaseId | null;
-  /** In words, for its former holder: what the ledger says, or who handed it to somebody else, and why. */
+  /** In words, for its former holder: what the ledger says, or who ended it, took it or was given it, and why. */
   readonly why?: string;
 }
 

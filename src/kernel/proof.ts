@@ -14,9 +14,9 @@ import {
   leaseSummary,
   mismatch,
   nameOfHolder,
-  overruled,
   ownElsewhereHint,
   sessionWord,
+  takenAway,
   takingCommand,
 } from "./words";
 
@@ -181,8 +181,8 @@ export function gone(view: Pick<View, "endings">, ref: LeaseRef): Refusal {
     return ending.why === undefined
       ? mismatch(key, leaseId, "handed_over")
       : handedOver(key, leaseId, ending.why);
+  if (how === "forced" && ending.why !== undefined) return takenAway(key, leaseId, ending.why);
   if (ending.successor !== null) return mismatch(key, leaseId, "taken_over");
   if (how === "expired" || how === "stop_idle") return expired(key, leaseId);
-  if (how === "forced" && ending.why !== undefined) return overruled(key, leaseId, ending.why);
   return mismatch(key, leaseId, how === "forced" ? "evicted" : "dead");
 }

@@ -141,12 +141,34 @@ export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof 
   return noMore(key, leaseId, end, ENDS[end]);
 }
 
-/** Nobody of this clone ended it: its former holder is told why, as it was said when it ended. */
-export function overruled(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
-  return noMore(key, leaseId, "overruled", printable(why, 300));
+const EVICTED = "evicted by ";
+const TAKEN_OVER = "taken over by ";
+
+/** For the former holder of a lease that somebody ended. */
+export function evictedBy(by: AgentId, approvedBy: readonly AgentId[], reason: string): string {
+  return `${EVICTED}${by}${approvedBy.length === 0 ? "" : `, approved by ${approvedBy.join(", ")}`}: ${reason}`;
 }
 
-/** By somebody who may end it. */
+/** For the former holder of a lease that somebody took for themselves. */
+export function takenOverBy(by: AgentId, reason: string | null): string {
+  return `${TAKEN_OVER}${by}${reason === null ? "" : `: ${reason}`}`;
+}
+
+/** For the former holder of a lease that is somebody else's now; `by` whom, where it was not the holder. */
+export function handedTo(
+  toAgent: AgentId,
+  other: { readonly by: AgentId; readonly reason: string } | null,
+): string {
+  return `handed to ${toAgent}${other === null ? "" : ` by ${other.by}: ${other.reason}`}`;
+}
+
+/** Its former holder is told why, as it was said when it ended. Where nobody of this clone ended it, that is anything. */
+export function takenAway(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
+  const end = why.startsWith(EVICTED) ? "evicted" : why.startsWith(TAKEN_OVER) ? "taken_over" : "overruled";
+  return noMore(key, leaseId, end, printable(why, 300));
+}
+
+/** To somebody else, by its holder or by somebody who may end it. */
 export function handedOver(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
   return noMore(key, leaseId, "handed_over", printable(why, 300));
 }
