@@ -1,5 +1,5 @@
 import type { LeaseStatus } from "../coordinator/contract";
-import { approveCommand, proposalText } from "../coordinator/proposals";
+import { approveCommand, proposalText, standingText } from "../coordinator/proposals";
 import type { Workspace } from "../coordinator/workspace";
 import type { HooksWord } from "../enforce/installing/upkeep";
 import { objectionThen, type Violation } from "../enforce/violations";
@@ -11,6 +11,7 @@ import type { Escalated } from "../kernel/escalation";
 import { printable } from "../kernel/ids";
 import { type Holder, type Lease, sameProcess } from "../kernel/lease";
 import type { Pause } from "../kernel/pause";
+import type { Policy } from "../kernel/policy";
 import type { Proposal } from "../kernel/proposals";
 import { inTheWay, type Ticket } from "../kernel/tickets";
 import { elapsedMs, type Instant, type Now } from "../kernel/time";
@@ -46,7 +47,7 @@ export interface GatedIssue {
 export interface Scene {
   /** Who has stopped new grants. */
   readonly pause: Pause | null;
-  /** Evictions that wait for the word of others. */
+  /** Evictions that wait for the approval of others. */
   readonly proposals: readonly Proposal[];
   /** Lapsed ones included. */
   readonly leases: readonly LeaseStatus[];
@@ -82,7 +83,7 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
   return [
     ...paused(scene.pause),
     ...damaged(scene.damage),
-    ...toApprove(scene.proposals),
+    ...toApprove(scene.proposals, workspace.config.policy),
     ...untrusted(workspace),
     ...unasked(workspace, scene.isLedgerUnread),
     ...stale(valid),
@@ -112,10 +113,10 @@ function paused(pause: Pause | null): Finding[] {
   ];
 }
 
-function toApprove(proposals: readonly Proposal[]): Finding[] {
+function toApprove(proposals: readonly Proposal[], policy: Policy): Finding[] {
   return proposals.map((proposal) => ({
     code: "eviction_proposed",
-    message: proposalText(proposal),
+    message: `${proposalText(proposal)} (${standingText(proposal, policy)})`,
     next: `whoever agrees, and is not ${proposal.proposedBy}, runs: ${approveCommand(proposal)}`,
   }));
 }

@@ -130,6 +130,7 @@ function withoutBoot(platform: Platform): Platform {
         host: () => processes.host(),
         machineId: () => "",
         self: () => ({ ...nobody, bootId: UNREADABLE, startTime: "" }),
+        userName: () => processes.userName(),
         identify: () => null,
         ancestry: () => null,
         startedSince: () => null,

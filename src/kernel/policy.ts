@@ -168,7 +168,7 @@ export function mayEvict(agentId: AgentId, policy: Policy): boolean {
   return isAmong(policy.evict, agentId);
 }
 
-/** Whether ending this lease takes the word of others. Nobody needs it for what is their own. */
+/** Whether ending this lease needs the approval of others. Nobody needs it for what is their own. */
 export function needsOthers(
   lease: Pick<Lease, "agentId">,
   { agentId }: Pick<Party, "agentId">,

@@ -108,9 +108,9 @@ export function needsApproval(subjects: readonly Subject[], { approvers }: Polic
   const [first] = subjects;
   const more = subjects.length > 1 ? ` and ${subjects.length - 1} more` : "";
   const whose = `the live lease of ${first!.agentId} on ${printable(first!.key)}${more}`;
-  const others = approvers === 1 ? "another person" : `${approvers} others`;
+  const others = approvers === 1 ? "another person" : `${approvers} other people`;
   const way = endingCommand(first!);
-  return refuse("E_APPROVAL_NEEDED", `ending ${whose} takes the word of ${others}`, {
+  return refuse("E_APPROVAL_NEEDED", `ending ${whose} needs the approval of ${others}`, {
     ...(way === null ? {} : { hint: `propose it: ${way}` }),
     data: {
       leases: subjects.slice(0, LISTED).map(subjectToWire),

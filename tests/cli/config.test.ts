@@ -108,8 +108,9 @@ describe("config", () => {
     await cotenant("agent:a", "config", "set", "policy.max_ttl_secs", "agent=60");
     const { error } = await ask("agent:a", "lock", "acquire", "x", "--ttl", "61");
     expect(error!.code).toBe("E_LIMIT");
-    expect(error!.message).toMatch(/policy\.max_ttl_secs is ruled by .*\/\.cotenant\/config\.toml:\d+\)$/);
+    expect(error!.message).toMatch(/policy\.max_ttl_secs is set in .*\/\.cotenant\/config\.toml:\d+\)$/);
     const steal = await ask("agent:b", "lock", "acquire", "x", "--ttl", "0", "--reason", "r");
+    expect(steal.error!.message).toMatch(/ \([\w.]+ is at its default\)$/);
     expect(steal.error!.data["ruled_by"]).toEqual({ source: "default", place: "default", line: null });
   });
 

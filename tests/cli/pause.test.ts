@@ -250,6 +250,34 @@ it("grants nothing once a pause has been answered, however many ask at the same 
   expect(grants(log.slice(at))).toBe(0);
 });
 
+it("says to a person in an agent's shell how to do it, and to an agent in its harness that it cannot", async () => {
+  const repo = TestRepo.make();
+  await repo.prepare("agent:b", "lock", "acquire", "a.ts");
+  for (const words of [
+    ["pause", "--reason", "x"],
+    ["resume"],
+    ["lock", "steal", "a.ts", "--reason", "x"],
+    ["claim", "force-evict", "file:a.ts", "--reason", "x"],
+    ["trust"],
+  ]) {
+    const { error } = await repo.ask("agent:a", ...words);
+    expect(error.code, `${words}`).toBe("E_POLICY");
+    expect(error.hint, `${words}`).toContain("a person here adds --agent-id human:<you>");
+    const inside = await repo.askWith({ CLAUDECODE: "1" }, "agent:a", ...words);
+    expect(inside.error.code, `${words}`).toBe("E_POLICY");
+    expect(inside.error.hint, `${words}`).not.toContain("human:<you>");
+  }
+});
+
+it("does not send people where the policy allows none", async () => {
+  const repo = TestRepo.make();
+  await repo.prepare("agent:b", "lock", "acquire", "a.ts");
+  const env = { COTENANT_POLICY_EVICT: "ci:*" };
+  const { error } = await repo.askWith(env, "agent:a", "lock", "steal", "a.ts", "--reason", "x");
+  expect(error.code).toBe("E_POLICY");
+  expect(error.hint).not.toContain("human:<you>");
+});
+
 it("says to whoever has no name that it is for people", async () => {
   for (const words of [["pause", "--reason", "x"], ["resume"]]) {
     const { error } = await TestRepo.make().ask("", ...words);
