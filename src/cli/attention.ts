@@ -249,8 +249,8 @@ function untrusted({ config }: Workspace): Finding[] {
   return [
     {
       code: "config_untrusted",
-      message: `${first.place} loosens ${keys}, which is not honoured`,
-      next: "read 'cotenant trust --list', and decide",
+      message: `${first.place} sets ${keys}, which ${loosening.length === 1 ? "is" : "are"} not honoured before 'cotenant trust'`,
+      next: "read 'cotenant trust --list'; then run 'cotenant trust', or take it out of the file",
     },
   ];
 }

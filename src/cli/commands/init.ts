@@ -128,7 +128,7 @@ async function enforceAs(context: Context, workspace: Workspace, mode: string): 
   const { checkedValue, survey, targetOf } = await import("../configuring");
   const { changeSetting } = await import("./config-set");
   const surveyed = await survey(context);
-  const target = targetOf(surveyed, key, false);
+  const target = targetOf(surveyed, key, false, ["set", mode]);
   const hasChanged = await changeSetting(context, surveyed, target, false, checkedValue(target, mode).toml);
   // Somebody else's configuration is no longer ours to trust: a person may, an agent may not.
   const after = await survey(context);
