@@ -41,6 +41,10 @@ describe("coordination.escalate_after_secs", () => {
       agent_id: "agent:a",
       held_since: lease.acquired_at,
     });
+    const { stdout: told } = await repo.run("human:ada", "events", "--type", "lease.escalated");
+    expect(told).toMatch(
+      /lease\.escalated +agent:[bcde] +file:a\.txt {2}held by agent:a since \S+Z {2}agent:[bcde](?: and \d others?)? wait(?:s|ed)? since \S+Z\n$/,
+    );
     const before = repo.logText();
     const [found, ...others] = await findings();
     expect(others).toEqual([]);
