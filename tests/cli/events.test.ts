@@ -53,6 +53,8 @@ describe("events", () => {
 
   it("name whose time was up, and who logged it; only what somebody ended is an eviction", async () => {
     await repo.prepare("agent:a", "lock", "acquire", "a");
+    const hints = async () => (await repo.askAt(700, "agent:b", "lock", "status")).data["hints"];
+    expect(await hints()).toEqual(["1 lock lapsed and free to take; 'cotenant lock gc' logs its end"]);
     await repo.askAt(700, "agent:b", "gc");
     await repo.prepare("agent:a", "lock", "acquire", "b");
     await repo.askAt(700, "agent:a", "gc");
