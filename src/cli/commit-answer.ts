@@ -6,7 +6,6 @@ import type { PathChange } from "../objects/commit-text";
 import { noteOf } from "./commit-notes";
 import { violatedLines } from "./guard-commit";
 import { type HookAnswer, PASSED, refusalLines, unusableNames } from "./hooking";
-import { ledgerView } from "./ledger";
 
 /** What a commit of what is staged is answered. */
 export async function answerCommit(
@@ -48,6 +47,7 @@ async function withHolders(
   objections: readonly Objection[],
 ): Promise<readonly Objection[]> {
   if (!objections.some(({ code }) => code === "E_LEASE_REQUIRED")) return objections;
+  const { ledgerView } = await import("./ledger");
   const view = await ledgerView(workspace);
   if (view === null || view.others.size === 0) return objections;
   const { holderOf } = await import("../ledger/words");

@@ -84,16 +84,17 @@ export async function leaseMeant(
   } catch (error) {
     const key = await lockedPath(workspace, typed);
     if (key === null) throw error;
-    const more = {
-      approve: "",
-      "force-evict": " --reason <why>",
-      transfer: " --to-agent <id> --reason <why>",
+    const name = shellWord(key);
+    const commands = {
+      approve: `cotenant claim approve ${name}`,
+      "force-evict": `cotenant claim force-evict ${name} --reason <why>`,
+      transfer: `cotenant claim transfer ${name} --to-agent <id> --reason <why>`,
     };
     throw new CotenantError(
       "E_USAGE",
       `"${printable(typed, 200)}" is no issue; a lock is named by its key, ${key}`,
       {
-        hint: `run: cotenant claim ${verb} ${shellWord(key)}${more[verb]}`,
+        hint: `run: ${commands[verb]}`,
         data: { key },
       },
     );

@@ -216,11 +216,12 @@ function grant(
   for (const { lease, wants: met, why } of [...forced, ...around.lapsed]) {
     const first = met.reduce((a, b) => (b.order < a.order ? b : a));
     const taken = takenOverBy(command.actor.agentId, command.reason);
-    ended.push({ ...endedRecord(lease, why, first.leaseId), ...(why === "forced" ? { why: taken } : {}) });
-    const record = { leaseId: lease.leaseId, agentId: lease.agentId, why };
+    const record = endedRecord(lease, why, first.leaseId);
+    ended.push(why === "forced" ? { ...record, why: taken } : record);
+    const from = { leaseId: lease.leaseId, agentId: lease.agentId, why };
     for (const want of met) {
       const named = stoleFrom.get(want.leaseId)!;
-      if (named.length < LIMITS.stoleFrom) named.push(record);
+      if (named.length < LIMITS.stoleFrom) named.push(from);
     }
   }
   const first = nextTokenAbove(view, command);
