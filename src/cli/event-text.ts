@@ -95,8 +95,8 @@ function details(event: LoggedEvent): string[] {
       : []),
     ...(tokens && leases.length === 1 ? [`#${first!["fencing_token"]}`] : []),
     ...(type === "claim.transferred" ? leases.map((lease) => `to ${lease["agent_id"]}`) : []),
-    ...(type === "claim.transferred" && isTakenAway(ended[0], first)
-      ? [`taken from ${ended[0]!["agent_id"]}`]
+    ...(type === "claim.transferred" && ended[0]?.["why"] !== undefined
+      ? [`taken from ${ended[0]["agent_id"]}`]
       : []),
     ...(type === "claim.released" || type === "claim.transferred" ? [] : endings(ended)),
     ...proposedToEnd(type, payload),
@@ -104,14 +104,6 @@ function details(event: LoggedEvent): string[] {
     ...(typeof waited === "number" ? [`waited ${duration(waited)}`] : []),
     ...(typeof reason === "string" && reason !== "" ? [`"${printable(reason, 200)}"`] : []),
   ];
-}
-
-type Wire = Readonly<Record<string, unknown>>;
-
-/** Handed over by somebody else than its holder: of its own transfer the record says no more than to whom. */
-function isTakenAway(ended: Wire | undefined, lease: Wire | undefined): boolean {
-  const why = ended?.["why"];
-  return typeof why === "string" && why !== `handed to ${lease?.["agent_id"]}`;
 }
 
 function proposedToEnd(type: string, payload: LoggedEvent["payload"]): string[] {

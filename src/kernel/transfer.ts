@@ -18,7 +18,7 @@ import { subjectOf } from "./proposals";
 import { isRefusal, type Refusal, type RefusalCode } from "./refusal";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";
-import { handedTo, heldBy, liveWriterLock, needsApproval, needsReason, takingCommand } from "./words";
+import { heldBy, liveWriterLock, needsApproval, needsReason, takingCommand } from "./words";
 
 /**
  * The key goes to another holder in one event, so that there is no instant in which it is free. The new lease
@@ -63,7 +63,9 @@ export function decideTransfer(view: View, command: Transfer, at: Circumstances)
   const ended = [
     {
       ...endedRecord(lease, "transferred", moved.leaseId),
-      why: handedTo(command.toAgent, isForced ? { by: command.actor.agentId, reason } : null),
+      ...(isForced
+        ? { why: `handed to ${command.toAgent} by ${command.actor.agentId}: ${reason}` }
+        : { toAgent: command.toAgent }),
     },
     ...lapsed.map(({ lease: other, why }) => endedRecord(other, why, moved.leaseId)),
   ];

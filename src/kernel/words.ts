@@ -154,14 +154,6 @@ export function takenOverBy(by: AgentId, reason: string | null): string {
   return `${TAKEN_OVER}${by}${reason === null ? "" : `: ${reason}`}`;
 }
 
-/** For the former holder of a lease that is somebody else's now; `by` whom, where it was not the holder. */
-export function handedTo(
-  toAgent: AgentId,
-  other: { readonly by: AgentId; readonly reason: string } | null,
-): string {
-  return `handed to ${toAgent}${other === null ? "" : ` by ${other.by}: ${other.reason}`}`;
-}
-
 /** Its former holder is told why, as it was said when it ended. Where nobody of this clone ended it, that is anything. */
 export function takenAway(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
   const end = why.startsWith(EVICTED) ? "evicted" : why.startsWith(TAKEN_OVER) ? "taken_over" : "overruled";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1 } from "./scene";
+import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1, written } from "./scene";
 
 /** SPEC §3: on a lease that has ended: expired → 7; evicted, stolen or transferred → 8; released or unknown → 4. */
 describe("what a former holder is told", () => {
@@ -91,7 +91,10 @@ describe("what a former holder is told", () => {
 
   test("transferred, also after the new holder released", () => {
     const { scene, ann, bob, lease, told } = setUp();
-    granted(scene.transfer(ann, byId(lease), bob));
+    const event = written(scene.transfer(ann, byId(lease), bob));
+    // `why` is for what somebody else has done: audits tell by it whether it took a right.
+    expect(event!.ended[0]).toMatchObject({ toAgent: "agent:bob" });
+    expect(event!.ended[0]).not.toHaveProperty("why");
     expect(told()).toBe("E_FENCING_MISMATCH");
     expect(scene.renew(ann, byId(lease))).toMatchObject({
       message: `that lease on ${ISSUE} is no more: handed to agent:bob`,
