@@ -187,7 +187,16 @@ commit that breaks the file does not switch the rules off.
 ## agent.toml
 
 \`agent.toml\`, beside the personal \`config.toml\`, says who a person or an agent on this machine is. It is described
-with the other files in [FORMATS.md](FORMATS.md#agenttoml).
+with the other files in [FORMATS.md](FORMATS.md#agenttoml). \`config get\` and \`config show\` read it, too; \`config set\` and
+\`config reset\` change it with \`--global\`.
+
+| key | default | meaning |
+|---|---|---|
+| \`agent.id\` | not set | who is asking, where no flag, variable or coding agent says so |
+| \`agent.created_at\`, \`agent.description\` | not set | for people |
+| \`agent.default_ttl_secs\` | not set | this agent's TTL on the command line, where the configuration leaves it at the default |
+| \`behavior.auto_heartbeat\` | \`false\` | the [daemon](DAEMON.md) shows that your sessions are alive; commands start it for that |
+| \`behavior.heartbeat_interval\` | not set | how often, in seconds (5 to 3600); else \`coordination.heartbeat_interval_secs\` |
 `;
 
 async function configurationPage() {

@@ -193,20 +193,20 @@ export class CotenantRepository {
     });
   }
 
-  /** Where `policy.approvers` asks for the word of others, rejects with `E_APPROVAL_NEEDED` and what it has proposed. */
+  /** Where `policy.approvers` asks for the approval of others, rejects with `E_APPROVAL_NEEDED` and what it has proposed. */
   async evict(targets: Target | readonly Target[], options: ChangeOptions): Promise<Change> {
     const { forceEvict } = await import("./coordinator/proposals");
     const requestId = requestIdOf(options);
     return forceEvict(this.#evicting, await this.#refs(targets), { reason: options.reason ?? "", requestId });
   }
 
-  /** Agrees to what `evict` has proposed; the last word that `policy.approvers` asks for ends the lease. */
+  /** Agrees to what `evict` has proposed; the last approval that `policy.approvers` asks for ends the lease. */
   async approve(proposalId: string): Promise<Approved> {
     const { approveEviction } = await import("./coordinator/proposals");
     return approveEviction(this.#evicting, orThrow(parseUlid(proposalId)));
   }
 
-  /** Evictions that wait for the word of others. */
+  /** Evictions that wait for the approval of others. */
   async proposals(): Promise<readonly Proposal[]> {
     const { openProposals } = await import("./coordinator/proposals");
     return openProposals(this.#workspace.coordinator);

@@ -80,7 +80,7 @@ export async function acquire(
     grant.leases.filter((lease) => !grant.fresh.includes(lease)),
   );
   tellOfOldWords(workspace, options, grant);
-  return grantOutput(context, parsed, session, withLedger(workspace, grant), wish.noun);
+  return grantOutput(context, parsed, session, { ...grant, ...withLedger(workspace, grant) }, wish.noun);
 }
 
 /** Whoever waits, or asks a remote, may be interrupted. */
@@ -122,12 +122,15 @@ export async function tellOfTwin(
   );
 }
 
+/** A grant, and which of its leases it made. */
+type Shown = Grant & Pick<Acquired, "fresh">;
+
 /** What was granted, for people and for programs. */
 export function grantOutput(
   context: Context,
   parsed: Parsed,
   session: Session,
-  grant: Grant,
+  grant: Shown,
   noun: Wish["noun"],
 ): Output {
   const printed = parsed.has("print-secret") ? session.lastSecret : null;
@@ -185,7 +188,7 @@ function grantData(grant: Grant, secret: string | null): Record<string, unknown>
   };
 }
 
-function grantText(grant: Grant, noun: Wish["noun"], session: Session, secret: string | null): string {
+function grantText(grant: Shown, noun: Wish["noun"], session: Session, secret: string | null): string {
   const { leases } = grant;
   const lines = leases.map(
     (lease) =>
@@ -193,7 +196,8 @@ function grantText(grant: Grant, noun: Wish["noun"], session: Session, secret: s
   );
   for (const lease of leases) {
     lines.push(`  lease ${lease.leaseId}, token ${lease.fencingToken}`);
-    for (const from of lease.stoleFrom)
+    // Of one that is held for longer, it is an old story.
+    for (const from of grant.fresh.includes(lease) ? lease.stoleFrom : [])
       lines.push(`  taken over from ${from.agentId} (${from.why.replace("_", "-")})`);
   }
   if (secret !== null) lines.push(`  secret ${secret}`);
@@ -211,9 +215,12 @@ function provisional({ ledger }: Grant, { key }: Lease): string {
   return ledger?.isOffline === true && key.startsWith("issue:") ? " (provisional)" : "";
 }
 
-function verb(grant: Grant, lease: Lease): string {
+function verb(grant: Shown, lease: Lease): string {
   if (grant.replayed) return "already done:";
   if (!grant.changed) return "already yours:";
+  // One that was handed over becomes its new holder's without a renewal.
+  const isRenewed = !grant.fresh.includes(lease) && lease.renewedAt.wallMs > lease.acquiredAt.wallMs;
+  if (isRenewed) return "renewed";
   return lease.stoleFrom.length > 0 ? "took over" : "acquired";
 }
 

@@ -40,8 +40,8 @@ export async function viaFrom(
 ): Promise<Chosen> {
   const way = parsed.text("via") ?? "program";
   if (!(VIA_NAMES as readonly string[]).includes(way))
-    throw new CotenantError("E_USAGE", `there is no way "${printable(way, 60)}" to ask`, {
-      hint: `use --via ${VIA_NAMES.join(", --via ")}`,
+    throw new CotenantError("E_USAGE", `--via has no "${printable(way, 60)}"`, {
+      hint: `use --via ${VIA_NAMES.slice(0, -1).join(", --via ")} or --via ${VIA_NAMES.at(-1)}`,
     });
   if (way === "program") return BY_PROGRAM;
   const { workspace } = desk;
@@ -102,8 +102,14 @@ function refuseOpen(harnesses: readonly HarnessName[]): void {
     other === "copilot"
       ? "lets a write through when its HTTP hook gets no answer"
       : "has no HTTP hooks, or none that refuse when nobody answers";
-  throw new CotenantError("E_USAGE", `${title} ${why}`, {
-    hint: `run 'cotenant agent install ${other} --via daemon'`,
+  const overHttp = harnesses.filter((harness) => HTTP_HARNESSES.includes(harness));
+  const others = harnesses.filter((harness) => !HTTP_HARNESSES.includes(harness));
+  const commands = [
+    ...(overHttp.length === 0 ? [] : [`cotenant agent install ${overHttp.join(" ")} --via http`]),
+    `cotenant agent install ${others.join(" ")} --via daemon`,
+  ];
+  throw new CotenantError("E_USAGE", `${title} ${why}; nothing was written`, {
+    hint: `run '${commands.join("', then '")}'`,
     data: { harness: other },
   });
 }

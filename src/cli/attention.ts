@@ -1,5 +1,5 @@
 import type { LeaseStatus } from "../coordinator/contract";
-import { approveCommand, proposalText } from "../coordinator/proposals";
+import { approveCommand, proposalText, standingText } from "../coordinator/proposals";
 import type { Workspace } from "../coordinator/workspace";
 import type { Missed } from "../daemon/missed";
 import type { HooksWord } from "../enforce/installing/upkeep";
@@ -9,15 +9,17 @@ import type { Trespass } from "../guard/trespasses";
 import { heldNow } from "../guard/words";
 import type { PendingGate } from "../issues/gates/waiting";
 import type { Escalated } from "../kernel/escalation";
-import { printable } from "../kernel/ids";
-import { type Holder, type Lease, sameProcess } from "../kernel/lease";
+import { type LeaseId, printable } from "../kernel/ids";
+import type { Holder, Lease } from "../kernel/lease";
 import type { Pause } from "../kernel/pause";
+import type { Policy } from "../kernel/policy";
 import type { Proposal } from "../kernel/proposals";
 import { inTheWay, type Ticket } from "../kernel/tickets";
 import { elapsedMs, type Instant, type Now } from "../kernel/time";
 import { endingCommand } from "../kernel/words";
 import type { Damage } from "../store/replay";
-import { type Homeless, isOfPlaceAlone } from "../worktrees/homeless";
+import type { Homeless } from "../worktrees/homeless";
+import { ofGoneWorktrees, stale, usedTwice, withoutHolder } from "./attention-holders";
 import { passCommand } from "./gate-words";
 import { count, duration, shellWord } from "./render";
 
@@ -47,7 +49,7 @@ export interface GatedIssue {
 export interface Scene {
   /** Who has stopped new grants. */
   readonly pause: Pause | null;
-  /** Evictions that wait for the word of others. */
+  /** Evictions that wait for the approval of others. */
   readonly proposals: readonly Proposal[];
   /** Lapsed ones included. */
   readonly leases: readonly LeaseStatus[];
@@ -74,6 +76,8 @@ export interface Scene {
   readonly homeless: readonly Homeless[];
   /** Live processes that use one name, none of them started by another. */
   readonly strangers: ReadonlyMap<string, readonly Holder[]>;
+  /** Leases without expiry whose holder's process has ended. */
+  readonly gone: ReadonlySet<LeaseId>;
   /** Hooks that were wanted and are gone. */
   readonly hooks: HooksWord | null;
   /** What somebody counts on a daemon for, while none is running. */
@@ -85,10 +89,11 @@ export function needsAPerson(workspace: Workspace, scene: Scene): Finding[] {
   return [
     ...paused(scene.pause),
     ...damaged(scene.damage),
-    ...toApprove(scene.proposals),
+    ...toApprove(scene.proposals, workspace.config.policy),
     ...untrusted(workspace),
     ...unasked(workspace, scene.isLedgerUnread),
-    ...stale(valid),
+    ...stale(valid, scene.gone),
+    ...withoutHolder(valid, scene.gone),
     ...ofGoneWorktrees(scene.homeless),
     ...unlogged(scene),
     ...usedTwice(valid, scene),
@@ -116,10 +121,10 @@ function paused(pause: Pause | null): Finding[] {
   ];
 }
 
-function toApprove(proposals: readonly Proposal[]): Finding[] {
+function toApprove(proposals: readonly Proposal[], policy: Policy): Finding[] {
   return proposals.map((proposal) => ({
     code: "eviction_proposed",
-    message: proposalText(proposal),
+    message: `${proposalText(proposal)} (${standingText(proposal, policy)})`,
     next: `whoever agrees, and is not ${proposal.proposedBy}, runs: ${approveCommand(proposal)}`,
   }));
 }
@@ -256,41 +261,10 @@ function untrusted({ config }: Workspace): Finding[] {
   return [
     {
       code: "config_untrusted",
-      message: `${first.place} loosens ${keys}, which is not honoured`,
-      next: "read 'cotenant trust --list', and decide",
+      message: `${first.place} sets ${keys}, which ${loosening.length === 1 ? "is" : "are"} not honoured before 'cotenant trust'`,
+      next: "read 'cotenant trust --list'; then run 'cotenant trust', or take it out of the file",
     },
   ];
-}
-
-function stale(valid: readonly LeaseStatus[]): Finding[] {
-  return valid
-    .filter(({ stale: isStale }) => isStale)
-    .map(({ lease }) => ({
-      code: "lease_stale",
-      message: `${printable(lease.key)} is held without expiry by ${lease.agentId}, not heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}`,
-      next: `ask ${lease.agentId}; 'cotenant events --key ${printable(lease.key)}' shows what it did`,
-    }));
-}
-
-/** Whoever holds them has lost the place to work in; without an expiry they stand for ever. */
-function ofGoneWorktrees(homeless: readonly Homeless[]): Finding[] {
-  const places = new Map<string, Homeless[]>();
-  for (const one of homeless) {
-    const { lease } = one.status;
-    const { worktreeId } = lease;
-    // What reaches beyond a worktree that Git has forgotten is its holder's to end, and runs out or becomes stale.
-    if (one.root === null && !isOfPlaceAlone(lease)) continue;
-    places.set(worktreeId, [...(places.get(worktreeId) ?? []), one]);
-  }
-  return [...places].map(([worktreeId, [first, ...others]]) => {
-    const { root, status } = first!;
-    const more = others.length === 0 ? "" : ` and ${count(others.length, "other lease")}`;
-    return {
-      code: "worktree_gone",
-      message: `${status.lease.agentId} holds ${printable(status.lease.key)}${more} from ${root === null ? worktreeId : printable(root, 500)}, which is gone`,
-      next: root === null ? "cotenant gc" : `cotenant worktree remove ${shellWord(root)}`,
-    };
-  });
 }
 
 /** Nothing depends on it, but an audit that lacks the end of a lease for days is worth a word. */
@@ -309,56 +283,6 @@ function unlogged({ leases, now }: Scene): Finding[] {
       next: "run 'cotenant gc'",
     },
   ];
-}
-
-/** One agent id, several live holders: they would share leases and take each other's for their own. */
-function usedTwice(valid: readonly LeaseStatus[], { waiters, strangers }: Scene): Finding[] {
-  const live = new Map<string, Holder[]>();
-  const add = (agentId: string, holder: Holder) => {
-    const known = live.get(agentId) ?? [];
-    if (!known.some((other) => sameProcess(other, holder))) known.push(holder);
-    live.set(agentId, known);
-  };
-  for (const { lease } of valid) if (lease.bind === "process") add(lease.agentId, lease.holder);
-  for (const { agentId, holder } of waiters) add(agentId, holder);
-  const findings = [...live]
-    .filter(([, holders]) => holders.length > 1)
-    .map(([agentId, holders]) =>
-      twice(
-        agentId,
-        `${holders.length} live processes`,
-        holders.map(({ pid }) => pid),
-      ),
-    );
-  for (const [agentId, holders] of strangers)
-    if (holders.length > 1 && (live.get(agentId)?.length ?? 0) < 2)
-      findings.push(
-        twice(
-          agentId,
-          `${holders.length} live processes`,
-          holders.map(({ pid }) => pid),
-        ),
-      );
-  for (const [agentId, users] of usersOf(valid))
-    if (users.size > 1) findings.push(twice(agentId, `${users.size} users`, [...users]));
-  return findings;
-}
-
-function usersOf(valid: readonly LeaseStatus[]): Map<string, Set<string>> {
-  const users = new Map<string, Set<string>>();
-  for (const { lease } of valid) {
-    const known = users.get(lease.agentId) ?? new Set();
-    users.set(lease.agentId, known.add(lease.holder.user));
-  }
-  return users;
-}
-
-function twice(agentId: string, whom: string, which: readonly (number | string)[]): Finding {
-  return {
-    code: "agent_id_used_twice",
-    message: `${agentId} is used by ${whom} at once (${which.join(", ")})`,
-    next: "give each its own id: export COTENANT_AGENT_ID=agent:…",
-  };
 }
 
 /** As long as a wait lasts when nobody says how long. */

@@ -74,7 +74,12 @@ export interface Command {
   readonly flags: Readonly<Record<string, Flag>>;
   readonly examples: readonly string[];
   /** How many words may follow. */
-  readonly words: { readonly min: number; readonly max: number };
+  readonly words: {
+    readonly min: number;
+    readonly max: number;
+    /** What is missing where there is none, for example "an issue". */
+    readonly what?: string;
+  };
   /** What those words name, for completion in a shell: kinds of things, or the words themselves. */
   readonly completes?: readonly (Completes | { readonly choices: readonly string[] })[];
   /** Whether own leases that are about to run out are worth a remark afterwards. */

@@ -1,6 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import { judgeStaged } from "../enforce/commit";
-import type { Objection } from "../enforce/commit-rules";
+import { namingHolders, type Objection } from "../enforce/commit-rules";
 import { enforced, mayBeRuled } from "../enforce/path-rules";
 import type { PathChange } from "../objects/commit-text";
 import { noteOf } from "./commit-notes";
@@ -18,7 +18,7 @@ export async function answerCommit(
   const judgement = await judgeStaged(workspace, staged);
   await noteOf(workspace, judgement);
   const { committer, changes } = judgement;
-  const { refused, warned } = enforced(mode, judgement.objections);
+  const { refused, warned } = enforced(mode, await withHolders(workspace, judgement.objections));
   const violated = await violatedLines(
     workspace,
     changes.map(({ path }) => path),
@@ -39,4 +39,21 @@ export async function answerCommit(
     isRefused: refused.length > 0,
     lines: [...lines(warned), ...through, ...lines(refused), ...remarks, ...unusable],
   };
+}
+
+/** What was last heard of other machines; nobody is asked, and nothing is loaded where nobody needs to know. */
+async function withHolders(
+  workspace: Workspace,
+  objections: readonly Objection[],
+): Promise<readonly Objection[]> {
+  if (!objections.some(({ code }) => code === "E_LEASE_REQUIRED")) return objections;
+  const { ledgerView } = await import("./ledger");
+  const view = await ledgerView(workspace);
+  if (view === null || view.others.size === 0) return objections;
+  const { holderOf } = await import("../ledger/words");
+  const held = [...view.others].map(([id, record]) => {
+    const { agentId, leaseId } = record;
+    return [id, { agentId, leaseId, words: holderOf(record) }] as const;
+  });
+  return namingHolders(objections, new Map(held));
 }

@@ -23,6 +23,7 @@ import { printable } from "../kernel/ids";
 import type { Platform } from "../platform/platform";
 import { stageFile } from "../platform/replace-file";
 import type { Context } from "./command";
+import { shellWord } from "./render";
 
 /** The configuration around the caller, broken or not, in a repository or outside of one. */
 export interface Surveyed {
@@ -52,7 +53,7 @@ export async function survey(context: Context): Promise<Surveyed> {
 
 export function knownKey(text: string): ConfigKey {
   if (isConfigKey(text)) return text;
-  throw unknownKey(text, CONFIG_KEYS);
+  throw unknownKey(text, [...CONFIG_KEYS, ...AGENT_KEYS]);
 }
 
 function unknownKey(text: string, known: readonly string[]): CotenantError {
@@ -71,12 +72,19 @@ export interface Target {
   readonly key: ConfigKey | null;
 }
 
-export function targetOf(surveyed: Surveyed, text: string, isGlobal: boolean): Target {
+/** `command` as it was typed, for whoever left out --global. */
+export function targetOf(
+  surveyed: Surveyed,
+  text: string,
+  isGlobal: boolean,
+  command: readonly ["set", string] | readonly ["reset"],
+): Target {
   const path = [sectionOf(text), nameInSection(text)] as const;
   if (isAgentKey(text)) {
+    const [verb, ...value] = command;
     if (!isGlobal)
       throw new CotenantError("E_USAGE", `${text} is about you, not about the repository`, {
-        hint: `add --global: cotenant config set --global ${text} …`,
+        hint: `add --global: cotenant config ${verb} --global ${[text, ...value].map(shellWord).join(" ")}`,
       });
     return { file: `${homeFor(surveyed)}/agent.toml`, path, key: null };
   }

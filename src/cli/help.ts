@@ -1,10 +1,10 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { nearest } from "../config/nearest";
 import { printable } from "../kernel/ids";
 import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./command";
-import { ALIASES, COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
+import { COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
 import { usage } from "./parse";
+import { suggestionFor } from "./suggesting";
 
 /** `cotenant`, `cotenant help [command]`, `cotenant claim`, and whatever is not a command. */
 export async function answerWithoutCommand(args: readonly string[], tell: Tell): Promise<number> {
@@ -20,7 +20,7 @@ export async function answerWithoutCommand(args: readonly string[], tell: Tell):
     return 0;
   }
   if (Object.hasOwn(COMMANDS, wanted)) {
-    tell(commandHelp((await COMMANDS[wanted]!.load()).command));
+    tell(commandHelp((await COMMANDS[wanted]!.load()).command, wanted));
     return 0;
   }
   const asksForHelp = words[0] === "help" || args.includes("--help");
@@ -30,9 +30,9 @@ export async function answerWithoutCommand(args: readonly string[], tell: Tell):
     tell(groupHelp(first));
     return asksForHelp ? 0 : 64;
   }
-  const near = nearest(wanted, [...LISTED, ...Object.keys(ALIASES)]);
+  const near = suggestionFor(wanted);
   throw usage(
-    `there is no command "${printable(wanted)}"${near === null ? "" : `; did you mean "${near}"?`}`,
+    `there is no command "${printable(wanted)}"${near === null ? "" : `; ${near}`}`,
     "cotenant help",
   );
 }
@@ -45,10 +45,13 @@ const SHORTCUTS: readonly (readonly [string, string])[] = [
 ];
 
 function overview(): string {
-  const loose = LISTED.filter((name) => !name.includes(" "));
+  const loose = LISTED.filter((name) => !name.includes(" ") && !GROUPS.includes(name));
   const rows = [
     ...loose.map((name) => [name, COMMANDS[name]!.summary] as const),
-    ...GROUPS.map((group) => [group, verbsOf(group).join(" ")] as const),
+    ...GROUPS.flatMap((group) => [
+      [group, purposeOf(group)] as const,
+      ["", verbsOf(group).join(" ")] as const,
+    ]),
   ];
   return [
     "cotenant: leases for many agents and people in one Git repository",
@@ -66,6 +69,83 @@ function overview(): string {
   ].join("\n");
 }
 
+/** What a group of commands is for. */
+const PURPOSES: Readonly<Record<string, string>> = {
+  claim: "who works on which issue",
+  lock: "who may change which files, directories, resources and refs",
+  worktree: "worktrees for branches and issues, and who writes in them",
+  issue: "work to be done, as files in the repository",
+  dep: "which issue needs which",
+  label: "labels of issues",
+  gate: "what an issue must pass before it is done",
+  doc: "files that belong to an issue",
+  query: "lists of issues: what is ready, blocked, closed",
+  graph: "how issues depend on each other",
+  config: "settings, and where each comes from",
+  daemon: "renews leases of living sessions, answers hooks; nothing needs it",
+  validate: "checks that pass or fail, for scripts and CI",
+  guard: "what coding agents' hooks ask before each write",
+  hooks: "Git hooks that check commits and pushes",
+  agent: "has coding agents ask before each write",
+};
+
+function purposeOf(group: string): string {
+  return PURPOSES[group] ?? COMMANDS[group]!.summary;
+}
+
+/** The page of docs/ about a group or a command. */
+const PAGES: Readonly<Record<string, string>> = {
+  init: "CONFIGURATION",
+  deinit: "TROUBLESHOOTING",
+  status: "WATCHING",
+  pause: "COORDINATION",
+  resume: "COORDINATION",
+  events: "WATCHING",
+  stats: "WATCHING",
+  claim: "ISSUES",
+  "claim transfer": "COORDINATION",
+  "claim force-evict": "COORDINATION",
+  "claim approve": "COORDINATION",
+  "claim proposals": "COORDINATION",
+  sync: "LEDGER",
+  lock: "PLAYBOOK",
+  "lock steal": "COORDINATION",
+  worktree: "WORKTREES",
+  snapshot: "SNAPSHOTS",
+  history: "SNAPSHOTS",
+  restore: "SNAPSHOTS",
+  issue: "ISSUES",
+  dep: "ISSUES",
+  label: "ISSUES",
+  gate: "ISSUES",
+  doc: "ISSUES",
+  query: "ISSUES",
+  search: "ISSUES",
+  graph: "ISSUES",
+  config: "CONFIGURATION",
+  trust: "CONFIGURATION",
+  daemon: "DAEMON",
+  validate: "HOOKS",
+  guard: "GUARD",
+  hooks: "HOOKS",
+  agent: "AGENTS",
+  publish: "PUBLISH",
+  exec: "EXEC",
+  doctor: "TROUBLESHOOTING",
+  info: "TROUBLESHOOTING",
+  recover: "TROUBLESHOOTING",
+  gc: "TROUBLESHOOTING",
+  demo: "GUARANTEES",
+  completion: "WATCHING",
+  version: "TROUBLESHOOTING",
+};
+
+/** Null for what only programs of ours run. */
+export function pageOf(name: string): string | null {
+  const page = PAGES[name] ?? PAGES[name.split(" ")[0]!];
+  return page === undefined ? null : `docs/${page}.md`;
+}
+
 /** Where the pages that messages name are, in a checkout and in the package. */
 function documents(): string[] {
   const program = process.argv[1];
@@ -81,9 +161,11 @@ function groupHelp(group: string): string {
   return [
     `usage: cotenant ${group} <verb> [options]`,
     "",
+    `${group}: ${purposeOf(group)}`,
+    "",
     ...table(rows),
     "",
-    `See 'cotenant ${group} <verb> --help'.`,
+    `See 'cotenant ${group} <verb> --help', and ${pageOf(group)}.`,
     "",
   ].join("\n");
 }
@@ -92,7 +174,9 @@ export function verbsOf(group: string): string[] {
   return LISTED.filter((name) => name.startsWith(`${group} `)).map((name) => name.slice(group.length + 1));
 }
 
-export function commandHelp(command: Command): string {
+export function commandHelp(command: Command, name: string): string {
+  const page = pageOf(name);
+  const verbs = GROUPS.includes(name) ? verbsOf(name).map((verb) => `cotenant ${name} ${verb}`) : [];
   const own = Object.entries(command.flags).filter(([, flag]) => flag.insteadUse === undefined);
   return [
     `usage: cotenant ${command.usage}`,
@@ -105,6 +189,9 @@ export function commandHelp(command: Command): string {
     "",
     ...(command.examples.length === 1 ? ["example:"] : ["examples:"]),
     ...command.examples.map((example) => `  ${example}`),
+    ...(verbs.length === 0 && page === null ? [] : [""]),
+    ...(verbs.length === 0 ? [] : [`see also: ${verbs.join(", ")}`]),
+    ...(page === null ? [] : [`more: ${page}`]),
     "",
   ].join("\n");
 }

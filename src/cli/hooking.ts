@@ -154,7 +154,7 @@ export function pushRefusal(name: HookName, objections: readonly PushObjection[]
 /** Unstaging by 'git reset' also works before the first commit. */
 function withoutTheirs(theirs: readonly string[], own: readonly string[], isLeased: boolean): string {
   if (own.length > 0 && own.length <= MOST_NAMED)
-    return `commit only yours: git commit -m "…" -- ${own.map(shellWord).join(" ")}`;
+    return `commit only yours: git commit -m <message> -- ${own.map(shellWord).join(" ")}`;
   const named = [...new Set(theirs)].slice(0, MOST_NAMED).map(shellWord).join(" ");
   const then = own.length > 0 ? ", and commit again" : isLeased ? ", and wait for it" : "";
   return `unstage what is ${isLeased ? "theirs" : "not yours to write"}${then}: git reset -q -- ${named}`;

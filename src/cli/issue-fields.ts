@@ -29,7 +29,8 @@ const MAX_ENTRY = 4_096;
 
 export function titleOf(text: string | undefined): string {
   const title = (text ?? "").trim();
-  if (title === "") throw new CotenantError("E_USAGE", "an issue needs a title", { hint: 'add --title "…"' });
+  if (title === "")
+    throw new CotenantError("E_USAGE", "an issue needs a title", { hint: "add --title <title>" });
   if (title.length > MAX_TITLE)
     throw new CotenantError(
       "E_LIMIT",

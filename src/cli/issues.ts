@@ -8,10 +8,11 @@ import type { FoundIssue } from "../issues/resolve";
 import { resolveId, shortId } from "../issues/short-id";
 import { IssueWriter } from "../issues/writer";
 import type { LeaseRef } from "../kernel/commands";
-import type { Ulid } from "../kernel/ids";
-import { issueKey, type LeaseKey } from "../kernel/keys";
+import { printable, type Ulid } from "../kernel/ids";
+import { dirKey, fileKey, issueKey, KEY_KINDS, type LeaseKey, parseKey } from "../kernel/keys";
 import { nodePlatform } from "../platform/node/node";
 import type { Context } from "./command";
+import { shellWord } from "./render";
 import { byKey } from "./targets";
 
 /** What a command about issues works with. `workspace` is null outside Git. */
@@ -67,6 +68,51 @@ export async function claimRef(workspace: Workspace, typed: string): Promise<Lea
     return found === null ? { key: null, leaseId: whole } : byKey(key);
   }
   return byKey(orThrow(issueKey(resolveId(typed, await (await issuesIn(workspace)).ids()))));
+}
+
+/** A lease of any kind: a claim as `claimRef` has it, or a key as tables show it. A lock's path is not guessed to be an issue. */
+export async function leaseMeant(
+  workspace: Workspace,
+  typed: string,
+  /** The verb of `claim` for which it is meant. */
+  verb: "approve" | "force-evict" | "transfer",
+): Promise<LeaseRef> {
+  if (typed.startsWith("issue:")) return claimRef(workspace, typed.slice("issue:".length));
+  if (KEY_KINDS.some((kind) => typed.startsWith(`${kind}:`))) return byKey(orThrow(parseKey(typed)));
+  try {
+    return await claimRef(workspace, typed);
+  } catch (error) {
+    const key = await lockedPath(workspace, typed);
+    if (key === null) throw error;
+    const name = shellWord(key);
+    const commands = {
+      approve: `cotenant claim approve ${name}`,
+      "force-evict": `cotenant claim force-evict ${name} --reason <why>`,
+      transfer: `cotenant claim transfer ${name} --to-agent <id> --reason <why>`,
+    };
+    throw new CotenantError(
+      "E_USAGE",
+      `"${printable(typed, 200)}" is no issue; a lock is named by its key, ${key}`,
+      {
+        hint: `run: ${commands[verb]}`,
+        data: { key },
+      },
+    );
+  }
+}
+
+/** The key of a file or directory that a word may name: one that is there, that is leased, or that looks like a path. */
+async function lockedPath(workspace: Workspace, typed: string): Promise<string | null> {
+  try {
+    const { path, isDirectory } = await workspace.path(typed);
+    const keys = [orThrow(fileKey(path)), orThrow(dirKey(path))];
+    const held = await workspace.coordinator.find(keys.map(byKey));
+    if (held[0] !== undefined) return held[0].lease.key;
+    if (isDirectory === null && !/[./]/.test(typed)) return null;
+    return isDirectory === true ? keys[1]! : keys[0]!;
+  } catch {
+    return null;
+  }
 }
 
 export function keyOfIssue(id: Ulid): LeaseKey {

@@ -56,7 +56,9 @@ function grantedOutput(
   const lines = [
     `the writer lock of ${session.actor.worktreeId} is ${verb}, ${lasting(lease)}`,
     `  token ${lease.fencingToken}`,
-    ...lease.stoleFrom.map(({ agentId, why }) => `  taken over from ${agentId} (${why.replace("_", "-")})`),
+    ...(grant.changed ? lease.stoleFrom : []).map(
+      ({ agentId, why }) => `  taken over from ${agentId} (${why.replace("_", "-")})`,
+    ),
     ...(snapshotId === null ? [] : [`  what was there is kept as snapshot ${snapshotId}`]),
     ...(secret === null ? [] : [`  secret ${secret}`]),
     "  renew: cotenant worktree renew   release: cotenant worktree unlock",

@@ -2,14 +2,14 @@ import { parseArgs } from "node:util";
 import { nearest } from "../config/nearest";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import { COMMON_FLAGS, type Flag, type Parsed } from "./command";
+import { COMMON_FLAGS, type Command, type Flag, type Parsed } from "./command";
 
 /** Reads a command's arguments by its own table of flags. Whatever is not in it is a usage error. */
 export function parseCommandLine(
   name: string,
   args: readonly string[],
   flags: Readonly<Record<string, Flag>>,
-  words: { readonly min: number; readonly max: number },
+  words: Command["words"],
 ): Parsed {
   const known: Record<string, Flag> = { ...COMMON_FLAGS, ...flags };
   const options = Object.fromEntries(
@@ -22,7 +22,7 @@ export function parseCommandLine(
   const help = `cotenant ${name} --help`;
   if (values["help"] !== true && positionals.length < words.min) {
     throw usage(
-      `'${name}' needs ${words.min === 1 ? "something to work on" : `${words.min} arguments`}`,
+      `'${name}' needs ${words.min === 1 ? (words.what ?? "something to work on") : `${words.min} arguments`}`,
       help,
     );
   }

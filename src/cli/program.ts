@@ -34,7 +34,7 @@ export async function runCommandLine(args: readonly string[], stage: Stage): Pro
     const parsed = parseCommandLine(found.name, rest, command.flags, command.words);
     if (parsed.has("help")) {
       const { commandHelp } = await import("./help");
-      tell(commandHelp(command));
+      tell(commandHelp(command, found.name));
       return 0;
     }
     return await run(found.name, command, parsed, stage);
@@ -86,7 +86,9 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   const output = await command.run(context, parsed).catch(async (error: unknown) => {
     await sayOfHooks(terminal, opened);
     const { withWay } = await import("./hints");
-    throw await withRuler(withWay(await sandboxed(error, opened), command), opened);
+    const caller = await opened?.then((workspace) => workspace.agent()).catch(() => null);
+    const told = await withProposal(withWay(await sandboxed(error, opened), command, caller), opened);
+    throw await withRuler(told, opened);
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
@@ -117,6 +119,15 @@ async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undef
     terminal.err(`cotenant: warning: ${wordText(word)}\n`);
 }
 
+/** Others have to agree to it, and somebody may have asked them already. */
+async function withProposal(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
+  if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED" || opened === undefined)
+    return error;
+  const workspace = await opened;
+  const { namingProposal } = await import("../coordinator/proposals");
+  return namingProposal(error, workspace.coordinator, (await workspace.agent()).agentId);
+}
+
 /** A refusal by a setting says where that was set: the person may not know of the file. */
 async function withRuler(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
   const setting = error instanceof CotenantError ? error.data["setting"] : undefined;
@@ -124,9 +135,10 @@ async function withRuler(error: unknown, opened: Promise<Workspace> | undefined)
   const { config } = await opened;
   if (!isConfigKey(setting)) return error;
   const { source, place, line } = config.origin(setting);
-  const where = source === "default" ? "the default" : line === null ? place : `${place}:${line}`;
+  const where = line === null ? place : `${place}:${line}`;
+  const origin = source === "default" ? `${setting} is at its default` : `${setting} is set in ${where}`;
   // With the message: what follows "next:" is to be run as it is.
-  return new CotenantError(error.code, `${error.message} (${setting} is ruled by ${where})`, {
+  return new CotenantError(error.code, `${error.message} (${origin})`, {
     hint: error.hint,
     data: { ...error.data, ruled_by: { source, place, line } },
     cause: error,

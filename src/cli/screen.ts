@@ -6,6 +6,14 @@ const HOME = "\x1b[H";
 const CLEAR_LINE = "\x1b[K";
 const CLEAR_BELOW = "\x1b[J";
 
+/** Of a terminal that says nothing of its size, or that it has none, as some do before a window is drawn. */
+export function sizeOf({ columns, rows }: { readonly columns?: number; readonly rows?: number }): {
+  readonly columns: number;
+  readonly rows: number;
+} {
+  return { columns: columns || 80, rows: rows || 24 };
+}
+
 /** A screen of our own on a terminal. Whatever happens, the terminal is given back as it was found. */
 export class OwnScreen {
   readonly #terminal: Terminal;

@@ -13,6 +13,7 @@ import { issuesIn } from "../issues/desk";
 import { elsewhereIn, workersAmong } from "../issues/effective";
 import { queryGated, queryLeft } from "../issues/query";
 import type { Actor } from "../kernel/commands";
+import { agentType, type LeaseId } from "../kernel/ids";
 import { type Holder, sameParty } from "../kernel/lease";
 import { type Pause, pauseData, pauseText } from "../kernel/pause";
 import type { Ticket } from "../kernel/tickets";
@@ -97,6 +98,7 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
       ...(await issuesHere(workspace, all, ledger)),
       homeless: await homelessAmong({ ...workspace.surroundings, repository }, leases),
       strangers: await strangersOf(workspace, leases),
+      gone: await withoutProcess(workspace, leases),
       hooks: await hooksWord(workspace),
       missedDaemon: await missedDaemonIn(workspace),
       isLedgerUnread: ledger !== null && ledger.asOf === null,
@@ -139,6 +141,20 @@ async function issuesHere(
     workspace.warnings.push(`what was left cannot be told: ${error.message}`);
     return { left: [], gated: [] };
   }
+}
+
+/** Leases that only their holder or a person ends, and whose holder's process has ended. People outlive their shells. */
+async function withoutProcess(
+  { surroundings }: Workspace,
+  valid: readonly LeaseStatus[],
+): Promise<ReadonlySet<LeaseId>> {
+  const gone = new Set<LeaseId>();
+  for (const { lease } of valid) {
+    if (lease.expiresAt !== null || lease.bind !== "ttl") continue;
+    if (["human", "admin"].includes(agentType(lease.agentId))) continue;
+    if ((await surroundings.platform.processes.liveness(lease.holder)) === "dead") gone.add(lease.leaseId);
+  }
+  return gone;
 }
 
 /** Of each agent the live processes that lock and claim in its name. */

@@ -2,7 +2,7 @@ import type { Subscription } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { Context } from "./command";
 import { paint } from "./render";
-import { cutTo, OwnScreen } from "./screen";
+import { cutTo, OwnScreen, sizeOf } from "./screen";
 import { lookAround, type Status, statusData, statusLines } from "./status-report";
 import { Ending } from "./streaming";
 import type { Terminal } from "./terminal";
@@ -65,7 +65,7 @@ function drawing(terminal: Terminal, intervalMs: number): View {
   return {
     show: (status) => {
       // Asked anew each time: the window may have changed.
-      const { columns = 80, rows = 24 } = process.stdout;
+      const { columns, rows } = sizeOf(process.stdout);
       const now = new Date().toISOString().slice(11, 19);
       const head = paint(terminal, "dim", `cotenant status, ${now} UTC (${every})`);
       const lines = [head, ...statusLines(status, { ...terminal, columns })];

@@ -121,7 +121,7 @@ async function keyAsShown(workspace: Workspace, word: string): Promise<LeaseKey 
   if (LOCKED_KINDS.includes(kindOf(key))) return key;
   throw new CotenantError("E_USAGE", `${printable(key)} is not for 'lock'`, {
     hint: key.startsWith("issue:")
-      ? `for a claim: cotenant claim acquire ${nameOf(key)}, or cotenant claim force-evict ${nameOf(key)} --reason "…"`
+      ? `for a claim: cotenant claim acquire ${nameOf(key)}, or cotenant claim force-evict ${nameOf(key)} --reason <why>`
       : "name a file, --dir <path>, --resource <name> or --ref <refs/…>",
   });
 }

@@ -17,7 +17,7 @@ export function nodeTerminal(): Terminal {
   return {
     isTerminal,
     color: isTerminal && (env["NO_COLOR"] ?? "") === "" && env["TERM"] !== "dumb",
-    columns: isTerminal ? process.stdout.columns : 100,
+    columns: isTerminal ? process.stdout.columns || 80 : 100,
     out: (text) => writeWhole(1, text),
     err: (text) => writeWhole(2, text),
   };

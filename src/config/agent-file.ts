@@ -27,7 +27,21 @@ const BEAT: IntSetting = { ...common, type: "int", min: 5, max: 3_600, default: 
 const MAX_DESCRIPTION = 1_000;
 
 /** A checked value, or what is wrong with it, to be read after its key. */
-type Check = (raw: unknown) => { value: unknown } | { wrong: string };
+type Check = (raw: unknown) => { value: AgentValue } | { wrong: string };
+export type AgentValue = string | number | boolean;
+
+/** A key of the file, as `config show` has it. */
+export interface AgentSetting {
+  readonly key: string;
+  /** Null where nothing is set, and there is no default. */
+  readonly value: AgentValue | null;
+  readonly source: "user" | "default";
+  readonly place: string;
+  readonly line: number | null;
+  readonly default: AgentValue | null;
+}
+
+const DEFAULTS: Readonly<Record<string, AgentValue>> = { "behavior.auto_heartbeat": false };
 
 const KEYS: Readonly<Record<string, Check>> = {
   "agent.id": (raw) => {
@@ -58,30 +72,56 @@ export function isAgentKey(key: string): boolean {
 }
 
 /** A value as somebody typed it. */
-export function checkAgentValue(key: string, text: string): string | number | boolean | WrongValue {
+export function checkAgentValue(key: string, text: string): AgentValue | WrongValue {
   const trimmed = text.trim();
   const raw = /^\d{1,15}$/.test(trimmed) ? BigInt(trimmed) : { true: true, false: false }[trimmed];
   const isText = key === "agent.id" || key === "agent.created_at" || key === "agent.description";
   const checked = KEYS[key]!(isText ? text : (raw ?? text));
-  return "wrong" in checked ? checked : (checked.value as string | number | boolean);
+  return "wrong" in checked ? checked : checked.value;
 }
 
-function wrap(value: unknown): { value: unknown } | { wrong: string } {
-  return isWrong(value) ? { wrong: value.wrong } : { value };
+function wrap(value: unknown): { value: AgentValue } | { wrong: string } {
+  return isWrong(value) ? { wrong: value.wrong } : { value: value as AgentValue };
 }
 
-/** Null when there is no such file; `E_CONFIG` when there is one that cannot be used. */
-export async function readAgentFile(question: {
+interface AgentQuestion {
   readonly platform: Platform;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string | null;
-}): Promise<AgentFile | null> {
+}
+
+/** Every key that the file may have, set or not, and what is wrong in it. */
+export async function inspectAgentFile(
+  question: AgentQuestion,
+): Promise<{ readonly settings: readonly AgentSetting[]; readonly problems: readonly ConfigProblem[] }> {
+  const document = await documentOf(question);
+  const values = new Map<string, AgentValue>();
+  const problems =
+    document === null ? [] : isProblem(document) ? [document] : [...checkSections(document, values)];
+  const settings = AGENT_KEYS.map((key): AgentSetting => {
+    const otherwise = DEFAULTS[key] ?? null;
+    const value = values.get(key);
+    if (value === undefined || document === null || isProblem(document))
+      return { key, value: otherwise, source: "default", place: "default", line: null, default: otherwise };
+    const line = lineOf(document.text, key.split("."));
+    return { key, value, source: "user", place: document.file, line, default: otherwise };
+  });
+  return { settings, problems };
+}
+
+async function documentOf(question: AgentQuestion): Promise<TomlDocument | ConfigProblem | null> {
   const directory = userConfigDirectory(question);
   if (directory === null) return null;
   const document = await readToml(question.platform, `${directory}/agent.toml`, "user");
-  if (document === null || document === "forbidden") return null;
+  return document === "forbidden" ? null : document;
+}
+
+/** Null when there is no such file; `E_CONFIG` when there is one that cannot be used. */
+export async function readAgentFile(question: AgentQuestion): Promise<AgentFile | null> {
+  const document = await documentOf(question);
+  if (document === null) return null;
   if (isProblem(document)) throw configError([document]);
-  const values = new Map<string, unknown>();
+  const values = new Map<string, AgentValue>();
   const problems = [...checkSections(document, values)];
   if (problems.length > 0) throw configError(problems);
   const get = <T>(key: string, otherwise: T): T => (values.get(key) as T | undefined) ?? otherwise;
@@ -96,7 +136,7 @@ export async function readAgentFile(question: {
   };
 }
 
-function* checkSections(document: TomlDocument, values: Map<string, unknown>): Generator<ConfigProblem> {
+function* checkSections(document: TomlDocument, values: Map<string, AgentValue>): Generator<ConfigProblem> {
   const { file: place, text } = document;
   for (const [section, content] of Object.entries(document.root)) {
     const known = SECTIONS.includes(section);

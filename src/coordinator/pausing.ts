@@ -83,7 +83,7 @@ function requirePerson({ actor }: Session, verb: "pause" | "resume"): void {
     "E_POLICY",
     `only a person can ${verb} a repository, and ${actor.agentId} is not one`,
     {
-      hint: `a person runs 'cotenant ${verb}${verb === "pause" ? ' --reason "…"' : ""}' in a terminal, with a human: or admin: id`,
+      hint: `a person runs 'cotenant ${verb}${verb === "pause" ? " --reason <why>" : ""}' in a terminal, with a human: or admin: id`,
       data: { agent_id: actor.agentId },
     },
   );

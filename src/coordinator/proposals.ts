@@ -2,6 +2,7 @@ import { CotenantError, errorFrom } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
 import type { Fact, FactName, FactRecord } from "../kernel/facts";
 import { type AgentId, makeUlid, printable, type Ulid } from "../kernel/ids";
+import type { Lease } from "../kernel/lease";
 import { mayEvict, type Policy } from "../kernel/policy";
 import {
   countingApprovals,
@@ -19,7 +20,7 @@ import {
   subjectToWire,
 } from "../kernel/proposals";
 import { instantOf, type Now } from "../kernel/time";
-import { notAllowedToEvict } from "../kernel/words";
+import { endingCommand, notAllowedToEvict } from "../kernel/words";
 import type { Change } from "./contract";
 import type { LocalCoordinator } from "./local";
 import type { Session } from "./session";
@@ -98,8 +99,10 @@ export interface Approved {
   readonly proposal: Proposal;
   /** How many others still have to agree. */
   readonly missing: number;
-  /** What the last needed word has ended; null before that. */
+  /** What the last needed approval has ended; null before that. */
   readonly change: Change | null;
+  /** Whether the caller had agreed before. */
+  readonly wasAgreed: boolean;
 }
 
 /** Agrees to an eviction; the last one that is needed carries it out, for the proposal's own reason. */
@@ -111,11 +114,11 @@ export async function approveEviction(evicting: Evicting, id: Ulid): Promise<App
   const open = (await openProposals(coordinator)).find((proposal) => proposal.id === id);
   if (open === undefined) throw noOpenProposal(id);
   if (isSamePerson(agentId, open.proposedBy)) throw needsAnother(open, agentId, policy);
-  const proposal = await agree(evicting, id);
+  const { proposal, wasAgreed } = await agree(evicting, id);
   const missing = missingApprovals(proposal, policy);
-  if (missing > 0) return { proposal, missing, change: null };
+  if (missing > 0) return { proposal, missing, change: null, wasAgreed };
   try {
-    return { proposal, missing, change: await carryOut(session, proposal) };
+    return { proposal, missing, change: await carryOut(session, proposal), wasAgreed };
   } catch (error) {
     // Somebody else who agreed at the same time was faster, or the lease has ended by itself.
     throw error instanceof CotenantError && OVER.includes(error.code) ? noOpenProposal(id) : error;
@@ -129,10 +132,14 @@ function carryOut(session: Session, { id, subject, reason }: Proposal): Promise<
   return session.evict([{ key, leaseId }], { reason, proposalId: id });
 }
 
-async function agree({ session, coordinator }: Evicting, id: Ulid): Promise<Proposal> {
+async function agree(
+  { session, coordinator }: Evicting,
+  id: Ulid,
+): Promise<{ proposal: Proposal; wasAgreed: boolean }> {
   const { agentId } = session.actor;
   const name = proposalName(id);
   let proposal: Proposal | null = null;
+  let wasAgreed = false;
   await session.write([], {
     about: `eviction ${id}`,
     facts: [name],
@@ -141,7 +148,8 @@ async function agree({ session, coordinator }: Evicting, id: Ulid): Promise<Prop
       const before = proposalFrom(facts.get(name)?.value);
       if (before === null || isOutdated(before, now)) throw noOpenProposal(id);
       proposal = before;
-      if (before.approvedBy.some((other) => isSamePerson(other, agentId))) return null;
+      wasAgreed = before.approvedBy.some((other) => isSamePerson(other, agentId));
+      if (wasAgreed) return null;
       proposal = { ...before, approvedBy: [...before.approvedBy, agentId] };
       const { subject, proposedBy, reason, approvedBy } = proposal;
       return {
@@ -159,7 +167,7 @@ async function agree({ session, coordinator }: Evicting, id: Ulid): Promise<Prop
       };
     },
   });
-  return proposal!;
+  return { proposal: proposal!, wasAgreed };
 }
 
 /** What can still be agreed to: not too old, and about a lease that is still the same one. */
@@ -189,8 +197,9 @@ export async function meantProposal(
   const isMeant = ({ subject: { key, leaseId } }: Proposal) =>
     ref.leaseId === null ? key === ref.key : leaseId === ref.leaseId;
   const meant = open.find((proposal) => proposal.id === id) ?? open.find(isMeant);
-  if (meant === undefined) throw noOpenProposal(id ?? ref.key ?? "");
-  return meant.id;
+  if (meant !== undefined) return meant.id;
+  const [status] = await coordinator.find([ref]);
+  throw status?.standing === "valid" ? nothingProposed(status.lease) : noOpenProposal(id ?? ref.key ?? "");
 }
 
 /** Nothing depends on it: what is outdated counts for nothing. */
@@ -272,11 +281,9 @@ export function proposalText({ subject, proposedBy, reason }: Proposal): string 
 function proposed(refusal: CotenantError, proposals: readonly Proposal[], policy: Policy): CotenantError {
   const [first] = proposals;
   if (first === undefined) return refusal;
-  const missing = Math.max(...proposals.map((proposal) => missingApprovals(proposal, policy)));
-  const who = missing === 1 ? "one other person" : `${missing} others`;
   return new CotenantError(
     "E_APPROVAL_NEEDED",
-    `nothing has ended yet: ${proposalText(first)}; it takes the word of ${who}`,
+    `nothing has ended yet: ${proposalText(first)}; ${standingText(first, policy)}`,
     {
       hint: `within the hour, somebody else whom policy.evict allows runs: ${approveCommand(first)}`,
       data: {
@@ -285,6 +292,48 @@ function proposed(refusal: CotenantError, proposals: readonly Proposal[], policy
         proposals: proposals.map((proposal) => proposalJson(proposal, policy)),
       },
       cause: refusal,
+    },
+  );
+}
+
+/** Who has agreed to it, and what is missing. */
+export function standingText(proposal: Proposal, policy: Policy): string {
+  const agreed = countingApprovals(proposal, policy);
+  const words = missingText(missingApprovals(proposal, policy));
+  return agreed.length === 0 ? words : `approved by ${agreed.join(", ")}, ${words}`;
+}
+
+export function missingText(missing: number): string {
+  return `needs ${missing === 1 ? "one more approval" : `${missing} more approvals`}`;
+}
+
+/** For whoever wants such a lease in another way: it is proposed already, and that can be agreed to. */
+export async function namingProposal(
+  error: unknown,
+  coordinator: LocalCoordinator,
+  asker: AgentId,
+): Promise<unknown> {
+  if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED") return error;
+  if (error.data["proposal_id"] !== undefined) return error;
+  const wanted = ((error.data["leases"] ?? []) as Fact[]).map(subjectFromWire);
+  const known = (await openProposals(coordinator)).find(({ subject }) =>
+    wanted.some((other) => other?.leaseId === subject.leaseId),
+  );
+  if (known === undefined) return error;
+  const who = isSamePerson(asker, known.proposedBy)
+    ? `you have proposed to end it already; somebody else whom policy.evict allows runs: ${approveCommand(known)}`
+    : `${known.proposedBy} has proposed to end it; if you agree: ${approveCommand(known)}`;
+  return new CotenantError(error.code, error.message, { hint: who, data: error.data, cause: error });
+}
+
+function nothingProposed(lease: Pick<Lease, "key" | "leaseId" | "agentId">): CotenantError {
+  const way = endingCommand(lease);
+  return new CotenantError(
+    "E_NOT_FOUND",
+    `nobody has proposed to end the lease of ${lease.agentId} on ${printable(lease.key)}`,
+    {
+      hint: way === null ? "'cotenant claim proposals' shows what is open" : `to propose it: ${way}`,
+      data: { lease_id: lease.leaseId, key: lease.key },
     },
   );
 }

@@ -33,9 +33,10 @@ export interface Attempts {
 /** Waits in the queue until `submit` is granted or the time is up. */
 export async function waitForTurn(
   store: Store,
-  wait: Wait,
+  asked: Wait,
   { submit, look, explain, leave }: Attempts,
 ): Promise<{ outcome: Outcome; waitedMs: number }> {
+  const wait = tellingOnce(asked);
   const time = new WaitingTime(store, wait);
   await store.prepare();
   let place: Place = { until: later(instantOf(store.now()), wait.timeoutMs), ticket: null, ahead: 0 };
@@ -66,6 +67,21 @@ export async function waitForTurn(
     // given back, it loses its place by itself.
     if (place.ticket !== null) await leave(place).catch(() => {});
   }
+}
+
+/** Whoever lost its ticket and took its place again is where it was: nothing new to tell. */
+function tellingOnce(wait: Wait): Wait {
+  const { onWait } = wait;
+  if (onWait === undefined) return wait;
+  let last = "";
+  return {
+    ...wait,
+    onWait: (place) => {
+      const said = `${place.ahead} ${place.message}`;
+      if (said !== last) onWait(place);
+      last = said;
+    },
+  };
 }
 
 class WaitingTime {

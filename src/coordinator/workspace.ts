@@ -312,9 +312,10 @@ function configWarnings(config: Config, { problem }: Trust): string[] {
       (entry) => entry.does === does && (does === "loosens" || namedOnly(entry.key) !== null),
     );
     const keys = entries.map(({ key }) => key).join(", ");
-    const so = does === "names" ? "not used" : "not honoured";
+    const [verb, so] = does === "names" ? ["names", "used"] : ["sets", "honoured"];
+    const which = entries.length === 1 ? `which is not ${so}` : `which are not ${so}`;
     if (entries.length > 0)
-      lines.push(`${entries[0]!.place} ${does} ${keys}: ${so} until a person runs 'cotenant trust'`);
+      lines.push(`${entries[0]!.place} ${verb} ${keys}, ${which} before a person runs 'cotenant trust'`);
   }
   lines.push(...overruled.map(overruledText));
   for (const { variable, nearest } of layers.flatMap(({ unknown = [] }) => unknown))

@@ -235,7 +235,7 @@ export class Daemon {
     this.#ending ??= this.#close(why);
   }
 
-  status() {
+  async status() {
     return {
       pid: process.pid,
       version: this.#options.version,
@@ -247,7 +247,7 @@ export class Daemon {
       clients: this.#server.connections,
       requests: this.#server.answered,
       memory_bytes: process.memoryUsage().rss,
-      kept: this.#keeper.status(),
+      kept: await this.#keeper.status(),
       heartbeats: this.#heart.status(),
       guard: { ...this.#guard.status(), http_port: this.#loopback.port },
       memory: { followers: this.#service.followers, ...this.#watched.status() },

@@ -164,7 +164,8 @@ export class GuardHttp {
     // Browsers send them, and no hook does.
     if (headers.origin !== undefined || headers["sec-fetch-site"] !== undefined)
       return [403, "pages are not answered"];
-    if (!isSame(headers.authorization ?? "", `Bearer ${this.#door.token}`)) return [401, "show the token"];
+    if (!isSame(headers.authorization ?? "", `Bearer ${this.#door.token}`))
+      return [401, "wrong or missing token; run: cotenant agent install claude --via http"];
     if (!PATH.test(url ?? "")) return [404, "there is nothing of that name"];
     if (Number(headers["content-length"] ?? 0) > LARGEST_BODY) return [413, "too much for one event"];
     if (this.#underWay >= MOST_AT_ONCE) return [503, "too many at once"];

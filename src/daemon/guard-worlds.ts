@@ -49,6 +49,7 @@ function onBehalfOf(platform: Platform, self: ProcessIdentity, client: WaitingCl
       host: () => processes.host(),
       machineId: () => processes.machineId(),
       self: () => self,
+      userName: () => processes.userName(),
       identify: (pid) => processes.identify(pid),
       ancestry: (pid) => processes.ancestry(pid),
       startedSince: (startTime) => processes.startedSince(startTime),

@@ -21,6 +21,8 @@ export class Heart {
   #isClosed = false;
   #isOn = false;
   #beats = 0;
+  /** For whom the last round was. */
+  #beaten = 0;
   #failure: string | null = null;
 
   constructor(workspace: () => Promise<Workspace>, sessions: Sessions, journal: Journal) {
@@ -39,7 +41,12 @@ export class Heart {
   }
 
   status(): object {
-    return { is_on: this.#isOn, beats: this.#beats, last_failure: this.#failure };
+    return {
+      is_on: this.#isOn,
+      sessions: this.#isOn ? this.#beaten : 0,
+      beats: this.#beats,
+      last_failure: this.#failure,
+    };
   }
 
   async #beat(): Promise<void> {
@@ -67,6 +74,7 @@ export class Heart {
       const name = partyName(lease);
       live.set(name, [...(live.get(name) ?? []), status]);
     }
+    this.#beaten = live.size;
     for (const leases of live.values()) {
       const [first] = leases;
       try {

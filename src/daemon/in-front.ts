@@ -48,6 +48,12 @@ async function hasDaemonPlace({ surroundings, repository }: Workspace): Promise<
   return (await surroundings.platform.files.stat(`${repository.controlDir}/daemon`)) !== null;
 }
 
+/** Which setting has commands start one; null where none does, or this very call says no. */
+export async function startedBy(workspace: Workspace): Promise<string | null> {
+  if (isUnwanted(workspace) || !(await isWanted(workspace))) return null;
+  return workspace.config.values["daemon.autostart"] ? "daemon.autostart" : "behavior.auto_heartbeat";
+}
+
 /** `daemon.autostart`, or `behavior.auto_heartbeat` of the user's own agent.toml, unless this very call says no. */
 async function isWanted({ config, surroundings }: Workspace): Promise<boolean> {
   if (config.values["daemon.autostart"]) return true;

@@ -42,7 +42,8 @@ export class Keeper {
   /** A look is to come that will see whatever happens until it begins. */
   #isAwaited = false;
   #isClosed = false;
-  #kept = 0;
+  /** As they were at the last look. */
+  #kept: readonly Lease[] = [];
   #renewed = 0;
 
   constructor(
@@ -61,11 +62,15 @@ export class Keeper {
 
   /** While it has leases to keep, the daemon stays. */
   get isBusy(): boolean {
-    return this.#kept > 0;
+    return this.#kept.length > 0;
   }
 
-  status(): object {
-    return { leases: this.#kept, renewed: this.#renewed };
+  /** `living`: those that would be renewed now; the others are left to run out. */
+  async status(): Promise<object> {
+    const kept = this.#kept;
+    let living = 0;
+    for (const lease of kept) if (await this.#isAlive(lease)) living++;
+    return { leases: kept.length, living, renewed: this.#renewed };
   }
 
   start(): void {
@@ -140,11 +145,11 @@ export class Keeper {
   async #look(): Promise<number> {
     const workspace = await this.#workspace();
     if (!workspace.config.values["coordination.auto_renew_leases"]) {
-      this.#kept = 0;
+      this.#kept = [];
       return Number.POSITIVE_INFINITY;
     }
     const all = (await workspace.coordinator.list()).filter(({ lease }) => isKept(lease));
-    this.#kept = all.length;
+    this.#kept = all.map(({ lease }) => lease);
     let nextMs = Number.POSITIVE_INFINITY;
     for (const status of all) {
       const dueMs = (status.remainingMs ?? Number.POSITIVE_INFINITY) - status.lease.ttlSecs * 1000 * RENEW_AT;

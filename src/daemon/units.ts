@@ -26,6 +26,15 @@ export function unitFor(supervisor: Supervisor, question: UnitQuestion): Unit {
   return supervisor === "systemd" ? systemdUnit(question) : launchdUnit(question);
 }
 
+/** Everything that a person runs to have it: the folder, the file, and what makes the supervisor read it. */
+export function stepsFor(supervisor: Supervisor, { file, commands }: Unit): string[] {
+  return [
+    `mkdir -p ~/${path.posix.dirname(file)}`,
+    `cotenant daemon install --print ${supervisor} --quiet > ~/${file}`,
+    ...commands,
+  ];
+}
+
 function nameFor({ root, mark }: UnitQuestion): string {
   const base =
     path
@@ -49,6 +58,7 @@ Description=cotenant daemon for ${systemdText(root)}
 ExecStart=${words}
 WorkingDirectory=${systemdText(root)}
 Restart=on-failure
+RestartPreventExitStatus=10
 RestartSec=5
 
 [Install]

@@ -138,6 +138,7 @@ function withoutBoot(platform: Platform): Platform {
         host: () => processes.host(),
         machineId: () => "",
         self: () => ({ ...nobody, bootId: UNREADABLE, startTime: "" }),
+        userName: () => processes.userName(),
         identify: () => null,
         ancestry: () => null,
         startedSince: () => null,

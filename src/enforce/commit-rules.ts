@@ -163,6 +163,30 @@ function issueObjections({ issues, committer, leases }: CommitQuestion): Objecti
   });
 }
 
+/** An issue that somebody on another machine has claimed cannot be claimed here: its holder is named instead. */
+export function namingHolders(
+  objections: readonly Objection[],
+  /** Who holds which issue elsewhere, in words, as far as it was heard. */
+  elsewhere: ReadonlyMap<
+    Ulid,
+    { readonly agentId: string; readonly leaseId: string; readonly words: string }
+  >,
+): readonly Objection[] {
+  return objections.map((objection) => {
+    const id =
+      objection.code === "E_LEASE_REQUIRED" ? (issueOf(objection.path) ?? commentsOf(objection.path)) : null;
+    const holder = id === null ? undefined : elsewhere.get(id);
+    if (holder === undefined) return objection;
+    return {
+      ...objection,
+      message: `issue ${id} is claimed by ${holder.words}`,
+      hint: `leave it out, or wait for the claim: cotenant claim acquire ${id} --wait`,
+      owner: holder.agentId,
+      leaseId: holder.leaseId,
+    };
+  });
+}
+
 function fileObjections({ changes, committer, worktreeId, leases }: CommitQuestion): Objection[] {
   const held = new ExtentIndex(leases);
   return changes.flatMap(({ path, key }): Objection[] => {

@@ -128,7 +128,7 @@ const entries = {
   E_APPROVAL_NEEDED: {
     exit: 11,
     http: 409,
-    meaning: "Ending somebody else's live lease takes the word of others here. Nothing has ended yet.",
+    meaning: "Ending somebody else's live lease needs the approval of others here. Nothing has ended yet.",
     hint: "propose it with 'cotenant claim force-evict', and let others agree; 'cotenant claim proposals' shows what is open",
     seeds: "",
   },
@@ -244,7 +244,7 @@ const entries = {
     exit: 10,
     http: 400,
     meaning: "Nobody said who is asking.",
-    hint: "run: export COTENANT_AGENT_ID=agent:your-name",
+    hint: "run: export COTENANT_AGENT_ID=agent:your-name; a person adds --agent-id human:<you>",
     seeds: "",
   },
   E_CONFIG: {

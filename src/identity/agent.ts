@@ -84,7 +84,9 @@ async function resolveAgentId(
   const file = await readAgentFile({ platform, env, home });
   if (file !== null && file.agentId !== null) return { agentId: file.agentId, agentFrom: "agent.toml" };
   if (isTerminal && harness === null) {
-    const user = env["USER"] || env["LOGNAME"] || env["USERNAME"] || platform.processes.self().user;
+    const { processes } = platform;
+    const named = env["USER"] || env["LOGNAME"] || env["USERNAME"] || processes.userName();
+    const user = named || processes.self().user;
     return { agentId: humanAgentId(user), agentFrom: "terminal" };
   }
   throw nobody(harness);
@@ -135,7 +137,7 @@ function parse<T>(parser: (text: string) => T, text: string, from: string): Excl
 function nobody(harness: Harness | null): CotenantError {
   if (harness === null) {
     return new CotenantError("E_AGENT_ID_REQUIRED", "nobody said who is asking, and this is no terminal", {
-      hint: `run: export ${AGENT_VARIABLE}=agent:your-name (a different name for every agent)`,
+      hint: `run: export ${AGENT_VARIABLE}=agent:your-name (a different name for every agent); a person adds --agent-id human:<you>`,
     });
   }
   const line = `export ${AGENT_VARIABLE}=agent:${harness.name}-1`;

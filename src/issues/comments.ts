@@ -18,7 +18,7 @@ export const MAX_COMMENT = 64 << 10;
 
 export function newComment(platform: Pick<Platform, "clock" | "random">, by: string, text: string): Comment {
   if (text.trim() === "")
-    throw new CotenantError("E_USAGE", "a comment needs a text", { hint: 'add --text "…"' });
+    throw new CotenantError("E_USAGE", "a comment needs a text", { hint: "add --text <text>" });
   if (new TextEncoder().encode(text).length > MAX_COMMENT)
     throw new CotenantError("E_LIMIT", `a comment has at most ${MAX_COMMENT} bytes`, {
       hint: "put the rest into a file beside the code, and name it here ('cotenant doc add')",

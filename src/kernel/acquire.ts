@@ -34,7 +34,15 @@ import { type Refusal, refuse } from "./refusal";
 import { ticketsAhead } from "./tickets";
 import { instantOf, later } from "./time";
 import { nextTokenAbove, type View } from "./view";
-import { heldBy, liveWriterLock, needsApproval, needsReason, notAllowedToEvict, queued } from "./words";
+import {
+  heldBy,
+  liveWriterLock,
+  needsApproval,
+  needsReason,
+  notAllowedToEvict,
+  queued,
+  takenOverBy,
+} from "./words";
 
 /** A key that the caller does not hold yet. */
 interface Want extends Extent {
@@ -207,11 +215,13 @@ function grant(
   const forced = around.blockers.map((met) => ({ ...met, why: "forced" as const }));
   for (const { lease, wants: met, why } of [...forced, ...around.lapsed]) {
     const first = met.reduce((a, b) => (b.order < a.order ? b : a));
-    ended.push(endedRecord(lease, why, first.leaseId));
-    const record = { leaseId: lease.leaseId, agentId: lease.agentId, why };
+    const taken = takenOverBy(command.actor.agentId, command.reason);
+    const record = endedRecord(lease, why, first.leaseId);
+    ended.push(why === "forced" ? { ...record, why: taken } : record);
+    const from = { leaseId: lease.leaseId, agentId: lease.agentId, why };
     for (const want of met) {
       const named = stoleFrom.get(want.leaseId)!;
-      if (named.length < LIMITS.stoleFrom) named.push(record);
+      if (named.length < LIMITS.stoleFrom) named.push(from);
     }
   }
   const first = nextTokenAbove(view, command);

@@ -91,7 +91,7 @@ export interface Evict {
   readonly actor: Actor;
   readonly leases: readonly LeaseRef[];
   readonly reason: string | null;
-  /** On the strength of which proposal, where `policy.approvers` asks for the word of others. */
+  /** On the strength of which proposal, where `policy.approvers` asks for the approval of others. */
   readonly proposalId?: Ulid;
   /** Who holds it was decided elsewhere, by the ledger: there is nothing left for this repository's policy to allow. */
   readonly isOverruled?: boolean;

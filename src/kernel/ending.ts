@@ -7,7 +7,14 @@ import { gone, NamedLeases, nearest } from "./proof";
 import { countingApprovals, isAgreed, proposalFrom, proposalName, subjectOf } from "./proposals";
 import { isRefusal, type Refusal, refuse } from "./refusal";
 import type { Approval, ClaimEvent, View } from "./view";
-import { leaseSummary, liveWriterLock, needsApproval, needsReason, notAllowedToEvict } from "./words";
+import {
+  evictedBy,
+  leaseSummary,
+  liveWriterLock,
+  needsApproval,
+  needsReason,
+  notAllowedToEvict,
+} from "./words";
 
 export function decideEvict(view: View, command: Evict, at: Circumstances): Decision | Refusal {
   if (!isGiven(command.reason)) return needsReason("ending somebody's lease");
@@ -38,12 +45,16 @@ export function decideEvict(view: View, command: Evict, at: Circumstances): Deci
     const ended = leases.map((lease) => endedRecord(lease, "released"));
     return { event: { type: "claim.released", leases: [], ended, reason: command.reason }, leases };
   }
-  const decision = ending(leases, command.reason, at, command.isOverruled === true);
+  const isApproved = proposal !== null && live.length > 0;
+  const by = isApproved ? proposal.proposedBy : command.actor.agentId;
+  const approvedBy = isApproved ? countingApprovals(proposal, at.policy) : [];
+  const why = command.isOverruled === true ? command.reason : evictedBy(by, approvedBy, command.reason);
+  const decision = ending(leases, command.reason, at, { why, isOverruled: command.isOverruled === true });
   if (proposal === null || name === null || live.length === 0 || decision.event === null) return decision;
   const approval: Approval = {
     proposalId: proposal.id,
     proposedBy: proposal.proposedBy,
-    approvedBy: countingApprovals(proposal, at.policy),
+    approvedBy,
   };
   // Used up: it cannot end a second one.
   return { ...decision, event: { ...decision.event, approval }, facts: new Map([[name, null]]) };
@@ -56,20 +67,21 @@ export function decideGc(view: View, at: Circumstances): Decision {
     if (standingOf(lease, at) !== "valid") lapsed.push(lease);
     if (lapsed.length === LIMITS.keysPerOperation) break;
   }
-  return ending(lapsed, null, at);
+  return ending(lapsed, null, at, { why: null, isOverruled: false });
 }
 
+/** `why` is for former holders: not for those whose time was up by then, unless the decision was not made here. */
 function ending(
   leases: readonly Lease[],
   reason: string | null,
   at: Circumstances,
-  isOverruled = false,
+  { why, isOverruled }: { readonly why: string | null; readonly isOverruled: boolean },
 ): Decision {
   if (leases.length === 0) return { event: null, leases };
   const ended: Ended[] = leases.map((lease) => {
     const state = standingOf(lease, at);
     const record = endedRecord(lease, state === "valid" ? "forced" : state);
-    return isOverruled && reason !== null ? { ...record, why: reason } : record;
+    return why !== null && (isOverruled || state === "valid") ? { ...record, why } : record;
   });
   const event: ClaimEvent = { type: "claim.evicted", leases: [], ended, reason };
   return { event: isOverruled ? { ...event, isOverruled } : event, leases };

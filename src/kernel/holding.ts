@@ -36,7 +36,7 @@ function renew(lease: Lease, command: Renew, at: Circumstances): Lease | Refusal
   if (lease.expiresAt === null) return beaten;
   if (ttlSecs === 0) {
     return refuse("E_USAGE", "a lease with an expiry cannot be renewed into one without", {
-      hint: 'release it and acquire it with --ttl 0 --reason "…"',
+      hint: "release it and acquire it with --ttl 0 --reason <why>",
     });
   }
   const lifetimeLeftMs = remainingMs(endOfLifetime(lease), at.now);
@@ -53,8 +53,8 @@ function tooLong(lease: Lease, lifetimeLeftMs: number): Refusal {
     {
       hint:
         left > 0
-          ? `renew with --ttl ${left} or less, or with --override-max --reason "…"`
-          : 'release it, or renew with --override-max --reason "…"',
+          ? `renew with --ttl ${left} or less, or with --override-max --reason <why>`
+          : "release it, or renew with --override-max --reason <why>",
       data: {
         lease_id: lease.leaseId,
         max_total_secs: lease.maxTotalSecs,

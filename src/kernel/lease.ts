@@ -64,8 +64,10 @@ export interface Ended {
   readonly how: "released" | "transferred" | EndCause;
   /** The lease that took its place in the same operation. */
   readonly successor: LeaseId | null;
-  /** In words, for its former holder: what the ledger says, or who handed it to somebody else, and why. */
+  /** In words, for its former holder, where somebody else ended it: what the ledger says, or who ended, took or gave it, and why. */
   readonly why?: string;
+  /** To whom its holder handed it over. */
+  readonly toAgent?: AgentId;
 }
 
 /** Where a lease lives: its key, and for worktree reach also the worktree. At most one lease per slot. */

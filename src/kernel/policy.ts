@@ -117,7 +117,7 @@ export function checkIndefinite(
 ): Refusal | null {
   if (!isGiven(reason)) {
     return refuse("E_POLICY", "a lease without expiry needs a reason", {
-      hint: 'add --reason "why it cannot have a TTL", or use a TTL and renew it',
+      hint: "add --reason <why>, and say why it cannot have a TTL; or use a TTL and renew it",
     });
   }
   const unwelcome = keys.find((key) => !policy.indefinite.includes(kindOf(key)));
@@ -168,7 +168,7 @@ export function mayEvict(agentId: AgentId, policy: Policy): boolean {
   return isAmong(policy.evict, agentId);
 }
 
-/** Whether ending this lease takes the word of others. Nobody needs it for what is their own. */
+/** Whether ending this lease needs the approval of others. Nobody needs it for what is their own. */
 export function needsOthers(
   lease: Pick<Lease, "agentId">,
   { agentId }: Pick<Party, "agentId">,

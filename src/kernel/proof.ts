@@ -14,9 +14,9 @@ import {
   leaseSummary,
   mismatch,
   nameOfHolder,
-  overruled,
   ownElsewhereHint,
   sessionWord,
+  takenAway,
   takingCommand,
 } from "./words";
 
@@ -177,12 +177,13 @@ export function gone(view: Pick<View, "endings">, ref: LeaseRef): Refusal {
     return refuse("E_NOT_FOUND", `no lease ${what}`, { data: { lease_id: ref.leaseId, key: ref.key } });
   }
   const { key, leaseId, how } = ending;
-  if (how === "transferred")
-    return ending.why === undefined
-      ? mismatch(key, leaseId, "handed_over")
-      : handedOver(key, leaseId, ending.why);
+  if (how === "transferred") {
+    const why = ending.why ?? (ending.toAgent === undefined ? null : `handed to ${ending.toAgent}`);
+    // Lines of older versions do not say to whom.
+    return why === null ? mismatch(key, leaseId, "handed_over") : handedOver(key, leaseId, why);
+  }
+  if (how === "forced" && ending.why !== undefined) return takenAway(key, leaseId, ending.why);
   if (ending.successor !== null) return mismatch(key, leaseId, "taken_over");
   if (how === "expired" || how === "stop_idle") return expired(key, leaseId);
-  if (how === "forced" && ending.why !== undefined) return overruled(key, leaseId, ending.why);
   return mismatch(key, leaseId, how === "forced" ? "evicted" : "dead");
 }

@@ -63,7 +63,9 @@ export function decideTransfer(view: View, command: Transfer, at: Circumstances)
   const ended = [
     {
       ...endedRecord(lease, "transferred", moved.leaseId),
-      ...(isForced ? { why: `handed to ${command.toAgent} by ${command.actor.agentId}: ${reason}` } : {}),
+      ...(isForced
+        ? { why: `handed to ${command.toAgent} by ${command.actor.agentId}: ${reason}` }
+        : { toAgent: command.toAgent }),
     },
     ...lapsed.map(({ lease: other, why }) => endedRecord(other, why, moved.leaseId)),
   ];

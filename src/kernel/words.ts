@@ -66,7 +66,7 @@ export function endingCommand({ key, leaseId }: Pick<Lease, "key" | "leaseId">):
   const kind = kindOf(key);
   return kind === "worktree"
     ? null
-    : `cotenant claim force-evict ${kind === "issue" ? nameOf(key) : leaseId} --reason "…"`;
+    : `cotenant claim force-evict ${kind === "issue" ? nameOf(key) : leaseId} --reason <why>`;
 }
 
 /** With which somebody takes what is free; null for what has no name that can be typed anywhere. */
@@ -108,9 +108,9 @@ export function needsApproval(subjects: readonly Subject[], { approvers }: Polic
   const [first] = subjects;
   const more = subjects.length > 1 ? ` and ${subjects.length - 1} more` : "";
   const whose = `the live lease of ${first!.agentId} on ${printable(first!.key)}${more}`;
-  const others = approvers === 1 ? "another person" : `${approvers} others`;
+  const others = approvers === 1 ? "another person" : `${approvers} other people`;
   const way = endingCommand(first!);
-  return refuse("E_APPROVAL_NEEDED", `ending ${whose} takes the word of ${others}`, {
+  return refuse("E_APPROVAL_NEEDED", `ending ${whose} needs the approval of ${others}`, {
     ...(way === null ? {} : { hint: `propose it: ${way}` }),
     data: {
       leases: subjects.slice(0, LISTED).map(subjectToWire),
@@ -121,7 +121,7 @@ export function needsApproval(subjects: readonly Subject[], { approvers }: Polic
 }
 
 export function needsReason(what: string): Refusal {
-  return refuse("E_USAGE", `${what} needs a reason`, { hint: 'add --reason "…"; it is logged' });
+  return refuse("E_USAGE", `${what} needs a reason`, { hint: "add --reason <why>; it is logged" });
 }
 
 export function expired(key: Lease["key"], leaseId: LeaseId): Refusal {
@@ -141,12 +141,26 @@ export function mismatch(key: Lease["key"], leaseId: LeaseId, end: keyof typeof 
   return noMore(key, leaseId, end, ENDS[end]);
 }
 
-/** Nobody of this clone ended it: its former holder is told why, as it was said when it ended. */
-export function overruled(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
-  return noMore(key, leaseId, "overruled", printable(why, 300));
+const EVICTED = "evicted by ";
+const TAKEN_OVER = "taken over by ";
+
+/** For the former holder of a lease that somebody ended. */
+export function evictedBy(by: AgentId, approvedBy: readonly AgentId[], reason: string): string {
+  return `${EVICTED}${by}${approvedBy.length === 0 ? "" : `, approved by ${approvedBy.join(", ")}`}: ${reason}`;
 }
 
-/** By somebody who may end it. */
+/** For the former holder of a lease that somebody took for themselves. */
+export function takenOverBy(by: AgentId, reason: string | null): string {
+  return `${TAKEN_OVER}${by}${reason === null ? "" : `: ${reason}`}`;
+}
+
+/** Its former holder is told why, as it was said when it ended. Where nobody of this clone ended it, that is anything. */
+export function takenAway(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
+  const end = why.startsWith(EVICTED) ? "evicted" : why.startsWith(TAKEN_OVER) ? "taken_over" : "overruled";
+  return noMore(key, leaseId, end, printable(why, 300));
+}
+
+/** To somebody else, by its holder or by somebody who may end it. */
 export function handedOver(key: Lease["key"], leaseId: LeaseId, why: string): Refusal {
   return noMore(key, leaseId, "handed_over", printable(why, 300));
 }

@@ -58,7 +58,7 @@ export function onlyThere(record: ClaimRecord): CotenantError {
     "E_LOCK_NOT_HELD",
     `issue ${issueId} is held by ${holderOf(record)}: only there it can be handed over`,
     {
-      hint: `hand it over there; or a person ends it with 'cotenant claim force-evict ${issueId} --reason "…"', and it can be claimed here`,
+      hint: `hand it over there; or a person ends it with 'cotenant claim force-evict ${issueId} --reason <why>', and it can be claimed here`,
       data: { holders: [claimSummary(record)] },
     },
   );

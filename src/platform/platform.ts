@@ -110,6 +110,8 @@ export interface Processes {
   host(): string;
   machineId(): string;
   self(): ProcessIdentity;
+  /** What the system calls the user of this process; null where it has no name. */
+  userName(): string | null;
   /** Identity of another process of this machine, or null when it is not there. */
   identify(pid: number): Later<ProcessIdentity | null>;
   /** Who started a process, and with which words it was started itself; null where that cannot be told. */

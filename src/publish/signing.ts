@@ -111,7 +111,7 @@ export class Pen {
     const signature = status === 0 ? parseSignature(new TextDecoder().decode(stdout)) : null;
     if (signature !== null) return { signature, isDated };
     throw new CotenantError("E_CONFIG", "Git does not know who the commit is by", {
-      hint: 'tell it: git config user.name "…" and git config user.email "…"',
+      hint: "tell it: git config user.name <name> and git config user.email <address>",
       data: { git: gitWords(stderr) },
     });
   }

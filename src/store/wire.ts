@@ -83,6 +83,7 @@ export function endedToWire(ended: Ended): Record<string, unknown> {
     cause: ended.how,
     successor: ended.successor,
     ...(ended.why === undefined ? {} : { why: ended.why }),
+    ...(ended.toAgent === undefined ? {} : { to_agent: ended.toAgent }),
   };
 }
 
@@ -105,6 +106,7 @@ export function endedFromWire(value: unknown): Ended {
     ]),
     successor: textOrNull(w, "successor") as LeaseId | null,
     ...(w["why"] === undefined ? {} : { why: text(w, "why") }),
+    ...(w["to_agent"] === undefined ? {} : { toAgent: matching(w, "to_agent", NAME) as AgentId }),
   };
 }
 

@@ -39,6 +39,12 @@ const picture = () => ({
 const LOCAL = ".claude/settings.local.json";
 const mode = (file: string) => fs.statSync(path.join(repo.root, file)).mode & 0o777;
 
+it("whoever installs is told to start the agent's session anew: harnesses read their hooks when they start", async () => {
+  const { stdout } = await repo.run("human:me", "agent", "install", "claude");
+  expect(stdout).toMatch(/next: start the agent's session anew, then run: cotenant agent doctor\n$/);
+  expect((await repo.run("human:me", "agent", "install", "claude")).stdout).not.toContain("next:");
+});
+
 describe("hooks that ask the daemon", () => {
   it("are installed for every harness, go out to the byte, and change into the others and back", async () => {
     const before = picture();
@@ -217,14 +223,19 @@ describe("a harness that asks over HTTP", () => {
     const { error } = await ask("agent", "install", "claude", harness, "--via", "http");
     expect(error).toMatchObject({
       code: "E_USAGE",
-      message: expect.stringContaining(why),
-      hint: `run 'cotenant agent install ${harness} --via daemon'`,
+      message: expect.stringMatching(new RegExp(`${why}.*; nothing was written$`)),
+      hint: `run 'cotenant agent install claude --via http', then 'cotenant agent install ${harness} --via daemon'`,
     });
+    expect(fs.existsSync(path.join(repo.root, LOCAL))).toBe(false);
     expect(recordOf(repo)).toBeNull();
   });
 
   it("is told what there is where it is told nonsense", async () => {
     const { error } = await ask("agent", "install", "claude", "--via", "pigeon");
-    expect(error).toMatchObject({ code: "E_USAGE" });
+    expect(error).toMatchObject({
+      code: "E_USAGE",
+      message: '--via has no "pigeon"',
+      hint: "use --via program, --via daemon or --via http",
+    });
   });
 });

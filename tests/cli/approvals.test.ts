@@ -28,7 +28,7 @@ describe("policy.approvers", () => {
     const ran = await repo.run("human:ada", "claim", "force-evict", id, "--reason", "its machine is gone");
     expectRefused(ran, 11, "E_APPROVAL_NEEDED");
     expect(ran.stderr).toMatch(
-      /nothing has ended yet: human:ada proposes to end the lease of agent:a on issue:\S+: its machine is gone; it takes the word of one other person/,
+      /nothing has ended yet: human:ada proposes to end the lease of agent:a on issue:\S+: its machine is gone; needs one more approval/,
     );
     const command = /runs: (cotenant claim approve [0-9A-Z]{26})/.exec(ran.stderr)?.[1];
     expect(await isHeld()).toBe(true);
@@ -97,6 +97,12 @@ describe("policy.approvers", () => {
       proposal: { missing: 1, approved_by: ["human:bob"] },
     });
     expect((await approve("admin:bob", proposal)).data).toMatchObject({ evicted: false });
+    const again = await repo.runHere("human:bob", "claim", "approve", proposal);
+    expect(again.stdout).toBe("you have agreed already; nothing has ended yet: needs one more approval\n");
+    for (const look of [["status"], ["claim", "proposals"]])
+      expect((await repo.runHere("agent:a", ...look)).stdout).toContain(
+        "(approved by human:bob, needs one more approval)",
+      );
     expect(await isHeld()).toBe(true);
     expect((await approve("human:eve", proposal)).data).toMatchObject({
       evicted: true,
@@ -113,16 +119,58 @@ describe("policy.approvers", () => {
     await repo.prepare("agent:a", "lock", "acquire", "a.txt");
     const steal = await repo.askHere("human:ada", "lock", "steal", "a.txt", "--reason", "r");
     expectJsonRefused(steal, 11, "E_APPROVAL_NEEDED");
-    expect(steal.error.hint).toMatch(/^propose it: cotenant claim force-evict [0-9A-Z]{26} --reason "…"/);
+    expect(steal.error.hint).toMatch(/^propose it: cotenant claim force-evict [0-9A-Z]{26} --reason <why>/);
     const force = await repo.askHere("human:ada", "claim", "acquire", id, "--force", "--reason", "r");
     expectJsonRefused(force, 11, "E_APPROVAL_NEEDED");
     const args = ["claim", "transfer", id, "--to-agent", "agent:b", "--reason", "r"];
     expectJsonRefused(await repo.askHere("human:ada", ...args), 11, "E_APPROVAL_NEEDED");
+    // Once it is proposed, nobody is told to propose it.
+    const proposal = await propose();
+    const approving = `cotenant claim approve ${proposal}`;
+    const forceAgain = await repo.askHere("human:ada", "claim", "acquire", id, "--force", "--reason", "r");
+    expect(forceAgain.error.hint).toBe(
+      `you have proposed to end it already; somebody else whom policy.evict allows runs: ${approving}`,
+    );
+    const byBob = await repo.askHere("human:bob", ...args);
+    expect(byBob.error.hint).toBe(`human:ada has proposed to end it; if you agree: ${approving}`);
     // A lock is proposed and ended in the same way.
     const lock = (await repo.prepare("agent:a", "lock", "acquire", "a.txt")).lease;
     const ended = await repo.askHere("human:ada", "claim", "force-evict", lock.lease_id, "--reason", "r");
     await repo.prepare("human:bob", "claim", "approve", ended.error.data["proposal_id"] as string);
     await repo.prepare("agent:b", "lock", "acquire", "a.txt");
+  });
+
+  it("says where nothing is proposed, and how to propose it", async () => {
+    const { error } = await approve("human:bob", id);
+    expect(error).toMatchObject({
+      code: "E_NOT_FOUND",
+      message: `nobody has proposed to end the lease of agent:a on issue:${id}`,
+      hint: `to propose it: cotenant claim force-evict ${id} --reason <why>`,
+    });
+    const bare = await repo.runHere("human:bob", "claim", "approve");
+    expectRefused(bare, 64, "E_USAGE");
+    expect(bare.stderr).toContain("'claim approve' needs a proposal, an issue or a lease");
+  });
+
+  it("takes a lock by its key, and says so to whoever types its path", async () => {
+    await repo.prepare("agent:a", "lock", "acquire", "a.txt", "noext");
+    for (const [path, verb, more] of [
+      ["a.txt", "force-evict", ["--reason", "r"]],
+      ["noext", "force-evict", ["--reason", "r"]],
+      ["a.txt", "transfer", ["--to-agent", "agent:b", "--reason", "r"]],
+      ["a.txt", "approve", []],
+    ] as const) {
+      const { error } = await repo.askHere("human:ada", "claim", verb, path, ...more);
+      expect(error.code).toBe("E_USAGE");
+      expect(error.message).toBe(`"${path}" is no issue; a lock is named by its key, file:${path}`);
+      expect(error.hint).toContain(`cotenant claim ${verb} file:${path}`);
+    }
+    const { error } = await repo.askHere("human:ada", "claim", "force-evict", "file:a.txt", "--reason", "r");
+    expect(error.code).toBe("E_APPROVAL_NEEDED");
+    expect((await approve("human:bob", "file:a.txt")).data).toMatchObject({ evicted: true });
+    approvers(0);
+    const moved = ["claim", "transfer", "file:noext", "--to-agent", "agent:b", "--reason", "r"];
+    expect((await repo.askHere("human:ada", ...moved)).data.leases).toMatchObject([{ key: "file:noext" }]);
   });
 
   it("is not taken for an issue where a name is nobody's", async () => {

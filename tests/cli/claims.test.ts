@@ -259,6 +259,13 @@ describe("claim create", () => {
     expect(stdout).toMatch(/^created \w{4,}: Another\nacquired issue:/);
   });
 
+  it("is marked in the list of whoever made it", async () => {
+    const repo = TestRepo.make();
+    await repo.prepare("agent:a", "claim", "create", "--title", "Mine");
+    const marks = async (agent: string) => (await repo.run(agent, "claim", "list")).stdout.includes("* ");
+    expect([await marks("agent:a"), await marks("agent:b")]).toEqual([true, false]);
+  });
+
   it("writes nothing down when it cannot be claimed", async () => {
     const repo = TestRepo.make();
     const ran = await repo.run("agent:a", "claim", "create", "--title", "Too long", "--ttl", "99999999");

@@ -55,6 +55,36 @@ describe("config", () => {
     expect(await shown("--changed")).toEqual([]);
   });
 
+  it("shows what agent.toml says as it shows the rest, and repeats what was typed without --global", async () => {
+    const refused = await ask("human:me", "config", "set", "behavior.auto_heartbeat", "true");
+    expect(refused.error!.hint).toBe(
+      "add --global: cotenant config set --global behavior.auto_heartbeat true",
+    );
+    const reset = await ask("human:me", "config", "reset", "behavior.auto_heartbeat");
+    expect(reset.error!.hint).toBe("add --global: cotenant config reset --global behavior.auto_heartbeat");
+    const get = () => cotenant("human:me", "config", "get", "behavior.auto_heartbeat");
+    expect(await get()).toMatchObject({ status: 0, stdout: "false\n" });
+    await cotenant("human:me", "config", "set", "--global", "behavior.auto_heartbeat", "true");
+    expect(await get()).toMatchObject({ status: 0, stdout: "true\n" });
+    const place = path.join(home, ".config/cotenant/agent.toml");
+    const setting = { key: "behavior.auto_heartbeat", value: true, source: "user", place, line: 2 };
+    expect((await ask("human:me", "config", "get", "behavior.auto_heartbeat")).data!["setting"]).toEqual({
+      ...setting,
+      default: false,
+    });
+    expect(await shown("--changed")).toMatchObject([setting]);
+    expect(await shown("behavior")).toHaveLength(2);
+    expect(await shown("agent.id")).toMatchObject([{ value: null, source: "default" }]);
+    expect((await shown()).map(({ key }) => key)).toContain("agent.description");
+    const table = (await cotenant("human:me", "config", "show", "behavior")).stdout;
+    expect(table).toMatch(/behavior\.auto_heartbeat +true +\S+agent\.toml:2/);
+    const near = await ask("human:me", "config", "get", "behavior.auto_hartbeat");
+    expect(near.error!.hint).toBe("did you mean behavior.auto_heartbeat?");
+    fs.appendFileSync(place, "nonsense = 1\n");
+    expect((await ask("agent:a", "config", "show")).data!["problems"]).toMatchObject([{ place, line: 3 }]);
+    expect((await ask("agent:a", "config", "get", "agent.id")).error!.code).toBe("E_CONFIG");
+  });
+
   it("keeps what is one's own in one's own files", async () => {
     await cotenant("agent:a", "config", "set", "--global", "agent.id", "agent:alice");
     await cotenant("agent:a", "config", "set", "--global", "agent.default_ttl_secs", "900");
@@ -108,8 +138,9 @@ describe("config", () => {
     await cotenant("agent:a", "config", "set", "policy.max_ttl_secs", "agent=60");
     const { error } = await ask("agent:a", "lock", "acquire", "x", "--ttl", "61");
     expect(error!.code).toBe("E_LIMIT");
-    expect(error!.message).toMatch(/policy\.max_ttl_secs is ruled by .*\/\.cotenant\/config\.toml:\d+\)$/);
+    expect(error!.message).toMatch(/policy\.max_ttl_secs is set in .*\/\.cotenant\/config\.toml:\d+\)$/);
     const steal = await ask("agent:b", "lock", "acquire", "x", "--ttl", "0", "--reason", "r");
+    expect(steal.error!.message).toMatch(/ \([\w.]+ is at its default\)$/);
     expect(steal.error!.data["ruled_by"]).toEqual({ source: "default", place: "default", line: null });
   });
 
@@ -150,7 +181,9 @@ describe("trust", () => {
     await repo.prepare("agent:a", "lock", "acquire", "x");
     const refused = await cotenant("agent:b", "lock", "steal", "x", "--reason", "mine");
     expect(refused.status).toBe(9);
-    expect((await cotenant("agent:b", "status")).stderr).toContain("loosens policy.evict, worktree.setup");
+    expect((await cotenant("agent:b", "status")).stderr).toContain(
+      "sets policy.evict, worktree.setup, which are not honoured before",
+    );
     expect((await ask("agent:b", "trust")).error!.code).toBe("E_POLICY");
     const list = await ask("agent:b", "trust", "--list");
     expect((list.data!["waiting"] as Setting[]).map(({ key }) => key)).toEqual([

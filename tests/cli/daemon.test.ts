@@ -11,6 +11,7 @@ import {
   startDaemon,
 } from "../support/daemon";
 import { PROGRAM, start, until } from "../support/program";
+import { expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 
@@ -152,6 +153,23 @@ describe("the life of a daemon", () => {
     }
   });
 
+  it("is not run beside one that runs, and says which one that is", async () => {
+    const { pid } = await startDaemon(repo);
+    const beside = await repo.start("agent:a", ["daemon", "run"]).done;
+    expectRefused(beside, 10, "E_DAEMON");
+    expect(beside.stderr).toContain(`a daemon is running already: process ${pid}`);
+    expect(beside.stderr).toContain("cotenant daemon stop");
+  });
+
+  it("that commands start by themselves is back with the next of them: whoever ends it is told", async () => {
+    expect((await run("agent:a", "daemon", "stop")).stderr).not.toContain("starts one again");
+    configure("[daemon]\nautostart = true\n");
+    await ask("human:me", "trust");
+    expect((await run("agent:a", "daemon", "stop")).stderr).toContain(
+      "daemon.autostart is on: the next command that changes leases starts one again",
+    );
+  });
+
   it("ends by itself when it has nothing to do", async () => {
     looksAfterDaemon(repo);
     const running = repo.start("agent:a", ["daemon", "run", "--idle-exit", "1"]);
@@ -251,9 +269,27 @@ describe("the life of a daemon", () => {
     const unit = await run("agent:a", "daemon", "install", "--print", "systemd");
     expect(unit.stdout).toContain(`WorkingDirectory=${repo.root}`);
     expect(unit.stdout).toMatch(/^ExecStart=".+" ".+cotenant" "daemon" "run"$/m);
+    const name = /> ~\/\.config\/systemd\/user\/(\S+\.service)$/m.exec(unit.stderr)?.[1];
+    expect(unit.stderr).toContain(
+      [
+        "to install it, run:",
+        "  mkdir -p ~/.config/systemd/user",
+        `  cotenant daemon install --print systemd --quiet > ~/.config/systemd/user/${name}`,
+        "  systemctl --user daemon-reload",
+        `  systemctl --user enable --now ${name}`,
+      ].join("\n"),
+    );
+    expect((await run("agent:a", "daemon", "install", "--print", "systemd", "--quiet")).stdout).toBe(
+      unit.stdout,
+    );
+    const json = await ask("agent:a", "daemon", "install", "--print", "systemd");
+    expect(json.data["file"]).toMatch(new RegExp(`^/.*/\\.config/systemd/user/${name}$`));
     const plist = await ask("agent:a", "daemon", "install", "--print", "launchd");
     expect(plist.data["text"]).toContain("<key>ProgramArguments</key>");
-    expect((await ask("agent:a", "daemon", "install")).error.code).toBe("E_USAGE");
+    expect((await ask("agent:a", "daemon", "install")).error).toMatchObject({
+      code: "E_USAGE",
+      message: "cotenant does not install it; add --print to see the unit and where to put it",
+    });
     for (const word of ["cron", "D\u0016ON"]) {
       const refused = await run("agent:a", "daemon", "install", "--print", word);
       expect(refused).toMatchObject({ status: 64 });
@@ -265,6 +301,22 @@ describe("the life of a daemon", () => {
 
 describe("a daemon keeps leases", () => {
   beforeEach(() => configure("[coordination]\nauto_renew_leases = true\n"));
+
+  it("says how many it renews, and how many it leaves to run out", async () => {
+    await startDaemon(repo);
+    const words = async () => (await run("agent:x", "daemon", "status")).stdout;
+    expect(await words()).toContain("  0 leases renewed while their sessions live (0 renewals so far)\n");
+    const script = path.join(scratch(), "session.sh");
+    fs.writeFileSync(script, `${PROGRAM} lock acquire dying --ttl 600\nexit 0\n`);
+    const env = { ...process.env, COTENANT_AGENT_ID: "agent:dying" } as Record<string, string>;
+    expect((await start(["/bin/sh", script], { cwd: repo.root, env }).done).status).toBe(0);
+    await ask("agent:living", "lock", "acquire", "living");
+    const said =
+      "  1 lease renewed while its session lives, 1 left to run out: its session is gone (0 renewals so far)";
+    await until("both are known", async () => (await words()).includes(said));
+    const { daemon } = await status();
+    expect(daemon).toMatchObject({ kept: { leases: 2, living: 1, renewed: 0 }, heartbeats: { sessions: 0 } });
+  });
 
   it("of whoever lives, and lets those of the dead run out", async () => {
     await startDaemon(repo);
@@ -393,6 +445,9 @@ describe("a daemon shows that sessions are alive", () => {
     await until("it beats", () => fs.existsSync(file) && fs.readdirSync(file).length > 0);
     const beat = JSON.parse(fs.readFileSync(path.join(file, fs.readdirSync(file)[0]!), "utf8"));
     expect(beat).toMatchObject({ agent_id: "agent:a", interval_secs: 5 });
+    const said = async () => (await askWith(env, "agent:x", "daemon", "status")).data["daemon"];
+    await until("it says for whom", async () => JSON.stringify(await said()).includes('"sessions":1'));
+    expect((await run("agent:x", "daemon", "status")).stdout).toContain("  heartbeats for 1 session\n");
     holder.kill("SIGKILL");
   });
 });

@@ -170,8 +170,8 @@ describe("deinit is refused", () => {
     const { hint } = (await repo.askHere("agent:a", "deinit")).error;
     const offered = linesIn(hint).map(({ line }) => line);
     expect(offered.sort()).toEqual([
-      `claim force-evict ${id} --reason "…"`,
-      `claim force-evict ${lease.lease_id} --reason "…"`,
+      `claim force-evict ${id} --reason <why>`,
+      `claim force-evict ${lease.lease_id} --reason <why>`,
     ]);
     for (const line of offered)
       expect(await repo.runHere("human:me", ...shellWords(line)), line).toMatchObject({ status: 0 });

@@ -41,6 +41,10 @@ describe("coordination.escalate_after_secs", () => {
       agent_id: "agent:a",
       held_since: lease.acquired_at,
     });
+    const { stdout: told } = await repo.run("human:ada", "events", "--type", "lease.escalated");
+    expect(told).toMatch(
+      /lease\.escalated +agent:[bcde] +file:a\.txt {2}held by agent:a since \S+Z {2}agent:[bcde](?: and \d others?)? wait(?:s|ed)? since \S+Z\n$/,
+    );
     const before = repo.logText();
     const [found, ...others] = await findings();
     expect(others).toEqual([]);
@@ -49,7 +53,7 @@ describe("coordination.escalate_after_secs", () => {
     );
     expect(repo.logText()).toBe(before);
     const command = /or end it: (cotenant .*)$/.exec(found!.next)?.[1];
-    expect(command).toBe(`cotenant claim force-evict ${lease.lease_id} --reason "…"`);
+    expect(command).toBe(`cotenant claim force-evict ${lease.lease_id} --reason <why>`);
     const ended = await repo.run("human:ada", "claim", "force-evict", lease.lease_id, "--reason", "…");
     expect(ended.status).toBe(0);
     await until("somebody got it", () => repo.logOf("file:a.txt").length > 2);
@@ -88,7 +92,7 @@ describe("coordination.escalate_after_secs", () => {
     expect(escalations()).toHaveLength(1);
     const { needs_a_person: found } = (await repo.askAt(60, "human:ada", "status")).data;
     expect(found).toMatchObject([
-      { code: "lease_escalated", next: expect.stringContaining(`claim force-evict ${issue} --reason "…"`) },
+      { code: "lease_escalated", next: expect.stringContaining(`claim force-evict ${issue} --reason <why>`) },
     ]);
     waiter.kill("SIGKILL");
     await waiter.done;

@@ -1,5 +1,6 @@
 import * as fs from "node:fs";
 import { beforeEach, describe, expect, it } from "vitest";
+import { EVENT_TYPES } from "../../src/cli/event-filter";
 import { parseSince } from "../../src/cli/since";
 import { PROGRAM, type Ran, run, until } from "../support/program";
 import { expectRefused } from "../support/refusals";
@@ -48,6 +49,45 @@ describe("events", () => {
     expect(lines[2]).toContain('human:eve             file:src/a.ts  #3  from agent:a (forced)  "it hangs"');
     expect(lines[3]).toMatch(/issue\.written +agent:planner +new issues: Some work$/);
     expect(lines[5]).toMatch(/released +agent:b +file:docs\/b\.md$/);
+  });
+
+  it("name whose time was up, and who logged it; only what somebody ended is an eviction", async () => {
+    await repo.prepare("agent:a", "lock", "acquire", "a");
+    const hints = async () => (await repo.askAt(700, "agent:b", "lock", "status")).data["hints"];
+    expect(await hints()).toEqual(["1 lock lapsed and free to take; 'cotenant lock gc' logs its end"]);
+    await repo.askAt(700, "agent:b", "gc");
+    await repo.prepare("agent:a", "lock", "acquire", "b");
+    await repo.askAt(700, "agent:a", "gc");
+    await repo.prepare("agent:a", "lock", "acquire", "c");
+    await repo.prepare("human:eve", "claim", "force-evict", "file:c", "--reason", "it hangs");
+    const { stdout } = await repo.run("agent:a", "events");
+    const ends = stdout.split("\n").filter((line) => /expired|evicted/.test(line));
+    expect(ends).toHaveLength(3);
+    expect(ends[0]).toMatch(/Z {2}expired +agent:a +file:a {2}logged by agent:b$/);
+    expect(ends[1]).toMatch(/Z {2}expired +agent:a +file:b$/);
+    expect(ends[2]).toMatch(/Z {2}evicted +human:eve +file:c {2}held by agent:a \(forced\) {2}"it hangs"$/);
+    const types = linesOf(await repo.ask("agent:a", "events", "--type", "evicted"));
+    expect(types).toHaveLength(3);
+  });
+
+  it("of several leases whose time was up say so of all of them", async () => {
+    for (const agent of ["agent:a", "agent:c"]) await repo.prepare(agent, "lock", "acquire", agent.slice(6));
+    await repo.askAt(700, "agent:b", "gc");
+    const { stdout } = await repo.run("agent:a", "events", "--limit", "1");
+    expect(stdout).toMatch(/Z {2}expired +agent:a, agent:c +file:a, file:c {2}logged by agent:b\n$/);
+  });
+
+  it("stand in columns, however long their types are, and name what is proposed to end", async () => {
+    repo.write(".cotenant/config.toml", "[policy]\napprovers = 1\n");
+    await repo.prepare("agent:a", "lock", "acquire", "a");
+    await repo.ask("human:eve", "claim", "force-evict", "file:a", "--reason", "it hangs");
+    await repo.prepare("human:bob", "claim", "approve", "file:a");
+    await repo.prepare("human:eve", "pause", "--reason", "moving");
+    const lines = (await repo.run("agent:a", "events")).stdout.trimEnd().split("\n");
+    expect(new Set(lines.map((line) => line.search(/(?:agent|human):/))).size).toBe(1);
+    expect(lines[1]).toMatch(/eviction\.proposed +human:eve +file:a {2}held by agent:a {2}"it hangs"$/);
+    expect(lines[2]).toMatch(/eviction\.approved +human:bob +file:a {2}held by agent:a {2}"it hangs"$/);
+    expect(EVENT_TYPES.filter((type) => type.replace("claim.", "").length > 20)).toEqual([]);
   });
 
   it("are JSON Lines with the envelope's fields and no hash of a secret", async () => {

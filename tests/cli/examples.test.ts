@@ -28,7 +28,11 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "claim heartbeat": ["init", "claim acquire 7x3k"],
   "claim release": ["init", "claim acquire 7x3k"],
   "claim transfer": ["init", "claim acquire 7x3k"],
-  "claim force-evict": ["init", "claim acquire 7x3k --agent-id agent:bob"],
+  "claim force-evict": [
+    "init",
+    "claim acquire 7x3k --agent-id agent:bob",
+    "lock acquire src/app.ts --agent-id agent:bob",
+  ],
   "claim approve": [
     "init",
     "claim acquire 7x3k --agent-id agent:bob",

@@ -162,6 +162,10 @@ describe("a harness that asks over HTTP", () => {
       const answer = await ask(event, more);
       expect(answer.status, JSON.stringify(more)).toBe(status);
       expect(answer.body).not.toContain(repo.root);
+      if (status === 401)
+        expect(answer.body).toContain(
+          "wrong or missing token; run: cotenant agent install claude --via http",
+        );
     }
     expect(leases()).toEqual([]);
   });

@@ -2,6 +2,8 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { GROUPS, LISTED } from "../../src/cli/commands";
+import { pageOf, verbsOf } from "../../src/cli/help";
 import { run, runHere } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { cotenant } from "../support/repo";
@@ -10,13 +12,17 @@ import { cotenant } from "../support/repo";
 async function commands(cwd: string): Promise<string[]> {
   const here = (...args: string[]) => runHere(args, { cwd, home: cwd });
   const { stdout } = await here("help");
-  const rows = stdout.split("\n").filter((line) => /^ {2}\w/.test(line));
   const found: string[] = [];
-  for (const row of rows) {
+  let group = "";
+  for (const row of stdout.split("\n").filter((line) => /^ {2}(?:\w| {6})/.test(line))) {
     const [name, ...words] = row.trim().split(/\s+/);
-    const isGroup = (await here("help", name!)).stdout.startsWith(`usage: cotenant ${name} <verb>`);
-    if (isGroup) found.push(...words.map((verb) => `${name} ${verb}`));
-    else found.push(name!);
+    // What a group is for stands on its line; its verbs stand below that.
+    if (row.startsWith("   ")) found.push(...[name!, ...words].map((verb) => `${group} ${verb}`));
+    else {
+      group = name!;
+      const help = (await here("help", name!)).stdout;
+      if (!help.startsWith(`usage: cotenant ${name} <verb>`)) found.push(name!);
+    }
   }
   return found;
 }
@@ -43,6 +49,25 @@ describe("help", () => {
     );
   });
 
+  it("lists nothing twice, and says of every group what it is for", async () => {
+    expect(all.filter((name, i) => all.indexOf(name) !== i)).toEqual([]);
+    const { stdout } = await runHere(["help"], { cwd: room, home: room });
+    const rows = stdout.split("\n").filter((line) => /^ {2}\w/.test(line));
+    const names = rows.map((row) => row.trim().split(" ")[0]!);
+    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
+    for (const group of GROUPS)
+      expect(stdout, group).toMatch(new RegExp(`^  ${group} +\\S+ .*\n {10,}${verbsOf(group)[0]}`, "m"));
+    expect(stdout).toContain("renews leases of living sessions, answers hooks");
+  });
+
+  it("names the page of every command, and it is there", () => {
+    for (const name of LISTED) {
+      const page = pageOf(name);
+      expect(page, name).not.toBeNull();
+      expect(fs.existsSync(page!), `${name}: ${page}`).toBe(true);
+    }
+  });
+
   it("has a usage, an explanation and an example for every command, and every example parses", {
     timeout: 300_000,
   }, async () => {
@@ -59,6 +84,7 @@ describe("help", () => {
       expect(status).toBe(0);
       expect(stdout).toMatch(new RegExp(`^usage: cotenant ${name}`));
       expect(stdout).toContain("--json");
+      expect(stdout).toMatch(/\nmore: docs\/[A-Z]+\.md\n$/);
       expect(stdout.split("\n\n")[1]!.length).toBeGreaterThan(20);
       const examples = /^examples?:\n((?: {2}.+\n)+)/m.exec(stdout)?.[1]?.trimEnd().split("\n") ?? [];
       expect(examples.length, name).toBeGreaterThan(0);
@@ -121,9 +147,28 @@ describe("help", () => {
       ["claim relese 7x3k", "claim release"],
       ["claim stauts", "claim status"],
       ["clos", "close"],
+      ["clos 7x3k", "close"],
+      ["lokc acquire a", "lock acquire"],
+      ["unpause", "resume"],
+      ["lock evict a", "claim force-evict"],
+      ["evict 7x3k", "claim force-evict"],
     ] as const) {
       const { stderr } = await runHere(typed.split(" "), { cwd: room, home: room });
       expect(stderr, typed).toContain(`did you mean "${meant}"?`);
+    }
+    for (const [typed, said] of [
+      ["daemon log", 'did you mean "daemon status", which names its log?'],
+      ["daemon logs", 'did you mean "daemon status", which names its log?'],
+      ["daemon restart", "run: cotenant daemon stop, then cotenant daemon start"],
+    ] as const)
+      expect((await runHere(typed.split(" "), { cwd: room, home: room })).stderr, typed).toContain(said);
+  });
+
+  it("suggests nothing that is not near, and nothing that ends something", async () => {
+    for (const typed of ["daemon lag", "daemon stpo", "deinti", "puase", "worktree remov x", "lock evil"]) {
+      const { stderr } = await runHere(typed.split(" "), { cwd: room, home: room });
+      expect(stderr, typed).toContain("there is no command");
+      expect(stderr, typed).not.toContain("did you mean");
     }
   });
 

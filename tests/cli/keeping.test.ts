@@ -18,6 +18,19 @@ describe("a lease that is asked for again", () => {
     expect(leftSecs(again.lease.expires_at)).toBeGreaterThan(3_500);
     const { stdout } = await repo.runHere("agent:a", "lock", "acquire", "a.ts", "--ttl", "60");
     expect(stdout).toMatch(/^already yours: file:a\.ts .*1h00m, until/);
+    const longer = await repo.runHere("agent:a", "lock", "acquire", "a.ts", "--ttl", "7200");
+    expect(longer.stdout).toMatch(/^renewed file:a\.ts for agent:a, 2h00m, until/);
+  });
+
+  it("tells of a takeover once, and not whenever it is asked for again", async () => {
+    await repo.prepare("agent:b", "lock", "acquire", "a.ts");
+    const taken = await repo.runHere("human:ada", "lock", "steal", "a.ts", "--reason", "it hangs");
+    expect(taken.stdout).toMatch(/^took over file:a\.ts [\s\S]*taken over from agent:b \(forced\)/);
+    for (const ttl of ["600", "7200"]) {
+      const again = await repo.runHere("human:ada", "lock", "acquire", "a.ts", "--ttl", ttl);
+      expect(again.stdout).toMatch(/^(?:already yours:|renewed) file:a\.ts/);
+      expect(again.stdout).not.toContain("taken over");
+    }
   });
 });
 

@@ -1,4 +1,5 @@
 import * as fs from "node:fs";
+import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { openRepository } from "../../src/index";
 import { GuardedAgent, reasonOf, SILENT, TestClock } from "../support/guard";
@@ -248,6 +249,49 @@ it("grants nothing once a pause has been answered, however many ask at the same 
     lines.filter(({ event_type: type }) => type === "claim.acquired").length;
   expect(grants(log.slice(0, at))).toBe(granted);
   expect(grants(log.slice(at))).toBe(0);
+});
+
+it("is told to whoever waits once, also when its ticket is lost and it takes its place again", async () => {
+  await pause();
+  const waiter = repo.start("agent:a", ["lock", "acquire", "a.txt", "--wait", "--timeout", "60"]);
+  await until("it waits", () => waiter.stderr.includes("waiting as number 1"));
+  const queue = path.join(repo.control, "queue");
+  const tickets = () => fs.readdirSync(queue).filter((name) => /\d/.test(name));
+  for (let i = 0; i < 2; i++) {
+    for (const ticket of tickets()) fs.rmSync(path.join(queue, ticket));
+    await until("it has another one", () => tickets().length > 0);
+  }
+  await resume();
+  expect((await waiter.done).status).toBe(0);
+  expect(waiter.stderr.match(/waiting as number 1: nothing new is granted/g)).toHaveLength(1);
+});
+
+it("says to a person in an agent's shell how to do it, and to an agent in its harness that it cannot", async () => {
+  const repo = TestRepo.make();
+  await repo.prepare("agent:b", "lock", "acquire", "a.ts");
+  for (const words of [
+    ["pause", "--reason", "x"],
+    ["resume"],
+    ["lock", "steal", "a.ts", "--reason", "x"],
+    ["claim", "force-evict", "file:a.ts", "--reason", "x"],
+    ["trust"],
+  ]) {
+    const { error } = await repo.ask("agent:a", ...words);
+    expect(error.code, `${words}`).toBe("E_POLICY");
+    expect(error.hint, `${words}`).toContain("a person here adds --agent-id human:<you>");
+    const inside = await repo.askWith({ CLAUDECODE: "1" }, "agent:a", ...words);
+    expect(inside.error.code, `${words}`).toBe("E_POLICY");
+    expect(inside.error.hint, `${words}`).not.toContain("human:<you>");
+  }
+});
+
+it("does not send people where the policy allows none", async () => {
+  const repo = TestRepo.make();
+  await repo.prepare("agent:b", "lock", "acquire", "a.ts");
+  const env = { COTENANT_POLICY_EVICT: "ci:*" };
+  const { error } = await repo.askWith(env, "agent:a", "lock", "steal", "a.ts", "--reason", "x");
+  expect(error.code).toBe("E_POLICY");
+  expect(error.hint).not.toContain("human:<you>");
 });
 
 it("says to whoever has no name that it is for people", async () => {

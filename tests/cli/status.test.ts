@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { needsAPerson } from "../../src/cli/attention";
-import { cutTo } from "../../src/cli/screen";
+import { cutTo, sizeOf } from "../../src/cli/screen";
 import { Workspace } from "../../src/coordinator/workspace";
 import { openRepository } from "../../src/index";
 import { thisMachine } from "../../src/platform/node/this-machine";
@@ -43,6 +43,31 @@ describe("status ends with what needs a person", () => {
     expect(found!.next).toBe(`ask agent:b; 'cotenant events --key issue:${id}' shows what it did`);
   });
 
+  it("a lease without expiry whose holder's process is gone, but not a person's", async () => {
+    const [id, own] = [await repo.issue(), await repo.issue()];
+    for (const [agent, issue] of [
+      ["agent:b", id],
+      ["human:ada", own],
+    ] as const) {
+      const script = `"$0" claim acquire ${issue} --ttl 0 --reason long --agent-id ${agent}; true`;
+      // An interpreter of a script is a process of its own, unlike a mere \`sh -c\`.
+      const file = path.join(repo.root, "..", "session.sh");
+      fs.writeFileSync(file, script.replace('"$0"', PROGRAM));
+      expect((await start(["/bin/sh", file], { cwd: repo.root }).done).status).toBe(0);
+    }
+    const found = await findings();
+    expect(found).toHaveLength(1);
+    expect(found[0]!.code).toBe("holder_gone");
+    expect(found[0]!.message).toMatch(
+      new RegExp(
+        `^issue:${id} is held without expiry by agent:b, whose process \\d+ is gone; last heard of \\S+Z$`,
+      ),
+    );
+    expect(found[0]!.next).toContain(
+      `if nobody goes on with it: cotenant claim force-evict ${id} --reason <why>`,
+    );
+  });
+
   it("damage of the log", async () => {
     await repo.prepare("agent:a", "lock", "acquire", "a");
     await repo.prepare("agent:a", "lock", "acquire", "b");
@@ -58,7 +83,7 @@ describe("status ends with what needs a person", () => {
     expect(await findings()).toMatchObject([
       {
         code: "config_untrusted",
-        message: expect.stringContaining("policy.evict"),
+        message: expect.stringMatching(/sets policy\.evict, which is not honoured before 'cotenant trust'$/),
         next: expect.stringContaining("trust --list"),
       },
     ]);
@@ -109,6 +134,7 @@ describe("status ends with what needs a person", () => {
         strangers: new Map(),
         hooks: null,
         missedDaemon: null,
+        gone: new Set(),
         now: later(ms),
       }).map(({ code }) => code);
     expect(at(240_000, "valid")).toEqual([]);
@@ -123,7 +149,9 @@ describe("status ends with what needs a person", () => {
 it("explains everything that may need a person in docs/WATCHING.md", () => {
   const page = fs.readFileSync(path.join(ROOT, "docs/WATCHING.md"), "utf8");
   const explained = [...page.matchAll(/^\| `([a-z_]+)` \|/gm)].map(([, code]) => code);
-  const source = fs.readFileSync(path.join(ROOT, "src/cli/attention.ts"), "utf8");
+  const source = ["attention", "attention-holders"]
+    .map((name) => fs.readFileSync(path.join(ROOT, `src/cli/${name}.ts`), "utf8"))
+    .join("\n");
   const given = [...source.matchAll(/code: "([a-z_]+)"/g)].map(([, code]) => code);
   expect(given.length).toBeGreaterThan(5);
   expect(explained.sort()).toEqual(given.sort());
@@ -184,6 +212,8 @@ describe("status --watch", () => {
 
 describe("a line on a narrow screen", () => {
   it("is cut by what is seen, and its colours are ended", () => {
+    expect(sizeOf({ columns: 0, rows: 0 })).toEqual({ columns: 80, rows: 24 });
+    expect(sizeOf({ columns: 120, rows: 50 })).toEqual({ columns: 120, rows: 50 });
     expect(cutTo("short", 10)).toBe("short");
     expect(cutTo("exactly ten", 11)).toBe("exactly ten");
     expect(cutTo("\x1b[2mdim and long\x1b[0m", 5)).toBe("\x1b[2mdim …\x1b[0m");

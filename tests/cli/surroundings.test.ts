@@ -126,10 +126,18 @@ describe("an unborn or detached HEAD", () => {
 
 describe("who is asking", () => {
   it("must be said where there is no terminal, with the line to run", async () => {
-    for (const command of ["lock acquire a.ts", "lock release a.ts", "gc", "claim status --mine"]) {
+    for (const command of [
+      "lock acquire a.ts",
+      "lock release a.ts",
+      "gc",
+      "claim status --mine",
+      "config set coordination.default_ttl_secs 60",
+    ]) {
       const ran = await repo.run("", ...command.split(" "));
       expectRefused(ran, 10, "E_AGENT_ID_REQUIRED");
-      expect(ran.stderr).toMatch(/next: run: export COTENANT_AGENT_ID=agent:/);
+      expect(ran.stderr).toMatch(
+        /next: run: export COTENANT_AGENT_ID=agent:.*; a person adds --agent-id human:<you>/,
+      );
     }
     expect(fs.existsSync(path.join(repo.root, ".cotenant"))).toBe(false);
     for (const look of ["status", "lock status", "claim status", "issue list"])

@@ -18,6 +18,19 @@ beforeEach(async () => {
 const transfer = (agent: string, ...more: string[]) =>
   repo.run(agent, "claim", "transfer", id, "--to-agent", "agent:b", ...more);
 
+it("of one's own says afterwards who has it, also once the log was compacted", async () => {
+  expect((await transfer("agent:a", "--reason", "for review")).status).toBe(0);
+  const told = async () => (await repo.ask("agent:a", "claim", "renew", lease.lease_id)).error.message;
+  const said = `that lease on issue:${id} is no more: handed to agent:b`;
+  expect(await told()).toBe(said);
+  await repo.prepare("agent:a", "gc", "--compact");
+  fs.rmSync(path.join(repo.control, "index"), { recursive: true });
+  expect(await told()).toBe(said);
+  const { stdout } = await repo.run("agent:a", "events", "--type", "transferred");
+  expect(stdout).toContain("to agent:b");
+  expect(stdout).not.toContain("taken from");
+});
+
 describe("claim transfer of somebody else's claim", () => {
   it("is for those whom policy.evict allows, with a reason", async () => {
     expectRefused(await transfer("human:ada"), 64, "E_USAGE");

@@ -60,7 +60,7 @@ it("does nothing unless agent.toml asks for it", async () => {
   const idle = beat(workspace);
   await new Promise((resolve) => setTimeout(resolve, 300));
   expect(files()).toEqual([]);
-  expect(idle.status()).toEqual({ is_on: false, beats: 0, last_failure: null });
+  expect(idle.status()).toEqual({ is_on: false, sessions: 0, beats: 0, last_failure: null });
 });
 
 it("lets claims without an end be heard of before they are taken for left", async () => {

@@ -1,3 +1,4 @@
+import * as os from "node:os";
 import * as path from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -87,16 +88,28 @@ describe("the agent id", () => {
     });
   });
 
+  it("of a person in a terminal is the system's name for the user where the environment has none", async () => {
+    const { agentId } = await ask({ isTerminal: true });
+    expect(agentId).toBe(humanAgentId(os.userInfo().username));
+    const processes = new Proxy(platform.processes, {
+      get: (of, name) => (name === "userName" ? () => null : Reflect.get(of, name).bind(of)),
+    });
+    const unknown = await ask({ isTerminal: true, platform: { ...platform, processes } });
+    expect(unknown.agentId).toBe(`human:${platform.processes.self().user}`);
+  });
+
   it("is asked for, with the line to run, where nobody says", async () => {
     for (const question of [{}, { home: null }, { env: { USER: "bob", COTENANT_AGENT_ID: "" } }]) {
       const error = await failure(question);
       expect(error).toMatchObject({ code: "E_AGENT_ID_REQUIRED" });
       expect(error.hint).toContain("export COTENANT_AGENT_ID=agent:");
+      expect(error.hint).toContain("--agent-id human:<you>");
     }
     // A harness that does not tell its session is nobody in particular, also on a terminal.
     const gemini = await failure({ env: { GEMINI_CLI: "1", USER: "bob" }, isTerminal: true });
     expect(gemini).toMatchObject({ code: "E_AGENT_ID_REQUIRED" });
     expect(gemini.hint).toContain("export COTENANT_AGENT_ID=agent:gemini-1");
+    expect(gemini.hint).not.toContain("human:");
     expect(await ask({ env: { GEMINI_CLI: "1" }, home: alice })).toMatchObject({ agentFrom: "agent.toml" });
   });
 

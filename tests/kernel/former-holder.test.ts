@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1 } from "./scene";
+import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1, written } from "./scene";
 
 /** SPEC §3: on a lease that has ended: expired → 7; evicted, stolen or transferred → 8; released or unknown → 4. */
 describe("what a former holder is told", () => {
@@ -52,9 +52,20 @@ describe("what a former holder is told", () => {
   });
 
   test("evicted", () => {
-    const { scene, eve, lease, told } = setUp();
-    granted(scene.evict(eve, byId(lease)));
+    const { scene, ann, eve, lease, told } = setUp();
+    granted(scene.run({ kind: "evict", actor: eve, leases: [byId(lease)], reason: "its machine hangs" }));
     expect(told()).toBe("E_FENCING_MISMATCH");
+    expect(scene.renew(ann, byId(lease))).toMatchObject({
+      message: `that lease on ${ISSUE} is no more: evicted by human:eve: its machine hangs`,
+      data: { end: "evicted" },
+    });
+  });
+
+  test("evicted after it had run out: nobody took anything away", () => {
+    const { scene, bob, lease, told } = setUp();
+    scene.advance(600);
+    granted(scene.run({ kind: "evict", actor: bob, leases: [byId(lease)], reason: "tidy up" }));
+    expect(told()).toBe("E_LOCK_EXPIRED");
   });
 
   test("overruled, with the words of whoever decided it", () => {
@@ -64,19 +75,31 @@ describe("what a former holder is told", () => {
     expect(told()).toBe("E_FENCING_MISMATCH");
     expect(scene.renew(ann, byId(lease))).toMatchObject({
       message: `that lease on ${ISSUE} is no more: agent:bob has it`,
+      data: { end: "overruled" },
     });
   });
 
   test("stolen", () => {
-    const { scene, eve, told } = setUp();
+    const { scene, ann, eve, lease, told } = setUp();
     granted(scene.acquire(eve, ISSUE, { steal: true, reason: "urgent" }));
     expect(told()).toBe("E_FENCING_MISMATCH");
+    expect(scene.renew(ann, byId(lease))).toMatchObject({
+      message: `that lease on ${ISSUE} is no more: taken over by human:eve: urgent`,
+      data: { end: "taken_over" },
+    });
   });
 
   test("transferred, also after the new holder released", () => {
     const { scene, ann, bob, lease, told } = setUp();
-    granted(scene.transfer(ann, byId(lease), bob));
+    const event = written(scene.transfer(ann, byId(lease), bob));
+    // `why` is for what somebody else has done: audits tell by it whether it took a right.
+    expect(event!.ended[0]).toMatchObject({ toAgent: "agent:bob" });
+    expect(event!.ended[0]).not.toHaveProperty("why");
     expect(told()).toBe("E_FENCING_MISMATCH");
+    expect(scene.renew(ann, byId(lease))).toMatchObject({
+      message: `that lease on ${ISSUE} is no more: handed to agent:bob`,
+      data: { end: "handed_over" },
+    });
     granted(scene.release(bob, byKey(ISSUE)));
     expect(told()).toBe("E_FENCING_MISMATCH");
   });

@@ -1,3 +1,5 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
 import { expect, it } from "vitest";
 import { Machine, sharedIssues } from "../support/machines";
 import { expectJsonRefused } from "../support/refusals";
@@ -79,4 +81,22 @@ it("with policy.approvers, a claim of the other machine ends by the word of two 
   const line = second.repo.log().find(({ event_type: type }) => type === "sync.evicted");
   expect(line!.payload).toMatchObject({ proposed_by: "human:ada", approved_by: ["human:bob"] });
   expectJsonRefused(await person("eve").ask("claim", "approve", proposal), 4, "E_NOT_FOUND");
+});
+
+it("whoever commits a change of an issue that the other machine holds is told who that is, not to claim it", async () => {
+  const { hub, first, ids } = await sharedIssues(1);
+  const [id] = ids;
+  await first.ask("claim", "acquire", id!);
+  const second = Machine.clone(hub, "second");
+  await second.ask("sync");
+  const { repo } = second;
+  const file = `.cotenant/issues/${id}/issue.json`;
+  const text = fs.readFileSync(path.join(repo.root, file), "utf8");
+  repo.write(file, text.replace(/"title": ?"[^"]*"/, '"title":"Another"'));
+  repo.git("add", "--all");
+  const { status, stderr } = await second.run("hook", "pre-commit");
+  expect(status, stderr).not.toBe(0);
+  expect(stderr).toContain(`issue ${id} is claimed by agent:first on `);
+  expect(stderr).toContain(`leave it out, or wait for the claim: cotenant claim acquire ${id} --wait`);
+  expect(stderr).not.toContain("claim it, and commit again");
 });

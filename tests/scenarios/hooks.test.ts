@@ -131,7 +131,7 @@ describe("a leased file", () => {
     repo.write("b.txt", "not mine\n");
     repo.git("add", "--all");
     const refused = await git("agent:a", "commit", "--message", "both");
-    expectRefused(refused, "b.txt is held by agent:b", 'git commit -m "…" -- a.txt');
+    expectRefused(refused, "b.txt is held by agent:b", "git commit -m <message> -- a.txt");
     expect(refused.stderr.match(/^ {2}(?:next|or): /gm)).toHaveLength(1);
     expectDone(await git("agent:a", "commit", "--message", "mine", "--", "a.txt"));
     const onlyTheirs = await git("agent:a", "commit", "--message", "theirs");

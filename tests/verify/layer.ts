@@ -194,7 +194,8 @@ export async function prove(layer: Layer, effort: Effort): Promise<Result> {
     };
   } finally {
     // A layer that was dropped may still write there; whoever gave it a time clears that, too.
-    if (!isDropped) rmSync(scratch, { recursive: true, force: true });
+    // Processes that were killed may still be on their way out, and what they write makes a folder that was emptied full again.
+    if (!isDropped) rmSync(scratch, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
   }
 }
 

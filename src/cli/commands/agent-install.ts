@@ -49,7 +49,8 @@ export const command: Command = {
       : hasChanged
         ? ["installed:", ...plans.map(line)]
         : ["agents are installed; nothing changed"];
-    const next = hasChanged && !isDry ? ["next: cotenant agent doctor"] : [];
+    const next =
+      hasChanged && !isDry ? ["next: start the agent's session anew, then run: cotenant agent doctor"] : [];
     return {
       data: {
         printed: isDry,

@@ -1,33 +1,39 @@
-import { approveEviction, meantProposal, noOpenProposal, proposalJson } from "../../coordinator/proposals";
+import {
+  approveEviction,
+  meantProposal,
+  missingText,
+  noOpenProposal,
+  proposalJson,
+} from "../../coordinator/proposals";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { parseUlid, printable, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import type { Command } from "../command";
-import { claimRef } from "../issues";
+import { leaseMeant } from "../issues";
 import { sayJson, tellSay } from "../ledger";
-import { count, leaseJson, leasesData } from "../render";
+import { leaseJson, leasesData } from "../render";
 
 export const command: Command = {
   usage: "claim approve <proposal|issue|lease>",
   about:
-    "Agrees to end somebody's live lease, as 'claim force-evict' has proposed it where policy.approvers asks for the word of\nothers. Never by whoever proposed it, and only by those whom policy.evict allows. The last word that is needed ends the\nlease, for the reason of the proposal.",
+    "Agrees to end somebody's live lease, as 'claim force-evict' has proposed it where policy.approvers asks for the approval\nof others. Never by whoever proposed it, and only by those whom policy.evict allows. The last approval that is needed ends\nthe lease, for the reason of the proposal.",
   flags: {},
   examples: ["cotenant claim approve 7x3k --agent-id human:bob"],
   isForPeople: true,
-  words: { min: 1, max: 1 },
+  words: { min: 1, max: 1, what: "a proposal, an issue or a lease" },
   completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
     const { coordinator } = workspace;
     const id = await proposalId(workspace, parsed.words[0]!);
     const session = await workspace.session("write");
-    const { proposal, missing, change } = await approveEviction({ session, coordinator }, id);
+    const { proposal, missing, change, wasAgreed } = await approveEviction({ session, coordinator }, id);
     tellSay(workspace, change?.ledger);
     const { agentId, key } = proposal.subject;
     const text =
       change === null
-        ? `agreed; nothing has ended yet: ${count(missing, "more word")} needed`
+        ? `${wasAgreed ? "you have agreed already" : "agreed"}; nothing has ended yet: ${missingText(missing)}`
         : `agreed, and ended the lease of ${agentId} on ${printable(key)}`;
     return {
       data: {
@@ -43,7 +49,7 @@ export const command: Command = {
 
 async function proposalId(workspace: Workspace, typed: string): Promise<Ulid> {
   const id = parseUlid(typed);
-  const ref = await claimRef(workspace, typed).catch((error: unknown) => {
+  const ref = await leaseMeant(workspace, typed, "approve").catch((error: unknown) => {
     const isNobodys = error instanceof CotenantError && error.code === "E_NOT_FOUND";
     throw isNobodys ? noOpenProposal(typed) : error;
   });

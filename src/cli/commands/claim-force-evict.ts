@@ -4,19 +4,22 @@ import type { LeaseRef } from "../../kernel/commands";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { CHANGE_FLAGS, givenReason, requestId } from "../holding";
-import { claimRef, keyOfIssue } from "../issues";
+import { keyOfIssue, leaseMeant } from "../issues";
 import { ledgerView, sayJson, tellSay } from "../ledger";
 import { leaseJson, leasesData } from "../render";
 import { byKey } from "../targets";
 
 export const command: Command = {
-  usage: "claim force-evict <issue|lease> --reason <text>",
+  usage: "claim force-evict <issue|lease|key> --reason <text>",
   about:
-    "Ends somebody's claim. A live one only by those whom policy.evict allows (people and admins by default).\nThe old holder's next write is refused: its token is stale. Where policy.approvers asks for the word of others, it only\nproposes to end a live one (E_APPROVAL_NEEDED, with the proposal's id), and 'claim approve' ends it.",
+    "Ends somebody's claim, or a lock by its key (file:src/app.ts). A live one only by those whom policy.evict allows (people and admins by default).\nThe old holder's next write is refused: its token is stale. Where policy.approvers asks for the approval of others, it\nonly proposes to end a live one (E_APPROVAL_NEEDED, with the proposal's id), and 'claim approve' ends it.",
   flags: { ...CHANGE_FLAGS, reason: { value: "<text>", meaning: "why; logged with your name" } },
-  examples: ['cotenant claim force-evict 7x3k --reason "its machine is gone" --agent-id human:ada'],
+  examples: [
+    'cotenant claim force-evict 7x3k --reason "its machine is gone" --agent-id human:ada',
+    'cotenant claim force-evict file:src/app.ts --reason "its agent hangs" --agent-id human:ada',
+  ],
   isForPeople: true,
-  words: { min: 1, max: 1 },
+  words: { min: 1, max: 1, what: "an issue, a lease or a key such as file:a.txt" },
   completes: ["issue"],
   async run(context, parsed) {
     const workspace = await context.workspace();
@@ -62,7 +65,7 @@ export const command: Command = {
 
 /** Also a claim of another machine on an issue that this one has never seen, by either of its ids. */
 async function evictedRef(workspace: Workspace, typed: string): Promise<LeaseRef> {
-  const ref = await claimRef(workspace, typed);
+  const ref = await leaseMeant(workspace, typed, "force-evict");
   if (ref.key !== null) return ref;
   const others = [...((await ledgerView(workspace))?.others.values() ?? [])];
   const claim = others.find(({ issueId, leaseId }) => issueId === ref.leaseId || leaseId === ref.leaseId);

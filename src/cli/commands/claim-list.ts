@@ -1,3 +1,4 @@
+import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { claimsText, elsewhereJson, ledgerView } from "../ledger";
 import { statusJsonIn } from "../render";
@@ -27,7 +28,7 @@ export const command: Command = {
         leases: active,
         ...elsewhereJson(view),
       },
-      text: claimsText(context.terminal, statuses, null, view),
+      text: claimsText(context.terminal, statuses, await callerOrNull(workspace), view),
     };
   },
 };

@@ -79,7 +79,13 @@ export const command: Command = {
     }
     tellSay(workspace, taken.grant.ledger);
     await tellOfTwin(workspace, holder, held, "LEASES");
-    const output = grantOutput(context, parsed, session, withLedger(workspace, taken.grant), "claim");
+    const output = grantOutput(
+      context,
+      parsed,
+      session,
+      { ...withLedger(workspace, taken.grant), fresh: taken.grant.replayed ? [] : taken.grant.leases },
+      "claim",
+    );
     const { agentId } = session.actor;
     const { shortId, id, title } = taken.issue;
     const left = await setting.leftAmong([taken.issue]);

@@ -1,12 +1,16 @@
-import { approveCommand, openProposals, proposalJson, proposalText } from "../../coordinator/proposals";
-import { missingApprovals } from "../../kernel/proposals";
+import {
+  approveCommand,
+  openProposals,
+  proposalJson,
+  proposalText,
+  standingText,
+} from "../../coordinator/proposals";
 import type { Command } from "../command";
-import { count } from "../render";
 
 export const command: Command = {
   usage: "claim proposals",
   about:
-    "Lists evictions that wait for the word of others (policy.approvers), each with the command that agrees to it. One that is\nolder than an hour, or whose lease has ended or changed hands, counts for nothing and is not listed.",
+    "Lists evictions that wait for the approval of others (policy.approvers), each with the command that agrees to it. One that is\nolder than an hour, or whose lease has ended or changed hands, counts for nothing and is not listed.",
   flags: {},
   examples: ["cotenant claim proposals", "cotenant claim proposals --json"],
   words: { min: 0, max: 0 },
@@ -15,7 +19,7 @@ export const command: Command = {
     const { policy } = coordinator;
     const open = await openProposals(coordinator);
     const lines = open.flatMap((proposal) => [
-      `${proposalText(proposal)} (${count(missingApprovals(proposal, policy), "more word")} needed)`,
+      `${proposalText(proposal)} (${standingText(proposal, policy)})`,
       `  next: ${approveCommand(proposal)}`,
     ]);
     return {

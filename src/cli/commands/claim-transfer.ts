@@ -4,13 +4,13 @@ import { listWorktrees } from "../../identity/worktree-list";
 import { parseAgentId, parseWorktreeId, printable, type WorktreeId } from "../../kernel/ids";
 import type { Command } from "../command";
 import { givenReason, HOLDER_FLAGS, proof } from "../holding";
-import { claimRef } from "../issues";
+import { leaseMeant } from "../issues";
 import { sayJson, tellSay } from "../ledger";
 import { leaseJson, leasesData } from "../render";
 import { meantWorktree } from "../worktree-word";
 
 export const command: Command = {
-  usage: "claim transfer <issue|lease> --to-agent <id> [--to-worktree <wt>] --reason <text>",
+  usage: "claim transfer <issue|lease|key> --to-agent <id> [--to-worktree <wt>] --reason <text>",
   about:
     "Hands a claim over to another agent, with a new token and without a moment in which somebody else could\ntake it. The new holder's next command from that worktree picks it up. Somebody else's claim can be handed over by\nthose whom policy.evict allows (people and admins by default); its holder is told who did it, and why.",
   flags: {
@@ -27,7 +27,7 @@ export const command: Command = {
     'cotenant claim transfer 7x3k --to-agent agent:reviewer --reason "ready for review"',
     'cotenant claim transfer 7x3k --to-agent agent:bob --reason "ada is on leave" --agent-id human:me',
   ],
-  words: { min: 1, max: 1 },
+  words: { min: 1, max: 1, what: "an issue, a lease or a key such as file:a.txt" },
   completes: ["issue"],
   async run(context, parsed) {
     const toAgent = parsed.text("to-agent");
@@ -41,7 +41,7 @@ export const command: Command = {
     const wanted = named === undefined ? null : await worktreeNamed(workspace, named);
     const reason = givenReason(parsed, "a transfer");
     const shown = await proof(workspace, parsed);
-    const ref = await claimRef(workspace, parsed.words[0]!);
+    const ref = await leaseMeant(workspace, parsed.words[0]!, "transfer");
     const session = await workspace.session("write");
     const toWorktree = wanted ?? session.actor.worktreeId;
     const isHere = toWorktree === session.actor.worktreeId;

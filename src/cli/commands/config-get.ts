@@ -1,5 +1,7 @@
+import { inspectAgentFile, isAgentKey } from "../../config/agent-file";
+import { configError } from "../../config/problem";
 import { tomlOf } from "../../config/values";
-import type { Command } from "../command";
+import type { Command, Context } from "../command";
 import { knownKey, survey } from "../configuring";
 import { settingJson } from "./config-show";
 
@@ -11,13 +13,22 @@ export const command: Command = {
   words: { min: 1, max: 1 },
   completes: ["setting"],
   async run(context, parsed) {
-    const key = knownKey(parsed.words[0]!);
-    const { config } = await survey(context);
-    const setting = settingJson(config, key);
+    const setting = await settingNamed(context, parsed.words[0]!);
     const { value } = setting;
     return {
-      data: { setting: { key, ...setting } },
+      data: { setting },
       text: typeof value === "string" ? value : value === null ? "" : tomlOf(value),
     };
   },
 };
+
+async function settingNamed(context: Context, word: string) {
+  if (!isAgentKey(word)) {
+    const key = knownKey(word);
+    const { config } = await survey(context);
+    return { key, ...settingJson(config, key) };
+  }
+  const { settings, problems } = await inspectAgentFile(context.surroundings());
+  if (problems.length > 0) throw configError(problems);
+  return settings.find(({ key }) => key === word)!;
+}

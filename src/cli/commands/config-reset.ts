@@ -13,7 +13,7 @@ export const command: Command = {
   async run(context, parsed) {
     const surveyed = await survey(context);
     const [name] = parsed.words as [string];
-    const target = targetOf(surveyed, name, parsed.has("global"));
+    const target = targetOf(surveyed, name, parsed.has("global"), ["reset"]);
     const changed = await changeSetting(context, surveyed, target, parsed.has("global"), null);
     const text = changed
       ? `${name} is no longer set in ${target.file}`

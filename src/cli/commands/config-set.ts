@@ -23,7 +23,7 @@ export const command: Command = {
   async run(context, parsed) {
     const surveyed = await survey(context);
     const [name, text] = parsed.words as [string, string];
-    const target = targetOf(surveyed, name, parsed.has("global"));
+    const target = targetOf(surveyed, name, parsed.has("global"), ["set", text]);
     const { value, toml } = checkedValue(target, text);
     const changed = await changeSetting(context, surveyed, target, parsed.has("global"), toml);
     const remarks = await afterwards(context, target, parsed.has("global"));

@@ -1,5 +1,5 @@
 import { controlMark } from "../../daemon/place";
-import { type Supervisor, unitFor } from "../../daemon/units";
+import { type Supervisor, stepsFor, unitFor } from "../../daemon/units";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { usage } from "../parse";
@@ -16,7 +16,7 @@ export const command: Command = {
   completes: [{ choices: SUPERVISORS }],
   async run(context, parsed) {
     if (!parsed.has("print"))
-      throw usage("nothing is installed: add --print to see the unit, and where to put it");
+      throw usage("cotenant does not install it; add --print to see the unit and where to put it");
     const word = parsed.words[0] ?? (process.platform === "darwin" ? "launchd" : "systemd");
     const supervisor = SUPERVISORS.find((known) => known === word);
     if (supervisor === undefined)
@@ -33,9 +33,11 @@ export const command: Command = {
     });
     if (!context.quiet) {
       context.note("if a daemon is running, end it first: cotenant daemon stop");
-      context.note(`put it into ~/${unit.file}, then run:`);
-      for (const line of unit.commands) context.note(`  ${line}`);
+      context.note("to install it, run:");
+      for (const line of stepsFor(supervisor, unit)) context.note(`  ${line}`);
     }
-    return { data: { supervisor, ...unit }, text: unit.text.trimEnd() };
+    const { home } = context.surroundings();
+    const file = home === null ? `~/${unit.file}` : `${home}/${unit.file}`;
+    return { data: { supervisor, ...unit, file }, text: unit.text.trimEnd() };
   },
 };

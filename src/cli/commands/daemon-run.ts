@@ -1,6 +1,8 @@
 import { thisBuild } from "../../daemon/build";
 import { Daemon } from "../../daemon/daemon";
 import { daemonEnvironment } from "../../daemon/environment";
+import { daemonPlace, readRecord } from "../../daemon/place";
+import { CotenantError } from "../../errors/cotenant-error";
 import type { Command } from "../command";
 import { version } from "../help";
 import { Ending } from "../streaming";
@@ -8,7 +10,7 @@ import { Ending } from "../streaming";
 export const command: Command = {
   usage: "daemon run [--idle-exit <secs>]",
   about:
-    "Runs the daemon of this repository in the foreground, until Ctrl-C: for systemd, launchd, and for looking at it.\nOne runs per repository and user; where one is running already, it says so and ends.",
+    "Runs the daemon of this repository in the foreground, until Ctrl-C: for systemd, launchd, and for looking at it.\nOne runs per repository and user; where one is running already, it is refused.",
   flags: {
     "idle-exit": {
       value: "<secs>",
@@ -41,7 +43,7 @@ export const command: Command = {
       });
       // Whoever stands in a worktree with no parent left is taken for something that an agent's command has started.
       if (isDetached) process.chdir("/");
-      if (daemon === null) return { data: { is_running: true }, text: "a daemon is running already" };
+      if (daemon === null) throw runningAlready((await context.workspace()).repository.controlDir);
       if (!context.quiet && !isDetached) context.note(`listening for ${daemon.repository}; Ctrl-C ends it`);
       void ending.wait().then(() => daemon.stop("asked to by a signal"));
       const why = await daemon.ended();
@@ -51,3 +53,15 @@ export const command: Command = {
     }
   },
 };
+
+function runningAlready(controlDir: string): CotenantError {
+  const pid = readRecord(daemonPlace(controlDir))?.pid ?? null;
+  return new CotenantError(
+    "E_DAEMON",
+    `a daemon is running already${pid === null ? "" : `: process ${pid}`}`,
+    {
+      hint: "leave it running, or end it first: cotenant daemon stop",
+      data: { pid },
+    },
+  );
+}

@@ -36,6 +36,31 @@ export const command: Command = {
 export const RENEWS_NOTHING =
   "it renews no leases: for that, cotenant config set coordination.auto_renew_leases true";
 
+/** One of an older version does not say which of them live. */
+interface Kept {
+  readonly leases: number;
+  readonly living?: number;
+  readonly renewed: number;
+}
+
+function keptWords({ leases, living = leases, renewed }: Kept): string {
+  const left = leases - living;
+  const dying =
+    left === 0
+      ? ""
+      : `, ${left} left to run out: ${left === 1 ? "its session is" : "their sessions are"} gone`;
+  return `${count(living, "lease")} renewed while ${living === 1 ? "its session lives" : "their sessions live"}${dying} (${count(renewed, "renewal")} so far)`;
+}
+
+interface Beats {
+  readonly is_on: boolean;
+  readonly sessions?: number;
+}
+
+function heartWords({ is_on: isOn, sessions }: Beats): string[] {
+  return isOn && sessions !== undefined ? [`heartbeats for ${count(sessions, "session")}`] : [];
+}
+
 interface GuardCounts {
   readonly events: number;
   readonly declined: number;
@@ -70,10 +95,11 @@ function words(standing: Standing, missed: Missed | null): string {
   if (standing.state === "silent")
     return `a daemon has the lock and does not answer${standing.record === null ? "" : ` (process ${standing.record.pid})`}: commands go on without it; 'cotenant daemon stop' ends it`;
   const { record, said } = standing;
-  const kept = said["kept"] as { leases: number; renewed: number };
   return [
     `process ${record.pid}, version ${record.version}, up ${duration(Number(said["uptime_secs"]) * 1000)}`,
-    `  ${count(Number(said["clients"]) - 1, "client")} connected, ${count(kept.leases, "lease")} kept, ${count(kept.renewed, "renewal")} made`,
+    `  ${count(Number(said["clients"]) - 1, "client")} connected`,
+    `  ${keptWords(said["kept"] as Kept)}`,
+    ...heartWords(said["heartbeats"] as Beats).map((line) => `  ${line}`),
     `  ${guardWords(said["guard"] as GuardCounts)}`,
     ...memoryWords(said["memory"] as Memory).map((line) => `  ${line}`),
     `  log: ${said["log"]}`,

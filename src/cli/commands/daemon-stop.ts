@@ -1,4 +1,5 @@
 import { asksOverHttp, NOTHING_WRITTEN } from "../../daemon/http-door";
+import { startedBy } from "../../daemon/in-front";
 import { stopDaemon } from "../../daemon/life";
 import { daemonPlace } from "../../daemon/place";
 import type { Command } from "../command";
@@ -16,6 +17,9 @@ export const command: Command = {
     const stopped = await stopDaemon(surroundings.platform, daemonPlace(repository.controlDir));
     const text = stopped === null ? "no daemon is running" : `ended: process ${stopped.pid}`;
     if (!context.quiet && asksOverHttp(workspace)) context.note(`${NOTHING_WRITTEN}: cotenant daemon start`);
+    const setting = await startedBy(workspace);
+    if (!context.quiet && setting !== null)
+      context.note(`${setting} is on: the next command that changes leases starts one again`);
     return {
       data: { was_running: stopped !== null, pid: stopped?.pid ?? null },
       text: context.quiet ? "" : text,

@@ -111,7 +111,7 @@ async function wantedGate(
   if (line === null) {
     if (timeout !== undefined || cwd !== undefined)
       throw new CotenantError("E_USAGE", "--timeout and --cwd are about a command, and there is none", {
-        hint: 'add --command "…"',
+        hint: "add --command <command>",
       });
     return {
       gate: { key, title, kind: "manual", command: null, timeout_secs: null, cwd: null },
@@ -143,7 +143,7 @@ async function presetOf(
   const chosen = await choose(name as PresetName);
   if (chosen !== null || parsed.text("command") !== undefined) return chosen;
   throw new CotenantError("E_NOT_FOUND", `nothing in this repository says how "${name}" is checked`, {
-    hint: `say it yourself: cotenant gate define ${name} --command "…"`,
+    hint: `say it yourself: cotenant gate define ${name} --command <command>`,
     data: { preset: name },
   });
 }

@@ -99,7 +99,7 @@ export const command: Command = {
       ...(made.length === 0
         ? []
         : [step("git add .cotenant && git commit -m 'Use cotenant' .cotenant", "for everybody")]),
-      step('cotenant issue create --title "…"', "write down work"),
+      step("cotenant issue create --title <title>", "write down work"),
       step("cotenant lock acquire <file>", "lease a file"),
       step("cotenant status", "who holds what"),
     ].join("\n");
@@ -128,7 +128,7 @@ async function enforceAs(context: Context, workspace: Workspace, mode: string): 
   const { checkedValue, survey, targetOf } = await import("../configuring");
   const { changeSetting } = await import("./config-set");
   const surveyed = await survey(context);
-  const target = targetOf(surveyed, key, false);
+  const target = targetOf(surveyed, key, false, ["set", mode]);
   const hasChanged = await changeSetting(context, surveyed, target, false, checkedValue(target, mode).toml);
   // Somebody else's configuration is no longer ours to trust: a person may, an agent may not.
   const after = await survey(context);

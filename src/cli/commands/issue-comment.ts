@@ -20,7 +20,7 @@ export const command: Command = {
   async run(context, parsed) {
     const given = parsed.text("text") ?? parsed.words[1];
     if (given === undefined)
-      throw new CotenantError("E_USAGE", "a comment needs a text", { hint: 'add --text "…"' });
+      throw new CotenantError("E_USAGE", "a comment needs a text", { hint: "add --text <text>" });
     const text = given === "-" ? await (await import("../stdin")).readStdin(1 << 20) : given;
     const desk = await openDesk(context);
     const { reader, workspace } = desk;

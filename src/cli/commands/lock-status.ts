@@ -55,7 +55,9 @@ function staleHints(statuses: readonly LeaseStatus[]): string[] {
   return [
     ...(lapsed === 0
       ? []
-      : [`${count(lapsed, "lock")} lapsed and free to take; 'cotenant lock gc' logs their end`]),
+      : [
+          `${count(lapsed, "lock")} lapsed and free to take; 'cotenant lock gc' logs ${lapsed === 1 ? "its" : "their"} end`,
+        ]),
     ...stale.map(
       ({ lease }) =>
         `${printable(lease.key)} has not been heard of since ${new Date(lease.lastBeat.wallMs).toISOString()}: ask ${lease.agentId}`,

@@ -34,6 +34,15 @@ export class NodeProcesses implements Processes {
     return this.#self;
   }
 
+  userName(): string | null {
+    try {
+      return os().userInfo().username;
+    } catch {
+      // A number that no list of users has, as in many containers.
+      return null;
+    }
+  }
+
   identify(pid: number): ProcessIdentity | null {
     const seen = look(pid);
     return seen === null || seen.ended ? null : this.#identity(pid, seen.startTime);

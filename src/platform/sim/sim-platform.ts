@@ -136,6 +136,10 @@ class SimProcesses implements Processes {
     return this.#process.identity;
   }
 
+  userName(): null {
+    return null;
+  }
+
   identify(pid: number): Later<ProcessIdentity | null> {
     return this.#machine.scheduler.perform(this.#process, {
       kind: "identify",

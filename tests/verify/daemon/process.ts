@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   });
   if (daemon === null) throw new Error("another daemon is running");
   process.stdout.write("there\n");
-  setInterval(() => process.stdout.write(`${daemon.status().requests}\n`), 20).unref();
+  setInterval(async () => process.stdout.write(`${(await daemon.status()).requests}\n`), 20).unref();
   // For whoever has started it with a channel, and with `--expose-gc`.
   process.on("message", () => {
     (globalThis as { gc?: () => void }).gc?.();

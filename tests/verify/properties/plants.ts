@@ -14,8 +14,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "double grant: what lapsed is not ended by the grant",
     file: "src/kernel/acquire.ts",
-    from: "ended.push(endedRecord(lease, why, first.leaseId));",
-    to: 'if (why === "forced") ended.push(endedRecord(lease, why, first.leaseId));',
+    from: 'ended.push(why === "forced" ? { ...record, why: taken } : record);',
+    to: 'if (why === "forced") ended.push({ ...record, why: taken });',
     caughtBy,
     inTest: true,
   },

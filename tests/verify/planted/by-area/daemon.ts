@@ -76,8 +76,8 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "the author of a shared claim's end is the daemon",
     file: "src/ledger/git-remote.ts",
-    from: "const author = record.ended?.by ?? record.agentId;",
-    to: 'const author = "agent:daemon";',
+    from: "const name = record.ended?.by ?? record.agentId;",
+    to: 'const name = "agent:daemon";',
     test: "tests/scenarios/daemon.test.ts",
     named: "keeps and ends claims of agents",
   },

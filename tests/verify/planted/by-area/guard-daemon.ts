@@ -52,7 +52,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "whoever has no token is answered",
     file: "src/daemon/guard-http.ts",
-    from: 'return [401, "show the token"];',
+    from: 'return [401, "wrong or missing token; run: cotenant agent install claude --via http"];',
     to: "return null;",
     test: HOSTILE,
     named: "is refused: no token",
