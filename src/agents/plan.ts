@@ -1,6 +1,7 @@
 import type { ErrorCode } from "../errors/registry";
+import { HARNESSES } from "../guard/harness";
 import { hasTomlHooks, placedInToml, tomlBlock } from "./codex-toml";
-import { type Program, type Via, viaName } from "./command-line";
+import { type Program, type Via, type ViaName, viaName } from "./command-line";
 import {
   hasOwnWorktrees,
   isCurrent,
@@ -87,9 +88,26 @@ export function planInstall(all: readonly Found[], wishes: Wishes): SitePlan | O
     record: { ...recordFor(found, next, isShared, isPrivate), via: viaName(wishes.via) },
     hides,
     isShared,
-    remarks: remarksOn(found, isShared),
+    remarks: [...remarksOn(found, isShared), ...remarksOnWay(found, viaName(wishes.via))],
   };
 }
+
+/** Whoever leaves --via out may not know that it had another way before. */
+function remarksOnWay({ site, record }: Found, now: ViaName): string[] {
+  if (record === null || record.via === now) return [];
+  const { title } = HARNESSES[site.harness];
+  const back =
+    record.via === "program"
+      ? ""
+      : `; to have it back: cotenant agent install ${site.harness} --via ${record.via}`;
+  return [`${title} asks ${WAYS[now]} from now on, and not ${WAYS[record.via]} any more${back}`];
+}
+
+const WAYS: Readonly<Record<ViaName, string>> = {
+  program: "by a program for each event",
+  daemon: "the daemon through its hooks",
+  http: "the daemon over HTTP",
+};
 
 /** Of the files that a harness has at that level, the one for us. Codex wants all hooks in one of two. */
 function chosen(all: readonly Found[], shared: boolean): Found {

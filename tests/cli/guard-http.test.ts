@@ -194,6 +194,17 @@ describe("a harness that asks over HTTP", () => {
     expect(await next()).not.toContain("next:");
   });
 
+  it("is not given up unnoticed by installing without --via", async () => {
+    const again = await repo.askHere("human:me", "agent", "install", "claude");
+    const remarks = again.data["remarks"] as unknown as string[];
+    expect(remarks.join()).toContain("asks by a program for each event from now on");
+    expect(remarks.join()).toContain("cotenant agent install claude --via http");
+    const back = await repo.askHere("human:me", "agent", "install", "claude", "--via", "http");
+    expect((back.data["remarks"] as unknown as string[]).join()).toContain(
+      "the daemon over HTTP from now on",
+    );
+  });
+
   it("finds nobody but on loopback", async () => {
     const { port } = new URL(callsOf(repo, "claude")[0]!.http!.url);
     const listening = fs
