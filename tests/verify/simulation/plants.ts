@@ -136,8 +136,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "a reader makes directories",
     file: "src/coordinator/local.ts",
-    from: "return this.#reader.snapshot(EVERYTHING);",
-    to: "return this.store.prepare().then(() => this.#reader.snapshot(EVERYTHING));",
+    from: "return this.store.reader.snapshot(EVERYTHING);",
+    to: "return this.store.prepare().then(() => this.store.reader.snapshot(EVERYTHING));",
     caughtBy,
   },
   {
