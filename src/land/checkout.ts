@@ -1,0 +1,419 @@
+import type { Workspace } from "../coordinator/workspace";
+import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { joinPath } from "../identity/path-text";
+import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
+import { type Fact, type FactName, factId, parseFactName } from "../kernel/facts";
+import { printable, type WorktreeId } from "../kernel/ids";
+import { isPathKey, kindOf, pathOf } from "../kernel/keys";
+import { sameParty } from "../kernel/lease";
+import { toByteText } from "../objects/byte-text";
+import type { PathChange } from "../objects/commit-text";
+import { CommitReader } from "../objects/commits";
+import type { ObjectId } from "../objects/object-name";
+import type { Descriptor, ProcessIdentity } from "../platform/platform";
+import { tipOf } from "../publish/base";
+import { type BranchUse, usesOf } from "../publish/branch-rules";
+import { isAncestor } from "../publish/catching-up";
+import { typed } from "../publish/hint-words";
+import { modesFor } from "../store/layout";
+import { accessOf } from "../worktrees/access";
+import { gitFailure, LONG_MS } from "../worktrees/git-calls";
+import { machineOf, quietly, type Yard } from "../worktrees/place";
+import { hasHidden, underWayIn } from "../worktrees/stake";
+import { gitState } from "../worktrees/surveying";
+import { writerKey } from "../worktrees/writer-lock";
+import { putBack } from "./putting-back";
+import { shownBranch } from "./target";
+
+/** A target that is checked out: its index and files move with it. */
+export interface CheckoutMove {
+  readonly worktreeId: WorktreeId;
+  readonly root: string;
+  readonly gitDir: string;
+  readonly ref: string;
+  readonly old: ObjectId;
+  readonly new: ObjectId;
+  readonly lander: ProcessIdentity;
+}
+
+const CHECKOUT = "land-checkout";
+
+function factName(worktreeId: WorktreeId): FactName {
+  return orThrow(parseFactName(`${CHECKOUT}:${worktreeId}`));
+}
+
+function toFact(move: CheckoutMove): Fact {
+  const { root, gitDir, ref, old, new: next, lander } = move;
+  return { root, git_dir: gitDir, ref, old, new: next, lander: { ...lander } };
+}
+
+function fromFact(name: FactName, fact: Fact): CheckoutMove | null {
+  const { root, git_dir: gitDir, ref, old, new: next, lander } = fact;
+  const texts = [root, gitDir, ref, old, next];
+  if (texts.some((text) => typeof text !== "string") || typeof lander !== "object" || lander === null)
+    return null;
+  return {
+    worktreeId: factId(name) as WorktreeId,
+    ...{ root: root as string, gitDir: gitDir as string, ref: ref as string },
+    ...{ old: old as ObjectId, new: next as ObjectId, lander: lander as ProcessIdentity },
+  };
+}
+
+/** Beside Git's own: what the index is to be once the branch has moved. */
+const nextIndex = (gitDir: string) => joinPath(gitDir, "cotenant-land.index");
+const lockOf = (gitDir: string) => joinPath(gitDir, "index.lock");
+const markOf = ({ worktreeId, new: next }: CheckoutMove) => `cotenant: landing ${next} in ${worktreeId}\n`;
+
+/** Where a target is checked out; null where it is nowhere. Throws where it is in use in a way that nothing can follow. */
+export async function occupantOf(workspace: Workspace, ref: string): Promise<WorktreeEntry | null> {
+  const { surroundings, repository } = workspace;
+  const { platform, git } = surroundings;
+  const uses = await usesOf(platform, git, repository, ref);
+  if (uses.length === 0) return null;
+  const [use] = uses as [BranchUse];
+  if (uses.length > 1 || use.why !== "checked out") throw inUse(ref, uses);
+  const entries = await listWorktrees(platform, git, repository);
+  const entry = entries.find(({ gitDir }) => gitDir === use.gitDir);
+  if (entry === undefined || !entry.exists || entry.worktreeId === null) throw inUse(ref, uses);
+  return entry;
+}
+
+function inUse(ref: string, uses: readonly BranchUse[]): CotenantError {
+  const where = uses.map((use) => `${use.why} in ${printable(use.where, 200)}`).join(", and ");
+  return new CotenantError("E_PROTECTED_REF", `nothing lands on ${shownBranch(ref)}: it is ${where}`, {
+    hint: "finish there, or switch to another branch (git switch --detach); with --push it lands on the remote only",
+    data: { ref, uses: uses.map(({ where: worktree, why }) => ({ worktree, why })) },
+  });
+}
+
+/**
+ * Moves index and files of the worktree that a target is checked out in, so that they are at `next` when the branch gets
+ * there: `act` moves the branch. The real index changes last, and is locked meanwhile as Git locks it; the new one is made
+ * beside it. Whoever dies on the way leaves a fact, and the next one finishes or takes back (`settleCheckouts`). Files that
+ * somebody edits meanwhile are left alone.
+ */
+export async function movingAlong<T extends { readonly kind: string }>(
+  yard: Yard,
+  entry: WorktreeEntry,
+  at: { readonly ref: string; readonly old: ObjectId; readonly next: ObjectId },
+  act: () => Promise<T>,
+): Promise<T> {
+  const worktreeId = entry.worktreeId!;
+  const session = yard.session.elsewhere({ worktreeId, branch: entry.branch });
+  if ((await accessOf(yard.session.coordinator, worktreeId)) === "shared")
+    throw unfit(
+      entry,
+      at.ref,
+      "is shared: no lock keeps its writers away",
+      "make it exclusive: cotenant worktree access exclusive",
+    );
+  const key = writerKey(worktreeId);
+  const grant = await session
+    .acquire([{ key, reach: "repository" }], { ttlSecs: 0, bind: "process", reason: "landing" })
+    .catch((error: unknown) => {
+      throw asUnfit(error, entry, at.ref);
+    });
+  try {
+    return await underLock(yard, entry, at, act);
+  } finally {
+    const own = grant.fresh.map(({ leaseId }) => ({ key, leaseId }));
+    if (own.length > 0) await session.release(own).catch(() => {});
+  }
+}
+
+async function underLock<T extends { readonly kind: string }>(
+  yard: Yard,
+  entry: WorktreeEntry,
+  at: { readonly ref: string; readonly old: ObjectId; readonly next: ObjectId },
+  act: () => Promise<T>,
+): Promise<T> {
+  const { platform, git } = machineOf(yard);
+  const reader = new CommitReader(git, { cwd: yard.workspace.repository.worktreeRoot });
+  const changes = await reader.difference(at.old, at.next);
+  await refuseUnfit(yard, entry, at.ref, changes);
+  const move: CheckoutMove = {
+    ...{ worktreeId: entry.worktreeId!, root: entry.root, gitDir: entry.gitDir },
+    ...{ ref: at.ref, old: at.old, new: at.next, lander: platform.processes.self() },
+  };
+  const work = await openWork(yard, move.worktreeId);
+  if (work === null) throw anotherGit(move);
+  let isMoved = false;
+  try {
+    await note(yard, move, toFact(move));
+    await lockIndex(yard, move);
+    await moveFiles(yard, entry, move, work);
+    const outcome = await act();
+    isMoved = outcome.kind === "committed" || (await isThere(yard.workspace, move));
+    return outcome;
+  } finally {
+    try {
+      await (isMoved ? finish(yard, move) : takeBack(yard, move));
+    } finally {
+      await quietly(() => platform.files.close(work));
+    }
+  }
+}
+
+/** Everything that would be lost, or be in somebody's way. Nothing has changed yet. */
+async function refuseUnfit(
+  yard: Yard,
+  entry: WorktreeEntry,
+  ref: string,
+  changes: readonly PathChange[],
+): Promise<void> {
+  const { platform, git } = machineOf(yard);
+  const { root, gitDir } = entry;
+  const underWay = await underWayIn(platform, gitDir);
+  if (underWay !== null) throw unfit(entry, ref, `is in the middle of ${underWay}`, "finish it there");
+  const state = await gitState(git, entry, null);
+  const dirt = state?.dirt;
+  if (dirt === undefined) throw unfit(entry, ref, "cannot be read by Git", "look there: git status");
+  const where = typed(root);
+  if (dirt.staged + dirt.changed + dirt.conflicts > 0)
+    throw unfit(
+      entry,
+      ref,
+      "has changes that are not committed",
+      `commit them on a branch of their own, or keep them: git -C ${where} stash`,
+    );
+  if (await hasHidden({ git, trees: yard.trees }, entry))
+    throw unfit(
+      entry,
+      ref,
+      "has files that Git was told not to look at, and that differ",
+      `see which: git -C ${where} ls-files -v`,
+    );
+  const inTheWay: string[] = [];
+  for (const { path, status } of changes)
+    if (status === "added" && (await yard.trees.look(`${toByteText(root)}/${toByteText(path)}`)) !== null)
+      inTheWay.push(path);
+  if (inTheWay.length > 0)
+    throw unfit(
+      entry,
+      ref,
+      `has ${printable(inTheWay[0]!, 200)}, which is not committed there and would be overwritten`,
+      "move it away, or remove it if nobody needs it",
+      {
+        paths: inTheWay.slice(0, 20).map((path) => printable(path, 500)),
+      },
+    );
+  await refuseEdited(yard, entry, ref, changes);
+}
+
+/** Somebody edits files there, by their leases: what they have read must not change under their hands. */
+async function refuseEdited(
+  yard: Yard,
+  entry: WorktreeEntry,
+  ref: string,
+  changes: readonly PathChange[],
+): Promise<void> {
+  const paths = changes.map(({ path }) => path);
+  const { coordinator } = yard.workspace;
+  for (const { lease, standing } of await coordinator.list()) {
+    if (!isPathKey(lease.key)) continue;
+    if (standing !== "valid" || lease.worktreeId !== entry.worktreeId || sameParty(lease, yard.session.actor))
+      continue;
+    const held = pathOf(lease.key);
+    const isIn = (path: string) =>
+      path === held || (kindOf(lease.key) === "dir" && (held === "." || path.startsWith(`${held}/`)));
+    const path = paths.find(isIn);
+    if (path === undefined) continue;
+    throw unfit(
+      entry,
+      ref,
+      `has ${printable(path, 200)}, which ${lease.agentId} is editing there`,
+      "wait until it is given back: cotenant lock status",
+    );
+  }
+}
+
+function unfit(
+  { root, worktreeId }: WorktreeEntry,
+  ref: string,
+  why: string,
+  next: string,
+  data: Readonly<Record<string, unknown>> = {},
+): CotenantError {
+  return new CotenantError(
+    "E_PROTECTED_REF",
+    `nothing lands on ${shownBranch(ref)}: it is checked out in ${printable(root, 300)}, which ${why}`,
+    {
+      hint: `${next}; then run the queue again, which keeps its entries; with --push it lands on the remote only`,
+      data: { ref, worktree: root, worktree_id: worktreeId, why, ...data },
+    },
+  );
+}
+
+function asUnfit(error: unknown, entry: WorktreeEntry, ref: string): unknown {
+  if (!(error instanceof CotenantError) || error.code !== "E_LOCK_CONFLICT") return error;
+  const holder = String(
+    error.data["holder"] ??
+      (error.data["holders"] as { agent_id?: string }[] | undefined)?.[0]?.agent_id ??
+      "somebody",
+  );
+  return unfit(
+    entry,
+    ref,
+    `is locked by ${printable(holder)}`,
+    "wait until it is given back: cotenant worktree list",
+  );
+}
+
+function anotherGit({ root, gitDir }: CheckoutMove): CotenantError {
+  const path = lockOf(gitDir);
+  return new CotenantError("E_PROTECTED_REF", `another Git is at work in ${printable(root, 300)}`, {
+    hint: `run it again when it is done; if none is, one has left ${printable(path, 300)} behind`,
+    data: { worktree: root, lock: path },
+  });
+}
+
+/** As Git does: whoever else wants to change the index has to wait. What is in it says whose lock it is. */
+async function lockIndex(yard: Yard, move: CheckoutMove): Promise<void> {
+  const { files } = machineOf(yard).platform;
+  const path = lockOf(move.gitDir);
+  try {
+    const fd = await files.open(path, "create", 0o600);
+    try {
+      await files.writeAt(fd, new TextEncoder().encode(markOf(move)), 0);
+      await files.sync(fd);
+    } finally {
+      await files.close(fd);
+    }
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "EEXIST") throw error;
+    throw anotherGit(move);
+  }
+}
+
+async function moveFiles(
+  yard: Yard,
+  entry: WorktreeEntry,
+  move: CheckoutMove,
+  lock: Descriptor,
+): Promise<void> {
+  const { git, platform } = machineOf(yard);
+  const index = nextIndex(move.gitDir);
+  await platform.files.unlink(index);
+  await platform.files.unlink(`${index}.lock`);
+  await copyFile(yard, joinPath(move.gitDir, "index"), index);
+  const place = ["--git-dir", move.gitDir, "--work-tree", move.root];
+  const options = { cwd: move.root, env: { GIT_INDEX_FILE: index }, timeoutMs: LONG_MS };
+  await git.run([...place, "update-index", "-q", "--refresh"], options);
+  // Somebody may have changed something between the first look and the lock.
+  const state = await gitState(git, entry, null);
+  if (state === null || state.dirt.staged + state.dirt.changed + state.dirt.conflicts > 0)
+    throw unfit(entry, move.ref, "has changes that are not committed", "commit or stash them");
+  const quiet = ["-c", "submodule.recurse=false", "-c", "core.splitIndex=false"];
+  const args = [...quiet, ...place, "read-tree", "-m", "-u", move.old, move.new];
+  // It may outlive us: whoever settles this waits for it.
+  const { status, stderr } = await git.start(args, { ...options, inherit: [lock] }).end();
+  if (status !== 0)
+    throw gitFailure(args, { cwd: move.root, status, stderr }, "moving the files of a checkout");
+}
+
+/** Held by whoever moves the files of this checkout, and by each Git of theirs. Null where somebody is at it. */
+async function openWork(yard: Yard, worktreeId: WorktreeId): Promise<Descriptor | null> {
+  const { files, locks } = machineOf(yard).platform;
+  const path = `${yard.workspace.store.layout.locks}/land-checkout-${worktreeId.slice(3)}.lock`;
+  const { file } = modesFor(yard.workspace.repository.config.sharedRepository);
+  const fd = await files.open(path, "update-or-create", file);
+  if (await locks.tryLock(fd)) return fd;
+  await files.close(fd);
+  return null;
+}
+
+async function copyFile(yard: Yard, from: string, to: string): Promise<void> {
+  const { files } = machineOf(yard).platform;
+  const bytes = (await files.readFile(from)) ?? new Uint8Array();
+  if (bytes.length === 0) return;
+  const fd = await files.open(to, "create", 0o600);
+  try {
+    for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
+  } finally {
+    await files.close(fd);
+  }
+}
+
+async function isThere(workspace: Workspace, { ref, new: next }: CheckoutMove): Promise<boolean> {
+  const tip = await tipOf(workspace, ref);
+  return tip !== null && (tip === next || (await isAncestor(workspace, next, tip)));
+}
+
+/** The branch has moved: the new index takes the old one's place. */
+async function finish(yard: Yard, move: CheckoutMove): Promise<void> {
+  const { files } = machineOf(yard).platform;
+  const index = nextIndex(move.gitDir);
+  // Without our lock somebody may have changed the index since: then theirs stays, and Git shows what differs.
+  if ((await isOurs(yard, move)) && (await files.lstat(index)) !== null)
+    await files.rename(index, joinPath(move.gitDir, "index"));
+  await clear(yard, move);
+}
+
+/** The branch has not moved: files that are as the landing would have had them are put back. */
+async function takeBack(yard: Yard, move: CheckoutMove): Promise<void> {
+  if (await isOurs(yard, move)) await putBack(yard, move);
+  await clear(yard, move);
+}
+
+async function clear(yard: Yard, move: CheckoutMove): Promise<void> {
+  const { files } = machineOf(yard).platform;
+  await files.unlink(nextIndex(move.gitDir));
+  await files.unlink(`${nextIndex(move.gitDir)}.lock`);
+  if (await isOurs(yard, move)) await files.unlink(lockOf(move.gitDir));
+  await note(yard, move, null);
+}
+
+async function isOurs(yard: Yard, move: CheckoutMove): Promise<boolean> {
+  const bytes = await machineOf(yard).platform.files.readFile(lockOf(move.gitDir));
+  return bytes !== null && new TextDecoder().decode(bytes) === markOf(move);
+}
+
+async function note(
+  { session }: Yard,
+  { worktreeId, ref, old, new: next }: CheckoutMove,
+  fact: Fact | null,
+): Promise<void> {
+  await session.write([], {
+    about: `land ${ref}`,
+    facts: [],
+    body: async () => ({
+      type: fact === null ? "land.checkout_settled" : "land.checkout_moving",
+      payload: { worktree_id: worktreeId, ref, old, new: next },
+      facts: new Map([[factName(worktreeId), fact]]),
+      answer: null,
+    }),
+  });
+}
+
+/** What landers have left who died while a checkout moved along: finished where the branch has moved, else taken back. */
+export async function settleCheckouts(yard: Yard): Promise<string[]> {
+  const { processes, files } = machineOf(yard).platform;
+  const settled: string[] = [];
+  for (const [name, { value }] of await yard.session.coordinator.facts({ kinds: [CHECKOUT] })) {
+    const move = fromFact(name, value);
+    if (move === null || (await processes.liveness(move.lander)) !== "dead") continue;
+    const work = await waitForWork(yard, move);
+    try {
+      await ((await isThere(yard.workspace, move)) ? finish(yard, move) : takeBack(yard, move));
+    } finally {
+      await quietly(() => files.close(work));
+    }
+    settled.push(move.root);
+  }
+  return settled;
+}
+
+const MOST_WAIT_MS = 60_000;
+const LOOK_EVERY_MS = 50;
+
+/** A Git that the dead have started goes on by itself, and is over soon. */
+async function waitForWork(yard: Yard, move: CheckoutMove): Promise<Descriptor> {
+  const { clock, timers } = machineOf(yard).platform;
+  const until = clock.monotonicMs() + MOST_WAIT_MS;
+  for (;;) {
+    const work = await openWork(yard, move.worktreeId);
+    if (work !== null) return work;
+    if (clock.monotonicMs() > until) throw anotherGit(move);
+    await timers.sleep(LOOK_EVERY_MS).done;
+  }
+}
