@@ -82,6 +82,7 @@ const WRITE_EVENTS = [
   "land.pushed",
   "land.push_failed",
   "land.push_unclear",
+  "land.cleaning",
   "land.checkout_moving",
   "land.checkout_settled",
   "sync.attached",

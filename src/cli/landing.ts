@@ -116,8 +116,13 @@ function outcomeLines(outcome: LandOutcome): string[] {
       ...(outcome.hint === null ? [] : [`    next: ${printable(outcome.hint, 600)}`]),
     ];
   const as = outcome.commit === null ? message : `landed as ${outcome.commit.slice(0, 12)}`;
-  const where = outcome.isRemoteOnly ? ", on the remote only" : "";
-  return [`  ${branch}: ${as}${where}`, ...outcome.cleaned.map((what) => `    ${printable(what, 300)}`)];
+  const handed = outcome.hint === null ? null : printable(branchName(outcome.ref ?? ""), 200);
+  const where = handed !== null ? `, at ${handed}` : outcome.isRemoteOnly ? ", on the remote only" : "";
+  return [
+    `  ${branch}: ${as}${where}`,
+    ...outcome.cleaned.map((what) => `    ${printable(what, 300)}`),
+    ...(outcome.hint === null ? [] : [`    next: ${printable(outcome.hint, 500)}`]),
+  ];
 }
 
 const MOST_LINES = 5;

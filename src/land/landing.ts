@@ -133,7 +133,7 @@ export class TargetLander {
   }
 }
 
-function notPushed(target: string, remote: string, result: PushResult): CotenantError {
+export function notPushed(target: string, remote: string, result: PushResult): CotenantError {
   const why = "why" in result ? result.why : "";
   const code = result.result === "failed" ? result.code : "E_REMOTE_UNREACHABLE";
   const what = result.result === "failed" ? "did not take it" : "may or may not have it";
