@@ -37,11 +37,11 @@ export async function checked(
       cwd: scratch.root,
       timeoutMs: values["land.check_timeout_secs"] * 1000,
       env: {
-        COTENANT_LAND_ENTRY: entry.entryId,
-        COTENANT_LAND_BRANCH: branchName(entry.branch),
-        COTENANT_LAND_TARGET: branchName(entry.target),
-        COTENANT_LAND_BASE: at.base,
-        COTENANT_LAND_COMMIT: at.commit,
+        COTENANT_LANDING_ENTRY: entry.entryId,
+        COTENANT_LANDING_BRANCH: branchName(entry.branch),
+        COTENANT_LANDING_TARGET: branchName(entry.target),
+        COTENANT_LANDING_BASE: at.base,
+        COTENANT_LANDING_COMMIT: at.commit,
         // What proves the lander's leases is none of the checks' business.
         COTENANT_SECRET: undefined,
       },

@@ -21,7 +21,7 @@ const conflicts = (n: number) => n % 10 === 3;
 const fails = (n: number) => n % 10 === 7;
 const lands = (n: number) => !conflicts(n) && !fails(n);
 const numbers = Array.from({ length: COUNT }, (_, at) => at + 1);
-const CHECK = "echo looking at $COTENANT_LAND_BRANCH; ! ls | grep BROKEN";
+const CHECK = "echo looking at $COTENANT_LANDING_BRANCH; ! ls | grep BROKEN";
 
 function queued(): TestRepo {
   const repo = landingRepo();
