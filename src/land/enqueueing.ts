@@ -6,10 +6,10 @@ import { makeUlid, parseUlid, printable, ulidTimeMs } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import type { ObjectId } from "../objects/object-name";
 import { tipOf } from "../publish/base";
-import { branchName, branchRef, refuseLedger } from "../publish/branch-rules";
+import { branchName, refuseLedger } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
 import { entriesIn, entriesOf, entryName, entryToFact, LANDING, type LandEntry, type Method } from "./entry";
-import { shownBranch, targetRef } from "./target";
+import { namedBranch, shownBranch, targetRef } from "./target";
 
 /** Entries travel in the log's checkpoints: a queue that nobody runs must not grow for ever. */
 const MOST_ENTRIES = 1_000;
@@ -45,7 +45,7 @@ export async function enqueue(
   const method = request.method ?? (workspace.config.values["land.method"] as Method);
   const wanted = new Map<string, ObjectId>();
   for (const text of request.branches) {
-    const branch = branchRef(text);
+    const branch = namedBranch(text, "for example: cotenant land add work/login");
     wanted.set(branch, await refuseUnlandable(workspace, branch, target));
   }
   let enqueued: Enqueued[] = [];
@@ -158,7 +158,7 @@ export async function queueOf(
   );
 }
 
-/** The entry that a word means: its id, the beginning of one, or its branch. */
+/** The entry that a word means: its id, the end of one, or its branch. */
 export async function meantEntry(
   workspace: Pick<Workspace, "coordinator">,
   word: string,

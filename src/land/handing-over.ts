@@ -4,7 +4,7 @@ import { printable } from "../kernel/ids";
 import type { ObjectId } from "../objects/object-name";
 import { tipOf } from "../publish/base";
 import { newUlid } from "../publish/branch-pushing";
-import { branchName, branchRef, refuseBeside } from "../publish/branch-rules";
+import { branchName, refuseBeside } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
 import { pushUnderClaims } from "../publish/pushing-under-claims";
 import { candidateOn } from "./candidate";
@@ -19,7 +19,7 @@ import type { LandOutcome } from "./report";
 import { refusalOf } from "./rules";
 import { interrupted, type LandDesk, queuedIn } from "./running";
 import type { Rejection } from "./speculation";
-import { shownBranch } from "./target";
+import { namedBranch, shownBranch } from "./target";
 
 /**
  * For a forge's own merge queue: each entry that merges and passes is put at a branch of its own, on top of the target as it
@@ -66,7 +66,7 @@ async function one(
   tip: ObjectId,
 ): Promise<LandOutcome | null> {
   const { tools, parts, mover, yard, target, remote, tell } = desk;
-  const ref = branchRef(`${prefix}/${branchName(entry.branch)}`);
+  const ref = namedBranch(`${prefix}/${branchName(entry.branch)}`, "for example --as-branch land");
   const built = await candidateOn(tools, entry, tip);
   const rejection = rejectionOf(entry, built);
   if (rejection !== null) return aside(desk, entry, rejection);

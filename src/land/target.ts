@@ -10,19 +10,18 @@ export async function targetRef(workspace: Workspace, typed: string | null): Pro
   const { values } = config;
   const named = typed ?? values["land.target"] ?? values["global_operations.main_branch"];
   const main = named === null ? await mainRef(surroundings.git, repository.worktreeRoot, null) : null;
-  const ref = targetNamed(named ?? main?.branch ?? "main");
+  const ref = namedBranch(named ?? main?.branch ?? "main", "for example --target main");
   refuseLedger(ref, values["sync.ledger_branch"]);
   return ref;
 }
 
-function targetNamed(text: string): string {
+/** The full name of a branch that somebody typed. */
+export function namedBranch(text: string, hint: string): string {
   try {
     return branchRef(text);
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
-    throw new CotenantError("E_USAGE", `"${printable(text)}" is not the name of a branch to land on`, {
-      hint: "for example --target main",
-    });
+    throw new CotenantError("E_USAGE", `"${printable(text)}" is not the name of a branch`, { hint });
   }
 }
 

@@ -80,7 +80,6 @@ describe("adding to the merge queue", () => {
     await refused(4, "E_NOT_FOUND", "nowhere");
     await refused(64, "E_USAGE", "main");
     await refused(64, "E_USAGE", "a..b");
-    await refused(64, "E_USAGE", "--", "-x");
     await refused(64, "E_USAGE", "refs/tags/v1");
     await refused(64, "E_USAGE", "HEAD");
     branchWith(repo, "one", { one: "1" });
