@@ -11,8 +11,8 @@ import { worktreeRecords } from "../worktrees/records";
 import { removeWorktree } from "../worktrees/removing";
 import { atStake, isAsCommitted } from "../worktrees/stake";
 import { underWriterLock } from "../worktrees/writer-lock";
+import type { LandDesk } from "./desk";
 import type { LandEntry } from "./entry";
-import type { LandDesk } from "./running";
 import { shownBranch } from "./target";
 
 /**

@@ -9,6 +9,7 @@ import { typed } from "../publish/hint-words";
 import { pushUnderClaims } from "../publish/pushing-under-claims";
 import { candidateOn } from "./candidate";
 import { checked } from "./checking";
+import { interrupted, type LandDesk, queuedIn } from "./desk";
 import type { LandEntry } from "./entry";
 import { notPushed } from "./landing";
 import { noteLanded, park } from "./noting";
@@ -17,7 +18,6 @@ import { queuePausedError, queuePauseOf } from "./pausing";
 import { baseOf, remoteTip } from "./remote-tip";
 import type { LandOutcome } from "./report";
 import { refusalOf } from "./rules";
-import { interrupted, type LandDesk, queuedIn } from "./running";
 import type { Rejection } from "./speculation";
 import { namedBranch, shownBranch } from "./target";
 

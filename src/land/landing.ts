@@ -7,12 +7,12 @@ import { isAncestor } from "../publish/catching-up";
 import { typed } from "../publish/hint-words";
 import type { PushResult } from "../publish/pushing";
 import { pushUnderClaims } from "../publish/pushing-under-claims";
+import { type LandDesk, queuedIn } from "./desk";
 import type { LandEntry } from "./entry";
 import { leftMeanwhile } from "./moving";
 import { noteLanded, noteUnderway } from "./noting";
 import { queuePausedError, queuePauseOf } from "./pausing";
 import { type Base, baseOf, remoteTip } from "./remote-tip";
-import { type LandDesk, queuedIn } from "./running";
 import { shownBranch } from "./target";
 
 export interface LandedNow {
@@ -140,7 +140,7 @@ export function notPushed(target: string, remote: string, result: PushResult): C
   const hint =
     result.result === "failed" && result.hint !== undefined
       ? result.hint
-      : `see what it says, then run the queue again, which finds out what became of it: cotenant land run --push ${typed(remote)}`;
+      : `see what it says, then run the queue again, which finds out what became of it: cotenant land run --push --remote ${typed(remote)}`;
   return new CotenantError(
     code,
     `nothing landed on ${shownBranch(target)}: ${printable(remote, 100)} ${what}: ${why}`,

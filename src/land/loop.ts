@@ -6,6 +6,7 @@ import { settleIntents } from "../publish/settling";
 import { candidateOn } from "./candidate";
 import { checked } from "./checking";
 import { cleanUp } from "./cleaning";
+import { interrupted, type LandDesk, queuedIn } from "./desk";
 import type { LandEntry } from "./entry";
 import { TargetLander } from "./landing";
 import { park } from "./noting";
@@ -13,7 +14,6 @@ import { landedOutcome, parkedOutcome, refusalRejection, rejectionOf, waitingOut
 import type { Base } from "./remote-tip";
 import type { LandOutcome } from "./report";
 import { refusalOf } from "./rules";
-import { interrupted, type LandDesk, queuedIn } from "./running";
 import { type Rejection, type Slot, Speculation, type Verdict } from "./speculation";
 import { shownBranch } from "./target";
 

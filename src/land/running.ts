@@ -13,7 +13,7 @@ import { settleRemovals } from "../worktrees/removing";
 import { requireLander } from "./allowance";
 import type { CandidateTools } from "./candidate";
 import { settleCheckouts } from "./checkout";
-import { entriesOf, type LandEntry } from "./entry";
+import { type LandDesk, queuedIn } from "./desk";
 import { handOver } from "./handing-over";
 import { type Lead, takeLead } from "./lead";
 import { LandLoop } from "./loop";
@@ -21,28 +21,9 @@ import { BranchMover } from "./moving";
 import { queuePausedError, queuePauseOf } from "./pausing";
 import { plannedOutcomes } from "./preview";
 import { baseOf } from "./remote-tip";
-import type { LandOptions, LandOutcome, LandParts, LandProgress, LandReport } from "./report";
+import type { LandOptions, LandOutcome, LandParts, LandReport } from "./report";
 import { ScratchRoom } from "./scratch";
-import { shownBranch, targetRef } from "./target";
-
-/** Everything that a run has at hand, once it is the target's only lander. */
-export interface LandDesk {
-  readonly parts: LandParts;
-  readonly yard: Yard;
-  readonly target: string;
-  readonly remote: string | null;
-  readonly lead: Lead;
-  readonly tools: CandidateTools;
-  readonly mover: BranchMover;
-  readonly claims: ClaimsUnder;
-  readonly room: ScratchRoom;
-  readonly parallel: number;
-  readonly clean: boolean;
-  readonly only: readonly Ulid[] | null;
-  /** Aborted by the caller, or because somebody else lands now. */
-  readonly signal: AbortSignal;
-  readonly tell: (kind: LandProgress["kind"], text: string, entry?: LandEntry) => void;
-}
+import { targetRef } from "./target";
 
 /**
  * Lands what is in a target's queue: in order, each on top of those before it, those that pass their checks. Refused where
@@ -173,19 +154,6 @@ function teller({ onProgress }: LandOptions): LandDesk["tell"] {
     onProgress?.({ kind, text, entryId: entry?.entryId ?? null, branch: entry?.branch ?? null });
 }
 
-/** Those of the queue that a run is about. */
-export async function queuedIn({
-  parts,
-  target,
-  only,
-}: Pick<LandDesk, "parts" | "target" | "only">): Promise<LandEntry[]> {
-  const all = await entriesOf(parts.workspace.coordinator);
-  return all.filter(
-    (entry) =>
-      entry.target === target && entry.state === "queued" && (only === null || only.includes(entry.entryId)),
-  );
-}
-
 async function dryRun(
   parts: LandParts,
   target: string,
@@ -208,11 +176,4 @@ async function dryRun(
   } finally {
     await objects.close();
   }
-}
-
-export function interrupted(target: string): CotenantError {
-  return new CotenantError("E_INTERRUPTED", `interrupted while landing on ${shownBranch(target)}`, {
-    hint: "run it again: it goes on with what is in the queue",
-    data: { target },
-  });
 }

@@ -108,7 +108,7 @@ describe("README", () => {
     }));
     const groups = rows.filter(
       ({ name, text }) =>
-        /^(claim|lock|worktree|issue|dep|label|query|graph|gate|doc|config|validate|guard|agent|hooks|daemon)$/.test(
+        /^(claim|lock|worktree|issue|dep|label|query|graph|gate|doc|config|validate|guard|agent|hooks|daemon|land)$/.test(
           name,
         ) ||
         // A command and a group.

@@ -17,6 +17,13 @@ const list = async (...more: string[]) =>
     state: string;
   }[];
 
+const addedIds = async (...branches: string[]) => {
+  const { entries } = (await add(repo, ...branches)) as unknown as {
+    entries: { entry: { entry_id: string } }[];
+  };
+  return entries.map(({ entry }) => entry.entry_id);
+};
+
 describe("adding to the merge queue", () => {
   it("keeps the order in which branches came, and their commits of that moment", async () => {
     for (const name of ["one", "two", "three"]) branchWith(repo, name, { [name]: name });
@@ -33,10 +40,10 @@ describe("adding to the merge queue", () => {
 
   it("a branch that is added again replaces its entry, at the end; unchanged, it stays", async () => {
     for (const name of ["one", "two"]) branchWith(repo, name, { [name]: name });
-    const [first] = (await add(repo, "one"))["entries"] as { entry_id: string }[];
+    const [first] = await addedIds("one");
     await add(repo, "two");
     expect(await add(repo, "one")).toMatchObject({
-      entries: [{ changed: false, entry_id: first!.entry_id }],
+      entries: [{ changed: false, entry: { entry_id: first } }],
     });
     repo.git(
       "branch",
@@ -44,18 +51,16 @@ describe("adding to the merge queue", () => {
       "one",
       repo.git("commit-tree", "-p", "one", "-m", "x", "one^{tree}").trim(),
     );
-    expect(await add(repo, "one")).toMatchObject({ entries: [{ changed: true, replaces: first!.entry_id }] });
+    expect(await add(repo, "one")).toMatchObject({ entries: [{ changed: true, replaces: first }] });
     expect((await list()).map(({ branch }) => branch)).toEqual(["two", "one"]);
   });
 
   it("takes entries out, by branch, by id, or by the end of one", async () => {
     for (const name of ["one", "two", "three"]) branchWith(repo, name, { [name]: name });
-    const { entries } = (await add(repo, "one", "two", "three")) as unknown as {
-      entries: { entry_id: string }[];
-    };
+    const ids = await addedIds("one", "two", "three");
     await repo.prepare("agent:worker", "land", "remove", "one");
-    await repo.prepare("agent:worker", "land", "remove", entries[1]!.entry_id);
-    await repo.prepare("agent:worker", "land", "remove", entries[2]!.entry_id.slice(-6).toLowerCase());
+    await repo.prepare("agent:worker", "land", "remove", ids[1]!);
+    await repo.prepare("agent:worker", "land", "remove", ids[2]!.slice(-6).toLowerCase());
     expect(await list()).toEqual([]);
     expect(repo.git("branch", "--list", "one", "two", "three").trim().split("\n")).toHaveLength(3);
     expectJsonRefused(await repo.askHere("agent:worker", "land", "remove", "one"), 4, "E_NOT_FOUND");

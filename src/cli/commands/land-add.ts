@@ -51,7 +51,7 @@ export const command: Command = {
     return {
       data: {
         entries: enqueued.map(({ entry, changed, replaced }) => ({
-          ...entryJson(entry),
+          entry: entryJson(entry),
           changed,
           replaces: replaced?.entryId ?? null,
         })),
