@@ -1,5 +1,6 @@
 import type { LoggedEvent } from "../coordinator/contract";
 import { printable } from "../kernel/ids";
+import { shownKey } from "../kernel/landing-right";
 import { recordsIn } from "./event-filter";
 import { count, duration, paint, publicLease, type Style } from "./render";
 import type { Terminal } from "./terminal";
@@ -58,7 +59,9 @@ function keysText({ payload }: LoggedEvent): string {
   );
   const keys = [...new Set(named.length > 0 ? named : [String(payload["about"] ?? "")])];
   const more = keys.length - MOST_KEYS;
-  const shown = keys.slice(0, more === 1 ? MOST_KEYS + 1 : MOST_KEYS).map((key) => printable(key, 100));
+  const shown = keys
+    .slice(0, more === 1 ? MOST_KEYS + 1 : MOST_KEYS)
+    .map((key) => printable(shownKey(key), 100));
   return [...shown, ...(more > 1 ? [`and ${more} more`] : [])].join(", ");
 }
 

@@ -1,8 +1,5 @@
-import { type Branded, makeUlid, type Ulid } from "./ids";
+import { makeUlid, type Ulid } from "./ids";
 import type { LeaseKey } from "./keys";
-
-/** The full name of a branch that others land on. */
-export type TargetRef = Branded<"TargetRef">;
 
 /** No issue is from 1970: the time part of an issue's id is never all zeros. */
 const TIMELESS = "0000000000";
@@ -22,4 +19,9 @@ export function isLandingRight(issueId: string): boolean {
 
 export function isLandingKey(key: LeaseKey): boolean {
   return key.startsWith("issue:") && isLandingRight(key.slice("issue:".length));
+}
+
+/** A lease's key for people. Of which target it is the landing right, its reason says. */
+export function shownKey(key: string): string {
+  return key.startsWith("issue:") && isLandingRight(key.slice("issue:".length)) ? "the landing right" : key;
 }

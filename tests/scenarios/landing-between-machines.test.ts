@@ -66,6 +66,13 @@ describe("S88: the landing right between machines", () => {
     expect(ran.error.message).toContain("the landing right of main");
     expect(ran.error.message).toContain("human:first");
     expect(ran.error.message).not.toContain(RIGHT);
+    // It is nobody's issue, and is not shown as one.
+    expect((await first.askHere("claim", "list")).data.leases).toEqual([]);
+    for (const words of ["status", "lock status", "events"]) {
+      const shown = await first.runHere(...words.split(" "));
+      expect(shown.stdout).toContain("the landing right");
+      expect(shown.stdout).not.toContain(RIGHT);
+    }
     go();
     expect((await running.done).data).toMatchObject({ landed: 1 });
     expect((await run(second)).data).toMatchObject({ landed: 1 });
