@@ -1,3 +1,4 @@
+import type { Coordinator } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { joinPath } from "../identity/path-text";
@@ -251,13 +252,18 @@ async function note(
   });
 }
 
+/** Checkouts that move along now, or did when their lander died. */
+export async function openMoves(coordinator: Pick<Coordinator, "facts">): Promise<CheckoutMove[]> {
+  const facts = await coordinator.facts({ kinds: [CHECKOUT] });
+  return [...facts].flatMap(([name, { value }]) => fromFact(name, value) ?? []);
+}
+
 /** What landers have left who died while a checkout moved along: finished where the branch has moved, else taken back. */
 export async function settleCheckouts(yard: Yard): Promise<string[]> {
   const { processes, files } = machineOf(yard).platform;
   const settled: string[] = [];
-  for (const [name, { value }] of await yard.session.coordinator.facts({ kinds: [CHECKOUT] })) {
-    const move = fromFact(name, value);
-    if (move === null || (await processes.liveness(move.lander)) !== "dead") continue;
+  for (const move of await openMoves(yard.session.coordinator)) {
+    if ((await processes.liveness(move.lander)) !== "dead") continue;
     const work = await waitForWork(yard, move);
     try {
       await ((await isThere(yard.workspace, move)) ? finish(yard, move) : takeBack(yard, move));

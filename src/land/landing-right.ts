@@ -24,6 +24,7 @@ export async function takeLandingRight(
   session: Session,
   target: string,
   wait: { readonly timeoutMs: number; readonly onWait: (message: string) => void } | null,
+  signal?: AbortSignal,
 ): Promise<{ readonly lease: Lease; readonly isNew: boolean } | null> {
   if (!sharesClaims(workspace.config)) return null;
   const key = landingRightKey(workspace, target);
@@ -32,6 +33,7 @@ export async function takeLandingRight(
     const grant = await session.acquire([{ key, reach: "repository" }], {
       ttlSecs: await workspace.usualTtlSecs("claim"),
       reason: name,
+      ...(signal === undefined ? {} : { interrupted: signal }),
       wait:
         wait === null ? null : { timeoutMs: wait.timeoutMs, onWait: ({ message }) => wait.onWait(message) },
     });

@@ -8,7 +8,7 @@ import { typed } from "../publish/hint-words";
 import type { PushResult } from "../publish/pushing";
 import { pushUnderClaims } from "../publish/pushing-under-claims";
 import { type LandDesk, queuedIn } from "./desk";
-import type { LandEntry } from "./entry";
+import type { LandEntry, Underway } from "./entry";
 import { leftMeanwhile } from "./moving";
 import { noteLanded, noteUnderway } from "./noting";
 import { queuePausedError, queuePauseOf } from "./pausing";
@@ -38,7 +38,8 @@ export class TargetLander {
     const { remote, target, parts } = this.#desk;
     for (const entry of await queuedIn(this.#desk)) {
       const { underway } = entry;
-      if (underway === null || underway.ref !== target || underway.remote !== remote) continue;
+      if (underway === null || underway.ref !== target) continue;
+      if (underway.remote !== remote) throw notAsked(entry, underway);
       const theirs = await remoteTip(parts.workspace, remote, target);
       if (theirs === null || !(await isAncestor(parts.workspace, underway.commit, theirs))) continue;
       await this.base();
@@ -98,6 +99,8 @@ export class TargetLander {
       this.#base = { ...this.#base!, tip: commit, theirs: commit };
       return landed;
     }
+    // A clear answer: nobody has to ask again.
+    if (result.result === "failed") await noteUnderway(yard.session, entry, null);
     if (result.result === "failed" && result.code === "E_PUSH_REJECTED" && result.hint === undefined) {
       const theirs = await remoteTip(parts.workspace, remote, target);
       if (theirs !== (this.#base?.theirs ?? null)) return "again";
@@ -131,6 +134,19 @@ export class TargetLander {
     if (local === null || (await isAncestor(parts.workspace, local, commit))) return { local };
     return { local: "apart" };
   }
+}
+
+/** To land it here as well could make two of it. */
+function notAsked({ branch, target }: LandEntry, { remote }: Underway): CotenantError {
+  const name = printable(remote, 100);
+  return new CotenantError(
+    "E_DIVERGED",
+    `${shownBranch(branch)} was being pushed to ${shownBranch(target)} of ${name}, and nobody has asked yet what became of it`,
+    {
+      hint: `ask, and go on: cotenant land run --push --remote ${typed(remote)}`,
+      data: { branch, target, remote },
+    },
+  );
 }
 
 export function notPushed(target: string, remote: string, result: PushResult): CotenantError {

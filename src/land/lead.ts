@@ -48,7 +48,10 @@ export class Lead {
 
   /** Shows life until it is given back. `onLost` is called where that is refused. */
   async keep(onLost: () => void): Promise<void> {
-    const refs = this.leases.map(({ key, leaseId }) => ({ key, leaseId }));
+    // The landing right lasts longer, and is renewed by any sign of life when it is due: each of its beats is a push.
+    const refs = this.leases
+      .filter((lease) => lease !== this.right)
+      .map(({ key, leaseId }) => ({ key, leaseId }));
     const { timers } = this.#workspace.surroundings.platform;
     while (!this.#isOver) {
       const sleep = timers.sleep(BEAT_EVERY_MS);
@@ -95,7 +98,7 @@ export async function takeLead(
   const own: Lease[] = [];
   try {
     const timing = { timeoutMs: WAIT_MS, onWait: wish.onWait };
-    const right = await takeLandingRight(workspace, session, target, wish.wait ? timing : null);
+    const right = await takeLandingRight(workspace, session, target, wish.wait ? timing : null, wish.signal);
     if (right?.isNew === true) own.push(right.lease);
     const key = orThrow(refKey(target));
     const grant = await session.acquire([{ key, reach: "repository" }], {

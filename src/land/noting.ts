@@ -65,8 +65,12 @@ export function noteLanded(
   return note(session, entry, "land.landed", payload, facts);
 }
 
-/** Before a push: whoever finds it asks the remote what became of it. */
-export function noteUnderway(session: Session, entry: LandEntry, underway: Underway): Promise<boolean> {
+/** Before a push: whoever finds it asks the remote what became of it. Null once the remote has refused it. */
+export function noteUnderway(
+  session: Session,
+  entry: LandEntry,
+  underway: Underway | null,
+): Promise<boolean> {
   const fact = entryToFact({ ...entry, underway });
   return note(session, entry, "land.pushing", { ...underway }, new Map([[entryName(entry.entryId), fact]]));
 }

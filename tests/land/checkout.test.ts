@@ -144,6 +144,10 @@ describe("killed while a checkout moves along", () => {
       expect(ran.status).toBe(null);
       expect(firstParents(repo)).toEqual(["first"]);
       expect(gitFiles()).not.toEqual([]);
+      const { findings } = (await repo.askHere(LANDER, "doctor")).data as unknown as {
+        findings: { check: string; next: string | null }[];
+      };
+      expect(findings.find(({ check }) => check === "unfinished")?.next).toContain("cotenant land run");
       expect(outcomes(await land(repo))).toEqual({ one: "landed" });
       expect(isClean(repo)).toBe(true);
       expect([read("a.txt"), read("deep/new.txt")]).toEqual(["changed\n", "new\n"]);

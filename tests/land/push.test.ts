@@ -113,8 +113,10 @@ describe("land run --push", () => {
       entries: { state: string }[];
     };
     expect(entries.map(({ state }) => state)).toEqual(["queued"]);
+    // The answer was clear: it may land without the remote as well.
+    expect((await land(repo, "--dry-run")).data["waiting"]).toBe(1);
     hub.hook("pre-receive", "exit 0");
-    expect((await land(repo, "--push")).data["landed"]).toBe(1);
+    expect((await land(repo)).data["landed"]).toBe(1);
   });
 
   it("a remote that cannot be reached is told, and nothing lands", async () => {
@@ -147,6 +149,10 @@ describe("land run --push", () => {
       const tip = hub.head("main");
       expect(there()).toHaveLength(2);
       expect(firstParents(repo)).toEqual(["first"]);
+      // Without the remote nobody can tell: to land it here could make two of it.
+      const unasked = await land(repo);
+      expectJsonRefused(unasked, 9, "E_DIVERGED");
+      expect(unasked.error.hint).toContain("cotenant land run --push --remote origin");
       const ran = await land(repo, "--push");
       expect(outcomes(ran), String(ran)).toEqual({ one: "landed" });
       expect(hub.head("main")).toBe(tip);
