@@ -39,10 +39,10 @@ const MOST_REPLAYED = 1_000;
 /** Puts an entry onto a commit, without a checkout. Nothing refers to what is made. */
 export async function candidateOn(tools: CandidateTools, entry: LandEntry, onto: ObjectId): Promise<Built> {
   const { workspace } = tools;
-  const missing = await whyGone(workspace, entry);
+  const missing = await whyGone(tools, entry);
   if (missing !== null) return { kind: "gone", message: missing };
   if (await isAncestor(workspace, entry.commit, onto)) return { kind: "contained" };
-  const commits = await commitsOf(workspace, entry, onto);
+  const commits = await commitsOf(tools, entry, onto);
   if (entry.method === "rebase") return replayed(tools, entry, onto, commits);
   const merged = await mergedTree(workspace, [onto, entry.commit]);
   if (merged.kind !== "tree") return merged;
@@ -64,39 +64,32 @@ export async function candidateOn(tools: CandidateTools, entry: LandEntry, onto:
   return { kind: "candidate", commit, makers: commits };
 }
 
-async function whyGone(workspace: Workspace, { branch, commit }: LandEntry): Promise<string | null> {
-  const { surroundings, repository } = workspace;
+async function whyGone(
+  { workspace, objects }: CandidateTools,
+  { branch, commit }: LandEntry,
+): Promise<string | null> {
   if ((await tipOf(workspace, branch)) === null) return "the branch was deleted after it was added";
-  const { status } = await surroundings.git.run(["cat-file", "-e", `${commit}^{commit}`], {
-    cwd: repository.worktreeRoot,
-  });
-  return status === 0 ? null : `its commit ${commit.slice(0, 12)} is not in this clone any more`;
+  const isThere = (await objects.look(commit))?.type === "commit";
+  return isThere ? null : `its commit ${commit.slice(0, 12)} is not in this clone any more`;
 }
 
 /** What the branch has beyond the other side, oldest first, merges left out. */
 async function commitsOf(
-  { surroundings, repository }: Workspace,
-  { commit }: LandEntry,
+  { workspace, objects }: CandidateTools,
+  { commit, method }: LandEntry,
   onto: ObjectId,
 ): Promise<Told[]> {
-  const { git } = surroundings;
-  const reader = new CommitReader(git, { cwd: repository.worktreeRoot });
+  const { surroundings, repository } = workspace;
+  const reader = new CommitReader(surroundings.git, { cwd: repository.worktreeRoot });
   const options = ["--no-merges", "--not", onto, "--not"];
   const commits = await reader.read(await reader.list({ names: [commit], options }));
-  const names = await git.run(["log", "--no-walk=unsorted", "--format=%H %an <%ae>", "--stdin"], {
-    cwd: repository.worktreeRoot,
-    input: commits.map(({ oid }) => `${oid}\n`).join(""),
-    env: { GIT_NO_REPLACE_OBJECTS: "1" },
-  });
-  const authors = new Map<string, string>();
-  if (commits.length > 0)
-    for (const line of decode(names.stdout).split("\n"))
-      authors.set(line.slice(0, line.indexOf(" ")), line.slice(line.indexOf(" ") + 1));
-  return commits.map(({ oid, message }) => ({
-    oid,
-    message,
-    author: printable(authors.get(oid) ?? "", 300),
-  }));
+  const told: Told[] = [];
+  for (const { oid, message } of commits) {
+    // A merge names nobody but whoever lands it.
+    const author = method === "merge" ? null : await authorOf(objects, oid);
+    told.push({ oid, message, author: author === null ? "" : nameOf(author) });
+  }
+  return told;
 }
 
 type Merged =
