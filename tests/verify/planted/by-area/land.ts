@@ -55,7 +55,7 @@ export const PLANTS: readonly TestPlant[] = [
     from: "  await settleCheckouts(yard);\n",
     to: "",
     test: "tests/land/checkout.test.ts",
-    named: "after the files moved",
+    named: "the files moved: the next run puts everything right",
   },
   {
     name: "a push that nobody asks about after a kill",
@@ -63,7 +63,7 @@ export const PLANTS: readonly TestPlant[] = [
     from: "      if (underway === null ||",
     to: "      if (underway !== null ||",
     test: "tests/land/push.test.ts",
-    named: "by squash: it lands once",
+    named: "it lands once, and the target follows",
   },
   {
     name: "a remote's branch replaced wherever it is",
