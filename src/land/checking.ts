@@ -6,7 +6,7 @@ import { branchName } from "../publish/branch-rules";
 import { type CheckOutcome, howItEnded, runChecks } from "../publish/checks";
 import { typed } from "../publish/hint-words";
 import { modesFor } from "../store/layout";
-import type { LandEntry } from "./entry";
+import { entriesOf, type LandEntry } from "./entry";
 import type { ScratchRoom } from "./scratch";
 import type { Rejection, Verdict } from "./speculation";
 
@@ -101,6 +101,17 @@ async function keepOutput(
   } catch {
     return null;
   }
+}
+
+/** Output of entries that have left the queue. Nothing depends on it. */
+export async function clearOutputs({ surroundings, store, coordinator }: Workspace): Promise<void> {
+  const { files } = surroundings.platform;
+  const directory = `${store.layout.root}/land`;
+  const names = ((await files.readDirectory(directory)) ?? []).filter((name) => name.endsWith(".log"));
+  if (names.length === 0) return;
+  const aside = (await entriesOf(coordinator)).filter(({ state }) => state === "parked");
+  const wanted = new Set(aside.map(({ entryId }) => `${entryId.toLowerCase()}.log`));
+  for (const name of names) if (!wanted.has(name)) await files.unlink(`${directory}/${name}`);
 }
 
 /** Lines stay lines; what would move a terminal's cursor, or colour it, goes. */

@@ -12,6 +12,7 @@ import { checked } from "./checking";
 import { interrupted, type LandDesk, queuedIn } from "./desk";
 import type { LandEntry } from "./entry";
 import { notPushed } from "./landing";
+import { hasLeft } from "./moving";
 import { noteLanded, park } from "./noting";
 import { landedOutcome, parkedOutcome, refusalRejection, rejectionOf, waitingOutcome } from "./outcomes";
 import { queuePausedError, queuePauseOf } from "./pausing";
@@ -120,7 +121,7 @@ async function put(
   const landed = { commit, ref, remote, isRemoteOnly: false };
   const attempt = await mover.move(entry, { ref, old, next: commit }, landed);
   if (attempt.kind === "refused") {
-    if (attempt.error.code === "E_NOT_FOUND") return null;
+    if (hasLeft(attempt.error, entry)) return null;
     throw attempt.error;
   }
   if (attempt.kind !== "committed")

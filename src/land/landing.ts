@@ -9,7 +9,7 @@ import type { PushResult } from "../publish/pushing";
 import { pushUnderClaims } from "../publish/pushing-under-claims";
 import { type LandDesk, queuedIn } from "./desk";
 import type { LandEntry, Underway } from "./entry";
-import { leftMeanwhile } from "./moving";
+import { hasLeft } from "./moving";
 import { noteLanded, noteUnderway } from "./noting";
 import { queuePausedError, queuePauseOf } from "./pausing";
 import { type Base, baseOf, remoteTip } from "./remote-tip";
@@ -80,7 +80,7 @@ export class TargetLander {
     const attempt = await mover.move(entry, { ref: target, old: tip, next: commit }, landed);
     if (attempt.kind === "committed") return { commit, isRemoteOnly: false };
     if (attempt.kind !== "refused") return "again";
-    if (attempt.error.code === leftMeanwhile(entry).code) return "again";
+    if (hasLeft(attempt.error, entry)) return "again";
     throw attempt.error;
   }
 

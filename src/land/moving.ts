@@ -142,9 +142,14 @@ export class BranchMover {
   }
 }
 
-export function leftMeanwhile(entry: LandEntry): CotenantError {
+function leftMeanwhile(entry: LandEntry): CotenantError {
   return new CotenantError("E_NOT_FOUND", `${shownBranch(entry.branch)} has left the merge queue meanwhile`, {
     hint: "see what became of it: cotenant land list --all",
     data: { entry_id: entry.entryId },
   });
+}
+
+/** Whether a refusal at the commit point says that. A lease that is gone has the same code. */
+export function hasLeft({ code, data }: CotenantError, { entryId }: LandEntry): boolean {
+  return code === "E_NOT_FOUND" && data["entry_id"] === entryId;
 }

@@ -12,6 +12,7 @@ import type { Yard } from "../worktrees/place";
 import { settleRemovals } from "../worktrees/removing";
 import { requireLander } from "./allowance";
 import type { CandidateTools } from "./candidate";
+import { clearOutputs } from "./checking";
 import { settleCheckouts } from "./checkout";
 import { type LandDesk, queuedIn } from "./desk";
 import { handOver } from "./handing-over";
@@ -66,6 +67,7 @@ async function settleEarlier(yard: Yard): Promise<void> {
   await settleCheckouts(yard);
   await settleMakings(yard);
   await settleRemovals(yard);
+  await clearOutputs(yard.workspace);
 }
 
 async function withDesk(

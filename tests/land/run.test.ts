@@ -202,5 +202,7 @@ describe("a run of the merge queue", () => {
       changed: true,
     });
     expect(outcomes(await land(repo))).toEqual({ one: "landed" });
+    // What it printed goes with it.
+    expect(fs.readdirSync(path.join(repo.control, "land"))).toEqual([]);
   });
 });
