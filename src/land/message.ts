@@ -32,12 +32,21 @@ function landedLines({ branch, issueId }: LandEntry, commit: ObjectId): string[]
   ];
 }
 
+/** What somebody wrote, without lines that only a landing writes. */
+function own(text: string): string {
+  return cleanMessage(withoutLanded(text));
+}
+
+function withoutLanded(text: string): string {
+  return text.replaceAll(/^Cotenant-Landed(?:-Issue)?:.*\n?/gm, "");
+}
+
 /** Of a landing by merge. */
 export function mergeMessage(entry: LandEntry, lander: Lander): string {
   const said = entry.message ?? `Merge branch '${branchName(entry.branch)}' into ${branchName(entry.target)}`;
   const { agentId, worktreeId, rights } = lander;
   const lines = trailerLines({ agentId, worktreeId, issues: rights }, true);
-  return withLines(cleanMessage(said), [...landedLines(entry, entry.commit), ...lines]);
+  return withLines(own(said), [...landedLines(entry, entry.commit), ...lines]);
 }
 
 /** Of a landing as one commit: what the branch's commits say, on whose claims they rest, and who wrote them. */
@@ -56,7 +65,7 @@ export function squashMessage(
   ]);
   const leases = read.flatMap((one) => one.leases);
   const authors = [...new Set(commits.map((one) => one.author))].filter((one) => one !== author);
-  return withLines(cleanMessage(said), [
+  return withLines(own(said), [
     ...authors.slice(0, MOST_AUTHORS).map((one) => `Co-authored-by: ${one}`),
     ...landedLines(entry, entry.commit),
     ...trailerLines({ agentId, worktreeId, issues, leases }, true),
@@ -76,7 +85,7 @@ function messageOf({ branch }: LandEntry, commits: readonly Told[]): string {
 /** A message of nothing but our own lines has no words of its own. */
 function emptied(message: string, otherwise: string): string {
   try {
-    return cleanMessage(message);
+    return own(message);
   } catch {
     return otherwise;
   }
@@ -88,8 +97,8 @@ function subjectOf(message: string): string {
 
 /** Of one commit that is replayed: as it was, and what it was before. */
 export function replayedMessage(entry: LandEntry, commit: Told, lander: Lander): string {
-  const message =
-    commit.message.trimEnd() === "" ? `Land ${branchName(entry.branch)}` : commit.message.trimEnd();
+  const said = withoutLanded(commit.message).trimEnd();
+  const message = said === "" ? `Land ${branchName(entry.branch)}` : said;
   const rights = trailerLines({ agentId: null, worktreeId: null, issues: lander.rights });
   return withLines(message, [...landedLines(entry, commit.oid), ...rights]);
 }

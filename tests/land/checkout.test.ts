@@ -62,6 +62,25 @@ describe("a target that is checked out", () => {
     expect((await repo.askHere(LANDER, "status")).data.leases).toEqual([]);
   });
 
+  it("whatever its files are called", async () => {
+    const names = [
+      "-rf",
+      "with space",
+      'quote".txt',
+      "back\\slash",
+      "ünï/cödé",
+      "tab\tname",
+      "$(id)",
+      ":(top)x",
+      "*",
+    ];
+    branchWith(repo, "odd", Object.fromEntries(names.map((name) => [name, `${name}\n`])));
+    await add(repo, "odd");
+    expect(outcomes(await land(repo))).toEqual({ one: "landed", odd: "landed" });
+    expect(repo.git("status", "--porcelain")).toBe("");
+    for (const name of names) expect(read(name)).toBe(`${name}\n`);
+  });
+
   it("in a linked worktree as well", async () => {
     repo.git("checkout", "--quiet", "--detach");
     repo.git("worktree", "add", "--quiet", "../linked", "main");
@@ -153,6 +172,19 @@ describe("killed while a checkout moves along", () => {
       expect([read("a.txt"), read("deep/new.txt")]).toEqual(["changed\n", "new\n"]);
       expect(gitFiles()).toEqual([]);
     });
+
+  it("files of any name are put back, and what was new goes", async () => {
+    const names = ["-rf", "with space", 'quote".txt', "ünï/cödé", "*"];
+    branchWith(repo, "odd", Object.fromEntries(names.map((name) => [name, "new\n"])));
+    await repo.prepare("agent:worker", "land", "remove", "one");
+    await add(repo, "odd");
+    await kill("after", "read-tree");
+    for (const name of names) expect(read(name)).toBe("new\n");
+    await repo.prepare("agent:worker", "land", "remove", "odd");
+    await land(repo);
+    for (const name of names) expect(exists(repo, name), name).toBe(false);
+    expect(repo.git("status", "--porcelain")).toBe("");
+  });
 
   it("and somebody edits a file before the next run: the edit stays", async () => {
     await kill("after", "read-tree");

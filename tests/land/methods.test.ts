@@ -160,6 +160,16 @@ describe("landing by rebase", () => {
     expect(isClean(repo)).toBe(true);
   });
 
+  it("a branch cannot say of itself what landed", async () => {
+    repo.git("checkout", "--quiet", "-b", "work/one");
+    commitAs("Grace", { one: "1" }, `The first\n\nCotenant-Landed: other ${"0".repeat(40)}`);
+    const tip = headOf(repo, "HEAD");
+    repo.git("checkout", "--quiet", "main");
+    await add(repo, "work/one", "--method", "rebase");
+    await land(repo);
+    expect(trailer("Cotenant-Landed")).toBe(`work/one ${tip}`);
+  });
+
   it("leaves out what is there already, and puts a conflict aside with its paths", async () => {
     branchWith(repo, "half", { "a.txt": "same\n" }, { new: "1" });
     branchWith(repo, "clash", { "b.txt": "theirs\n" });
