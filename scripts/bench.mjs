@@ -15,6 +15,7 @@ import { figure } from "../bench/figures.mjs";
 import { guard } from "../bench/guard.mjs";
 import { guardDaemon } from "../bench/guard-daemon.mjs";
 import { hooks } from "../bench/hooks.mjs";
+import { land } from "../bench/land.mjs";
 import { ledger } from "../bench/ledger.mjs";
 import { publish } from "../bench/publish.mjs";
 import { query } from "../bench/query.mjs";
@@ -40,6 +41,7 @@ const PARTS = {
   hooks,
   ledger,
   publish,
+  land,
   snapshot,
 };
 const HEAD = ["what", "ours", "beside", "ratio", "target", ""];

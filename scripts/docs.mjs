@@ -90,6 +90,7 @@ const SECTIONS = {
   enforce: "What Git hooks insist on.",
   snapshot: "What snapshots hold, and how many stay.",
   publish: "Commits without a checkout.",
+  land: "The merge queue. See [LAND.md](LAND.md).",
   sync: "Claims between machines, over a branch of the Git remote.",
   store: "The files under the Git directory.",
   daemon: "The process that looks after leases; see [DAEMON](DAEMON.md).",

@@ -13,6 +13,7 @@ import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./ke
 import type { Bind, Reach } from "./kernel/lease";
 import type { Pause } from "./kernel/pause";
 import type { Proposal } from "./kernel/proposals";
+import type { Enqueued, EnqueueRequest, LandEntry, LandOptions, LandReport } from "./land/operations";
 import { thisMachine } from "./platform/node/this-machine";
 import type { Input } from "./publish/draft";
 import type { Publisher } from "./publish/publisher";
@@ -28,6 +29,15 @@ export type { LeaseKey } from "./kernel/keys";
 export type { Lease } from "./kernel/lease";
 export type { Pause } from "./kernel/pause";
 export type { Proposal } from "./kernel/proposals";
+export type {
+  Enqueued,
+  EnqueueRequest,
+  LandEntry,
+  LandOptions,
+  LandOutcome,
+  LandProgress,
+  LandReport,
+} from "./land/operations";
 export type { Published, PublishedPath } from "./publish/request";
 
 /** What to lease: a canonical key (`file:src/a.ts`), or a thing by its kind. Paths are relative to `cwd`. */
@@ -330,6 +340,39 @@ export class CotenantRepository {
       commands: nodeCommands(),
       ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
     });
+  }
+
+  /** Adds branches to the merge queue, as they are now. */
+  async landAdd(request: EnqueueRequest): Promise<readonly Enqueued[]> {
+    const { enqueue } = await import("./land/operations");
+    return enqueue(this.#workspace, this.#session, request);
+  }
+
+  /** What waits to land, and what was put aside; with `all`, also what has landed lately. */
+  async landQueue(
+    options: { readonly target?: string; readonly all?: boolean } = {},
+  ): Promise<readonly LandEntry[]> {
+    const { queueOf, targetRef } = await import("./land/operations");
+    const target = options.target === undefined ? null : await targetRef(this.#workspace, options.target);
+    return queueOf(this.#workspace, target, { all: options.all ?? false });
+  }
+
+  /** Lands what is in the queue. What ends it early once it has begun is told in the report. */
+  async landRun(options: LandOptions = {}): Promise<LandReport> {
+    const { runQueue } = await import("./land/operations");
+    const { nodeCommands } = await import("./platform/node/commands");
+    const { nodeTrees } = await import("./platform/node/trees");
+    const parts = {
+      workspace: this.#workspace,
+      session: this.#session,
+      trees: nodeTrees(),
+      commands: nodeCommands(),
+    };
+    const openFence = async () => {
+      const { claimFence } = await import("./ledger/fence");
+      return claimFence(this.#workspace, this.#session);
+    };
+    return runQueue({ ...parts, openFence }, options);
   }
 
   /** Ends what publishing has started. The repository may be used again afterwards. */

@@ -1,5 +1,6 @@
 import type { LoggedEvent } from "../coordinator/contract";
 import { printable } from "../kernel/ids";
+import { shownKey } from "../kernel/landing-right";
 import { EVENT_TYPES, recordsIn } from "./event-filter";
 import { count, duration, paint, publicLease, type Style } from "./render";
 import type { Terminal } from "./terminal";
@@ -62,7 +63,9 @@ function keysText({ type, payload }: LoggedEvent): string {
   const alone = type === "eviction.approved" ? payload["key"] : payload["about"];
   const keys = [...new Set(named.length > 0 ? named : [String(alone ?? "")])];
   const more = keys.length - MOST_KEYS;
-  const shown = keys.slice(0, more === 1 ? MOST_KEYS + 1 : MOST_KEYS).map((key) => printable(key, 100));
+  const shown = keys
+    .slice(0, more === 1 ? MOST_KEYS + 1 : MOST_KEYS)
+    .map((key) => printable(shownKey(key), 100));
   return [...shown, ...(more > 1 ? [`and ${more} more`] : [])].join(", ");
 }
 

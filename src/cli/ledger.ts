@@ -3,6 +3,7 @@ import type { Grant, LeaseStatus, LedgerSay } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { Testimony } from "../enforce/push";
 import { printable } from "../kernel/ids";
+import { shownKey } from "../kernel/landing-right";
 import type { ClaimRecord } from "../ledger/record";
 import type { ClaimsView } from "../ledger/view";
 import { columns, leaseTable } from "./render";
@@ -71,7 +72,7 @@ function recordJson(record: ClaimRecord): Record<string, unknown> {
 export function elsewhereLines(terminal: Terminal, view: ClaimsView | null): string[] {
   if (view === null || view.others.size === 0) return [];
   const rows = [...view.others.values()].map((record) => [
-    `issue:${record.issueId}`,
+    shownKey(`issue:${record.issueId}`),
     record.agentId,
     printable(record.host, 40),
     record.expiresAtMs === null ? "without expiry" : `until ${new Date(record.expiresAtMs).toISOString()}`,

@@ -1,5 +1,6 @@
 import type { LeaseStatus } from "../coordinator/contract";
 import { printable } from "../kernel/ids";
+import { shownKey } from "../kernel/landing-right";
 import { type Lease, sameParty } from "../kernel/lease";
 import { leaseToWire } from "../store/wire";
 import type { Terminal } from "./terminal";
@@ -91,7 +92,7 @@ export function leaseTable(
     const mine = me !== null && sameParty(lease, me);
     return [
       mine ? "*" : " ",
-      printable(lease.key, 60),
+      printable(shownKey(lease.key), 60),
       lease.agentId,
       lease.worktreeId,
       timeLeft(status) + (view?.standing(lease) === "provisional" ? ", provisional" : ""),

@@ -66,6 +66,7 @@ const OTHER_VARIABLES: readonly string[] = [
 const NOT_CONFIGURATION: ReadonlySet<string> = new Set([
   ...["ID", "ROOT", "BRANCH"].map((name) => `COTENANT_WORKTREE_${name}`),
   ...["BRANCH", "BASE", "PARENT", "COMMIT"].map((name) => `COTENANT_PUBLISH_${name}`),
+  ...["ENTRY", "BRANCH", "TARGET", "BASE", "COMMIT"].map((name) => `COTENANT_LANDING_${name}`),
 ]);
 
 export async function fileLayer(

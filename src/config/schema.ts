@@ -1,6 +1,7 @@
 import { DAEMON } from "./sections/daemon";
 import { GUARD } from "./sections/guard";
 import { ISSUES } from "./sections/issues";
+import { LAND } from "./sections/land";
 import { LEASES } from "./sections/leases";
 import { SYNC } from "./sections/sync";
 import { WORK } from "./sections/work";
@@ -9,6 +10,7 @@ import { type Setting, type Settings, variableName } from "./setting";
 /** Every key there is. Defaults, validation, `config show`, the template and the reference page come from here. */
 export const SCHEMA = {
   ...WORK,
+  ...LAND,
   ...ISSUES,
   ...LEASES,
   ...DAEMON,

@@ -15,6 +15,7 @@ import { ensureWorktreeIdentity, readWorktreeIdentity, type WorktreeReading } fr
 import type { Actor } from "../kernel/commands";
 import type { AgentId, SessionId } from "../kernel/ids";
 import { kindOf, type LeaseKey, nameOf } from "../kernel/keys";
+import { isLandingKey } from "../kernel/landing-right";
 import { ttlCapSecs } from "../kernel/policy";
 import type { LastingGit } from "../platform/git";
 import type { Platform } from "../platform/platform";
@@ -216,6 +217,8 @@ export class Workspace {
     const { gitDir, commonDir } = this.repository;
     if (this.config.values["worktree.mode"] !== "on" || gitDir !== commonDir || kindOf(key) !== "issue")
       return;
+    // The right to land is nobody's work.
+    if (isLandingKey(key)) return;
     const message = "this is the main worktree, and issues are claimed in worktrees of their own here";
     throw new CotenantError("E_POLICY", message, {
       hint: `run 'cotenant worktree create --issue ${nameOf(key)} --claim'`,

@@ -9,6 +9,8 @@ export interface CommandRequest {
   readonly keepBytes: number;
   /** Ends it early. */
   readonly signal?: AbortSignal;
+  /** Descriptors that it and whatever it starts keep open: a lock on one of them lives as long as any of them. */
+  readonly inherit?: readonly number[];
 }
 
 export interface CommandEnd {

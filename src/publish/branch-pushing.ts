@@ -7,7 +7,7 @@ import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { remoteOfBase, tipOf, trackedTip } from "./base";
 import { Borrowed, type KeptBranch } from "./borrowing";
-import { branchName, refuseCheckedOut } from "./branch-rules";
+import { branchName, refuseIfCheckedOut } from "./branch-rules";
 import { fetchedTip, isAncestor, rebuiltOn, unpushedSince } from "./catching-up";
 import type { ClaimsUnder } from "./claims";
 import type { RefChange, RefCommitter } from "./committing";
@@ -116,6 +116,7 @@ export class BranchPusher {
       intentId: newUlid(this.#workspace),
       publishId: at.publishId,
       requestId: null,
+      noun: "publish",
       ref: at.ref,
       old: at.tip,
       new: next,
@@ -126,6 +127,7 @@ export class BranchPusher {
       secret: null,
       optimistic: [],
       edits: null,
+      mayMove: () => refuseIfCheckedOut(this.#workspace, at.ref),
       onCommitted: () => {},
     };
     return this.#with.committer.attempt(change, { shown, flushed }).finally(() => flushed.catch(() => {}));
@@ -157,8 +159,7 @@ export class BranchPusher {
 
 /** Where the branch is, if it may be changed. */
 export async function freeTip(workspace: Workspace, ref: string): Promise<ObjectId | null> {
-  const { surroundings, repository } = workspace;
-  await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
+  await refuseIfCheckedOut(workspace, ref);
   return tipOf(workspace, ref);
 }
 

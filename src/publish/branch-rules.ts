@@ -1,3 +1,4 @@
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
 import { decode, joinPath } from "../identity/path-text";
@@ -71,19 +72,47 @@ export async function refuseCheckedOut(
   repository: Pick<Repository, "commonDir" | "config">,
   ref: string,
 ): Promise<void> {
+  const [first] = await usesOf(platform, git, repository, ref);
+  if (first === undefined) return;
+  const { why, where } = first;
+  throw new CotenantError(
+    "E_PROTECTED_REF",
+    `${printable(branchName(ref), 200)} is ${why} in ${printable(where, 300)}`,
+    {
+      hint: "publish to a branch that nobody has checked out; there, 'git merge' or 'git pull' it",
+      data: { ref, why, worktree: where },
+    },
+  );
+}
+
+/** The same, for whoever has a workspace. */
+export function refuseIfCheckedOut(
+  { surroundings, repository }: Pick<Workspace, "surroundings" | "repository">,
+  ref: string,
+): Promise<void> {
+  return refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
+}
+
+/** A worktree in which a branch is in use. */
+export interface BranchUse {
+  readonly gitDir: string;
+  readonly why: "checked out" | "being rebased" | "being bisected";
+  readonly where: string;
+}
+
+/** Every worktree that is on the branch, or is rebasing or bisecting it. */
+export async function usesOf(
+  platform: Platform,
+  git: Git,
+  repository: Pick<Repository, "commonDir" | "config">,
+  ref: string,
+): Promise<BranchUse[]> {
+  const uses: BranchUse[] = [];
   for (const gitDir of await gitDirectories(platform, repository)) {
     const why = await useOf(platform, git, gitDir, ref);
-    if (why === null) continue;
-    const where = await worktreeAt(platform, gitDir);
-    throw new CotenantError(
-      "E_PROTECTED_REF",
-      `${printable(branchName(ref), 200)} is ${why} in ${printable(where, 300)}`,
-      {
-        hint: "publish to a branch that nobody has checked out; there, 'git merge' or 'git pull' it",
-        data: { ref, why, worktree: where },
-      },
-    );
+    if (why !== null) uses.push({ gitDir, why, where: await worktreeAt(platform, gitDir) });
   }
+  return uses;
 }
 
 /** Git keeps branches as paths: a new one cannot be below one that is there, nor the directory of another. */
@@ -118,7 +147,12 @@ async function gitDirectories(
   return [...(config.bare ? [] : [commonDir]), ...names.sort().map((name) => joinPath(linked, name))];
 }
 
-async function useOf(platform: Platform, git: Git, gitDir: string, ref: string): Promise<string | null> {
+async function useOf(
+  platform: Platform,
+  git: Git,
+  gitDir: string,
+  ref: string,
+): Promise<BranchUse["why"] | null> {
   if ((await platform.files.stat(joinPath(gitDir, "HEAD"))) === null) return null;
   const head = await currentBranch(platform, git, gitDir);
   if (head !== null && isSame(head.startsWith("refs/") ? head : HEADS + head, ref)) return "checked out";

@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import type { Commands } from "../platform/commands";
+import type { CommandRequest, Commands } from "../platform/commands";
 
 export interface CheckOutcome {
   readonly command: string;
@@ -16,8 +16,13 @@ export interface CheckRequest {
   readonly lines: readonly string[];
   readonly cwd: string;
   readonly timeoutMs: number;
-  readonly env: Readonly<Record<string, string>>;
+  readonly env: CommandRequest["env"];
   readonly onStart?: (line: string) => void;
+  /** Ends them early. */
+  readonly signal?: AbortSignal;
+  readonly inherit?: readonly number[];
+  /** How much of the end of each one's output to keep. */
+  readonly keepBytes?: number;
 }
 
 const KEPT_OUTPUT = 16 << 10;
@@ -27,8 +32,9 @@ export async function runChecks(commands: Commands, request: CheckRequest): Prom
   const outcomes: CheckOutcome[] = [];
   for (const line of request.lines) {
     request.onStart?.(line);
-    const { cwd, timeoutMs, env } = request;
-    const end = await commands.run({ line, cwd, env, timeoutMs, keepBytes: KEPT_OUTPUT });
+    const { cwd, timeoutMs, env, inherit = [], keepBytes = KEPT_OUTPUT } = request;
+    const ending = request.signal === undefined ? {} : { signal: request.signal };
+    const end = await commands.run({ line, cwd, env, timeoutMs, keepBytes, inherit, ...ending });
     const { exitStatus, signal, timedOut, durationMs, output } = end;
     const passed = exitStatus === 0 && !timedOut;
     outcomes.push({ command: line, passed, exitStatus, signal, timedOut, durationMs, output });
@@ -40,11 +46,7 @@ export async function runChecks(commands: Commands, request: CheckRequest): Prom
 export function refuseFailed(outcomes: readonly CheckOutcome[]): void {
   const failed = outcomes.find(({ passed }) => !passed);
   if (failed === undefined) return;
-  const how = failed.timedOut
-    ? "took too long"
-    : failed.signal !== null
-      ? `was ended by ${failed.signal}`
-      : `exited with ${failed.exitStatus}`;
+  const how = howItEnded(failed);
   const end = failed.output.trimEnd().split("\n").slice(-20).join("\n");
   throw new CotenantError("E_CHECK_FAILED", `${printable(failed.command, 200)} ${how}`, {
     hint: "mend what it found, and publish again; --json shows what it printed",
@@ -55,4 +57,9 @@ export function refuseFailed(outcomes: readonly CheckOutcome[]): void {
       output: end,
     },
   });
+}
+
+export function howItEnded({ timedOut, signal, exitStatus }: CheckOutcome): string {
+  if (timedOut) return "took too long";
+  return signal === null ? `exited with ${exitStatus}` : `was ended by ${signal}`;
 }

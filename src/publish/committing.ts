@@ -2,7 +2,7 @@ import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, errorFrom } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
-import type { Fact, FactName } from "../kernel/facts";
+import type { Fact, FactName, FactRecord } from "../kernel/facts";
 import { printable, type Ulid } from "../kernel/ids";
 import { pathOf } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
@@ -12,10 +12,9 @@ import { RefMoved, type RefWriter, RefWriterLost, readRef } from "../objects/ref
 import type { ProcessIdentity } from "../platform/platform";
 import type { LockHandle } from "../store/mutex";
 import type { Intention, Standing } from "../store/writing";
-import { refuseCheckedOut } from "./branch-rules";
 import { type IssueEdits, judgeEdits, othersOn } from "./coverage";
 import { typedPath } from "./hint-words";
-import { INTENT, type Intent, intentName, intentToFact } from "./intents";
+import { eventOf, INTENT, type Intent, intentName, intentToFact, type Noun } from "./intents";
 import { intentsIn } from "./settling";
 
 /** One commit that a branch is to point to. */
@@ -24,6 +23,8 @@ export interface RefChange {
   readonly intentId: Ulid;
   readonly publishId: Ulid;
   readonly requestId: Ulid | null;
+  /** What the log calls it. */
+  readonly noun: Noun;
   readonly ref: string;
   readonly old: ObjectId | null;
   readonly new: ObjectId;
@@ -42,6 +43,10 @@ export interface RefChange {
   readonly edits: IssueEdits | null;
   /** What else is so once it is done. */
   readonly facts?: ReadonlyMap<FactName, Fact | null>;
+  /** Facts that `mayMove` has to see. */
+  readonly reads?: readonly FactName[];
+  /** Under the mutex, just before the branch moves: throws where it may not, such as where it is checked out (PROTOCOL 20). */
+  readonly mayMove: (facts: ReadonlyMap<FactName, FactRecord>) => Promise<void>;
   /** Told under the mutex, once the branch has moved: whoever waits for it need not wait for the disk as well. */
   readonly onCommitted: () => void;
 }
@@ -146,6 +151,7 @@ export class RefCommitter {
       intentId: change.intentId,
       publishId: change.publishId,
       requestId: change.requestId,
+      noun: change.noun,
       ref: change.ref,
       old: change.old,
       new: change.new,
@@ -159,7 +165,7 @@ export class RefCommitter {
     };
     let refusal: Refusal | null = null;
     await this.#session.write<true>(refsTo(change.leases), {
-      about: `publish ${change.ref}`,
+      about: aboutOf(change),
       facts: [],
       isOnlyLogged: true,
       besides: change.secret,
@@ -167,7 +173,7 @@ export class RefCommitter {
         refusal = standing.refusal;
         if (refusal !== null) return null;
         return {
-          type: "publish.intended",
+          type: eventOf(change.noun, "intended"),
           payload: {
             ...line(change),
             for_request: change.requestId,
@@ -191,8 +197,8 @@ export class RefCommitter {
     let written: Awaited<ReturnType<Session["write"]>>;
     try {
       written = await this.#session.write<true>(refsTo(change.leases), {
-        about: `publish ${change.ref}`,
-        facts: [],
+        about: aboutOf(change),
+        facts: change.reads ?? [],
         factKinds: [INTENT],
         besides: change.secret,
         requestId: change.requestId,
@@ -224,9 +230,9 @@ export class RefCommitter {
     };
     const refuse = (error: CotenantError) => abandon({ kind: "refused", error }, error.code);
     if (refusal !== null) return refuse(errorFrom(refusal));
-    const { surroundings, repository, store } = this.#workspace;
+    const { store } = this.#workspace;
     try {
-      await refuseCheckedOut(surroundings.platform, surroundings.git, repository, change.ref);
+      await change.mayMove(facts);
       if (change.edits !== null) await judgeEdits(this.#workspace, change.edits);
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
@@ -254,7 +260,7 @@ export class RefCommitter {
     const synced = this.#refs.sync([change.ref]);
     synced.catch(() => {});
     return {
-      type: "publish.committed",
+      type: eventOf(change.noun, "committed"),
       payload: { ...line(change), ...change.payload, tokens: tokensOf(leases) },
       facts: new Map([[intentName(change.intentId), null], ...(change.facts ?? [])]),
       settle: () => synced,
@@ -292,7 +298,7 @@ export class RefCommitter {
     const name = intentName(change.intentId);
     try {
       await this.#session.write<true>([], {
-        about: `publish ${change.ref}`,
+        about: aboutOf(change),
         facts: [name],
         isOnlyLogged: true,
         body: async ({ facts }) => (facts.has(name) ? abandoned(change, why) : null),
@@ -313,11 +319,15 @@ export class RefCommitter {
 
 function abandoned(change: RefChange, why: string): Intention<true> {
   return {
-    type: "publish.abandoned",
+    type: eventOf(change.noun, "abandoned"),
     payload: { ...line(change), why },
     facts: new Map([[intentName(change.intentId), null]]),
     answer: true,
   };
+}
+
+function aboutOf({ noun, ref }: RefChange): string {
+  return `${noun} ${ref}`;
 }
 
 function line({ publishId, ref, old, new: next }: RefChange): Record<string, unknown> {

@@ -7,6 +7,13 @@ import type { ProcessIdentity } from "../platform/platform";
 
 export const INTENT = "publish";
 
+/** Who moves refs by this protocol: a publish, or a landing of the merge queue. */
+export type Noun = "publish" | "land";
+
+export function eventOf(noun: Noun, what: "intended" | "committed" | "abandoned" | "unsettled"): string {
+  return noun === "land" && what === "committed" ? "land.landed" : `${noun}.${what}`;
+}
+
 /**
  * What somebody is about to do to a ref (PROTOCOL 18). On the disk before Git may do it, and taken back in the line that
  * says what became of it: whoever finds one whose process is gone can tell from the ref.
@@ -17,6 +24,7 @@ export interface Intent {
   readonly publishId: Ulid;
   /** The caller's own, for a retry. */
   readonly requestId: Ulid | null;
+  readonly noun: Noun;
   readonly ref: string;
   readonly old: ObjectId | null;
   readonly new: ObjectId;
@@ -40,6 +48,7 @@ export function intentToFact(intent: Intent): Fact {
   return {
     publish_id: intent.publishId,
     request_id: intent.requestId,
+    ...(intent.noun === "publish" ? {} : { noun: intent.noun }),
     ref: intent.ref,
     old: intent.old,
     new: intent.new,
@@ -73,6 +82,7 @@ export function intentFromFact(name: FactName, fact: Fact): Intent | null {
     intentId,
     publishId,
     requestId: request === null || isRefusal(request) ? null : request,
+    noun: fact["noun"] === "land" ? "land" : "publish",
     ref,
     old,
     new: next,

@@ -24,6 +24,11 @@ export function withTrailers(message: string, leases: readonly Lease[], trailers
   const named = leases.map(({ leaseId, fencingToken }) => ({ leaseId, token: fencingToken }));
   const said = trailerLines({ ...trailers, leases: named });
   const lines = said.length > 0 ? said : whoLines(trailers.agentId, trailers.worktreeId);
+  return withLines(message, lines);
+}
+
+/** The message with these lines as its last paragraph, or at the end of the one that it has. */
+export function withLines(message: string, lines: readonly string[]): string {
   return `${message}${endsInTrailers(message) ? "\n" : "\n\n"}${lines.join("\n")}\n`;
 }
 

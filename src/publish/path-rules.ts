@@ -21,6 +21,8 @@ export interface PathRules {
   readonly publisher: string;
   /** What policy.paths says to the publisher; null where no rule binds them. */
   readonly judge: PathJudge | null;
+  /** What was committed with Git, in a checkout, may change them. */
+  readonly allowsSubmodules?: boolean;
 }
 
 export interface PathObjection {
@@ -56,8 +58,8 @@ type Why = Omit<PathObjection, "path"> | null;
 function objectionTo(path: string, wanted: Wanted | null, before: Leaf | null, rules: PathRules): Why {
   return (
     nameObjection(path, wanted, rules) ??
-    submoduleObjection(path, wanted, before) ??
-    (wanted === null ? null : contentObjection(path, wanted, rules))
+    (rules.allowsSubmodules === true ? null : submoduleObjection(path, wanted, before)) ??
+    (wanted === null || wanted.mode === MODES.submodule ? null : contentObjection(path, wanted, rules))
   );
 }
 

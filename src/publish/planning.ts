@@ -128,7 +128,7 @@ export class Planner {
   ): Promise<PathObjection[]> {
     const { values } = this.#workspace.config;
     const { agentId } = this.#session.actor;
-    const rules = withMore(rulesHere(this.#workspace), await this.#rulesAt(objects, base));
+    const rules = withMore(rulesHere(this.#workspace), await rulesAt(objects, base));
     return pathObjections(draft, before, {
       forbiddenPaths: values["publish.forbidden_paths"],
       allowSecretsIn: allowedBy(this.#workspace.config),
@@ -138,16 +138,6 @@ export class Planner {
       publisher: agentId,
       judge: pathJudge(rules, [agentId]),
     });
-  }
-
-  /** Of what is published on top of: a file of the working tree that lacks a rule does not lift it. */
-  async #rulesAt(objects: ObjectDatabase, { tree, commit }: Point): Promise<readonly PlacedRule[]> {
-    const leaf = (await lookUp(objects, tree, [RULES_FILE])).get(RULES_FILE);
-    if (leaf === undefined) return [];
-    const file = `${(commit ?? "").slice(0, 12)}:${RULES_FILE}`;
-    const found = await pathRulesFrom(file, await objects.readBlob(leaf.oid));
-    refuseBroken(found);
-    return found.rules;
   }
 
   /** Hashes of secrets that the caller shows besides its own. */
@@ -278,4 +268,17 @@ export class Planner {
     const { platform, git, directory, directoryMode } = this.indexPlace();
     return { platform, git, place: this.#workspace.repository, objects, directory, directoryMode };
   }
+}
+
+/** Of what is published on top of: a file of the working tree that lacks a rule does not lift it. */
+export async function rulesAt(
+  objects: ObjectDatabase,
+  { tree, commit }: Point,
+): Promise<readonly PlacedRule[]> {
+  const leaf = (await lookUp(objects, tree, [RULES_FILE])).get(RULES_FILE);
+  if (leaf === undefined) return [];
+  const file = `${(commit ?? "").slice(0, 12)}:${RULES_FILE}`;
+  const found = await pathRulesFrom(file, await objects.readBlob(leaf.oid));
+  refuseBroken(found);
+  return found.rules;
 }

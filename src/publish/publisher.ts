@@ -12,7 +12,7 @@ import { lookUp } from "../objects/tree-editing";
 import { tipOf } from "./base";
 import { Borrowed, KeptBranch } from "./borrowing";
 import { BranchPusher, freeTip, isAbout, newUlid, pause } from "./branch-pushing";
-import { branchName, branchRef } from "./branch-rules";
+import { branchName, branchRef, refuseIfCheckedOut } from "./branch-rules";
 import { placeNow } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
@@ -286,6 +286,7 @@ export class Publisher {
       intentId: newUlid(this.#workspace),
       publishId: at.publishId,
       requestId,
+      noun: "publish",
       ref,
       old: at.tip,
       new: commit,
@@ -310,6 +311,7 @@ export class Publisher {
       optimistic: coverage.optimistic,
       edits: coverage.edits,
       facts: at.facts,
+      mayMove: () => refuseIfCheckedOut(this.#workspace, ref),
       onCommitted: at.onCommitted,
     };
   }

@@ -4,6 +4,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
 import type { ObjectId } from "../objects/object-name";
 import type { ClaimsUnder } from "./claims";
+import type { Noun } from "./intents";
 import { type PushResult, push, pushEvent } from "./pushing";
 
 export interface WantedPush {
@@ -11,6 +12,10 @@ export interface WantedPush {
   readonly ref: string;
   readonly commit: ObjectId;
   readonly publishId: Ulid;
+  /** What the log calls it; a publish unless told. */
+  readonly noun?: Noun;
+  /** See `push`. */
+  readonly expected?: ObjectId | null;
 }
 
 /**
@@ -21,11 +26,11 @@ export async function pushUnderClaims(
   workspace: Workspace,
   session: Session,
   under: ClaimsUnder,
-  { remote, ref, commit, publishId }: WantedPush,
+  { remote, ref, commit, publishId, noun = "publish", expected }: WantedPush,
 ): Promise<PushResult> {
   let result: PushResult;
   try {
-    result = await push(workspace, remote, ref, commit, (tip) => under.fence(tip, remote));
+    result = await push(workspace, remote, ref, commit, (tip) => under.fence(tip, remote), expected);
   } catch (error) {
     // The commit stands, whatever keeps it from the remote.
     if (!(error instanceof CotenantError)) throw error;
@@ -33,11 +38,11 @@ export async function pushUnderClaims(
   }
   const said = "why" in result ? { why: result.why } : {};
   await session.write<true>([], {
-    about: `publish ${ref}`,
+    about: `${noun} ${ref}`,
     facts: [],
     isOnlyLogged: true,
     body: async () => ({
-      type: pushEvent(result),
+      type: pushEvent(result, noun),
       payload: { publish_id: publishId, ref, new: commit, remote, push: result.result, ...said },
       facts: new Map(),
       answer: true,

@@ -9,6 +9,7 @@ import { type GitResult, isCutOff } from "../platform/git";
 import { gitWords, isUnsent } from "../platform/git-answers";
 import { tipOf } from "./base";
 import { branchName } from "./branch-rules";
+import type { Noun } from "./intents";
 
 export type PushResult =
   /** It is on the remote. */
@@ -25,9 +26,9 @@ export type PushResult =
   | { readonly result: "unknown"; readonly remote: string; readonly why: string };
 
 /** What the log calls it. */
-export function pushEvent({ result }: PushResult): string {
-  if (result === "failed") return "publish.push_failed";
-  return result === "unknown" ? "publish.push_unclear" : "publish.pushed";
+export function pushEvent({ result }: PushResult, noun: Noun): string {
+  if (result === "failed") return `${noun}.push_failed`;
+  return result === "unknown" ? `${noun}.push_unclear` : `${noun}.pushed`;
 }
 
 const LOOK_MS = 20_000;
@@ -53,7 +54,7 @@ const NOT_ATOMIC = /does not support --atomic/i;
 /**
  * Pushes the branch as it is now, which has the commit in it, and with it whatever `fence` wants, as one. Never asks anybody
  * anything; where the answer is lost, the remote is asked what became of it. Throws what the fence says of claims that were
- * lost.
+ * lost. With `expected`, the commit itself is pushed, wherever the branch is here, and only onto that (null: nothing) there.
  */
 export async function push(
   workspace: Workspace,
@@ -61,11 +62,12 @@ export async function push(
   ref: string,
   commit: ObjectId,
   fence: (tip: ObjectId) => Promise<FencedPush | null>,
+  expected?: ObjectId | null,
 ): Promise<PushResult> {
   for (let tries = 0; tries < 2; tries++) {
     // What is pushed is what was looked at, wherever the branch goes meanwhile.
-    const tip = (await tipOf(workspace, ref)) ?? commit;
-    const result = await pushOnce(workspace, remote, { ref, tip, commit }, await fence(tip));
+    const tip = expected === undefined ? ((await tipOf(workspace, ref)) ?? commit) : commit;
+    const result = await pushOnce(workspace, remote, { ref, tip, commit, expected }, await fence(tip));
     if (result !== "again") return result;
   }
   const why = "the claim was moved by other processes of this clone meanwhile";
@@ -78,6 +80,8 @@ interface Wanted {
   readonly tip: ObjectId;
   /** What has to be in it. */
   readonly commit: ObjectId;
+  /** Where the remote's branch must be; null: nowhere; undefined: anywhere below it. */
+  readonly expected?: ObjectId | null | undefined;
 }
 
 /** "again": refused because of a claim that is still ours, and that somebody here has beaten since. */
@@ -95,7 +99,8 @@ async function pushOnce(
   let said: GitResult | null = null;
   let why = "";
   try {
-    const options = ["--porcelain", "--no-progress", ...(fenced?.options ?? [])];
+    const lease = wanted.expected === undefined ? [] : [`--force-with-lease=${ref}:${wanted.expected ?? ""}`];
+    const options = ["--porcelain", "--no-progress", ...(fenced?.options ?? []), ...lease];
     const specs = [`${tip}:${ref}`, ...(fenced?.refspecs ?? [])];
     said = await git.run(["push", ...options, "--end-of-options", remote, ...specs], {
       cwd,

@@ -9,7 +9,7 @@ import { isRefusal } from "../kernel/refusal";
 import { isObjectId } from "../objects/object-name";
 import { type RefValue, readRef } from "../objects/refs";
 import type { Platform } from "../platform/platform";
-import { INTENT, type Intent, intentFromFact, intentName } from "./intents";
+import { eventOf, INTENT, type Intent, intentFromFact, intentName } from "./intents";
 
 export type Fate = "committed" | "abandoned" | "unsettled";
 
@@ -125,7 +125,7 @@ async function writeDown(
   let answer: Fate | "moved" | null = null;
   const requestId = fate === "abandoned" ? null : remembered(workspace, intent.requestId ?? intent.publishId);
   const written = session.write<true>([], {
-    about: `publish ${intent.ref}`,
+    about: `${intent.noun} ${intent.ref}`,
     facts: [name],
     requestId,
     body: async ({ facts }) => {
@@ -144,7 +144,7 @@ async function writeDown(
         ...(claims.length === 0 ? {} : { claims }),
       };
       return {
-        type: `publish.${fate}`,
+        type: eventOf(intent.noun, fate),
         payload: {
           publish_id: intent.publishId,
           on_behalf_of: intent.agentId,

@@ -29,7 +29,7 @@ export interface Wanted {
   /** Whether the branch is to be made, at the commit. */
   readonly isNewBranch: boolean;
   readonly commit: string;
-  readonly record: Pick<WorktreeRecord, "agentId" | "issueId" | "snapshotId">;
+  readonly record: Pick<WorktreeRecord, "agentId" | "issueId" | "snapshotId" | "purpose">;
   /** What goes into it before it gets its name; `root` is where it is until then. `run` is for a Git that writes there. */
   readonly fill: (root: string, run: RunThere) => Promise<void>;
 }

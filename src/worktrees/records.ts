@@ -15,6 +15,8 @@ export interface WorktreeRecord {
   readonly setup: "done" | "failed" | "pending" | null;
   /** The snapshot that it was restored from. */
   readonly snapshotId: string | null;
+  /** `landing`: for the checks of the merge queue, not for anybody's work. */
+  readonly purpose?: "landing";
 }
 
 const RECORD = "worktree";
@@ -33,6 +35,7 @@ export function recordToFact(record: WorktreeRecord): Fact {
     created_at: record.createdAt,
     setup: record.setup,
     snapshot_id: record.snapshotId,
+    ...(record.purpose === undefined ? {} : { purpose: record.purpose }),
   };
 }
 
@@ -50,9 +53,14 @@ export async function worktreeRecords(
       createdAt: text("created_at") ?? "",
       setup: text("setup") as WorktreeRecord["setup"],
       snapshotId: text("snapshot_id"),
+      ...purposeOf(value),
     });
   }
   return records;
+}
+
+function purposeOf(value: Fact): Pick<WorktreeRecord, "purpose"> {
+  return value["purpose"] === "landing" ? { purpose: "landing" } : {};
 }
 
 /** A worktree that somebody is making, or was making when they died. */
@@ -66,7 +74,7 @@ export interface Making {
   readonly commit: string;
   readonly maker: ProcessIdentity;
   /** What will be remembered of it. */
-  readonly record: Pick<WorktreeRecord, "agentId" | "issueId" | "snapshotId">;
+  readonly record: Pick<WorktreeRecord, "agentId" | "issueId" | "snapshotId" | "purpose">;
 }
 
 export function makingName(id: Ulid): FactName {
@@ -75,7 +83,8 @@ export function makingName(id: Ulid): FactName {
 
 export function makingToFact({ place, made, branch, commit, maker, record }: Making): Fact {
   const { agentId, issueId, snapshotId } = record;
-  const remembered = { agent_id: agentId, issue_id: issueId, snapshot_id: snapshotId };
+  const purpose = record.purpose === undefined ? {} : { purpose: record.purpose };
+  const remembered = { agent_id: agentId, issue_id: issueId, snapshot_id: snapshotId, ...purpose };
   return { place, made, branch, commit, maker: { ...maker }, ...remembered };
 }
 
@@ -97,6 +106,7 @@ export async function makings(coordinator: Pick<Coordinator, "facts">): Promise<
         agentId: text("agent_id") ?? "",
         issueId: text("issue_id"),
         snapshotId: text("snapshot_id"),
+        ...purposeOf(value),
       },
     });
   }

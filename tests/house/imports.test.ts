@@ -14,7 +14,7 @@ interface Layer {
 }
 
 const BASE = ["kernel", "errors", "platform"];
-const FEATURES = ["enforce", "guard", "publish", "worktrees", "snapshots", "ledger", "dispatch"];
+const FEATURES = ["enforce", "guard", "publish", "worktrees", "snapshots", "ledger", "land", "dispatch"];
 const BELOW_FEATURES = [...BASE, "config", "identity", "objects", "store", "coordinator", "issues"];
 const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "agents", "exec", "doctor", "platform/node"];
 
@@ -86,6 +86,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   ledger: {
     may: [...BELOW_FEATURES, "enforce"],
     because: "what it commits names the claims behind it, in the words that hooks read",
+  },
+  land: {
+    may: [...BELOW_FEATURES, "enforce", "publish", "worktrees"],
+    because: "a landing moves a branch as a publish does, by the same rules, and checks it in worktrees",
   },
   exec: { may: [], because: "a table of tools and their variables; whoever runs something looks into it" },
   doctor: {

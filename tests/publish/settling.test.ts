@@ -35,6 +35,7 @@ async function intendAndDie(cwd: string, old: string | null, next: string): Prom
     intentId,
     publishId: intentId,
     requestId: null,
+    noun: "publish" as const,
     ref: REF,
     old,
     new: next,
@@ -158,6 +159,7 @@ it("a publisher that is stopped for too long does not keep the branch, and canno
     {
       ...{ intentId: ulid, publishId: ulid, requestId: null, ref: REF, old: first, new: second, leases },
       ...{ payload: {}, result: {}, claims: [], secret: null, optimistic: [], edits: null },
+      ...{ noun: "publish", mayMove: async () => {} },
       onCommitted: () => {},
     },
     { shown: Promise.resolve(), flushed },

@@ -1,3 +1,4 @@
+import { isLandingKey } from "../../kernel/landing-right";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { claimsText, elsewhereJson, ledgerView } from "../ledger";
@@ -12,8 +13,8 @@ export const command: Command = {
   async run(context) {
     const workspace = await context.workspace();
     const { head } = await workspace.coordinator.snapshot();
-    const statuses = (await workspace.coordinator.list()).filter(({ lease }) =>
-      lease.key.startsWith("issue:"),
+    const statuses = (await workspace.coordinator.list()).filter(
+      ({ lease }) => lease.key.startsWith("issue:") && !isLandingKey(lease.key),
     );
     const view = await ledgerView(workspace);
     const active = statuses.map(statusJsonIn(view));

@@ -6,6 +6,7 @@ import { isFound } from "../../issues/resolve";
 import type { LeaseRef } from "../../kernel/commands";
 import { parseAgentId, type Ulid } from "../../kernel/ids";
 import { nameOf } from "../../kernel/keys";
+import { isLandingKey } from "../../kernel/landing-right";
 import { sameParty } from "../../kernel/lease";
 import type { ClaimsView } from "../../ledger/view";
 import { callerOrNull } from "../caller";
@@ -63,7 +64,7 @@ export const command: Command = {
       parsed.text("issue") === undefined ? null : await claimRef(workspace, parsed.text("issue")!);
     const me = parsed.has("mine") ? (await workspace.session("read")).actor : await callerOrNull(workspace);
     const statuses = (await workspace.coordinator.list())
-      .filter(({ lease }) => lease.key.startsWith("issue:"))
+      .filter(({ lease }) => lease.key.startsWith("issue:") && !isLandingKey(lease.key))
       .filter(({ lease }) => agent === null || lease.agentId === agent)
       .filter(({ lease }) => issue === null || lease.key === issue.key || lease.leaseId === issue.leaseId)
       .filter(({ lease }) => !parsed.has("mine") || sameParty(lease, me!))

@@ -1,6 +1,7 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import { printable } from "../../kernel/ids";
 import { isInside, isPathKey, pathOf, type RepoPath } from "../../kernel/keys";
+import { isLandingKey } from "../../kernel/landing-right";
 import type { Ticket } from "../../kernel/tickets";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
@@ -26,7 +27,8 @@ export const command: Command = {
             .path;
     const everything = await workspace.coordinator.list({ lapsed: true });
     const locks = everything.filter(
-      ({ lease }) => !lease.key.startsWith("issue:") && isBelow(lease.key, prefix),
+      ({ lease }) =>
+        (!lease.key.startsWith("issue:") || isLandingKey(lease.key)) && isBelow(lease.key, prefix),
     );
     const shown = locks.filter(({ standing }) => standing === "valid" || parsed.has("all"));
     const waiters = await workspace.coordinator.waiters();

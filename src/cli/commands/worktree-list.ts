@@ -38,6 +38,7 @@ function agentText({ agents, record, writer }: Surveyed): string {
 
 function stateText({ state, access, record }: Surveyed): string {
   const parts = access === "shared" ? ["shared, high risk"] : [];
+  if (record?.purpose === "landing") parts.push("for checks of the merge queue");
   if (record?.setup === "failed") parts.push("setup failed");
   if (state === null) return parts.join(", ") || "-";
   parts.push(isDirty(state.dirt) ? dirtText(state.dirt) : "clean");
@@ -66,6 +67,7 @@ function surveyedJson(worktree: Surveyed): Record<string, unknown> {
     agent_id: record?.agentId ?? null,
     issue_id: record?.issueId ?? null,
     setup: record?.setup ?? null,
+    purpose: record?.purpose ?? null,
     ...accessJson(worktree.access),
     locked_by: writer?.lease.agentId ?? null,
     dirty: state === null ? null : { ...state.dirt, any: isDirty(state.dirt) },

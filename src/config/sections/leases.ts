@@ -112,6 +112,15 @@ export const LEASES = {
     tighten: "subset",
     meaning: "Who may end a live lease of somebody else.",
   },
+  "policy.land": {
+    type: "strings",
+    pattern: AGENTS,
+    entry: "an agent id, or the beginning of one and *",
+    default: ["human:*", "ci:*", "admin:*"],
+    tighten: "subset",
+    meaning:
+      "Who may land branches: run, pause and resume the merge queue. Anybody may add to it. See docs/LAND.md.",
+  },
   "policy.approvers": {
     type: "int",
     min: 0,

@@ -46,7 +46,7 @@ async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<Com
     cwd: request.cwd,
     env,
     detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", ...(request.inherit ?? [])],
     windowsHide: true,
   });
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => tail.add(chunk));

@@ -7,6 +7,7 @@ import { PLANTS as GUARD } from "./by-area/guard";
 import { PLANTS as GUARD_DAEMON } from "./by-area/guard-daemon";
 import { PLANTS as HOOKS } from "./by-area/hooks";
 import { PLANTS as ISSUES } from "./by-area/issues";
+import { PLANTS as LAND } from "./by-area/land";
 import { PLANTS as LEDGER } from "./by-area/ledger";
 import { PLANTS as MANAGERS } from "./by-area/managers";
 import { PLANTS as PATH_RULES } from "./by-area/path-rules";
@@ -31,6 +32,7 @@ export const TEST_PLANTS: readonly TestPlant[] = [
   ...GUARD_DAEMON,
   ...HOOKS,
   ...ISSUES,
+  ...LAND,
   ...LEDGER,
   ...MANAGERS,
   ...PATH_RULES,

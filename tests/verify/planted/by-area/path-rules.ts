@@ -268,7 +268,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "path rules: publish goes by the working file alone",
     file: "src/publish/planning.ts",
-    from: "withMore(rulesHere(this.#workspace), await this.#rulesAt(objects, base))",
+    from: "withMore(rulesHere(this.#workspace), await rulesAt(objects, base))",
     to: "withMore(rulesHere(this.#workspace), [])",
     test: DOORS,
     named: PUBLISH,

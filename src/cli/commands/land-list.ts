@@ -1,0 +1,58 @@
+import { printable } from "../../kernel/ids";
+import { type LandEntry, queueOf, queuePauseOf, targetRef } from "../../land/operations";
+import { branchName } from "../../publish/branch-rules";
+import type { Command } from "../command";
+import { entryJson, queuePauseJson, queuePauseText } from "../landing";
+import { columns } from "../render";
+
+export const command: Command = {
+  usage: "land list [--target <branch>] [--all]",
+  about:
+    "Shows the merge queue: what waits to land, in order, and what was put aside and why. With --all also what has\nlanded lately. Writes nothing.",
+  flags: {
+    target: { value: "<branch>", completes: "ref", meaning: "only what is to land there" },
+    all: { meaning: "also the last 50 that have landed" },
+  },
+  examples: ["cotenant land list", "cotenant land list --all"],
+  words: { min: 0, max: 0 },
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const typed = parsed.text("target");
+    const target = typed === undefined ? null : await targetRef(workspace, typed);
+    const entries = await queueOf(workspace, target, { all: parsed.has("all") });
+    const targets = [
+      ...new Set([
+        ...(target === null ? [await targetRef(workspace, null)] : [target]),
+        ...entries.map((one) => one.target),
+      ]),
+    ];
+    const pauses = (await Promise.all(targets.map((one) => queuePauseOf(workspace, one)))).filter(
+      (one) => one !== null,
+    );
+    const rows = entries.map((entry) => [
+      entry.entryId,
+      entry.state,
+      printable(branchName(entry.branch), 60),
+      entry.commit.slice(0, 12),
+      printable(branchName(entry.target), 40),
+      entry.addedBy,
+      detail(entry),
+    ]);
+    const table =
+      rows.length === 0
+        ? "the merge queue is empty"
+        : columns(context.terminal, ["ENTRY", "STATE", "BRANCH", "COMMIT", "TARGET", "ADDED BY", ""], rows);
+    return {
+      data: { entries: entries.map(entryJson), paused: pauses.map(queuePauseJson) },
+      text: [...pauses.map(queuePauseText), table].join("\n"),
+    };
+  },
+};
+
+function detail({ parked, landed, method }: LandEntry): string {
+  if (parked !== null) return `${parked.why}: ${printable(parked.message, 100)}`;
+  if (landed === null) return method;
+  return landed.commit === null
+    ? "had it already"
+    : `as ${landed.commit.slice(0, 12)}${landed.isRemoteOnly ? ", on the remote only" : ""}`;
+}

@@ -1,0 +1,31 @@
+import { printable } from "../../kernel/ids";
+import { meantEntry, removeEntry, targetRef } from "../../land/operations";
+import { branchName } from "../../publish/branch-rules";
+import type { Command } from "../command";
+import { entryJson } from "../landing";
+
+export const command: Command = {
+  usage: "land remove <entry|branch> [--target <branch>]",
+  about: "Takes an entry out of the merge queue. Its branch stays as it is.",
+  flags: {
+    target: { value: "<branch>", completes: "ref", meaning: "of the queue for this branch" },
+    reason: { value: "<text>", meaning: "why; logged" },
+  },
+  examples: ["cotenant land remove work/login"],
+  words: { min: 1, max: 1 },
+  completes: ["ref"],
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const typed = parsed.text("target");
+    const target = typed === undefined ? null : await targetRef(workspace, typed);
+    const found = await meantEntry(workspace, parsed.words[0]!, target);
+    const entry = await removeEntry(await workspace.session("write"), found, {
+      reason: parsed.text("reason") ?? null,
+    });
+    const [branch, name] = [entry.branch, entry.target].map((ref) => printable(branchName(ref), 200));
+    return {
+      data: { entry: entryJson(entry) },
+      text: context.quiet ? "" : `took ${branch} out of the queue for ${name}; the branch stays`,
+    };
+  },
+};

@@ -1,0 +1,32 @@
+import { printable } from "../../kernel/ids";
+import { meantEntry, retryEntry, targetRef } from "../../land/operations";
+import { branchName } from "../../publish/branch-rules";
+import type { Command } from "../command";
+import { entryJson } from "../landing";
+
+export const command: Command = {
+  usage: "land retry <entry|branch> [--target <branch>]",
+  about:
+    "Puts an entry that was put aside back into the merge queue, at its old place and with the commit that was added.\nFor a branch that was changed since: 'land add'.",
+  flags: { target: { value: "<branch>", completes: "ref", meaning: "of the queue for this branch" } },
+  examples: ["cotenant land retry work/login"],
+  words: { min: 1, max: 1 },
+  completes: ["ref"],
+  async run(context, parsed) {
+    const workspace = await context.workspace();
+    const typed = parsed.text("target");
+    const target = typed === undefined ? null : await targetRef(workspace, typed);
+    const found = await meantEntry(workspace, parsed.words[0]!, target);
+    const entry = await retryEntry(await workspace.session("write"), found);
+    const [branch, name] = [entry.branch, entry.target].map((ref) => printable(branchName(ref), 200));
+    const changed = found.state !== "queued";
+    return {
+      data: { entry: entryJson(entry), changed },
+      text: context.quiet
+        ? ""
+        : changed
+          ? `${branch} is in the queue for ${name} again, at ${entry.commit.slice(0, 12)}`
+          : `${branch} is in the queue for ${name} already`,
+    };
+  },
+};

@@ -1,0 +1,8 @@
+/** The merge queue, for the command line, for dispatch and for programs. See docs/LAND.md. */
+export type { Enqueued, EnqueueRequest } from "./enqueueing";
+export { enqueue, meantEntry, queueOf, removeEntry, retryEntry } from "./enqueueing";
+export { type LandEntry, METHODS, type Method, type Parked, type ParkedWhy } from "./entry";
+export { pauseQueue, type QueuePause, queuePauseOf, resumeQueue } from "./pausing";
+export type { LandOptions, LandOutcome, LandParts, LandProgress, LandReport } from "./report";
+export { runQueue } from "./running";
+export { targetRef } from "./target";

@@ -1,0 +1,38 @@
+import type { ObjectId } from "../objects/object-name";
+import { type CandidateTools, candidateOn } from "./candidate";
+import type { LandEntry } from "./entry";
+import { parkedOutcome, refusalRejection, rejectionOf, waitingOutcome } from "./outcomes";
+import type { LandOutcome } from "./report";
+import { refusalOf } from "./rules";
+
+/** What would merge, one on top of the other, if every check passed. Nothing refers to what is made for it. */
+export async function plannedOutcomes(
+  tools: CandidateTools,
+  queue: readonly LandEntry[],
+  tip: ObjectId,
+): Promise<LandOutcome[]> {
+  const outcomes: LandOutcome[] = [];
+  let top = tip;
+  for (const entry of queue) {
+    const built = await candidateOn(tools, entry, top);
+    const rejection = rejectionOf(entry, built);
+    if (rejection !== null) {
+      outcomes.push(parkedOutcome(entry, rejection));
+      continue;
+    }
+    if (built.kind === "contained") {
+      outcomes.push({ ...waitingOutcome(entry), message: "nothing to land: the target has it already" });
+      continue;
+    }
+    if (built.kind !== "candidate") continue;
+    await tools.objects.reveal();
+    const refusal = await refusalOf(tools.workspace, tools.objects, entry, { onto: top, ...built });
+    if (refusal !== null) {
+      outcomes.push(parkedOutcome(entry, refusalRejection(entry, refusal)));
+      continue;
+    }
+    top = built.commit;
+    outcomes.push({ ...waitingOutcome(entry), message: "merges" });
+  }
+  return outcomes;
+}

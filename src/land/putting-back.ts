@@ -1,0 +1,86 @@
+import { decode } from "../identity/path-text";
+import { type ByteText, bytesOf, toByteText } from "../objects/byte-text";
+import { CommitReader } from "../objects/commits";
+import type { ObjectId } from "../objects/object-name";
+import { MODES } from "../objects/tree";
+import { ask, LONG_MS, quotedPath } from "../worktrees/git-calls";
+import { machineOf, type Yard } from "../worktrees/place";
+
+interface Moved {
+  readonly root: string;
+  readonly gitDir: string;
+  readonly old: ObjectId;
+  readonly new: ObjectId;
+}
+
+/**
+ * Files that are just as `new` has them become as the index has them, which is still that of `old`; what is new goes. A
+ * file with any other content is somebody's edit, and stays. Done twice, it has no more effect.
+ */
+export async function putBack(yard: Yard, move: Moved): Promise<void> {
+  const { git } = machineOf(yard);
+  const reader = new CommitReader(git, { cwd: yard.workspace.repository.worktreeRoot });
+  const changes = await reader.difference(move.old, move.new);
+  const present = await contentsOf(
+    yard,
+    move,
+    changes.map(({ path }) => path),
+  );
+  const restored: string[] = [];
+  const added: string[] = [];
+  for (const { path, status, oid, mode } of changes) {
+    if (mode === MODES.submodule) continue;
+    if ((present.get(path) ?? null) !== oid) continue;
+    (status === "added" ? added : restored).push(path);
+  }
+  for (const path of added) await removeFile(yard, move.root, path);
+  if (restored.length === 0) return;
+  const place = ["--git-dir", move.gitDir, "--work-tree", move.root];
+  const input = bytesOf(restored.map((path) => `${toByteText(path)}\0`).join(""));
+  const args = [...place, "checkout-index", "--force", "-z", "--stdin"];
+  await ask(git, args, { cwd: move.root, input, timeoutMs: LONG_MS }, "putting files of a checkout back");
+}
+
+/** The name that each file's content has, or would have, as an object; null where there is nothing. */
+async function contentsOf(
+  yard: Yard,
+  { root, gitDir }: Moved,
+  paths: readonly string[],
+): Promise<Map<string, ObjectId | null>> {
+  const { git } = machineOf(yard);
+  const found = new Map<string, ObjectId | null>();
+  const files: string[] = [];
+  const links: { readonly path: string; readonly target: ByteText }[] = [];
+  for (const path of paths) {
+    const whole = `${toByteText(root)}/${toByteText(path)}`;
+    const entry = await yard.trees.look(whole);
+    if (entry === null) found.set(path, null);
+    else if (entry.kind === "file") files.push(path);
+    else if (entry.kind === "symlink")
+      links.push({ path, target: (await yard.trees.readLink(whole)) as ByteText });
+    else found.set(path, "");
+  }
+  const place = ["--git-dir", gitDir, "--work-tree", root];
+  const options = { cwd: root, timeoutMs: LONG_MS };
+  const doing = "looking at files of a checkout";
+  if (files.length > 0) {
+    const input = bytesOf(files.map((path) => `${quotedPath(toByteText(path))}\n`).join(""));
+    const names = decode(
+      await ask(git, [...place, "hash-object", "--stdin-paths"], { ...options, input }, doing),
+    );
+    for (const [at, name] of names.split("\n").slice(0, files.length).entries()) found.set(files[at]!, name);
+  }
+  for (const { path, target } of links) {
+    const args = [...place, "hash-object", "--stdin"];
+    found.set(path, decode(await ask(git, args, { ...options, input: bytesOf(target) }, doing)).trim());
+  }
+  return found;
+}
+
+async function removeFile({ trees }: Yard, root: string, path: string): Promise<void> {
+  await trees.unlink(`${toByteText(root)}/${toByteText(path)}`);
+  // Directories that came with it.
+  const parts = path.split("/").slice(0, -1);
+  for (; parts.length > 0; parts.pop())
+    if (!(await trees.removeDirectory(`${toByteText(root)}/${toByteText(parts.join("/"))}`))) return;
+}

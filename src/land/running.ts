@@ -1,0 +1,181 @@
+import { CotenantError } from "../errors/cotenant-error";
+import type { Ulid } from "../kernel/ids";
+import { ObjectDatabase } from "../objects/database";
+import { RefWriter } from "../objects/refs";
+import { tipOf } from "../publish/base";
+import { ClaimsUnder, claimTrailers } from "../publish/claims";
+import { remoteFor } from "../publish/pushing";
+import { settleIntents } from "../publish/settling";
+import { Pen } from "../publish/signing";
+import { settleMakings } from "../worktrees/making";
+import type { Yard } from "../worktrees/place";
+import { settleRemovals } from "../worktrees/removing";
+import { requireLander } from "./allowance";
+import type { CandidateTools } from "./candidate";
+import { clearOutputs } from "./checking";
+import { settleCheckouts } from "./checkout";
+import { type LandDesk, queuedIn } from "./desk";
+import { handOver } from "./handing-over";
+import { type Lead, takeLead } from "./lead";
+import { LandLoop } from "./loop";
+import { BranchMover } from "./moving";
+import { queuePausedError, queuePauseOf } from "./pausing";
+import { plannedOutcomes } from "./preview";
+import { baseOf } from "./remote-tip";
+import type { LandOptions, LandOutcome, LandParts, LandReport } from "./report";
+import { ScratchRoom } from "./scratch";
+import { targetRef } from "./target";
+
+/**
+ * Lands what is in a target's queue: in order, each on top of those before it, those that pass their checks. Refused where
+ * somebody else lands on the target; what ends it early once it has begun is told in the report, with what has landed.
+ */
+export async function runQueue(parts: LandParts, options: LandOptions = {}): Promise<LandReport> {
+  const { workspace, session, trees } = parts;
+  requireLander(workspace, session, "run");
+  const target = await targetRef(workspace, options.target ?? null);
+  refuseUntrusted(parts);
+  const pause = await queuePauseOf(workspace, target);
+  if (pause !== null) throw queuePausedError(pause);
+  const remote = options.push === undefined ? null : await remoteFor(workspace, options.push, target);
+  const yard: Yard = { workspace, session, trees };
+  if (options.dryRun === true) return dryRun(parts, target, remote, options);
+  const tell = teller(options);
+  const lead = await takeLead(workspace, session, target, {
+    wait: options.wait ?? false,
+    onWait: (message) => tell("waiting", message),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+  const controller = new AbortController();
+  const stop = () => controller.abort();
+  if (options.signal?.aborted === true) stop();
+  options.signal?.addEventListener("abort", stop, { once: true });
+  const kept = lead.keep(stop);
+  try {
+    await settleEarlier(yard);
+    return await withDesk(parts, options, { yard, target, remote, lead, tell, signal: controller.signal });
+  } finally {
+    options.signal?.removeEventListener("abort", stop);
+    await lead.giveBack();
+    await kept;
+  }
+}
+
+/** What others have left who died. */
+async function settleEarlier(yard: Yard): Promise<void> {
+  await settleIntents(yard.workspace, yard.session, new Set(), true);
+  await settleCheckouts(yard);
+  await settleMakings(yard);
+  await settleRemovals(yard);
+  await clearOutputs(yard.workspace);
+}
+
+async function withDesk(
+  parts: LandParts,
+  options: LandOptions,
+  at: Pick<LandDesk, "yard" | "target" | "remote" | "lead" | "tell" | "signal">,
+): Promise<LandReport> {
+  const { workspace, session } = parts;
+  const { platform, git } = workspace.surroundings;
+  const { values } = workspace.config;
+  const objects = new ObjectDatabase(platform, git, workspace.repository);
+  const refs = new RefWriter(platform, git, workspace.repository, `land: by ${session.actor.agentId}`);
+  const room = new ScratchRoom(at.yard, parts.commands, (line) => at.tell("note", line));
+  const desk: LandDesk = {
+    ...at,
+    parts,
+    tools: toolsOf(parts, objects, at.lead),
+    mover: new BranchMover(at.yard, objects, refs, at.lead),
+    claims: new ClaimsUnder(workspace, session, parts.openFence ?? (async () => null)),
+    room,
+    parallel: Math.min(8, Math.max(1, options.parallel ?? values["land.parallel"])),
+    clean: options.clean ?? values["land.clean"],
+    only: options.only === undefined ? null : (options.only as readonly Ulid[]),
+  };
+  try {
+    if (values["land.checks"].length === 0) at.tell("note", "no land.checks are set: whatever merges lands");
+    const prefix = options.asBranch ?? null;
+    const { outcomes, stopped } =
+      prefix === null ? await new LandLoop(desk).run() : await handOver(desk, prefix);
+    return report(desk, outcomes, stopped);
+  } finally {
+    await room.close();
+    await Promise.all([refs.close(), objects.close()]);
+  }
+}
+
+function toolsOf(
+  { workspace, session }: LandParts,
+  objects: ObjectDatabase,
+  lead: Lead | null,
+): CandidateTools {
+  const { platform, git, env } = workspace.surroundings;
+  const { agentId, worktreeId } = session.actor;
+  const rights = lead === null || lead.right === null ? [] : claimTrailers([lead.right]);
+  return {
+    workspace,
+    objects,
+    pen: new Pen(git, workspace.repository.worktreeRoot, env, platform.clock),
+    lander: { agentId, worktreeId, rights },
+  };
+}
+
+async function report(
+  { parts, target, remote }: LandDesk,
+  outcomes: readonly LandOutcome[],
+  stopped: CotenantError | null,
+): Promise<LandReport> {
+  const { workspace } = parts;
+  return {
+    target,
+    entries: outcomes,
+    tip: await tipOf(workspace, target),
+    remote,
+    checks: workspace.config.values["land.checks"].length,
+    isDryRun: false,
+    stopped,
+  };
+}
+
+/** Checks that a repository names and nobody has trusted: landing without them is not what it asks for. */
+function refuseUntrusted({ workspace }: LandParts): void {
+  const named = workspace.config.untrusted.find(({ key }) => key === "land.checks");
+  if (named === undefined) return;
+  throw new CotenantError(
+    "E_UNTRUSTED",
+    `${named.place} names land.checks, and nobody of this clone trusts them`,
+    {
+      hint: "have a person look at them and run: cotenant trust",
+      data: { setting: "land.checks", value: named.value },
+    },
+  );
+}
+
+function teller({ onProgress }: LandOptions): LandDesk["tell"] {
+  return (kind, text, entry) =>
+    onProgress?.({ kind, text, entryId: entry?.entryId ?? null, branch: entry?.branch ?? null });
+}
+
+async function dryRun(
+  parts: LandParts,
+  target: string,
+  remote: string | null,
+  options: LandOptions,
+): Promise<LandReport> {
+  const { workspace } = parts;
+  const objects = new ObjectDatabase(
+    workspace.surroundings.platform,
+    workspace.surroundings.git,
+    workspace.repository,
+  );
+  try {
+    const only = options.only === undefined ? null : (options.only as readonly Ulid[]);
+    const queue = await queuedIn({ parts, target, only });
+    const { tip } = await baseOf(workspace, target, remote);
+    const entries = await plannedOutcomes(toolsOf(parts, objects, null), queue, tip);
+    const checks = workspace.config.values["land.checks"].length;
+    return { target, entries, tip, remote, checks, isDryRun: true, stopped: null };
+  } finally {
+    await objects.close();
+  }
+}
