@@ -298,7 +298,8 @@ export class Daemon {
   }
 
   #lookAtSettings(): void {
-    if (settingsMark(this.#workspace) !== this.#settings) this.#keeper.reconsider();
+    // Of a repository that is gone there are none.
+    if (this.#home.isSame() && settingsMark(this.#workspace) !== this.#settings) this.#keeper.reconsider();
   }
 
   /** Whether the repository is still where it was, and the same. It ends where not: its store goes by the path. */
