@@ -87,7 +87,7 @@ describe("events", () => {
     expect(new Set(lines.map((line) => line.search(/(?:agent|human):/))).size).toBe(1);
     expect(lines[1]).toMatch(/eviction\.proposed +human:eve +file:a {2}held by agent:a {2}"it hangs"$/);
     expect(lines[2]).toMatch(/eviction\.approved +human:bob +file:a {2}held by agent:a {2}"it hangs"$/);
-    expect(EVENT_TYPES.filter((type) => type.replace("claim.", "").length > 20)).toEqual([]);
+    expect(EVENT_TYPES.filter((type) => type.replace("claim.", "").length > 21)).toEqual([]);
   });
 
   it("are JSON Lines with the envelope's fields and no hash of a secret", async () => {
