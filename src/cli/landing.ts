@@ -1,6 +1,15 @@
+import type { Workspace } from "../coordinator/workspace";
 import { printable } from "../kernel/ids";
-import type { LandEntry, LandOutcome, LandReport, QueuePause } from "../land/operations";
+import {
+  type LandEntry,
+  type LandOutcome,
+  type LandReport,
+  meantEntry,
+  type QueuePause,
+  targetRef,
+} from "../land/operations";
 import { branchName } from "../publish/branch-rules";
+import type { Parsed } from "./command";
 import { count } from "./render";
 
 /** An entry of the merge queue as programs see it. */
@@ -133,4 +142,11 @@ function lastLines(output: string): string[] {
     .filter((line) => line.trim() !== "")
     .slice(-MOST_LINES)
     .map((line) => printable(line, 200));
+}
+
+/** The entry that a command line names, in the queue that it says. */
+export async function entryNamed(workspace: Workspace, parsed: Parsed): Promise<LandEntry> {
+  const typed = parsed.text("target");
+  const target = typed === undefined ? null : await targetRef(workspace, typed);
+  return meantEntry(workspace, parsed.words[0]!, target);
 }

@@ -1,8 +1,8 @@
 import { printable } from "../../kernel/ids";
-import { meantEntry, removeEntry, targetRef } from "../../land/operations";
+import { removeEntry } from "../../land/operations";
 import { branchName } from "../../publish/branch-rules";
 import type { Command } from "../command";
-import { entryJson } from "../landing";
+import { entryJson, entryNamed } from "../landing";
 
 export const command: Command = {
   usage: "land remove <entry|branch> [--target <branch>]",
@@ -16,9 +16,7 @@ export const command: Command = {
   completes: ["ref"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const typed = parsed.text("target");
-    const target = typed === undefined ? null : await targetRef(workspace, typed);
-    const found = await meantEntry(workspace, parsed.words[0]!, target);
+    const found = await entryNamed(workspace, parsed);
     const entry = await removeEntry(await workspace.session("write"), found, {
       reason: parsed.text("reason") ?? null,
     });

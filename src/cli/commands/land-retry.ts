@@ -1,8 +1,8 @@
 import { printable } from "../../kernel/ids";
-import { meantEntry, retryEntry, targetRef } from "../../land/operations";
+import { retryEntry } from "../../land/operations";
 import { branchName } from "../../publish/branch-rules";
 import type { Command } from "../command";
-import { entryJson } from "../landing";
+import { entryJson, entryNamed } from "../landing";
 
 export const command: Command = {
   usage: "land retry <entry|branch> [--target <branch>]",
@@ -14,9 +14,7 @@ export const command: Command = {
   completes: ["ref"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const typed = parsed.text("target");
-    const target = typed === undefined ? null : await targetRef(workspace, typed);
-    const found = await meantEntry(workspace, parsed.words[0]!, target);
+    const found = await entryNamed(workspace, parsed);
     const entry = await retryEntry(await workspace.session("write"), found);
     const [branch, name] = [entry.branch, entry.target].map((ref) => printable(branchName(ref), 200));
     const changed = found.state !== "queued";
