@@ -11,6 +11,15 @@ export interface CommandRequest {
   readonly signal?: AbortSignal;
   /** Descriptors that it and whatever it starts keep open: a lock on one of them lives as long as any of them. */
   readonly inherit?: readonly number[];
+  /** Hears everything that it prints, as it comes. */
+  readonly onOutput?: (chunk: Uint8Array) => void;
+  /**
+   * The caller ends it itself when this process is interrupted. Otherwise an interrupt ends the command and then this
+   * process.
+   */
+  readonly leavesSignals?: boolean;
+  /** Ends also when this process is killed: something beside the command notices, and ends its group. */
+  readonly isBound?: boolean;
 }
 
 export interface CommandEnd {

@@ -80,6 +80,45 @@ describe("a person's command", () => {
     expect(await running).toMatchObject({ signal: "SIGTERM", timedOut: false });
   });
 
+  it("is heard as it speaks", async () => {
+    const heard: string[] = [];
+    const end = await run("echo one; echo two >&2", {
+      onOutput: (chunk) => void heard.push(new TextDecoder().decode(chunk)),
+    });
+    expect(heard.join("").split("\n").sort()).toEqual(["", "one", "two"]);
+    expect(end.outputBytes).toBe(8);
+  });
+
+  it("that is bound to us ends as any other, without its leash, and leaves nobody at it", async () => {
+    const cwd = scratch();
+    const line = "echo $$ > pid; (: <&3) 2>/dev/null && echo leash; exit 5";
+    const end = await run(line, { cwd, isBound: true });
+    expect(end).toMatchObject({ exitStatus: 5, signal: null, timedOut: false, output: "" });
+    const group = pidIn(cwd);
+    expect(() => process.kill(-group, 0)).toThrow("ESRCH");
+  });
+
+  it("that is bound to us is ended with its group when it is no longer wanted", async () => {
+    const unwanted = new AbortController();
+    const cwd = scratch();
+    const running = run("sleep 300 & echo $! > pid; wait", {
+      cwd,
+      isBound: true,
+      leavesSignals: true,
+      signal: unwanted.signal,
+    });
+    while (!fs.existsSync(path.join(cwd, "pid")) || !(pidIn(cwd) > 0))
+      await new Promise((r) => setTimeout(r, 10));
+    unwanted.abort();
+    expect((await running).signal).toBe("SIGTERM");
+    expect(isAlive(pidIn(cwd))).toBe(false);
+  });
+
+  it("ends at once when it was unwanted before it began", async () => {
+    const unwanted = AbortSignal.abort();
+    expect((await run("sleep 300", { signal: unwanted })).exitStatus).not.toBe(0);
+  });
+
   it("says so when it cannot be started", async () => {
     await expect(run("true", { cwd: "/nowhere/at/all" })).rejects.toMatchObject({ code: "E_DISK" });
   });

@@ -7,6 +7,15 @@ const GRACE_MS = 3_000;
 const LOOK_EVERY_MS = 20;
 const INTERRUPTS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
+/** The descriptor whose other end only this process has: it is closed with this process, however that ends. */
+const LEASH = 3;
+/**
+ * Runs the line that it is given, beside a shell that waits at the leash. A word means that the command is over; an end
+ * without one, that this process is: then the group is ended, asked first.
+ */
+const BOUND = `(trap '' TERM INT HUP; read -r word <&${LEASH} && exit; kill -TERM -- -$$; sleep 3; kill -KILL -- -$$) >/dev/null 2>&1 &
+exec /bin/sh -c "$1" ${LEASH}<&-`;
+
 /**
  * Variables of a Git command that may have started us. They would point a command's own Git at that command's
  * repository and index, wherever it runs.
@@ -40,28 +49,40 @@ async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<Com
   const tail = new Tail(request.keepBytes);
   // Before it starts: a signal that comes in between would end this process and leave the command behind.
   const onSignal = (signal: NodeJS.Signals) => stop.because(signal);
-  for (const signal of INTERRUPTS) process.on(signal, onSignal);
+  const heeded = request.leavesSignals === true ? [] : INTERRUPTS;
+  for (const signal of heeded) process.on(signal, onSignal);
+  const isBound = request.isBound === true;
   // A group of its own: whatever it starts can be ended with it.
-  const child = spawn("/bin/sh", ["-c", request.line], {
+  const child = spawn("/bin/sh", isBound ? ["-c", BOUND, "sh", request.line] : ["-c", request.line], {
     cwd: request.cwd,
     env,
     detached: true,
-    stdio: ["ignore", "pipe", "pipe", ...(request.inherit ?? [])],
+    stdio: ["ignore", "pipe", "pipe", ...(isBound ? ["pipe" as const] : []), ...(request.inherit ?? [])],
     windowsHide: true,
   });
-  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => tail.add(chunk));
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on("data", (chunk: Buffer) => {
+      tail.add(chunk);
+      request.onOutput?.(chunk);
+    });
+  const leash = isBound ? (child.stdio[LEASH] as import("node:stream").Writable) : null;
+  // Nobody reads it any more where the whole group was killed.
+  leash?.on("error", () => {});
   const stop = new Stop(child);
   const timer = setTimeout(() => stop.because("timeout"), Math.min(request.timeoutMs, 0x7fff_ffff));
   const onAbort = () => stop.because("abort");
   request.signal?.addEventListener("abort", onAbort, { once: true });
+  if (request.signal?.aborted === true) onAbort();
   let ended: { exitStatus: number | null; signal: string | null };
   try {
     ended = await exitOf(child, request.cwd);
+    leash?.end("over\n");
     await stop.clearAway();
   } finally {
     clearTimeout(timer);
     request.signal?.removeEventListener("abort", onAbort);
-    for (const signal of INTERRUPTS) process.off(signal, onSignal);
+    for (const signal of heeded) process.off(signal, onSignal);
+    leash?.destroy();
   }
   if (stop.interrupt !== null) await endLike(stop.interrupt);
   return {
