@@ -1,23 +1,15 @@
 import { NO_TRUST, readTrust, type Trust } from "../config/trust";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
-import { type Decider, mayPass, refuseEnded, refusePass, withResult } from "../issues/gates/passing";
+import { type Decider, gateOf, mayPass, refuseEnded, refusePass } from "../issues/gates/passing";
 import { type GateDefinition, type Registry, readRegistry } from "../issues/gates/registry";
-import {
-  type GateResult,
-  type GateResults,
-  type GateStatus,
-  gateStatus,
-  newResult,
-  pendingAmong,
-  readResults,
-  type Said,
-} from "../issues/gates/results";
+import { type GateResults, type GateStatus, gateStatus, pendingAmong } from "../issues/gates/results";
+import { checkedState, recordResult } from "../issues/gates/running";
 import { isTrusted } from "../issues/gates/trust";
 import { meantId } from "../issues/meant";
 import type { FoundIssue } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
-import type { IssueWriter, WriteOptions, WriteOutcome } from "../issues/writer";
+import type { WriteOptions } from "../issues/writer";
 import { agentType, printable, type Ulid } from "../kernel/ids";
 import { checkText } from "../kernel/policy";
 import type { Context, Flag, Output, Parsed } from "./command";
@@ -55,16 +47,6 @@ export function issueGateJson(
     kind: definition?.kind ?? null,
     results: results.standing.get(gate) ?? [],
   };
-}
-
-/** A gate that the issue has, or the error that says which it has. */
-export function gateOf({ id, issue }: FoundIssue, key: string): string {
-  if (issue.gates.includes(key)) return key;
-  const has = [...new Set(issue.gates)].map((gate) => printable(gate, 80));
-  throw new CotenantError("E_NOT_FOUND", `issue ${id} has no gate "${printable(key, 80)}"`, {
-    hint: has.length === 0 ? `add it first: cotenant gate add ${id} <key>` : `it has ${has.join(", ")}`,
-    data: { id, gate: printable(key, 80), gates: has },
-  });
 }
 
 export function definitionOf({ gates, problems }: Registry, key: string): GateDefinition {
@@ -128,55 +110,6 @@ export async function deciding(
   };
 }
 
-/** What was checked, as far as Git knows. */
-export async function checkedState({ reader }: Desk): Promise<Pick<GateResult, "commit" | "tree" | "dirty">> {
-  const { git, here } = reader.sources;
-  if (git === null) return { commit: null, tree: null, dirty: null };
-  const ask = async (args: readonly string[]) => {
-    const { status, stdout } = await git.run(args, { cwd: here.root, timeoutMs: 60_000 });
-    return status === 0 ? new TextDecoder().decode(stdout).trim() : null;
-  };
-  const status = await ask([
-    "status",
-    "--porcelain",
-    "--ignore-submodules=none",
-    "--",
-    ":/",
-    ":(exclude,top).cotenant",
-  ]);
-  return {
-    commit: await ask(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]),
-    tree: await ask(["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]),
-    dirty: status === null ? null : status !== "",
-  };
-}
-
-/** Writes one result down, in the same critical section as the issue's stamp. */
-export async function recordResult(
-  desk: Desk,
-  writer: IssueWriter,
-  id: Ulid,
-  options: WriteOptions,
-  given: Said,
-): Promise<WriteOutcome & { results: GateResults }> {
-  const { reader } = desk;
-  let results: GateResults | null = null;
-  const outcome = await writer.update(
-    id,
-    async (current) => {
-      refuseEnded(current);
-      gateOf(current, given.gate);
-      const seen = await readResults(reader, current);
-      const { after, ...change } = withResult(current, seen, newResult(reader.sources.platform, given, seen));
-      results = after;
-      return change;
-    },
-    options,
-  );
-  desk.workspace?.warnings.push(...outcome.warnings);
-  return { ...outcome, results: results ?? (await readResults(reader, outcome.found)) };
-}
-
 /** `gate pass` and `gate fail`. */
 export async function decide(context: Context, parsed: Parsed, status: "passed" | "failed"): Promise<Output> {
   const [typed, key] = parsed.words as [string, string];
@@ -194,12 +127,13 @@ export async function decide(context: Context, parsed: Parsed, status: "passed" 
     refusePass(found, key, registry.gates.get(key)?.kind ?? null, decider, passBy);
   }
   const by = workspace === null ? "" : (await workspace.agent()).agentId;
-  const state = await checkedState(desk);
+  const state = await checkedState(reader);
   const options = await resultOptions(desk, parsed);
   const given = { gate: key, status, kind: "manual", by, reason, ...state } as const;
   // Before the write: what is done must not be said to have failed because of what is read afterwards.
   const ids = await reader.ids();
-  const outcome = await recordResult(desk, await writerAt(desk), id, options, given);
+  const outcome = await recordResult(reader, await writerAt(desk), { id }, options, given);
+  workspace?.warnings.push(...outcome.warnings);
   const counted = await asCounted(desk, outcome.found);
   return {
     data: {

@@ -1,5 +1,5 @@
 import { fileFailure } from "../../errors/cotenant-error";
-import { refuseEnded, refuseTakingOff, withGates } from "../../issues/gates/passing";
+import { gateOf, refuseEnded, refuseTakingOff, withGates } from "../../issues/gates/passing";
 import { readRegistry, registryWith } from "../../issues/gates/registry";
 import { readResults } from "../../issues/gates/results";
 import { isFound } from "../../issues/resolve";
@@ -7,7 +7,7 @@ import { printable } from "../../kernel/ids";
 import type { Command, Context, Output, Parsed } from "../command";
 import { EDIT_FLAGS, edit } from "../editing";
 import { changeRegistry } from "../gate-registry";
-import { deciding, definitionOf, gateOf, resultOptions } from "../gates";
+import { deciding, definitionOf, resultOptions } from "../gates";
 import { type Desk, openDesk } from "../issues";
 import { count } from "../render";
 

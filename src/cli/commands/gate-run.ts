@@ -1,26 +1,17 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { ERRORS } from "../../errors/registry";
-import { refuseEnded } from "../../issues/gates/passing";
+import { gateOf, refuseEnded } from "../../issues/gates/passing";
 import type { GateDefinition, Registry } from "../../issues/gates/registry";
-import { type GateRun, gateStatus, pendingAmong, readResults } from "../../issues/gates/results";
-import { hasPassed, refuseUntrusted, runGate } from "../../issues/gates/run";
+import { pendingAmong, readResults } from "../../issues/gates/results";
+import { hasPassed, refuseUntrusted } from "../../issues/gates/run";
+import { automatedGates, type RanGate, runAndRecord } from "../../issues/gates/running";
 import { meantId } from "../../issues/meant";
 import type { FoundIssue } from "../../issues/resolve";
-import type { WriteOptions } from "../../issues/writer";
 import { printable } from "../../kernel/ids";
 import { nodeCommands } from "../../platform/node/commands";
 import type { Command, Context, Output } from "../command";
 import { asCounted } from "../editing";
-import {
-  checkedState,
-  definitionOf,
-  gateOf,
-  gatesAt,
-  outcomeText,
-  RESULT_FLAGS,
-  recordResult,
-  resultOptions,
-} from "../gates";
+import { definitionOf, gatesAt, outcomeText, RESULT_FLAGS, resultOptions } from "../gates";
 import { type Desk, issueJson, openDesk, writerAt } from "../issues";
 import { duration } from "../render";
 import { shownLines } from "../shown-text";
@@ -49,17 +40,21 @@ export const command: Command = {
     const { digest } = reader.sources.platform;
     for (const gate of gates) refuseUntrusted(digest, trust, gate);
     const options = await resultOptions(desk, parsed);
-    const ran: Ran[] = [];
-    for (const gate of gates) ran.push(await runAndRecord(context, desk, found, gate, options));
+    const workspace = desk.workspace!;
+    const gateDesk = { workspace, reader, writer: await writerAt(desk), commands: nodeCommands() };
+    const ran: RanGate[] = [];
+    for (const gate of gates) {
+      const note = (line: string) => void (context.quiet || context.note(`${gate.key}: ${line}`));
+      const onStart = () => note(`running ${printable(gate.command ?? "", 300)}`);
+      const one = await runAndRecord(gateDesk, found, gate, options, { onStart });
+      const status = hasPassed(one.run) ? "passed" : "failed";
+      note(`${status} (${howItEnded(one.run)}, ${duration(one.run.duration_ms)})`);
+      workspace.warnings.push(...one.outcome.warnings);
+      ran.push(one);
+    }
     return summary(context, desk, found, ran);
   },
 };
-
-interface Ran {
-  readonly gate: GateDefinition;
-  readonly run: GateRun;
-  readonly outcome: Awaited<ReturnType<typeof recordResult>>;
-}
 
 async function wanted(
   { reader }: Desk,
@@ -67,7 +62,7 @@ async function wanted(
   registry: Registry,
   key: string | undefined,
   all: boolean,
-): Promise<GateDefinition[]> {
+): Promise<readonly GateDefinition[]> {
   if (key !== undefined) {
     const gate = definitionOf(registry, gateOf(found, key));
     if (gate.kind === "automated") return [gate];
@@ -76,91 +71,20 @@ async function wanted(
       data: { gate: key },
     });
   }
-  const results = await readResults(reader, found);
-  const automated = [...new Set(found.issue.gates)].flatMap((one) => {
-    const gate = registry.gates.get(one);
-    return gate?.kind === "automated" ? [gate] : [];
-  });
-  if (automated.length === 0)
+  const { defined, due } = await automatedGates(reader, found, registry, { all });
+  if (defined === 0)
     throw new CotenantError("E_NOT_FOUND", `issue ${found.id} has no automated gate that is defined here`, {
       hint: "'cotenant gate list' shows what there is; 'cotenant gate add' gives an issue one",
       data: { id: found.id },
     });
-  return automated.filter((gate) => all || gateStatus(results, gate.key) !== "passed");
-}
-
-async function runAndRecord(
-  context: Context,
-  desk: Desk,
-  found: FoundIssue,
-  gate: GateDefinition,
-  options: WriteOptions,
-): Promise<Ran> {
-  const workspace = desk.workspace!;
-  const { worktreeRoot } = workspace.repository;
-  const { absolutePath, isDirectory } = await workspace.path(`${worktreeRoot}/${gate.cwd}`);
-  if (isDirectory !== true)
-    throw new CotenantError(
-      "E_NOT_FOUND",
-      `gate ${gate.key} runs in ${printable(gate.cwd ?? "")}, which is not there`,
-      {
-        hint: "make that directory, or define the gate anew",
-        data: { gate: gate.key, cwd: gate.cwd },
-      },
-    );
-  const state = await checkedState(desk);
-  const run = await whileHeld(desk, found, options, (signal) => {
-    if (!context.quiet) context.note(`${gate.key}: running ${printable(gate.command ?? "", 300)}`);
-    return runGate(nodeCommands(), gate, { issueId: found.id, directory: absolutePath, signal });
-  });
-  const status = hasPassed(run) ? "passed" : "failed";
-  if (!context.quiet)
-    context.note(`${gate.key}: ${status} (${howItEnded(run)}, ${duration(run.duration_ms)})`);
-  const { agentId: by } = await workspace.agent();
-  const given = { gate: gate.key, status, kind: "automated", by, run, ...state } as const;
-  const outcome = await recordResult(desk, await writerAt(desk), found.id, options, given);
-  return { gate, run, outcome };
-}
-
-const LOOK_EVERY_MS = 20_000;
-
-/**
- * Asks before the command starts, and now and then while it runs, whether its result could be written: nobody should
- * wait ten minutes for a refusal. Each time is a sign of life that keeps the session's leases renewed.
- */
-async function whileHeld(
-  desk: Desk,
-  found: FoundIssue,
-  options: WriteOptions,
-  act: (signal: AbortSignal) => Promise<GateRun>,
-): Promise<GateRun> {
-  const writer = await writerAt(desk);
-  const look = () => writer.update(found.id, () => null, options);
-  await look();
-  const lost = new AbortController();
-  let why: unknown = null;
-  const timer = setInterval(() => {
-    look().catch((error: unknown) => {
-      const isGone = error instanceof CotenantError && [6, 7, 8].includes(error.exit);
-      if (!isGone) return;
-      why = error;
-      lost.abort();
-    });
-  }, LOOK_EVERY_MS);
-  try {
-    const run = await act(lost.signal);
-    if (why !== null) throw why;
-    return run;
-  } finally {
-    clearInterval(timer);
-  }
+  return due;
 }
 
 async function summary(
   context: Context,
   desk: Desk,
   before: FoundIssue,
-  ran: readonly Ran[],
+  ran: readonly RanGate[],
 ): Promise<Output> {
   const { reader } = desk;
   const last = ran.at(-1)?.outcome;

@@ -1,10 +1,11 @@
+import { gateOf } from "../../issues/gates/passing";
 import type { GateDefinition } from "../../issues/gates/registry";
 import { type GateResult, gateStatus, readResults } from "../../issues/gates/results";
 import { isTrusted } from "../../issues/gates/trust";
 import { meant } from "../../issues/meant";
 import { printable } from "../../kernel/ids";
 import type { Command, Context, Output } from "../command";
-import { definitionJson, definitionOf, gateOf, gatesAt, issueGateJson } from "../gates";
+import { definitionJson, definitionOf, gatesAt, issueGateJson } from "../gates";
 import { type Desk, openDesk } from "../issues";
 import { duration } from "../render";
 import { shownLines } from "../shown-text";

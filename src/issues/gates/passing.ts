@@ -88,6 +88,16 @@ function notTheirs(
   });
 }
 
+/** A gate that the issue has, or the error that says which it has. */
+export function gateOf({ id, issue }: FoundIssue, key: string): string {
+  if (issue.gates.includes(key)) return key;
+  const has = [...new Set(issue.gates)].map((gate) => printable(gate, 80));
+  throw new CotenantError("E_NOT_FOUND", `issue ${id} has no gate "${printable(key, 80)}"`, {
+    hint: has.length === 0 ? `add it first: cotenant gate add ${id} <key>` : `it has ${has.join(", ")}`,
+    data: { id, gate: printable(key, 80), gates: has },
+  });
+}
+
 /** The issue's gates as they are to be from now on. */
 export function withGates(
   current: FoundIssue,
