@@ -47,7 +47,7 @@ async function withHolders(
   objections: readonly Objection[],
 ): Promise<readonly Objection[]> {
   if (!objections.some(({ code }) => code === "E_LEASE_REQUIRED")) return objections;
-  const { ledgerView } = await import("./ledger");
+  const { ledgerView } = await import("../ledger/workers");
   const view = await ledgerView(workspace);
   if (view === null || view.others.size === 0) return objections;
   const { holderOf } = await import("../ledger/words");

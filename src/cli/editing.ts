@@ -5,10 +5,10 @@ import type { FoundIssue } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
 import type { Change, WriteOptions } from "../issues/writer";
 import { printable, type Ulid } from "../kernel/ids";
+import { ledgerView } from "../ledger/workers";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { HOLDER_FLAGS, proof } from "./holding";
 import { type Desk, issueJson, openDesk, writerAt } from "./issues";
-import { ledgerView } from "./ledger";
 import { workersOn } from "./querying";
 
 /** What every command that changes an issue takes. */

@@ -1,4 +1,3 @@
-import { sharesClaims } from "../config/shared-claims";
 import type { Grant, LeaseStatus, LedgerSay } from "../coordinator/contract";
 import type { Workspace } from "../coordinator/workspace";
 import type { Testimony } from "../enforce/push";
@@ -8,13 +7,6 @@ import type { ClaimRecord } from "../ledger/record";
 import type { ClaimsView } from "../ledger/view";
 import { columns, leaseTable } from "./render";
 import type { Terminal } from "./terminal";
-
-/** What the ledger knows of claims; null where there is none. Loaded only where there is one. */
-export async function ledgerView(workspace: Workspace): Promise<ClaimsView | null> {
-  if (!sharesClaims(workspace.config)) return null;
-  const { claimsView } = await import("../ledger/view");
-  return claimsView(workspace);
-}
 
 /** What the claims at the remote say about commits; null where there is no ledger. `isAsked`: the remote is asked first. */
 export async function testimony(workspace: Workspace, isAsked: boolean): Promise<Testimony | null> {

@@ -1,13 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import type { IssueRow } from "../issues/board";
-import {
-  claimantOf,
-  elsewhereIn,
-  NO_WORKERS,
-  type Workers,
-  workersAmong,
-  workersOf,
-} from "../issues/effective";
+import { claimantOf, elsewhereIn, NO_WORKERS, type Workers, workersAmong } from "../issues/effective";
 import { parseLabel } from "../issues/labels";
 import { ISSUE_STATES, PRIORITIES } from "../issues/model";
 import {
@@ -21,11 +14,11 @@ import {
 import { parseState } from "../issues/states";
 import { printable, type Ulid } from "../kernel/ids";
 import type { ClaimsView } from "../ledger/view";
+import { workersIn } from "../ledger/workers";
 import { callerOrNull } from "./caller";
 import type { Context, Flag, Output, Parsed } from "./command";
 import { assigneeOf, priorityOf } from "./issue-fields";
 import { type Desk, keyOfIssue, openDesk } from "./issues";
-import { ledgerView } from "./ledger";
 import { type LeftMap, leftAmong, leftJsonOf, leftText } from "./left-work";
 import { usage } from "./parse";
 import { columns, count } from "./render";
@@ -83,8 +76,8 @@ export async function openQuery(context: Context): Promise<{ desk: Desk; setting
 export async function settingAt({ reader, workspace }: Desk): Promise<Setting> {
   if (workspace === null)
     return { reader, hierarchy: [], ...NO_WORKERS, leftAmong: async () => new Map<Ulid, never>() };
-  const { coordinator, config } = workspace;
-  const workers = await workersOf(coordinator, elsewhereIn(await ledgerView(workspace)));
+  const { config } = workspace;
+  const workers = await workersIn(workspace);
   return {
     reader,
     hierarchy: config.values["types.hierarchy"],

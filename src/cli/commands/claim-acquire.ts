@@ -3,11 +3,11 @@ import { meantId } from "../../issues/meant";
 import { shortId } from "../../issues/short-id";
 import { belongsTo } from "../../kernel/lease";
 import { claimable, claimOf, meantForClaim } from "../../ledger/claim-issue";
+import { ledgerView } from "../../ledger/workers";
 import { ACQUIRE_FLAGS, acquire } from "../acquiring";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { givenReason } from "../holding";
-import { ledgerView } from "../ledger";
 import { leftJson, leftOf, takeOverLines } from "../left-work";
 import { workersOn } from "../querying";
 

@@ -2,10 +2,11 @@ import { forceEvict } from "../../coordinator/proposals";
 import type { Workspace } from "../../coordinator/workspace";
 import type { LeaseRef } from "../../kernel/commands";
 import { printable } from "../../kernel/ids";
+import { ledgerView } from "../../ledger/workers";
 import type { Command } from "../command";
 import { CHANGE_FLAGS, givenReason, requestId } from "../holding";
 import { keyOfIssue, leaseMeant } from "../issues";
-import { ledgerView, sayJson, tellSay } from "../ledger";
+import { sayJson, tellSay } from "../ledger";
 import { leaseJson, leasesData } from "../render";
 import { byKey } from "../targets";
 

@@ -1,7 +1,8 @@
 import { isLandingKey } from "../../kernel/landing-right";
+import { ledgerView } from "../../ledger/workers";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
-import { claimsText, elsewhereJson, ledgerView } from "../ledger";
+import { claimsText, elsewhereJson } from "../ledger";
 import { statusJsonIn } from "../render";
 
 export const command: Command = {

@@ -1,4 +1,3 @@
-import { sharesClaims } from "../../config/shared-claims";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { callingProcess } from "../../guard/calling-process";
@@ -7,6 +6,7 @@ import { type Taken, takeNext } from "../../issues/next";
 import { type Filter, queryAvailable } from "../../issues/query";
 import { tokenSeen } from "../../issues/stamps";
 import { printable, type Ulid } from "../../kernel/ids";
+import { hearOfClaims } from "../../ledger/workers";
 import { ACQUIRE_FLAGS, grantOutput, readOptions, takesLong, tellOfTwin, waitSecs } from "../acquiring";
 import type { Command, Context, Parsed } from "../command";
 import { interruptibly } from "../interrupts";
@@ -103,15 +103,6 @@ export const command: Command = {
     };
   },
 };
-
-/** What other machines took since the last look, and what they have made. Where they cannot be asked, what was last heard has to do. */
-async function hearOfClaims(workspace: Workspace): Promise<void> {
-  if (!sharesClaims(workspace.config)) return;
-  const { hearAll } = await import("../../ledger/open");
-  if (!(await hearAll(workspace))) return;
-  const { bringMissing } = await import("../../ledger/bringing");
-  await bringMissing(workspace, (missing) => missing);
-}
 
 async function waited(
   context: Context,

@@ -9,10 +9,11 @@ import { nameOf } from "../../kernel/keys";
 import { isLandingKey } from "../../kernel/landing-right";
 import { sameParty } from "../../kernel/lease";
 import type { ClaimsView } from "../../ledger/view";
+import { ledgerView } from "../../ledger/workers";
 import { callerOrNull } from "../caller";
 import type { Command } from "../command";
 import { claimRef } from "../issues";
-import { claimsText, elsewhereJson, ledgerView } from "../ledger";
+import { claimsText, elsewhereJson } from "../ledger";
 import { statusJsonIn } from "../render";
 
 function withoutOthers(view: ClaimsView | null): ClaimsView | null {
