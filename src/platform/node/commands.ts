@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import type { CommandEnd, CommandRequest, Commands } from "../commands";
+import { hasLivingMember } from "./processes";
 
 /** Between being asked to end and being made to. */
 const GRACE_MS = 3_000;
@@ -140,7 +141,7 @@ class Stop {
 
   #isThere(): boolean {
     try {
-      return this.#signal(0);
+      return this.#signal(0) && hasLivingMember(this.#child.pid!);
     } catch {
       return false;
     }

@@ -220,15 +220,39 @@ function look(pid: number): Sighting | null {
 }
 
 function lookInProc(pid: number): Sighting | null {
-  let text: string;
+  const fields = statFields(pid);
+  return fields === null ? null : { startTime: fields[19] ?? "", ended: hasEnded(fields) };
+}
+
+/** From the third field of its `stat` on: state, parent, group. Null where there is no such process. */
+function statFields(pid: number): readonly string[] | null {
   try {
-    text = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
+    const text = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The name in parentheses may hold spaces and parentheses of its own.
+    return text.slice(text.lastIndexOf(")") + 2).split(" ");
   } catch {
     return null;
   }
-  // The name in parentheses may hold spaces and parentheses of its own; fields 3 (state) and 22 (start) follow.
-  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return { startTime: fields[19] ?? "", ended: fields[0] === "Z" || fields[0] === "X" };
+}
+
+function hasEnded([state]: readonly string[]): boolean {
+  return state === "Z" || state === "X";
+}
+
+/**
+ * Whether a process group has a member that has not ended, where that can be told; else true. A process that has ended stays in
+ * its group until its parent asks how: an orphan's parent is the machine's first process, and in some containers that asks only
+ * every few seconds, or never.
+ */
+export function hasLivingMember(group: number): boolean {
+  if (process.platform !== "linux" || !showsOurNamespace()) return true;
+  return fs
+    .readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .some((name) => {
+      const fields = statFields(Number(name));
+      return fields !== null && Number(fields[2]) === group && !hasEnded(fields);
+    });
 }
 
 /** Hundredths of a second since the boot, which is what `stat` has as well. */
