@@ -1,13 +1,9 @@
-import * as fs from "node:fs";
 import { constants } from "node:os";
-import { dirname } from "node:path";
-import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
-import { cacheEnvironment, ownerName } from "../../exec/caches";
+import { makeCaches } from "../../exec/making";
 import { printable } from "../../kernel/ids";
 import type { Command, Context, Output } from "../command";
 
-const DIRECTORY = ".agent-cache";
 const PASSED_ON = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"] as const;
 
 export const command: Command = {
@@ -28,8 +24,10 @@ export const command: Command = {
       throw new CotenantError("E_USAGE", "no command was named to run", {
         hint: "for example cotenant exec -- npm test",
       });
-    const { place, variables } = prepareCaches(workspace, agentId);
-    const env = { ...variables, COTENANT_AGENT_ID: agentId, COTENANT_CACHE_ROOT: place };
+    const { platform, env: surrounding } = workspace.surroundings;
+    const { worktreeRoot } = workspace.repository;
+    const { place, variables } = await makeCaches(platform, worktreeRoot, agentId, surrounding);
+    const env = { ...variables, COTENANT_AGENT_ID: agentId };
     if (parsed.has("print-env")) return printed(env, place, agentId);
     const ended = await runCommand(context, file, args, { ...process.env, ...env });
     return {
@@ -47,32 +45,6 @@ function separated(args: readonly string[]): string[] {
   let at = 0;
   while (args[at]?.startsWith("--") && args[at] !== "--") at += WITH_VALUE.has(args[at]!) ? 2 : 1;
   return at >= args.length || args[at] === "--" ? [...args] : [...args.slice(0, at), "--", ...args.slice(at)];
-}
-
-function prepareCaches(workspace: Workspace, agentId: string) {
-  const { worktreeRoot } = workspace.repository;
-  const { digest } = workspace.surroundings.platform;
-  const root = `${worktreeRoot}/${DIRECTORY}`;
-  const place = `${root}/${ownerName(agentId, (text) => digest.sha256(text))}`;
-  const { variables, directories } = cacheEnvironment(place, process.env);
-  try {
-    for (const directory of [place, ...directories]) fs.mkdirSync(directory, { recursive: true });
-    for (const file of Object.values(variables).filter((value) => value.startsWith(`${place}/`)))
-      fs.mkdirSync(dirname(file), { recursive: true });
-    // Nobody commits a cache, whatever the repository's own .gitignore says.
-    ignoreAll(`${root}/.gitignore`);
-  } catch (error) {
-    throw fileFailure(error, "making a place for the agent's caches", place);
-  }
-  return { place, variables };
-}
-
-function ignoreAll(path: string): void {
-  try {
-    fs.writeFileSync(path, "*\n", { flag: "wx" });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
 }
 
 function printed(env: Readonly<Record<string, string>>, place: string, agentId: string): Output {
