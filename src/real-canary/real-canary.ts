@@ -1,6 +1,6 @@
 import type { RealReport } from "../agents/real-outcome";
 import type { HarnessName } from "../identity/harness";
-import { findProgram } from "./installed-program";
+import { findProgram } from "../platform/node/programs";
 import { isHeadless, PROGRAM_OF } from "./programs/all";
 import { runTrial, type TrialSetting } from "./trial";
 

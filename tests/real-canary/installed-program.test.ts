@@ -2,7 +2,8 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { writerOf } from "../../src/agents/state";
-import { findProgram, versionIn } from "../../src/real-canary/installed-program";
+import { findProgram } from "../../src/platform/node/programs";
+import { versionIn } from "../../src/real-canary/installed-program";
 import { scratch } from "../support/scratch";
 
 let room: string;
