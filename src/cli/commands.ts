@@ -217,6 +217,16 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "land pause": { summary: "land nothing for a while", load: () => import("./commands/land-pause") },
   "land resume": { summary: "go on after a pause", load: () => import("./commands/land-resume") },
   "land run": { summary: "check, and land what passes", load: () => import("./commands/land-run") },
+  dispatch: {
+    summary: "have agents work on issues until none is left",
+    load: () => import("./commands/dispatch"),
+  },
+  "dispatch status": { summary: "what each worker does", load: () => import("./commands/dispatch-status") },
+  "dispatch logs": { summary: "what an agent printed", load: () => import("./commands/dispatch-logs") },
+  "dispatch stop": {
+    summary: "take no more, or stop at once",
+    load: () => import("./commands/dispatch-stop"),
+  },
   exec: { summary: "run a command with caches of its own", load: () => import("./commands/exec") },
   doctor: { summary: "what is wrong, and what to do next", load: () => import("./commands/doctor") },
   info: { summary: "where everything is, and who you are", load: () => import("./commands/info") },

@@ -109,6 +109,7 @@ const PAGES: Readonly<Record<string, string>> = {
   "claim approve": "COORDINATION",
   "claim proposals": "COORDINATION",
   land: "LAND",
+  dispatch: "DISPATCH",
   sync: "LEDGER",
   lock: "PLAYBOOK",
   "lock steal": "COORDINATION",

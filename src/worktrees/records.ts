@@ -15,8 +15,8 @@ export interface WorktreeRecord {
   readonly setup: "done" | "failed" | "pending" | null;
   /** The snapshot that it was restored from. */
   readonly snapshotId: string | null;
-  /** `landing`: for the checks of the merge queue, not for anybody's work. */
-  readonly purpose?: "landing";
+  /** `landing`: for the checks of the merge queue, not for anybody's work. `dispatch`: a worker's, one issue after the other. */
+  readonly purpose?: "landing" | "dispatch";
 }
 
 const RECORD = "worktree";
@@ -60,7 +60,8 @@ export async function worktreeRecords(
 }
 
 function purposeOf(value: Fact): Pick<WorktreeRecord, "purpose"> {
-  return value["purpose"] === "landing" ? { purpose: "landing" } : {};
+  const purpose = (["landing", "dispatch"] as const).find((one) => one === value["purpose"]);
+  return purpose === undefined ? {} : { purpose };
 }
 
 /** A worktree that somebody is making, or was making when they died. */

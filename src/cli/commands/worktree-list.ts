@@ -39,6 +39,7 @@ function agentText({ agents, record, writer }: Surveyed): string {
 function stateText({ state, access, record }: Surveyed): string {
   const parts = access === "shared" ? ["shared, high risk"] : [];
   if (record?.purpose === "landing") parts.push("for checks of the merge queue");
+  if (record?.purpose === "dispatch") parts.push("of a dispatch worker");
   if (record?.setup === "failed") parts.push("setup failed");
   if (state === null) return parts.join(", ") || "-";
   parts.push(isDirty(state.dirt) ? dirtText(state.dirt) : "clean");

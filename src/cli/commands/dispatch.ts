@@ -1,0 +1,253 @@
+import {
+  type Delivery,
+  type DispatchOptions,
+  type DispatchParts,
+  type DispatchReport,
+  dispatch,
+  planDispatch,
+  TEMPLATE_NAMES,
+  templateFor,
+} from "../../dispatch/operations";
+import { CotenantError } from "../../errors/cotenant-error";
+import { issuesIn } from "../../issues/desk";
+import { meantId } from "../../issues/meant";
+import { nodeCommands } from "../../platform/node/commands";
+import { arePortsFree } from "../../platform/node/ports";
+import { findProgram } from "../../platform/node/programs";
+import { nodeTrees } from "../../platform/node/trees";
+import { installedFrom } from "../agents";
+import type { Command, Context, Output, Parsed } from "../command";
+import { progressFor } from "../dispatch-progress";
+import { planJson, planText, reportJson, reportText } from "../dispatching";
+import { interruptibly } from "../interrupts";
+import { usage } from "../parse";
+import { FILTER_FLAGS, filterFrom } from "../querying";
+
+const MOST_AGENTS = 200;
+const HELP = "cotenant dispatch --help";
+const { assignee: _assignee, limit: _limit, ...NARROWING } = FILTER_FLAGS;
+
+export const command: Command = {
+  usage:
+    "dispatch [--agents <n>] (--agent <harness> | --command <line>) [--land | --pr] [--push] [--target <branch>]\n         [--issue <id>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--limit <n>] [--wait]\n         [--retries <n>] [--timeout <secs>] [--stall <secs>] [--cost <usd>] [--cost-per-issue <usd>]\n         [--commit on|off] [--clean] [--dry-run] [-- <argument for the harness>…]",
+  about:
+    "Has agents work on issues until none is left. Each worker takes the most urgent issue whose files are free, in a\nworktree of its own on a branch of its own, claims it, keeps the claim alive, and runs the agent with its task in the\nenvironment. Then come the issue's automated gates, what the agent left uncommitted is committed, and the work lands\n(--land), is pushed for a pull request (--pr), or stays on its branch. Only then the issue is done. What fails is tried\nagain, and then given back with its log as a comment. Killed at any moment, the same command goes on where it was.",
+  flags: {
+    agents: { value: "<n>", meaning: "how many at once (default 1)" },
+    agent: {
+      value: "<harness>",
+      choices: TEMPLATE_NAMES,
+      meaning: "run this one, without a person, with the guard on",
+    },
+    command: {
+      value: "<line>",
+      meaning: "run this line with a shell instead; docs/DISPATCH.md lists what it is told",
+    },
+    land: { meaning: "land each branch on the target when it is ready, through the merge queue" },
+    pr: { meaning: "push each branch and open a pull request with gh or glab" },
+    push: { meaning: "with --land: land on the remote first" },
+    remote: { value: "<name>", meaning: "where to push (else the target's own, else origin)" },
+    target: {
+      value: "<branch>",
+      completes: "ref",
+      meaning: "where work begins and lands (else land.target, else main)",
+    },
+    issue: { value: "<id>", many: true, completes: "issue", meaning: "only this one, once it is available" },
+    ...NARROWING,
+    limit: { value: "<n>", meaning: "take at most so many" },
+    wait: { meaning: "wait for more when nothing is left, until it is stopped" },
+    retries: { value: "<n>", meaning: "further attempts after one that failed (default 1)" },
+    timeout: { value: "<secs>", meaning: "how long one attempt may take (default 3600)" },
+    stall: { value: "<secs>", meaning: "tell of an agent that is silent for so long (default 300)" },
+    cost: {
+      value: "<usd>",
+      meaning: "take no more issues once the run has cost so much, where the harness says",
+    },
+    "cost-per-issue": { value: "<usd>", meaning: "try no more once an issue has cost so much" },
+    commit: {
+      value: "on|off",
+      choices: ["on", "off"],
+      meaning: "commit what an agent left uncommitted (default on)",
+    },
+    "allow-empty": { meaning: "an agent that changed nothing has done its work" },
+    "shared-caches": { meaning: "leave caches of tools where they are, instead of a place for each worker" },
+    name: {
+      value: "<name>",
+      meaning: "what workers are called: agent:<name>-1 and so on (default the harness's name)",
+    },
+    clean: { meaning: "with --land: delete landed branches (else land.clean)" },
+    "dry-run": { meaning: "show what would be taken, and change nothing" },
+  },
+  examples: [
+    "cotenant dispatch --agents 4 --agent claude --dry-run",
+    "cotenant dispatch --agents 2 --command './scripts/agent.sh \"$COTENANT_PROMPT_FILE\"' --land --dry-run",
+  ],
+  words: { min: 0, max: Number.POSITIVE_INFINITY },
+  remindsOfExpiry: false,
+  async run(context, parsed) {
+    const { signals, ...options } = await optionsFrom(context, parsed);
+    const workspace = await context.workspace();
+    if (parsed.has("dry-run")) {
+      const session = await workspace.session("read");
+      const plan = await planDispatch({ workspace, session }, options);
+      const runs = options.template?.line ?? options.command ?? "";
+      return {
+        data: { dry_run: true, runs, ...planJson(plan) },
+        text: planText(context.terminal, plan, options.agents, runs),
+      };
+    }
+    const parts = await partsOf(context);
+    return interruptibly(context, true, async (signal) => {
+      signal?.addEventListener("abort", () => signals.stop.abort(), { once: true });
+      const progress = progressFor(context, workspace.surroundings.env);
+      let report: DispatchReport;
+      try {
+        report = await dispatch(parts, {
+          ...options,
+          onEvent: (event, state) => progress.show(event, state),
+        });
+      } finally {
+        progress.close();
+      }
+      return outputFor(context, report, signal?.aborted === true);
+    });
+  },
+};
+
+/** Some were not done: neither a failure of ours, nor everything that was asked for. */
+const NOT_ALL = 2;
+
+function outputFor(context: Context, report: DispatchReport, isInterrupted: boolean): Output {
+  const ends: Partial<Record<DispatchReport["issues"][number]["end"], number>> = {};
+  for (const { end } of report.issues) ends[end] = (ends[end] ?? 0) + 1;
+  const text = reportText(report, ends);
+  const { stopped } = report;
+  const data = reportJson(report);
+  if (isInterrupted || stopped !== null) {
+    if (!context.quiet && context.terminal.isTerminal && !context.json) context.note(text);
+    if (stopped === null)
+      throw new CotenantError("E_INTERRUPTED", "interrupted: no agent is left running, and nothing is held", {
+        hint: "run the same command again: it goes on where it was",
+        data: { report: data },
+      });
+    throw new CotenantError(stopped.code, stopped.message, {
+      hint: stopped.hint,
+      data: { ...stopped.data, report: data },
+    });
+  }
+  const isAll = report.issues.every(({ end }) => end === "done" || end === "gated" || end === "deleted");
+  const isStreamed = !context.terminal.isTerminal && !context.json && !context.quiet;
+  if (isStreamed) context.terminal.out(`${JSON.stringify({ ok: true, data })}\n`);
+  return { data, text: context.quiet ? "" : text, exit: isAll ? 0 : NOT_ALL, isStreamed };
+}
+
+interface Signals {
+  readonly stop: AbortController;
+  readonly drain: AbortController;
+}
+
+async function optionsFrom(
+  context: Context,
+  parsed: Parsed,
+): Promise<Omit<DispatchOptions, "onEvent"> & { readonly signals: Signals }> {
+  const { template, command } = whatRuns(parsed);
+  const delivery = deliveryOf(parsed);
+  const remote = parsed.text("remote");
+  const pushes = parsed.has("push") || delivery === "pr";
+  if (parsed.has("push") && delivery === "branch") throw usage("--push goes with --land or --pr", HELP);
+  if (remote !== undefined && !pushes)
+    throw usage("--remote says where to push, but nothing is pushed", HELP);
+  const agents = parsed.whole("agents") ?? 1;
+  if (agents < 1 || agents > MOST_AGENTS)
+    throw usage(`--agents is from 1 to ${MOST_AGENTS}, not ${agents}`, HELP);
+  const most = parsed.whole("limit") ?? null;
+  if (most === 0) throw usage("--limit takes a number above 0", HELP);
+  const name = parsed.text("name") ?? template?.harness ?? "worker";
+  if (!/^[a-z0-9][a-z0-9_-]{0,39}$/i.test(name))
+    throw usage(`--name is made of letters, digits, - and _, not "${name}"`, HELP);
+  const workspace = await context.workspace();
+  const reader = parsed.texts("issue").length === 0 ? null : await issuesIn(workspace);
+  const only =
+    reader === null ? null : await Promise.all(parsed.texts("issue").map((word) => meantId(reader, word)));
+  const signals = { stop: new AbortController(), drain: new AbortController() };
+  return {
+    ...{ agents, command, template, delivery, only, most, name, signals },
+    push: pushes ? (remote ?? null) : undefined,
+    target: parsed.text("target") ?? null,
+    commits: (parsed.text("commit") ?? "on") === "on",
+    clean: parsed.has("clean") ? true : null,
+    filter: { ...filterFrom(parsed), limit: null },
+    waits: parsed.has("wait"),
+    retries: parsed.whole("retries") ?? 1,
+    backoffMs: 5_000,
+    timeoutMs: secsOf(parsed, "timeout", 3_600),
+    stallMs: secsOf(parsed, "stall", 300),
+    costPerIssue: amountOf(parsed, "cost-per-issue"),
+    costInAll: amountOf(parsed, "cost"),
+    ownCaches: !parsed.has("shared-caches"),
+    allowsEmpty: parsed.has("allow-empty"),
+    signal: signals.stop.signal,
+    drained: signals.drain.signal,
+    onStop: (how) => (how === "now" ? signals.stop : signals.drain).abort(),
+  };
+}
+
+function whatRuns(parsed: Parsed): Pick<DispatchOptions, "template" | "command"> {
+  const [agent, line] = [parsed.text("agent"), parsed.text("command")];
+  if ((agent === undefined) === (line === undefined))
+    throw new CotenantError("E_USAGE", "say what to run: either --agent <harness> or --command <line>", {
+      hint: `for example cotenant dispatch --agents 4 --agent claude; harnesses: ${TEMPLATE_NAMES.join(", ")}`,
+    });
+  if (agent === undefined) {
+    if (parsed.words.length > 0)
+      throw usage(
+        `words after the options go to a harness, and --command names none: "${parsed.words[0]}"`,
+        HELP,
+      );
+    if (line!.trim() === "") throw usage("--command is empty", HELP);
+    return { template: null, command: line! };
+  }
+  const template = templateFor(agent.toLowerCase(), parsed.words);
+  if (template !== null) return { template, command: null };
+  throw new CotenantError("E_USAGE", `--agent takes one of ${TEMPLATE_NAMES.join(", ")}`, {
+    hint: "for any other: --command '<line>'",
+  });
+}
+
+function deliveryOf(parsed: Parsed): Delivery {
+  if (parsed.has("land") && parsed.has("pr"))
+    throw usage("--land and --pr are two ways for the same work to leave: choose one", HELP);
+  return parsed.has("land") ? "land" : parsed.has("pr") ? "pr" : "branch";
+}
+
+function secsOf(parsed: Parsed, flag: string, usual: number): number {
+  const secs = parsed.whole(flag) ?? usual;
+  if (secs < 1) throw usage(`--${flag} takes a number above 0`, HELP);
+  return secs * 1000;
+}
+
+function amountOf(parsed: Parsed, flag: string): number | null {
+  const text = parsed.text(flag);
+  if (text === undefined) return null;
+  const amount = Number(text);
+  if (/^\d{1,9}(\.\d{1,6})?$/.test(text) && amount > 0) return amount;
+  throw usage(`--${flag} takes an amount in US dollars, for example 2.50, not "${text}"`, HELP);
+}
+
+async function partsOf(context: Context): Promise<DispatchParts> {
+  const workspace = await context.workspace();
+  return {
+    workspace,
+    session: await workspace.session("write"),
+    trees: nodeTrees(),
+    commands: nodeCommands(),
+    openFence: (at, session) => async () => {
+      const { claimFence } = await import("../../ledger/fence");
+      return claimFence(at, session);
+    },
+    program: installedFrom(context),
+    areFree: arePortsFree,
+    hasProgram: async (name) =>
+      findProgram(name, [], { path: workspace.surroundings.env["PATH"] ?? "", home: null }) !== null,
+  };
+}

@@ -1,0 +1,145 @@
+import { judgeStaged } from "../enforce/commit";
+import { freshTrailers, messageTrailers } from "../enforce/commit-message";
+import { enforced } from "../enforce/path-rules";
+import { trailerLines } from "../enforce/trailers";
+import { CotenantError } from "../errors/cotenant-error";
+import { currentBranch } from "../identity/branch";
+import { listWorktrees } from "../identity/worktree-list";
+import { printable } from "../kernel/ids";
+import { withLines } from "../publish/message";
+import { ask, askLine, askMaybe, LONG_MS } from "../worktrees/git-calls";
+import { underWayIn } from "../worktrees/stake";
+import type { Station } from "./slots";
+
+/** Neither filters of submodules nor hooks: an agent's worktree is moved from issue to issue by us. */
+const QUIET = ["-c", "submodule.recurse=false", "-c", "advice.detachedHead=false"];
+
+function gitIn({ workspace, root }: Station) {
+  const { git } = workspace.surroundings;
+  return { git, options: { cwd: root, timeoutMs: LONG_MS } };
+}
+
+export async function branchOf({ workspace, gitDir }: Station): Promise<string | null> {
+  const { platform, git } = workspace.surroundings;
+  return currentBranch(platform, git, gitDir);
+}
+
+export async function headOf(station: Station): Promise<string> {
+  const { git, options } = gitIn(station);
+  return askLine(git, ["rev-parse", "--verify", "HEAD^{commit}"], options, "looking at a worktree");
+}
+
+/** Whether anything is there that is not committed, but for what Git ignores. */
+export async function isDirty(station: Station): Promise<boolean> {
+  const { git, options } = gitIn(station);
+  const args = ["status", "--porcelain", "--ignore-submodules=none", "-z"];
+  return (await ask(git, args, options, "looking at a worktree")).length > 0;
+}
+
+/** Of a Git that was killed there: nobody else is in a worker's worktree. */
+export async function clearIndexLock({ workspace, gitDir }: Station): Promise<void> {
+  await workspace.surroundings.platform.files.unlink(`${gitDir}/index.lock`);
+}
+
+/** A merge, a rebase or the like that an agent has left in the middle. */
+export function leftUnderWay({ workspace, gitDir }: Station): Promise<string | null> {
+  return underWayIn(workspace.surroundings.platform, gitDir);
+}
+
+/** As committed, on no branch: whoever wants the branch can have it. What is not committed must have been kept before. */
+export async function detachAt(station: Station, commit: string): Promise<void> {
+  const { git, options } = gitIn(station);
+  await clearIndexLock(station);
+  // Each of them fails where there is nothing of its kind.
+  for (const verb of ["rebase", "cherry-pick", "revert", "am"])
+    await git.run([...QUIET, verb, "--quit"], options);
+  const to = [...QUIET, "checkout", "--quiet", "--force", "--detach", commit, "--"];
+  await ask(git, to, options, "moving a worker's worktree");
+  await ask(git, [...QUIET, "clean", "-ffdq"], options, "clearing a worker's worktree");
+}
+
+/**
+ * The branch for an issue, checked out: the one that was begun before, if nobody else has it checked out; a new one at the base
+ * otherwise. One that holds nothing beyond the base starts over from there.
+ */
+export async function checkOutBranch(station: Station, wanted: string, base: string): Promise<string> {
+  const { git, options } = gitIn(station);
+  const { platform } = station.workspace.surroundings;
+  const used = new Set(
+    (await listWorktrees(platform, git, station.workspace.repository))
+      .filter(({ root, exists }) => exists && root !== station.root)
+      .flatMap(({ branch }) => (branch === null ? [] : [branch])),
+  );
+  for (let nth = 1; nth <= MOST_NAMES; nth++) {
+    const branch = nth === 1 ? wanted : `${wanted}-${nth}`;
+    if (used.has(branch)) continue;
+    const tip = await askMaybe(
+      git,
+      ["rev-parse", "--verify", "--quiet", `refs/heads/${branch}^{commit}`],
+      options,
+    );
+    const isSpent =
+      tip !== null && (await git.run(["merge-base", "--is-ancestor", tip, base], options)).status === 0;
+    const args = tip !== null && !isSpent ? [branch] : ["--no-track", "-C", branch, base];
+    const to = [...QUIET, "switch", "--quiet", "--discard-changes", ...args];
+    await ask(git, to, options, `checking out ${printable(branch, 200)}`);
+    return branch;
+  }
+  throw new CotenantError(
+    "E_LIMIT",
+    `${MOST_NAMES} branches called ${printable(wanted, 200)} are checked out elsewhere`,
+  );
+}
+
+const MOST_NAMES = 20;
+
+/** How many commits the worktree's HEAD has that the base has not. */
+export async function commitsSince(station: Station, base: string): Promise<number> {
+  const { git, options } = gitIn(station);
+  return Number(
+    await askLine(git, ["rev-list", "--count", `${base}..HEAD`, "--"], options, "counting commits"),
+  );
+}
+
+/**
+ * Commits everything that is there, by the rules for any commit of this worker's: what others hold is refused, and trailers say on
+ * which leases it rests. Null where there is nothing to commit. Git's own hooks do not run, as for a publish.
+ */
+export async function commitAll(station: Station, message: string): Promise<string | null> {
+  const { git, options } = gitIn(station);
+  const { workspace } = station;
+  await clearIndexLock(station);
+  await ask(git, [...QUIET, "add", "--all"], options, "staging what an agent left");
+  const judgement = await judgeStaged(workspace);
+  if (judgement.changes.length === 0) return null;
+  const { refused } = enforced(workspace.config.values["worktree.enforce_leases"], judgement.objections);
+  const [first] = refused;
+  if (first !== undefined) {
+    const more = refused.length === 1 ? "" : ` (and ${refused.length - 1} more)`;
+    throw new CotenantError(first.code, `it cannot be committed: ${first.message}${more}`, {
+      data: { paths: refused.slice(0, 20).map(({ path }) => path) },
+    });
+  }
+  const given = { ...(await freshTrailers(workspace, judgement)) };
+  const lines = await messageTrailers(workspace, given, { text: message, isAmending: false });
+  const named = lines.length > 0 ? lines : trailerLines(given, true);
+  const whole = named.length === 0 ? `${message}\n` : withLines(message, named);
+  await ask(
+    git,
+    [...QUIET, "commit", "--quiet", "--no-verify", "--cleanup=verbatim", "-F", "-"],
+    { ...options, input: whole },
+    "committing what an agent left",
+  );
+  return headOf(station);
+}
+
+/** A branch at a commit, made or moved; for commits of ours alone. */
+export async function putBranch(station: Station, branch: string, commit: string): Promise<void> {
+  const { git, options } = gitIn(station);
+  await ask(git, ["update-ref", `refs/heads/${branch}`, commit], options, "naming a commit");
+}
+
+export async function dropBranchAt(station: Station, branch: string, commit: string): Promise<void> {
+  const { git, options } = gitIn(station);
+  await askMaybe(git, ["update-ref", "-d", `refs/heads/${branch}`, commit], options);
+}

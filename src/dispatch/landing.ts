@@ -1,0 +1,115 @@
+import { CotenantError } from "../errors/cotenant-error";
+import type { Ulid } from "../kernel/ids";
+import { enqueue, type LandOutcome, type Method, queueOf, runQueue } from "../land/operations";
+import type { DispatchOptions, DispatchParts } from "./report";
+
+/** Before one more try where somebody else lands, or the target's checkout is not fit. */
+const TRY_AGAIN_MS = 2_000;
+const MOST_TRIES = 5;
+
+/**
+ * Lands branches for all workers: one run of the merge queue at a time, with all that has come meanwhile in the next one. By whoever
+ * started the dispatcher, as `policy.land` allows.
+ */
+export class Lander {
+  readonly #parts: DispatchParts;
+  readonly #options: DispatchOptions;
+  readonly #target: string;
+  readonly #say: (line: string) => void;
+  readonly #waiting = new Map<Ulid, (outcome: LandOutcome | CotenantError) => void>();
+  #running: Promise<void> | null = null;
+
+  constructor(parts: DispatchParts, options: DispatchOptions, target: string, say: (line: string) => void) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#target = target;
+    this.#say = say;
+  }
+
+  /** The entry of a branch that a killed run has added; null where there is none for this very commit. */
+  async added(branch: string, commit: string) {
+    const all = await queueOf(this.#parts.workspace, this.#target, { all: true });
+    return all.find((entry) => entry.branch === `refs/heads/${branch}` && entry.commit === commit) ?? null;
+  }
+
+  /** Rejects where it could be neither landed nor put aside: then it is in the queue still. */
+  async land(
+    branch: string,
+    {
+      issueId,
+      message = null,
+      method = null,
+    }: { issueId: Ulid; message?: string | null; method?: Method | null },
+  ): Promise<LandOutcome> {
+    const { workspace, session } = this.#parts;
+    const request = { branches: [branch], target: this.#target, issueId, message, method };
+    const [added] = await enqueue(workspace, session, request);
+    const { entryId } = added!.entry;
+    const outcome = await new Promise<LandOutcome | CotenantError>((resolve) => {
+      this.#waiting.set(entryId, resolve);
+      this.#start();
+    });
+    if (outcome instanceof CotenantError) throw outcome;
+    return outcome;
+  }
+
+  #start(): void {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+      if (this.#waiting.size > 0) this.#start();
+    });
+  }
+
+  async #run(): Promise<void> {
+    const only = [...this.#waiting.keys()];
+    for (let tries = 1; ; tries++) {
+      const failure = await this.#once(only);
+      if (failure === null || !only.some((id) => this.#waiting.has(id))) return;
+      if (tries < MOST_TRIES && isPassing(failure) && !this.#options.signal.aborted) {
+        this.#say(`landing waits: ${failure.message}`);
+        await this.#parts.workspace.surroundings.platform.timers.sleep(TRY_AGAIN_MS * tries).done;
+        continue;
+      }
+      for (const id of only) this.#settle(id, failure);
+      return;
+    }
+  }
+
+  /** Tells those whose turn it was; answers why the others have to wait, null where none has to. */
+  async #once(only: readonly Ulid[]): Promise<CotenantError | null> {
+    const { workspace, session, trees, commands, openFence } = this.#parts;
+    const { push, clean, signal } = this.#options;
+    try {
+      const report = await runQueue(
+        { workspace, session, trees, commands, openFence: openFence(workspace, session) },
+        {
+          ...{ target: this.#target, only: [...only], push, clean, signal, wait: true },
+          onProgress: ({ text }) => this.#say(text),
+        },
+      );
+      for (const outcome of report.entries)
+        if (outcome.outcome !== "waiting") this.#settle(outcome.entryId, outcome);
+      return report.stopped ?? (only.some((id) => this.#waiting.has(id)) ? gone() : null);
+    } catch (error) {
+      if (error instanceof CotenantError) return error;
+      for (const id of only) this.#settle(id, new CotenantError("E_INTERNAL", String(error)));
+      return null;
+    }
+  }
+
+  #settle(id: Ulid, outcome: LandOutcome | CotenantError): void {
+    this.#waiting.get(id)?.(outcome);
+    this.#waiting.delete(id);
+  }
+}
+
+/** What may be over in a moment: somebody else lands, edits or commits there. */
+function isPassing({ code }: CotenantError): boolean {
+  return ["E_LOCK_CONFLICT", "E_PROTECTED_REF", "E_STORE_BUSY", "E_QUEUED"].includes(code);
+}
+
+function gone(): CotenantError {
+  return new CotenantError("E_NOT_FOUND", "somebody has taken it out of the merge queue", {
+    hint: "add it again: cotenant land add <branch>",
+  });
+}
