@@ -13,16 +13,10 @@ import { type Forge, forgeHere } from "./forge";
 import { Lander } from "./landing";
 import { tidyLogs } from "./logs";
 import { type WorkRecord, workRecords } from "./record";
-import type {
-  DispatchEvent,
-  DispatchOptions,
-  DispatchParts,
-  DispatchReport,
-  EventKind,
-  IssueOutcome,
-} from "./report";
+import type { DispatchEvent, DispatchOptions, DispatchParts, DispatchReport, EventKind } from "./report";
 import { freePorts } from "./resources";
-import { type RunState, stopAsked, tidyRuns, type WorkerState, writeRun } from "./run-file";
+import { stopAsked, tidyRuns } from "./run-file";
+import { countEnds, RunView } from "./run-view";
 import {
   abandonedSlots,
   giveBackSlot,
@@ -32,7 +26,9 @@ import {
   stationOf,
   takeSlots,
 } from "./slots";
-import { IssueWork } from "./work";
+import { clearWorktree } from "./snapshotting";
+import { Turn } from "./turn";
+import { abandon, workOn } from "./work";
 
 const STOP_LOOK_MS = 500;
 /** Where nothing is available, but others work: what they finish may free something. */
@@ -59,35 +55,34 @@ export class Crew {
   readonly target: string;
   readonly forge: Forge | null;
   readonly lander: Lander | null;
+  readonly #view: RunView;
   readonly #startedMs: number;
-  readonly #startedAt: string;
-  readonly #outcomes: IssueOutcome[] = [];
-  readonly #workers = new Map<number, WorkerState>();
   readonly #ports = new Map<number, readonly [number, number]>();
   /** Issues that this run does not take, or not again. */
   readonly #through = new Set<Ulid>();
+  readonly #sleepers = new Set<() => void>();
+  /** Ends all workers, where something is wrong with us rather than with what they were asked. */
+  readonly #halt = new AbortController();
   #taken = 0;
   #working = 0;
   /** Counts the ends of issues: whoever found nothing before one looks again after it. */
   #epoch = 0;
-  #wakes = new Set<() => void>();
-  #left: number | null = null;
-  #offlineClaims = 0;
-  #costUsd: number | null = null;
   #failure: CotenantError | null = null;
+  #crash: unknown = null;
   #endedBy: DispatchReport["endedBy"] = null;
   #turn: Promise<unknown> = Promise.resolve();
-  #written: Promise<void> = Promise.resolve();
-  #isWriteDue = false;
 
   private constructor(parts: DispatchParts, options: DispatchOptions, target: string, forge: Forge | null) {
+    const { workspace, session } = parts;
     this.parts = parts;
     this.options = options;
     this.target = target;
     this.forge = forge;
-    this.runId = newUlid(parts.workspace);
+    this.runId = newUlid(workspace);
     this.#startedMs = this.#clock.monotonicMs();
-    this.#startedAt = this.#now();
+    const { agentId: by } = session.actor;
+    const about = { runId: this.runId, by, startedAt: this.#now(), target: branchName(target) };
+    this.#view = new RunView(workspace, options, about);
     const say = (line: string) => this.tell("note", line, null, null);
     this.lander = options.delivery === "land" ? new Lander(parts, options, target, say) : null;
   }
@@ -102,7 +97,7 @@ export class Crew {
         "E_NO_COMMAND",
         `${template.program} is not here to run ${template.title} with`,
         {
-          hint: `install ${template.title}; or give the command yourself: cotenant dispatch --command '…'`,
+          hint: `install ${template.title}; or say what to run: cotenant dispatch --command '<line>'`,
           data: { program: template.program },
         },
       );
@@ -123,10 +118,7 @@ export class Crew {
     throw new CotenantError(
       "E_NOT_FOUND",
       `there is no branch ${printable(this.targetName, 200)} to begin from`,
-      {
-        hint: "commit something first, or name another with --target",
-        data: { ref: this.target },
-      },
+      { hint: "commit something first, or name another with --target", data: { ref: this.target } },
     );
   }
 
@@ -142,12 +134,12 @@ export class Crew {
   }
 
   count(costUsd: number): void {
-    this.#costUsd = (this.#costUsd ?? 0) + costUsd;
+    this.#view.costUsd = (this.#view.costUsd ?? 0) + costUsd;
   }
 
   get isTooDear(): boolean {
     const { costInAll } = this.options;
-    return costInAll !== null && (this.#costUsd ?? 0) >= costInAll;
+    return costInAll !== null && (this.#view.costUsd ?? 0) >= costInAll;
   }
 
   tell(
@@ -158,27 +150,8 @@ export class Crew {
     data: Readonly<Record<string, unknown>> = {},
   ): void {
     const event: DispatchEvent = { kind, at: this.#now(), worker, issueId, text, data };
-    if (worker !== null) this.#follow(event, worker);
-    this.options.onEvent(event, this.state());
-    this.#write();
-  }
-
-  state(endedAt: string | null = null): RunState {
-    const { options, parts } = this;
-    return {
-      ...{ runId: this.runId, by: parts.session.actor.agentId, startedAt: this.#startedAt, endedAt },
-      process: parts.workspace.surroundings.platform.processes.self(),
-      runs: options.template?.harness ?? options.command ?? "",
-      ...{ delivery: options.delivery, target: this.targetName },
-      workers: [...this.#workers.values()].sort((a, b) => a.number - b.number),
-      ends: countEnds(this.#outcomes),
-      ...{
-        left: this.#left,
-        etaSecs: this.#eta(),
-        costUsd: this.#costUsd,
-        offlineClaims: this.#offlineClaims,
-      },
-    };
+    this.#view.follow(event);
+    this.options.onEvent(event, this.#view.state);
   }
 
   async run(): Promise<DispatchReport> {
@@ -189,80 +162,80 @@ export class Crew {
     const slots = await takeSlots(parts, options.name, options.agents);
     const watch = this.#watchForStop();
     try {
-      for (const slot of slots) this.#workers.set(slot.number, idle(slot, "starting"));
+      for (const slot of slots) this.#view.place(slot, "starting");
       this.tell(
         "started",
-        `${slots.length === 1 ? "one worker" : `${slots.length} workers`} begin`,
+        slots.length === 1 ? "one worker begins" : `${slots.length} workers begin`,
         null,
         null,
       );
       const resumed = await this.#takeOver(slots);
-      await Promise.all(slots.map((slot) => this.#keepAtWork(slot, resumed.get(slot.number) ?? [])));
+      await Promise.all(slots.map((slot) => this.#keepAtWork(slot, resumed.get(slot.number) ?? null)));
+      if (this.#crash !== null) throw this.#crash;
+      return await this.#report();
     } finally {
       watch.close();
       for (const slot of slots) await giveBackSlot(parts, slot);
+      await this.#view.close(this.#now());
     }
-    if (this.#crash !== null) throw this.#crash;
-    const report = await this.#report();
-    await this.#written;
-    await writeRun(parts.workspace, this.state(this.#now()));
-    return report;
   }
-
-  /** What is not a refusal but a fault of ours ends the run; the workers give back first what they hold. */
-  #crash: unknown = null;
 
   // --- workers ----------------------------------------------------------------------------------------------
 
-  async #keepAtWork(slot: Slot, resumed: readonly ClaimedIssue[]): Promise<void> {
+  /** Whatever ends one worker leaves the others at work, unless it is a fault of ours. */
+  async #keepAtWork(slot: Slot, resumed: ClaimedIssue | null): Promise<void> {
     try {
       await this.#work(slot, resumed);
     } catch (error) {
-      if (!(error instanceof CotenantError)) this.#crash ??= error;
-      else {
+      if (error instanceof CotenantError) {
         this.#failure ??= error;
         this.tell("note", `stops: ${error.message}`, slot.number, null, {
           code: error.code,
           hint: error.hint,
         });
+      } else {
+        this.#crash ??= error;
+        this.#halt.abort();
       }
-      if (this.#crash !== null) this.#halt.abort();
     } finally {
-      this.#workers.set(slot.number, idle(slot, "ended"));
+      this.#view.place(slot, "ended");
       this.#wakeAll();
-      this.#write();
     }
   }
 
-  readonly #halt = new AbortController();
-
-  async #work(slot: Slot, resumed: readonly ClaimedIssue[]): Promise<void> {
+  async #work(slot: Slot, resumed: ClaimedIssue | null): Promise<void> {
     const say = (line: string) => this.tell("note", line, slot.number, null);
     const base = await this.base();
     const station = await this.#exclusively(() =>
       stationFor(this.parts, slot, base, this.options.template, say),
     );
-    this.#workers.set(slot.number, { ...idle(slot, "idle"), worktree: station.root });
-    this.tell("worker", `works in ${station.root}`, slot.number, null, {
-      ...{ agent_id: slot.agentId, worktree: station.root },
-    });
-    for (const issue of resumed) await this.#do(station, issue, true);
-    for (let failures = 0; !this.#isOver; ) {
+    this.#view.place(slot, "idle", { worktree: station.root });
+    const about = { agent_id: slot.agentId, worktree: station.root };
+    this.tell("worker", `works in ${station.root}`, slot.number, null, about);
+    if (resumed !== null) await this.#do(station, resumed, true);
+    while (!this.#isOver) {
       const epoch = this.#epoch;
+      const issue = await this.#claim(station, say);
+      if (issue !== null) await this.#do(station, issue, false);
+      else if (!(await this.#hasMore(epoch))) return;
+    }
+  }
+
+  /** The next issue; null where there is none now. What is over in a moment is waited for, so many times. */
+  async #claim(station: Station, say: (line: string) => void): Promise<ClaimedIssue | null> {
+    for (let failures = 1; ; failures++) {
       try {
-        const issue = await this.#next(station, say);
-        failures = 0;
-        if (issue !== null) await this.#do(station, issue, false);
-        else if (!(await this.#hasMore(epoch))) return;
+        return await this.#next(station, say);
       } catch (error) {
         if (!(error instanceof CotenantError)) throw error;
-        failures++;
-        this.tell("claimed", `no issue could be claimed: ${error.message}`, slot.number, null, {
-          ...{ success: false, reason: error.message, offline: false, degraded: false, error: error.code },
+        const { code, message } = error;
+        this.tell("claimed", `no issue could be claimed: ${message}`, station.slot.number, null, {
+          ...{ success: false, reason: message, offline: false, degraded: false, error: code },
         });
-        if (error.code === "E_PAUSED" && this.options.waits) failures = 0;
-        else if (!PASSING.includes(error.code) || failures >= MOST_CLAIM_FAILURES) throw error;
-        await this.#sleep(CLAIM_PAUSE_MS * failures + 1);
+        const isPassing = PASSING.includes(code) && failures < MOST_CLAIM_FAILURES;
+        if (!isPassing && !(code === "E_PAUSED" && this.options.waits)) throw error;
+        await this.#sleep(CLAIM_PAUSE_MS * Math.min(failures, MOST_CLAIM_FAILURES));
+        if (this.#isOver) return null;
       }
     }
   }
@@ -273,42 +246,36 @@ export class Crew {
       if (this.#isOver) return null;
       const issue = await claimNext(station, this.#wanted, say);
       if (issue === null) return null;
+      this.#through.add(issue.row.id);
       this.#taken++;
       this.#working++;
-      await this.#countLeft(station);
+      this.#view.left = (
+        await availableAt(station, await issuesIn(station.workspace), this.#wanted)
+      ).issues.length;
       return issue;
     });
   }
 
   async #do(station: Station, issue: ClaimedIssue, isResumed: boolean): Promise<void> {
     const { row, claim, outcome } = issue;
-    const { number, agentId } = station.slot;
+    const { slot, root, workspace } = station;
     if (isResumed) this.#working++;
     this.#through.add(row.id);
     try {
-      if (outcome.offline) this.#offlineClaims++;
+      if (outcome.offline) this.#view.offlineClaims++;
       const where = outcome.offline ? ", on this machine only: no other one knows of it yet" : "";
-      this.#workers.set(number, {
-        ...idle(station.slot, "claimed"),
-        worktree: station.root,
-        since: this.#now(),
+      this.#view.place(slot, "claimed", { worktree: root, since: this.#now() });
+      const text = `${isResumed ? "goes on with" : "takes"} ${row.shortId} ${row.title}${where}`;
+      this.tell("claimed", text, slot.number, row.id, {
+        ...{ short_id: row.shortId, title: row.title, agent_id: slot.agentId, lease_id: claim.leaseId },
+        ...{ fencing_token: claim.fencingToken, resumed: isResumed, ...outcome },
       });
-      this.tell(
-        "claimed",
-        `${isResumed ? "goes on with" : "takes"} ${row.shortId} ${row.title}${where}`,
-        number,
-        row.id,
-        {
-          ...{ short_id: row.shortId, title: row.title, agent_id: agentId, lease_id: claim.leaseId },
-          ...{ fencing_token: claim.fencingToken, resumed: isResumed, ...outcome },
-        },
-      );
-      const record = (await workRecords(station.workspace.coordinator)).get(row.id) ?? null;
-      this.#outcomes.push(await new IssueWork(this, station, issue, record).run());
+      const record = (await workRecords(workspace.coordinator)).get(row.id) ?? null;
+      this.#view.outcomes.push(await workOn(new Turn(this, station, issue, record)));
     } finally {
       this.#working--;
       this.#epoch++;
-      this.#workers.set(number, { ...idle(station.slot, "idle"), worktree: station.root });
+      this.#view.place(slot, "idle", { worktree: root });
       this.#wakeAll();
     }
   }
@@ -321,6 +288,12 @@ export class Crew {
     if (this.#working === 0 && !this.options.waits) return false;
     await this.#sleep(this.options.waits ? WAIT_LOOK_MS : IDLE_LOOK_MS);
     return true;
+  }
+
+  /** What this run takes, but for what it is through with. */
+  get #wanted(): Wanted {
+    const { filter, only } = this.options;
+    return { filter, isExcluded: (id) => this.#through.has(id) || !(only?.includes(id) ?? true) };
   }
 
   get #isOver(): boolean {
@@ -336,29 +309,24 @@ export class Crew {
   // --- what killed runs have left -----------------------------------------------------------------------------
 
   /**
-   * Before anybody takes anything: the worktrees of all workers are looked at, so that branches of issues that nobody holds any
-   * more are free, and nothing in them is lost. Answers what our own workers hold still.
+   * Before anybody takes anything, the worktrees of all workers are looked at: branches of issues that nobody holds any more are
+   * to be free, and nothing in them lost. Answers what our own workers hold still, by their number.
    */
-  async #takeOver(slots: readonly Slot[]): Promise<ReadonlyMap<number, readonly ClaimedIssue[]>> {
-    const held = new Map<number, readonly ClaimedIssue[]>();
-    const records = await workRecords(this.parts.workspace.coordinator);
-    for (const slot of slots) {
-      const station = await stationOf(this.parts, slot);
-      if (station === null) continue;
-      const claims = await claimsLeft(station);
-      // One at a time; whoever else has it takes what is left of the others.
-      const [first, ...others] = claims;
-      if (first !== undefined) held.set(slot.number, [first]);
-      for (const other of others) await this.#abandon(station, other, records);
-      if (first === undefined) await this.#clear(station);
-    }
+  async #takeOver(slots: readonly Slot[]): Promise<ReadonlyMap<number, ClaimedIssue>> {
+    const held = new Map<number, ClaimedIssue>();
     const abandoned = await abandonedSlots(this.parts, this.options.name, slots);
     try {
-      for (const slot of abandoned) {
+      const records = await workRecords(this.parts.workspace.coordinator);
+      for (const slot of [...slots, ...abandoned]) {
         const station = await stationOf(this.parts, slot);
         if (station === null) continue;
-        for (const claim of await claimsLeft(station)) await this.#abandon(station, claim, records);
-        await this.#clear(station);
+        const claims = await claimsLeft(station);
+        const [first, ...others] = abandoned.includes(slot) ? [undefined, ...claims] : claims;
+        // A worker goes on with one; whoever is next takes the others.
+        for (const other of others) await this.#giveUp(station, other!, records);
+        if (first !== undefined) held.set(slot.number, first);
+        else if ((await branchOf(station)) !== null || (await isDirty(station)))
+          await clearWorktree(this, station);
       }
     } finally {
       for (const slot of abandoned) await giveBackSlot(this.parts, slot);
@@ -366,127 +334,62 @@ export class Crew {
     return held;
   }
 
-  async #abandon(
+  async #giveUp(
     station: Station,
     issue: ClaimedIssue,
     records: ReadonlyMap<Ulid, WorkRecord>,
   ): Promise<void> {
-    const { row } = issue;
-    this.tell(
-      "note",
-      `gives back ${row.shortId}, which a run that was killed has left`,
-      station.slot.number,
-      row.id,
-    );
-    await new IssueWork(this, station, issue, records.get(row.id) ?? null).abandon();
-  }
-
-  async #clear(station: Station): Promise<void> {
-    if ((await branchOf(station)) === null && !(await isDirty(station))) return;
-    await IssueWork.clear(this, station);
+    const { id, shortId } = issue.row;
+    this.tell("note", `gives back ${shortId}, which a run that was killed has left`, station.slot.number, id);
+    await abandon(new Turn(this, station, issue, records.get(id) ?? null));
   }
 
   // --- the run ------------------------------------------------------------------------------------------------
 
   async #report(): Promise<DispatchReport> {
-    // What was asked for is done, whatever ended it.
     const isOver = this.#isOver;
     const { workspace, session } = this.parts;
-    const reader = await issuesIn(workspace);
+    const { outcomes, offlineClaims, costUsd } = this.#view;
     const { filter, only } = this.options;
-    const isDone = (id: Ulid) => this.#outcomes.some((one) => one.issueId === id && one.end === "done");
+    const isDone = (id: Ulid) => outcomes.some(({ issueId, end }) => issueId === id && end === "done");
     const isExcluded = (id: Ulid) => isDone(id) || !(only?.includes(id) ?? true);
-    const available = await availableAt({ workspace, session }, reader, { filter, isExcluded });
-    const left = available.issues.length;
-    this.#left = left;
-    const report: DispatchReport = {
+    const { issues } = await availableAt({ workspace, session }, await issuesIn(workspace), {
+      filter,
+      isExcluded,
+    });
+    const left = issues.length;
+    this.#view.left = left;
+    this.tell("finished", "over", null, null, { ends: countEnds(outcomes), left });
+    return {
       runId: this.runId,
-      issues: this.#outcomes,
-      offlineClaims: this.#offlineClaims,
-      costUsd: this.#costUsd,
+      issues: outcomes,
+      ...{ offlineClaims, costUsd, left },
       durationMs: Math.round(this.#clock.monotonicMs() - this.#startedMs),
-      left,
+      // What was asked for may be done, whatever ended it.
       endedBy: isOver && (left > 0 || this.#endedBy === "interrupt") ? this.#endedBy : null,
       stopped: this.#failure,
     };
-    this.tell("finished", "over", null, null, { ends: countEnds(this.#outcomes), left });
-    return report;
   }
 
-  async #countLeft(station: Station): Promise<void> {
-    const reader = await issuesIn(station.workspace);
-    this.#left = (await availableAt(station, reader, this.#wanted)).issues.length;
-  }
-
-  /** What this run takes, but for what it is through with. */
-  get #wanted(): Wanted {
-    const { filter, only } = this.options;
-    return { filter, isExcluded: (id) => this.#through.has(id) || !(only?.includes(id) ?? true) };
-  }
-
+  /** `dispatch stop` leaves word in a file; and whoever sleeps is to hear of any end. */
   #watchForStop(): { close(): void } {
-    let isClosed = false;
-    let wake = () => {};
-    const { timers } = this.parts.workspace.surroundings.platform;
+    const { workspace } = this.parts;
+    const { signal, drained, onStop } = this.options;
+    const closed = new AbortController();
+    const wakeAll = () => this.#wakeAll();
+    for (const one of [signal, drained]) one.addEventListener("abort", wakeAll, { signal: closed.signal });
     const look = async () => {
-      while (!isClosed) {
-        const sleep = timers.sleep(STOP_LOOK_MS);
-        wake = sleep.wake;
+      while (!closed.signal.aborted) {
+        const sleep = workspace.surroundings.platform.timers.sleep(STOP_LOOK_MS);
+        closed.signal.addEventListener("abort", sleep.wake, { once: true });
         await sleep.done;
-        const how = isClosed ? null : await stopAsked(this.parts.workspace, this.runId).catch(() => null);
-        if (how !== null) this.options.onStop(how);
-        if (how !== null) this.#wakeAll();
+        closed.signal.removeEventListener("abort", sleep.wake);
+        const how = closed.signal.aborted ? null : await stopAsked(workspace, this.runId).catch(() => null);
+        if (how !== null) onStop(how);
       }
     };
-    const stopped = () => this.#wakeAll();
-    const { signal, drained } = this.options;
-    for (const one of [signal, drained]) one.addEventListener("abort", stopped);
     void look();
-    return {
-      close: () => {
-        isClosed = true;
-        wake();
-        for (const one of [signal, drained]) one.removeEventListener("abort", stopped);
-      },
-    };
-  }
-
-  #eta(): number | null {
-    const worked = this.#outcomes.filter(
-      ({ end }) => end === "done" || end === "gated" || end === "given_back",
-    );
-    if (worked.length === 0 || this.#left === null) return null;
-    const mean = worked.reduce((sum, { durationMs }) => sum + durationMs, 0) / worked.length / 1000;
-    return Math.round((mean * (this.#left + this.#working / 2)) / Math.max(1, this.options.agents));
-  }
-
-  /** What the worker of an event does now, as its events tell. */
-  #follow({ kind, data, issueId }: DispatchEvent, worker: number): void {
-    const before = this.#workers.get(worker);
-    if (before === undefined) return;
-    const text = (field: string, other: string | null) =>
-      typeof data[field] === "string" ? (data[field] as string) : other;
-    const silent = kind === "stalled" ? (data["silent_secs"] as number | null) : before.silentSecs;
-    this.#workers.set(worker, {
-      ...before,
-      doing: DOING[kind] ?? before.doing,
-      issueId: issueId ?? before.issueId,
-      shortId: text("short_id", before.shortId),
-      title: text("title", before.title),
-      branch: text("branch", before.branch),
-      log: text("log", before.log),
-      silentSecs: kind === "stalled" ? silent : DOING[kind] === undefined ? silent : null,
-    });
-  }
-
-  /** One write at a time, and after the last change one more. */
-  #write(): void {
-    if (this.#isWriteDue) return;
-    this.#isWriteDue = true;
-    this.#written = this.#written.then(async () => {
-      this.#isWriteDue = false;
-      await writeRun(this.parts.workspace, this.state());
-    });
+    return { close: () => closed.abort() };
   }
 
   async #exclusively<T>(act: () => Promise<T>): Promise<T> {
@@ -497,13 +400,13 @@ export class Crew {
 
   async #sleep(ms: number): Promise<void> {
     const sleep = this.parts.workspace.surroundings.platform.timers.sleep(ms);
-    this.#wakes.add(sleep.wake);
+    this.#sleepers.add(sleep.wake);
     await sleep.done;
-    this.#wakes.delete(sleep.wake);
+    this.#sleepers.delete(sleep.wake);
   }
 
   #wakeAll(): void {
-    for (const wake of this.#wakes) wake();
+    for (const wake of this.#sleepers) wake();
   }
 
   get #clock() {
@@ -513,26 +416,4 @@ export class Crew {
   #now(): string {
     return new Date(this.#clock.wallMs()).toISOString();
   }
-}
-
-/** What a worker does once it has told of something; nothing: what it did before. */
-const DOING: Readonly<Partial<Record<EventKind, string>>> = {
-  claimed: "claimed",
-  working: "working",
-  attempt_failed: "waiting to try again",
-  gate: "checking",
-  committed: "committing",
-  landing: "landing",
-  delivered: "finishing",
-};
-
-function idle({ number, agentId }: Slot, doing: string): WorkerState {
-  const nothing = { issueId: null, shortId: null, title: null, branch: null, log: null, since: null };
-  return { number, agentId, doing, ...nothing, worktree: null, silentSecs: null };
-}
-
-export function countEnds(outcomes: readonly IssueOutcome[]): RunState["ends"] {
-  const ends: Partial<Record<IssueOutcome["end"], number>> = {};
-  for (const { end } of outcomes) ends[end] = (ends[end] ?? 0) + 1;
-  return ends;
 }

@@ -28,6 +28,7 @@ export type {
   IssueOutcome,
 } from "./report";
 export type { RunState, SeenRun, StopHow, WorkerState } from "./run-file";
+export { countEnds } from "./run-view";
 export { type AgentTemplate, TEMPLATE_NAMES, templateFor } from "./templates";
 
 /** Ends when nothing is left to do, or somebody ends it. What became of each issue is in the report. */

@@ -23,6 +23,8 @@ export interface PromptTask {
   readonly ports: readonly [number, number];
   /** Why the attempt before this one failed, and the end of what was printed then. */
   readonly earlier: { readonly why: string; readonly output: string } | null;
+  /** Whether the branch has commits of an earlier attempt or run. */
+  readonly hasWork: boolean;
   /** Whether uncommitted changes are committed for the agent. */
   readonly commits: boolean;
 }
@@ -67,7 +69,7 @@ function howToWork(task: PromptTask): string {
     commits
       ? "Commit your work as you like; what you leave uncommitted is committed for you."
       : "Commit your work: what you leave uncommitted does not count.",
-    "Do not merge, push or rebase anything.",
+    "Push nothing, and leave other branches alone.",
     automated.length === 0
       ? ""
       : `It has to pass: ${automated.map(({ key, command }) => `${printable(key)} (${printable(command ?? "", 300)})`).join(", ")}.`,
@@ -95,12 +97,15 @@ function commentsOf(comments: readonly Comment[]): string {
     .join("\n\n");
 }
 
-function earlierOf({ attempt, earlier }: PromptTask): string {
-  if (attempt === 1 && earlier === null) return "";
-  const begun = `This is attempt ${attempt}. What was done before is on the branch already: look at it first, and go on from there.`;
+function earlierOf({ attempt, earlier, hasWork }: PromptTask): string {
+  const begun = hasWork
+    ? "Somebody has worked on it before: look at the commits on the branch first, and go on from there."
+    : "";
   if (earlier === null) return begun;
-  const printed = quoted("The end of what was printed then", earlier.output, LONGEST_OUTPUT, "end");
-  return `${begun} The attempt before failed: ${printable(earlier.why, 500)}.${printed === "" ? "" : `\n\n${printed}`}`;
+  const failed = `This is attempt ${attempt}. The one before failed: ${printable(earlier.why, 500)}.`;
+  return [begun, failed, quoted("The end of what was printed then", earlier.output, LONGEST_OUTPUT, "end")]
+    .filter((part) => part !== "")
+    .join("\n\n");
 }
 
 /** Somebody else's text: labelled, each line set off, and of limited length. */

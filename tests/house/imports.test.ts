@@ -91,7 +91,25 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BELOW_FEATURES, "enforce", "publish", "worktrees"],
     because: "a landing moves a branch as a publish does, by the same rules, and checks it in worktrees",
   },
-  exec: { may: [], because: "a table of tools and their variables; whoever runs something looks into it" },
+  dispatch: {
+    may: [
+      ...BELOW_FEATURES,
+      "enforce",
+      "publish",
+      "worktrees",
+      "snapshots",
+      "ledger",
+      "land",
+      "agents",
+      "exec",
+    ],
+    because:
+      "it has done for an issue, from its claim to its landing, what a person would do with the features",
+  },
+  exec: {
+    may: ["errors", "platform", "identity"],
+    because: "a table of tools and their variables, and the places that they name",
+  },
   doctor: {
     may: [...BELOW_FEATURES, ...FEATURES, "agents"],
     because: "it looks at everything and changes nothing; only the edges look at it",
@@ -126,7 +144,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "an edge: it starts, stops and kills real processes over the library, and needs nothing else",
   },
   "real-canary": {
-    may: ["kernel", "errors", "platform", "identity", "guard", "agents"],
+    may: ["kernel", "errors", "platform", "platform/node", "identity", "guard", "agents"],
     world: true,
     because:
       "an edge: it starts programs of others, serves them a model and kills them; cotenant is one of them",

@@ -1,4 +1,5 @@
 import {
+  countEnds,
   type Delivery,
   type DispatchOptions,
   type DispatchParts,
@@ -118,9 +119,7 @@ export const command: Command = {
 const NOT_ALL = 2;
 
 function outputFor(context: Context, report: DispatchReport, isInterrupted: boolean): Output {
-  const ends: Partial<Record<DispatchReport["issues"][number]["end"], number>> = {};
-  for (const { end } of report.issues) ends[end] = (ends[end] ?? 0) + 1;
-  const text = reportText(report, ends);
+  const text = reportText(report, countEnds(report.issues));
   const { stopped } = report;
   const data = reportJson(report);
   if (isInterrupted || stopped !== null) {

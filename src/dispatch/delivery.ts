@@ -1,0 +1,131 @@
+import { CotenantError } from "../errors/cotenant-error";
+import { printable } from "../kernel/ids";
+import type { LandOutcome } from "../land/operations";
+import {
+  branchOf,
+  checkOutBranch,
+  commitAll,
+  commitsSince,
+  detachAt,
+  headOf,
+  leftUnderWay,
+} from "./branches";
+import { deleted, gated } from "./endings";
+import { openRequest, pushBranch } from "./forge";
+import type { Ending, Failure, Turn } from "./turn";
+import { runGates, standingOf, syncThere } from "./writing";
+
+/**
+ * After the agent: the issue's gates, the ledger, what the agent has left uncommitted, and then the way that its work leaves this
+ * worktree. Null where it has left.
+ */
+export async function deliver(turn: Turn): Promise<Failure | Ending | null> {
+  const { station } = turn;
+  const { parts } = turn.crew;
+  const { id } = turn.issue.row;
+  const isOver = (await standingOf(station.workspace, id)).isOver;
+  if (turn.claim.kind === "released" && !isOver)
+    return { why: "the agent has given its claim back", output: "" };
+  let pending: readonly string[] = [];
+  if (!isOver) {
+    const onStart = (gate: string) => turn.tell("gate", `gate ${gate} runs`, { gate });
+    const gates = await runGates(station, parts.commands, id, { onStart, signal: turn.stopped });
+    if (gates.failed !== null)
+      return { why: `gate ${gates.failed.gate.key} did not pass`, output: gates.failed.run.output };
+    pending = gates.pending;
+  }
+  const unsynced = await syncThere(station);
+  if (unsynced !== null) turn.note(`the ledger was not synced: ${unsynced}`);
+  if ((await standingOf(station.workspace, id)).isDeleted) return deleted(turn);
+  const refused = await commitLeft(turn);
+  if (refused !== null) return refused;
+  if (pending.length > 0) return gated(turn, pending);
+  const failure = await handOver(turn);
+  if (failure !== null) return failure;
+  const landed = turn.landed === null ? {} : { landed: turn.landed };
+  await turn.remember("dispatch.delivered", { stage: "delivered", landed: turn.landed }, landed);
+  return null;
+}
+
+/** Commits what the agent has left uncommitted; null where all is well. */
+async function commitLeft(turn: Turn): Promise<Failure | null> {
+  const station = turn.station;
+  const { options } = turn.crew;
+  const head = await branchOf(station);
+  if (head !== turn.branch) {
+    const where = head === null ? "no branch" : `branch ${printable(head, 200)}`;
+    return {
+      why: `the agent left ${where} checked out instead of ${printable(turn.branch!, 200)}`,
+      output: "",
+    };
+  }
+  const underWay = await leftUnderWay(station);
+  if (underWay !== null) return { why: `the agent left ${underWay} in the middle`, output: "" };
+  if (options.commits) {
+    try {
+      const commit = await commitAll(station, turn.message);
+      if (commit !== null)
+        turn.tell("committed", `committed what was left: ${commit.slice(0, 12)}`, { commit });
+    } catch (error) {
+      if (!(error instanceof CotenantError) || error.code === "E_GIT") throw error;
+      return { why: error.message, output: "" };
+    }
+  } else await turn.putAside("left uncommitted");
+  if (options.allowsEmpty || (await commitsSince(station, turn.base)) > 0) return null;
+  return { why: "the agent changed nothing", output: "" };
+}
+
+async function handOver(turn: Turn): Promise<Failure | null> {
+  const { delivery } = turn.crew.options;
+  if (delivery === "land") return landWork(turn);
+  if (delivery === "pr") {
+    await requestMerge(turn);
+    turn.tell("delivered", `a pull request is open: ${turn.pullRequest}`, { url: turn.pullRequest });
+    return null;
+  }
+  turn.tell("delivered", `its work is on branch ${turn.branch}`, { branch: turn.branch });
+  return null;
+}
+
+async function requestMerge(turn: Turn): Promise<void> {
+  const { crew, station, issue } = turn;
+  const { title, shortId, id } = issue.row;
+  const head = turn.branch!;
+  await pushBranch(crew.parts, station, head, crew.options.push ?? null);
+  turn.pullRequest = await openRequest(crew.parts, crew.forge!, station, {
+    ...{ head, base: crew.targetName, title: printable(title, 200) },
+    body: `Issue ${shortId} (${id}).`,
+  });
+}
+
+async function landWork(turn: Turn): Promise<Failure | null> {
+  const { crew, station } = turn;
+  const branch = turn.branch!;
+  // Nobody's checkout is in the way when the branch is deleted after it.
+  const commit = await headOf(station);
+  await detachAt(station, commit);
+  turn.tell("landing", `${branch} waits to land on ${crew.targetName}`, { branch });
+  const outcome = await landOnce(turn, branch, commit);
+  if (outcome.outcome === "landed") {
+    turn.landed = outcome.commit ?? (await turn.targetTip());
+    const text = `landed on ${crew.targetName} as ${turn.landed.slice(0, 12)}`;
+    turn.tell("delivered", text, { branch, commit: turn.landed });
+    return null;
+  }
+  await checkOutBranch(station, branch, turn.base);
+  const paths = outcome.paths.length === 0 ? "" : ` (${outcome.paths.slice(0, 10).join(", ")})`;
+  const why = `it did not land on ${crew.targetName}: ${outcome.message ?? outcome.why ?? ""}${paths}`;
+  const output = outcome.output || `Merge ${crew.targetName} into ${branch}, and resolve what conflicts.`;
+  return { why, output };
+}
+
+/** What a killed run has landed already is not landed again. */
+async function landOnce(turn: Turn, branch: string, commit: string): Promise<Landed> {
+  const lander = turn.crew.lander!;
+  const entry = await lander.added(branch, commit);
+  if (entry?.state !== "landed") return lander.land(branch, { issueId: turn.issue.row.id });
+  const nothing = { paths: [], message: null, why: null, output: "" };
+  return { outcome: "landed", commit: entry.landed?.commit ?? null, ...nothing };
+}
+
+type Landed = Pick<LandOutcome, "outcome" | "commit" | "paths" | "message" | "why" | "output">;
