@@ -139,7 +139,9 @@ export async function putBranch(station: Station, branch: string, commit: string
   await ask(git, ["update-ref", `refs/heads/${branch}`, commit], options, "naming a commit");
 }
 
-export async function dropBranchAt(station: Station, branch: string, commit: string): Promise<void> {
+/** Where it is at this commit still; null: wherever it is. */
+export async function dropBranchAt(station: Station, branch: string, commit: string | null): Promise<void> {
   const { git, options } = gitIn(station);
-  await askMaybe(git, ["update-ref", "-d", `refs/heads/${branch}`, commit], options);
+  const at = commit === null ? [] : [commit];
+  await askMaybe(git, ["update-ref", "-d", `refs/heads/${branch}`, ...at], options);
 }

@@ -1,6 +1,5 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import type { LandOutcome } from "../land/operations";
 import {
   branchOf,
   checkOutBranch,
@@ -105,7 +104,7 @@ async function landWork(turn: Turn): Promise<Failure | null> {
   const commit = await headOf(station);
   await detachAt(station, commit);
   turn.tell("landing", `${branch} waits to land on ${crew.targetName}`, { branch });
-  const outcome = await landOnce(turn, branch, commit);
+  const outcome = await crew.lander!.land(branch, { issueId: turn.issue.row.id });
   if (outcome.outcome === "landed") {
     turn.landed = outcome.commit ?? (await turn.targetTip());
     const text = `landed on ${crew.targetName} as ${turn.landed.slice(0, 12)}`;
@@ -118,14 +117,3 @@ async function landWork(turn: Turn): Promise<Failure | null> {
   const output = outcome.output || `Merge ${crew.targetName} into ${branch}, and resolve what conflicts.`;
   return { why, output };
 }
-
-/** What a killed run has landed already is not landed again. */
-async function landOnce(turn: Turn, branch: string, commit: string): Promise<Landed> {
-  const lander = turn.crew.lander!;
-  const entry = await lander.added(branch, commit);
-  if (entry?.state !== "landed") return lander.land(branch, { issueId: turn.issue.row.id });
-  const nothing = { paths: [], message: null, why: null, output: "" };
-  return { outcome: "landed", commit: entry.landed?.commit ?? null, ...nothing };
-}
-
-type Landed = Pick<LandOutcome, "outcome" | "commit" | "paths" | "message" | "why" | "output">;

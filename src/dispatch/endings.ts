@@ -141,7 +141,8 @@ async function landData(
   const branch = `cotenant/${name}`;
   try {
     const commit = await commitAll(station, message);
-    if (commit === null) return;
+    // It has landed already: a killed run may have left its branch.
+    if (commit === null) return await dropBranchAt(station, branch, null);
     await putBranch(station, branch, commit);
     const { outcome, message: why } = await turn.crew.lander!.land(branch, {
       ...{ issueId: turn.issue.row.id, method: "rebase" as const },

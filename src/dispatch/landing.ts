@@ -1,6 +1,13 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
-import { enqueue, type LandOutcome, type Method, queueOf, runQueue } from "../land/operations";
+import {
+  enqueue,
+  type LandEntry,
+  type LandOutcome,
+  type Method,
+  queueOf,
+  runQueue,
+} from "../land/operations";
 import type { DispatchOptions, DispatchParts } from "./report";
 
 /** Before one more try where somebody else lands, or the target's checkout is not fit. */
@@ -26,10 +33,13 @@ export class Lander {
     this.#say = say;
   }
 
-  /** The entry of a branch that a killed run has added; null where there is none for this very commit. */
-  async added(branch: string, commit: string) {
+  /** What has become of a branch since an instant, where a killed run has landed it; null where it has not. */
+  async landed(branch: string, since: string): Promise<{ readonly commit: string | null } | null> {
     const all = await queueOf(this.#parts.workspace, this.#target, { all: true });
-    return all.find((entry) => entry.branch === `refs/heads/${branch}` && entry.commit === commit) ?? null;
+    const isIt = (entry: LandEntry) =>
+      entry.branch === `refs/heads/${branch}` && entry.state === "landed" && entry.addedAt >= since;
+    const entry = all.filter(isIt).at(-1);
+    return entry === undefined ? null : { commit: entry.landed?.commit ?? null };
   }
 
   /** Rejects where it could be neither landed nor put aside: then it is in the queue still. */

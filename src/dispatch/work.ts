@@ -58,7 +58,10 @@ async function guarded(turn: Turn): Promise<Ending> {
 async function toTheEnd(turn: Turn): Promise<Ending> {
   const { retries, backoffMs } = turn.crew.options;
   turn.base = await turn.crew.base();
-  await checkOut(turn);
+  await seeWhatLanded(turn);
+  // Then only the issue itself is still to be finished, which needs no worktree of its branch.
+  if (turn.record === null || turn.record.landed === null) await checkOut(turn);
+  else turn.branch = turn.record.branch;
   for (let earlier: Failure | null = null; ; ) {
     const failure = await once(turn, earlier);
     if (failure === null) return finish(turn);
@@ -99,6 +102,16 @@ async function once(turn: Turn, earlier: Failure | null): Promise<Failure | Endi
 async function stopped(turn: Turn): Promise<Ending | null> {
   if (turn.claim.kind === "lost") return lost(turn, turn.claim.why);
   return turn.crew.options.signal.aborted ? interrupted(turn) : null;
+}
+
+/** A run that was killed in the middle of a landing does not know that it came to its end. */
+async function seeWhatLanded(turn: Turn): Promise<void> {
+  const { record, crew } = turn;
+  if (record?.stage !== "worked" || crew.lander === null) return;
+  const found = await crew.lander.landed(record.branch, record.startedAt);
+  if (found === null) return;
+  const landed = found.commit ?? (await turn.targetTip());
+  await turn.remember("dispatch.delivered", { stage: "delivered", landed }, { landed });
 }
 
 async function checkOut(turn: Turn): Promise<void> {

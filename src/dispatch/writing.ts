@@ -90,8 +90,15 @@ export async function runGates(
   return { failed: null, pending: await pendingGates(reader, await reader.get(id)) };
 }
 
-/** Done, or gated where a gate is still to be passed; answers which. Proved by the claim. */
-export async function finishIssue({ workspace }: Station, id: Ulid, resolution: string): Promise<IssueState> {
+/**
+ * Done, or gated where a gate is still to be passed; answers which. Proved by the claim. What counts is the copy in this worktree,
+ * which is to be committed: of what a killed run has written, only the log may be left.
+ */
+export async function finishIssue(
+  { workspace, root }: Station,
+  id: Ulid,
+  resolution: string,
+): Promise<IssueState> {
   const reader = await issuesIn(workspace);
   const writer = await writerIn(workspace, reader);
   const check = await finishCheck(reader, id);
@@ -99,12 +106,14 @@ export async function finishIssue({ workspace }: Station, id: Ulid, resolution: 
     id,
     async (current) => {
       check(current);
-      const { issue } = current;
-      if (isTerminal(current)) return null;
-      const state = stateAfter(issue, "done", await pendingGates(reader, current));
-      const fields: Partial<Issue> = { state, resolution };
+      const { issue, ahead, copy } = current;
+      const isHere = ahead === null && copy.root === root;
+      const state = isTerminal(current)
+        ? current.state
+        : stateAfter(issue, "done", await pendingGates(reader, current));
+      const fields: Partial<Issue> = isTerminal(issue) ? { state } : { state, resolution };
       const changes = fieldChanges(issue, fields);
-      if (Object.keys(changes).length === 0) return null;
+      if (isHere && Object.keys(changes).length === 0) return null;
       return { fields, events: [{ type: "issue.updated", payload: { issue_id: id, changes } }] };
     },
     { enforcement: "strict" },
