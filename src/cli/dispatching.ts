@@ -123,7 +123,7 @@ export function reportText(report: DispatchReport, ends: RunState["ends"]): stri
   if (issues.length === 0)
     return left === 0 ? "no issue is available" : `nothing was done; ${count(left, "issue")} available`;
   const lines = issues.flatMap((outcome) => {
-    const { shortId, title, end, why, hint, log, landed, branch, pullRequest } = outcome;
+    const { shortId, title, end, why, hint, landed, branch, pullRequest } = outcome;
     const where =
       pullRequest !== null
         ? `: ${pullRequest}`
@@ -135,7 +135,6 @@ export function reportText(report: DispatchReport, ends: RunState["ends"]): stri
     return [
       `  ${shortId} ${printable(title, 60)}: ${ENDS[end]}${where}`,
       ...(why === null || end === "done" ? [] : [`    why: ${printable(why, 500)}`]),
-      ...(end === "done" || log === null ? [] : [`    log: ${printable(log, 500)}`]),
       ...(hint === null ? [] : [`    next: ${printable(hint, 500)}`]),
     ];
   });

@@ -83,7 +83,12 @@ export class Crew {
     const { agentId: by } = session.actor;
     const about = { runId: this.runId, by, startedAt: this.#now(), target: branchName(target) };
     this.#view = new RunView(workspace, options, about);
-    const say = (line: string) => this.tell("note", line, null, null);
+    const said = new Set<string>();
+    const say = (line: string) => {
+      // Each landing says such things anew.
+      if (!said.has(line)) this.tell("note", line, null, null);
+      said.add(line);
+    };
     this.lander = options.delivery === "land" ? new Lander(parts, options, target, say) : null;
   }
 

@@ -66,7 +66,8 @@ export async function giveBack(turn: Turn, failure: Failure): Promise<Ending> {
     else await writeIn(parts.workspace);
   }
   await letGo(turn);
-  return { end: "given_back", why: failure.why, hint: failure.hint ?? null };
+  const hint = turn.log === null ? null : `read what it printed: cotenant dispatch logs ${row.shortId}`;
+  return { end: "given_back", why: failure.why, hint: failure.hint ?? hint };
 }
 
 /** Somebody else has it now, or nobody; what was done here is kept, and not committed: there is no claim to do so under. */

@@ -183,6 +183,15 @@ function tellOfSilence(turn: Turn, silentMs: number | null): void {
   turn.tell("stalled", text, { silent_secs: secs });
 }
 
+const WORDS: Readonly<Record<Ending["end"], string>> = {
+  done: "is done",
+  gated: "waits for a gate",
+  given_back: "is given back",
+  lost: "is lost",
+  deleted: "was deleted meanwhile",
+  interrupted: "is interrupted",
+};
+
 /** Tells of the end, and leaves the worktree to the next issue. */
 async function over(turn: Turn, { end, why = null, hint = null }: Ending): Promise<IssueOutcome> {
   await turn.keeper.stop();
@@ -197,7 +206,12 @@ async function over(turn: Turn, { end, why = null, hint = null }: Ending): Promi
     ...(why === null ? {} : { why: why.slice(0, 500) }),
   });
   if ((await branchOf(station)) !== null || (await isDirty(station))) await clearWorktree(turn.crew, station);
-  turn.tell("ended", why === null ? end : `${end}: ${why}`, { end, why, hint, snapshot_id: snapshotId });
+  turn.tell("ended", why === null ? WORDS[end] : `${WORDS[end]}: ${why}`, {
+    end,
+    why,
+    hint,
+    snapshot_id: snapshotId,
+  });
   const durationMs = Math.round(turn.clock.monotonicMs() - turn.startedMs);
   return {
     ...{ issueId: id, shortId, title, end, why, hint, worker, attempts, branch, landed, pullRequest },
