@@ -7,6 +7,7 @@ import { resourceNamed, resourceRefs } from "./coordinator/resources";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
 import { engineInFront, watcherInFront } from "./daemon/in-front";
+import type { DispatchReport, DispatchRequest } from "./dispatch/operations";
 import { orThrow } from "./errors/cotenant-error";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
@@ -23,6 +24,13 @@ import { type Consistency, checkTags, type Descriptor as Snapshot } from "./snap
 export type { Change, Grant, LeaseStatus, LoggedEvent, Subscription } from "./coordinator/contract";
 export type { Pausing } from "./coordinator/pausing";
 export type { Approved } from "./coordinator/proposals";
+export type {
+  DispatchEvent,
+  DispatchReport,
+  DispatchRequest,
+  IssueOutcome,
+  RunState,
+} from "./dispatch/operations";
 export { CotenantError } from "./errors/cotenant-error";
 export { ERRORS, type ErrorCode } from "./errors/registry";
 export type { LeaseKey } from "./kernel/keys";
@@ -39,6 +47,12 @@ export type {
   LandReport,
 } from "./land/operations";
 export type { Published, PublishedPath } from "./publish/request";
+
+/** The paths of Node and of the program `cotenant`. */
+export interface ProgramPlace {
+  readonly node: string;
+  readonly program: string;
+}
 
 /** What to lease: a canonical key (`file:src/a.ts`), or a thing by its kind. Paths are relative to `cwd`. */
 export type Target =
@@ -360,19 +374,18 @@ export class CotenantRepository {
   /** Lands what is in the queue. What ends it early once it has begun is told in the report. */
   async landRun(options: LandOptions = {}): Promise<LandReport> {
     const { runQueue } = await import("./land/operations");
-    const { nodeCommands } = await import("./platform/node/commands");
-    const { nodeTrees } = await import("./platform/node/trees");
-    const parts = {
-      workspace: this.#workspace,
-      session: this.#session,
-      trees: nodeTrees(),
-      commands: nodeCommands(),
-    };
-    const openFence = async () => {
-      const { claimFence } = await import("./ledger/fence");
-      return claimFence(this.#workspace, this.#session);
-    };
-    return runQueue({ ...parts, openFence }, options);
+    const { landParts } = await import("./node-parts");
+    return runQueue(await landParts(this.#workspace, this.#session), options);
+  }
+
+  /**
+   * Has agents work on issues until none is left, each in a worktree of its own. Harnesses ask before each write there if it is
+   * said where Node and `cotenant` are.
+   */
+  async dispatch(request: DispatchRequest & { readonly program?: ProgramPlace }): Promise<DispatchReport> {
+    const { dispatch } = await import("./dispatch/operations");
+    const { dispatchParts } = await import("./node-parts");
+    return dispatch(await dispatchParts(this.#workspace, this.#session, request.program ?? null), request);
   }
 
   /** Ends what publishing has started. The repository may be used again afterwards. */

@@ -14,6 +14,7 @@ import { Crew } from "./crew";
 import { logsOf, noLogs } from "./logs";
 import { type WorkRecord, workRecords } from "./record";
 import type { DispatchOptions, DispatchParts, DispatchReport } from "./report";
+import { type DispatchRequest, optionsOf } from "./request";
 import { askToStop, runsSeen, type SeenRun, type StopHow } from "./run-file";
 
 export { readLog } from "./logs";
@@ -27,13 +28,14 @@ export type {
   IssueEnd,
   IssueOutcome,
 } from "./report";
+export { type DispatchRequest, optionsOf } from "./request";
 export type { RunState, SeenRun, StopHow, WorkerState } from "./run-file";
 export { countEnds } from "./run-view";
 export { type AgentTemplate, TEMPLATE_NAMES, templateFor } from "./templates";
 
 /** Ends when nothing is left to do, or somebody ends it. What became of each issue is in the report. */
-export async function dispatch(parts: DispatchParts, options: DispatchOptions): Promise<DispatchReport> {
-  return (await Crew.assemble(parts, options)).run();
+export async function dispatch(parts: DispatchParts, request: DispatchRequest): Promise<DispatchReport> {
+  return (await Crew.assemble(parts, optionsOf(request))).run();
 }
 
 export interface PlannedIssue {

@@ -1,21 +1,17 @@
 import {
   countEnds,
-  type Delivery,
   type DispatchOptions,
-  type DispatchParts,
   type DispatchReport,
+  type DispatchRequest,
   dispatch,
+  optionsOf,
   planDispatch,
   TEMPLATE_NAMES,
-  templateFor,
 } from "../../dispatch/operations";
 import { CotenantError } from "../../errors/cotenant-error";
 import { issuesIn } from "../../issues/desk";
 import { meantId } from "../../issues/meant";
-import { nodeCommands } from "../../platform/node/commands";
-import { arePortsFree } from "../../platform/node/ports";
-import { findProgram } from "../../platform/node/programs";
-import { nodeTrees } from "../../platform/node/trees";
+import { dispatchParts } from "../../node-parts";
 import { installedFrom } from "../agents";
 import type { Command, Context, Output, Parsed } from "../command";
 import { progressFor } from "../dispatch-progress";
@@ -24,7 +20,6 @@ import { interruptibly } from "../interrupts";
 import { usage } from "../parse";
 import { FILTER_FLAGS, filterFrom } from "../querying";
 
-const MOST_AGENTS = 200;
 const HELP = "cotenant dispatch --help";
 const { assignee: _assignee, limit: _limit, ...NARROWING } = FILTER_FLAGS;
 
@@ -86,27 +81,25 @@ export const command: Command = {
   words: { min: 0, max: Number.POSITIVE_INFINITY },
   remindsOfExpiry: false,
   async run(context, parsed) {
-    const { signals, ...options } = await optionsFrom(context, parsed);
+    const request = await requestFrom(context, parsed);
     const workspace = await context.workspace();
     if (parsed.has("dry-run")) {
-      const session = await workspace.session("read");
-      const plan = await planDispatch({ workspace, session }, options);
+      const options = optionsOf(request);
+      const plan = await planDispatch({ workspace, session: await workspace.session("read") }, options);
       const runs = options.template?.line ?? options.command ?? "";
       return {
         data: { dry_run: true, runs, ...planJson(plan) },
         text: planText(context.terminal, plan, options.agents, runs),
       };
     }
-    const parts = await partsOf(context);
+    const session = await workspace.session("write");
+    const parts = await dispatchParts(workspace, session, installedFrom(context));
     return interruptibly(context, true, async (signal) => {
-      signal?.addEventListener("abort", () => signals.stop.abort(), { once: true });
       const progress = progressFor(context, workspace.surroundings.env);
       let report: DispatchReport;
       try {
-        report = await dispatch(parts, {
-          ...options,
-          onEvent: (event, state) => progress.show(event, state),
-        });
+        const onEvent: DispatchOptions["onEvent"] = (event, state) => progress.show(event, state);
+        report = await dispatch(parts, { ...request, onEvent, ...(signal === undefined ? {} : { signal }) });
       } finally {
         progress.close();
       }
@@ -140,113 +133,47 @@ function outputFor(context: Context, report: DispatchReport, isInterrupted: bool
   return { data, text: context.quiet ? "" : text, exit: isAll ? 0 : NOT_ALL, isStreamed };
 }
 
-interface Signals {
-  readonly stop: AbortController;
-  readonly drain: AbortController;
-}
-
-async function optionsFrom(
-  context: Context,
-  parsed: Parsed,
-): Promise<Omit<DispatchOptions, "onEvent"> & { readonly signals: Signals }> {
-  const { template, command } = whatRuns(parsed);
-  const delivery = deliveryOf(parsed);
-  const remote = parsed.text("remote");
-  const pushes = parsed.has("push") || delivery === "pr";
-  if (parsed.has("push") && delivery === "branch") throw usage("--push goes with --land or --pr", HELP);
+async function requestFrom(context: Context, parsed: Parsed): Promise<DispatchRequest> {
+  const [remote, commits] = [parsed.text("remote"), parsed.text("commit")];
+  const pushes = parsed.has("push") || parsed.has("pr");
   if (remote !== undefined && !pushes)
     throw usage("--remote says where to push, but nothing is pushed", HELP);
-  const agents = parsed.whole("agents") ?? 1;
-  if (agents < 1 || agents > MOST_AGENTS)
-    throw usage(`--agents is from 1 to ${MOST_AGENTS}, not ${agents}`, HELP);
-  const most = parsed.whole("limit") ?? null;
-  if (most === 0) throw usage("--limit takes a number above 0", HELP);
-  const name = parsed.text("name") ?? template?.harness ?? "worker";
-  if (!/^[a-z0-9][a-z0-9_-]{0,39}$/i.test(name))
-    throw usage(`--name is made of letters, digits, - and _, not "${name}"`, HELP);
-  const workspace = await context.workspace();
-  const reader = parsed.texts("issue").length === 0 ? null : await issuesIn(workspace);
+  if (parsed.has("land") && parsed.has("pr"))
+    throw usage("--land and --pr are two ways for the same work to leave: choose one", HELP);
+  const reader = parsed.texts("issue").length === 0 ? null : await issuesIn(await context.workspace());
   const only =
     reader === null ? null : await Promise.all(parsed.texts("issue").map((word) => meantId(reader, word)));
-  const signals = { stop: new AbortController(), drain: new AbortController() };
-  return {
-    ...{ agents, command, template, delivery, only, most, name, signals },
+  const given = {
+    ...{ agent: parsed.text("agent"), command: parsed.text("command"), name: parsed.text("name") },
+    ...{ agents: parsed.whole("agents"), most: parsed.whole("limit"), retries: parsed.whole("retries") },
+    ...{
+      timeoutSecs: parsed.whole("timeout"),
+      stallSecs: parsed.whole("stall"),
+      target: parsed.text("target"),
+    },
+    ...{ costPerIssue: amountOf(parsed, "cost-per-issue"), costInAll: amountOf(parsed, "cost") },
+    commits: commits === undefined ? undefined : commits === "on",
+    only: only ?? undefined,
     push: pushes ? (remote ?? null) : undefined,
-    target: parsed.text("target") ?? null,
-    commits: (parsed.text("commit") ?? "on") === "on",
-    clean: parsed.has("clean") ? true : null,
-    filter: { ...filterFrom(parsed), limit: null },
+    clean: parsed.has("clean") ? true : undefined,
+  };
+  return {
+    ...(Object.fromEntries(
+      Object.entries(given).filter(([, value]) => value !== undefined),
+    ) as DispatchRequest),
+    agentArguments: parsed.words,
+    delivery: parsed.has("land") ? "land" : parsed.has("pr") ? "pr" : "branch",
+    filter: filterFrom(parsed),
     waits: parsed.has("wait"),
-    retries: parsed.whole("retries") ?? 1,
-    backoffMs: 5_000,
-    timeoutMs: secsOf(parsed, "timeout", 3_600),
-    stallMs: secsOf(parsed, "stall", 300),
-    costPerIssue: amountOf(parsed, "cost-per-issue"),
-    costInAll: amountOf(parsed, "cost"),
     ownCaches: !parsed.has("shared-caches"),
     allowsEmpty: parsed.has("allow-empty"),
-    signal: signals.stop.signal,
-    drained: signals.drain.signal,
-    onStop: (how) => (how === "now" ? signals.stop : signals.drain).abort(),
   };
 }
 
-function whatRuns(parsed: Parsed): Pick<DispatchOptions, "template" | "command"> {
-  const [agent, line] = [parsed.text("agent"), parsed.text("command")];
-  if ((agent === undefined) === (line === undefined))
-    throw new CotenantError("E_USAGE", "say what to run: either --agent <harness> or --command <line>", {
-      hint: `for example cotenant dispatch --agents 4 --agent claude; harnesses: ${TEMPLATE_NAMES.join(", ")}`,
-    });
-  if (agent === undefined) {
-    if (parsed.words.length > 0)
-      throw usage(
-        `words after the options go to a harness, and --command names none: "${parsed.words[0]}"`,
-        HELP,
-      );
-    if (line!.trim() === "") throw usage("--command is empty", HELP);
-    return { template: null, command: line! };
-  }
-  const template = templateFor(agent.toLowerCase(), parsed.words);
-  if (template !== null) return { template, command: null };
-  throw new CotenantError("E_USAGE", `--agent takes one of ${TEMPLATE_NAMES.join(", ")}`, {
-    hint: "for any other: --command '<line>'",
-  });
-}
-
-function deliveryOf(parsed: Parsed): Delivery {
-  if (parsed.has("land") && parsed.has("pr"))
-    throw usage("--land and --pr are two ways for the same work to leave: choose one", HELP);
-  return parsed.has("land") ? "land" : parsed.has("pr") ? "pr" : "branch";
-}
-
-function secsOf(parsed: Parsed, flag: string, usual: number): number {
-  const secs = parsed.whole(flag) ?? usual;
-  if (secs < 1) throw usage(`--${flag} takes a number above 0`, HELP);
-  return secs * 1000;
-}
-
-function amountOf(parsed: Parsed, flag: string): number | null {
+function amountOf(parsed: Parsed, flag: string): number | undefined {
   const text = parsed.text(flag);
-  if (text === undefined) return null;
+  if (text === undefined) return undefined;
   const amount = Number(text);
   if (/^\d{1,9}(\.\d{1,6})?$/.test(text) && amount > 0) return amount;
   throw usage(`--${flag} takes an amount in US dollars, for example 2.50, not "${text}"`, HELP);
-}
-
-async function partsOf(context: Context): Promise<DispatchParts> {
-  const workspace = await context.workspace();
-  return {
-    workspace,
-    session: await workspace.session("write"),
-    trees: nodeTrees(),
-    commands: nodeCommands(),
-    openFence: (at, session) => async () => {
-      const { claimFence } = await import("../../ledger/fence");
-      return claimFence(at, session);
-    },
-    program: installedFrom(context),
-    areFree: arePortsFree,
-    hasProgram: async (name) =>
-      findProgram(name, [], { path: workspace.surroundings.env["PATH"] ?? "", home: null }) !== null,
-  };
 }

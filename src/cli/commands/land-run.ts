@@ -1,8 +1,7 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { type LandReport, meantEntry, runQueue, targetRef } from "../../land/operations";
-import { nodeCommands } from "../../platform/node/commands";
-import { nodeTrees } from "../../platform/node/trees";
+import { landParts } from "../../node-parts";
 import type { Command, Context } from "../command";
 import { interruptibly } from "../interrupts";
 import { reportJson, reportText } from "../landing";
@@ -44,13 +43,7 @@ export const command: Command = {
       });
     const target = await targetRef(workspace, parsed.text("target") ?? null);
     const named = await Promise.all(parsed.texts("only").map((word) => meantEntry(workspace, word, target)));
-    const parts = {
-      ...{ workspace, session, trees: nodeTrees(), commands: nodeCommands() },
-      openFence: async () => {
-        const { claimFence } = await import("../../ledger/fence");
-        return claimFence(workspace, session);
-      },
-    };
+    const parts = await landParts(workspace, session);
     const report = await interruptibly(context, true, async (signal) => {
       const done = await runQueue(parts, {
         target,
