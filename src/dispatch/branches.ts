@@ -29,11 +29,27 @@ export async function headOf(station: Station): Promise<string> {
   return askLine(git, ["rev-parse", "--verify", "HEAD^{commit}"], options, "looking at a worktree");
 }
 
-/** Whether anything is there that is not committed, but for what Git ignores. */
+/** Whether anything is there that is not committed, but for what Git ignores and for repositories of their own. */
 export async function isDirty(station: Station): Promise<boolean> {
+  const args = ["status", "--porcelain", "--ignore-submodules=none", "--untracked-files=all", "-z"];
+  const entries = await askNames(station, args);
+  return entries.some((entry) => !(entry.startsWith("?? ") && entry.endsWith("/")));
+}
+
+/** Repositories that an agent has made in its worktree: nothing of ours holds what is in them, so they stay as they are. */
+export async function foreignRepositories(station: Station): Promise<string[]> {
+  const paths = await askNames(station, ["ls-files", "--others", "--exclude-standard", "-z"]);
+  return paths.filter((path) => path.endsWith("/")).map((path) => path.slice(0, -1));
+}
+
+/** What a Git says with a NUL after each name. */
+async function askNames(station: Station, args: readonly string[]): Promise<string[]> {
   const { git, options } = gitIn(station);
-  const args = ["status", "--porcelain", "--ignore-submodules=none", "-z"];
-  return (await ask(git, args, options, "looking at a worktree")).length > 0;
+  const said = await ask(git, args, options, "looking at a worktree");
+  return new TextDecoder()
+    .decode(said)
+    .split("\0")
+    .filter((name) => name !== "");
 }
 
 /** Of a Git that was killed there: nobody else is in a worker's worktree. */
@@ -46,6 +62,14 @@ export function leftUnderWay({ workspace, gitDir }: Station): Promise<string | n
   return underWayIn(workspace.surroundings.platform, gitDir);
 }
 
+/** As committed. What is not committed must have been kept before. */
+export async function discardChanges(station: Station): Promise<void> {
+  const { git, options } = gitIn(station);
+  await clearIndexLock(station);
+  await ask(git, [...QUIET, "reset", "--hard", "--quiet"], options, "clearing a worker's worktree");
+  await ask(git, [...QUIET, "clean", "-fdq"], options, "clearing a worker's worktree");
+}
+
 /** As committed, on no branch: whoever wants the branch can have it. What is not committed must have been kept before. */
 export async function detachAt(station: Station, commit: string): Promise<void> {
   const { git, options } = gitIn(station);
@@ -55,7 +79,7 @@ export async function detachAt(station: Station, commit: string): Promise<void> 
     await git.run([...QUIET, verb, "--quit"], options);
   const to = [...QUIET, "checkout", "--quiet", "--force", "--detach", commit, "--"];
   await ask(git, to, options, "moving a worker's worktree");
-  await ask(git, [...QUIET, "clean", "-ffdq"], options, "clearing a worker's worktree");
+  await ask(git, [...QUIET, "clean", "-fdq"], options, "clearing a worker's worktree");
 }
 
 /**
@@ -109,7 +133,8 @@ export async function commitAll(station: Station, message: string): Promise<stri
   const { git, options } = gitIn(station);
   const { workspace } = station;
   await clearIndexLock(station);
-  await ask(git, [...QUIET, "add", "--all"], options, "staging what an agent left");
+  const foreign = (await foreignRepositories(station)).map((path) => `:(exclude,literal)${path}`);
+  await ask(git, [...QUIET, "add", "--all", "--", ".", ...foreign], options, "staging what an agent left");
   const judgement = await judgeStaged(workspace);
   if (judgement.changes.length === 0) return null;
   const { refused } = enforced(workspace.config.values["worktree.enforce_leases"], judgement.objections);

@@ -277,6 +277,10 @@ export class Crew {
       });
       const record = (await workRecords(workspace.coordinator)).get(row.id) ?? null;
       this.#view.outcomes.push(await workOn(new Turn(this, station, issue, record)));
+    } catch (error) {
+      // Something is wrong with us: nobody is to wait for what this worker held.
+      if (!(error instanceof CotenantError)) await letGoOfAll(station);
+      throw error;
     } finally {
       this.#working--;
       this.#epoch++;
@@ -420,5 +424,15 @@ export class Crew {
 
   #now(): string {
     return new Date(this.#clock.wallMs()).toISOString();
+  }
+}
+
+async function letGoOfAll({ session }: Station): Promise<void> {
+  try {
+    const held = await session.mine();
+    for (const { lease } of held)
+      await session.release([{ key: lease.key, leaseId: lease.leaseId }]).catch(() => {});
+  } catch {
+    // It runs out by itself.
   }
 }

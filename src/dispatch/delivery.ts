@@ -6,6 +6,7 @@ import {
   commitAll,
   commitsSince,
   detachAt,
+  foreignRepositories,
   headOf,
   leftUnderWay,
 } from "./branches";
@@ -70,6 +71,9 @@ async function commitLeft(turn: Turn): Promise<Failure | null> {
       return { why: error.message, output: "" };
     }
   } else await turn.putAside("left uncommitted");
+  const foreign = await foreignRepositories(station);
+  if (foreign.length > 0)
+    turn.note(`left as they are: repositories in its worktree, ${foreign.slice(0, 5).join(", ")}`);
   if (options.allowsEmpty || (await commitsSince(station, turn.base)) > 0) return null;
   return { why: "the agent changed nothing", output: "" };
 }

@@ -134,10 +134,7 @@ function whatRuns({
 
 function within(what: string, value: number, least: number, most: number): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
-  throw wrong(
-    `--${what} is from ${least} to ${most}, not ${value}`,
-    `for example --${what} ${Math.max(least, 2)}`,
-  );
+  throw wrong(`--${what} is from ${least} to ${most}, not ${value}`, "see 'cotenant dispatch --help'");
 }
 
 function wrong(message: string, hint: string): CotenantError {

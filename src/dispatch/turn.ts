@@ -1,7 +1,7 @@
 import { printable } from "../kernel/ids";
 import { tipOf } from "../publish/base";
 import { ClaimKeeper, type ClaimState } from "./attending";
-import { isDirty } from "./branches";
+import { discardChanges, isDirty } from "./branches";
 import type { ClaimedIssue } from "./claiming";
 import type { Crew } from "./crew";
 import { note, type WorkRecord } from "./record";
@@ -102,11 +102,12 @@ export class Turn {
     await note(this.station.session, issueId, type, this.record, { branch, ...payload });
   }
 
-  /** A snapshot of what is not committed, where anything is. */
+  /** Moves what is not committed into a snapshot, where anything is. */
   async putAside(why: string, always = false): Promise<void> {
     if (!always && !(await isDirty(this.station))) return;
     const { snapshotId, failure } = await keepSnapshot(this.crew.parts, this.station);
     if (failure !== null) throw failure;
+    await discardChanges(this.station);
     this.snapshotId = snapshotId;
     this.note(`kept what was ${why} as snapshot ${snapshotId}`);
   }

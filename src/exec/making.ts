@@ -39,12 +39,12 @@ async function makeDirectories(files: Files, path: string, made: Set<string>): P
   if (made.has(path)) return;
   made.add(path);
   await makeDirectories(files, parentOf(path) ?? "/", made);
-  await files.makeDirectory(path, 0o777);
+  await files.makeDirectory(path, 0o700);
 }
 
 async function ignoreAll(files: Files, path: string): Promise<void> {
   if ((await files.lstat(path)) !== null) return;
-  const fd = await files.open(path, "update-or-create", 0o666);
+  const fd = await files.open(path, "update-or-create", 0o600);
   try {
     await files.writeAt(fd, new TextEncoder().encode("*\n"), 0);
   } finally {

@@ -138,6 +138,8 @@ async function requestFrom(context: Context, parsed: Parsed): Promise<DispatchRe
   const pushes = parsed.has("push") || parsed.has("pr");
   if (remote !== undefined && !pushes)
     throw usage("--remote says where to push, but nothing is pushed", HELP);
+  if (commits !== undefined && commits !== "on" && commits !== "off")
+    throw usage(`--commit takes on or off, not "${commits}"`, HELP);
   if (parsed.has("land") && parsed.has("pr"))
     throw usage("--land and --pr are two ways for the same work to leave: choose one", HELP);
   const reader = parsed.texts("issue").length === 0 ? null : await issuesIn(await context.workspace());
