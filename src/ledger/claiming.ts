@@ -62,24 +62,27 @@ export class Claiming {
 
   async run(): Promise<Grant> {
     const { interrupted } = this.#request;
+    const over = new AbortController();
     try {
       if (interrupted === undefined) return await this.#run();
-      return await Promise.race([this.#run(), this.#whenInterrupted(interrupted)]);
+      return await Promise.race([this.#run(), this.#whenInterrupted(interrupted, over.signal)]);
     } catch (error) {
       // Whoever is refused holds nothing, wherever it was refused.
       await this.#undo(error instanceof Error ? error.message : "the ledger could not be used");
       throw error;
     } finally {
+      // An interrupt that comes later means something else: what was granted stays granted.
+      over.abort();
       // Also what only led to a refusal was heard.
       await this.#ledger.parts.remote.settle();
     }
   }
 
-  #whenInterrupted(signal: AbortSignal): Promise<never> {
+  #whenInterrupted(signal: AbortSignal, over: AbortSignal): Promise<never> {
     return new Promise((_, reject) => {
       const giveUp = () => void this.#giveUp().then(reject, reject);
       if (signal.aborted) giveUp();
-      else signal.addEventListener("abort", giveUp, { once: true });
+      else signal.addEventListener("abort", giveUp, { once: true, signal: over });
     });
   }
 

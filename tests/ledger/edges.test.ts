@@ -1,7 +1,11 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
+import { Workspace } from "../../src/coordinator/workspace";
 import { openRepository } from "../../src/index";
+import type { LeaseKey } from "../../src/kernel/keys";
+import { ledgerInFront } from "../../src/ledger/in-front";
+import { thisMachine } from "../../src/platform/node/this-machine";
 import { behindProxy, Machine, sharedIssues } from "../support/machines";
 import { type Ran, until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
@@ -113,6 +117,26 @@ describe("interrupted after the push has arrived", () => {
     const synced = await first.askHere("sync");
     expect(synced.data["withdrawn"]).toEqual([id]);
     expect(hub.claim(id)).toMatchObject({ status: "released" });
+  });
+});
+
+describe("an interrupt after the claim", () => {
+  it("takes nothing back: it was meant for something else", async () => {
+    const { hub, first, ids } = await sharedIssues(1);
+    const [id] = ids as [string];
+    const surroundings = {
+      ...thisMachine(),
+      ...{ cwd: first.repo.root, env: first.libraryEnv({}), isTerminal: false },
+    };
+    const workspace = await Workspace.open(surroundings, { agentId: "agent:a", engine: ledgerInFront });
+    const session = await workspace.session("write");
+    const stop = new AbortController();
+    const keys = [{ key: `issue:${id}` as LeaseKey, reach: "repository" as const }];
+    await session.acquire(keys, { ttlSecs: 600, interrupted: stop.signal });
+    stop.abort();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect((await session.mine()).map(({ standing }) => standing)).toEqual(["valid"]);
+    expect(hub.claim(id)).toMatchObject({ status: "held" });
   });
 });
 
