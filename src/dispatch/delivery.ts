@@ -34,7 +34,7 @@ export async function deliver(turn: Turn): Promise<Failure | Ending | null> {
       return { why: `gate ${gates.failed.gate.key} did not pass`, output: gates.failed.run.output };
     pending = gates.pending;
   }
-  const unsynced = await syncThere(station);
+  const unsynced = await syncThere(station, turn.issue.row.id);
   if (unsynced !== null) turn.note(`the ledger was not synced: ${unsynced}`);
   if ((await standingOf(station.workspace, id)).isDeleted) return deleted(turn);
   const refused = await commitLeft(turn);

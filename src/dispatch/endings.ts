@@ -160,7 +160,7 @@ async function landData(
 async function letGo(turn: Turn): Promise<void> {
   const { station, issue } = turn;
   await turn.keeper.stop();
-  const unsynced = await syncThere(station);
+  const unsynced = await syncThere(station, turn.issue.row.id);
   if (unsynced !== null) turn.note(`the ledger was not synced: ${unsynced}`);
   const { claim } = issue;
   const others = (await station.session.mine())

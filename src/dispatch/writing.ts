@@ -145,13 +145,16 @@ export async function commentOn(workspace: Workspace, id: Ulid, by: string, text
   await writer.comment(id, encodeComment(comment), { type: "issue.commented", payload }, null);
 }
 
-/** What the ledger has is copied into the worktree, and what was written here goes to it. Answers why it could not be. */
-export async function syncThere({ workspace, session }: Station): Promise<string | null> {
+/**
+ * What was written here goes to the ledger, and what it has of this issue is copied into the worktree: of other issues the worktree has no
+ * business to commit anything. Answers why that could not be done.
+ */
+export async function syncThere({ workspace, session }: Station, id: Ulid): Promise<string | null> {
   if (!sharesClaims(workspace.config)) return null;
   try {
     const { openLedger } = await import("../ledger/open");
     const { syncLedger } = await import("../ledger/syncing");
-    await syncLedger(await openLedger(workspace), workspace, session, () => {});
+    await syncLedger(await openLedger(workspace), workspace, session, () => {}, new Set([id]));
     return null;
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;

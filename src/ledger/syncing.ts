@@ -26,9 +26,11 @@ export async function syncLedger(
   workspace: Workspace,
   session: Session,
   onProgress: (done: number, all: number) => void,
+  /** Which issues are brought into the worktree; null: every one. */
+  only: ReadonlySet<Ulid> | null = null,
 ): Promise<Synced> {
   const warn = (warning: string) => void workspace.warnings.push(warning);
-  return mending(open.copy, warn, () => syncOnce(open, workspace, session, onProgress));
+  return mending(open.copy, warn, () => syncOnce(open, workspace, session, onProgress, only));
 }
 
 async function syncOnce(
@@ -36,6 +38,7 @@ async function syncOnce(
   workspace: Workspace,
   session: Session,
   onProgress: (done: number, all: number) => void,
+  only: ReadonlySet<Ulid> | null,
 ): Promise<Synced> {
   const { ledger, remote, state } = open;
   const { actor } = session;
@@ -47,7 +50,7 @@ async function syncOnce(
   const reconciled = await reconcile(ledger, actor, { most: null, onProgress, look });
   await beat(open, session);
   await ledger.parts.remote.settle();
-  const data = await exchange(open, workspace, session, stale);
+  const data = await exchange(open, workspace, session, stale, only);
   await remote.settle();
   const now = new Date(ledger.nowMs).toISOString();
   await state.update((before) => ({
@@ -67,10 +70,11 @@ async function exchange(
   workspace: Workspace,
   session: Session,
   stale: readonly Released[],
+  only: ReadonlySet<Ulid> | null,
 ): Promise<SyncResult> {
-  const first = await new DataSync(open, workspace, session).run();
+  const first = await new DataSync(open, workspace, session, only).run();
   if (!(await putBackStale(workspace, session, stale))) return first;
-  const second = await new DataSync(open, workspace, session).run();
+  const second = await new DataSync(open, workspace, session, only).run();
   const both = (one: readonly Ulid[], other: readonly Ulid[]) => [...new Set([...one, ...other])];
   return {
     ...second,

@@ -44,8 +44,16 @@ export class DataSync {
   readonly #workspace: Workspace;
   readonly #session: Session;
   readonly #here: DataHere;
+  readonly #only: ReadonlySet<Ulid> | null;
 
-  constructor(open: OpenLedger, workspace: Workspace, session: Session) {
+  /** `only`: which issues are brought into this worktree; all others stay here as they are. Null: every one. */
+  constructor(
+    open: OpenLedger,
+    workspace: Workspace,
+    session: Session,
+    only: ReadonlySet<Ulid> | null = null,
+  ) {
+    this.#only = only;
     this.#open = open;
     this.#workspace = workspace;
     this.#session = session;
@@ -303,9 +311,13 @@ export class DataSync {
     head: string,
   ): Promise<Omit<SyncResult, "head" | "retries">> {
     const { platform } = this.#workspace.surroundings;
-    const { mine, kept } = await this.#sortOut(plan.here, scene.isOnBranch);
-    const { written, moved } = await applyHere(this.#session, platform, this.#here.root, mine, plan.events);
-    const stuck = [...kept, ...moved, ...plan.unreadable.map(({ id }) => id)];
+    const isWanted = ({ id }: IssueWrite) => this.#only?.has(id) ?? true;
+    const left = plan.here.filter((write) => !isWanted(write)).map(({ id }) => id);
+    const { mine, kept } = await this.#sortOut(plan.here.filter(isWanted), scene.isOnBranch);
+    // Events of other issues would only be in the way of whoever commits this one.
+    const events = this.#only === null ? plan.events : [];
+    const { written, moved } = await applyHere(this.#session, platform, this.#here.root, mine, events);
+    const stuck = [...left, ...kept, ...moved, ...plan.unreadable.map(({ id }) => id)];
     const next = nextBase(base, head, stuck);
     if (next !== null && JSON.stringify(next) !== JSON.stringify(base)) await this.#noteBase(next);
     return {
