@@ -45,14 +45,21 @@ export function checkPrinted(args: readonly string[], stdout: string): void {
   const found = findCommand(args);
   const isHelp = found === null || args.includes("--help");
   const name = isHelp ? "help.json" : schemaName(found.name);
-  const isStream = found !== null && (found.name === "events" || args.includes("--watch"));
+  const isStream =
+    found !== null && (found.name === "events" || found.name === "dispatch" || args.includes("--watch"));
   const texts = isStream ? stdout.split("\n").slice(0, -1) : [stdout];
   for (const text of texts) {
     const document: unknown = JSON.parse(text);
-    const hasFailed = (document as { ok?: unknown }).ok === false;
-    const check = validator(hasFailed ? "error.json" : name);
+    const wanted = schemaOf(document as Record<string, unknown>, name);
+    const check = validator(wanted);
     if (check(document)) continue;
     const wrong = validators().errorsText(check.errors, { separator: "\n  " });
-    throw new Error(`not what schemas/${hasFailed ? "error.json" : name} promises:\n  ${wrong}\n${text}`);
+    throw new Error(`not what schemas/${wanted} promises:\n  ${wrong}\n${text}`);
   }
+}
+
+/** A failure is the same for all; a run of dispatch tells of itself before it answers. */
+function schemaOf(document: Readonly<Record<string, unknown>>, name: string): string {
+  if (document["ok"] === false) return "error.json";
+  return name === "dispatch.json" && "event" in document ? "shared/dispatch-event.json" : name;
 }
