@@ -7,7 +7,7 @@ import { tipOf } from "../publish/base";
 import { newUlid } from "../publish/branch-pushing";
 import { branchName } from "../publish/branch-rules";
 import { remoteFor } from "../publish/pushing";
-import { branchOf, isDirty } from "./branches";
+import { branchOf, isDirty, requireNames } from "./branches";
 import { availableAt, type ClaimedIssue, claimNext, claimsLeft, type Wanted } from "./claiming";
 import { type Forge, forgeHere } from "./forge";
 import { Lander } from "./landing";
@@ -107,6 +107,7 @@ export class Crew {
         },
       );
     if (delivery === "land") requireLander(workspace, session, "run");
+    await requireNames(workspace);
     if (options.push !== undefined) await remoteFor(workspace, options.push, target);
     const forge = delivery === "pr" ? await forgeHere(parts) : null;
     return new Crew(parts, options, target, forge);

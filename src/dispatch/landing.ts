@@ -7,6 +7,11 @@ import type { DispatchOptions, DispatchParts } from "./report";
 const TRY_AGAIN_MS = 2_000;
 const MOST_TRIES = 5;
 
+export interface LandedBefore {
+  /** Null where the target had all of it already. */
+  readonly commit: string | null;
+}
+
 /**
  * Lands branches for all workers: one run of the merge queue at a time, with all that has come meanwhile in the next one. By whoever
  * started the dispatcher, as `policy.land` allows.
@@ -32,6 +37,23 @@ export class Lander {
     return all.find((entry) => entry.branch === `refs/heads/${branch}` && entry.commit === commit) ?? null;
   }
 
+  /**
+   * The commit as which an issue's branch has landed since a killed run began with it; null where it has not. What is in the
+   * queue still lands now.
+   */
+  async landedSince(branch: string, issueId: Ulid, since: string): Promise<LandedBefore | null> {
+    const all = await queueOf(this.#parts.workspace, this.#target, { all: true });
+    const ours = all.filter(
+      (entry) =>
+        entry.branch === `refs/heads/${branch}` && entry.issueId === issueId && entry.addedAt >= since,
+    );
+    const last = ours.at(-1);
+    if (last === undefined || last.state === "parked") return null;
+    if (last.state === "landed") return { commit: last.landed?.commit ?? null };
+    const { outcome, commit } = await this.#wait(last.entryId);
+    return outcome === "landed" ? { commit } : null;
+  }
+
   /** Rejects where it could be neither landed nor put aside: then it is in the queue still. */
   async land(
     branch: string,
@@ -44,7 +66,10 @@ export class Lander {
     const { workspace, session } = this.#parts;
     const request = { branches: [branch], target: this.#target, issueId, message, method };
     const [added] = await enqueue(workspace, session, request);
-    const { entryId } = added!.entry;
+    return this.#wait(added!.entry.entryId);
+  }
+
+  async #wait(entryId: Ulid): Promise<LandOutcome> {
     const outcome = await new Promise<LandOutcome | CotenantError>((resolve) => {
       this.#waiting.set(entryId, resolve);
       this.#start();

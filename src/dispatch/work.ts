@@ -14,14 +14,13 @@ import {
   commitAll,
   commitsSince,
   detachAt,
-  dropBranchAt,
   headOf,
   isDirty,
   leftUnderWay,
-  putBranch,
 } from "./branches";
 import type { ClaimedIssue } from "./claiming";
 import type { Crew } from "./crew";
+import { landData } from "./data-landing";
 import { openRequest, pushBranch } from "./forge";
 import { AttemptLog, writePrompt } from "./logs";
 import { promptFor } from "./prompt";
@@ -99,7 +98,9 @@ export class IssueWork {
     if (branch !== null && (await branchOf(this.#station)) === branch) this.#branch = branch;
     try {
       await clearIndexLock(this.#station);
-      await this.#over(await this.#interrupted());
+      const isDelivered = await this.#hasLandedBefore();
+      if (isDelivered) [this.#branch, this.#landed] = [branch, this.#record!.landed];
+      await this.#over(isDelivered ? await this.#finish() : await this.#interrupted());
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
       this.#note(`${this.#issue.row.shortId} is left as it is: ${error.message}`);
@@ -189,6 +190,11 @@ export class IssueWork {
     const { row } = this.#issue;
     const before = this.#record?.branch ?? null;
     await clearIndexLock(station);
+    if (await this.#hasLandedBefore()) {
+      this.#branch = before;
+      return;
+    }
+    const stage = this.#record?.stage ?? null;
     if (before !== null && (await branchOf(station)) === before) {
       // Where a killed run of this very worker was at it: what it has left uncommitted is the agent's.
       this.#branch = before;
@@ -196,7 +202,7 @@ export class IssueWork {
       await this.#putAside("left in a worker's worktree");
       await detachAt(station, this.#base);
       const wanted = before ?? branchForIssue(row.shortId, row.title);
-      this.#branch = await checkOutBranch(station, wanted, this.#base);
+      this.#branch = await checkOutBranch(station, wanted, this.#base, { keeps: stage === "worked" });
     }
     if (this.#record?.branch === this.#branch) return;
     const startedAt = new Date(this.#clock.wallMs()).toISOString();
@@ -205,6 +211,22 @@ export class IssueWork {
     const ids = { issueId: row.id, runId, agentId: station.slot.agentId, branch: this.#branch };
     this.#record = { ...fresh, ...ids };
     await this.#remember("dispatch.started", {}, { branch: this.#branch, worker: station.slot.number });
+  }
+
+  /** Whether a killed run has landed it already, or had only to wait for it; then all that is missing is the end. */
+  async #hasLandedBefore(): Promise<boolean> {
+    const { lander } = this.#crew;
+    if (this.#record === null || lander === null) return false;
+    const { stage, branch, startedAt } = this.#record;
+    if (stage === "delivered") return this.#record.landed !== null;
+    const before =
+      stage === "worked" ? await lander.landedSince(branch, this.#issue.row.id, startedAt) : null;
+    if (before === null) return false;
+    await this.#remember("dispatch.delivered", {
+      stage: "delivered",
+      landed: before.commit ?? (await this.#targetTip()),
+    });
+    return true;
   }
 
   async #attempt(): Promise<AttemptEnd> {
@@ -569,19 +591,15 @@ export class IssueWork {
 
   /** The same on top of the target, where it lands at once: only what is merged is seen by everybody. */
   async #landData(message: string, name: string, write: () => Promise<void>): Promise<void> {
-    const station = this.#station;
-    await detachAt(station, await this.#targetTip());
-    await write();
     const branch = `cotenant/${name}`;
+    const { target } = this.#crew;
+    const resumes = this.#record?.stage === "delivered";
     try {
-      const commit = await commitAll(station, message);
-      if (commit === null) return;
-      await putBranch(station, branch, commit);
-      const { outcome, message: why } = await this.#crew.lander!.land(branch, {
-        ...{ issueId: this.#issue.row.id, method: "rebase" as const },
+      const why = await landData({
+        ...{ station: this.#station, lander: this.#crew.lander!, issueId: this.#issue.row.id },
+        ...{ target, message, branch, resumes, write },
       });
-      if (outcome === "landed") await dropBranchAt(station, branch, commit);
-      else this.#note(`what was written of the issue is on ${branch} only: ${why}`);
+      if (why !== null) this.#note(`what was written of the issue is on ${branch} only: ${why}`);
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
       this.#note(`what was written of the issue has not landed: ${error.message}`);
