@@ -6,9 +6,14 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Folders whose tests start real processes and wait for them. Everything else is a unit test. */
-const END_TO_END = ["tests/scenarios", "tests/ledger", "tests/cli", "tests/demo", "tests/docs"].map(
-  (folder) => `${folder}/**/*.test.ts`,
-);
+const END_TO_END = [
+  "tests/scenarios",
+  "tests/dispatch",
+  "tests/ledger",
+  "tests/cli",
+  "tests/demo",
+  "tests/docs",
+].map((folder) => `${folder}/**/*.test.ts`);
 const LAYERS = "tests/verify/**/*.test.ts";
 /** For what they cost, or for the tools of other ecosystems that they need. */
 const LEFT_TO_VERIFY = readJson("tests/verify/left-to-verify.json") as string[];

@@ -23,6 +23,11 @@ const SHORT_TYPES = CLAIM_EVENTS.map((type) => type.slice("claim.".length));
 const WRITE_EVENTS = [
   "issue.written",
   "issue.commented",
+  "dispatch.started",
+  "dispatch.worked",
+  "dispatch.failed",
+  "dispatch.delivered",
+  "dispatch.ended",
   "lease.escalated",
   "lease.settled",
   "repository.paused",

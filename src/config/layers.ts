@@ -55,6 +55,8 @@ const OTHER_VARIABLES: readonly string[] = [
   "ISSUE_ID",
   "GATE",
   "GIT_PID",
+  ...["LEASE_ID", "FENCING_TOKEN", "ISSUE_TITLE", "WORKTREE", "BRANCH", "BASE", "GIT_DIR", "PROMPT_FILE"],
+  ...["ATTEMPT", "WORKER", "PORT", "PORTS"],
   "CANARY",
   "NO_DAEMON",
 ].map((name) => `${PREFIX}${name}`);

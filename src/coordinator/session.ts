@@ -409,7 +409,12 @@ export class Session {
     const valid = (await this.mine()).filter(({ standing }) => standing === "valid");
     const due = valid.filter(({ upkeepDueInMs }) => upkeepDueInMs <= 0);
     const later = valid.filter(({ upkeepDueInMs }) => upkeepDueInMs > 0);
-    const nextMs = later.reduce((ms, status) => Math.min(ms, status.upkeepDueInMs), LOOK_EVERY_MS);
+    // What is renewed now is due again at half of its time.
+    const nextMs = Math.min(
+      LOOK_EVERY_MS,
+      ...later.map(({ upkeepDueInMs }) => upkeepDueInMs),
+      ...due.map(({ lease }) => (lease.ttlSecs * 1000) / 2),
+    );
     this.#nextUpkeepMs = clock.monotonicMs() + nextMs;
     if (due.length > 0) await this.coordinator.upkeep({ actor: this.actor, ...(await this.#proving(due)) });
   }

@@ -1,4 +1,4 @@
-import { AGENT_VARIABLE, SESSION_VARIABLE } from "../identity/agent";
+import { AGENT_VARIABLE, SESSION_VARIABLE, WORKER_VARIABLE } from "../identity/agent";
 import { harnessVariables } from "../identity/harness";
 import { printable } from "../kernel/ids";
 import type { CommandEnd } from "../platform/commands";
@@ -84,8 +84,6 @@ export async function runAgent(
       keepBytes: KEPT_OUTPUT,
       signal: watch.stop,
       inherit: [station.slot.lock],
-      leavesSignals: true,
-      isBound: true,
       onOutput: (chunk) => {
         heardMs = clock.monotonicMs();
         log.add(chunk);
@@ -154,7 +152,7 @@ function environmentFor(
     COTENANT_BASE: base,
     COTENANT_PROMPT_FILE: promptFile,
     COTENANT_ATTEMPT: String(attempt),
-    COTENANT_WORKER: String(slot.number),
+    [WORKER_VARIABLE]: String(slot.number),
     COTENANT_PORT: String(ports[0]),
     COTENANT_PORTS: `${ports[0]}-${ports[1]}`,
   };

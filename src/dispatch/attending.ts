@@ -87,11 +87,11 @@ export class ClaimKeeper {
   }
 
   async #look(): Promise<void> {
-    const { session, workspace } = this.#station;
+    const { coordinator } = this.#station.workspace;
     const { key, leaseId } = this.#claim;
-    const [status] = await workspace.coordinator.find([{ key, leaseId }]);
+    const [status] = await coordinator.find([{ key, leaseId }]);
     if (status?.standing === "valid" && status.lease.leaseId === leaseId) return;
-    const ended = (await session.endings([key])).find((one) => one.leaseId === leaseId);
+    const [ended] = await coordinator.endings([{ key, leaseId }]);
     if (ended?.how === "released") return this.#change({ kind: "released" });
     this.#change({ kind: "lost", why: ended?.why ?? endingText(ended?.how ?? "expired") });
   }

@@ -1,12 +1,15 @@
+import type { Workspace } from "../coordinator/workspace";
 import { judgeStaged } from "../enforce/commit";
 import { freshTrailers, messageTrailers } from "../enforce/commit-message";
 import { enforced } from "../enforce/path-rules";
 import { trailerLines } from "../enforce/trailers";
 import { CotenantError } from "../errors/cotenant-error";
 import { currentBranch } from "../identity/branch";
+import type { Environment } from "../identity/repository";
 import { listWorktrees } from "../identity/worktree-list";
 import { printable } from "../kernel/ids";
 import { withLines } from "../publish/message";
+import { Pen } from "../publish/signing";
 import { ask, askLine, askMaybe, LONG_MS } from "../worktrees/git-calls";
 import { underWayIn } from "../worktrees/stake";
 import type { Station } from "./slots";
@@ -84,9 +87,14 @@ export async function detachAt(station: Station, commit: string): Promise<void> 
 
 /**
  * The branch for an issue, checked out: the one that was begun before, if nobody else has it checked out; a new one at the base
- * otherwise. One that holds nothing beyond the base starts over from there.
+ * otherwise. One that holds nothing beyond the base starts over from there, unless somebody is to go on with it as it is.
  */
-export async function checkOutBranch(station: Station, wanted: string, base: string): Promise<string> {
+export async function checkOutBranch(
+  station: Station,
+  wanted: string,
+  base: string,
+  { keeps = false }: { readonly keeps?: boolean } = {},
+): Promise<string> {
   const { git, options } = gitIn(station);
   const { platform } = station.workspace.surroundings;
   const used = new Set(
@@ -97,13 +105,8 @@ export async function checkOutBranch(station: Station, wanted: string, base: str
   for (let nth = 1; nth <= MOST_NAMES; nth++) {
     const branch = nth === 1 ? wanted : `${wanted}-${nth}`;
     if (used.has(branch)) continue;
-    const tip = await askMaybe(
-      git,
-      ["rev-parse", "--verify", "--quiet", `refs/heads/${branch}^{commit}`],
-      options,
-    );
-    const isSpent =
-      tip !== null && (await git.run(["merge-base", "--is-ancestor", tip, base], options)).status === 0;
+    const tip = await tipOfBranch(station, branch);
+    const isSpent = tip !== null && !(keeps && nth === 1) && (await isWithin(station, tip, base));
     const args = tip !== null && !isSpent ? [branch] : ["--no-track", "-C", branch, base];
     const to = [...QUIET, "switch", "--quiet", "--discard-changes", ...args];
     await ask(git, to, options, `checking out ${printable(branch, 200)}`);
@@ -116,6 +119,12 @@ export async function checkOutBranch(station: Station, wanted: string, base: str
 }
 
 const MOST_NAMES = 20;
+
+/** Whether the second commit has the first. */
+async function isWithin(station: Station, commit: string, other: string): Promise<boolean> {
+  const { git, options } = gitIn(station);
+  return (await git.run(["merge-base", "--is-ancestor", commit, other], options)).status === 0;
+}
 
 /** How many commits the worktree's HEAD has that the base has not. */
 export async function commitsSince(station: Station, base: string): Promise<number> {
@@ -152,10 +161,63 @@ export async function commitAll(station: Station, message: string): Promise<stri
   await ask(
     git,
     [...QUIET, "commit", "--quiet", "--no-verify", "--cleanup=verbatim", "-F", "-"],
-    { ...options, input: whole },
+    { ...options, env: namesIn(workspace.surroundings.env), input: whole },
     "committing what an agent left",
   );
   return headOf(station);
+}
+
+/** Who commits are by, as whoever started the dispatcher has said it: Git sees no other variable of theirs. */
+function namesIn(env: Environment): Record<string, string> {
+  const names = ["AUTHOR", "COMMITTER"].flatMap((role) => [`GIT_${role}_NAME`, `GIT_${role}_EMAIL`]);
+  return Object.fromEntries(
+    names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name] as string]])),
+  );
+}
+
+/** Nothing could be committed where Git does not know who it is by. */
+export async function requireNames({ surroundings, repository }: Workspace): Promise<void> {
+  const { git, env, platform } = surroundings;
+  await new Pen(git, repository.commonDir, env, platform.clock).authorship({ author: null, sign: false });
+}
+
+/**
+ * A commit of ours once more, on top of another: lines that both have added to a file of lines are kept, also where this
+ * repository does not say so. Null where it conflicts all the same.
+ */
+export async function carryOver(station: Station, commit: string, onto: string): Promise<string | null> {
+  const { git, options } = gitIn(station);
+  const { files } = station.workspace.surroundings.platform;
+  await detachAt(station, onto);
+  const attributes = `${station.gitDir}/cotenant-attributes`;
+  await files.unlink(attributes);
+  const fd = await files.open(attributes, "create", 0o600);
+  try {
+    await files.writeAt(fd, new TextEncoder().encode(".cotenant/**/*.jsonl merge=union\n"), 0);
+  } finally {
+    await files.close(fd);
+  }
+  const config = [`core.attributesFile=${attributes}`, "core.hooksPath=/dev/null"];
+  const { status } = await git.run(
+    [...QUIET, ...config.flatMap((one) => ["-c", one]), "cherry-pick", "--allow-empty", commit],
+    { ...options, env: namesIn(station.workspace.surroundings.env) },
+  );
+  if (status === 0) return headOf(station);
+  await detachAt(station, onto);
+  return null;
+}
+
+/** The commit that a branch names; null where there is none. */
+function tipOfBranch(station: Station, branch: string): Promise<string | null> {
+  const { git, options } = gitIn(station);
+  return askMaybe(git, ["rev-parse", "--verify", "--quiet", `refs/heads/${branch}^{commit}`], options);
+}
+
+/** What a branch has of an issue's own files, into the worktree. */
+export async function takeData(station: Station, branch: string, id: string): Promise<void> {
+  const { git, options } = gitIn(station);
+  for (const path of [`.cotenant/issues/${id}`, `.cotenant/gates/results/${id}.json`])
+    await git.run([...QUIET, "checkout", "--quiet", `refs/heads/${branch}`, "--", path], options);
 }
 
 /** A branch at a commit, made or moved; for commits of ours alone. */

@@ -17,7 +17,7 @@ import type { Station } from "./slots";
 
 /** An issue that a worker has claimed, with the files that it declares. */
 export interface ClaimedIssue {
-  readonly row: Pick<IssueRow, "id" | "shortId" | "title">;
+  readonly row: Pick<IssueRow, "id" | "shortId" | "title" | "dependencies">;
   readonly claim: Lease;
   readonly files: readonly Lease[];
   readonly outcome: ClaimOutcome;
@@ -149,7 +149,12 @@ export async function claimsLeft({ workspace, session }: Station): Promise<Claim
     const id = nameOf(claim.key) as Ulid;
     const found = await reader.find(id);
     const isThere = isFound(found);
-    const row = { id, shortId: shortId(id, ids), title: isThere ? found.issue.title : "" };
+    const row = {
+      id,
+      shortId: shortId(id, ids),
+      title: isThere ? found.issue.title : "",
+      dependencies: isThere ? found.dependencies : [],
+    };
     const files = left.length === 0 ? valid.filter(({ key }) => ["file", "dir"].includes(kindOf(key))) : [];
     const outcome = { success: true, reason: null, offline: false, degraded: false, error: null };
     left.push({ row, claim, files, outcome });

@@ -1,14 +1,14 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { issuesIn } from "../issues/desk";
 import { printable, type Ulid } from "../kernel/ids";
-import { requireLander } from "../land/allowance";
-import { targetRef } from "../land/operations";
+import { refuseUnready, targetRef } from "../land/operations";
 import { tipOf } from "../publish/base";
 import { newUlid } from "../publish/branch-pushing";
 import { branchName } from "../publish/branch-rules";
 import { remoteFor } from "../publish/pushing";
-import { branchOf, isDirty } from "./branches";
+import { branchOf, isDirty, requireNames } from "./branches";
 import { availableAt, type ClaimedIssue, claimNext, claimsLeft, type Wanted } from "./claiming";
+import { commandsOf } from "./commands";
 import { type Forge, forgeHere } from "./forge";
 import { Lander } from "./landing";
 import { tidyLogs } from "./logs";
@@ -74,7 +74,7 @@ export class Crew {
 
   private constructor(parts: DispatchParts, options: DispatchOptions, target: string, forge: Forge | null) {
     const { workspace, session } = parts;
-    this.parts = parts;
+    this.parts = { ...parts, commands: commandsOf(parts.commands, options.signal) };
     this.options = options;
     this.target = target;
     this.forge = forge;
@@ -89,12 +89,12 @@ export class Crew {
       if (!said.has(line)) this.tell("note", line, null, null);
       said.add(line);
     };
-    this.lander = options.delivery === "land" ? new Lander(parts, options, target, say) : null;
+    this.lander = options.delivery === "land" ? new Lander(this.parts, options, target, say) : null;
   }
 
   /** Refuses at once what would fail at the end of every issue. */
   static async assemble(parts: DispatchParts, options: DispatchOptions): Promise<Crew> {
-    const { workspace, session, hasProgram } = parts;
+    const { workspace, session, trees, hasProgram } = parts;
     const target = await targetRef(workspace, options.target);
     const { template, delivery } = options;
     if (template !== null && !(await hasProgram(template.program)))
@@ -106,7 +106,9 @@ export class Crew {
           data: { program: template.program },
         },
       );
-    if (delivery === "land") requireLander(workspace, session, "run");
+    if (delivery === "land")
+      await refuseUnready({ workspace, session, trees }, target, options.push !== undefined);
+    await requireNames(workspace);
     if (options.push !== undefined) await remoteFor(workspace, options.push, target);
     const forge = delivery === "pr" ? await forgeHere(parts) : null;
     return new Crew(parts, options, target, forge);
@@ -123,7 +125,10 @@ export class Crew {
     throw new CotenantError(
       "E_NOT_FOUND",
       `there is no branch ${printable(this.targetName, 200)} to begin from`,
-      { hint: "commit something first, or name another with --target", data: { ref: this.target } },
+      {
+        hint: "see which there are: git branch --list; and name one with --target",
+        data: { ref: this.target },
+      },
     );
   }
 
@@ -275,6 +280,7 @@ export class Crew {
         ...{ short_id: row.shortId, title: row.title, agent_id: slot.agentId, lease_id: claim.leaseId },
         ...{ fencing_token: claim.fencingToken, resumed: isResumed, ...outcome },
       });
+      this.#tellOfNeeds(issue, slot.number);
       const record = (await workRecords(workspace.coordinator)).get(row.id) ?? null;
       this.#view.outcomes.push(await workOn(new Turn(this, station, issue, record)));
     } catch (error) {
@@ -287,6 +293,19 @@ export class Crew {
       this.#view.place(slot, "idle", { worktree: root });
       this.#wakeAll();
     }
+  }
+
+  /** What an issue needs is done, but on a branch: work that begins from the target begins without it. */
+  #tellOfNeeds({ row }: ClaimedIssue, worker: number): void {
+    if (this.lander !== null) return;
+    for (const { issueId, shortId, end, branch } of this.#view.outcomes)
+      if (end === "done" && row.dependencies.includes(issueId))
+        this.tell(
+          "note",
+          `begins without ${shortId}, which it needs: that is on ${branch} only`,
+          worker,
+          row.id,
+        );
   }
 
   /** False where there will be nothing more to do. */

@@ -70,7 +70,7 @@ async function commitLeft(turn: Turn): Promise<Failure | null> {
       if (!(error instanceof CotenantError) || error.code === "E_GIT") throw error;
       return { why: error.message, output: "" };
     }
-  } else await turn.putAside("left uncommitted");
+  } else await turn.putAside("what the agent left uncommitted");
   const foreign = await foreignRepositories(station);
   if (foreign.length > 0)
     turn.note(`left as they are: repositories in its worktree, ${foreign.slice(0, 5).join(", ")}`);

@@ -2,66 +2,80 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import { kindOf } from "../kernel/keys";
-import { branchOf, commitAll, detachAt, dropBranchAt, isDirty, leftUnderWay, putBranch } from "./branches";
+import { branchOf, commitAll, isDirty, leftUnderWay, takeData } from "./branches";
+import { landData } from "./data-landing";
 import { pushBranch } from "./forge";
 import type { Ending, Failure, Turn } from "./turn";
 import { commentOn, finishIssue, putBackIssue, syncThere } from "./writing";
 
 /** It is where it belongs: the issue is done, which goes the same way as the work. */
 export async function finish(turn: Turn): Promise<Ending> {
-  const { delivery } = turn.crew.options;
-  const station = turn.station;
-  const { row } = turn.issue;
+  const { station, issue, crew } = turn;
+  const { row } = issue;
   const where = turn.landed === null ? `on branch ${turn.branch}` : `landed as ${turn.landed.slice(0, 12)}`;
   const resolution = turn.pullRequest === null ? where : `pull request ${turn.pullRequest}`;
-  if (delivery === "land") {
-    await landData(
-      turn,
-      `Close ${row.shortId}: ${printable(row.title, 150)}`,
-      `done-${row.shortId}`,
-      async () => {
-        if (turn.claim.kind !== "released") await finishIssue(station, row.id, resolution);
-      },
-    );
-  } else {
+  const message = `Close ${row.shortId}: ${printable(row.title, 150)}`;
+  const write = async () => {
+    // An agent that has given its claim back has closed the issue itself.
     if (turn.claim.kind !== "released") await finishIssue(station, row.id, resolution);
-    await commitData(turn, `Close ${row.shortId}: ${printable(row.title, 150)}`);
-    if (delivery === "pr")
-      await pushBranch(turn.crew.parts, station, turn.branch!, turn.crew.options.push ?? null);
+  };
+  let why: string | null = null;
+  if (crew.options.delivery === "land")
+    why = await landNoted(turn, { name: `done-${row.shortId}`, message, write });
+  else {
+    await write();
+    await commitData(turn, message);
+    if (crew.options.delivery === "pr")
+      await pushBranch(crew.parts, station, turn.branch!, crew.options.push ?? null);
   }
   await letGo(turn);
-  return { end: "done" };
+  return { end: "done", why: why === null ? null : `that it is done has not landed: ${why}` };
 }
 
 /** Somebody has to say so of a gate: the work waits on its branch, and nobody holds the issue. */
 export async function gated(turn: Turn, pending: readonly string[]): Promise<Ending> {
-  const { row } = turn.issue;
-  await finishIssue(turn.station, row.id, `on branch ${turn.branch}`);
-  await commitData(turn, `${row.shortId} waits for its gates: ${printable(row.title, 150)}`);
+  const { station, issue, crew } = turn;
+  const { shortId, id, title } = issue.row;
+  const isLanding = crew.options.delivery === "land";
+  const branch = turn.branch!;
+  const message = `${shortId} waits for its gates: ${printable(title, 150)}`;
+  const write = async () => void (await finishIssue(station, id, `on branch ${branch}`));
+  if (isLanding) {
+    // Whoever passes the gate finds there what has been passed already.
+    const carried = async () => {
+      await takeData(station, branch, id);
+      await write();
+    };
+    await landNoted(turn, { name: `gated-${shortId}`, message, write: carried });
+  } else {
+    await write();
+    await commitData(turn, message);
+  }
   await letGo(turn);
   const names = pending.map((gate) => printable(gate, 80)).join(", ");
-  const next = turn.crew.options.delivery === "land" ? `, then cotenant land add ${turn.branch}` : "";
+  const pass = `cotenant gate pass ${shortId} ${printable(pending[0]!, 80)}`;
   return {
     end: "gated",
     why: `${names} still has to be passed`,
-    hint: `look at branch ${turn.branch}; then cotenant gate pass ${row.shortId} ${printable(pending[0]!, 80)}${next}`,
+    hint: isLanding
+      ? `look at ${branch}; then ${pass}, and cotenant land add ${branch}`
+      : `look at ${branch} and merge it; then ${pass}`,
   };
 }
 
 export async function giveBack(turn: Turn, failure: Failure): Promise<Ending> {
   const { parts, options } = turn.crew;
-  const station = turn.station;
-  const { row } = turn.issue;
+  const { station, issue } = turn;
+  const { row } = issue;
   await keepWork(turn);
   if (failure.isAside !== true) {
-    const text = commentFor(failure, turn);
     const writeIn = async (workspace: Workspace) => {
-      await commentOn(workspace, row.id, station.slot.agentId, text);
+      await commentOn(workspace, row.id, station.slot.agentId, commentFor(failure, turn));
       await putBack(turn);
     };
-    const title = `Give back ${row.shortId}: ${printable(row.title, 150)}`;
-    if (options.delivery === "land")
-      await landData(turn, title, `note-${row.shortId}`, () => writeIn(station.workspace));
+    const message = `Give back ${row.shortId}: ${printable(row.title, 150)}`;
+    const write = () => writeIn(station.workspace);
+    if (options.delivery === "land") await landNoted(turn, { name: `note-${row.shortId}`, message, write });
     // Where people look first; its branch may never be merged.
     else await writeIn(parts.workspace);
   }
@@ -72,7 +86,7 @@ export async function giveBack(turn: Turn, failure: Failure): Promise<Ending> {
 
 /** Somebody else has it now, or nobody; what was done here is kept, and not committed: there is no claim to do so under. */
 export async function lost(turn: Turn, why: string): Promise<Ending> {
-  await turn.putAside("its claim was lost");
+  await turn.putAside("what was not committed when the claim was lost");
   await letGo(turn);
   const hint =
     turn.snapshotId === null ? null : `what it had not committed: cotenant restore ${turn.snapshotId}`;
@@ -80,7 +94,7 @@ export async function lost(turn: Turn, why: string): Promise<Ending> {
 }
 
 export async function deleted(turn: Turn): Promise<Ending> {
-  await turn.putAside("its issue was deleted", true);
+  await turn.putAside("the work on an issue that was deleted", true);
   await letGo(turn);
   const hint = turn.snapshotId === null ? null : `its work: cotenant restore ${turn.snapshotId}`;
   return { end: "deleted", why: "the issue was deleted meanwhile", hint };
@@ -116,7 +130,7 @@ async function keepWork(turn: Turn): Promise<void> {
       if (!(error instanceof CotenantError)) throw error;
     }
   }
-  await turn.putAside("not committed");
+  await turn.putAside("what could not be committed");
 }
 
 /** What was written of the issue itself, on its branch. */
@@ -129,31 +143,17 @@ async function commitData(turn: Turn, message: string): Promise<void> {
   }
 }
 
-/** The same on top of the target, where it lands at once: only what is merged is seen by everybody. */
-async function landData(
-  turn: Turn,
-  message: string,
-  name: string,
-  write: () => Promise<void>,
-): Promise<void> {
-  const station = turn.station;
-  await detachAt(station, await turn.targetTip());
-  await write();
-  const branch = `cotenant/${name}`;
+/** The same on the target; answers why it is not there, which is told as well. */
+async function landNoted(turn: Turn, what: Parameters<typeof landData>[1]): Promise<string | null> {
+  let why: string | null;
   try {
-    const commit = await commitAll(station, message);
-    // It has landed already: a killed run may have left its branch.
-    if (commit === null) return await dropBranchAt(station, branch, null);
-    await putBranch(station, branch, commit);
-    const { outcome, message: why } = await turn.crew.lander!.land(branch, {
-      ...{ issueId: turn.issue.row.id, method: "rebase" as const },
-    });
-    if (outcome === "landed") await dropBranchAt(station, branch, commit);
-    else turn.note(`what was written of the issue is on ${branch} only: ${why}`);
+    why = await landData(turn, what);
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
-    turn.note(`what was written of the issue has not landed: ${error.message}`);
+    why = error.message;
   }
+  if (why !== null) turn.note(`what was written of the issue has not landed: ${why}`);
+  return why;
 }
 
 /** Gives back the claim and whatever else the worker holds, and tells other machines what they have to know of it. */
@@ -179,11 +179,11 @@ async function letGo(turn: Turn): Promise<void> {
 
 const MOST_OUTPUT = 4_000;
 
-function commentFor({ why, output }: Failure, { branch, log, attempts }: Turn): string {
+function commentFor({ why, output }: Failure, { branch, attempts, issue }: Turn): string {
   const tries = attempts === 1 ? "One attempt" : `${attempts} attempts`;
   const where = branch === null ? "" : ` What was done is on branch ${branch}.`;
-  const path = log === null ? "" : ` The log: ${log}.`;
+  const logs = ` All that was printed: cotenant dispatch logs ${issue.row.shortId}.`;
   const end =
     output.trim() === "" ? "" : `\n\nThe end of what was printed:\n\n${output.trim().slice(-MOST_OUTPUT)}`;
-  return `${tries} of a dispatch worker failed: ${why}.${where}${path}${end}`;
+  return `${tries} of a dispatch worker failed: ${why}.${where}${logs}${end}`;
 }

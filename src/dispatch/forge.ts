@@ -76,7 +76,6 @@ export async function openRequest(
       },
       timeoutMs: TIMEOUT_MS,
       keepBytes: 4_096,
-      leavesSignals: true,
     });
   const found = await run(forge.look);
   const open = found.exitStatus === 0 ? found.output.match(URL)?.at(-1) : undefined;

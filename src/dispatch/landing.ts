@@ -1,18 +1,16 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
-import {
-  enqueue,
-  type LandEntry,
-  type LandOutcome,
-  type Method,
-  queueOf,
-  runQueue,
-} from "../land/operations";
+import { enqueue, type LandOutcome, type Method, queueOf, runQueue } from "../land/operations";
 import type { DispatchOptions, DispatchParts } from "./report";
 
 /** Before one more try where somebody else lands, or the target's checkout is not fit. */
 const TRY_AGAIN_MS = 2_000;
 const MOST_TRIES = 5;
+
+export interface LandedBefore {
+  /** Null where the target had all of it already. */
+  readonly commit: string | null;
+}
 
 /**
  * Lands branches for all workers: one run of the merge queue at a time, with all that has come meanwhile in the next one. By whoever
@@ -33,13 +31,21 @@ export class Lander {
     this.#say = say;
   }
 
-  /** What has become of a branch since an instant, where a killed run has landed it; null where it has not. */
-  async landed(branch: string, since: string): Promise<{ readonly commit: string | null } | null> {
+  /**
+   * The commit as which an issue's branch has landed since a killed run began with it; null where it has not. What is in the
+   * queue still lands now.
+   */
+  async landedSince(branch: string, issueId: Ulid, since: string): Promise<LandedBefore | null> {
     const all = await queueOf(this.#parts.workspace, this.#target, { all: true });
-    const isIt = (entry: LandEntry) =>
-      entry.branch === `refs/heads/${branch}` && entry.state === "landed" && entry.addedAt >= since;
-    const entry = all.filter(isIt).at(-1);
-    return entry === undefined ? null : { commit: entry.landed?.commit ?? null };
+    const ours = all.filter(
+      (entry) =>
+        entry.branch === `refs/heads/${branch}` && entry.issueId === issueId && entry.addedAt >= since,
+    );
+    const last = ours.at(-1);
+    if (last === undefined || last.state === "parked") return null;
+    if (last.state === "landed") return { commit: last.landed?.commit ?? null };
+    const { outcome, commit } = await this.#wait(last.entryId);
+    return outcome === "landed" ? { commit } : null;
   }
 
   /** Rejects where it could be neither landed nor put aside: then it is in the queue still. */
@@ -54,7 +60,10 @@ export class Lander {
     const { workspace, session } = this.#parts;
     const request = { branches: [branch], target: this.#target, issueId, message, method };
     const [added] = await enqueue(workspace, session, request);
-    const { entryId } = added!.entry;
+    return this.#wait(added!.entry.entryId);
+  }
+
+  async #wait(entryId: Ulid): Promise<LandOutcome> {
     const outcome = await new Promise<LandOutcome | CotenantError>((resolve) => {
       this.#waiting.set(entryId, resolve);
       this.#start();

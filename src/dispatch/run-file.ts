@@ -65,7 +65,9 @@ export async function writeRun(workspace: Workspace, state: RunState): Promise<v
     await files.unlink(`${path}.new`);
     const fd = await files.open(`${path}.new`, "create", file);
     try {
-      const bytes = new TextEncoder().encode(`${JSON.stringify({ schemaVersion: 1, ...state })}\n`);
+      const bytes = new TextEncoder().encode(
+        `${JSON.stringify(renamed({ schemaVersion: 1, ...state }, snake))}\n`,
+      );
       for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
     } finally {
       await files.close(fd);
@@ -100,13 +102,35 @@ export async function runsSeen(workspace: Workspace): Promise<SeenRun[]> {
 function decode(bytes: Uint8Array | null): RunState | null {
   if (bytes === null) return null;
   try {
-    const state = JSON.parse(new TextDecoder().decode(bytes)) as RunState & { schemaVersion: unknown };
+    const written: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    const state = renamed(written, camel) as RunState & { schemaVersion: unknown };
     const isOurs =
       state.schemaVersion === 1 && !isRefusal(parseUlid(state.runId)) && Array.isArray(state.workers);
     return isOurs ? state : null;
   } catch {
     return null;
   }
+}
+
+/** Files of ours have names in snake_case. */
+function snake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function camel(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The ends that are counted are names themselves, and stay as they are. */
+function renamed(value: unknown, rename: (name: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((item) => renamed(item, rename));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [
+      rename(name),
+      name === "ends" ? item : renamed(item, rename),
+    ]),
+  );
 }
 
 /** Leaves word for a run, which looks for it every second or so. */

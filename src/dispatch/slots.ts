@@ -10,6 +10,7 @@ import { parentOf } from "../identity/path-text";
 import type { Environment } from "../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
 import { type AgentId, parseAgentId, printable } from "../kernel/ids";
+import type { CommandEnd } from "../platform/commands";
 import type { Descriptor, Platform, ProcessIdentity } from "../platform/platform";
 import { modesFor } from "../store/layout";
 import { copyIgnored } from "../worktrees/copying";
@@ -258,10 +259,21 @@ async function setUp(parts: DispatchParts, station: Station, say: (line: string)
   if (end.exitStatus === 0 && !end.timedOut) return;
   throw new CotenantError(
     "E_CHECK_FAILED",
-    `worktree.setup failed in ${printable(station.root, 300)}: ${printable(end.output.trim().split("\n").at(-1) ?? "", 300)}`,
+    `worktree.setup failed in ${printable(station.root, 300)}: ${endText(end)}`,
     {
       hint: "mend it, and start again: it is run anew",
       data: { root: station.root, exit_status: end.exitStatus },
     },
   );
+}
+
+/** The last line that it printed, or how it ended. */
+function endText({ output, exitStatus, signal, timedOut }: CommandEnd): string {
+  const words = output.trim().split("\n").at(-1) ?? "";
+  if (words !== "") return printable(words, 300);
+  return timedOut
+    ? "it took too long"
+    : signal === null
+      ? `it ended with status ${exitStatus}`
+      : `${signal} ended it`;
 }

@@ -109,7 +109,7 @@ export class Turn {
     if (failure !== null) throw failure;
     await discardChanges(this.station);
     this.snapshotId = snapshotId;
-    this.note(`kept what was ${why} as snapshot ${snapshotId}`);
+    this.note(`${why}: kept as snapshot ${snapshotId}`);
   }
 
   /** Between two attempts, unless somebody stops it. */

@@ -104,11 +104,11 @@ async function stopped(turn: Turn): Promise<Ending | null> {
   return turn.crew.options.signal.aborted ? interrupted(turn) : null;
 }
 
-/** A run that was killed in the middle of a landing does not know that it came to its end. */
+/** A run that was killed in the middle of a landing does not know that it came to its end, or would have. */
 async function seeWhatLanded(turn: Turn): Promise<void> {
-  const { record, crew } = turn;
+  const { record, crew, issue } = turn;
   if (record?.stage !== "worked" || crew.lander === null) return;
-  const found = await crew.lander.landed(record.branch, record.startedAt);
+  const found = await crew.lander.landedSince(record.branch, issue.row.id, record.startedAt);
   if (found === null) return;
   const landed = found.commit ?? (await turn.targetTip());
   await turn.remember("dispatch.delivered", { stage: "delivered", landed }, { landed });
@@ -123,9 +123,10 @@ async function checkOut(turn: Turn): Promise<void> {
     // Where a killed run of this very worker was at it: what it has left uncommitted is the agent's.
     turn.branch = before;
   } else {
-    await turn.putAside("left in a worker's worktree");
+    await turn.putAside("left in its worktree");
     await detachAt(station, turn.base);
-    turn.branch = await checkOutBranch(station, before ?? branchForIssue(row.shortId, row.title), turn.base);
+    const wanted = before ?? branchForIssue(row.shortId, row.title);
+    turn.branch = await checkOutBranch(station, wanted, turn.base, { keeps: record?.stage === "worked" });
   }
   if (before === turn.branch) return;
   const startedAt = new Date(turn.clock.wallMs()).toISOString();

@@ -41,6 +41,8 @@ export interface AgentQuestion {
 
 export const AGENT_VARIABLE = "COTENANT_AGENT_ID";
 export const SESSION_VARIABLE = "COTENANT_SESSION_ID";
+/** Dispatch tells what it starts which of its workers it is of. */
+export const WORKER_VARIABLE = "COTENANT_WORKER";
 
 /** Who is asking, and in which run. The first source that says so decides. */
 export async function resolveAgent(question: AgentQuestion): Promise<AgentIdentity> {
@@ -48,8 +50,9 @@ export async function resolveAgent(question: AgentQuestion): Promise<AgentIdenti
   const member = await memberOf(question, harness);
   const { agentId, agentFrom } = await resolveAgentId(question, harness, member);
   const type = agentType(agentId);
-  if (harness !== null && (type === "human" || type === "admin"))
-    throw notForHarness(agentId, agentFrom, harness);
+  const starter = harness?.name ?? (question.env[WORKER_VARIABLE] ? "a worker of cotenant dispatch" : null);
+  if (starter !== null && (type === "human" || type === "admin"))
+    throw notForHarness(agentId, agentFrom, starter);
   return { agentId, agentFrom, ...resolveSession(question, harness, member), harness };
 }
 
@@ -151,13 +154,14 @@ function nobody(harness: Harness | null): CotenantError {
   );
 }
 
-function notForHarness(agentId: AgentId, from: AgentSource, harness: Harness): CotenantError {
+function notForHarness(agentId: AgentId, from: AgentSource, starter: string): CotenantError {
+  const name = /^[a-z]+$/.test(starter) ? `${starter}-1` : "your-name";
   return new CotenantError(
     "E_POLICY",
-    `${agentId} is for people, and this command was started by ${harness.name} (the id came from: ${from})`,
+    `${agentId} is for people, and this command was started by ${starter} (the id came from: ${from})`,
     {
-      hint: `run: export ${AGENT_VARIABLE}=agent:${harness.name}-1, or let a person run the command in a terminal`,
-      data: { agent_id: agentId, source: from, harness: harness.name },
+      hint: `run: export ${AGENT_VARIABLE}=agent:${name}, or let a person run the command in a terminal`,
+      data: { agent_id: agentId, source: from, harness: starter },
     },
   );
 }

@@ -3,6 +3,7 @@ export type { Enqueued, EnqueueRequest } from "./enqueueing";
 export { enqueue, meantEntry, queueOf, removeEntry, retryEntry } from "./enqueueing";
 export { type LandEntry, METHODS, type Method, type Parked, type ParkedWhy } from "./entry";
 export { pauseQueue, type QueuePause, queuePauseOf, resumeQueue } from "./pausing";
+export { refuseUnready } from "./readiness";
 export type { LandOptions, LandOutcome, LandParts, LandProgress, LandReport } from "./report";
 export { runQueue } from "./running";
 export { targetRef } from "./target";

@@ -1,3 +1,4 @@
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
 import { ObjectDatabase } from "../objects/database";
@@ -34,7 +35,7 @@ export async function runQueue(parts: LandParts, options: LandOptions = {}): Pro
   const { workspace, session, trees } = parts;
   requireLander(workspace, session, "run");
   const target = await targetRef(workspace, options.target ?? null);
-  refuseUntrusted(parts);
+  refuseUntrusted(workspace);
   const pause = await queuePauseOf(workspace, target);
   if (pause !== null) throw queuePausedError(pause);
   const remote = options.push === undefined ? null : await remoteFor(workspace, options.push, target);
@@ -138,7 +139,7 @@ async function report(
 }
 
 /** Checks that a repository names and nobody has trusted: landing without them is not what it asks for. */
-function refuseUntrusted({ workspace }: LandParts): void {
+export function refuseUntrusted(workspace: Workspace): void {
   const named = workspace.config.untrusted.find(({ key }) => key === "land.checks");
   if (named === undefined) return;
   throw new CotenantError(

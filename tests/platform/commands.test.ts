@@ -3,7 +3,7 @@ import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import type { CommandRequest } from "../../src/platform/commands";
 import { nodeCommands } from "../../src/platform/node/commands";
-import { hasLivingMember } from "../../src/platform/node/processes";
+import { membersOf } from "../../src/platform/node/processes";
 import { scratch } from "../support/scratch";
 
 const run = (line: string, given: Partial<CommandRequest> = {}) =>
@@ -97,7 +97,7 @@ describe("a person's command", () => {
     expect(end).toMatchObject({ exitStatus: 5, signal: null, timedOut: false, output: "" });
     const group = pidIn(cwd);
     // The system may keep what has ended for a while, until somebody asks how.
-    expect(hasLivingMember(group)).toBe(false);
+    expect(membersOf(group)).toEqual([]);
   });
 
   it("that is bound to us is ended with its group when it is no longer wanted", async () => {

@@ -100,6 +100,8 @@ export const command: Command = {
       try {
         const onEvent: DispatchOptions["onEvent"] = (event, state) => progress.show(event, state);
         report = await dispatch(parts, { ...request, onEvent, ...(signal === undefined ? {} : { signal }) });
+      } catch (error) {
+        throw lastWord(context, error);
       } finally {
         progress.close();
       }
@@ -107,6 +109,19 @@ export const command: Command = {
     });
   },
 };
+
+/** A stream of JSON that nobody has asked for with --json has an end all the same. */
+function lastWord({ terminal, json, quiet }: Context, error: unknown): unknown {
+  if (error instanceof CotenantError && !terminal.isTerminal && !json && !quiet)
+    terminal.out(`${JSON.stringify({ ok: false, error: error.toJSON() })}\n`);
+  return error;
+}
+
+const INTERRUPTED = {
+  code: "E_INTERRUPTED",
+  message: "interrupted: no agent is left running, and nothing is held",
+  hint: "run the same command again: it goes on where it was",
+} as const;
 
 /** Some were not done: neither a failure of ours, nor everything that was asked for. */
 const NOT_ALL = 2;
@@ -117,15 +132,9 @@ function outputFor(context: Context, report: DispatchReport, isInterrupted: bool
   const data = reportJson(report);
   if (isInterrupted || stopped !== null) {
     if (!context.quiet && context.terminal.isTerminal && !context.json) context.note(text);
-    if (stopped === null)
-      throw new CotenantError("E_INTERRUPTED", "interrupted: no agent is left running, and nothing is held", {
-        hint: "run the same command again: it goes on where it was",
-        data: { report: data },
-      });
-    throw new CotenantError(stopped.code, stopped.message, {
-      hint: stopped.hint,
-      data: { ...stopped.data, report: data },
-    });
+    const { code, message, hint } = stopped ?? INTERRUPTED;
+    const given = { hint, data: { ...stopped?.data, report: data } };
+    throw lastWord(context, new CotenantError(code, message, given));
   }
   const isAll = report.issues.every(({ end }) => end === "done" || end === "gated" || end === "deleted");
   const isStreamed = !context.terminal.isTerminal && !context.json && !context.quiet;

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import type { CommandEnd, CommandRequest, Commands } from "../commands";
-import { hasLivingMember } from "./processes";
+import { membersOf } from "./processes";
 
 /** Between being asked to end and being made to. */
 const GRACE_MS = 3_000;
@@ -11,10 +11,11 @@ const INTERRUPTS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** The descriptor whose other end only this process has: it is closed with this process, however that ends. */
 const LEASH = 3;
 /**
- * Runs the line that it is given, beside a shell that waits at the leash. A word means that the command is over; an end
- * without one, that this process is: then the group is ended, asked first.
+ * Runs the line that it is given, beside a shell that waits at the leash and whose id the leash tells. A word means that
+ * nothing of the command is left; an end without one, that this process has ended: then the group is ended, asked first.
  */
-const BOUND = `(trap '' TERM INT HUP; read -r word <&${LEASH} && exit; kill -TERM -- -$$; sleep 3; kill -KILL -- -$$) >/dev/null 2>&1 &
+const BOUND = `(trap '' TERM INT HUP; read -r word <&${LEASH} && exit; kill -s TERM -- -$$; sleep 3; kill -s KILL -- -$$) >/dev/null 2>&1 &
+echo $! >&${LEASH}
 exec /bin/sh -c "$1" ${LEASH}<&-`;
 
 /**
@@ -66,9 +67,7 @@ async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<Com
       tail.add(chunk);
       request.onOutput?.(chunk);
     });
-  const leash = isBound ? (child.stdio[LEASH] as import("node:stream").Writable) : null;
-  // Nobody reads it any more where the whole group was killed.
-  leash?.on("error", () => {});
+  const leash = isBound ? new Leash(child.stdio[LEASH] as import("node:stream").Duplex) : null;
   const stop = new Stop(child);
   const timer = setTimeout(() => stop.because("timeout"), Math.min(request.timeoutMs, 0x7fff_ffff));
   const onAbort = () => stop.because("abort");
@@ -77,13 +76,12 @@ async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<Com
   let ended: { exitStatus: number | null; signal: string | null };
   try {
     ended = await exitOf(child, request.cwd);
-    leash?.end("over\n");
-    await stop.clearAway();
+    await stop.clearAway(leash);
   } finally {
     clearTimeout(timer);
     request.signal?.removeEventListener("abort", onAbort);
     for (const signal of heeded) process.off(signal, onSignal);
-    leash?.destroy();
+    leash?.close();
   }
   if (stop.interrupt !== null) await endLike(stop.interrupt);
   return {
@@ -103,6 +101,32 @@ function exitOf(
     child.once("error", (error) => reject(notStarted(error, cwd)));
     child.once("exit", (exitStatus, signal) => resolve({ exitStatus, signal }));
   });
+}
+
+/** Who waits at it ends the command's group when this process is killed. */
+class Leash {
+  /** The process that waits; null until it has said so. */
+  holder: number | null = null;
+  readonly #stream: import("node:stream").Duplex;
+  #said = "";
+
+  constructor(stream: import("node:stream").Duplex) {
+    this.#stream = stream;
+    // Nobody reads it any more where the whole group was killed.
+    stream.on("error", () => {});
+    stream.on("data", (chunk: Buffer) => {
+      this.#said += chunk.toString("latin1");
+      if (this.#said.endsWith("\n")) this.holder = Number(this.#said);
+    });
+  }
+
+  release(): void {
+    if (!this.#stream.writableEnded) this.#stream.end("over\n");
+  }
+
+  close(): void {
+    this.#stream.destroy();
+  }
 }
 
 /** Ends a command's whole process group: asked first, then made to. */
@@ -125,26 +149,42 @@ class Stop {
     this.#killer ??= setTimeout(() => this.#tell("SIGKILL"), GRACE_MS);
   }
 
-  /** After the command itself: what it left in the background, and what of its output is still in the pipes. */
-  async clearAway(): Promise<void> {
-    const killAt = performance.now() + GRACE_MS;
-    // Where nobody waits for orphans, they stay in the table for ever, killed as they are.
-    const giveUpAt = killAt + 1_000;
-    for (let isAsked = false; this.#isThere() && performance.now() < giveUpAt; isAsked = true) {
-      if (performance.now() > killAt) this.#tell("SIGKILL");
-      else if (!isAsked) this.#tell("SIGTERM");
-      await later(LOOK_EVERY_MS);
-    }
+  /**
+   * After the command itself: what it left in the background, and what of its output is still in the pipes. Who waits at
+   * the leash is let go last: this process may be killed meanwhile. Where the members of a group cannot be listed, nobody
+   * could tell it from what the command has left, and it goes first.
+   */
+  async clearAway(leash: Leash | null): Promise<void> {
+    if (leash !== null && this.#members() === null) leash.release();
+    await this.#clear(() => leash?.holder ?? null);
+    leash?.release();
+    await this.#clear(() => null);
     if (this.#killer !== null) clearTimeout(this.#killer);
     await drained(this.#child);
   }
 
-  #isThere(): boolean {
+  async #clear(spared: () => number | null): Promise<void> {
+    const killAt = performance.now() + GRACE_MS;
+    // Where nobody waits for orphans, they stay in the table for ever, killed as they are.
+    const giveUpAt = killAt + 1_000;
+    for (let isAsked = false; this.#isThere(spared()) && performance.now() < giveUpAt; isAsked = true) {
+      if (performance.now() > killAt) this.#tell("SIGKILL");
+      else if (!isAsked) this.#tell("SIGTERM");
+      await later(LOOK_EVERY_MS);
+    }
+  }
+
+  #isThere(spared: number | null): boolean {
     try {
-      return this.#signal(0) && hasLivingMember(this.#child.pid!);
+      return this.#signal(0) && (this.#members()?.some((pid) => pid !== spared) ?? true);
     } catch {
       return false;
     }
+  }
+
+  #members(): number[] | null {
+    const { pid } = this.#child;
+    return pid === undefined ? [] : membersOf(pid);
   }
 
   #tell(signal: NodeJS.Signals): void {

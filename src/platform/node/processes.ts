@@ -240,17 +240,18 @@ function hasEnded([state]: readonly string[]): boolean {
 }
 
 /**
- * Whether a process group has a member that has not ended, where that can be told; else true. A process that has ended stays in
- * its group until its parent asks how: an orphan's parent is the machine's first process, and in some containers that asks only
- * every few seconds, or never.
+ * The members of a process group that have not ended; null where that cannot be told. A process that has ended stays in its group
+ * until its parent asks how: an orphan's parent is the machine's first process, and in some containers that asks only every few
+ * seconds, or never.
  */
-export function hasLivingMember(group: number): boolean {
-  if (process.platform !== "linux" || !showsOurNamespace()) return true;
+export function membersOf(group: number): number[] | null {
+  if (process.platform !== "linux" || !showsOurNamespace()) return null;
   return fs
     .readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .some((name) => {
-      const fields = statFields(Number(name));
+    .map(Number)
+    .filter((pid) => {
+      const fields = statFields(pid);
       return fields !== null && Number(fields[2]) === group && !hasEnded(fields);
     });
 }
