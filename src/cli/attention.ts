@@ -193,7 +193,7 @@ function violated(violations: readonly Violation[]): Finding[] {
   }));
 }
 
-/** SPEC §10: nothing is skipped in silence, and only a person can say how to go on. */
+/** Nothing is skipped in silence, and only a person can say how to go on (docs/GUARD.md). */
 function blocked(contentions: readonly Seen[]): Finding[] {
   return contentions
     .filter(({ contention }) => contention.state !== "waiting")

@@ -10,7 +10,7 @@ import { count, shellWord } from "./render";
 
 export type HookName = "pre-commit" | "prepare-commit-msg" | "post-commit" | "pre-push" | "pre-receive";
 
-/** SPEC §9: which line of defence speaks. The command line itself is the first. */
+/** Which line of defence speaks, as docs/HOOKS.md numbers them. The command line itself is the first. */
 export const LAYERS: Readonly<Record<HookName, number>> = {
   "pre-commit": 2,
   "prepare-commit-msg": 2,

@@ -5,7 +5,7 @@ import { type Lease, sameParty } from "../kernel/lease";
 import { leaseToWire } from "../store/wire";
 import type { Terminal } from "./terminal";
 
-/** A lease as programs see it: SPEC's fields, without what only the store needs. */
+/** A lease as programs see it, with the fields of docs/JSON.md: without what only the store needs. */
 export function leaseJson(
   lease: Lease,
   status?: Pick<LeaseStatus, "standing" | "stale" | "remainingMs">,

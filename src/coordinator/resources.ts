@@ -15,7 +15,7 @@ export interface NamedResource {
 }
 
 /**
- * A name for paths that many want at once (SPEC §11), or the name of a path or a ref itself: whoever takes it takes what it
+ * A name for paths that many want at once (docs/PUBLISH.md), or the name of a path or a ref itself: whoever takes it takes what it
  * stands for in the same operation, so that neither can be had without the other. The name is leased as well, because not
  * everybody sees the same files.
  */

@@ -13,7 +13,7 @@ import type { Verb } from "./witness";
 
 /** Somebody else has it, or was first. */
 const REFUSALS = ["E_LOCK_CONFLICT", "E_QUEUED", "E_WAIT_TIMEOUT"];
-/** What a holder is told whose lease ended without it (SPEC §3: 7 or 8). */
+/** What a holder is told whose lease ended without it (docs/ERRORS.md: exit 7 or 8). */
 const STALE = ["E_LOCK_EXPIRED", "E_FENCING_MISMATCH"];
 /** The same where only the key is known: it may be somebody else's now (6), or nobody's (4). */
 const LOSSES = [...STALE, "E_NOT_FOUND", "E_LOCK_NOT_HELD"];

@@ -1,4 +1,4 @@
-/** SPEC §3's rule, written a second time on purpose: the checker must not share the kernel's mistakes. */
+/** The kernel's rule of conflicts, written a second time on purpose: the checker must not share the kernel's mistakes. */
 export function keysMeet(a: string, b: string): boolean {
   if (a === b) return true;
   return isBelow(a, b) || isBelow(b, a);

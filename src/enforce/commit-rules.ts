@@ -230,7 +230,7 @@ function scopeObjections({ changes, committer, leases }: CommitQuestion): Object
 /** What a session is called that has no name of its own: everybody's. */
 const UNNAMED = "default";
 
-/** One's own, and what subagents of one's session hold: those exclude each other only while they edit (SPEC §5). */
+/** One's own, and what subagents of one's session hold: those exclude each other only while they edit. */
 export function mayCommit(lease: Lease, committer: Committer | null): boolean {
   if (committer === null || lease.agentId === committer.agentId) return committer !== null;
   const { sessionId, worktreeId } = committer;

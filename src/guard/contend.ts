@@ -22,7 +22,7 @@ import type { Target } from "./target";
 import { changedMeanwhile, deniedFirst, hardStop, hasWaited, tooEarly, type Words, waitsFor } from "./words";
 import { giveWay, type InTheWay, obstacles, reachOf } from "./yielding";
 
-/** The whole of the contention contract, for a check that could not simply be granted (SPEC §10). */
+/** The whole of the contention contract, for a check that could not simply be granted (docs/GUARD.md). */
 export async function contend(
   checking: Checking,
   place: Place,

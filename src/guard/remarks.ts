@@ -54,7 +54,7 @@ const WHY: Readonly<Record<string, string>> = {
   forced: "it was made to give way",
 };
 
-/** SPEC §10: in another worktree the same path is another file, but the changes will meet. */
+/** In another worktree the same path is another file, but the changes will meet. */
 async function elsewhere(place: Place, targets: readonly Target[]): Promise<string[]> {
   const { coordinator, settings, worktreeId } = place;
   if (settings.acrossWorktrees !== "warn") return [];

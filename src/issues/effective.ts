@@ -94,7 +94,7 @@ export interface Effective {
 }
 
 /**
- * SPEC §8: an issue with a valid claim is in progress, and stops being so with the claim, both without a write. This is
+ * An issue with a valid claim is in progress, and stops being so with the claim, both without a write. This is
  * the only place that says so; nothing of it is cached, because claims end by time.
  *
  * What is over stays over, claimed or not, and what waits for its gates still does.

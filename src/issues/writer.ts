@@ -268,7 +268,7 @@ export class IssueWriter {
     return raw === null ? found : { ...found, copy: { ...found.copy, raw } };
   }
 
-  /** SPEC §8: an issue that is absent there is copied in first, and what its sets lack is added. */
+  /** An issue that is absent there is copied in first, and what its sets lack is added. */
   async #bringIn(
     folder: IssueFolder,
     { id, copy }: FoundIssue,

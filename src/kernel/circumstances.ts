@@ -37,7 +37,7 @@ export function standingOf(lease: Lease, at: Circumstances): Standing {
 }
 
 /**
- * SPEC §12: somebody writes under it at this moment, so that nobody may end it but its holder and its time. One without an
+ * Somebody writes under it at this moment, so that nobody may end it but its holder and its time. One without an
  * expiry whose holder has not been heard of for too long is not live in this sense: else it would never end.
  */
 export function isLiveWriterLock(lease: Lease, at: Circumstances): boolean {

@@ -91,7 +91,7 @@ export function decideRelease(view: View, command: Release, at: Circumstances): 
   };
 }
 
-/** SPEC §3: valid now, and not stale. Only a lease that is adopted by it leaves a trace. */
+/** Valid now, and not stale. Only a lease that is adopted by it leaves a trace. */
 export function decideProve(view: View, command: Prove, at: Circumstances): Decision | Refusal {
   const unfit = checkCount(command.leases.length, "leases");
   if (unfit !== null) return unfit;
@@ -102,7 +102,7 @@ export function decideProve(view: View, command: Prove, at: Circumstances): Deci
   return { ...changed("claim.renewed", adopted), leases: held };
 }
 
-/** SPEC §3: nothing but a renewal ends staleness, neither a beat nor a second try. */
+/** Nothing but a renewal ends staleness, neither a beat nor a second try. */
 function notStale(lease: Lease | Refusal, at: Circumstances): Lease | Refusal {
   if (isRefusal(lease) || !isStale(lease, at.now, at.policy)) return lease;
   const { staleThresholdSecs } = at.policy;

@@ -169,7 +169,7 @@ export function provenAndValid(
   return state === "dead" ? mismatch(lease.key, lease.leaseId, "dead") : expired(lease.key, lease.leaseId);
 }
 
-/** SPEC §3: what is said of a lease that is no more, by how it ended. */
+/** What is said of a lease that is no more, by how it ended. */
 export function gone(view: Pick<View, "endings">, ref: LeaseRef): Refusal {
   const ending = ref.leaseId === null ? undefined : view.endings.get(ref.leaseId);
   if (ending === undefined || (ref.key !== null && ref.key !== ending.key)) {

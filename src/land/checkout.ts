@@ -62,7 +62,7 @@ const markOf = ({ worktreeId, new: next }: CheckoutMove) => `cotenant: landing $
  * Moves index and files of the worktree that a target is checked out in, so that they are at `next` when the branch gets
  * there: `act` moves the branch. The real index changes last, and is locked meanwhile as Git locks it; the new one is made
  * beside it. Whoever dies on the way leaves a fact, and the next one finishes or takes back (`settleCheckouts`). Files that
- * somebody edits meanwhile are left alone.
+ * somebody edits meanwhile are left alone (PROTOCOL 33).
  */
 export async function movingAlong<T extends { readonly kind: string }>(
   yard: Yard,
@@ -178,7 +178,7 @@ async function moveFiles(
     throw gitFailure(args, { cwd: move.root, status, stderr }, "moving the files of a checkout");
 }
 
-/** Held by whoever moves the files of this checkout, and by each Git of theirs. Null where somebody is at it. */
+/** Held by whoever moves the files of this checkout, and by each Git of theirs (PROTOCOL 34). Null where somebody is at it. */
 async function openWork(yard: Yard, worktreeId: WorktreeId): Promise<Descriptor | null> {
   const { files, locks } = machineOf(yard).platform;
   const path = `${yard.workspace.store.layout.locks}/land-checkout-${worktreeId.slice(3)}.lock`;

@@ -102,7 +102,7 @@ async function put(
   const old = await tipOf(workspace, ref);
   if (old === null) await refuseBeside(workspace.surroundings.git, workspace.repository.worktreeRoot, ref);
   else await refuseForeign(desk, ref, old);
-  // Before the entry leaves the queue: what the remote does not have was not handed over.
+  // Before the entry leaves the queue: what the remote does not have was not handed over (PROTOCOL 37).
   if (remote !== null) {
     const theirs = await remoteTip(workspace, remote, ref);
     if (theirs !== null && theirs !== old) await refuseForeign(desk, ref, theirs);

@@ -15,7 +15,7 @@ export function landingRightKey(workspace: Workspace, target: string): LeaseKey 
 }
 
 /**
- * Takes the right to land on a target between machines, as a claim on the ledger; null where claims are not shared. The
+ * PROTOCOL 36: takes the right to land on a target between machines, as a claim on the ledger; null where claims are not shared. The
  * commits that land name it in their trailers, so the fence of a push goes by it (PROTOCOL 24): a lander that slept past
  * its right is refused whole.
  */

@@ -84,7 +84,7 @@ export class TargetLander {
     throw attempt.error;
   }
 
-  /** The remote decides. The push is on record before it is made; what became of it can be asked. */
+  /** The remote decides. The push is on record before it is made; what became of it can be asked (PROTOCOL 35). */
   async #there(entry: LandEntry, commit: ObjectId, remote: string): Promise<Landing> {
     const { parts, yard, claims, target, tools } = this.#desk;
     await this.refusePaused();

@@ -14,7 +14,7 @@ const BEAT_EVERY_MS = 20_000;
 const WAIT_MS = 24 * 60 * 60_000;
 const LOOK_EVERY_MS = 500;
 
-/** The target's only lander: its branch's lease here, and its landing right where claims are shared. */
+/** The target's only lander: its branch's lease here, and its landing right where claims are shared (PROTOCOL 30). */
 export class Lead {
   readonly leases: readonly Lease[];
   /** The claim that a push is fenced by. */

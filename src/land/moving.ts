@@ -25,7 +25,7 @@ export interface Move {
   readonly next: ObjectId;
 }
 
-/** Moves branches for the merge queue, by the commit point of a publish, together with what is known of the entry. */
+/** Moves branches for the merge queue, by the commit point of a publish, together with what is known of the entry (PROTOCOL 31). */
 export class BranchMover {
   readonly #yard: Yard;
   readonly #objects: ObjectDatabase;

@@ -21,7 +21,7 @@ export interface Scratch {
   readonly worktreeId: WorktreeId;
   readonly root: string;
   readonly gitDir: string;
-  /** Held by us and by every check that runs there: nobody else uses the place while one of them is left. */
+  /** Held by us and by every check that runs there: nobody else uses the place while one of them is left (PROTOCOL 34). */
   readonly lock: Descriptor;
 }
 

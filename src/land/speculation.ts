@@ -42,7 +42,7 @@ export type Step =
 /**
  * Which entries stand on which, and what follows from their verdicts. Pure: it builds, checks and lands nothing. A verdict
  * counts only once everything below it has landed, because until then it may be about the work of others; so entries land
- * and leave strictly in the order of the queue.
+ * and leave strictly in the order of the queue (PROTOCOL 32).
  */
 export class Speculation {
   readonly #most: number;

@@ -8,7 +8,7 @@ import type { LedgerCopy } from "./copy";
 const STATE_SCHEMA = 1;
 /** Much more than the most offline claims take. */
 const MOST_BYTES = 4 << 20;
-/** SPEC §13: beyond this, new offline claims are refused. */
+/** Beyond this, new offline claims are refused (docs/LEDGER.md). */
 export const MOST_OFFLINE_CLAIMS = 1_000;
 
 /** A claim that was made while the remote could not be asked. */

@@ -33,7 +33,7 @@ export class ClaimsUnder {
     this.#open = open;
   }
 
-  /** SPEC §13: refuses those that only this clone knows of, before anything is written. */
+  /** Refuses those that only this clone knows of, before anything is written. */
   async confirmed(covering: readonly Lease[]): Promise<readonly Lease[]> {
     if (!this.#isShared) return [];
     const claims = await this.#held(covering.filter(isClaim));

@@ -59,7 +59,7 @@ export interface CoverageQuestion {
 
 type Rule = "free" | "scope" | "issue" | "path";
 
-/** SPEC §11.2: what covers a path. */
+/** What covers a path: the table in docs/PUBLISH.md. */
 export function ruleFor(path: string): Rule {
   if (path.startsWith(".cotenant/events/")) return "free";
   if (scopeOf(path) !== null) return "scope";

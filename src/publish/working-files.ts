@@ -15,7 +15,7 @@ export interface TidiedFile {
 }
 
 /**
- * SPEC §11, `--settle`: of the published paths, those whose files in the working tree are just as they were published go
+ * `--settle`: of the published paths, those whose files in the working tree are just as they were published go
  * back to what HEAD has: nothing is lost by it, for it is on the branch. The shared index is not touched; whatever
  * somebody has staged is left alone.
  */

@@ -5,7 +5,7 @@ import type { Bind, Ended, Holder, Lease, Reach, StoleFrom } from "../kernel/lea
 import type { Instant } from "../kernel/time";
 
 /**
- * Leases as they stand in files: SPEC's field names, each instant twice (`expires_at` for people,
+ * Leases as they stand in files: the names of docs/FORMATS.md, each instant twice (`expires_at` for people,
  * `expires_at_clock` for the check). Decoders accept nothing they do not understand: what they throw at is
  * damage, and is treated as such by whoever reads.
  */

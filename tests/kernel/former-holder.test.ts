@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { byId, byKey, granted, ISSUE, one, refused, Scene, WT1, written } from "./scene";
 
-/** SPEC §3: on a lease that has ended: expired → 7; evicted, stolen or transferred → 8; released or unknown → 4. */
+/** By docs/ERRORS.md, on a lease that has ended: expired → 7; evicted, stolen or transferred → 8; released or unknown → 4. */
 describe("what a former holder is told", () => {
   const setUp = () => {
     const scene = new Scene();

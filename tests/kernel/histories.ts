@@ -62,7 +62,7 @@ export function runHistory([steps, policy, cut]: History, count: Count): void {
   checkReplay(view, events, cut);
 }
 
-// --- the promises (SPEC §2) -------------------------------------------------------------------------------
+// --- the promises (docs/GUARANTEES.md) -------------------------------------------------------------------------------
 
 /** Promise 1, and more: no two leases of different holders conflict, whether any observer calls them valid or not. */
 function checkExclusion(view: View, world: World): void {

@@ -5,7 +5,7 @@ import type { Ticket } from "../../src/kernel/tickets";
 import type { Instant } from "../../src/kernel/time";
 
 /**
- * The lease rules of SPEC §3 and PROTOCOL 10-16 once more, as plainly as possible: a list of facts that is
+ * The lease rules (docs/ARCHITECTURE.md, PROTOCOL 10-16) once more, as plainly as possible: a list of facts that is
  * walked from end to end for every question. Shares types with the kernel and not one function.
  */
 export interface Fact {

@@ -21,7 +21,7 @@ export interface Acknowledged {
 const digest = { sha256 };
 
 /**
- * Checks SPEC §2's promises from outside: by what is on the disk, and by what callers were told. Promise 1
+ * Checks the promises of docs/GUARANTEES.md from outside: by what is on the disk, and by what callers were told. Promise 1
  * (exclusion), 2 (tokens), 4 (acknowledged means durable), 5 (the index is a function of the log), 7 (all or
  * nothing), 8 (request ids), 10 (total order, no secrets).
  */

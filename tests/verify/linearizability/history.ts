@@ -122,7 +122,7 @@ export function keysOf({ ask, answer }: Pick<Operation, "ask" | "answer">): read
   }
 }
 
-/** SPEC §3, written once more on purpose: the checker must not share the kernel's mistakes. */
+/** The rule of conflicts, written once more on purpose: the checker must not share the kernel's mistakes. */
 export function keysMeet(a: string, b: string): boolean {
   return a === b || isBelow(a, b) || isBelow(b, a);
 }

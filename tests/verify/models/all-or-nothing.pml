@@ -1,5 +1,5 @@
 /*
- * Several keys at once (SPEC promise 7): taken together or not at all, in one line of the log.
+ * Several keys at once (docs/GUARANTEES.md, promise 7): taken together or not at all, in one line of the log.
  *
  * Two agents want overlapping pairs of keys. The line that grants both is one append; a crash before it grants
  * nothing, a crash after it grants both, whatever the index entries say, because the next writer replays.

@@ -1,5 +1,5 @@
 /*
- * Fencing through expiry, steal and release (SPEC promises 1-3, PROTOCOL 10).
+ * Fencing through expiry, steal and release (docs/GUARANTEES.md, promises 1-3; PROTOCOL 10).
  *
  * Holders take a key, may be paused for any length of time while the clock runs out, write to what the key
  * guards, and release. Grants and guarded writes happen under the mutex, and a write checks there that the

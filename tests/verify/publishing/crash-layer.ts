@@ -23,7 +23,7 @@ interface Point {
 const MOST_TRIES = 4;
 const ALLOCATING = new Set(["openat", "write", "pwrite64", "mkdir", "rename", "link", "fsync", "fdatasync"]);
 
-/** SCENARIOS 54: a death, or a failing disk, at every change that a publish makes, its Gits' included. */
+/** As S54 of tests/scenarios/publish.test.ts: a death, or a failing disk, at every change that a publish makes, its Gits' included. */
 export const publishCrash: Layer = {
   name: "publish crash",
   unit: "injection points",

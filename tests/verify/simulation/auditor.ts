@@ -60,7 +60,7 @@ const CHANGES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Watches one world from outside and holds it to SPEC §2: by every line of the log at the moment it is written, by
+ * Watches one world from outside and holds it to docs/GUARANTEES.md: by every line of the log at the moment it is written, by
  * what callers were told, and by what is on the disk. Nothing that it finds is thrown: the first broken promise is
  * what the story is about, and the world stops there.
  */

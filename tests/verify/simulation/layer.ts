@@ -21,7 +21,7 @@ const SEEDS_APART = 1_000_003;
 
 /**
  * Kernel, store and local coordinator on the simulated platform: one seed is one story of several processes, with
- * everything that may go wrong, and an auditor that holds them to SPEC §2.
+ * everything that may go wrong, and an auditor that holds them to docs/GUARANTEES.md.
  */
 export const simulation: Layer = {
   name: "simulation",

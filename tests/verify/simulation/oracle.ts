@@ -3,7 +3,7 @@ import type { SimProcess } from "../../../src/platform/sim";
 import type { Chronicle, Moment } from "./chronicle";
 
 /**
- * The rules of SPEC §3 once more, in the plainest words, and from what only an onlooker knows: when things really
+ * The rules of leases once more, in the plainest words, and from what only an onlooker knows: when things really
  * happened, and who is really alive. Nothing here uses the kernel, so that a mistake there shows.
  */
 
