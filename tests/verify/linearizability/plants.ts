@@ -63,8 +63,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: "the stopped are taken for dead",
     file: "src/platform/node/processes.ts",
-    from: 'ended: fields[0] === "Z" || fields[0] === "X" };',
-    to: 'ended: fields[0] === "Z" || fields[0] === "X" || fields[0] === "T" };',
+    from: 'return state === "Z" || state === "X";',
+    to: 'return state === "Z" || state === "X" || state === "T";',
     caughtBy: ["soak"],
   },
   {

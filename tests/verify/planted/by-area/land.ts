@@ -28,7 +28,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "landing without checks that nobody trusts",
     file: "src/land/running.ts",
-    from: "  refuseUntrusted(parts);\n",
+    from: "  refuseUntrusted(workspace);\n",
     to: "",
     test: "tests/land/allowance.test.ts",
     named: "checks that nobody trusts",
