@@ -150,6 +150,9 @@ export const dispatchedFour: Group = {
   play: (trial) =>
     withTemplate(trial, [FOUR], (stage, run) =>
       trial.check(FOUR, async () => {
+        // As in everybody's home, it has run before: opencode makes a database at its first start, and of four first starts at
+        // once all but one fail at that.
+        await stage.playThrough(async () => "done");
         const ids: string[] = [];
         let [atOnce, most] = [0, 0];
         for (let nth = 1; nth <= ISSUES; nth++) {
