@@ -1,6 +1,5 @@
 import type { Program } from "../agents/command-line";
-import { wantedEntry } from "../agents/entries";
-import { HARNESSES } from "../guard/harness";
+import { wantedEntry, wantedEvents } from "../agents/entries";
 import type { HarnessName } from "../identity/harness";
 
 /** What a harness says of itself in a line that it prints. */
@@ -159,7 +158,7 @@ function costOf(field: "costUsd" | "addedCostUsd", cost: unknown): Said {
 
 /** Everything that Codex should call us for, as a value in TOML. */
 function codexHooks(program: Program): string {
-  const entries = HARNESSES.codex.events.map((event) => wantedEntry("codex", event, program, null));
+  const entries = wantedEvents("codex", program).map((event) => wantedEntry("codex", event, program, null));
   const names = [...new Set(entries.map(({ event }) => event))];
   const groups = names.map((name) => [
     name,
