@@ -79,7 +79,7 @@ export async function runAgent(
     ended = await parts.commands.run({
       line: options.template?.line ?? options.command ?? "",
       cwd: station.root,
-      env: environmentFor(options, station, issue, briefing),
+      env: environmentFor(parts, options, station, issue, briefing),
       timeoutMs: options.timeoutMs,
       keepBytes: KEPT_OUTPUT,
       signal: watch.stop,
@@ -129,6 +129,7 @@ async function hasBeaten({ session, workspace }: Station, withinMs: number): Pro
 
 /** Who works, on what, and where; neither who started the dispatcher nor what proves its leases. */
 function environmentFor(
+  { program }: DispatchParts,
   options: DispatchOptions,
   { slot, session, root, workspace }: Station,
   { row, claim }: ClaimedIssue,
@@ -137,7 +138,7 @@ function environmentFor(
   return {
     ...Object.fromEntries(harnessVariables().map((name) => [name, undefined])),
     ...caches,
-    ...options.template?.env,
+    ...options.template?.env(program),
     [AGENT_VARIABLE]: slot.agentId,
     [SESSION_VARIABLE]: WORKER_SESSION,
     COTENANT_SECRET: undefined,
@@ -166,6 +167,8 @@ class Listener {
   readonly #decoder = new TextDecoder();
   #line = "";
   #words: string | null = null;
+  /** The next piece goes on from the last one. */
+  #isInWords = false;
   #costUsd: number | null = null;
 
   constructor({ template }: DispatchOptions) {
@@ -191,7 +194,10 @@ class Listener {
     if (this.#template === null || line === "") return;
     const said = this.#template.read(line);
     if (said === null) return;
-    this.#words = said.words ?? this.#words;
+    const { words, addedWords } = said;
+    if (addedWords !== undefined) this.#words = (this.#isInWords ? (this.#words ?? "") : "") + addedWords;
+    else this.#words = words ?? this.#words;
+    this.#isInWords = addedWords !== undefined;
     if (said.costUsd !== undefined) this.#costUsd = said.costUsd;
     if (said.addedCostUsd !== undefined) this.#costUsd = (this.#costUsd ?? 0) + said.addedCostUsd;
   }

@@ -1,9 +1,13 @@
+import type { Program } from "../agents/command-line";
+import { wantedEntry, wantedEvents } from "../agents/entries";
 import type { HarnessName } from "../identity/harness";
 
 /** What a harness says of itself in a line that it prints. */
 export interface Said {
   /** Its closing words. */
   readonly words?: string;
+  /** A piece of them: they go on from the piece before, if nothing else was said in between. */
+  readonly addedWords?: string;
   /** In US dollars, of the whole attempt so far. */
   readonly costUsd?: number;
   /** In US dollars, of this step alone. */
@@ -18,13 +22,21 @@ export interface AgentTemplate {
   readonly program: string;
   /** For a shell. */
   readonly line: string;
-  readonly env: Readonly<Record<string, string>>;
+  /** `program` is where hooks of the harness find cotenant. */
+  env(program: Program): Readonly<Record<string, string>>;
   read(line: string): Said | null;
 }
 
+/** What its sandbox lets Codex write besides the worktree: what a commit needs, but neither Git's hooks nor its settings. */
+const CODEX_WRITES = [
+  // Named by itself: it is closed as the Git directory of the worktree, whatever is open around it.
+  "$(git rev-parse --absolute-git-dir)",
+  ...["objects", "refs", "logs", "cotenant"].map((name) => `$COTENANT_GIT_DIR/${name}`),
+];
+
 /**
- * Each of them may edit files and run commands in its worktree without asking, and loads the hooks that `agent install` wrote
- * there: nobody has opened that folder before, so nobody could have trusted it by hand.
+ * Each of them may edit files and run commands in its worktree without asking, and runs our hooks: nobody has opened that folder
+ * before, so nobody could have trusted it by hand. Where a harness would ask for more, it is refused and goes on.
  */
 const TEMPLATES: readonly AgentTemplate[] = [
   {
@@ -32,7 +44,7 @@ const TEMPLATES: readonly AgentTemplate[] = [
     title: "Claude Code",
     program: "claude",
     line: 'claude -p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools "Bash,Edit,Write,Read,Glob,Grep,NotebookEdit,Agent" < "$COTENANT_PROMPT_FILE"',
-    env: {},
+    env: () => ({}),
     read: jsonLines(({ type, result, total_cost_usd }) =>
       type !== "result" ? null : { ...wordsOf(result), ...costOf("costUsd", total_cost_usd) },
     ),
@@ -41,38 +53,49 @@ const TEMPLATES: readonly AgentTemplate[] = [
     harness: "codex",
     title: "Codex",
     program: "codex",
-    // The Git directory of a linked worktree is outside of it, and its sandbox closes what it does not know.
-    line: 'codex exec --json --sandbox workspace-write --add-dir "$COTENANT_GIT_DIR" --dangerously-bypass-hook-trust - < "$COTENANT_PROMPT_FILE"',
-    env: {},
-    read: jsonLines(({ type, item }) =>
-      type === "item.completed" && isTable(item) && item["type"] === "agent_message"
-        ? wordsOf(item["text"])
-        : null,
-    ),
+    line: `codex exec --json --sandbox workspace-write ${CODEX_WRITES.map((path) => `--add-dir "${path}"`).join(" ")} -c "hooks=$COTENANT_CODEX_HOOKS" --dangerously-bypass-hook-trust - < "$COTENANT_PROMPT_FILE"`,
+    // In a linked worktree it takes hooks of a project from the main one only, and there only if somebody trusts the project.
+    env: (program) => ({ COTENANT_CODEX_HOOKS: codexHooks(program) }),
+    read: jsonLines(({ type, item, error }) => {
+      if (type === "turn.failed" && isTable(error)) return wordsOf(error["message"]);
+      if (type !== "item.completed" || !isTable(item)) return null;
+      return item["type"] === "agent_message" ? wordsOf(item["text"]) : null;
+    }),
   },
   {
     harness: "gemini",
     title: "Gemini CLI",
     program: "gemini",
-    line: 'gemini --approval-mode yolo < "$COTENANT_PROMPT_FILE"',
-    env: { GEMINI_CLI_TRUST_WORKSPACE: "true" },
-    read: () => null,
+    // A narrower mode refuses commands that redirect their output. Its tools for files stay in the worktree in this one, too.
+    line: 'gemini --approval-mode yolo --output-format stream-json < "$COTENANT_PROMPT_FILE"',
+    env: () => ({ GEMINI_CLI_TRUST_WORKSPACE: "true" }),
+    read: jsonLines(({ type, role, content, error }) => {
+      if (type === "message" && role === "assistant" && typeof content === "string")
+        return { addedWords: content };
+      return isTable(error) ? wordsOf(error["message"]) : {};
+    }),
   },
   {
     harness: "copilot",
     title: "Copilot CLI",
     program: "copilot",
-    line: 'copilot --allow-all-tools --allow-all-paths --no-ask-user --trust-folder < "$COTENANT_PROMPT_FILE"',
-    env: {},
-    read: () => null,
+    line: 'copilot --output-format json --stream off --allow-all-tools --no-ask-user --trust-folder < "$COTENANT_PROMPT_FILE"',
+    env: () => ({}),
+    read: jsonLines(({ type, data }) => {
+      if (!isTable(data)) return null;
+      if (type === "session.error") return wordsOf(data["message"]);
+      return type === "assistant.message" ? wordsOf(data["content"]) : null;
+    }),
   },
   {
     harness: "opencode",
     title: "opencode",
     program: "opencode",
-    line: 'opencode run --format json < "$COTENANT_PROMPT_FILE"',
-    env: {},
-    read: jsonLines(({ type, part }) => {
+    // What it would ask a person about ends its turn as if it were done, unless it is answered beforehand.
+    line: 'opencode run --auto --format json < "$COTENANT_PROMPT_FILE"',
+    env: () => ({ OPENCODE_PERMISSION: '{"external_directory":{"*":"deny","/tmp/*":"allow"}}' }),
+    read: jsonLines(({ type, part, error }) => {
+      if (type === "error" && isTable(error)) return wordsOf(messageIn(error));
       if (!isTable(part)) return null;
       if (type === "text") return wordsOf(part["text"]);
       return type === "step_finish" ? costOf("addedCostUsd", part["cost"]) : null;
@@ -83,7 +106,7 @@ const TEMPLATES: readonly AgentTemplate[] = [
     title: "Cursor",
     program: "cursor-agent",
     line: 'cursor-agent -p --force --trust --output-format stream-json "$(cat "$COTENANT_PROMPT_FILE")"',
-    env: {},
+    env: () => ({}),
     read: jsonLines(({ type, result }) => (type === "result" ? wordsOf(result) : null)),
   },
 ];
@@ -124,6 +147,30 @@ function wordsOf(text: unknown): Said {
   return typeof text === "string" && text.trim() !== "" ? { words: text } : {};
 }
 
+/** Whatever went wrong, the name of its kind is always there. */
+function messageIn({ data, name }: Table): unknown {
+  return isTable(data) && typeof data["message"] === "string" ? data["message"] : name;
+}
+
 function costOf(field: "costUsd" | "addedCostUsd", cost: unknown): Said {
   return typeof cost === "number" && Number.isFinite(cost) && cost >= 0 ? { [field]: cost } : {};
+}
+
+/** Everything that Codex should call us for, as a value in TOML. */
+function codexHooks(program: Program): string {
+  const entries = wantedEvents("codex", program).map((event) => wantedEntry("codex", event, program, null));
+  const names = [...new Set(entries.map(({ event }) => event))];
+  const groups = names.map((name) => [
+    name,
+    entries.filter(({ event }) => event === name).map(({ value }) => value),
+  ]);
+  return inlineToml(Object.fromEntries(groups));
+}
+
+function inlineToml(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(inlineToml).join(",")}]`;
+  if (!isTable(value)) return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([name, one]) => `${name}=${inlineToml(one)}`)
+    .join(",")}}`;
 }

@@ -13,8 +13,8 @@ import type { AgentProgram, Installed, StageScene } from "./program";
 export { CONTENT, OTHER } from "../../../src/real-canary/scratch-repository";
 
 /** On a busy machine everything takes its time; whoever needs longer than this hangs. */
-const MOST_MS = 240_000;
-const BIN = join(ROOT, "bin");
+export const MOST_MS = 240_000;
+export const BIN = join(ROOT, "bin");
 
 export interface StageOptions {
   /** `guard.retry_secs`. More than a hook may wait: a refusal comes at once. */

@@ -2,6 +2,13 @@ import { borrowing } from "./borrowed";
 import type { Cell, Group } from "./cell";
 import { committing } from "./commits";
 import { stopping, twoAtOnce, waiting } from "./contention";
+import {
+  dispatchedEvicted,
+  dispatchedFailing,
+  dispatchedFour,
+  dispatchedKilled,
+  dispatching,
+} from "./dispatch";
 import { listening } from "./events";
 import { parenthood, siblings } from "./family";
 import { killing, leasing } from "./leases";
@@ -31,6 +38,11 @@ export const GROUPS: readonly Group[] = [
   uninstalling,
   listening,
   pacing,
+  dispatching,
+  dispatchedFailing,
+  dispatchedEvicted,
+  dispatchedKilled,
+  dispatchedFour,
 ];
 
 export const CELLS: readonly Cell[] = GROUPS.flatMap(({ cells }) => cells);

@@ -1,10 +1,10 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PROGRAM_OF } from "../../../../src/real-canary/programs/all";
 import { treePicture } from "../../../support/tree-picture";
+import { onPath } from "../dispatching";
 import { AT_ONCE } from "../stage";
-import { type Cell, expect, type Group, Lacking, type Trial } from "./cell";
+import { type Cell, expect, type Group, Lacking } from "./cell";
 
 const REAL: Cell = { name: "doctor-real", title: "`agent doctor --real` passes, and leaves nothing behind" };
 
@@ -22,7 +22,7 @@ export const tryingReal: Group = {
         const { stdout, stderr } = await stage.try(
           ["agent", "doctor", "--real", "--no-canary", program.harness, "--json"],
           null,
-          { PATH: `${onPath(trial)}:${stage.env["PATH"]}`, TMPDIR: temporary },
+          { PATH: `${onPath(stage)}:${stage.env["PATH"]}`, TMPDIR: temporary },
         );
         const [report] = JSON.parse(stdout || "{}").data?.real ?? [];
         const left = readdirSync(temporary);
@@ -40,14 +40,3 @@ export const tryingReal: Group = {
       }),
     ),
 };
-
-/** A folder with the program under the name that people know it by. */
-function onPath({ program, installed, room }: Trial): string {
-  const folder = join(room, "bin");
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder);
-  const words = program.launcher(installed).map((word) => `'${word}'`);
-  const text = `#!/bin/sh\nexec ${words.join(" ")} "$@"\n`;
-  writeFileSync(join(folder, PROGRAM_OF[program.harness].command), text, { mode: 0o755 });
-  return folder;
-}
