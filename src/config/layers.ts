@@ -56,7 +56,7 @@ const OTHER_VARIABLES: readonly string[] = [
   "GATE",
   "GIT_PID",
   ...["LEASE_ID", "FENCING_TOKEN", "ISSUE_TITLE", "WORKTREE", "BRANCH", "BASE", "GIT_DIR", "PROMPT_FILE"],
-  ...["ATTEMPT", "WORKER", "PORT", "PORTS"],
+  ...["ATTEMPT", "WORKER", "PORT", "PORTS", "COMMAND", "CODEX_HOOKS"],
   "CANARY",
   "NO_DAEMON",
 ].map((name) => `${PREFIX}${name}`);

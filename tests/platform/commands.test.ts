@@ -1,10 +1,13 @@
+import { spawn } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
+import { setTimeout as nap } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { CommandRequest } from "../../src/platform/commands";
 import { nodeCommands } from "../../src/platform/node/commands";
 import { membersOf } from "../../src/platform/node/processes";
 import { scratch } from "../support/scratch";
+import { bundleText } from "../verify/bundle";
 
 const run = (line: string, given: Partial<CommandRequest> = {}) =>
   nodeCommands().run({ line, cwd: scratch(), env: {}, timeoutMs: 20_000, keepBytes: 1_000, ...given });
@@ -21,6 +24,10 @@ function isAlive(pid: number): boolean {
 }
 
 const pidIn = (directory: string) => Number(fs.readFileSync(path.join(directory, "pid"), "utf8"));
+
+async function begun(directory: string): Promise<void> {
+  while (!fs.existsSync(path.join(directory, "pid")) || !(pidIn(directory) > 0)) await nap(10);
+}
 
 describe("a person's command", () => {
   it("ends with its status and both streams, with nothing on standard input", async () => {
@@ -114,6 +121,47 @@ describe("a person's command", () => {
     unwanted.abort();
     expect((await running).signal).toBe("SIGTERM");
     expect(isAlive(pidIn(cwd))).toBe(false);
+  });
+
+  it("that is bound to us is ended with what has gone into a session of its own, as shells of agents do", async () => {
+    const unwanted = new AbortController();
+    const cwd = scratch();
+    const line = "setsid sh -c 'echo $$ > pid; exec sleep 300'";
+    const running = run(line, { cwd, isBound: true, leavesSignals: true, signal: unwanted.signal });
+    await begun(cwd);
+    unwanted.abort();
+    await running;
+    expect(isAlive(pidIn(cwd))).toBe(false);
+  });
+
+  it("that is bound to us leaves nothing behind in a session of its own, whose parent has ended", async () => {
+    const cwd = scratch();
+    const line = "(setsid sh -c 'echo $$ > pid; exec sleep 300' &) ; while [ ! -s pid ]; do sleep 0.02; done";
+    await run(line, { cwd, isBound: true });
+    expect(isAlive(pidIn(cwd))).toBe(false);
+  });
+
+  it("that is bound to us ends with us, killed as we are, and so does what it has started", async () => {
+    const { path: program } = await bundleText(
+      `import { nodeCommands } from "../../src/platform/node/commands";
+       const [line = "", cwd = ""] = process.argv.slice(2);
+       nodeCommands().run({ line, cwd, env: {}, timeoutMs: 60_000, keepBytes: 10, isBound: true });`,
+      "tests/platform/bound.ts",
+      scratch(),
+      null,
+    );
+    for (const line of [
+      "echo $$ > pid; exec sleep 300",
+      "setsid sh -c 'echo $$ > pid; exec sleep 300'",
+      "trap '' TERM; echo $$ > pid; while :; do sleep 1; done",
+    ]) {
+      const cwd = scratch();
+      const us = spawn(process.execPath, [program, line, cwd], { stdio: "ignore" });
+      await begun(cwd);
+      us.kill("SIGKILL");
+      for (let looks = 0; looks < 300 && isAlive(pidIn(cwd)); looks++) await nap(50);
+      expect(isAlive(pidIn(cwd)), line).toBe(false);
+    }
   });
 
   it("ends at once when it was unwanted before it began", async () => {

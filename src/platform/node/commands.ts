@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import type { CommandEnd, CommandRequest, Commands } from "../commands";
-import { membersOf } from "./processes";
+import { markedWith, membersOf } from "./processes";
 
 /** Between being asked to end and being made to. */
 const GRACE_MS = 3_000;
@@ -11,10 +11,23 @@ const INTERRUPTS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** The descriptor whose other end only this process has: it is closed with this process, however that ends. */
 const LEASH = 3;
 /**
- * Runs the line that it is given, beside a shell that waits at the leash and whose id the leash tells. A word means that
- * nothing of the command is left; an end without one, that this process has ended: then the group is ended, asked first.
+ * What a bound command starts has this in its environment, by which it is found also in a group or session of its own: shells of
+ * coding agents begin one for each command.
  */
-const BOUND = `(trap '' TERM INT HUP; read -r word <&${LEASH} && exit; kill -s TERM -- -$$; sleep 3; kill -s KILL -- -$$) >/dev/null 2>&1 &
+const MARK = "COTENANT_COMMAND";
+/**
+ * Runs the line that it is given, beside a shell that waits at the leash and whose id the leash tells. A word means that
+ * nothing of the command is left; an end without one, that this process has ended: then all of the command is ended, asked first.
+ */
+const BOUND = `(trap '' TERM INT HUP; read -r word <&${LEASH} && exit
+read -r own rest </proc/self/stat
+end() {
+  for place in /proc/[0-9]*; do
+    [ "$place" != "/proc/$own" ] && tr '\\0' '\\n' <"$place/environ" | grep -qx "${MARK}=$${MARK}" && kill -s "$1" "\${place#/proc/}"
+  done
+  kill -s "$1" -- -$$
+}
+end TERM; sleep 3; end KILL) >/dev/null 2>&1 &
 echo $! >&${LEASH}
 exec /bin/sh -c "$1" ${LEASH}<&-`;
 
@@ -47,6 +60,7 @@ function environment(inherited: NodeJS.ProcessEnv, given: CommandRequest["env"])
 
 async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<CommandEnd> {
   const { spawn } = require("node:child_process") as typeof import("node:child_process");
+  const { randomBytes } = require("node:crypto") as typeof import("node:crypto");
   const startedAt = performance.now();
   const tail = new Tail(request.keepBytes);
   // Before it starts: a signal that comes in between would end this process and leave the command behind.
@@ -54,10 +68,11 @@ async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<Com
   const heeded = request.leavesSignals === true ? [] : INTERRUPTS;
   for (const signal of heeded) process.on(signal, onSignal);
   const isBound = request.isBound === true;
+  const mark = isBound ? randomBytes(12).toString("hex") : null;
   // A group of its own: whatever it starts can be ended with it.
   const child = spawn("/bin/sh", isBound ? ["-c", BOUND, "sh", request.line] : ["-c", request.line], {
     cwd: request.cwd,
-    env,
+    env: mark === null ? env : { ...env, [MARK]: mark },
     detached: true,
     stdio: ["ignore", "pipe", "pipe", ...(isBound ? ["pipe" as const] : []), ...(request.inherit ?? [])],
     windowsHide: true,
@@ -68,7 +83,7 @@ async function run(request: CommandRequest, env: NodeJS.ProcessEnv): Promise<Com
       request.onOutput?.(chunk);
     });
   const leash = isBound ? new Leash(child.stdio[LEASH] as import("node:stream").Duplex) : null;
-  const stop = new Stop(child);
+  const stop = new Stop(child, mark);
   const timer = setTimeout(() => stop.because("timeout"), Math.min(request.timeoutMs, 0x7fff_ffff));
   const onAbort = () => stop.because("abort");
   request.signal?.addEventListener("abort", onAbort, { once: true });
@@ -129,14 +144,16 @@ class Leash {
   }
 }
 
-/** Ends a command's whole process group: asked first, then made to. */
+/** Ends a command with all that it has started: asked first, then made to. */
 class Stop {
   reason: "timeout" | "abort" | NodeJS.Signals | null = null;
   readonly #child: ChildProcess;
+  readonly #mark: string | null;
   #killer: NodeJS.Timeout | null = null;
 
-  constructor(child: ChildProcess) {
+  constructor(child: ChildProcess, mark: string | null) {
     this.#child = child;
+    this.#mark = mark === null ? null : `${MARK}=${mark}`;
   }
 
   get interrupt(): NodeJS.Signals | null {
@@ -175,29 +192,40 @@ class Stop {
   }
 
   #isThere(spared: number | null): boolean {
-    try {
-      return this.#signal(0) && (this.#members()?.some((pid) => pid !== spared) ?? true);
-    } catch {
-      return false;
-    }
+    const group = this.#members();
+    const isGroupThere = group === null ? this.#signalGroup(0) : group.some((pid) => pid !== spared);
+    return isGroupThere || this.#strays().some((pid) => pid !== spared);
   }
 
+  /** Null where they cannot be listed. */
   #members(): number[] | null {
     const { pid } = this.#child;
     return pid === undefined ? [] : membersOf(pid);
   }
 
-  #tell(signal: NodeJS.Signals): void {
-    try {
-      this.#signal(signal);
-    } catch {
-      // It has ended meanwhile.
-    }
+  /** What has gone into a group of its own. */
+  #strays(): number[] {
+    return this.#mark === null ? [] : markedWith(this.#mark);
   }
 
-  #signal(signal: NodeJS.Signals | 0): boolean {
+  #tell(signal: NodeJS.Signals): void {
+    // First: who waits at the leash is among them, and of the group.
+    for (const pid of this.#strays()) signalled(pid, signal);
+    this.#signalGroup(signal);
+  }
+
+  #signalGroup(signal: NodeJS.Signals | 0): boolean {
     const { pid } = this.#child;
-    return pid !== undefined && process.kill(-pid, signal);
+    return pid !== undefined && signalled(-pid, signal);
+  }
+}
+
+/** False where nobody is left to hear it. */
+function signalled(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
   }
 }
 

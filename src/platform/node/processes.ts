@@ -245,6 +245,16 @@ function hasEnded([state]: readonly string[]): boolean {
  * seconds, or never.
  */
 export function membersOf(group: number): number[] | null {
+  return livingWhere((_, fields) => Number(fields[2]) === group);
+}
+
+/** Processes of ours that were started with this in their environment and have not ended; none where that cannot be told. */
+export function markedWith(entry: string): number[] {
+  const isMarked = (pid: number) => `\0${environmentOf(pid)}`.includes(`\0${entry}\0`);
+  return livingWhere(isMarked) ?? [];
+}
+
+function livingWhere(isOne: (pid: number, fields: readonly string[]) => boolean): number[] | null {
   if (process.platform !== "linux" || !showsOurNamespace()) return null;
   return fs
     .readdirSync("/proc")
@@ -252,8 +262,17 @@ export function membersOf(group: number): number[] | null {
     .map(Number)
     .filter((pid) => {
       const fields = statFields(pid);
-      return fields !== null && Number(fields[2]) === group && !hasEnded(fields);
+      return fields !== null && !hasEnded(fields) && isOne(pid, fields);
     });
+}
+
+/** Empty where it is somebody else's, or has gone. */
+function environmentOf(pid: number): string {
+  try {
+    return fs.readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch {
+    return "";
+  }
 }
 
 /** Hundredths of a second since the boot, which is what `stat` has as well. */
