@@ -55,7 +55,7 @@ export async function checked(
     if (failed === undefined) return { kind: "passed" };
     return { kind: "rejected", rejection: await rejection(workspace, entry, failed, outcomes) };
   } finally {
-    room.giveBack(scratch);
+    await room.giveBack(scratch);
   }
 }
 
