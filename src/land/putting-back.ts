@@ -1,5 +1,6 @@
 import { decode } from "../identity/path-text";
 import { type ByteText, bytesOf, toByteText } from "../objects/byte-text";
+import type { PathChange } from "../objects/commit-text";
 import { CommitReader } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
 import { MODES } from "../objects/tree";
@@ -26,19 +27,33 @@ export async function putBack(yard: Yard, move: Moved): Promise<void> {
     move,
     changes.map(({ path }) => path),
   );
+  const isAsNew = ({ path, oid, mode }: PathChange) =>
+    mode !== MODES.submodule && (present.get(path) ?? null) === oid;
+  for (const change of changes)
+    if (change.status === "added" && isAsNew(change)) await removeFile(yard, move.root, change.path);
   const restored: string[] = [];
-  const added: string[] = [];
-  for (const { path, status, oid, mode } of changes) {
-    if (mode === MODES.submodule) continue;
-    if ((present.get(path) ?? null) !== oid) continue;
-    (status === "added" ? added : restored).push(path);
+  for (const change of changes) {
+    if (change.status === "changed" ? !isAsNew(change) : change.status === "added") continue;
+    // Where a directory has come in the place of a file, it may be gone by now.
+    const isGone = change.status === "changed" || (await isFree(yard, move.root, change.path));
+    if (isGone) restored.push(change.path);
   }
-  for (const path of added) await removeFile(yard, move.root, path);
   if (restored.length === 0) return;
   const place = ["--git-dir", move.gitDir, "--work-tree", move.root];
   const input = bytesOf(restored.map((path) => `${toByteText(path)}\0`).join(""));
   const args = [...place, "checkout-index", "--force", "-z", "--stdin"];
   await ask(git, args, { cwd: move.root, input, timeoutMs: LONG_MS }, "putting files of a checkout back");
+}
+
+/** Nothing is there, and nothing has taken the place of a directory on the way. */
+async function isFree({ trees }: Yard, root: string, path: string): Promise<boolean> {
+  const parts = path.split("/");
+  for (let count = 1; count <= parts.length; count++) {
+    const entry = await trees.look(`${toByteText(root)}/${toByteText(parts.slice(0, count).join("/"))}`);
+    if (entry === null) return true;
+    if (entry.kind !== "directory") return false;
+  }
+  return false;
 }
 
 /** The name that each file's content has, or would have, as an object; null where there is nothing. */
