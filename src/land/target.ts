@@ -1,6 +1,7 @@
 import type { Workspace } from "../coordinator/workspace";
 import { mainRef } from "../enforce/divergence";
 import { CotenantError } from "../errors/cotenant-error";
+import { joinPath } from "../identity/path-text";
 import { printable } from "../kernel/ids";
 import { branchName, branchRef, refuseLedger } from "../publish/branch-rules";
 
@@ -23,6 +24,33 @@ export function namedBranch(text: string, hint: string): string {
     if (!(error instanceof CotenantError)) throw error;
     throw new CotenantError("E_USAGE", `"${printable(text)}" is not the name of a branch`, { hint });
   }
+}
+
+/** After more tries than anybody would wait for. */
+export async function neverStill(
+  { surroundings, repository, config }: Workspace,
+  target: string,
+  { tries, moves }: { readonly tries: number; readonly moves: number },
+): Promise<CotenantError> {
+  const lock = joinPath(repository.commonDir, `${target}.lock`);
+  const isLocked = moves === 0 && (await surroundings.platform.files.lstat(lock)) !== null;
+  const data = { target, retries: config.values["publish.retries"], setting: "publish.retries" };
+  const name = shownBranch(target);
+  if (isLocked)
+    return new CotenantError(
+      "E_RETRIES_EXHAUSTED",
+      `another Git holds ${name}: ${printable(lock, 300)} is there`,
+      {
+        hint: "run the queue again when it is done; if no Git is at work, one that was killed has left that file behind",
+        data: { ...data, lock },
+      },
+    );
+  const what =
+    moves === 0 ? `could not be changed in ${tries} tries` : `moved ${moves} times while it was landed on`;
+  return new CotenantError("E_RETRIES_EXHAUSTED", `${name} ${what}`, {
+    hint: "run the queue again in a moment; publish.retries says how often it is tried",
+    data,
+  });
 }
 
 /** For people, wherever a ref is shown. */
