@@ -23,8 +23,21 @@ export async function occupantOf(workspace: Workspace, ref: string): Promise<Wor
   if (uses.length > 1 || use.why !== "checked out") throw inUse(ref, uses);
   const entries = await listWorktrees(platform, git, repository);
   const entry = entries.find(({ gitDir }) => gitDir === use.gitDir);
-  if (entry === undefined || !entry.exists || entry.worktreeId === null) throw inUse(ref, uses);
+  if (entry?.exists === false) throw inGone(ref, entry);
+  if (entry === undefined || entry.worktreeId === null) throw inUse(ref, uses);
   return entry;
+}
+
+function inGone(ref: string, { root }: WorktreeEntry): CotenantError {
+  const [name, where] = [shownBranch(ref), printable(root, 300)];
+  return new CotenantError(
+    "E_PROTECTED_REF",
+    `nothing lands on ${name}: it is checked out in ${where}, which is gone`,
+    {
+      hint: "if it does not come back: git worktree prune; then run the queue again",
+      data: { ref, worktree: root },
+    },
+  );
 }
 
 function inUse(ref: string, uses: readonly BranchUse[]): CotenantError {

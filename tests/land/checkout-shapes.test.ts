@@ -97,6 +97,89 @@ describe("a checked-out target whose paths become something else", () => {
   });
 });
 
+describe("a Git that ends while it moves the files of a checkout", () => {
+  const big = (word: string) => `${word}\n`.repeat(50_000);
+  const killed = async (name: string) => {
+    await add(repo, name);
+    const deadly = new DeadlyGit(path.dirname(repo.root));
+    await repo.start(LANDER, ["land", "run"], { env: deadly.env("after", "read-tree") }).done;
+  };
+
+  it("leaves files away or half written: they are put back, and whole ones of others stay", async () => {
+    repo.write("big", big("old"));
+    repo.write("other", big("old"));
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "big");
+    branchWith(repo, "one", { "a.txt": "new\n", big: big("new"), other: big("new"), more: big("more") });
+    await killed("one");
+    // As if it had been killed in the middle.
+    fs.rmSync(path.join(repo.root, "a.txt"));
+    fs.truncateSync(path.join(repo.root, "big"), 70_000);
+    fs.truncateSync(path.join(repo.root, "more"), 4_096);
+    repo.write("other", `${big("new").slice(0, 8_000)}edited\n`);
+    await repo.prepare("agent:worker", "land", "remove", "one");
+    await land(repo);
+    expect(repo.git("status", "--porcelain")).toBe(" M other\n");
+    expect(read("other")).toContain("edited");
+    expect(read("big")).toBe(big("old"));
+  });
+
+  it("because a filter fails: nothing has changed, and it lands once that is mended", async () => {
+    repo.git("config", "filter.loud.clean", "cat");
+    repo.git("config", "filter.loud.smudge", "cat");
+    repo.git("config", "filter.loud.required", "true");
+    repo.write(".gitattributes", "*.loud filter=loud\n");
+    repo.write("x.loud", "old\n");
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "loud");
+    branchWith(repo, "one", { "x.loud": "new\n", "y.loud": "new\n" });
+    await add(repo, "one");
+    repo.git("config", "filter.loud.smudge", "test ! -e .git/fails || exit 1; cat");
+    fs.writeFileSync(path.join(repo.root, ".git/fails"), "");
+    // What Git cannot write it has taken away already, and what is to be put back cannot be written either.
+    expect((await land(repo)).error.code).toBe("E_GIT");
+    fs.rmSync(path.join(repo.root, ".git/fails"));
+    expect(outcomes(await land(repo))).toEqual({ one: "landed" });
+    expect(isClean(repo)).toBe(true);
+  });
+
+  it("leaves what a sparse checkout has no use for where it was", async () => {
+    repo.write("in/a", "1\n");
+    repo.write("out/a", "1\n");
+    repo.write("out/b", "1\n");
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "sparse");
+    repo.git("checkout", "--quiet", "-b", "one");
+    repo.git("rm", "--quiet", "out/a");
+    repo.write("out/b", "2\n");
+    repo.write("in/a", "2\n");
+    repo.git("commit", "--quiet", "--all", "--message", "one");
+    repo.git("checkout", "--quiet", "main");
+    repo.git("sparse-checkout", "set", "--cone", "in");
+    await killed("one");
+    await repo.prepare("agent:worker", "land", "remove", "one");
+    await land(repo);
+    expect([isClean(repo), exists(repo, "out"), read("in/a")]).toEqual([true, false, "1\n"]);
+    await add(repo, "one");
+    expect(outcomes(await land(repo))).toEqual({ one: "landed" });
+    expect([isClean(repo), exists(repo, "out"), read("in/a")]).toEqual([true, false, "2\n"]);
+  });
+});
+
+describe("a checked-out target whose worktree somebody has deleted", () => {
+  it("is said to be gone, with what to do", async () => {
+    branchWith(repo, "one", { one: "1\n" });
+    repo.git("checkout", "--quiet", "--detach");
+    repo.git("worktree", "add", "--quiet", "../linked", "main");
+    fs.rmSync(path.join(path.dirname(repo.root), "linked"), { recursive: true });
+    await add(repo, "one");
+    const ran = await land(repo);
+    expect(ran.error.message).toContain("which is gone");
+    repo.git("worktree", "prune");
+    expect(outcomes(await land(repo))).toEqual({ one: "landed" });
+  });
+});
+
 describe("a checked-out target with a submodule", () => {
   it("lands what moves it, and what comes after, though the submodule itself stays behind", async () => {
     const sub = TestRepo.make();
