@@ -143,7 +143,10 @@ async function put(
       },
     );
   tell("landed", `put ${shownBranch(entry.branch)} at ${shownBranch(ref)} as ${commit.slice(0, 12)}`, entry);
-  const next = `gh pr create --base ${typed(branchName(target))} --head ${typed(branchName(ref))} --fill`;
+  const open = `gh pr create --base ${typed(branchName(target))} --head ${typed(branchName(ref))} --fill`;
+  // A pull request is made of what the forge has.
+  const next =
+    remote === null ? `push it (git push <remote> ${typed(branchName(ref))}), then: ${open}` : open;
   return { ...landedOutcome(entry, { commit, ref }), hint: next };
 }
 
