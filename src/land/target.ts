@@ -3,7 +3,7 @@ import { mainRef } from "../enforce/divergence";
 import { CotenantError } from "../errors/cotenant-error";
 import { joinPath } from "../identity/path-text";
 import { printable } from "../kernel/ids";
-import { branchName, branchRef, refuseLedger } from "../publish/branch-rules";
+import { branchName, branchRef, refuseLedger, usesOf } from "../publish/branch-rules";
 
 /** What is typed, else `land.target`, else the main branch as `global_operations.main_branch` or the remote has it, else main. */
 export async function targetRef(workspace: Workspace, typed: string | null): Promise<string> {
@@ -32,11 +32,18 @@ export async function neverStill(
   target: string,
   { tries, moves }: { readonly tries: number; readonly moves: number },
 ): Promise<CotenantError> {
-  const lock = joinPath(repository.commonDir, `${target}.lock`);
-  const isLocked = moves === 0 && (await surroundings.platform.files.lstat(lock)) !== null;
+  const { platform, git } = surroundings;
+  const uses = await usesOf(platform, git, repository, target);
+  // Git locks the HEAD of whoever is on the branch as well.
+  const locks = [
+    joinPath(repository.commonDir, `${target}.lock`),
+    ...uses.map(({ gitDir }) => joinPath(gitDir, "HEAD.lock")),
+  ];
+  const there = await Promise.all(locks.map((path) => platform.files.lstat(path)));
+  const lock = locks.find((_, at) => there[at] !== null);
   const data = { target, retries: config.values["publish.retries"], setting: "publish.retries" };
   const name = shownBranch(target);
-  if (isLocked)
+  if (moves === 0 && lock !== undefined)
     return new CotenantError(
       "E_RETRIES_EXHAUSTED",
       `another Git holds ${name}: ${printable(lock, 300)} is there`,

@@ -81,6 +81,21 @@ describe("a target that another Git holds", () => {
   });
 });
 
+describe("a worktree whose HEAD another Git holds", () => {
+  it("is named where its branch is the target", async () => {
+    branchWith(repo, "one", { one: "1\n" });
+    await add(repo, "one");
+    const lock = path.join(repo.root, ".git/HEAD.lock");
+    fs.writeFileSync(lock, "");
+    const ran = await repo.askWith({ COTENANT_PUBLISH_RETRIES: "1" }, LANDER, "land", "run");
+    expectJsonRefused(ran, 2, "E_RETRIES_EXHAUSTED");
+    expect(ran.error.message).toContain(lock);
+    expect(isClean(repo)).toBe(true);
+    fs.rmSync(lock);
+    expect(outcomes(await land(repo))).toEqual({ one: "landed" });
+  });
+});
+
 describe("land run --push", () => {
   let hub: Hub;
   beforeEach(() => {

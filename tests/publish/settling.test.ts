@@ -135,6 +135,33 @@ it("removes no lock on the branch but the one that the dead program's own Git ha
   expect(fs.existsSync(lock)).toBe(false);
 });
 
+it("where the branch is checked out, also the empty lock on HEAD goes, once it is too old to be anybody's", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.write("a.txt", "two\n");
+  const second = scene.commit();
+  scene.git("checkout", "--quiet", "-b", "topic/x", first);
+  const lock = path.join(scene.root, ".git/HEAD.lock");
+  const settle = async () => {
+    await intendAndDie(scene.root, first, second);
+    const workspace = await workspaceOf(scene.root, "agent:a");
+    return settleIntents(workspace, await workspace.session("write"), new Set(), true);
+  };
+  const age = () => fs.utimesSync(lock, Date.now() / 1_000 - 60, Date.now() / 1_000 - 60);
+  // Somebody switches branches there.
+  fs.writeFileSync(lock, "ref: refs/heads/main\n");
+  age();
+  expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned"]);
+  expect(fs.existsSync(lock)).toBe(true);
+  fs.writeFileSync(lock, "");
+  expect(await settle()).toEqual([]);
+  expect(fs.existsSync(lock)).toBe(true);
+  age();
+  expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned", "abandoned"]);
+  expect(fs.existsSync(lock)).toBe(false);
+});
+
 it("a publisher that is stopped for too long does not keep the branch, and cannot commit after its successor", async () => {
   const scene = new Scene();
   scene.write("a.txt", "one\n");
