@@ -215,18 +215,30 @@ async function clearLock(workspace: Workspace, intent: Intent): Promise<boolean>
  * with an empty file. As that says nothing of whose it is, it goes only once it has been there for longer than any Git
  * takes to write to it. False: too early.
  */
-async function clearHeadLocks({ surroundings, repository }: Workspace, intent: Intent): Promise<boolean> {
-  const { platform, git } = surroundings;
-  const { files, clock } = platform;
-  for (const { gitDir } of await usesOf(platform, git, repository, intent.ref)) {
-    const path = joinPath(gitDir, "HEAD.lock");
-    const stat = await files.lstat(path);
-    if (stat === null || stat.kind !== "file" || stat.size > 0) continue;
-    if (clock.wallMs() - stat.mtimeMs < EMPTY_LOCK_MS) return false;
+async function clearHeadLocks(workspace: Workspace, intent: Intent): Promise<boolean> {
+  const { platform } = workspace.surroundings;
+  for (const { path, mtimeMs } of await emptyHeadLocks(workspace, intent.ref)) {
+    if (platform.clock.wallMs() - mtimeMs < EMPTY_LOCK_MS) return false;
     if (!(await endGit(platform, intent))) return false;
-    await files.unlink(path);
+    await platform.files.unlink(path);
   }
   return true;
+}
+
+/** Of the worktrees that are on a branch. */
+export async function emptyHeadLocks(
+  { surroundings, repository }: Workspace,
+  ref: string,
+): Promise<{ readonly path: string; readonly mtimeMs: number }[]> {
+  if (repository.config.refFormat !== "files") return [];
+  const { platform, git } = surroundings;
+  const found: { readonly path: string; readonly mtimeMs: number }[] = [];
+  for (const { gitDir } of await usesOf(platform, git, repository, ref)) {
+    const path = joinPath(gitDir, "HEAD.lock");
+    const stat = await platform.files.lstat(path);
+    if (stat?.kind === "file" && stat.size === 0) found.push({ path, mtimeMs: stat.mtimeMs });
+  }
+  return found;
 }
 
 /** Of a publisher that was stopped: its Git holds the branch, and only we may tell it to commit, which nobody does now. */
