@@ -107,30 +107,50 @@ export function reportText(report: LandReport): string {
   if (entries.length === 0) return `nothing waits to land on ${name}`;
   const { landed, parked, waiting } = countsOf(report);
   const left = waiting === 0 ? [] : [`${waiting} left in the queue`];
+  const handed = entries.filter((one) => isHandedOver(one, report)).length;
+  const done = handed === 0 ? `${landed} landed` : `${handed} handed over`;
+  const also = handed > 0 && landed > handed ? [`${landed - handed} landed`] : [];
   const summary = isDryRun
     ? `would land on ${name}, if their checks pass: ${count(waiting, "entry", "entries")}; ${parked} would be put aside`
-    : `${name}: ${[`${landed} landed`, ...(parked === 0 ? [] : [`${parked} put aside`]), ...left].join(", ")}`;
-  return [summary, ...entries.flatMap(outcomeLines)].join("\n");
+    : `${name}: ${[done, ...also, ...(parked === 0 ? [] : [`${parked} put aside`]), ...left].join(", ")}`;
+  return [summary, ...entries.flatMap((one) => outcomeLines(one, report))].join("\n");
 }
 
-function outcomeLines(outcome: LandOutcome): string[] {
+/** Its own branch was made, and the target has stayed where it was. */
+function isHandedOver({ outcome, ref }: LandOutcome, { target }: LandReport): boolean {
+  return outcome === "landed" && ref !== null && ref !== target;
+}
+
+function outcomeLines(outcome: LandOutcome, report: LandReport): string[] {
   const branch = printable(branchName(outcome.branch), 200);
   const message = printable(outcome.message ?? "", 500);
   if (outcome.outcome === "waiting") return [`  ${branch}: ${message === "" ? "waits" : message}`];
-  if (outcome.outcome === "parked")
-    return [
-      `  ${branch}: put aside (${outcome.why}): ${message}`,
-      ...lastLines(outcome.output).map((line) => `    | ${line}`),
-      ...(outcome.outputFile === null ? [] : [`    all of it: ${printable(outcome.outputFile, 500)}`]),
-      ...(outcome.hint === null ? [] : [`    next: ${printable(outcome.hint, 600)}`]),
-    ];
-  const as = outcome.commit === null ? message : `landed as ${outcome.commit.slice(0, 12)}`;
-  const handed = outcome.hint === null ? null : printable(branchName(outcome.ref ?? ""), 200);
-  const where = handed !== null ? `, at ${handed}` : outcome.isRemoteOnly ? ", on the remote only" : "";
+  if (outcome.outcome === "parked") return asideLines(branch, outcome);
+  const short = outcome.commit?.slice(0, 12);
+  const as = isHandedOver(outcome, report)
+    ? `is at ${printable(branchName(outcome.ref ?? ""), 200)} as ${short}`
+    : short === undefined
+      ? message
+      : `landed as ${short}`;
+  const where = outcome.isRemoteOnly ? ", on the remote only" : "";
   return [
     `  ${branch}: ${as}${where}`,
     ...outcome.cleaned.map((what) => `    ${printable(what, 300)}`),
     ...(outcome.hint === null ? [] : [`    next: ${printable(outcome.hint, 500)}`]),
+  ];
+}
+
+/** What became of an entry that was put aside, and what to do. */
+export function asideLines(
+  branch: string,
+  aside: Pick<LandOutcome, "why" | "message" | "hint" | "output" | "outputFile">,
+): string[] {
+  const { why, message, hint, output, outputFile } = aside;
+  return [
+    `  ${branch}: put aside (${why}): ${printable(message ?? "", 500)}`,
+    ...lastLines(output).map((line) => `    | ${line}`),
+    ...(outputFile === null ? [] : [`    all of it: ${printable(outputFile, 500)}`]),
+    ...(hint === null ? [] : [`    next: ${printable(hint, 600)}`]),
   ];
 }
 

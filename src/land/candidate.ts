@@ -1,19 +1,20 @@
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import { decode } from "../identity/path-text";
+import { decode, joinPath } from "../identity/path-text";
 import { printable } from "../kernel/ids";
 import { parseSignature, type Signature } from "../objects/commit";
 import { CommitReader } from "../objects/commits";
 import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
+import { readRef } from "../objects/refs";
 import { gitWords } from "../platform/git-answers";
 import { removeAll } from "../publish/agent-index";
-import { tipOf } from "../publish/base";
 import { isAncestor } from "../publish/catching-up";
 import type { Pen } from "../publish/signing";
 import { modesFor } from "../store/layout";
 import type { LandEntry } from "./entry";
 import { type Lander, mergeMessage, replayedMessage, squashMessage, type Told } from "./message";
+import { shownBranch } from "./target";
 
 /** What an entry comes to on top of a commit. */
 export type Built =
@@ -23,7 +24,7 @@ export type Built =
   | { readonly kind: "conflict"; readonly paths: readonly string[] }
   /** The branch, or its commit, is not in this clone any more. */
   | { readonly kind: "gone"; readonly message: string }
-  | { readonly kind: "refused"; readonly message: string };
+  | { readonly kind: "refused"; readonly message: string; readonly hint?: string };
 
 export interface CandidateTools {
   readonly workspace: Workspace;
@@ -42,7 +43,12 @@ export async function candidateOn(tools: CandidateTools, entry: LandEntry, onto:
   const missing = await whyGone(tools, entry);
   if (missing !== null) return { kind: "gone", message: missing };
   if (await isAncestor(workspace, entry.commit, onto)) return { kind: "contained" };
-  const commits = await commitsOf(tools, entry, onto);
+  const commits = await commitsOf(tools, entry, onto).catch((error: unknown) => {
+    // Of this branch alone: those behind it are not at fault.
+    if (error instanceof CotenantError && error.code === "E_LIMIT") return error;
+    throw error;
+  });
+  if (commits instanceof CotenantError) return { kind: "refused", message: commits.message };
   if (entry.method === "rebase") return replayed(tools, entry, onto, commits);
   const merged = await mergedTree(workspace, [onto, entry.commit]);
   if (merged.kind !== "tree") return merged;
@@ -68,7 +74,10 @@ async function whyGone(
   { workspace, objects }: CandidateTools,
   { branch, commit }: LandEntry,
 ): Promise<string | null> {
-  if ((await tipOf(workspace, branch)) === null) return "the branch was deleted after it was added";
+  const { surroundings, repository } = workspace;
+  const value = await readRef(surroundings.platform, surroundings.git, repository, branch);
+  if (value === null) return "the branch was deleted after it was added";
+  if ("target" in value) return `by now the branch only stands for ${shownBranch(value.target)}`;
   const isThere = (await objects.look(commit))?.type === "commit";
   return isThere ? null : `its commit ${commit.slice(0, 12)} is not in this clone any more`;
 }
@@ -115,9 +124,23 @@ async function mergedTree(
   const [tree = "", ...names] = decode(stdout).split("\0");
   if (status === 0) return { kind: "tree", tree: tree.trim() };
   if (status === 1) return { kind: "conflict", paths: [...new Set(names.filter((name) => name !== ""))] };
-  if (/unrelated histories/.test(stderr))
-    return { kind: "refused", message: "it has no commit in common with the target" };
+  if (/unrelated histories/.test(stderr)) return unrelated({ surroundings, repository });
   throw new CotenantError("E_GIT", `Git could not merge: ${gitWords(stderr)}`);
+}
+
+async function unrelated({
+  surroundings,
+  repository,
+}: Pick<Workspace, "surroundings" | "repository">): Promise<Merged> {
+  const message = "it has no commit in common with the target";
+  const { files } = surroundings.platform;
+  if ((await files.stat(joinPath(repository.commonDir, "shallow"))) === null)
+    return { kind: "refused", message };
+  return {
+    kind: "refused",
+    message: `${message} in this clone, which is shallow`,
+    hint: "fetch the whole history: git fetch --unshallow",
+  };
 }
 
 /** As Git reads a list of directories. */

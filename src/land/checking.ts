@@ -4,9 +4,9 @@ import type { ObjectId } from "../objects/object-name";
 import type { Commands } from "../platform/commands";
 import { branchName } from "../publish/branch-rules";
 import { type CheckOutcome, howItEnded, runChecks } from "../publish/checks";
-import { typed } from "../publish/hint-words";
 import { modesFor } from "../store/layout";
 import { entriesOf, type LandEntry } from "./entry";
+import { addingAgain } from "./outcomes";
 import type { ScratchRoom } from "./scratch";
 import type { Rejection, Verdict } from "./speculation";
 
@@ -18,13 +18,14 @@ export interface Checking {
   readonly workspace: Workspace;
   readonly commands: Commands;
   readonly room: ScratchRoom;
+  readonly usualTarget: string;
   readonly signal: AbortSignal;
   readonly onStart: (line: string) => void;
 }
 
 /** Runs `land.checks` on what an entry came to, in a scratch worktree. */
 export async function checked(
-  { workspace, commands, room, signal, onStart }: Checking,
+  { workspace, commands, room, usualTarget, signal, onStart }: Checking,
   entry: LandEntry,
   at: { readonly base: ObjectId; readonly commit: ObjectId },
 ): Promise<Verdict> {
@@ -53,23 +54,26 @@ export async function checked(
     if (signal.aborted) return { kind: "pending" };
     const failed = outcomes.find(({ passed }) => !passed);
     if (failed === undefined) return { kind: "passed" };
-    return { kind: "rejected", rejection: await rejection(workspace, entry, failed, outcomes) };
+    return {
+      kind: "rejected",
+      rejection: await rejection(workspace, entry, usualTarget, { failed, outcomes }),
+    };
   } finally {
-    room.giveBack(scratch);
+    await room.giveBack(scratch);
   }
 }
 
 async function rejection(
   workspace: Workspace,
   entry: LandEntry,
-  failed: CheckOutcome,
-  outcomes: readonly CheckOutcome[],
+  usualTarget: string,
+  { failed, outcomes }: { readonly failed: CheckOutcome; readonly outcomes: readonly CheckOutcome[] },
 ): Promise<Rejection> {
   const told = plain(failed.output).trimEnd();
   return {
     why: "checks",
     message: `${printable(failed.command, 200)} ${howItEnded(failed)}`,
-    hint: `mend the branch and add it again: cotenant land add ${typed(branchName(entry.branch))}; if it was not at fault: cotenant land retry ${entry.entryId}`,
+    hint: `mend the branch and add it again: ${addingAgain(entry, { usualTarget })}; if it was not at fault: cotenant land retry ${entry.entryId}`,
     paths: [],
     output: told.slice(-TOLD_OUTPUT),
     outputFile: await keepOutput(workspace, entry, outcomes),

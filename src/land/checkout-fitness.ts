@@ -10,7 +10,7 @@ import { type BranchUse, usesOf } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
 import { machineOf, type Yard } from "../worktrees/place";
 import { hasHidden, underWayIn } from "../worktrees/stake";
-import { gitState } from "../worktrees/surveying";
+import { isChanged, obstaclesIn } from "./obstacles";
 import { shownBranch } from "./target";
 
 /** Where a target is checked out; null where it is nowhere. Throws where it is in use in a way that nothing can follow. */
@@ -23,8 +23,21 @@ export async function occupantOf(workspace: Workspace, ref: string): Promise<Wor
   if (uses.length > 1 || use.why !== "checked out") throw inUse(ref, uses);
   const entries = await listWorktrees(platform, git, repository);
   const entry = entries.find(({ gitDir }) => gitDir === use.gitDir);
-  if (entry === undefined || !entry.exists || entry.worktreeId === null) throw inUse(ref, uses);
+  if (entry?.exists === false) throw inGone(ref, entry);
+  if (entry === undefined || entry.worktreeId === null) throw inUse(ref, uses);
   return entry;
+}
+
+function inGone(ref: string, { root }: WorktreeEntry): CotenantError {
+  const [name, where] = [shownBranch(ref), printable(root, 300)];
+  return new CotenantError(
+    "E_PROTECTED_REF",
+    `nothing lands on ${name}: it is checked out in ${where}, which is gone`,
+    {
+      hint: "if it does not come back: git worktree prune; then run the queue again",
+      data: { ref, worktree: root },
+    },
+  );
 }
 
 function inUse(ref: string, uses: readonly BranchUse[]): CotenantError {
@@ -46,11 +59,11 @@ export async function refuseUnfit(
   const { root, gitDir } = entry;
   const underWay = await underWayIn(platform, gitDir);
   if (underWay !== null) throw unfit(entry, ref, `is in the middle of ${underWay}`, "finish it there");
-  const state = await gitState(git, entry, null);
-  const dirt = state?.dirt;
-  if (dirt === undefined) throw unfit(entry, ref, "cannot be read by Git", "look there: git status");
+  const isDirty = await isChanged(git, entry);
   const where = typed(root);
-  if (dirt.staged + dirt.changed + dirt.conflicts > 0)
+  if (isDirty === null)
+    throw unfit(entry, ref, "cannot be read by Git", `look there: git -C ${where} status`);
+  if (isDirty)
     throw unfit(
       entry,
       ref,
@@ -64,10 +77,7 @@ export async function refuseUnfit(
       "has files that Git was told not to look at, and that differ",
       `see which: git -C ${where} ls-files -v`,
     );
-  const inTheWay: string[] = [];
-  for (const { path, status } of changes)
-    if (status === "added" && (await yard.trees.look(`${toByteText(root)}/${toByteText(path)}`)) !== null)
-      inTheWay.push(path);
+  const inTheWay = await obstaclesIn(yard.trees, toByteText(root), changes);
   if (inTheWay.length > 0)
     throw unfit(
       entry,

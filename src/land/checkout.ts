@@ -14,9 +14,9 @@ import { modesFor } from "../store/layout";
 import { accessOf } from "../worktrees/access";
 import { gitFailure, LONG_MS } from "../worktrees/git-calls";
 import { machineOf, quietly, type Yard } from "../worktrees/place";
-import { gitState } from "../worktrees/surveying";
 import { writerKey } from "../worktrees/writer-lock";
 import { asUnfit, refuseUnfit, unfit } from "./checkout-fitness";
+import { isChanged } from "./obstacles";
 import { putBack } from "./putting-back";
 
 /** A target that is checked out: its index and files move with it. */
@@ -167,8 +167,7 @@ async function moveFiles(
   const options = { cwd: move.root, env: { GIT_INDEX_FILE: index }, timeoutMs: LONG_MS };
   await git.run([...place, "update-index", "-q", "--refresh"], options);
   // Somebody may have changed something between the first look and the lock.
-  const state = await gitState(git, entry, null);
-  if (state === null || state.dirt.staged + state.dirt.changed + state.dirt.conflicts > 0)
+  if ((await isChanged(git, entry)) !== false)
     throw unfit(entry, move.ref, "has changes that are not committed", "commit or stash them");
   const quiet = ["-c", "submodule.recurse=false", "-c", "core.splitIndex=false"];
   const args = [...quiet, ...place, "read-tree", "-m", "-u", move.old, move.new];

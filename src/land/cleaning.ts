@@ -1,10 +1,11 @@
+import { mainRef } from "../enforce/divergence";
 import { CotenantError } from "../errors/cotenant-error";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
 import { printable } from "../kernel/ids";
 import { sameParty } from "../kernel/lease";
 import { isCutOff } from "../platform/git";
 import { tipOf } from "../publish/base";
-import { branchName, usesOf } from "../publish/branch-rules";
+import { branchName, isProtected, usesOf } from "../publish/branch-rules";
 import { silent } from "../publish/pushing";
 import { machineOf } from "../worktrees/place";
 import { worktreeRecords } from "../worktrees/records";
@@ -12,7 +13,7 @@ import { removeWorktree } from "../worktrees/removing";
 import { atStake, isAsCommitted } from "../worktrees/stake";
 import { underWriterLock } from "../worktrees/writer-lock";
 import type { LandDesk } from "./desk";
-import type { LandEntry } from "./entry";
+import { entriesOf, type LandEntry } from "./entry";
 import { shownBranch } from "./target";
 
 /**
@@ -26,6 +27,11 @@ export async function cleanUp(desk: LandDesk, entry: LandEntry): Promise<string[
   const done: string[] = [];
   try {
     if ((await tipOf(workspace, entry.branch)) !== entry.commit) return done;
+    const wanted = await whyWanted(desk, entry);
+    if (wanted !== null) {
+      tell("note", `kept the branch ${shownBranch(entry.branch)}: ${wanted}`, entry);
+      return done;
+    }
     await note(desk, entry);
     const worktree = await worktreeOn(desk, entry);
     if (worktree !== null) {
@@ -46,6 +52,26 @@ export async function cleanUp(desk: LandDesk, entry: LandEntry): Promise<string[
     tell("note", `not cleaned up after ${shownBranch(entry.branch)}: ${error.message}`, entry);
   }
   return done;
+}
+
+/** Null where the branch was only there to land. */
+async function whyWanted({ yard }: LandDesk, { entryId, branch }: LandEntry): Promise<string | null> {
+  const { coordinator, config, surroundings, repository } = yard.workspace;
+  const { values } = config;
+  const main = await mainRef(
+    surroundings.git,
+    repository.worktreeRoot,
+    values["global_operations.main_branch"],
+  );
+  const known = [main?.branch ?? null, values["land.target"], ...values["publish.protected"]];
+  if (isProtected(branch, known)) return "it is protected";
+  const other = (await entriesOf(coordinator)).find(
+    (one) => one.entryId !== entryId && one.state !== "landed" && [one.branch, one.target].includes(branch),
+  );
+  if (other === undefined) return null;
+  return other.target === branch
+    ? `${shownBranch(other.branch)} is to land there`
+    : `it is in the queue for ${shownBranch(other.target)} as well`;
 }
 
 async function note({ yard }: LandDesk, { entryId, target, branch, commit }: LandEntry): Promise<void> {

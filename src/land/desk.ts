@@ -16,6 +16,8 @@ export interface LandDesk {
   readonly yard: Yard;
   readonly target: string;
   readonly remote: string | null;
+  /** Where branches go that are added without a word of where. */
+  readonly usualTarget: string;
   readonly lead: Lead;
   readonly tools: CandidateTools;
   readonly mover: BranchMover;
@@ -40,6 +42,19 @@ export async function queuedIn({
     (entry) =>
       entry.target === target && entry.state === "queued" && (only === null || only.includes(entry.entryId)),
   );
+}
+
+/** What Git cannot do with one entry stops the others as well: whoever reads of it has to know which. */
+export async function naming<T>({ entryId, branch }: LandEntry, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!(error instanceof CotenantError) || error.code !== "E_GIT") throw error;
+    throw new CotenantError(error.code, `${shownBranch(branch)}: ${error.message}`, {
+      hint: `${error.hint}; or go on without it: cotenant land remove ${entryId}`,
+      data: { ...error.data, entry_id: entryId },
+    });
+  }
 }
 
 export function interrupted(target: string): CotenantError {

@@ -34,7 +34,10 @@ export interface Enqueued {
   readonly replaced: LandEntry | null;
 }
 
-/** Adds branches to a target's queue, as they are now. A branch that is in it already is replaced, at the end. */
+/**
+ * Adds branches to a target's queue, as they are now. The entry of a branch that is in it already is replaced, at the end;
+ * method, message and issue stay, where the request says nothing of them.
+ */
 export async function enqueue(
   workspace: Workspace,
   session: Session,
@@ -42,7 +45,7 @@ export async function enqueue(
 ): Promise<readonly Enqueued[]> {
   const target = await targetRef(workspace, request.target ?? null);
   const message = checkedMessage(request.message ?? null);
-  const method = request.method ?? (workspace.config.values["land.method"] as Method);
+  const usual = workspace.config.values["land.method"] as Method;
   const wanted = new Map<string, ObjectId>();
   for (const text of request.branches) {
     const branch = namedBranch(text, "for example: cotenant land add work/login");
@@ -66,8 +69,11 @@ export async function enqueue(
         const old = open.find((entry) => entry.branch === branch && entry.target === target) ?? null;
         const entry: LandEntry = {
           entryId: makeUlid(timeMs++, workspace.surroundings.platform.random.bytes(10)),
-          ...{ target, branch, commit, method, message },
-          issueId: request.issueId ?? null,
+          ...{ target, branch, commit },
+          // A branch that was mended lands as its entry was to, unless somebody says otherwise.
+          method: request.method ?? old?.method ?? usual,
+          message: message ?? old?.message ?? null,
+          issueId: request.issueId ?? old?.issueId ?? null,
           addedBy: session.actor.agentId,
           addedAt: new Date(now.wallMs).toISOString(),
           ...{ state: "queued", parked: null, landed: null, underway: null },

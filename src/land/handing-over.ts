@@ -9,7 +9,7 @@ import { typed } from "../publish/hint-words";
 import { pushUnderClaims } from "../publish/pushing-under-claims";
 import { candidateOn } from "./candidate";
 import { checked } from "./checking";
-import { interrupted, type LandDesk, queuedIn } from "./desk";
+import { interrupted, type LandDesk, naming, queuedIn } from "./desk";
 import type { LandEntry } from "./entry";
 import { notPushed } from "./landing";
 import { hasLeft } from "./moving";
@@ -35,6 +35,8 @@ export async function handOver(
   const outcomes: LandOutcome[] = [];
   let stopped: CotenantError | null = null;
   const queue = await queuedIn(desk);
+  // Before anything is checked for it.
+  for (const { branch } of queue.length > 0 ? queue : [{ branch: "refs/heads/x" }]) handedRef(prefix, branch);
   try {
     const { tip } = await baseOf(parts.workspace, target, remote);
     for (const entry of queue) {
@@ -60,6 +62,10 @@ function refuseStopped({ signal, lead, target }: LandDesk): void {
   if (signal.aborted) throw interrupted(target);
 }
 
+function handedRef(prefix: string, branch: string): string {
+  return namedBranch(`${prefix}/${branchName(branch)}`, "for example --as-branch queue");
+}
+
 async function one(
   desk: LandDesk,
   prefix: string,
@@ -67,9 +73,9 @@ async function one(
   tip: ObjectId,
 ): Promise<LandOutcome | null> {
   const { tools, parts, mover, yard, target, remote, tell } = desk;
-  const ref = namedBranch(`${prefix}/${branchName(entry.branch)}`, "for example --as-branch land");
-  const built = await candidateOn(tools, entry, tip);
-  const rejection = rejectionOf(entry, built);
+  const ref = handedRef(prefix, entry.branch);
+  const built = await naming(entry, () => candidateOn(tools, entry, tip));
+  const rejection = rejectionOf(entry, built, desk);
   if (rejection !== null) return aside(desk, entry, rejection);
   if (built.kind !== "candidate") {
     const facts = await mover.landedFacts(entry, { commit: null, ref: target, remote, isRemoteOnly: false });
@@ -78,12 +84,15 @@ async function one(
   }
   const { commit } = built;
   await tools.objects.reveal();
-  const refusal = await refusalOf(parts.workspace, tools.objects, entry, { onto: tip, ...built });
-  if (refusal !== null) return aside(desk, entry, refusalRejection(entry, refusal));
+  const refusal = await naming(entry, () =>
+    refusalOf(parts.workspace, tools.objects, entry, { onto: tip, ...built }),
+  );
+  if (refusal !== null) return aside(desk, entry, refusalRejection(entry, refusal, desk));
   if (parts.workspace.config.values["land.checks"].length > 0) {
     tell("checking", `checking ${shownBranch(entry.branch)} as ${commit.slice(0, 12)}`, entry);
     const { workspace, commands } = parts;
-    const asked = { workspace, commands, room: desk.room, signal: desk.signal, onStart: () => {} };
+    const { room, signal, usualTarget } = desk;
+    const asked = { workspace, commands, room, signal, usualTarget, onStart: () => {} };
     const verdict = await checked(asked, entry, { base: tip, commit });
     refuseStopped(desk);
     if (verdict.kind === "rejected") return aside(desk, entry, verdict.rejection);
@@ -100,12 +109,12 @@ async function put(
   const { parts, mover, yard, claims, remote, target, tell } = desk;
   const { workspace } = parts;
   const old = await tipOf(workspace, ref);
-  if (old === null) await refuseBeside(workspace.surroundings.git, workspace.repository.worktreeRoot, ref);
-  else await refuseForeign(desk, ref, old);
+  if (old === null) await refuseTaken(desk, ref);
+  else await refuseForeign(desk, entry, ref, old);
   // Before the entry leaves the queue: what the remote does not have was not handed over (PROTOCOL 37).
   if (remote !== null) {
     const theirs = await remoteTip(workspace, remote, ref);
-    if (theirs !== null && theirs !== old) await refuseForeign(desk, ref, theirs);
+    if (theirs !== null && theirs !== old) await refuseForeign(desk, entry, ref, theirs);
     await desk.tools.objects.flush();
     const wanted = {
       remote,
@@ -134,21 +143,43 @@ async function put(
       },
     );
   tell("landed", `put ${shownBranch(entry.branch)} at ${shownBranch(ref)} as ${commit.slice(0, 12)}`, entry);
-  const next = `gh pr create --base ${typed(branchName(target))} --head ${typed(branchName(ref))} --fill`;
+  const open = `gh pr create --base ${typed(branchName(target))} --head ${typed(branchName(ref))} --fill`;
+  // A pull request is made of what the forge has.
+  const next =
+    remote === null ? `push it (git push <remote> ${typed(branchName(ref))}), then: ${open}` : open;
   return { ...landedOutcome(entry, { commit, ref }), hint: next };
 }
 
+async function refuseTaken({ parts }: LandDesk, ref: string): Promise<void> {
+  const { surroundings, repository } = parts.workspace;
+  try {
+    await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
+  } catch (error) {
+    if (!(error instanceof CotenantError) || error.code !== "E_USAGE") throw error;
+    throw new CotenantError(error.code, error.message, { hint: ANOTHER_PREFIX, data: error.data });
+  }
+}
+
+const ANOTHER_PREFIX = "name another prefix with --as-branch, or rename that branch";
+
 /** What somebody else has put under that name is not replaced. */
-async function refuseForeign({ parts }: LandDesk, ref: string, at: ObjectId): Promise<void> {
+async function refuseForeign(
+  { parts }: LandDesk,
+  { branch }: LandEntry,
+  ref: string,
+  at: ObjectId,
+): Promise<void> {
   const { surroundings, repository } = parts.workspace;
   const args = ["log", "-1", "--format=%B", at, "--"];
   const { stdout } = await surroundings.git.run(args, { cwd: repository.worktreeRoot });
-  if (/^Cotenant-Landed: \S/m.test(decode(stdout))) return;
+  const lines = decode(stdout).split("\n");
+  // Anybody may make a branch where something else has landed.
+  if (lines.some((line) => line.startsWith(`Cotenant-Landed: ${branchName(branch)} `))) return;
   throw new CotenantError(
     "E_PROTECTED_REF",
     `${shownBranch(ref)} is there already, and did not come from the merge queue`,
     {
-      hint: "name another prefix with --as-branch, or rename that branch",
+      hint: ANOTHER_PREFIX,
       data: { ref, commit: printable(at) },
     },
   );

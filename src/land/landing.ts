@@ -1,3 +1,4 @@
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import type { ObjectId } from "../objects/object-name";
@@ -39,7 +40,7 @@ export class TargetLander {
     for (const entry of await queuedIn(this.#desk)) {
       const { underway } = entry;
       if (underway === null || underway.ref !== target) continue;
-      if (underway.remote !== remote) throw notAsked(entry, underway);
+      if (underway.remote !== remote) throw await notAsked(parts.workspace, entry, underway);
       const theirs = await remoteTip(parts.workspace, remote, target);
       if (theirs === null || !(await isAncestor(parts.workspace, underway.commit, theirs))) continue;
       await this.base();
@@ -55,6 +56,12 @@ export class TargetLander {
     return this.#base;
   }
 
+  /** Whether there is anything here that the remote lacks. */
+  get isAhead(): boolean {
+    const { tip, theirs } = this.#base ?? {};
+    return theirs != null && tip !== theirs;
+  }
+
   async refusePaused(): Promise<void> {
     const { parts, target } = this.#desk;
     const pause = await queuePauseOf(parts.workspace, target);
@@ -64,7 +71,10 @@ export class TargetLander {
   /** An entry that the target has already. */
   async contained(entry: LandEntry): Promise<LandedNow | "left"> {
     const { mover, yard, target, remote } = this.#desk;
-    const facts = await mover.landedFacts(entry, { commit: null, ref: target, remote, isRemoteOnly: false });
+    const facts = await mover.landedFacts(entry, {
+      ...{ commit: null, ref: target, isRemoteOnly: false },
+      remote: this.isAhead ? null : remote,
+    });
     const isNoted = await noteLanded(yard.session, entry, { ref: target, new: null, contained: true }, facts);
     return isNoted ? { commit: null, isRemoteOnly: false } : "left";
   }
@@ -137,13 +147,20 @@ export class TargetLander {
 }
 
 /** To land it here as well could make two of it. */
-function notAsked({ branch, target }: LandEntry, { remote }: Underway): CotenantError {
+async function notAsked(
+  { surroundings, repository }: Workspace,
+  { entryId, branch, target }: LandEntry,
+  { remote, commit }: Underway,
+): Promise<CotenantError> {
   const name = printable(remote, 100);
+  const args = ["config", "--get", `remote.${remote}.url`];
+  const isThere = (await surroundings.git.run(args, { cwd: repository.worktreeRoot })).status === 0;
+  const gone = `there is no remote ${name} here any more. Look whether ${commit.slice(0, 12)} arrived where it was; then take the entry out (cotenant land remove ${entryId}), and if it did not, add the branch again`;
   return new CotenantError(
     "E_DIVERGED",
     `${shownBranch(branch)} was being pushed to ${shownBranch(target)} of ${name}, and nobody has asked yet what became of it`,
     {
-      hint: `ask, and go on: cotenant land run --push --remote ${typed(remote)}`,
+      hint: isThere ? `ask, and go on: cotenant land run --push --remote ${typed(remote)}` : gone,
       data: { branch, target, remote },
     },
   );

@@ -1,12 +1,15 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
+import { printable } from "../kernel/ids";
 import type { ObjectId } from "../objects/object-name";
 import { pause } from "../publish/branch-pushing";
+import { branchName } from "../publish/branch-rules";
+import { typed } from "../publish/hint-words";
 import { settleIntents } from "../publish/settling";
 import { candidateOn } from "./candidate";
 import { checked } from "./checking";
 import { cleanUp } from "./cleaning";
-import { interrupted, type LandDesk, queuedIn } from "./desk";
+import { interrupted, type LandDesk, naming, queuedIn } from "./desk";
 import type { LandEntry } from "./entry";
 import { TargetLander } from "./landing";
 import { park } from "./noting";
@@ -15,7 +18,7 @@ import type { Base } from "./remote-tip";
 import type { LandOutcome } from "./report";
 import { refusalOf } from "./rules";
 import { type Rejection, type Slot, Speculation, type Verdict } from "./speculation";
-import { shownBranch } from "./target";
+import { neverStill, shownBranch } from "./target";
 
 interface RunningCheck {
   readonly entryId: Ulid;
@@ -37,6 +40,7 @@ export class LandLoop {
   #failure: unknown = null;
   #wake: () => void = () => {};
   #misses = 0;
+  #moves = 0;
 
   constructor(desk: LandDesk) {
     this.#desk = desk;
@@ -71,7 +75,7 @@ export class LandLoop {
       this.#refuseStopped();
       const queue = await this.#queue(train);
       const step = train.next(queue.map(({ entryId }) => entryId));
-      if (step.do === "end") return;
+      if (step.do === "end") return this.#tellUnpushed();
       if (step.do === "wait") await this.#wait();
       else if (step.do === "build") await this.#build(train, this.#entry(step.entryId), step.onto);
       else await this.#settle(train, step.slot, step.do === "park" ? step.rejection : null);
@@ -96,16 +100,19 @@ export class LandLoop {
 
   async #build(train: Speculation, entry: LandEntry, onto: ObjectId): Promise<void> {
     const { tools, parts, tell } = this.#desk;
-    const built = await candidateOn(tools, entry, onto);
+    const built = await naming(entry, () => candidateOn(tools, entry, onto));
     const add = (commit: ObjectId | null, verdict: Verdict) =>
       train.add({ entryId: entry.entryId, commit, verdict });
-    const rejection = rejectionOf(entry, built);
+    const rejection = rejectionOf(entry, built, this.#desk);
     if (rejection !== null) return add(null, { kind: "rejected", rejection });
     if (built.kind !== "candidate") return add(null, { kind: "contained" });
     // Every Git that looks at it finds it; nothing refers to it yet.
     await tools.objects.reveal();
-    const refusal = await refusalOf(parts.workspace, tools.objects, entry, { onto, ...built });
-    if (refusal !== null) return add(null, { kind: "rejected", rejection: refusalRejection(entry, refusal) });
+    const refusal = await naming(entry, () =>
+      refusalOf(parts.workspace, tools.objects, entry, { onto, ...built }),
+    );
+    if (refusal !== null)
+      return add(null, { kind: "rejected", rejection: refusalRejection(entry, refusal, this.#desk) });
     if (parts.workspace.config.values["land.checks"].length === 0)
       return add(built.commit, { kind: "passed" });
     add(built.commit, { kind: "pending" });
@@ -121,7 +128,12 @@ export class LandLoop {
     const { parts, room } = this.#desk;
     const controller = new AbortController();
     const { workspace, commands } = parts;
-    const asked = { workspace, commands, room, signal: controller.signal, onStart: () => {} };
+    const { usualTarget } = this.#desk;
+    const asked = {
+      ...{ workspace, commands, room, usualTarget },
+      signal: controller.signal,
+      onStart: () => {},
+    };
     const over = checked(asked, entry, at)
       .then((verdict) => train.judge(entry.entryId, at.commit, verdict))
       .catch((error: unknown) => {
@@ -155,6 +167,7 @@ export class LandLoop {
         : await this.#lander.land(entry, slot.commit, train.tip);
     if (landed === "again") return this.#again(train);
     this.#misses = 0;
+    this.#moves = 0;
     if (slot.commit === null) train.left();
     else train.landed();
     if (landed === "left") return;
@@ -170,20 +183,28 @@ export class LandLoop {
     const { parts, yard, mover, target, tell } = this.#desk;
     const most = parts.workspace.config.values["publish.retries"];
     if (++this.#misses > most)
-      throw new CotenantError(
-        "E_RETRIES_EXHAUSTED",
-        `${shownBranch(target)} moved ${this.#misses} times while it was landed on`,
-        {
-          hint: "run the queue again in a moment; publish.retries says how often it is tried",
-          data: { target, retries: most, setting: "publish.retries" },
-        },
-      );
+      throw await neverStill(parts.workspace, target, { tries: this.#misses, moves: this.#moves });
     await settleIntents(parts.workspace, yard.session, mover.committer.left, true);
     await pause(parts.workspace, this.#misses - 1);
     const base: Base = await this.#lander.base();
+    // Another Git only had its lock: what was built and checked still stands on it.
+    if (base.tip === train.tip) return;
+    this.#moves++;
     tell("rebuilding", `${shownBranch(target)} has moved: building on ${base.tip.slice(0, 12)}`);
     train.restart(base.tip);
     await this.#drop(train);
+  }
+
+  /** What has landed here without a push goes with the next one; where nothing else lands, nobody would know. */
+  #tellUnpushed(): void {
+    const { remote, target, tell } = this.#desk;
+    if (remote === null || !this.#lander.isAhead) return;
+    const push = `git push ${typed(remote)} ${typed(branchName(target))}`;
+    const name = shownBranch(target);
+    tell(
+      "note",
+      `${name} here has landings that ${printable(remote, 100)} lacks: they go with the next one, or by: ${push}`,
+    );
   }
 
   /** Ends checks of what is not wanted any more. */

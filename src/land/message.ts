@@ -32,13 +32,13 @@ function landedLines({ branch, issueId }: LandEntry, commit: ObjectId): string[]
   ];
 }
 
-/** What somebody wrote, without lines that only a landing writes. */
+/** What somebody wrote, without lines that only a landing writes, as Git reads them: in any case, with a space before the colon. */
 function own(text: string): string {
   return cleanMessage(withoutLanded(text));
 }
 
 function withoutLanded(text: string): string {
-  return text.replaceAll(/^Cotenant-Landed(?:-Issue)?:.*\n?/gm, "");
+  return text.replaceAll(/^Cotenant-Landed(?:-Issue)?[ \t]*:.*\n?/gim, "");
 }
 
 /** Of a landing by merge. */

@@ -9,7 +9,7 @@ import { branchName, usesOf } from "../publish/branch-rules";
 import { type Attempt, type RefChange, RefCommitter } from "../publish/committing";
 import type { Yard } from "../worktrees/place";
 import { movingAlong } from "./checkout";
-import { occupantOf } from "./checkout-fitness";
+import { occupantOf, unfit } from "./checkout-fitness";
 import { entriesOf, entryFromFact, entryName, entryToFact, type LandEntry, type LandedAs } from "./entry";
 import type { Lead } from "./lead";
 import { queuePausedError, queuePauseIn, queuePauseName } from "./pausing";
@@ -50,7 +50,14 @@ export class BranchMover {
       const change = this.#change(entry, move, facts, occupant);
       return this.committer.attempt(change, { shown, flushed }).finally(() => flushed.catch(() => {}));
     };
-    if (occupant === null || move.old === null) return attempt();
+    if (occupant === null) return attempt();
+    if (move.old === null)
+      throw unfit(
+        occupant,
+        move.ref,
+        "has no commit yet",
+        "get the remote's there: git pull; or switch to another branch",
+      );
     // Git looks at the objects before the commit point shows them.
     await this.#objects.reveal();
     return movingAlong(this.#yard, occupant, { ref: move.ref, old: move.old, next: move.next }, attempt);

@@ -39,14 +39,40 @@ export function parkedOutcome({ entryId, branch }: LandEntry, rejection: Rejecti
   return { ...NOTHING, entryId, branch, outcome: "parked", ...rejection };
 }
 
+/** Where entries of a run go, and where they would go if nobody said. */
+export interface Destination {
+  /** The remote that they are built on; null where nothing is pushed. */
+  readonly remote: string | null;
+  readonly usualTarget: string;
+}
+
+/** Puts a branch in the place of its entry. How it is to land is as it was, unless somebody says otherwise. */
+export function addingAgain(
+  { branch, target }: LandEntry,
+  { usualTarget }: Pick<Destination, "usualTarget">,
+): string {
+  const where = target === usualTarget ? "" : ` --target ${typed(branchName(target))}`;
+  return `cotenant land add ${typed(branchName(branch))}${where}`;
+}
+
+/** What makes the branch fit for its target. By rebase its own commits have to change: a merge would be left out again. */
+function bringingIn({ branch, target, method }: LandEntry, { remote }: Destination): string {
+  const [own, onto] = [typed(branchName(branch)), typed(branchName(target))];
+  const there = remote === null ? onto : typed(`${remote}/${branchName(target)}`);
+  const fetched = remote === null ? "" : `git fetch ${typed(remote)} && `;
+  return method === "rebase"
+    ? `rebase the branch (${fetched}git rebase ${there} ${own})`
+    : `bring the target into the branch (there: ${fetched}git merge ${there})`;
+}
+
 /** Why what was built cannot land; null for what can. */
-export function rejectionOf(entry: LandEntry, built: Built): Rejection | null {
-  const again = `cotenant land add ${typed(branchName(entry.branch))}`;
+export function rejectionOf(entry: LandEntry, built: Built, destination: Destination): Rejection | null {
+  const again = addingAgain(entry, destination);
   const bare = { paths: [], output: "", outputFile: null };
   if (built.kind === "conflict") {
     const paths = built.paths.map((path) => printable(path, 300));
     const message = `conflicts with ${shownBranch(entry.target)} in ${paths[0] ?? "its files"}${others(paths.slice(1))}`;
-    const hint = `bring the target into the branch (git merge ${typed(branchName(entry.target))}), and add it again: ${again}`;
+    const hint = `${bringingIn(entry, destination)}, and add it again: ${again}`;
     return { ...bare, why: "conflict", message, hint, paths };
   }
   if (built.kind === "gone")
@@ -56,18 +82,24 @@ export function rejectionOf(entry: LandEntry, built: Built): Rejection | null {
       ...bare,
       why: "refused",
       message: built.message,
-      hint: `mend the branch, and add it again: ${again}`,
+      hint:
+        built.hint === undefined
+          ? `mend the branch, and add it again: ${again}`
+          : `${built.hint}; then: cotenant land retry ${entry.entryId}`,
     };
   return null;
 }
 
-export function refusalRejection(entry: LandEntry, error: CotenantError): Rejection {
+export function refusalRejection(
+  entry: LandEntry,
+  error: CotenantError,
+  destination: Destination,
+): Rejection {
   const listed = Array.isArray(error.data["paths"]) ? (error.data["paths"] as unknown[]) : [];
   const paths = listed.map((one) =>
     String(typeof one === "object" && one !== null ? ((one as { path?: unknown }).path ?? "") : one),
   );
-  const again = `cotenant land add ${typed(branchName(entry.branch))}`;
-  const hint = `${error.hint}; then add it again: ${again}`;
+  const hint = `${error.hint}; then add it again: ${addingAgain(entry, destination)}`;
   return {
     why: "refused",
     message: `${error.code}: ${error.message}`,

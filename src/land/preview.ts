@@ -1,7 +1,7 @@
 import type { ObjectId } from "../objects/object-name";
 import { type CandidateTools, candidateOn } from "./candidate";
 import type { LandEntry } from "./entry";
-import { parkedOutcome, refusalRejection, rejectionOf, waitingOutcome } from "./outcomes";
+import { type Destination, parkedOutcome, refusalRejection, rejectionOf, waitingOutcome } from "./outcomes";
 import type { LandOutcome } from "./report";
 import { refusalOf } from "./rules";
 
@@ -10,14 +10,17 @@ export async function plannedOutcomes(
   tools: CandidateTools,
   queue: readonly LandEntry[],
   tip: ObjectId,
+  destination: Destination,
 ): Promise<LandOutcome[]> {
   const outcomes: LandOutcome[] = [];
   let top = tip;
   for (const entry of queue) {
     const built = await candidateOn(tools, entry, top);
-    const rejection = rejectionOf(entry, built);
+    const rejection = rejectionOf(entry, built, destination);
     if (rejection !== null) {
-      outcomes.push(parkedOutcome(entry, rejection));
+      // On others that have not landed either.
+      const also = top !== tip && rejection.why === "conflict" ? ", or with what lands before it" : "";
+      outcomes.push(parkedOutcome(entry, { ...rejection, message: `${rejection.message}${also}` }));
       continue;
     }
     if (built.kind === "contained") {
@@ -28,7 +31,7 @@ export async function plannedOutcomes(
     await tools.objects.reveal();
     const refusal = await refusalOf(tools.workspace, tools.objects, entry, { onto: top, ...built });
     if (refusal !== null) {
-      outcomes.push(parkedOutcome(entry, refusalRejection(entry, refusal)));
+      outcomes.push(parkedOutcome(entry, refusalRejection(entry, refusal, destination)));
       continue;
     }
     top = built.commit;

@@ -1,5 +1,7 @@
-import { decode } from "../identity/path-text";
-import { type ByteText, bytesOf, toByteText } from "../objects/byte-text";
+import { CotenantError } from "../errors/cotenant-error";
+import { decode, joinPath } from "../identity/path-text";
+import { type ByteText, bytesOf, byteTextOf, toByteText } from "../objects/byte-text";
+import type { PathChange } from "../objects/commit-text";
 import { CommitReader } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
 import { MODES } from "../objects/tree";
@@ -14,8 +16,9 @@ interface Moved {
 }
 
 /**
- * Files that are just as `new` has them become as the index has them, which is still that of `old`; what is new goes. A
- * file with any other content is somebody's edit, and stays. Done twice, it has no more effect.
+ * Files that are just as `new` has them, or as far as a Git that was killed had written them, become as the index has them,
+ * which is still that of `old`; what is new goes, and what is missing comes back. A file with any other content is
+ * somebody's edit, and stays. Done twice, it has no more effect.
  */
 export async function putBack(yard: Yard, move: Moved): Promise<void> {
   const { git } = machineOf(yard);
@@ -26,19 +29,68 @@ export async function putBack(yard: Yard, move: Moved): Promise<void> {
     move,
     changes.map(({ path }) => path),
   );
+  const isAsNew = async ({ path, oid, mode }: PathChange) => {
+    if (mode === MODES.submodule) return false;
+    const found = present.get(path) ?? null;
+    return found === oid || (found !== null && oid !== null && (await isCutShort(yard, move, path)));
+  };
+  for (const change of changes)
+    if (change.status === "added" && (await isAsNew(change))) await removeFile(yard, move.root, change.path);
+  const unwanted = await leftOut(yard, move);
   const restored: string[] = [];
-  const added: string[] = [];
-  for (const { path, status, oid, mode } of changes) {
-    if (mode === MODES.submodule) continue;
-    if ((present.get(path) ?? null) !== oid) continue;
-    (status === "added" ? added : restored).push(path);
+  for (const change of changes) {
+    if (change.status === "added" || unwanted.has(toByteText(change.path))) continue;
+    // Git takes a file away before it writes it anew; and where it was to be a directory, that is gone by now.
+    const isFit =
+      (change.status === "changed" && (await isAsNew(change))) ||
+      (change.mode !== MODES.submodule && (await isFree(yard, move.root, change.path)));
+    if (isFit) restored.push(change.path);
   }
-  for (const path of added) await removeFile(yard, move.root, path);
   if (restored.length === 0) return;
-  const place = ["--git-dir", move.gitDir, "--work-tree", move.root];
+  const place = placeOf(move);
   const input = bytesOf(restored.map((path) => `${toByteText(path)}\0`).join(""));
   const args = [...place, "checkout-index", "--force", "-z", "--stdin"];
   await ask(git, args, { cwd: move.root, input, timeoutMs: LONG_MS }, "putting files of a checkout back");
+}
+
+const placeOf = ({ gitDir, root }: Moved) => ["--git-dir", gitDir, "--work-tree", root];
+
+/** Files that a sparse checkout has no use for. */
+async function leftOut(yard: Yard, move: Moved): Promise<ReadonlySet<ByteText>> {
+  const { git } = machineOf(yard);
+  const options = { cwd: move.root, timeoutMs: LONG_MS };
+  const doing = "looking at files of a checkout";
+  const listed = byteTextOf(await ask(git, [...placeOf(move), "ls-files", "-v", "-z"], options, doing));
+  return new Set([...listed.matchAll(/(?:^|\0)[Ss] ([^\0]+)/g)].map(([, path]) => path!));
+}
+
+/** Whether a file is the beginning of what it was to be: Git writes files in their place. */
+async function isCutShort(yard: Yard, move: Moved, path: string): Promise<boolean> {
+  const { git, platform } = machineOf(yard);
+  const whole = joinPath(move.root, path);
+  if ((await yard.trees.look(toByteText(whole)))?.kind !== "file") return false;
+  const args = [...placeOf(move), "cat-file", "--filters", `${move.new}:${path}`];
+  try {
+    const { status, stdout } = await git.run(args, { cwd: move.root, timeoutMs: LONG_MS });
+    const found = await platform.files.readFile(whole);
+    if (status !== 0 || found === null || found.length >= stdout.length) return false;
+    return found.every((byte, at) => byte === stdout[at]);
+  } catch (error) {
+    // More than can be held: nobody knows, so it stays.
+    if (error instanceof CotenantError) return false;
+    throw error;
+  }
+}
+
+/** Nothing is there, and nothing has taken the place of a directory on the way. */
+async function isFree({ trees }: Yard, root: string, path: string): Promise<boolean> {
+  const parts = path.split("/");
+  for (let count = 1; count <= parts.length; count++) {
+    const entry = await trees.look(`${toByteText(root)}/${toByteText(parts.slice(0, count).join("/"))}`);
+    if (entry === null) return true;
+    if (entry.kind !== "directory") return false;
+  }
+  return false;
 }
 
 /** The name that each file's content has, or would have, as an object; null where there is nothing. */

@@ -10,10 +10,10 @@ import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { MODES } from "../objects/tree";
 import { lookUp } from "../objects/tree-editing";
-import { allowedBy } from "../publish/allowing";
-import { pointAt } from "../publish/base";
+import { type Allowed, allowedBy } from "../publish/allowing";
+import { type Point, pointAt } from "../publish/base";
 import type { Wanted } from "../publish/draft";
-import { pathObjections, refusePaths } from "../publish/path-rules";
+import { type PathRules, pathObjections, refusePaths } from "../publish/path-rules";
 import { rulesAt } from "../publish/planning";
 import { findSecrets, refuseSecrets } from "../publish/secrets";
 import type { LandEntry } from "./entry";
@@ -32,33 +32,79 @@ export async function refusalOf(
   const { surroundings, repository, config } = workspace;
   const { values } = config;
   const reader = new CommitReader(surroundings.git, { cwd: repository.worktreeRoot });
-  const changes = await reader.difference(at.onto, at.commit);
   const base = await pointAt(objects, at.onto);
-  const named = at.makers.flatMap(({ message }) => parseTrailers(message).agentIds);
-  const makers = named.length > 0 ? [...new Set(named)] : [entry.addedBy];
+  const makers = makersOf(entry, at.makers);
   const allowed = allowedBy(config);
   try {
+    const changes = await reader.difference(at.onto, at.commit);
     if (changes.length > values["publish.max_paths"])
       throw tooMany(changes.length, values["publish.max_paths"]);
     const draft = await draftOf(objects, changes, values["publish.max_file_bytes"]);
     const before = await lookUp(objects, base.tree, draft.keys());
-    refusePaths(
-      pathObjections(draft, before, {
-        forbiddenPaths: values["publish.forbidden_paths"],
-        allowSecretsIn: allowed,
-        maxPaths: values["publish.max_paths"],
-        maxFileBytes: values["publish.max_file_bytes"],
-        ignoreCase: repository.config.ignoreCase,
-        publisher: makers.join(", "),
-        judge: pathJudge(withMore(rulesHere(workspace), await rulesAt(objects, base)), makers),
-        allowsSubmodules: true,
-      }),
-    );
+    const rules = {
+      forbiddenPaths: values["publish.forbidden_paths"],
+      allowSecretsIn: allowed,
+      maxPaths: values["publish.max_paths"],
+      maxFileBytes: values["publish.max_file_bytes"],
+      ignoreCase: repository.config.ignoreCase,
+      publisher: makers.join(", "),
+      judge: pathJudge(withMore(rulesHere(workspace), await rulesAt(objects, base)), makers),
+      allowsSubmodules: true,
+    };
+    refusePaths(pathObjections(draft, before, rules));
     refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed);
+    if (entry.method === "squash") return null;
+    const passing = { rules: { ...rules, judge: null }, allowed, known: new Set(oidsOf(changes)) };
+    await refuseInPassing(objects, reader, { base, tip: entry.commit, onto: at.onto }, passing);
     return null;
   } catch (error) {
     if (error instanceof CotenantError && RULES.includes(error.code)) return error;
     throw error;
+  }
+}
+
+/** As a push is judged: by what each commit says, and where it says nothing by who brings it. */
+function makersOf({ addedBy }: LandEntry, commits: readonly Told[]): string[] {
+  const named = commits.flatMap(({ message }) => {
+    const { agentIds } = parseTrailers(message);
+    return agentIds.length > 0 ? agentIds : [addedBy];
+  });
+  return named.length > 0 ? [...new Set(named)] : [addedBy];
+}
+
+const oidsOf = (changes: readonly PathChange[]) => changes.flatMap(({ oid }) => (oid === null ? [] : [oid]));
+
+/**
+ * What the branch's own commits bring along and later ones take away again: it stays in the target's history, for everybody
+ * who fetches it. A squash leaves it out.
+ */
+async function refuseInPassing(
+  objects: ObjectDatabase,
+  reader: CommitReader,
+  { base, tip, onto }: { readonly base: Point; readonly tip: ObjectId; readonly onto: ObjectId },
+  {
+    rules,
+    allowed,
+    known,
+  }: { readonly rules: PathRules; readonly allowed: Allowed; readonly known: Set<ObjectId> },
+): Promise<void> {
+  for (const commit of await reader.changing({ names: [tip], options: ["--not", onto, "--not"] })) {
+    const passing = commit.changes.filter(({ oid }) => oid !== null && !known.has(oid));
+    if (passing.length === 0) continue;
+    for (const oid of oidsOf(passing)) known.add(oid);
+    try {
+      const draft = await draftOf(objects, passing, rules.maxFileBytes);
+      const before = await lookUp(objects, base.tree, draft.keys());
+      refusePaths(pathObjections(draft, before, rules));
+      refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed);
+    } catch (error) {
+      if (!(error instanceof CotenantError) || !RULES.includes(error.code)) throw error;
+      const name = commit.oid.slice(0, 12);
+      throw new CotenantError(error.code, `in commit ${name} of the branch: ${error.message}`, {
+        hint: "the files as they are now pass: have the commits land as one, which leaves that one out (land add --method squash), or rewrite it",
+        data: { ...error.data, commit: commit.oid },
+      });
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import type { Ulid } from "../kernel/ids";
+import { printable, type Ulid } from "../kernel/ids";
 import { ObjectDatabase } from "../objects/database";
 import { RefWriter } from "../objects/refs";
 import { tipOf } from "../publish/base";
@@ -16,6 +16,7 @@ import type { CandidateTools } from "./candidate";
 import { clearOutputs } from "./checking";
 import { settleCheckouts } from "./checkout";
 import { type LandDesk, queuedIn } from "./desk";
+import { entriesOf } from "./entry";
 import { handOver } from "./handing-over";
 import { type Lead, takeLead } from "./lead";
 import { LandLoop } from "./loop";
@@ -25,7 +26,7 @@ import { plannedOutcomes } from "./preview";
 import { baseOf } from "./remote-tip";
 import type { LandOptions, LandOutcome, LandParts, LandReport } from "./report";
 import { ScratchRoom } from "./scratch";
-import { targetRef } from "./target";
+import { shownBranch, targetRef } from "./target";
 
 /**
  * Lands what is in a target's queue: in order, each on top of those before it, those that pass their checks. Refused where
@@ -35,12 +36,14 @@ export async function runQueue(parts: LandParts, options: LandOptions = {}): Pro
   const { workspace, session, trees } = parts;
   requireLander(workspace, session, "run");
   const target = await targetRef(workspace, options.target ?? null);
+  const usualTarget = await targetRef(workspace, null);
   refuseUntrusted(workspace);
+  await refuseAside(workspace, options);
   const pause = await queuePauseOf(workspace, target);
   if (pause !== null) throw queuePausedError(pause);
   const remote = options.push === undefined ? null : await remoteFor(workspace, options.push, target);
   const yard: Yard = { workspace, session, trees };
-  if (options.dryRun === true) return dryRun(parts, target, remote, options);
+  if (options.dryRun === true) return dryRun(parts, { target, remote, usualTarget }, options);
   const tell = teller(options);
   const lead = await takeLead(workspace, session, target, {
     wait: options.wait ?? false,
@@ -54,7 +57,10 @@ export async function runQueue(parts: LandParts, options: LandOptions = {}): Pro
   const kept = lead.keep(stop);
   try {
     await settleEarlier(yard);
-    return await withDesk(parts, options, { yard, target, remote, lead, tell, signal: controller.signal });
+    return await withDesk(parts, options, {
+      ...{ yard, target, remote, lead, tell, usualTarget },
+      signal: controller.signal,
+    });
   } finally {
     options.signal?.removeEventListener("abort", stop);
     await lead.giveBack();
@@ -74,7 +80,7 @@ async function settleEarlier(yard: Yard): Promise<void> {
 async function withDesk(
   parts: LandParts,
   options: LandOptions,
-  at: Pick<LandDesk, "yard" | "target" | "remote" | "lead" | "tell" | "signal">,
+  at: Pick<LandDesk, "yard" | "target" | "remote" | "lead" | "tell" | "signal" | "usualTarget">,
 ): Promise<LandReport> {
   const { workspace, session } = parts;
   const { platform, git } = workspace.surroundings;
@@ -138,6 +144,23 @@ async function report(
   };
 }
 
+/** Whoever asks for an entry that was put aside would be told that nothing waits. */
+async function refuseAside({ coordinator }: Workspace, { only }: LandOptions): Promise<void> {
+  if (only === undefined) return;
+  const aside = (await entriesOf(coordinator)).find(
+    ({ entryId, state }) => state === "parked" && only.includes(entryId),
+  );
+  if (aside === undefined) return;
+  throw new CotenantError(
+    "E_USAGE",
+    `${shownBranch(aside.branch)} was put aside: ${printable(aside.parked?.message ?? "", 300)}`,
+    {
+      hint: `put it back first, if it was not at fault: cotenant land retry ${aside.entryId}`,
+      data: { entry_id: aside.entryId },
+    },
+  );
+}
+
 /** Checks that a repository names and nobody has trusted: landing without them is not what it asks for. */
 export function refuseUntrusted(workspace: Workspace): void {
   const named = workspace.config.untrusted.find(({ key }) => key === "land.checks");
@@ -159,8 +182,7 @@ function teller({ onProgress }: LandOptions): LandDesk["tell"] {
 
 async function dryRun(
   parts: LandParts,
-  target: string,
-  remote: string | null,
+  { target, remote, usualTarget }: Pick<LandDesk, "target" | "remote" | "usualTarget">,
   options: LandOptions,
 ): Promise<LandReport> {
   const { workspace } = parts;
@@ -173,7 +195,7 @@ async function dryRun(
     const only = options.only === undefined ? null : (options.only as readonly Ulid[]);
     const queue = await queuedIn({ parts, target, only });
     const { tip } = await baseOf(workspace, target, remote);
-    const entries = await plannedOutcomes(toolsOf(parts, objects, null), queue, tip);
+    const entries = await plannedOutcomes(toolsOf(parts, objects, null), queue, tip, { remote, usualTarget });
     const checks = workspace.config.values["land.checks"].length;
     return { target, entries, tip, remote, checks, isDryRun: true, stopped: null };
   } finally {

@@ -8,13 +8,13 @@ import type { Commands } from "../platform/commands";
 import type { Descriptor } from "../platform/platform";
 import { modesFor } from "../store/layout";
 import { refusePlace } from "../worktrees/creating";
-import { ask, LONG_MS } from "../worktrees/git-calls";
 import { makeWorktree } from "../worktrees/making";
 import { defaultPlace } from "../worktrees/naming";
 import { machineOf, quietly, type Yard } from "../worktrees/place";
 import { worktreeRecords } from "../worktrees/records";
 import { runSetup } from "../worktrees/setup";
 import { writerKey } from "../worktrees/writer-lock";
+import { checkOutInto, mendScratch } from "./scratch-checkout";
 
 /** A worktree for checks, ours alone until it is given back. */
 export interface Scratch {
@@ -44,21 +44,30 @@ export class ScratchRoom {
 
   /** One with this commit checked out, and nothing else but what Git ignores. */
   async with(commit: ObjectId): Promise<Scratch> {
-    // One after the other: two must not open the same one.
-    const turn = this.#turn.then(() => this.#one(commit));
-    this.#turn = turn.catch(() => {});
-    const scratch = await turn;
-    try {
-      await this.#checkOut(scratch, commit);
-    } catch (error) {
-      this.giveBack(scratch);
-      throw error;
+    for (;;) {
+      // One after the other: two must not open the same one.
+      const turn = this.#turn.then(() => this.#one(commit));
+      this.#turn = turn.catch(() => {});
+      const scratch = await turn;
+      // Where a check has had Git forget it, it is no worktree any more.
+      if (!(await mendScratch(this.#yard, scratch))) continue;
+      try {
+        await checkOutInto(this.#yard, scratch, commit);
+        return scratch;
+      } catch (error) {
+        this.#free.push(scratch);
+        throw error;
+      }
     }
-    return scratch;
   }
 
-  giveBack(scratch: Scratch): void {
-    this.#free.push(scratch);
+  /** Whatever checks have done to it, it can be found and used again. */
+  async giveBack(scratch: Scratch): Promise<void> {
+    try {
+      if (await mendScratch(this.#yard, scratch)) this.#free.push(scratch);
+    } catch {
+      // The verdict of the checks stands; another worktree is made for the next ones.
+    }
   }
 
   async close(): Promise<void> {
@@ -184,23 +193,5 @@ export class ScratchRoom {
       `worktree.setup failed in ${printable(root, 300)}, so nothing can be checked there: ${printable(end.output.trim().split("\n").at(-1) ?? "", 300)}`,
       { hint: "mend it, and run the queue again", data: { root, exit_status: end.exitStatus } },
     );
-  }
-
-  async #checkOut({ root, gitDir }: Scratch, commit: ObjectId): Promise<void> {
-    const { git, platform } = machineOf(this.#yard);
-    // Of a Git that was killed: nobody else is in it.
-    await platform.files.unlink(`${gitDir}/index.lock`);
-    const quiet = [
-      "-c",
-      "submodule.recurse=false",
-      "-c",
-      "core.hooksPath=/dev/null",
-      "-c",
-      "advice.detachedHead=false",
-    ];
-    const options = { cwd: root, timeoutMs: LONG_MS };
-    const args = [...quiet, "checkout", "--quiet", "--detach", "--force", commit, "--"];
-    await ask(git, args, options, "checking out what is to land");
-    await ask(git, [...quiet, "clean", "-ffdq"], options, "clearing a worktree for checks");
   }
 }

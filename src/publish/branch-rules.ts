@@ -43,15 +43,23 @@ export function refuseLedger(ref: string, ledgerBranch: string | null): void {
 }
 
 /** Letters' case makes no difference: on many file systems it makes none between branches either. */
+export function isProtected(ref: string, alsoProtected: readonly (string | null)[]): boolean {
+  return protectionOf(ref, alsoProtected) !== undefined;
+}
+
 export function refuseProtected(ref: string, alsoProtected: readonly string[]): void {
-  const name = branchName(ref).toLowerCase();
-  const known = [...ALWAYS_PROTECTED, ...alsoProtected].find(
-    (one) => one.replace(/^refs\/heads\//, "").toLowerCase() === name,
-  );
+  const known = protectionOf(ref, alsoProtected);
   if (known === undefined) return;
   throw new CotenantError("E_PROTECTED_REF", `${printable(branchName(ref), 200)} is protected`, {
     data: { ref, why: ALWAYS_PROTECTED.includes(known) ? "always" : "publish.protected" },
   });
+}
+
+function protectionOf(ref: string, alsoProtected: readonly (string | null)[]): string | undefined {
+  const name = branchName(ref).toLowerCase();
+  return [...ALWAYS_PROTECTED, ...alsoProtected]
+    .filter((one) => one !== null)
+    .find((one) => one.replace(/^refs\/heads\//, "").toLowerCase() === name);
 }
 
 export function refuseSymbolic(ref: string, target: string): never {

@@ -15,7 +15,7 @@ import type { Intention, Standing } from "../store/writing";
 import { type IssueEdits, judgeEdits, othersOn } from "./coverage";
 import { typedPath } from "./hint-words";
 import { eventOf, INTENT, type Intent, intentName, intentToFact, type Noun } from "./intents";
-import { intentsIn } from "./settling";
+import { emptyHeadLocks, intentsIn } from "./settling";
 
 /** One commit that a branch is to point to. */
 export interface RefChange {
@@ -248,8 +248,11 @@ export class RefCommitter {
     if (isBusy) return abandon({ kind: "moved", isBusy: true }, "unsettled");
     const moved: Attempt = { kind: "moved", isBusy: false };
     if (this.#lock === null || !store.mutex.isSame(this.#lock)) return abandon(moved, "lock");
-    if (!(await this.#refs.commit()) && !(await this.#isThere(change))) {
-      // Git died of it. Its lock may still be there, and the intent has to stay open until it is gone.
+    if (
+      !(await this.#refs.commit()) &&
+      (!(await this.#isThere(change)) || (await this.#isHeadLocked(change)))
+    ) {
+      // Git died of it. A lock of its may still be there, and the intent has to stay open until it is gone.
       this.left.add(change.intentId);
       conclude({ kind: "moved", isBusy: true });
       return null;
@@ -274,6 +277,11 @@ export class RefCommitter {
     const { surroundings, repository } = this.#workspace;
     const value = await readRef(surroundings.platform, surroundings.git, repository, ref);
     return value !== null && "oid" in value && value.oid === next;
+  }
+
+  /** Git lets go of the branch before it lets go of the HEAD that is on it. */
+  async #isHeadLocked({ ref }: RefChange): Promise<boolean> {
+    return (await emptyHeadLocks(this.#workspace, ref)).length > 0;
   }
 
   /** Also a Git that fails puts its lock away, if the disk lets it. */

@@ -2,6 +2,7 @@ import { checkRequestId } from "../coordinator/local";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
+import { joinPath } from "../identity/path-text";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { Ulid } from "../kernel/ids";
 import { refKey } from "../kernel/keys";
@@ -9,6 +10,7 @@ import { isRefusal } from "../kernel/refusal";
 import { isObjectId } from "../objects/object-name";
 import { type RefValue, readRef } from "../objects/refs";
 import type { Platform } from "../platform/platform";
+import { usesOf } from "./branch-rules";
 import { eventOf, INTENT, type Intent, intentFromFact, intentName } from "./intents";
 
 export type Fate = "committed" | "abandoned" | "unsettled";
@@ -191,8 +193,10 @@ function same(one: RefValue, other: RefValue): boolean {
  * PROTOCOL 19: a Git that was killed between `prepare` and `commit` leaves `<ref>.lock` behind, and no Git ever removes it.
  * Only under the mutex, only for this intent, whose Git is dead, and only if the file is that Git's. False: too early.
  */
-async function clearLock({ surroundings, repository }: Workspace, intent: Intent): Promise<boolean> {
+async function clearLock(workspace: Workspace, intent: Intent): Promise<boolean> {
+  const { surroundings, repository } = workspace;
   if (repository.config.refFormat !== "files") return true;
+  if (!(await clearHeadLocks(workspace, intent))) return false;
   const { files, clock } = surroundings.platform;
   const path = `${repository.commonDir}/${intent.ref}.lock`;
   const stat = await files.lstat(path);
@@ -204,6 +208,37 @@ async function clearLock({ surroundings, repository }: Workspace, intent: Intent
   if (!(await endGit(surroundings.platform, intent))) return false;
   await files.unlink(path);
   return true;
+}
+
+/**
+ * Where the branch is checked out, which only a landing moves, Git locks that worktree's HEAD along with it, for the reflog:
+ * with an empty file. As that says nothing of whose it is, it goes only once it has been there for longer than any Git
+ * takes to write to it. False: too early.
+ */
+async function clearHeadLocks(workspace: Workspace, intent: Intent): Promise<boolean> {
+  const { platform } = workspace.surroundings;
+  for (const { path, mtimeMs } of await emptyHeadLocks(workspace, intent.ref)) {
+    if (platform.clock.wallMs() - mtimeMs < EMPTY_LOCK_MS) return false;
+    if (!(await endGit(platform, intent))) return false;
+    await platform.files.unlink(path);
+  }
+  return true;
+}
+
+/** Of the worktrees that are on a branch. */
+export async function emptyHeadLocks(
+  { surroundings, repository }: Workspace,
+  ref: string,
+): Promise<{ readonly path: string; readonly mtimeMs: number }[]> {
+  if (repository.config.refFormat !== "files") return [];
+  const { platform, git } = surroundings;
+  const found: { readonly path: string; readonly mtimeMs: number }[] = [];
+  for (const { gitDir } of await usesOf(platform, git, repository, ref)) {
+    const path = joinPath(gitDir, "HEAD.lock");
+    const stat = await platform.files.lstat(path);
+    if (stat?.kind === "file" && stat.size === 0) found.push({ path, mtimeMs: stat.mtimeMs });
+  }
+  return found;
 }
 
 /** Of a publisher that was stopped: its Git holds the branch, and only we may tell it to commit, which nobody does now. */

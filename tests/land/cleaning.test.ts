@@ -88,3 +88,42 @@ describe("cleaning up after landings", () => {
     expect(branches()).toEqual(["main"]);
   });
 });
+
+describe("a branch that is there for more than one landing", () => {
+  it("is kept while it waits, or was put aside, for another target", async () => {
+    repo.git("branch", "release");
+    branchWith(repo, "one", { one: "1" });
+    await add(repo, "one");
+    await add(repo, "one", "--target", "release");
+    expect((await land(repo, "--clean")).data["entries"]).toMatchObject([{ outcome: "landed", cleaned: [] }]);
+    const ran = await land(repo, "--clean", "--target", "release");
+    expect(ran.data["entries"]).toMatchObject([{ outcome: "landed", cleaned: ["deleted the branch one"] }]);
+  });
+
+  it("is kept where it is protected, or others are to land on it, here and on the remote", async () => {
+    const hub = new Hub();
+    repo.git("remote", "add", "origin", hub.path);
+    repo.git("branch", "release");
+    for (const name of ["main", "stable", "next"]) {
+      if (name !== "main") branchWith(repo, name, { [name]: name });
+      repo.git("push", "--quiet", "origin", name);
+    }
+    repo.git("push", "--quiet", "origin", "release");
+    branchWith(repo, "work", { work: "1" });
+    repo.git("checkout", "--quiet", "--detach");
+    repo.git("branch", "--force", "main", "work");
+    repo.git("push", "--quiet", "origin", "main");
+    await add(repo, "main", "stable", "next", "--target", "release");
+    await add(repo, "work", "--target", "next");
+    const env = { COTENANT_PUBLISH_PROTECTED: "stable" };
+    const ran = await repo.askWith(
+      env,
+      LANDER,
+      ...["land", "run", "--target", "release", "--clean", "--push"],
+    );
+    expect(ran.data["entries"]).toMatchObject([{ cleaned: [] }, { cleaned: [] }, { cleaned: [] }]);
+    expect(ran.stderr).toContain("kept the branch main: it is protected");
+    expect(branches()).toEqual(expect.arrayContaining(["main", "next", "release", "stable"]));
+    for (const name of ["main", "stable", "next"]) expect(hub.head(name)).not.toBe("");
+  });
+});

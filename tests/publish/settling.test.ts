@@ -135,6 +135,80 @@ it("removes no lock on the branch but the one that the dead program's own Git ha
   expect(fs.existsSync(lock)).toBe(false);
 });
 
+it("where the branch is checked out, also the empty lock on HEAD goes, once it is too old to be anybody's", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.write("a.txt", "two\n");
+  const second = scene.commit();
+  scene.git("checkout", "--quiet", "-b", "topic/x", first);
+  const lock = path.join(scene.root, ".git/HEAD.lock");
+  const settle = async () => {
+    await intendAndDie(scene.root, first, second);
+    const workspace = await workspaceOf(scene.root, "agent:a");
+    return settleIntents(workspace, await workspace.session("write"), new Set(), true);
+  };
+  const age = () => fs.utimesSync(lock, Date.now() / 1_000 - 60, Date.now() / 1_000 - 60);
+  // Somebody switches branches there.
+  fs.writeFileSync(lock, "ref: refs/heads/main\n");
+  age();
+  expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned"]);
+  expect(fs.existsSync(lock)).toBe(true);
+  fs.writeFileSync(lock, "");
+  expect(await settle()).toEqual([]);
+  expect(fs.existsSync(lock)).toBe(true);
+  age();
+  expect((await settle()).map(({ fate }) => fate)).toEqual(["abandoned", "abandoned"]);
+  expect(fs.existsSync(lock)).toBe(false);
+});
+
+it("a Git that dies once the branch has moved leaves HEAD locked: that is settled once the lock is old", async () => {
+  const scene = new Scene();
+  scene.write("a.txt", "one\n");
+  const first = scene.commit();
+  scene.write("a.txt", "two\n");
+  const second = scene.commit();
+  scene.git("checkout", "--quiet", "-b", "topic/x", first);
+  const lock = path.join(scene.root, ".git/HEAD.lock");
+  const workspace = await workspaceOf(scene.root, "agent:a");
+  const session = await workspace.session("write");
+  const { platform, git } = workspace.surroundings;
+  class Dying extends RefWriter {
+    override async commit(): Promise<boolean> {
+      await super.commit();
+      await this.close();
+      fs.writeFileSync(lock, "");
+      return false;
+    }
+  }
+  const { leases } = await session.acquire([{ key: `ref:${REF}` as LeaseKey, reach: "repository" }], {
+    ...{ ttlSecs: 0, bind: "process", atMostSecs: 60 },
+  });
+  const ulid = makeUlid(Date.now(), platform.random.bytes(10) as Uint8Array);
+  const committer = new RefCommitter(
+    workspace,
+    session,
+    new Dying(platform, git, workspace.repository, "land"),
+  );
+  const attempt = await committer.attempt(
+    {
+      ...{ intentId: ulid, publishId: ulid, requestId: null, ref: REF, old: first, new: second, leases },
+      ...{ payload: {}, result: {}, claims: [], secret: null, optimistic: [], edits: null },
+      ...{ noun: "publish", mayMove: async () => {} },
+      onCommitted: () => {},
+    },
+    { shown: Promise.resolve(), flushed: Promise.resolve() },
+  );
+  expect(attempt).toEqual({ kind: "moved", isBusy: true });
+  expect(scene.git("rev-parse", "topic/x").trim()).toBe(second);
+  const settle = async () =>
+    (await settleIntents(workspace, session, committer.left, true)).map(({ fate }) => fate);
+  expect(await settle()).toEqual([]);
+  fs.utimesSync(lock, Date.now() / 1_000 - 60, Date.now() / 1_000 - 60);
+  expect(await settle()).toEqual(["committed"]);
+  expect(fs.existsSync(lock)).toBe(false);
+});
+
 it("a publisher that is stopped for too long does not keep the branch, and cannot commit after its successor", async () => {
   const scene = new Scene();
   scene.write("a.txt", "one\n");

@@ -7,9 +7,10 @@ import type { Command } from "../command";
 import { entryJson } from "../landing";
 
 export const command: Command = {
-  usage: "land add <branch>… [--target <branch>] [--method merge|squash|rebase] [--message <text>]",
+  usage:
+    "land add <branch>… [--target <branch>] [--method merge|squash|rebase] [--message <text>]…\n         [--issue <id>]",
   about:
-    "Adds branches to the merge queue, as they are now: what is committed there later needs another 'land add', which\nreplaces the entry. Anybody may add; 'land run' lands them, by those whom policy.land allows.",
+    "Adds branches to the merge queue, as they are now: what is committed there later needs another 'land add', which\nreplaces the entry and keeps its method, message and issue unless you name others. Anybody may add; 'land run'\nlands them, by those whom policy.land allows.",
   flags: {
     target: {
       value: "<branch>",

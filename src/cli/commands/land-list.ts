@@ -2,7 +2,7 @@ import { printable } from "../../kernel/ids";
 import { type LandEntry, queueOf, queuePauseOf, targetRef } from "../../land/operations";
 import { branchName } from "../../publish/branch-rules";
 import type { Command } from "../command";
-import { entryJson, queuePauseJson, queuePauseText } from "../landing";
+import { asideLines, entryJson, queuePauseJson, queuePauseText } from "../landing";
 import { columns } from "../render";
 
 export const command: Command = {
@@ -44,15 +44,26 @@ export const command: Command = {
         : columns(context.terminal, ["ENTRY", "STATE", "BRANCH", "COMMIT", "TARGET", "ADDED BY", ""], rows);
     return {
       data: { entries: entries.map(entryJson), paused: pauses.map(queuePauseJson) },
-      text: [...pauses.map(queuePauseText), table].join("\n"),
+      text: [
+        ...pauses.map(queuePauseText),
+        table,
+        ...entries.flatMap(({ branch, parked }) =>
+          parked === null ? [] : asideLines(printable(branchName(branch), 200), parked),
+        ),
+      ].join("\n"),
     };
   },
 };
 
-function detail({ parked, landed, method }: LandEntry): string {
-  if (parked !== null) return `${parked.why}: ${printable(parked.message, 100)}`;
+function detail({ parked, landed, method, target }: LandEntry): string {
+  if (parked !== null) return parked.why;
   if (landed === null) return method;
   return landed.commit === null
     ? "had it already"
-    : `as ${landed.commit.slice(0, 12)}${landed.isRemoteOnly ? ", on the remote only" : ""}`;
+    : `as ${landed.commit.slice(0, 12)}${placeOf(landed, target)}`;
+}
+
+function placeOf({ ref, isRemoteOnly }: NonNullable<LandEntry["landed"]>, target: string): string {
+  if (ref !== target) return `, at ${printable(branchName(ref), 60)}`;
+  return isRemoteOnly ? ", on the remote only" : "";
 }

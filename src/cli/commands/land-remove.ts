@@ -5,7 +5,7 @@ import type { Command } from "../command";
 import { entryJson, entryNamed } from "../landing";
 
 export const command: Command = {
-  usage: "land remove <entry|branch> [--target <branch>]",
+  usage: "land remove <entry|branch> [--target <branch>] [--reason <text>]",
   about: "Takes an entry out of the merge queue. Its branch stays as it is.",
   flags: {
     target: { value: "<branch>", completes: "ref", meaning: "of the queue for this branch" },

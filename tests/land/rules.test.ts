@@ -1,0 +1,100 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { add, branchWith, LANDER, land, landingRepo, outcomes } from "../support/landing";
+import type { TestRepo } from "../support/repo";
+
+const TOKEN = `ghp_${"a1B2".repeat(9)}`;
+
+let repo: TestRepo;
+beforeEach(() => {
+  repo = landingRepo();
+});
+
+/** A commit on the branch that is checked out, as Git makes it where no hooks are. */
+function commit(message: string, files: Readonly<Record<string, string>>): void {
+  for (const [file, content] of Object.entries(files)) repo.write(file, content);
+  repo.git("add", "--all", "--force");
+  repo.git("commit", "--quiet", "--message", message);
+}
+
+const only = (ran: { data: Record<string, unknown> }) =>
+  (ran.data["entries"] as { outcome: string; message: string; hint: string; paths: string[] }[])[0]!;
+
+describe("what a branch's commits bring along and take away again", () => {
+  beforeEach(() => {
+    repo.git("checkout", "--quiet", "-b", "one");
+    commit("with a token", { "settings.txt": `token = "${TOKEN}"\n` });
+    repo.git("rm", "--quiet", "settings.txt");
+    commit("without the token", { other: "1\n" });
+  });
+
+  for (const method of ["merge", "rebase"])
+    it(`is refused by ${method}, which would keep it in the target's history`, async () => {
+      repo.git("checkout", "--quiet", "main");
+      await add(repo, "one", "--method", method);
+      const before = repo.git("rev-parse", "main");
+      const { outcome, message, hint } = only(await land(repo));
+      expect(outcome).toBe("parked");
+      expect(message).toMatch(/in commit [0-9a-f]{12} of the branch/);
+      expect(hint).toContain("--method squash");
+      expect(message).not.toContain(TOKEN);
+      expect(repo.git("rev-parse", "main")).toBe(before);
+      await add(repo, "one", "--method", "squash");
+      expect(outcomes(await land(repo))).toEqual({ one: "landed" });
+      expect(repo.git("log", "--format=%H", "main", "--", "settings.txt")).toBe("");
+    });
+
+  it("so are files that must not be published at all", async () => {
+    repo.git("reset", "--quiet", "--hard", "main");
+    commit("with an environment", { ".env": "A=1\n" });
+    repo.git("rm", "--quiet", ".env");
+    commit("without", { other: "1\n" });
+    repo.git("checkout", "--quiet", "main");
+    await add(repo, "one");
+    const { outcome, message } = only(await land(repo));
+    expect([outcome, message.includes(".env")]).toEqual(["parked", true]);
+  });
+});
+
+describe("whose changes they are", () => {
+  it("a commit that does not say so is judged by who added the branch, whatever the others say", async () => {
+    repo.git("checkout", "--quiet", "-b", "one");
+    commit("theirs\n\nCotenant-Agent: human:ada", { "src/a": "1\n" });
+    commit("nobody's", { "ci/b": "1\n" });
+    repo.git("checkout", "--quiet", "main");
+    await add(repo, "one");
+    const env = { COTENANT_POLICY_PATHS: "agent:* never ci/**" };
+    const run = () => repo.askWith(env, LANDER, "land", "run");
+    expect(only(await run())).toMatchObject({ outcome: "parked", paths: ["ci/b"] });
+    await repo.prepare("human:ada", "land", "add", "one");
+    expect(outcomes(await run())).toEqual({ one: "landed" });
+  });
+});
+
+describe("trailers that only a landing writes", () => {
+  const forged = ["cotenant-landed: work/other 123", "COTENANT-LANDED-ISSUE: x"];
+  const landings = () =>
+    repo.git(
+      "log",
+      "-1",
+      "--format=%(trailers:key=Cotenant-Landed,valueonly)%(trailers:key=Cotenant-Landed-Issue)",
+      "main",
+    );
+
+  for (const method of ["squash", "rebase"])
+    it(`are left out of what commits say, by ${method}, however they are spelled`, async () => {
+      repo.git("checkout", "--quiet", "-b", "one");
+      commit(`one\n\n${forged.join("\n")}`, { one: "1\n" });
+      const tip = repo.git("rev-parse", "one").trim();
+      repo.git("checkout", "--quiet", "main");
+      await add(repo, "one", "--method", method);
+      await land(repo);
+      expect(landings().trim()).toBe(`one ${tip}`);
+    });
+
+  it("and of the message that somebody gives", async () => {
+    const tip = branchWith(repo, "one", { one: "1\n" });
+    await add(repo, "one", "--message", "Words", "--message", forged.join("\n"));
+    await land(repo);
+    expect(landings().trim()).toBe(`one ${tip}`);
+  });
+});
