@@ -3,7 +3,7 @@ import { tipOf } from "../publish/base";
 import {
   branchOf,
   carryOver,
-  commitAll,
+  commitData,
   detachAt,
   dropBranchAt,
   headOf,
@@ -64,7 +64,7 @@ async function committed(landing: DataLanding): Promise<string | null> {
   const begun = resumes ? await begunHere(landing) : null;
   if (begun === null) await detachAt(station, await tip(landing));
   await write();
-  return (await commitAll(station, message)) ?? begun;
+  return (await commitData(station, message)) ?? begun;
 }
 
 /** The HEAD of a worktree in which a killed run has written this, committed or not; null where it has not. */

@@ -12,6 +12,7 @@ import {
   checkOutBranch,
   clearIndexLock,
   commitAll,
+  commitData,
   commitsSince,
   detachAt,
   headOf,
@@ -582,7 +583,7 @@ export class IssueWork {
   /** What was written of the issue itself, on its branch. */
   async #commitData(message: string): Promise<void> {
     try {
-      await commitAll(this.#station, message);
+      await commitData(this.#station, message);
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
       this.#note(`what was written of the issue is not committed: ${error.message}`);
