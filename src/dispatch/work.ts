@@ -133,6 +133,8 @@ export class IssueWork {
       if (!(error instanceof CotenantError)) throw error;
       const stopped = await this.#stopped();
       if (stopped !== null) return stopped;
+      // What is deleted cannot be read any more.
+      if ((await standingOf(this.#station.workspace, this.#issue.row.id)).isDeleted) return this.#deleted();
       return this.#giveBack({ why: error.message, output: "", hint: error.hint, isAside: true });
     }
   }
@@ -301,7 +303,8 @@ export class IssueWork {
     const { parts, options } = this.#crew;
     const station = this.#station;
     const { id } = this.#issue.row;
-    const isOver = (await standingOf(station.workspace, id)).isOver;
+    const { isOver, isDeleted } = await standingOf(station.workspace, id);
+    if (isDeleted) return this.#deleted();
     if (this.#claim.kind === "released" && !isOver)
       return { why: "the agent has given its claim back", output: "" };
     let pending: readonly string[] = [];
