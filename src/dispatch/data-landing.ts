@@ -16,8 +16,8 @@ import {
 import type { Lander } from "./landing";
 import type { Station } from "./slots";
 
-/** Somebody else may land something of the same file meanwhile. */
-const MOST_TRIES = 4;
+/** Each that fails means that somebody else's has landed meanwhile: as many as there are workers, or nearly. */
+const MOST_TRIES = 50;
 
 export interface DataLanding {
   readonly station: Station;

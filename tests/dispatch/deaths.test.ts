@@ -1,0 +1,40 @@
+import { describe, expect, it } from "vitest";
+import { DeadlyGit } from "../support/deadly-git";
+import { agentsOf, dispatch, dispatchRepo, issueOn, landings, leases, WORKS } from "../support/dispatch";
+import { isClean, LANDER } from "../support/landing";
+import { sampleOf } from "../support/sample";
+import { scratch } from "../support/scratch";
+
+const ARGS = ["--command", WORKS, "--land"];
+
+describe("a dispatcher that dies beside a Git command of its own", () => {
+  it("goes on when it is started again: the work lands once, the issue is closed once, and nothing is left", async () => {
+    const counted = dispatchRepo({});
+    const counter = new DeadlyGit(scratch());
+    await dispatch(counted.repo, ARGS, { env: counter.env("before", 0) });
+    const moments = Array.from({ length: counter.used }, (_, at) =>
+      (["before", "after"] as const).map((when) => ({ when, nth: at + 1 })),
+    ).flat();
+    let deaths = 0;
+    for (const { when, nth } of sampleOf(moments, 24)) {
+      const { repo, ids } = dispatchRepo({});
+      const dead = await dispatch(repo, ARGS, { env: new DeadlyGit(scratch()).env(when, nth) });
+      if (dead.ran.status === null) deaths++;
+      const again = await dispatch(repo, ARGS);
+      const said = `${when} Git command ${nth}\n${dead.ran}\n${again.ran}`;
+      expect(again.ran.status, said).toBe(0);
+      expect(issueOn(repo, ids[0]!), said).toMatchObject({ state: "done" });
+      const shortId = (await repo.askHere(LANDER, "issue", "show", ids[0]!)).data.issue.short_id;
+      expect(landings(repo, shortId), said).toEqual({
+        work: [expect.any(String)],
+        closed: [expect.any(String)],
+      });
+      expect(isClean(repo), said).toBe(true);
+      expect(await leases(repo), said).toEqual([]);
+      expect((await repo.askHere(LANDER, "land", "list")).data["entries"], said).toEqual([]);
+      expect(repo.git("branch", "--list", "cotenant/*"), said).toBe("");
+      expect(agentsOf(repo), said).toEqual([]);
+    }
+    expect(deaths).toBeGreaterThan(0);
+  }, 1_800_000);
+});
