@@ -37,4 +37,17 @@ describe("a dispatcher that dies beside a Git command of its own", () => {
     }
     expect(deaths).toBeGreaterThan(0);
   }, 1_800_000);
+
+  it("right after the commit that closes an issue has landed: it is not landed again", async () => {
+    const { repo, ids } = dispatchRepo({});
+    // Its branch is deleted then.
+    const dead = await dispatch(repo, ARGS, { env: new DeadlyGit(scratch()).env("after", "-d") });
+    expect(dead.ran.status, String(dead.ran)).toBe(null);
+    expect(issueOn(repo, ids[0]!)).toMatchObject({ state: "done" });
+    const tip = repo.git("rev-parse", "main");
+    const again = await dispatch(repo, ARGS);
+    expect(again.only, String(again.ran)).toMatchObject({ end: "done", attempts: 0 });
+    expect(repo.git("rev-parse", "main")).toBe(tip);
+    expect(await leases(repo)).toEqual([]);
+  });
 });

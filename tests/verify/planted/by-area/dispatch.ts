@@ -1,0 +1,68 @@
+import type { TestPlant } from "../test-plants";
+
+export const PLANTS: readonly TestPlant[] = [
+  {
+    name: "an issue done before its work is delivered",
+    file: "src/dispatch/work.ts",
+    from: "    const failure = await this.#handOver(options.delivery);",
+    to: '    await finishIssue(station, id, "early");\n    await this.#commitData("early");\n    const failure = await this.#handOver(options.delivery);',
+    test: "tests/dispatch/delivery.test.ts",
+    named: "opens a request by the forge's own program, and only then it is done",
+  },
+  {
+    name: "a worker's claim not kept alive",
+    file: "src/dispatch/attending.ts",
+    from: "          await this.#station.session.showLife();\n",
+    to: "",
+    test: "tests/dispatch/running.test.ts",
+    named: "is kept while the agent works, for longer than it lasts",
+  },
+  {
+    name: "a lease renewed once and not again within a minute",
+    file: "src/coordinator/session.ts",
+    from: "      ...due.map(({ lease }) => (lease.ttlSecs * 1000) / 2),\n",
+    to: "",
+    test: "tests/dispatch/running.test.ts",
+    named: "is kept while the agent works, for longer than it lasts",
+  },
+  {
+    name: "a worker's lock not inherited by its agent",
+    file: "src/dispatch/attempt.ts",
+    from: "      inherit: [station.slot.lock],",
+    to: "      inherit: [],",
+    test: "tests/dispatch/together.test.ts",
+    named: "a worker's place is not taken while an agent of its last run still lives there",
+  },
+  {
+    name: "an agent whose claim is lost left at work",
+    file: "src/dispatch/attempt.ts",
+    from: "      signal: watch.stop,",
+    to: "",
+    test: "tests/scenarios/dispatch.test.ts",
+    named: "has its child stopped before it can publish",
+  },
+  {
+    name: "no snapshot of the work under a lost claim",
+    file: "src/dispatch/snapshotting.ts",
+    from: '  return precaution(await darkroomIn(workspace, trees), "dispatch");',
+    to: '  if (trees !== undefined) return { snapshotId: null, failure: null };\n  return precaution(await darkroomIn(workspace, trees), "dispatch");',
+    test: "tests/dispatch/trouble.test.ts",
+    named: "evicted: what is not committed is kept as a snapshot",
+  },
+  {
+    name: "what closes an issue landed twice after a kill",
+    file: "src/dispatch/data-landing.ts",
+    from: '(await lander.added(branch, head))?.state === "landed"',
+    to: "branch === head",
+    test: "tests/dispatch/deaths.test.ts",
+    named: "right after the commit that closes an issue has landed",
+  },
+  {
+    name: "agents that outlive a killed dispatcher",
+    file: "src/platform/node/commands.ts",
+    from: "kill -s TERM -- -$$; sleep 3; kill -s KILL -- -$$",
+    to: "kill -TERM -- -$$; sleep 3; kill -KILL -- -$$",
+    test: "tests/dispatch/kills.test.ts",
+    named: "leaves no agent behind, nor what that has started",
+  },
+];
