@@ -16,7 +16,7 @@ describe("a dispatcher that dies beside a Git command of its own", () => {
       (["before", "after"] as const).map((when) => ({ when, nth: at + 1 })),
     ).flat();
     let deaths = 0;
-    for (const { when, nth } of sampleOf(moments, 24)) {
+    for (const { when, nth } of sampleOf(moments, 40)) {
       const { repo, ids } = dispatchRepo({});
       const dead = await dispatch(repo, ARGS, { env: new DeadlyGit(scratch()).env(when, nth) });
       if (dead.ran.status === null) deaths++;

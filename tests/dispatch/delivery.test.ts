@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   agentScript,
+  alike,
   type Dispatched,
   dispatch,
   dispatchRepo,
@@ -140,10 +141,10 @@ describe("--land", () => {
   });
 
   it("closings at the same time do not conflict, also where no attributes merge files of lines", async () => {
-    const { repo, ids } = dispatchRepo({}, {}, {}, {});
+    const { repo, ids } = dispatchRepo(...alike(6));
     repo.git("rm", "--quiet", ".cotenant/.gitattributes");
     repo.git("commit", "--quiet", "--message", "no attributes");
-    const ended = await dispatch(repo, ["--agents", "4", "--command", WORKS, "--land"]);
+    const ended = await dispatch(repo, ["--agents", "6", "--command", WORKS, "--land"]);
     for (const id of ids) expect(issueOn(repo, id), String(ended.ran)).toMatchObject({ state: "done" });
     expect(repo.git("branch", "--list", "cotenant/*")).toBe("");
   });
