@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DeadlyGit } from "../support/deadly-git";
 import { agentsOf, dispatch, dispatchRepo, issueOn, landings, leases, WORKS } from "../support/dispatch";
 import { isClean, LANDER } from "../support/landing";
+import { until } from "../support/program";
 import { sampleOf } from "../support/sample";
 import { scratch } from "../support/scratch";
 
@@ -49,5 +50,19 @@ describe("a dispatcher that dies beside a Git command of its own", () => {
     expect(again.only, String(again.ran)).toMatchObject({ end: "done", attempts: 0 });
     expect(repo.git("rev-parse", "main")).toBe(tip);
     expect(await leases(repo)).toEqual([]);
+  });
+
+  it("between a closing and its landing, for longer than the claim lasts: it lands all the same", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const shortId = (await repo.askHere(LANDER, "issue", "show", ids[0]!)).data.issue.short_id;
+    const deadly = new DeadlyGit(scratch()).env("after", `refs/heads/cotenant/done-${shortId}`);
+    const env = { ...deadly, COTENANT_COORDINATION_DEFAULT_TTL_SECS: "3" };
+    const dead = await dispatch(repo, ARGS, { env });
+    expect(dead.ran.status, String(dead.ran)).toBe(null);
+    expect(issueOn(repo, ids[0]!)).toMatchObject({ state: "ready" });
+    await until("the claim has run out", async () => (await leases(repo)).length === 0);
+    const again = await dispatch(repo, ARGS);
+    expect(issueOn(repo, ids[0]!), String(again.ran)).toMatchObject({ state: "done" });
+    expect(landings(repo, shortId)).toEqual({ work: [expect.any(String)], closed: [expect.any(String)] });
   });
 });
