@@ -140,10 +140,25 @@ export async function commitsSince(station: Station, base: string): Promise<numb
  */
 export async function commitAll(station: Station, message: string): Promise<string | null> {
   const { git, options } = gitIn(station);
-  const { workspace } = station;
   await clearIndexLock(station);
   const foreign = (await foreignRepositories(station)).map((path) => `:(exclude,literal)${path}`);
   await ask(git, [...QUIET, "add", "--all", "--", ".", ...foreign], options, "staging what an agent left");
+  return commitStaged(station, message);
+}
+
+/** The same of the files of issues alone: whatever else is there is left as it is. */
+export async function commitData(station: Station, message: string): Promise<string | null> {
+  const { git, options } = gitIn(station);
+  await clearIndexLock(station);
+  // An agent may have staged something.
+  await ask(git, [...QUIET, "reset", "--quiet"], options, "looking at what an agent staged");
+  await ask(git, [...QUIET, "add", "--all", "--", ".cotenant"], options, "staging files of issues");
+  return commitStaged(station, message);
+}
+
+async function commitStaged(station: Station, message: string): Promise<string | null> {
+  const { git, options } = gitIn(station);
+  const { workspace } = station;
   const judgement = await judgeStaged(workspace);
   if (judgement.changes.length === 0) return null;
   const { refused } = enforced(workspace.config.values["worktree.enforce_leases"], judgement.objections);

@@ -12,6 +12,7 @@ import type { Ulid } from "../kernel/ids";
 import { dirKey, fileKey, issueKey, kindOf, type LeaseKey, nameOf } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { hearOfClaims, workersIn } from "../ledger/workers";
+import { workRecords } from "./record";
 import type { ClaimOutcome } from "./report";
 import type { Station } from "./slots";
 
@@ -136,11 +137,13 @@ async function takeFiles(
 }
 
 /** What a killed run of this very worker holds still, as if it had just been taken. Ended issues are let go. */
-export async function claimsLeft({ workspace, session }: Station): Promise<ClaimedIssue[]> {
+export async function claimsLeft(station: Station): Promise<ClaimedIssue[]> {
+  const { workspace, session } = station;
   const valid = (await session.mine())
     .filter(({ standing }) => standing === "valid")
     .map(({ lease }) => lease);
-  const claims = valid.filter(({ key }) => kindOf(key) === "issue");
+  const kept = valid.filter(({ key }) => kindOf(key) === "issue");
+  const claims = [...kept, ...(await claimDelivered(station, kept))];
   if (claims.length === 0) return [];
   const reader = await issuesIn(workspace);
   const ids = await reader.ids();
@@ -160,4 +163,32 @@ export async function claimsLeft({ workspace, session }: Station): Promise<Claim
     left.push({ row, claim, files, outcome });
   }
   return left;
+}
+
+/** What is delivered and only lacks its end, where the claim has run out meanwhile: it counts as done, so nobody takes it. */
+async function claimDelivered(
+  { workspace, session, slot }: Station,
+  kept: readonly Lease[],
+): Promise<readonly Lease[]> {
+  const records = [...(await workRecords(workspace.coordinator)).values()].filter(
+    ({ agentId, stage, issueId }) =>
+      agentId === slot.agentId && stage === "delivered" && !kept.some(({ key }) => key === keyOf(issueId)),
+  );
+  if (records.length === 0) return [];
+  const reader = await issuesIn(workspace);
+  const ttlSecs = await workspace.usualTtlSecs("claim");
+  const claims: Lease[] = [];
+  for (const { issueId } of records) {
+    const found = await reader.find(issueId);
+    if (!isFound(found)) continue;
+    try {
+      const keys = [{ key: keyOf(issueId), reach: "repository" as const }];
+      const aboveToken = tokenSeen([found.issue]);
+      claims.push(...(await session.acquire(keys, { ttlSecs, aboveToken, reason: "dispatch" })).leases);
+    } catch (error) {
+      // Whoever has it now ends it.
+      if (!(error instanceof CotenantError)) throw error;
+    }
+  }
+  return claims;
 }

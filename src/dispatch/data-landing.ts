@@ -1,8 +1,8 @@
-import { carryOver, commitAll, detachAt, dropBranchAt, putBranch } from "./branches";
+import { carryOver, commitData, detachAt, dropBranchAt, putBranch } from "./branches";
 import type { Turn } from "./turn";
 
 /** Somebody else may land something in the same file meanwhile. */
-const MOST_TRIES = 4;
+const MOST_TRIES = 50;
 
 /**
  * Writes something of an issue on top of the target and lands it at once: only what is merged is seen by everybody. `name` is of a branch
@@ -16,7 +16,7 @@ export async function landData(
   const branch = `cotenant/${name}`;
   await detachAt(station, await turn.targetTip());
   await write();
-  let commit = await commitAll(station, message);
+  let commit = await commitData(station, message);
   // A killed run may have left its branch.
   if (commit === null) await dropBranchAt(station, branch, null);
   for (let tries = 1; commit !== null; tries++) {

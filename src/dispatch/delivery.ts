@@ -23,7 +23,8 @@ export async function deliver(turn: Turn): Promise<Failure | Ending | null> {
   const { station } = turn;
   const { parts } = turn.crew;
   const { id } = turn.issue.row;
-  const isOver = (await standingOf(station.workspace, id)).isOver;
+  const { isOver, isDeleted } = await standingOf(station.workspace, id);
+  if (isDeleted) return deleted(turn);
   if (turn.claim.kind === "released" && !isOver)
     return { why: "the agent has given its claim back", output: "" };
   let pending: readonly string[] = [];

@@ -2,7 +2,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import { kindOf } from "../kernel/keys";
-import { branchOf, commitAll, isDirty, leftUnderWay, takeData } from "./branches";
+import { branchOf, commitAll, commitData, isDirty, leftUnderWay, takeData } from "./branches";
 import { landData } from "./data-landing";
 import { pushBranch } from "./forge";
 import type { Ending, Failure, Turn } from "./turn";
@@ -24,7 +24,7 @@ export async function finish(turn: Turn): Promise<Ending> {
     why = await landNoted(turn, { name: `done-${row.shortId}`, message, write });
   else {
     await write();
-    await commitData(turn, message);
+    await commitNoted(turn, message);
     if (crew.options.delivery === "pr")
       await pushBranch(crew.parts, station, turn.branch!, crew.options.push ?? null);
   }
@@ -49,7 +49,7 @@ export async function gated(turn: Turn, pending: readonly string[]): Promise<End
     await landNoted(turn, { name: `gated-${shortId}`, message, write: carried });
   } else {
     await write();
-    await commitData(turn, message);
+    await commitNoted(turn, message);
   }
   await letGo(turn);
   const names = pending.map((gate) => printable(gate, 80)).join(", ");
@@ -134,9 +134,9 @@ async function keepWork(turn: Turn): Promise<void> {
 }
 
 /** What was written of the issue itself, on its branch. */
-async function commitData(turn: Turn, message: string): Promise<void> {
+async function commitNoted(turn: Turn, message: string): Promise<void> {
   try {
-    await commitAll(turn.station, message);
+    await commitData(turn.station, message);
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
     turn.note(`what was written of the issue is not committed: ${error.message}`);

@@ -4,14 +4,14 @@ import { branchForIssue } from "../worktrees/naming";
 import { type AttemptEnd, runAgent } from "./attempt";
 import { branchOf, checkOutBranch, clearIndexLock, commitsSince, detachAt, isDirty } from "./branches";
 import { deliver } from "./delivery";
-import { finish, giveBack, interrupted, lost } from "./endings";
+import { deleted, finish, giveBack, interrupted, lost } from "./endings";
 import { AttemptLog, writePrompt } from "./logs";
 import { promptFor } from "./prompt";
 import { note } from "./record";
 import type { IssueOutcome } from "./report";
 import { clearWorktree } from "./snapshotting";
 import type { Ending, Failure, Turn } from "./turn";
-import { taskOf } from "./writing";
+import { standingOf, taskOf } from "./writing";
 
 /** One worker's work on one issue, from the claim to its end. Nothing of it is done twice, also after a kill. */
 export async function workOn(turn: Turn): Promise<IssueOutcome> {
@@ -28,14 +28,17 @@ export async function workOn(turn: Turn): Promise<IssueOutcome> {
   }
 }
 
-/** Gives back what a killed run has left, with its work on its branch. */
+/** Gives back what a killed run has left, with its work on its branch; what has landed is ended. */
 export async function abandon(turn: Turn): Promise<void> {
-  const { station, record } = turn;
+  const { station } = turn;
   try {
     await clearIndexLock(station);
-    const branch = await branchOf(station);
-    if (branch !== null && branch === record?.branch) turn.branch = branch;
-    await over(turn, await interrupted(turn));
+    await seeWhatLanded(turn);
+    const { branch = null, landed = null } = turn.record ?? {};
+    const isHere = branch !== null && (await branchOf(station)) === branch;
+    if (isHere || landed !== null) turn.branch = branch;
+    turn.landed = landed;
+    await over(turn, landed === null ? await interrupted(turn) : await finish(turn));
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
     turn.note(`is left as it is: ${error.message}`);
@@ -48,10 +51,11 @@ async function guarded(turn: Turn): Promise<Ending> {
     return await toTheEnd(turn);
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
-    return (
-      (await stopped(turn)) ??
-      giveBack(turn, { why: error.message, output: "", hint: error.hint, isAside: true })
-    );
+    const ended = await stopped(turn);
+    if (ended !== null) return ended;
+    // What is deleted cannot be read any more.
+    if ((await standingOf(turn.station.workspace, turn.issue.row.id)).isDeleted) return deleted(turn);
+    return giveBack(turn, { why: error.message, output: "", hint: error.hint, isAside: true });
   }
 }
 

@@ -69,7 +69,7 @@ export async function runQueue(parts: LandParts, options: LandOptions = {}): Pro
 }
 
 /** What others have left who died. */
-async function settleEarlier(yard: Yard): Promise<void> {
+export async function settleEarlier(yard: Yard): Promise<void> {
   await settleIntents(yard.workspace, yard.session, new Set(), true);
   await settleCheckouts(yard);
   await settleMakings(yard);

@@ -1,6 +1,5 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { membersOf } from "../../src/platform/node/processes";
 import { type IssueFile, writeIssue } from "./issue-files";
 import { LANDER, landingRepo } from "./landing";
 import type { Ran, Running } from "./program";
@@ -159,12 +158,6 @@ export function fakeProgram(name: string, body: string): { readonly PATH: string
 
 export const read = (...parts: readonly string[]): string => fs.readFileSync(path.join(...parts), "utf8");
 
-export function shortIdOf(dispatched: Dispatched, id: string): string {
-  const found = dispatched.report.issues.find(({ issue_id }) => issue_id === id);
-  if (found === undefined) throw new Error(`${id} was not worked on: ${dispatched.ran}`);
-  return found.short_id;
-}
-
 /** The issue as it is on a branch. */
 export function issueOn(repo: TestRepo, id: string, branch = "main"): Record<string, unknown> {
   return JSON.parse(repo.git("show", `${branch}:.cotenant/issues/${id}/issue.json`));
@@ -180,8 +173,13 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
-  const status = `/proc/${pid}/status`;
-  return !fs.existsSync(status) || !/^State:\s+[ZX]/m.test(fs.readFileSync(status, "utf8"));
+  if (!fs.existsSync("/proc/self/status")) return true;
+  try {
+    return !/^State:\s+[ZX]/m.test(fs.readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    // It has ended since.
+    return false;
+  }
 }
 
 /** Processes whose environment speaks of this repository's control plane: agents, and all that they have started. */
@@ -201,8 +199,6 @@ function environmentOf(pid: number): string {
     return "";
   }
 }
-
-export const groupOf = (pid: number): number[] => membersOf(pid) ?? [];
 
 /** First parents of main that landed an issue's work, and those that closed it. */
 export function landings(

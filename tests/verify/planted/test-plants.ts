@@ -3,6 +3,7 @@ import { PLANTS as CONFIG } from "./by-area/config";
 import { PLANTS as COORDINATION } from "./by-area/coordination";
 import { PLANTS as DAEMON } from "./by-area/daemon";
 import { PLANTS as DAEMON_MEMORY } from "./by-area/daemon-memory";
+import { PLANTS as DISPATCH } from "./by-area/dispatch";
 import { PLANTS as GUARD } from "./by-area/guard";
 import { PLANTS as GUARD_DAEMON } from "./by-area/guard-daemon";
 import { PLANTS as HOOKS } from "./by-area/hooks";
@@ -28,6 +29,7 @@ export const TEST_PLANTS: readonly TestPlant[] = [
   ...COORDINATION,
   ...DAEMON,
   ...DAEMON_MEMORY,
+  ...DISPATCH,
   ...GUARD,
   ...GUARD_DAEMON,
   ...HOOKS,

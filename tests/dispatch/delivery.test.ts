@@ -1,0 +1,253 @@
+import * as fs from "node:fs";
+import { describe, expect, it } from "vitest";
+import {
+  agentScript,
+  alike,
+  type Dispatched,
+  dispatch,
+  dispatchRepo,
+  fakeProgram,
+  issueOn,
+  landings,
+  leases,
+  read,
+  WORKS,
+} from "../support/dispatch";
+import { Hub } from "../support/hub";
+import { checks, headOf, LANDER } from "../support/landing";
+import type { TestRepo } from "../support/repo";
+
+/** With gates that the planner has given it, on main. */
+async function withGates(repo: TestRepo, id: string, ...keys: string[]): Promise<void> {
+  await repo.prepare(
+    "human:me",
+    "gate",
+    "define",
+    "tests",
+    "--command",
+    "echo looking; test -f w-$COTENANT_ISSUE_ID",
+  );
+  await repo.prepare("human:me", "gate", "define", "review");
+  await repo.prepare("human:me", "claim", "acquire", id);
+  await repo.prepare("human:me", "gate", "add", id, ...keys);
+  await repo.prepare("human:me", "claim", "release", id);
+  repo.git("add", "--all");
+  repo.git("commit", "--quiet", "--message", "gates");
+}
+
+const indexOf = ({ lines }: Dispatched, event: string) => lines.findIndex((line) => line.event === event);
+
+describe("what an agent leaves uncommitted", () => {
+  it("is committed under its claim, once the issue is still there", async () => {
+    const { repo, ids } = dispatchRepo({ title: "Mend it" });
+    const { only } = await dispatch(repo, ["--command", WORKS]);
+    const message = repo.git("log", "-1", "--format=%B", `${only.branch}~1`);
+    expect(message).toContain("Mend it");
+    expect(message).toContain("Cotenant-Agent: agent:worker-1");
+    expect(repo.git("show", `${only.branch}:w-${ids[0]}`)).toBe("work\n");
+  });
+
+  it("--commit off leaves it out of the branch, and keeps it as a snapshot", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const body = `echo in > in; git add in; git commit --quiet --message "by hand"; echo out > out; git add out`;
+    const { only } = await dispatch(repo, ["--command", body, "--commit", "off"]);
+    expect(only).toMatchObject({ end: "done", snapshot_id: expect.any(String) });
+    const files = repo.git("ls-tree", "--name-only", only.branch!);
+    expect(files).toContain("in\n");
+    expect(files).not.toContain("out\n");
+    await repo.runHere(LANDER, "restore", only.snapshot_id!, "--path", `${repo.root}/../restored`);
+    expect(read(repo.root, "../restored/out")).toBe("out\n");
+    expect(issueOn(repo, ids[0]!, only.branch!)).toMatchObject({ state: "done" });
+  });
+
+  it("nothing at all is a failure, unless that is allowed", async () => {
+    const { repo } = dispatchRepo({});
+    const idle = await dispatch(repo, ["--command", "true", "--retries", "0"]);
+    expect(idle.only).toMatchObject({ end: "given_back", why: "the agent changed nothing" });
+    expect((await dispatch(repo, ["--command", "true", "--allow-empty"])).only).toMatchObject({
+      end: "done",
+    });
+  });
+
+  it("another branch, or a merge in the middle, is a failure", async () => {
+    const { repo } = dispatchRepo({});
+    const away = await dispatch(repo, [
+      "--command",
+      `${WORKS}; git switch --quiet -c elsewhere`,
+      "--retries",
+      "0",
+    ]);
+    expect(away.only).toMatchObject({ end: "given_back", why: expect.stringContaining("branch elsewhere") });
+    repo.git("branch", "--force", "other", "main");
+    const merge = `echo 1 > a.txt; git commit --quiet --all --message one; git branch side HEAD~1; git switch --quiet side; echo 2 > a.txt; git commit --quiet --all --message two; git switch --quiet -; git merge side; exit 0`;
+    const half = await dispatch(repo, ["--command", merge, "--retries", "0"]);
+    expect(half.only).toMatchObject({ end: "given_back", why: expect.stringContaining("in the middle") });
+  });
+});
+
+describe("gates", () => {
+  it("automated ones run in the worktree; what does not pass is given back with its output as a comment", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const [id] = ids as [string];
+    await withGates(repo, id, "tests");
+    const failed = await dispatch(repo, ["--command", "echo other > other", "--retries", "0"]);
+    expect(failed.only).toMatchObject({ end: "given_back", why: "gate tests did not pass" });
+    expect((await repo.runHere(LANDER, "issue", "show", id)).stdout).toContain("looking");
+    const passed = await dispatch(repo, ["--command", WORKS]);
+    expect(passed.only).toMatchObject({ end: "done" });
+    expect(indexOf(passed, "gate")).toBeLessThan(indexOf(passed, "committed"));
+  });
+
+  it("a manual one: the work waits on its branch, gated, and nobody holds it", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const [id] = ids as [string];
+    await withGates(repo, id, "tests", "review");
+    const ended = await dispatch(repo, ["--command", WORKS, "--land"]);
+    expect(ended.only).toMatchObject({ end: "gated", landed: null, why: expect.stringContaining("review") });
+    expect(ended.ran.status).toBe(0);
+    // Where whoever passes the gate looks for it, with what has been passed already.
+    expect(issueOn(repo, id)).toMatchObject({ state: "gated" });
+    expect(await repo.askHere(LANDER, "gate", "pass", id, "review")).toMatchObject({ status: 0 });
+    expect((await repo.askHere(LANDER, "issue", "show", id)).data.issue.state).toBe("done");
+    expect(landings(repo, ended.only.short_id)).toEqual({ work: [], closed: [] });
+    expect(await leases(repo)).toEqual([]);
+  });
+});
+
+describe("--land", () => {
+  it("the issue is done only after its work is on the target", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const ended = await dispatch(repo, ["--command", WORKS, "--land"]);
+    const { short_id, landed } = ended.only;
+    expect(landings(repo, short_id)).toMatchObject({
+      work: [expect.any(String)],
+      closed: [expect.any(String)],
+    });
+    // On the commit that landed the work the issue was not done yet.
+    expect(issueOn(repo, ids[0]!, landed!)).toMatchObject({ state: "ready" });
+    expect(issueOn(repo, ids[0]!)).toMatchObject({
+      state: "done",
+      resolution: expect.stringContaining("landed as"),
+    });
+    expect(headOf(repo)).not.toBe(landed);
+  });
+
+  it("what does not land is not done: it is given back with the output of the check", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const env = checks("echo no good; ! ls w-*");
+    const ended = await dispatch(repo, ["--command", WORKS, "--land", "--retries", "0"], { env });
+    expect(ended.only).toMatchObject({ end: "given_back", landed: null });
+    expect(ended.ran.status).toBe(2);
+    expect(issueOn(repo, ids[0]!)).toMatchObject({ state: "ready" });
+    expect((await repo.runHere(LANDER, "issue", "show", ids[0]!)).stdout).toContain("no good");
+    expect(await leases(repo)).toEqual([]);
+  });
+
+  it("closings at the same time do not conflict, also where no attributes merge files of lines", async () => {
+    const { repo, ids } = dispatchRepo(...alike(6));
+    repo.git("rm", "--quiet", ".cotenant/.gitattributes");
+    repo.git("commit", "--quiet", "--message", "no attributes");
+    const ended = await dispatch(repo, ["--agents", "6", "--command", WORKS, "--land"]);
+    for (const id of ids) expect(issueOn(repo, id), String(ended.ran)).toMatchObject({ state: "done" });
+    expect(repo.git("branch", "--list", "cotenant/*")).toBe("");
+  });
+});
+
+describe("--pr", () => {
+  const GH = `echo "$@" >> $ROOM/calls
+if [ "$1 $2" = "pr view" ]; then [ -e $ROOM/open ] && cat $ROOM/open || exit 1; exit 0; fi
+echo "Creating pull request"
+echo https://forge.example.org/o/r/pull/7
+`;
+
+  function withRemote(): { repo: TestRepo; hub: Hub; ids: string[] } {
+    const { repo, ids } = dispatchRepo({ title: "Mend it" });
+    const hub = new Hub();
+    repo.git("remote", "add", "origin", hub.path);
+    repo.git("push", "--quiet", "origin", "main");
+    return { repo, hub, ids };
+  }
+
+  it("pushes the branch, opens a request by the forge's own program, and only then it is done", async () => {
+    const { repo, hub, ids } = withRemote();
+    const { PATH, room } = fakeProgram("gh", `${GH}git -C ${hub.path} for-each-ref > $ROOM/refs\n`);
+    const ended = await dispatch(repo, ["--command", WORKS, "--pr"], { env: { PATH } });
+    const { only } = ended;
+    expect(only).toMatchObject({ end: "done", pull_request: "https://forge.example.org/o/r/pull/7" });
+    const [, create] = read(room, "calls").trim().split("\n");
+    expect(create).toBe(
+      `pr create --head ${only.branch} --base main --title Mend it --body Issue ${only.short_id} (${ids[0]}).`,
+    );
+    // It was there when the request was made, and not done yet.
+    expect(read(room, "refs")).toContain(`refs/heads/${only.branch}`);
+    const [pushed] = read(room, "refs")
+      .split("\n")
+      .filter((line) => line.includes(only.branch!));
+    expect(issueOn(repo, ids[0]!, pushed!.split(" ")[0]!)).toMatchObject({ state: "ready" });
+    expect(hub.git("show", `${only.branch}:.cotenant/issues/${ids[0]}/issue.json`)).toContain('"done"');
+  });
+
+  it("takes a request that is open already for made", async () => {
+    const { repo } = withRemote();
+    const { PATH, room } = fakeProgram("gh", GH);
+    fs.writeFileSync(`${room}/open`, "https://forge.example.org/o/r/pull/3\n");
+    const { only } = await dispatch(repo, ["--command", WORKS, "--pr"], { env: { PATH } });
+    expect(only).toMatchObject({ end: "done", pull_request: "https://forge.example.org/o/r/pull/3" });
+    expect(read(room, "calls")).not.toContain("create");
+  });
+
+  it("a program that fails leaves the branch pushed and the issue open", async () => {
+    const { repo, hub, ids } = withRemote();
+    const { PATH } = fakeProgram("gh", "echo not logged in >&2; exit 4\n");
+    const ended = await dispatch(repo, ["--command", WORKS, "--pr"], { env: { PATH } });
+    expect(ended.only).toMatchObject({ end: "given_back", why: expect.stringContaining("not logged in") });
+    expect(hub.refs()[`refs/heads/${ended.only.branch}`]).toBeDefined();
+    expect(issueOn(repo, ids[0]!, ended.only.branch!)).toMatchObject({ state: "ready" });
+    // The agent's work is done: the next run only hands it over.
+    const { PATH: mended } = fakeProgram("gh", GH);
+    const again = await dispatch(repo, ["--command", "exit 1", "--pr"], { env: { PATH: mended } });
+    expect(again.only).toMatchObject({ end: "done", attempts: 0 });
+  });
+});
+
+describe("what cannot work is refused before anything is begun", () => {
+  it.each([
+    [["--command", WORKS, "--pr", "--push", "--remote", "nowhere"], "nowhere"],
+    [["--agent", "claude"], "claude"],
+    [["--command", WORKS, "--land", "--target", "nowhere"], "nowhere"],
+  ])("%j", async (args, named) => {
+    const { repo } = dispatchRepo({});
+    const env = { PATH: "/usr/bin:/bin" };
+    const ended = await dispatch(repo, args, {
+      env: { ...env, PATH: `${process.execPath.replace(/\/node$/, "")}:${env.PATH}` },
+    });
+    expect(ended.ran.status).not.toBe(0);
+    expect(ended.ran.stderr).toContain(named);
+    expect(ended.of("claimed")).toEqual([]);
+    expect(await leases(repo)).toEqual([]);
+  });
+
+  it("commits by nobody", async () => {
+    const { repo } = dispatchRepo({});
+    const nobody = { GIT_AUTHOR_NAME: undefined, GIT_AUTHOR_EMAIL: undefined };
+    repo.git("config", "user.useConfigOnly", "true");
+    const env = { ...nobody, GIT_COMMITTER_NAME: undefined, GIT_COMMITTER_EMAIL: undefined };
+    const ended = await dispatch(repo, ["--command", WORKS], { env });
+    expect(ended.ran.stderr).toContain("E_CONFIG");
+    expect(ended.of("claimed")).toEqual([]);
+  });
+
+  it("an agent that would land: policy.land", async () => {
+    const { repo } = dispatchRepo({});
+    const ran = await repo.runHere("agent:somebody", "dispatch", "--command", WORKS, "--land");
+    expect(ran.status).not.toBe(0);
+    expect(await leases(repo)).toEqual([]);
+  });
+});
+
+it("the agents of other workers are not disturbed by one that fails", async () => {
+  const { repo } = dispatchRepo({ title: "Bad" }, { title: "Good" });
+  const { command } = agentScript(`${WORKS}\n[ "$COTENANT_ISSUE_TITLE" = Good ]\n`);
+  const ended = await dispatch(repo, ["--agents", "2", "--command", command, "--retries", "0"]);
+  expect(ended.report.issues.map(({ end }) => end).sort()).toEqual(["done", "given_back"]);
+});
