@@ -116,7 +116,11 @@ describe("a dispatcher that is killed at any moment", () => {
       expect(agentsOf(repo)).not.toEqual([]);
       run.running.kill("SIGKILL");
       await run.done();
-      await until("no agent is left", () => agentsOf(repo).length === 0, 15_000);
+      try {
+        await until("no agent is left", () => agentsOf(repo).length === 0, 15_000);
+      } finally {
+        for (const pid of agentsOf(repo)) process.kill(pid, "SIGKILL");
+      }
     }
   });
 });
