@@ -108,7 +108,7 @@ describe("gates", () => {
     // Where whoever passes the gate looks for it, with what has been passed already.
     expect(issueOn(repo, id)).toMatchObject({ state: "gated" });
     expect(await repo.askHere(LANDER, "gate", "pass", id, "review")).toMatchObject({ status: 0 });
-    expect((await repo.askHere(LANDER, "issue", "show", id)).data.issue.state).toBe("done");
+    expect((await repo.askHere(LANDER, "issue", "show", id)).data.issue).toMatchObject({ state: "done" });
     expect(landings(repo, ended.only.short_id)).toEqual({ work: [], closed: [] });
     expect(await leases(repo)).toEqual([]);
   });

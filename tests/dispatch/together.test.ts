@@ -62,7 +62,7 @@ env -i setsid sleep 300 & echo $! > $ROOM/part; mv $ROOM/part $ROOM/pid; wait
       expect(next.of("worker").map(({ data }) => data["agent_id"])).toEqual(["agent:worker-2"]);
       expect(next.only).toMatchObject({ end: "done" });
     } finally {
-      for (const one of agentsOf(repo)) process.kill(one, "SIGKILL");
+      for (const one of [pid, ...agentsOf(repo)]) process.kill(one, "SIGKILL");
     }
     await until("it is gone", () => !isAlive(pid));
   });
