@@ -5,6 +5,7 @@ import { joinPath } from "../identity/path-text";
 import type { WorktreeEntry } from "../identity/worktree-list";
 import { type Fact, type FactName, factId, parseFactName } from "../kernel/facts";
 import { printable, type WorktreeId } from "../kernel/ids";
+import { sameProcess } from "../kernel/lease";
 import { CommitReader } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
 import type { Descriptor, ProcessIdentity } from "../platform/platform";
@@ -257,13 +258,18 @@ export async function openMoves(coordinator: Pick<Coordinator, "facts">): Promis
   return [...facts].flatMap(([name, { value }]) => fromFact(name, value) ?? []);
 }
 
-/** What landers have left who died while a checkout moved along: finished where the branch has moved, else taken back. */
+/**
+ * What landers have left who died while a checkout moved along: finished where the branch has moved, else taken back. Also what this
+ * process itself could not take back before, unless it is at it right now.
+ */
 export async function settleCheckouts(yard: Yard): Promise<string[]> {
   const { processes, files } = machineOf(yard).platform;
   const settled: string[] = [];
   for (const move of await openMoves(yard.session.coordinator)) {
-    if ((await processes.liveness(move.lander)) !== "dead") continue;
-    const work = await waitForWork(yard, move);
+    const isOwn = sameProcess(move.lander, processes.self());
+    if (!isOwn && (await processes.liveness(move.lander)) !== "dead") continue;
+    const work = isOwn ? await openWork(yard, move.worktreeId) : await waitForWork(yard, move);
+    if (work === null) continue;
     try {
       await ((await isThere(yard.workspace, move)) ? finish(yard, move) : takeBack(yard, move));
     } finally {

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
+import { openRepository } from "../../src/index";
 import { DeadlyGit } from "../support/deadly-git";
 import { Hub } from "../support/hub";
 import { add, branchWith, exists, isClean, LANDER, land, landingRepo, outcomes } from "../support/landing";
@@ -124,7 +125,8 @@ describe("a Git that ends while it moves the files of a checkout", () => {
     expect(read("big")).toBe(big("old"));
   });
 
-  it("because a filter fails: nothing has changed, and it lands once that is mended", async () => {
+  /** A branch with a file that Git cannot write while another file is there. */
+  async function loudBranch() {
     repo.git("config", "filter.loud.clean", "cat");
     repo.git("config", "filter.loud.smudge", "cat");
     repo.git("config", "filter.loud.required", "true");
@@ -135,12 +137,30 @@ describe("a Git that ends while it moves the files of a checkout", () => {
     branchWith(repo, "one", { "x.loud": "new\n", "y.loud": "new\n" });
     await add(repo, "one");
     repo.git("config", "filter.loud.smudge", "if test -e .git/fails; then cat >/dev/null; exit 1; fi; cat");
-    fs.writeFileSync(path.join(repo.root, ".git/fails"), "");
+    const fails = path.join(repo.root, ".git/fails");
+    fs.writeFileSync(fails, "");
+    return { fails, repository: await openRepository({ cwd: repo.root, agentId: LANDER }) };
+  }
+
+  it("because a filter fails: nothing has changed, and it lands once that is mended", async () => {
+    const { fails } = await loudBranch();
     // What Git cannot write it has taken away already, and what is to be put back cannot be written either.
     expect((await land(repo)).error.code).toBe("E_GIT");
-    fs.rmSync(path.join(repo.root, ".git/fails"));
+    fs.rmSync(fails);
     expect(outcomes(await land(repo))).toEqual({ one: "landed" });
     expect(isClean(repo)).toBe(true);
+  });
+
+  it("also lands once that is mended where the same process tries again, as dispatch does", async () => {
+    const { repository, fails } = await loudBranch();
+    const { stopped } = await repository.landRun();
+    expect(stopped).toMatchObject({ code: "E_GIT" });
+    fs.rmSync(fails);
+    expect((await repository.landRun()).entries).toMatchObject([
+      { branch: "refs/heads/one", outcome: "landed" },
+    ]);
+    expect(isClean(repo)).toBe(true);
+    await repository.close();
   });
 
   it("leaves what a sparse checkout has no use for where it was", async () => {
