@@ -231,7 +231,7 @@ function tipOfBranch(station: Station, branch: string): Promise<string | null> {
 /** What a branch has of an issue's own files, into the worktree. */
 export async function takeData(station: Station, branch: string, id: string): Promise<void> {
   const { git, options } = gitIn(station);
-  for (const path of [`.cotenant/issues/${id}`, `.cotenant/gates/results/${id}.json`])
+  for (const path of [`.cotenant/issues/${id}`, `.cotenant/gates/results/${id}.jsonl`])
     await git.run([...QUIET, "checkout", "--quiet", `refs/heads/${branch}`, "--", path], options);
 }
 

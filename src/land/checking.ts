@@ -1,5 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import { printable } from "../kernel/ids";
+import { CommitReader } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
 import type { Commands } from "../platform/commands";
 import { branchName } from "../publish/branch-rules";
@@ -23,6 +24,18 @@ export interface Checking {
   readonly onStart: (line: string) => void;
 }
 
+/** Issues, their comments and the results of their gates: nothing of it is built or run. */
+const ISSUE_DATA = /^\.cotenant\/(?:issues|gates\/results|events)\//;
+
+/** Whether an entry changes only such files: then its checks would say of the code what they have said before. */
+async function changesOnlyIssues(
+  { surroundings, repository }: Workspace,
+  at: { readonly base: ObjectId; readonly commit: ObjectId },
+): Promise<boolean> {
+  const reader = new CommitReader(surroundings.git, { cwd: repository.worktreeRoot });
+  return (await reader.difference(at.base, at.commit)).every(({ path }) => ISSUE_DATA.test(path));
+}
+
 /** Runs `land.checks` on what an entry came to, in a scratch worktree. */
 export async function checked(
   { workspace, commands, room, usualTarget, signal, onStart }: Checking,
@@ -30,6 +43,7 @@ export async function checked(
   at: { readonly base: ObjectId; readonly commit: ObjectId },
 ): Promise<Verdict> {
   const { values } = workspace.config;
+  if (await changesOnlyIssues(workspace, at)) return { kind: "passed" };
   const scratch = await room.with(at.commit);
   try {
     if (signal.aborted) return { kind: "pending" };

@@ -99,7 +99,7 @@ export class LandLoop {
   }
 
   async #build(train: Speculation, entry: LandEntry, onto: ObjectId): Promise<void> {
-    const { tools, parts, tell } = this.#desk;
+    const { tools, parts } = this.#desk;
     const built = await naming(entry, () => candidateOn(tools, entry, onto));
     const add = (commit: ObjectId | null, verdict: Verdict) =>
       train.add({ entryId: entry.entryId, commit, verdict });
@@ -116,7 +116,6 @@ export class LandLoop {
     if (parts.workspace.config.values["land.checks"].length === 0)
       return add(built.commit, { kind: "passed" });
     add(built.commit, { kind: "pending" });
-    tell("checking", `checking ${shownBranch(entry.branch)} as ${built.commit.slice(0, 12)}`, entry);
     this.#check(train, entry, { base: onto, commit: built.commit });
   }
 
@@ -125,14 +124,19 @@ export class LandLoop {
     entry: LandEntry,
     at: { readonly base: ObjectId; readonly commit: ObjectId },
   ): void {
-    const { parts, room } = this.#desk;
+    const { parts, room, tell } = this.#desk;
     const controller = new AbortController();
+    let isTold = false;
     const { workspace, commands } = parts;
     const { usualTarget } = this.#desk;
     const asked = {
       ...{ workspace, commands, room, usualTarget },
       signal: controller.signal,
-      onStart: () => {},
+      onStart: () => {
+        if (!isTold)
+          tell("checking", `checking ${shownBranch(entry.branch)} as ${at.commit.slice(0, 12)}`, entry);
+        isTold = true;
+      },
     };
     const over = checked(asked, entry, at)
       .then((verdict) => train.judge(entry.entryId, at.commit, verdict))

@@ -98,6 +98,20 @@ describe("checks of the merge queue", () => {
     ]);
   });
 
+  it("are spared what changes nothing but issues: the code is what it was", async () => {
+    const issue = ".cotenant/issues/01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    branchWith(repo, "notes", {
+      [`${issue}/comments.jsonl`]: "{}\n",
+      ".cotenant/events/local.jsonl": "{}\n",
+    });
+    branchWith(repo, "more", { [`${issue}/note`]: "n", code: "c" });
+    await add(repo, "notes", "more");
+    expect(outcomes(await checked({ COTENANT_LAND_CHECKS: "false" }))).toEqual({
+      notes: "landed",
+      more: "parked",
+    });
+  });
+
   it("what took too long is put aside", async () => {
     branchWith(repo, "one", { one: "1" });
     await add(repo, "one");
