@@ -6,22 +6,12 @@ import { describe, expect, it } from "vitest";
 import type { CommandRequest } from "../../src/platform/commands";
 import { nodeCommands } from "../../src/platform/node/commands";
 import { membersOf } from "../../src/platform/node/processes";
+import { isAlive } from "../support/alive";
 import { scratch } from "../support/scratch";
 import { bundleText } from "../verify/bundle";
 
 const run = (line: string, given: Partial<CommandRequest> = {}) =>
   nodeCommands().run({ line, cwd: scratch(), env: {}, timeoutMs: 20_000, keepBytes: 1_000, ...given });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-  // A zombie that nobody has waited for yet is no process any more.
-  const status = `/proc/${pid}/status`;
-  return !fs.existsSync(status) || !/^State:\s+Z/m.test(fs.readFileSync(status, "utf8"));
-}
 
 const pidIn = (directory: string) => Number(fs.readFileSync(path.join(directory, "pid"), "utf8"));
 

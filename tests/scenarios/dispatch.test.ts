@@ -1,12 +1,12 @@
 import * as fs from "node:fs";
 import { describe, expect, it } from "vitest";
+import { isAlive } from "../support/alive";
 import {
   agentScript,
   agentsOf,
   alike,
   dispatch,
   dispatchRepo,
-  isAlive,
   leases,
   read,
   startDispatch,

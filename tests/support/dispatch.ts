@@ -1,5 +1,6 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
+import { isAlive } from "./alive";
 import { type IssueFile, writeIssue } from "./issue-files";
 import { LANDER, landingRepo } from "./landing";
 import type { Ran, Running } from "./program";
@@ -165,21 +166,6 @@ export function issueOn(repo: TestRepo, id: string, branch = "main"): Record<str
 
 export async function leases(repo: TestRepo): Promise<Ran["data"]["leases"]> {
   return (await repo.askHere(LANDER, "status")).data.leases;
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-  if (!fs.existsSync("/proc/self/status")) return true;
-  try {
-    return !/^State:\s+[ZX]/m.test(fs.readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    // It has ended since.
-    return false;
-  }
 }
 
 /** Processes whose environment speaks of this repository's control plane: agents, and all that they have started. */
