@@ -157,7 +157,7 @@ async function landNoted(turn: Turn, what: Parameters<typeof landData>[1]): Prom
 }
 
 /** Gives back the claim and whatever else the worker holds, and tells other machines what they have to know of it. */
-async function letGo(turn: Turn): Promise<void> {
+export async function letGo(turn: Turn): Promise<void> {
   const { station, issue } = turn;
   await turn.keeper.stop();
   const unsynced = await syncThere(station, turn.issue.row.id);

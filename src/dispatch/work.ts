@@ -1,11 +1,13 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { makeCaches } from "../exec/making";
+import { printable } from "../kernel/ids";
 import { branchForIssue } from "../worktrees/naming";
 import { type AttemptEnd, runAgent } from "./attempt";
-import { branchOf, checkOutBranch, clearIndexLock, commitsSince, detachAt, isDirty } from "./branches";
+import { branchOf, checkOutBranch, clearLocks, commitsSince, detachAt, isDirty } from "./branches";
 import { deliver } from "./delivery";
-import { deleted, finish, giveBack, interrupted, lost } from "./endings";
+import { deleted, finish, giveBack, interrupted, letGo, lost } from "./endings";
 import { AttemptLog, writePrompt } from "./logs";
+import { isStanding, mendLink } from "./pinning";
 import { promptFor } from "./prompt";
 import { note } from "./record";
 import type { IssueOutcome } from "./report";
@@ -22,6 +24,11 @@ export async function workOn(turn: Turn): Promise<IssueOutcome> {
   turn.keeper.start();
   try {
     return await over(turn, await guarded(turn));
+  } catch (error) {
+    const { station } = turn;
+    const { platform } = station.workspace.surroundings;
+    if (!(error instanceof CotenantError) || (await isStanding(platform, station))) throw error;
+    return await over(turn, await withoutPlace(turn));
   } finally {
     await turn.keeper.stop();
     signal.removeEventListener("abort", stop);
@@ -32,7 +39,7 @@ export async function workOn(turn: Turn): Promise<IssueOutcome> {
 export async function abandon(turn: Turn): Promise<void> {
   const { station } = turn;
   try {
-    await clearIndexLock(station);
+    await clearLocks(station);
     await seeWhatLanded(turn);
     const { branch = null, landed = null } = turn.record ?? {};
     const isHere = branch !== null && (await branchOf(station)) === branch;
@@ -102,6 +109,14 @@ async function once(turn: Turn, earlier: Failure | null): Promise<Failure | Endi
   return deliver(turn);
 }
 
+/** There is nothing to keep any more, and nowhere to write. */
+async function withoutPlace(turn: Turn): Promise<Ending> {
+  await letGo(turn);
+  const why = `its worktree is gone: ${printable(turn.station.root, 300)}`;
+  const { branch } = turn;
+  return { end: "given_back", why, hint: branch === null ? null : `what was committed is on ${branch}` };
+}
+
 /** What has stopped the work from outside; null where nothing has. */
 async function stopped(turn: Turn): Promise<Ending | null> {
   if (turn.claim.kind === "lost") return lost(turn, turn.claim.why);
@@ -122,7 +137,7 @@ async function checkOut(turn: Turn): Promise<void> {
   const { station, issue, record, crew } = turn;
   const { row } = issue;
   const before = record?.branch ?? null;
-  await clearIndexLock(station);
+  await clearLocks(station);
   if (before !== null && (await branchOf(station)) === before) {
     // Where a killed run of this very worker was at it: what it has left uncommitted is the agent's.
     turn.branch = before;
@@ -174,12 +189,19 @@ async function attempt(turn: Turn, earlier: Failure | null): Promise<AttemptEnd>
       claim: () => turn.claim,
       onStall: (silentMs) => tellOfSilence(turn, silentMs),
     });
+    await seeLink(turn);
     log.line(end.why === null ? "the command ended with status 0" : end.why);
     turn.count(end.costUsd);
     return end;
   } finally {
     await log.close();
   }
+}
+
+/** What an agent makes of its worktree's `.git` is not to lead Git, or the next agent, into another repository. */
+async function seeLink(turn: Turn): Promise<void> {
+  const mended = await mendLink(turn.station.workspace.surroundings.platform, turn.station);
+  if (mended !== null) turn.note(mended);
 }
 
 function tellOfSilence(turn: Turn, silentMs: number | null): void {
@@ -203,14 +225,16 @@ async function over(turn: Turn, { end, why = null, hint = null }: Ending): Promi
   const { station, issue, record, branch, landed, pullRequest, snapshotId, log, costUsd, attempts } = turn;
   const { id, shortId, title } = issue.row;
   const worker = station.slot.number;
-  // An interrupted one goes on where it was; so does one whose work only lacks its way out.
-  const goesOn =
-    end === "interrupted" || (end === "given_back" && record !== null && record.stage !== "working");
+  const isThere = await isStanding(station.workspace.surroundings.platform, station);
+  // An interrupted one goes on where it was; so does one whose work only lacks its way out, and is there still.
+  const lacksItsWayOut = record?.stage === "delivered" || (record?.stage === "worked" && isThere);
+  const goesOn = end === "interrupted" || (end === "given_back" && lacksItsWayOut);
   await note(station.session, id, "dispatch.ended", goesOn ? record : null, {
     ...{ end, worker },
     ...(why === null ? {} : { why: why.slice(0, 500) }),
   });
-  if ((await branchOf(station)) !== null || (await isDirty(station))) await clearWorktree(turn.crew, station);
+  if (isThere && ((await branchOf(station)) !== null || (await isDirty(station))))
+    await clearWorktree(turn.crew, station);
   turn.tell("ended", why === null ? WORDS[end] : `${WORDS[end]}: ${why}`, {
     end,
     why,
