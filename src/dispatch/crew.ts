@@ -199,6 +199,11 @@ export class Crew {
       await this.#work(slot, resumed);
     } catch (error) {
       if (error instanceof CotenantError) {
+        if (this.options.signal.aborted) {
+          // What an interrupt has cut off has not failed.
+          this.tell("note", "stops: interrupted", slot.number, null, { code: "E_INTERRUPTED" });
+          return;
+        }
         this.#failure ??= error;
         this.tell("note", `stops: ${error.message}`, slot.number, null, {
           code: error.code,

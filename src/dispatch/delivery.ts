@@ -11,7 +11,7 @@ import {
   leftUnderWay,
 } from "./branches";
 import { deleted, gated } from "./endings";
-import { openRequest, pushBranch } from "./forge";
+import { requestMerge } from "./forge";
 import type { Ending, Failure, Turn } from "./turn";
 import { runGates, standingOf, syncThere } from "./writing";
 
@@ -89,17 +89,6 @@ async function handOver(turn: Turn): Promise<Failure | null> {
   }
   turn.tell("delivered", `its work is on branch ${turn.branch}`, { branch: turn.branch });
   return null;
-}
-
-async function requestMerge(turn: Turn): Promise<void> {
-  const { crew, station, issue } = turn;
-  const { title, shortId, id } = issue.row;
-  const head = turn.branch!;
-  await pushBranch(crew.parts, station, head, crew.options.push ?? null);
-  turn.pullRequest = await openRequest(crew.parts, crew.forge!, station, {
-    ...{ head, base: crew.targetName, title: printable(title, 200) },
-    body: `Issue ${shortId} (${id}).`,
-  });
 }
 
 async function landWork(turn: Turn): Promise<Failure | null> {

@@ -6,6 +6,7 @@ import { type AttemptEnd, runAgent } from "./attempt";
 import { branchOf, checkOutBranch, clearLocks, commitsSince, detachAt, isDirty } from "./branches";
 import { deliver } from "./delivery";
 import { deleted, finish, giveBack, interrupted, letGo, lost } from "./endings";
+import { landedBefore } from "./landing";
 import { AttemptLog, writePrompt } from "./logs";
 import { isStanding, mendLink } from "./pinning";
 import { promptFor } from "./prompt";
@@ -45,6 +46,10 @@ export async function abandon(turn: Turn): Promise<void> {
     const isHere = branch !== null && (await branchOf(station)) === branch;
     if (isHere || landed !== null) turn.branch = branch;
     turn.landed = landed;
+    if (landed !== null && turn.crew.lander === null) {
+      turn.base = await turn.crew.base();
+      await checkOut(turn);
+    }
     await over(turn, landed === null ? await interrupted(turn) : await finish(turn));
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
@@ -70,8 +75,8 @@ async function toTheEnd(turn: Turn): Promise<Ending> {
   const { retries, backoffMs } = turn.crew.options;
   turn.base = await turn.crew.base();
   await seeWhatLanded(turn);
-  // Then only the issue itself is still to be finished, which needs no worktree of its branch.
-  if (turn.record === null || turn.record.landed === null) await checkOut(turn);
+  // Then only the issue itself is still to be finished, on top of the target, if that can land.
+  if (turn.record === null || turn.record.landed === null || turn.crew.lander === null) await checkOut(turn);
   else turn.branch = turn.record.branch;
   for (let earlier: Failure | null = null; ; ) {
     const failure = await once(turn, earlier);
@@ -97,7 +102,8 @@ async function toTheEnd(turn: Turn): Promise<Ending> {
 /** Everything up to where the work has left this worktree; null where it has. */
 async function once(turn: Turn, earlier: Failure | null): Promise<Failure | Ending | null> {
   const { stage, landed } = turn.record!;
-  if (stage === "delivered") {
+  // The run before this one may have had another way for it: what is only on its branch is then still to go.
+  if (stage === "delivered" && (landed !== null || turn.crew.options.delivery === "branch")) {
     turn.landed = landed;
     return null;
   }
@@ -125,9 +131,12 @@ async function stopped(turn: Turn): Promise<Ending | null> {
 
 /** A run that was killed in the middle of a landing does not know that it came to its end, or would have. */
 async function seeWhatLanded(turn: Turn): Promise<void> {
-  const { record, crew, issue } = turn;
-  if (record?.stage !== "worked" || crew.lander === null) return;
-  const found = await crew.lander.landedSince(record.branch, issue.row.id, record.startedAt);
+  const { record, crew } = turn;
+  if (record?.stage !== "worked") return;
+  const found =
+    crew.lander === null
+      ? (await landedBefore(crew.parts.workspace, crew.target, record)).landed
+      : await crew.lander.landedSince(record);
   if (found === null) return;
   const landed = found.commit ?? (await turn.targetTip());
   await turn.remember("dispatch.delivered", { stage: "delivered", landed }, { landed });
@@ -153,6 +162,8 @@ async function checkOut(turn: Turn): Promise<void> {
   turn.record = {
     ...{ issueId: row.id, runId: crew.runId, agentId, branch: turn.branch },
     ...{ stage: "working", failures: 0, landed: null, startedAt },
+    // Work that has landed is done, whatever branch the rest goes to.
+    ...(record === null || record.landed === null ? {} : { stage: record.stage, landed: record.landed }),
   };
   await turn.remember("dispatch.started", {}, { worker: number });
 }
