@@ -224,6 +224,12 @@ export async function carryOver(station: Station, commit: string, onto: string):
   return null;
 }
 
+/** Whether a commit has a file of that name. */
+export async function hasPath(station: Station, commit: string, path: string): Promise<boolean> {
+  const { git, options } = gitIn(station);
+  return (await git.run(["cat-file", "-e", `${commit}:${path}`], options)).status === 0;
+}
+
 /** The commit that a branch names; null where there is none. */
 function tipOfBranch(station: Station, branch: string): Promise<string | null> {
   const { git, options } = gitIn(station);

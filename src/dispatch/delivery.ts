@@ -13,7 +13,7 @@ import {
 import { deleted, gated } from "./endings";
 import { requestMerge } from "./forge";
 import type { Ending, Failure, Turn } from "./turn";
-import { runGates, standingOf, syncThere } from "./writing";
+import { faultOf, runGates, standingOf, syncThere } from "./writing";
 
 /**
  * After the agent: the issue's gates, the ledger, what the agent has left uncommitted, and then the way that its work leaves this
@@ -27,6 +27,8 @@ export async function deliver(turn: Turn): Promise<Failure | Ending | null> {
   if (isDeleted) return deleted(turn);
   if (turn.claim.kind === "released" && !isOver)
     return { why: "the agent has given its claim back", output: "" };
+  const fault = await faultOf(station, id, turn.base);
+  if (fault !== null) return { why: fault, output: "" };
   let pending: readonly string[] = [];
   if (!isOver) {
     const onStart = (gate: string) => turn.tell("gate", `gate ${gate} runs`, { gate });

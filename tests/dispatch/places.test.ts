@@ -106,4 +106,21 @@ describe("what an agent makes of its worktree", () => {
     fs.renameSync(place, path.join(path.dirname(place), "kept"));
     expect((await dispatch(repo, ["--command", WORKS])).only).toMatchObject({ end: "done" });
   });
+
+  it.each([
+    ["spoils", "echo '{' > "],
+    ["deletes", "rm -r "],
+    ["deletes and commits", "git rm --quiet -r "],
+  ])("%s the file of its own issue: that does not land, and the next attempt is told", async (what, how) => {
+    const { repo, ids } = dispatchRepo({ title: "Readable" });
+    const commits = what.includes("commits") ? "git commit --quiet --no-verify --message gone" : "true";
+    const { command, room } = agentScript(`${WORKS}; cp "$COTENANT_PROMPT_FILE" $ROOM/prompt-$COTENANT_ATTEMPT
+if [ $COTENANT_ATTEMPT = 1 ]; then ${how} .cotenant/issues/$COTENANT_ISSUE_ID/issue.json; ${commits}
+else git checkout --quiet main -- .cotenant; fi
+`);
+    const ended = await dispatch(repo, ["--command", command, "--land"]);
+    expect(ended.only, String(ended.ran)).toMatchObject({ end: "done", attempts: 2 });
+    expect(read(room, "prompt-2")).toContain("the file of its issue");
+    expect(issueOn(repo, ids[0]!)).toMatchObject({ title: "Readable", state: "done" });
+  });
 });
