@@ -15,8 +15,8 @@ const FORGES = [
   {
     program: "gh",
     line: 'gh pr create --head "$PR_HEAD" --base "$PR_BASE" --title "$PR_TITLE" --body "$PR_BODY"',
-    /** One that is open already counts as made. */
-    look: 'gh pr view "$PR_HEAD" --json url --jq .url',
+    /** One that is open already counts as made; `pr view` would answer with one that was closed, too. */
+    look: 'gh pr list --head "$PR_HEAD" --base "$PR_BASE" --state open --json url --jq ".[].url"',
   },
   {
     program: "glab",
