@@ -56,8 +56,9 @@ async function askNames(station: Station, args: readonly string[]): Promise<stri
 }
 
 /** Of a Git that was killed there: nobody else is in a worker's worktree. */
-export async function clearIndexLock({ workspace, gitDir }: Station): Promise<void> {
-  await workspace.surroundings.platform.files.unlink(`${gitDir}/index.lock`);
+export async function clearLocks({ workspace, gitDir }: Station): Promise<void> {
+  for (const name of ["index", "HEAD"])
+    await workspace.surroundings.platform.files.unlink(`${gitDir}/${name}.lock`);
 }
 
 /** A merge, a rebase or the like that an agent has left in the middle. */
@@ -68,7 +69,7 @@ export function leftUnderWay({ workspace, gitDir }: Station): Promise<string | n
 /** As committed. What is not committed must have been kept before. */
 export async function discardChanges(station: Station): Promise<void> {
   const { git, options } = gitIn(station);
-  await clearIndexLock(station);
+  await clearLocks(station);
   await ask(git, [...QUIET, "reset", "--hard", "--quiet"], options, "clearing a worker's worktree");
   await ask(git, [...QUIET, "clean", "-fdq"], options, "clearing a worker's worktree");
 }
@@ -76,12 +77,13 @@ export async function discardChanges(station: Station): Promise<void> {
 /** As committed, on no branch: whoever wants the branch can have it. What is not committed must have been kept before. */
 export async function detachAt(station: Station, commit: string): Promise<void> {
   const { git, options } = gitIn(station);
-  await clearIndexLock(station);
+  await clearLocks(station);
   // Each of them fails where there is nothing of its kind.
   for (const verb of ["rebase", "cherry-pick", "revert", "am"])
     await git.run([...QUIET, verb, "--quit"], options);
   const to = [...QUIET, "checkout", "--quiet", "--force", "--detach", commit, "--"];
   await ask(git, to, options, "moving a worker's worktree");
+  await git.run([...QUIET, "bisect", "reset", "HEAD"], options);
   await ask(git, [...QUIET, "clean", "-fdq"], options, "clearing a worker's worktree");
 }
 
@@ -140,7 +142,7 @@ export async function commitsSince(station: Station, base: string): Promise<numb
  */
 export async function commitAll(station: Station, message: string): Promise<string | null> {
   const { git, options } = gitIn(station);
-  await clearIndexLock(station);
+  await clearLocks(station);
   const foreign = (await foreignRepositories(station)).map((path) => `:(exclude,literal)${path}`);
   await ask(git, [...QUIET, "add", "--all", "--", ".", ...foreign], options, "staging what an agent left");
   return commitStaged(station, message);
@@ -149,7 +151,7 @@ export async function commitAll(station: Station, message: string): Promise<stri
 /** The same of the files of issues alone: whatever else is there is left as it is. */
 export async function commitData(station: Station, message: string): Promise<string | null> {
   const { git, options } = gitIn(station);
-  await clearIndexLock(station);
+  await clearLocks(station);
   // An agent may have staged something.
   await ask(git, [...QUIET, "reset", "--quiet"], options, "looking at what an agent staged");
   await ask(git, [...QUIET, "add", "--all", "--", ".cotenant"], options, "staging files of issues");
@@ -220,6 +222,12 @@ export async function carryOver(station: Station, commit: string, onto: string):
   if (status === 0) return headOf(station);
   await detachAt(station, onto);
   return null;
+}
+
+/** Whether a commit has a file of that name. */
+export async function hasPath(station: Station, commit: string, path: string): Promise<boolean> {
+  const { git, options } = gitIn(station);
+  return (await git.run(["cat-file", "-e", `${commit}:${path}`], options)).status === 0;
 }
 
 /** The commit that a branch names; null where there is none. */

@@ -8,7 +8,7 @@ import type { IssueReader } from "../issues/reader";
 import { isFound } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
 import { tokenSeen } from "../issues/stamps";
-import type { Ulid } from "../kernel/ids";
+import { printable, type Ulid } from "../kernel/ids";
 import { dirKey, fileKey, issueKey, kindOf, type LeaseKey, nameOf } from "../kernel/keys";
 import type { Lease } from "../kernel/lease";
 import { hearOfClaims, workersIn } from "../ledger/workers";
@@ -128,7 +128,7 @@ async function takeFiles(
       keys.push(key);
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
-      say(`the declared file ${path} is not leased: ${error.message}`);
+      say(`the declared file ${printable(path, 200)} is not leased: ${error.message}`);
     }
   }
   if (keys.length === 0) return [];

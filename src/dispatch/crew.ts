@@ -12,6 +12,7 @@ import { commandsOf } from "./commands";
 import { type Forge, forgeHere } from "./forge";
 import { Lander } from "./landing";
 import { tidyLogs } from "./logs";
+import { isStanding } from "./pinning";
 import { type WorkRecord, workRecords } from "./record";
 import type { DispatchEvent, DispatchOptions, DispatchParts, DispatchReport, EventKind } from "./report";
 import { freePorts } from "./resources";
@@ -198,6 +199,11 @@ export class Crew {
       await this.#work(slot, resumed);
     } catch (error) {
       if (error instanceof CotenantError) {
+        if (this.options.signal.aborted) {
+          // What an interrupt has cut off has not failed.
+          this.tell("note", "stops: interrupted", slot.number, null, { code: "E_INTERRUPTED" });
+          return;
+        }
         this.#failure ??= error;
         this.tell("note", `stops: ${error.message}`, slot.number, null, {
           code: error.code,
@@ -215,20 +221,27 @@ export class Crew {
 
   async #work(slot: Slot, resumed: ClaimedIssue | null): Promise<void> {
     const say = (line: string) => this.tell("note", line, slot.number, null);
-    const base = await this.base();
-    const station = await this.#exclusively(() =>
-      stationFor(this.parts, slot, base, this.options.template, say),
-    );
-    this.#view.place(slot, "idle", { worktree: station.root });
-    const about = { agent_id: slot.agentId, worktree: station.root };
-    this.tell("worker", `works in ${station.root}`, slot.number, null, about);
+    let station = await this.#station(slot, say);
     if (resumed !== null) await this.#do(station, resumed, true);
     while (!this.#isOver) {
+      if (!(await isStanding(this.parts.workspace.surroundings.platform, station)))
+        station = await this.#station(slot, say);
       const epoch = this.#epoch;
       const issue = await this.#claim(station, say);
       if (issue !== null) await this.#do(station, issue, false);
       else if (!(await this.#hasMore(epoch))) return;
     }
+  }
+
+  async #station(slot: Slot, say: (line: string) => void): Promise<Station> {
+    const base = await this.base();
+    const station = await this.#exclusively(() =>
+      stationFor(this.parts, slot, base, this.options.template, say),
+    );
+    const { root } = station;
+    this.#view.place(slot, "idle", { worktree: root });
+    this.tell("worker", `works in ${root}`, slot.number, null, { agent_id: slot.agentId, worktree: root });
+    return station;
   }
 
   /** The next issue; null where there is none now. What is over in a moment is waited for, so many times. */

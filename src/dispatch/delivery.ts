@@ -11,9 +11,9 @@ import {
   leftUnderWay,
 } from "./branches";
 import { deleted, gated } from "./endings";
-import { openRequest, pushBranch } from "./forge";
+import { requestMerge } from "./forge";
 import type { Ending, Failure, Turn } from "./turn";
-import { runGates, standingOf, syncThere } from "./writing";
+import { faultOf, runGates, standingOf, syncThere } from "./writing";
 
 /**
  * After the agent: the issue's gates, the ledger, what the agent has left uncommitted, and then the way that its work leaves this
@@ -27,6 +27,8 @@ export async function deliver(turn: Turn): Promise<Failure | Ending | null> {
   if (isDeleted) return deleted(turn);
   if (turn.claim.kind === "released" && !isOver)
     return { why: "the agent has given its claim back", output: "" };
+  const fault = await faultOf(station, id, turn.base);
+  if (fault !== null) return { why: fault, output: "" };
   let pending: readonly string[] = [];
   if (!isOver) {
     const onStart = (gate: string) => turn.tell("gate", `gate ${gate} runs`, { gate });
@@ -89,17 +91,6 @@ async function handOver(turn: Turn): Promise<Failure | null> {
   }
   turn.tell("delivered", `its work is on branch ${turn.branch}`, { branch: turn.branch });
   return null;
-}
-
-async function requestMerge(turn: Turn): Promise<void> {
-  const { crew, station, issue } = turn;
-  const { title, shortId, id } = issue.row;
-  const head = turn.branch!;
-  await pushBranch(crew.parts, station, head, crew.options.push ?? null);
-  turn.pullRequest = await openRequest(crew.parts, crew.forge!, station, {
-    ...{ head, base: crew.targetName, title: printable(title, 200) },
-    body: `Issue ${shortId} (${id}).`,
-  });
 }
 
 async function landWork(turn: Turn): Promise<Failure | null> {

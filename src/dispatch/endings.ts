@@ -4,7 +4,7 @@ import { printable } from "../kernel/ids";
 import { kindOf } from "../kernel/keys";
 import { branchOf, commitAll, commitData, isDirty, leftUnderWay, takeData } from "./branches";
 import { landData } from "./data-landing";
-import { pushBranch } from "./forge";
+import { pushBranch, requestMerge } from "./forge";
 import type { Ending, Failure, Turn } from "./turn";
 import { commentOn, finishIssue, putBackIssue, syncThere } from "./writing";
 
@@ -25,7 +25,8 @@ export async function finish(turn: Turn): Promise<Ending> {
   else {
     await write();
     await commitNoted(turn, message);
-    if (crew.options.delivery === "pr")
+    if (crew.options.delivery === "pr" && turn.pullRequest === null) await requestMerge(turn);
+    else if (crew.options.delivery === "pr")
       await pushBranch(crew.parts, station, turn.branch!, crew.options.push ?? null);
   }
   await letGo(turn);
@@ -157,7 +158,7 @@ async function landNoted(turn: Turn, what: Parameters<typeof landData>[1]): Prom
 }
 
 /** Gives back the claim and whatever else the worker holds, and tells other machines what they have to know of it. */
-async function letGo(turn: Turn): Promise<void> {
+export async function letGo(turn: Turn): Promise<void> {
   const { station, issue } = turn;
   await turn.keeper.stop();
   const unsynced = await syncThere(station, turn.issue.row.id);

@@ -8,14 +8,15 @@ import { pushUnderClaims } from "../publish/pushing-under-claims";
 import { headOf } from "./branches";
 import type { DispatchParts } from "./report";
 import type { Station } from "./slots";
+import type { Turn } from "./turn";
 
 /** The command lines of forges that open a request to merge; the first that is there is used. */
 const FORGES = [
   {
     program: "gh",
     line: 'gh pr create --head "$PR_HEAD" --base "$PR_BASE" --title "$PR_TITLE" --body "$PR_BODY"',
-    /** One that is open already counts as made. */
-    look: 'gh pr view "$PR_HEAD" --json url --jq .url',
+    /** One that is open already counts as made; `pr view` would answer with one that was closed, too. */
+    look: 'gh pr list --head "$PR_HEAD" --base "$PR_BASE" --state open --json url --jq ".[].url"',
   },
   {
     program: "glab",
@@ -55,11 +56,23 @@ export async function pushBranch(
   });
 }
 
+/** Pushes the branch of a worker's issue, and sees to it that a request to merge it is open. */
+export async function requestMerge(turn: Turn): Promise<void> {
+  const { crew, station, issue } = turn;
+  const { title, shortId, id } = issue.row;
+  const head = turn.branch!;
+  await pushBranch(crew.parts, station, head, crew.options.push ?? null);
+  turn.pullRequest = await openRequest(crew.parts, crew.forge!, station, {
+    ...{ head, base: crew.targetName, title: printable(title, 200) },
+    body: `Issue ${shortId} (${id}).`,
+  });
+}
+
 const TIMEOUT_MS = 2 * 60_000;
 const URL = /https?:\/\/\S+/g;
 
 /** Answers where the request is. */
-export async function openRequest(
+async function openRequest(
   { commands }: DispatchParts,
   forge: Forge,
   { root }: Pick<Station, "root">,

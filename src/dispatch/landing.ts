@@ -1,6 +1,14 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
-import { enqueue, type LandOutcome, type Method, queueOf, runQueue } from "../land/operations";
+import {
+  enqueue,
+  type LandEntry,
+  type LandOutcome,
+  type Method,
+  queueOf,
+  runQueue,
+} from "../land/operations";
+import type { WorkRecord } from "./record";
 import type { DispatchOptions, DispatchParts } from "./report";
 
 /** Before one more try where somebody else lands, or the target's checkout is not fit. */
@@ -10,6 +18,24 @@ const MOST_TRIES = 5;
 export interface LandedBefore {
   /** Null where the target had all of it already. */
   readonly commit: string | null;
+}
+
+/** An issue's work, as somebody began with it. */
+type Began = Pick<WorkRecord, "branch" | "issueId" | "startedAt">;
+
+/** What became of a branch in the merge queue since: its last entry, and whether that has landed. */
+export async function landedBefore(
+  workspace: DispatchParts["workspace"],
+  target: string,
+  { branch, issueId, startedAt }: Began,
+): Promise<{ readonly last: LandEntry | null; readonly landed: LandedBefore | null }> {
+  const all = await queueOf(workspace, target, { all: true });
+  const last =
+    all.findLast(
+      (entry) =>
+        entry.branch === `refs/heads/${branch}` && entry.issueId === issueId && entry.addedAt >= startedAt,
+    ) ?? null;
+  return { last, landed: last?.state === "landed" ? { commit: last.landed?.commit ?? null } : null };
 }
 
 /**
@@ -35,15 +61,9 @@ export class Lander {
    * The commit as which an issue's branch has landed since a killed run began with it; null where it has not. What is in the
    * queue still lands now.
    */
-  async landedSince(branch: string, issueId: Ulid, since: string): Promise<LandedBefore | null> {
-    const all = await queueOf(this.#parts.workspace, this.#target, { all: true });
-    const ours = all.filter(
-      (entry) =>
-        entry.branch === `refs/heads/${branch}` && entry.issueId === issueId && entry.addedAt >= since,
-    );
-    const last = ours.at(-1);
-    if (last === undefined || last.state === "parked") return null;
-    if (last.state === "landed") return { commit: last.landed?.commit ?? null };
+  async landedSince(began: Began): Promise<LandedBefore | null> {
+    const { last, landed } = await landedBefore(this.#parts.workspace, this.#target, began);
+    if (last === null || last.state === "parked" || landed !== null) return landed;
     const { outcome, commit } = await this.#wait(last.entryId);
     return outcome === "landed" ? { commit } : null;
   }

@@ -20,6 +20,7 @@ import { defaultPlace } from "../worktrees/naming";
 import { quietly, type Yard } from "../worktrees/place";
 import { worktreeRecords } from "../worktrees/records";
 import { runSetup } from "../worktrees/setup";
+import { mendLink, pinnedTo } from "./pinning";
 import type { DispatchParts } from "./report";
 import type { AgentTemplate } from "./templates";
 
@@ -136,12 +137,23 @@ export interface Station {
 export async function stationOf(parts: DispatchParts, slot: Slot): Promise<Station | null> {
   const { platform, git } = parts.workspace.surroundings;
   const records = await worktreeRecords(parts.workspace.coordinator);
-  const entries = await listWorktrees(platform, git, parts.workspace.repository);
-  const entry = entries.find(({ worktreeId, exists }) => {
+  const list = () => listWorktrees(platform, git, parts.workspace.repository);
+  const place = placeOf(parts, slot);
+  // An agent that was killed with its dispatcher may have taken its link away.
+  for (const one of await list())
+    if (!one.exists && !one.isReplaced && one.root === place) await mendLink(platform, one);
+  const entry = (await list()).find(({ worktreeId, exists }) => {
     const record = worktreeId === null ? undefined : records.get(worktreeId);
     return exists && record?.purpose === "dispatch" && record.agentId === slot.agentId;
   });
   return entry === undefined ? null : openStation(parts, slot, entry);
+}
+
+/** Where a slot's worktree is made. */
+function placeOf({ workspace: { repository, config } }: DispatchParts, { agentId }: Slot): string {
+  const mainRoot = repository.mainWorktreeRoot ?? parentOf(repository.commonDir) ?? repository.commonDir;
+  const name = agentId.slice("agent:".length);
+  return defaultPlace(mainRoot, config.values["worktree.directory"], `cotenant-${name}`);
 }
 
 /** The same, made where there is none: detached at the commit, with what the repository wants in a new worktree. */
@@ -171,10 +183,13 @@ async function makeStation(parts: DispatchParts, slot: Slot, commit: string): Pr
         data: { setting: "worktree.mode" },
       },
     );
-  const mainRoot = repository.mainWorktreeRoot ?? parentOf(repository.commonDir) ?? repository.commonDir;
-  const name = slot.agentId.slice("agent:".length);
-  const place = defaultPlace(mainRoot, config.values["worktree.directory"], `cotenant-${name}`);
-  await refusePlace(yard, place);
+  const place = placeOf(parts, slot);
+  await refusePlace(yard, place).catch((error) => {
+    if (!(error instanceof CotenantError)) throw error;
+    const hint =
+      "move what is there away, and start again; or say where worktrees are to be: cotenant config set worktree.directory <path>";
+    throw new CotenantError(error.code, error.message, { hint, data: error.data });
+  });
   await makeWorktree(yard, {
     place,
     branch: null,
@@ -198,9 +213,11 @@ async function makeStation(parts: DispatchParts, slot: Slot, commit: string): Pr
 
 async function openStation(parts: DispatchParts, slot: Slot, entry: WorktreeEntry): Promise<Station> {
   const here = parts.workspace;
+  await mendLink(here.surroundings.platform, entry);
   const workspace = await Workspace.open(
     {
       ...here.surroundings,
+      git: pinnedTo(entry, here.surroundings.git),
       cwd: entry.root,
       isTerminal: false,
       env: workerEnvironment(here.surroundings.env),

@@ -1,7 +1,7 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { darkroomIn } from "../snapshots/darkroom";
 import { type Precaution, precaution } from "../snapshots/precaution";
-import { clearIndexLock, detachAt, headOf, isDirty } from "./branches";
+import { clearLocks, detachAt, headOf, isDirty } from "./branches";
 import type { Crew } from "./crew";
 import type { DispatchParts } from "./report";
 import type { Station } from "./slots";
@@ -19,7 +19,7 @@ export async function clearWorktree(crew: Crew, station: Station): Promise<void>
   const say = (text: string, data: Readonly<Record<string, unknown>> = {}) =>
     crew.tell("note", text, station.slot.number, null, data);
   try {
-    await clearIndexLock(station);
+    await clearLocks(station);
     if (await isDirty(station)) {
       const { snapshotId, failure } = await keepSnapshot(crew.parts, station);
       if (failure !== null) throw failure;

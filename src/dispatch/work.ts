@@ -1,11 +1,14 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { makeCaches } from "../exec/making";
+import { printable } from "../kernel/ids";
 import { branchForIssue } from "../worktrees/naming";
 import { type AttemptEnd, runAgent } from "./attempt";
-import { branchOf, checkOutBranch, clearIndexLock, commitsSince, detachAt, isDirty } from "./branches";
+import { branchOf, checkOutBranch, clearLocks, commitsSince, detachAt, isDirty } from "./branches";
 import { deliver } from "./delivery";
-import { deleted, finish, giveBack, interrupted, lost } from "./endings";
+import { deleted, finish, giveBack, interrupted, letGo, lost } from "./endings";
+import { landedBefore } from "./landing";
 import { AttemptLog, writePrompt } from "./logs";
+import { isStanding, mendLink } from "./pinning";
 import { promptFor } from "./prompt";
 import { note } from "./record";
 import type { IssueOutcome } from "./report";
@@ -22,6 +25,11 @@ export async function workOn(turn: Turn): Promise<IssueOutcome> {
   turn.keeper.start();
   try {
     return await over(turn, await guarded(turn));
+  } catch (error) {
+    const { station } = turn;
+    const { platform } = station.workspace.surroundings;
+    if (!(error instanceof CotenantError) || (await isStanding(platform, station))) throw error;
+    return await over(turn, await withoutPlace(turn));
   } finally {
     await turn.keeper.stop();
     signal.removeEventListener("abort", stop);
@@ -32,12 +40,16 @@ export async function workOn(turn: Turn): Promise<IssueOutcome> {
 export async function abandon(turn: Turn): Promise<void> {
   const { station } = turn;
   try {
-    await clearIndexLock(station);
+    await clearLocks(station);
     await seeWhatLanded(turn);
     const { branch = null, landed = null } = turn.record ?? {};
     const isHere = branch !== null && (await branchOf(station)) === branch;
     if (isHere || landed !== null) turn.branch = branch;
     turn.landed = landed;
+    if (landed !== null && turn.crew.lander === null) {
+      turn.base = await turn.crew.base();
+      await checkOut(turn);
+    }
     await over(turn, landed === null ? await interrupted(turn) : await finish(turn));
   } catch (error) {
     if (!(error instanceof CotenantError)) throw error;
@@ -63,8 +75,8 @@ async function toTheEnd(turn: Turn): Promise<Ending> {
   const { retries, backoffMs } = turn.crew.options;
   turn.base = await turn.crew.base();
   await seeWhatLanded(turn);
-  // Then only the issue itself is still to be finished, which needs no worktree of its branch.
-  if (turn.record === null || turn.record.landed === null) await checkOut(turn);
+  // Then only the issue itself is still to be finished, on top of the target, if that can land.
+  if (turn.record === null || turn.record.landed === null || turn.crew.lander === null) await checkOut(turn);
   else turn.branch = turn.record.branch;
   for (let earlier: Failure | null = null; ; ) {
     const failure = await once(turn, earlier);
@@ -90,7 +102,8 @@ async function toTheEnd(turn: Turn): Promise<Ending> {
 /** Everything up to where the work has left this worktree; null where it has. */
 async function once(turn: Turn, earlier: Failure | null): Promise<Failure | Ending | null> {
   const { stage, landed } = turn.record!;
-  if (stage === "delivered") {
+  // The run before this one may have had another way for it: what is only on its branch is then still to go.
+  if (stage === "delivered" && (landed !== null || turn.crew.options.delivery === "branch")) {
     turn.landed = landed;
     return null;
   }
@@ -102,6 +115,14 @@ async function once(turn: Turn, earlier: Failure | null): Promise<Failure | Endi
   return deliver(turn);
 }
 
+/** There is nothing to keep any more, and nowhere to write. */
+async function withoutPlace(turn: Turn): Promise<Ending> {
+  await letGo(turn);
+  const why = `its worktree is gone: ${printable(turn.station.root, 300)}`;
+  const { branch } = turn;
+  return { end: "given_back", why, hint: branch === null ? null : `what was committed is on ${branch}` };
+}
+
 /** What has stopped the work from outside; null where nothing has. */
 async function stopped(turn: Turn): Promise<Ending | null> {
   if (turn.claim.kind === "lost") return lost(turn, turn.claim.why);
@@ -110,9 +131,12 @@ async function stopped(turn: Turn): Promise<Ending | null> {
 
 /** A run that was killed in the middle of a landing does not know that it came to its end, or would have. */
 async function seeWhatLanded(turn: Turn): Promise<void> {
-  const { record, crew, issue } = turn;
-  if (record?.stage !== "worked" || crew.lander === null) return;
-  const found = await crew.lander.landedSince(record.branch, issue.row.id, record.startedAt);
+  const { record, crew } = turn;
+  if (record?.stage !== "worked") return;
+  const found =
+    crew.lander === null
+      ? (await landedBefore(crew.parts.workspace, crew.target, record)).landed
+      : await crew.lander.landedSince(record);
   if (found === null) return;
   const landed = found.commit ?? (await turn.targetTip());
   await turn.remember("dispatch.delivered", { stage: "delivered", landed }, { landed });
@@ -122,7 +146,7 @@ async function checkOut(turn: Turn): Promise<void> {
   const { station, issue, record, crew } = turn;
   const { row } = issue;
   const before = record?.branch ?? null;
-  await clearIndexLock(station);
+  await clearLocks(station);
   if (before !== null && (await branchOf(station)) === before) {
     // Where a killed run of this very worker was at it: what it has left uncommitted is the agent's.
     turn.branch = before;
@@ -138,6 +162,8 @@ async function checkOut(turn: Turn): Promise<void> {
   turn.record = {
     ...{ issueId: row.id, runId: crew.runId, agentId, branch: turn.branch },
     ...{ stage: "working", failures: 0, landed: null, startedAt },
+    // Work that has landed is done, whatever branch the rest goes to.
+    ...(record === null || record.landed === null ? {} : { stage: record.stage, landed: record.landed }),
   };
   await turn.remember("dispatch.started", {}, { worker: number });
 }
@@ -174,12 +200,19 @@ async function attempt(turn: Turn, earlier: Failure | null): Promise<AttemptEnd>
       claim: () => turn.claim,
       onStall: (silentMs) => tellOfSilence(turn, silentMs),
     });
+    await seeLink(turn);
     log.line(end.why === null ? "the command ended with status 0" : end.why);
     turn.count(end.costUsd);
     return end;
   } finally {
     await log.close();
   }
+}
+
+/** What an agent makes of its worktree's `.git` is not to lead Git, or the next agent, into another repository. */
+async function seeLink(turn: Turn): Promise<void> {
+  const mended = await mendLink(turn.station.workspace.surroundings.platform, turn.station);
+  if (mended !== null) turn.note(mended);
 }
 
 function tellOfSilence(turn: Turn, silentMs: number | null): void {
@@ -203,14 +236,16 @@ async function over(turn: Turn, { end, why = null, hint = null }: Ending): Promi
   const { station, issue, record, branch, landed, pullRequest, snapshotId, log, costUsd, attempts } = turn;
   const { id, shortId, title } = issue.row;
   const worker = station.slot.number;
-  // An interrupted one goes on where it was; so does one whose work only lacks its way out.
-  const goesOn =
-    end === "interrupted" || (end === "given_back" && record !== null && record.stage !== "working");
+  const isThere = await isStanding(station.workspace.surroundings.platform, station);
+  // An interrupted one goes on where it was; so does one whose work only lacks its way out, and is there still.
+  const lacksItsWayOut = record?.stage === "delivered" || (record?.stage === "worked" && isThere);
+  const goesOn = end === "interrupted" || (end === "given_back" && lacksItsWayOut);
   await note(station.session, id, "dispatch.ended", goesOn ? record : null, {
     ...{ end, worker },
     ...(why === null ? {} : { why: why.slice(0, 500) }),
   });
-  if ((await branchOf(station)) !== null || (await isDirty(station))) await clearWorktree(turn.crew, station);
+  if (isThere && ((await branchOf(station)) !== null || (await isDirty(station))))
+    await clearWorktree(turn.crew, station);
   turn.tell("ended", why === null ? WORDS[end] : `${WORDS[end]}: ${why}`, {
     end,
     why,

@@ -18,6 +18,7 @@ import { stateAfter } from "../issues/states";
 import type { Ulid } from "../kernel/ids";
 import { printable } from "../kernel/ids";
 import type { Commands } from "../platform/commands";
+import { hasPath } from "./branches";
 import type { PromptTask } from "./prompt";
 import type { Station } from "./slots";
 
@@ -30,6 +31,22 @@ export async function standingOf(
   if (!isFound(found)) return { isDeleted: found === null, isOver: false, state: null };
   const { state, isDeleted } = found;
   return { isDeleted, isOver: isTerminal({ state }), state };
+}
+
+/**
+ * What is wrong with an issue's own file in a worker's worktree, which is to be merged as it is: without it nobody could read the issue any
+ * more. Null where nothing is.
+ */
+export async function faultOf(station: Station, id: Ulid, base: string): Promise<string | null> {
+  const reader = await issuesIn(station.workspace);
+  const raw = await reader.here.read(id);
+  if (raw === null) {
+    const wasThere = await hasPath(station, base, `.cotenant/issues/${id}/issue.json`);
+    return wasThere ? "the agent took away the file of its issue" : null;
+  }
+  const found = await reader.find(id);
+  const isBroken = found?.broken.some(({ root }) => root === reader.here.root) ?? false;
+  return isBroken ? "the agent left the file of its issue in a state in which nobody can read it" : null;
 }
 
 /** The issue as it is now that it is claimed, for the agent. */

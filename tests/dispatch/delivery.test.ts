@@ -155,7 +155,8 @@ describe("--land", () => {
 
 describe("--pr", () => {
   const GH = `echo "$@" >> $ROOM/calls
-if [ "$1 $2" = "pr view" ]; then [ -e $ROOM/open ] && cat $ROOM/open || exit 1; exit 0; fi
+if [ "$1 $2" = "pr view" ]; then cat $ROOM/closed $ROOM/open 2>/dev/null | grep . ; exit; fi
+if [ "$1 $2" = "pr list" ]; then cat $ROOM/open 2>/dev/null; exit 0; fi
 echo "Creating pull request"
 echo https://forge.example.org/o/r/pull/7
 `;
@@ -194,6 +195,14 @@ echo https://forge.example.org/o/r/pull/7
     const { only } = await dispatch(repo, ["--command", WORKS, "--pr"], { env: { PATH } });
     expect(only).toMatchObject({ end: "done", pull_request: "https://forge.example.org/o/r/pull/3" });
     expect(read(room, "calls")).not.toContain("create");
+  });
+
+  it("does not take one that was closed for it", async () => {
+    const { repo } = withRemote();
+    const { PATH, room } = fakeProgram("gh", GH);
+    fs.writeFileSync(`${room}/closed`, "https://forge.example.org/o/r/pull/3\n");
+    const { only } = await dispatch(repo, ["--command", WORKS, "--pr"], { env: { PATH } });
+    expect(only).toMatchObject({ end: "done", pull_request: "https://forge.example.org/o/r/pull/7" });
   });
 
   it("a program that fails leaves the branch pushed and the issue open", async () => {
