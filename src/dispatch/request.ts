@@ -29,6 +29,8 @@ export interface DispatchRequest {
   readonly waits?: boolean;
   /** Further attempts after one that failed; 1. */
   readonly retries?: number;
+  /** The pause before the second attempt, twice as long before each further one; five seconds. */
+  readonly backoffSecs?: number;
   /** How long one attempt may take; an hour. */
   readonly timeoutSecs?: number;
   /** Tells of an agent that is silent for so long; five minutes. */
@@ -55,7 +57,6 @@ export interface DispatchRequest {
 const MOST_AGENTS = 200;
 const MOST_RETRIES = 100;
 const MOST_SECS = 30 * 86_400;
-const BACKOFF_MS = 5_000;
 
 /** The whole of what a run goes by; refuses what contradicts itself. */
 export function optionsOf(request: DispatchRequest): DispatchOptions {
@@ -67,13 +68,21 @@ export function optionsOf(request: DispatchRequest): DispatchOptions {
     timeoutSecs = 3_600,
     stallSecs = 300,
   } = request;
-  const { most = null, only = null, target = null, costPerIssue = null, costInAll = null } = request;
+  const {
+    backoffSecs = 5,
+    most = null,
+    only = null,
+    target = null,
+    costPerIssue = null,
+    costInAll = null,
+  } = request;
   const what = whatRuns(request);
   const name = request.name ?? what.template?.harness ?? "worker";
   if (!/^[a-z0-9][a-z0-9_-]{0,39}$/i.test(name))
     throw wrong(`workers cannot be called "${printable(name)}"`, "use letters, digits, - and _, at most 40");
   within("agents", agents, 1, MOST_AGENTS);
   within("retries", retries, 0, MOST_RETRIES);
+  within("backoff", backoffSecs, 0, MOST_SECS);
   within("timeout", timeoutSecs, 1, MOST_SECS);
   within("stall", stallSecs, 1, MOST_SECS);
   if (most !== null) within("limit", most, 1, Number.MAX_SAFE_INTEGER);
@@ -88,7 +97,7 @@ export function optionsOf(request: DispatchRequest): DispatchOptions {
     push: delivery === "pr" ? (push ?? null) : push,
     filter: { ...ANYTHING, ...request.filter, limit: null },
     waits: request.waits ?? false,
-    backoffMs: BACKOFF_MS,
+    backoffMs: backoffSecs * 1000,
     timeoutMs: timeoutSecs * 1000,
     stallMs: stallSecs * 1000,
     commits: request.commits ?? true,

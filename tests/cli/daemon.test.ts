@@ -409,18 +409,19 @@ describe("a lease whose process has ended", () => {
   };
 
   it.each([
-    ["asks for it again", ["lock", "acquire", "a.txt", "--ttl", "3"]],
+    ["asks for it again", ["lock", "acquire", "a.txt", "--ttl", "6"]],
     ["renews it", ["lock", "renew", "a.txt"]],
   ])("follows its session into the process that %s, and is kept for that", async (_, again) => {
     await startDaemon(repo);
-    const first = living("agent:a", "lock", "acquire", "a.txt", "--ttl", "3");
+    // Long enough for a busy machine to start the next one in.
+    const first = living("agent:a", "lock", "acquire", "a.txt", "--ttl", "6");
     const before = await until("it is held", () => holderOf("file:a.txt"));
     first.kill("SIGKILL");
     await first.done;
     const second = living("agent:a", ...again);
     await until("it has moved", async () => (await holderOf("file:a.txt")) !== before);
     // Longer than it would last by itself.
-    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    await new Promise((resolve) => setTimeout(resolve, 10_000));
     expect(await holderOf("file:a.txt")).not.toBeNull();
     second.kill("SIGKILL");
     await until("it has run out", async () => (await holderOf("file:a.txt")) === null);

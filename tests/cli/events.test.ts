@@ -180,7 +180,7 @@ describe("events", () => {
     [["--type", "stolen"], "no event type begins with"],
     [
       ["--type", "zzzzzzzz"],
-      "issue., lease., repository., eviction., policy., contention., guard., worktree., snapshot., publish., land., sync.",
+      "issue., dispatch., lease., repository., eviction., policy., contention., guard., worktree., snapshot., publish., land., sync.",
     ],
     [["--since", "yesterday"], "--since cannot be"],
     [["--limit", "0"], "--limit is from 1"],

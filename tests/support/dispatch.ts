@@ -129,7 +129,7 @@ export function startDispatch(
   args: readonly string[],
   options: RunOptions = {},
 ): Dispatching {
-  return new Dispatching(repo.start(LANDER, ["dispatch", ...args], options));
+  return new Dispatching(repo.start(LANDER, ["dispatch", "--backoff", "1", ...args], options));
 }
 
 export function dispatch(

@@ -25,7 +25,7 @@ const { assignee: _assignee, limit: _limit, ...NARROWING } = FILTER_FLAGS;
 
 export const command: Command = {
   usage:
-    "dispatch [--agents <n>] (--agent <harness> | --command <line>) [--land | --pr] [--push] [--target <branch>]\n         [--issue <id>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--limit <n>] [--wait]\n         [--retries <n>] [--timeout <secs>] [--stall <secs>] [--cost <usd>] [--cost-per-issue <usd>]\n         [--commit on|off] [--clean] [--dry-run] [-- <argument for the harness>…]",
+    "dispatch [--agents <n>] (--agent <harness> | --command <line>) [--land | --pr] [--push] [--target <branch>]\n         [--issue <id>]… [--priority <p>]… [--type <type>]… [--label <ns:value>]… [--limit <n>] [--wait]\n         [--retries <n>] [--backoff <secs>] [--timeout <secs>] [--stall <secs>] [--cost <usd>] [--cost-per-issue <usd>]\n         [--commit on|off] [--clean] [--dry-run] [-- <argument for the harness>…]",
   about:
     "Has agents work on issues until none is left. Each worker takes the most urgent issue whose files are free, in a\nworktree of its own on a branch of its own, claims it, keeps the claim alive, and runs the agent with its task in the\nenvironment. Then come the issue's automated gates, what the agent left uncommitted is committed, and the work lands\n(--land), is pushed for a pull request (--pr), or stays on its branch. Only then the issue is done. What fails is tried\nagain, and then given back with its log as a comment. Killed at any moment, the same command goes on where it was.",
   flags: {
@@ -53,6 +53,10 @@ export const command: Command = {
     limit: { value: "<n>", meaning: "take at most so many" },
     wait: { meaning: "wait for more when nothing is left, until it is stopped" },
     retries: { value: "<n>", meaning: "further attempts after one that failed (default 1)" },
+    backoff: {
+      value: "<secs>",
+      meaning: "pause before the second attempt, doubled before each further one (default 5)",
+    },
     timeout: { value: "<secs>", meaning: "how long one attempt may take (default 3600)" },
     stall: { value: "<secs>", meaning: "tell of an agent that is silent for so long (default 300)" },
     cost: {
@@ -79,7 +83,6 @@ export const command: Command = {
     "cotenant dispatch --agents 2 --command './scripts/agent.sh \"$COTENANT_PROMPT_FILE\"' --land --dry-run",
   ],
   words: { min: 0, max: Number.POSITIVE_INFINITY },
-  remindsOfExpiry: false,
   async run(context, parsed) {
     const request = await requestFrom(context, parsed);
     const workspace = await context.workspace();
@@ -157,6 +160,7 @@ async function requestFrom(context: Context, parsed: Parsed): Promise<DispatchRe
   const given = {
     ...{ agent: parsed.text("agent"), command: parsed.text("command"), name: parsed.text("name") },
     ...{ agents: parsed.whole("agents"), most: parsed.whole("limit"), retries: parsed.whole("retries") },
+    backoffSecs: parsed.whole("backoff"),
     ...{
       timeoutSecs: parsed.whole("timeout"),
       stallSecs: parsed.whole("stall"),

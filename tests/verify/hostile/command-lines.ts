@@ -102,6 +102,7 @@ const DERIVED = new RegExp(`^${CONTROL}/(?:cache|hooks-seen)/`);
 
 /** What may put hooks there, Git's or those of agents, or take them away. */
 const INSTALLING = [
+  { words: ["exec"], where: /^\/repo\/\.agent-cache\// },
   { words: ["hooks", "init", "deinit"], where: /^\/repo\/\.git\/hooks\// },
   {
     words: ["agent", "deinit"],
