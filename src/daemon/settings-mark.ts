@@ -38,21 +38,57 @@ function nearest(folder: string): string {
 
 /** Tells of changes by hand, by Git and by other commands. Where nothing can be watched, callers look now and then. */
 export class SettingsWatch {
-  readonly #watches: readonly DirectoryWatch[];
+  readonly #place: Place;
+  readonly #notify: () => void;
+  #watches = new Map<string, DirectoryWatch>();
+  #isClosed = false;
 
   constructor(place: Place, notify: () => void) {
-    const folders = new Set(settingFiles(place).map((file) => path.dirname(file)));
-    // In Git's own directory something happens with every command: what is there is looked at when it is needed.
-    folders.delete(place.repository.commonDir);
-    folders.delete(place.repository.gitDir);
-    folders.delete(place.repository.controlDir);
-    folders.delete(place.surroundings.home ?? "");
-    this.#watches = [...new Set([...folders].map(nearest))]
-      .filter((folder) => folder !== "/" && folder !== place.surroundings.home)
-      .map((folder) => place.surroundings.platform.timers.watchDirectory(folder, notify));
+    this.#place = place;
+    this.#notify = notify;
+    this.#arm();
   }
 
   close(): void {
-    for (const watch of this.#watches) watch.close();
+    this.#isClosed = true;
+    for (const watch of this.#watches.values()) watch.close();
+  }
+
+  /** A folder that has come meanwhile is watched itself: what happens in it is not seen from above. */
+  #heard(): void {
+    if (this.#isClosed) return;
+    this.#notify();
+    // What came before it was watched, is looked at now.
+    if (this.#arm()) this.#notify();
+  }
+
+  /** Whether there is something to watch that was not watched before. */
+  #arm(): boolean {
+    const { timers } = this.#place.surroundings.platform;
+    const wanted = this.#folders();
+    for (const [folder, watch] of this.#watches) {
+      if (wanted.has(folder)) continue;
+      watch.close();
+      this.#watches.delete(folder);
+    }
+    const missing = [...wanted].filter((folder) => !this.#watches.has(folder));
+    for (const folder of missing)
+      this.#watches.set(
+        folder,
+        timers.watchDirectory(folder, () => this.#heard()),
+      );
+    return missing.length > 0;
+  }
+
+  #folders(): Set<string> {
+    const { repository, surroundings } = this.#place;
+    const folders = new Set(settingFiles(this.#place).map((file) => path.dirname(file)));
+    // In Git's own directory something happens with every command: what is there is looked at when it is needed.
+    folders.delete(repository.commonDir);
+    folders.delete(repository.gitDir);
+    folders.delete(repository.controlDir);
+    folders.delete(surroundings.home ?? "");
+    const there = [...folders].map(nearest);
+    return new Set(there.filter((folder) => folder !== "/" && folder !== surroundings.home));
   }
 }

@@ -366,7 +366,9 @@ describe("a running daemon", () => {
       async () =>
         ((await ask("agent:x", "lock", "status")).data["leases"] as unknown as unknown[]).length === 1,
     );
-    // By hand: no command, and so no line in the log, tells of it.
+    // By hand: no command, and so no line in the log, tells of it. The folder comes before the file.
+    fs.mkdirSync(path.join(repo.root, ".cotenant"), { recursive: true });
+    await new Promise((resolve) => setTimeout(resolve, 200));
     configure("[coordination]\nauto_renew_leases = true\n");
     await until("it is renewed", async () => (await kept()) > 0);
     holder.kill("SIGKILL");
