@@ -1,6 +1,7 @@
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import type { Ulid } from "../kernel/ids";
+import { overwriteFile } from "../platform/overwrite-file";
 import type { Descriptor, Platform } from "../platform/platform";
 import { modesFor } from "../store/layout";
 
@@ -134,14 +135,7 @@ export async function writePrompt(workspace: Workspace, issueId: Ulid, text: str
   const { files } = workspace.surroundings.platform;
   const modes = modesFor(workspace.repository.config.sharedRepository);
   const path = `${await folderFor(workspace, issueId)}/prompt.md`;
-  await files.unlink(path);
-  const fd = await files.open(path, "create", modes.file);
-  try {
-    const bytes = new TextEncoder().encode(text);
-    for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-  } finally {
-    await files.close(fd);
-  }
+  await overwriteFile(files, path, text, modes.file);
   return path;
 }
 

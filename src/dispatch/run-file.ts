@@ -1,6 +1,7 @@
 import type { Workspace } from "../coordinator/workspace";
 import { type AgentId, parseUlid, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
+import { overwriteFile } from "../platform/overwrite-file";
 import type { ProcessIdentity } from "../platform/platform";
 import { modesFor } from "../store/layout";
 import { dispatchFolder } from "./logs";
@@ -62,16 +63,8 @@ export async function writeRun(workspace: Workspace, state: RunState): Promise<v
   const path = pathOf(workspace, state.runId, "json");
   try {
     await files.makeDirectory(dispatchFolder(workspace), directory);
-    await files.unlink(`${path}.new`);
-    const fd = await files.open(`${path}.new`, "create", file);
-    try {
-      const bytes = new TextEncoder().encode(
-        `${JSON.stringify(renamed({ schemaVersion: 1, ...state }, snake))}\n`,
-      );
-      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-    } finally {
-      await files.close(fd);
-    }
+    const text = `${JSON.stringify(renamed({ schemaVersion: 1, ...state }, snake))}\n`;
+    await overwriteFile(files, `${path}.new`, text, file);
     await files.rename(`${path}.new`, path);
   } catch {
     // Whoever looks sees what was so before.
@@ -137,13 +130,7 @@ function renamed(value: unknown, rename: (name: string) => string): unknown {
 export async function askToStop(workspace: Workspace, runId: Ulid, how: StopHow): Promise<void> {
   const { files } = workspace.surroundings.platform;
   const { file } = modesFor(workspace.repository.config.sharedRepository);
-  const fd = await files.open(pathOf(workspace, runId, "stop"), "update-or-create", file);
-  try {
-    await files.truncate(fd, 0);
-    await files.writeAt(fd, new TextEncoder().encode(`${how}\n`), 0);
-  } finally {
-    await files.close(fd);
-  }
+  await overwriteFile(files, pathOf(workspace, runId, "stop"), `${how}\n`, file);
 }
 
 export async function stopAsked(workspace: Workspace, runId: Ulid): Promise<StopHow | null> {

@@ -3,6 +3,7 @@ import { printable } from "../kernel/ids";
 import { CommitReader } from "../objects/commits";
 import type { ObjectId } from "../objects/object-name";
 import type { Commands } from "../platform/commands";
+import { overwriteFile } from "../platform/overwrite-file";
 import { branchName } from "../publish/branch-rules";
 import { type CheckOutcome, howItEnded, runChecks } from "../publish/checks";
 import { modesFor } from "../store/layout";
@@ -107,14 +108,7 @@ async function keepOutput(
   const text = outcomes.map((one) => `$ ${one.command}\n${one.output}\n# ${howItEnded(one)}\n`).join("");
   try {
     await files.makeDirectory(directory, modes.directory);
-    await files.unlink(path);
-    const fd = await files.open(path, "create", modes.file);
-    try {
-      const bytes = new TextEncoder().encode(text);
-      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-    } finally {
-      await files.close(fd);
-    }
+    await overwriteFile(files, path, text, modes.file);
     return path;
   } catch {
     return null;
