@@ -1,5 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
+import { pushRefusalOf } from "../land/operations";
 import {
   branchOf,
   checkOutBranch,
@@ -85,12 +86,24 @@ async function handOver(turn: Turn): Promise<Failure | null> {
   const { delivery } = turn.crew.options;
   if (delivery === "land") return landWork(turn);
   if (delivery === "pr") {
+    const refusal = await pushRefusal(turn);
+    if (refusal !== null) return { why: `it may not be pushed: ${refusal.message}`, output: refusal.hint };
     await requestMerge(turn);
     turn.tell("delivered", `a pull request is open: ${turn.pullRequest}`, { url: turn.pullRequest });
     return null;
   }
   turn.tell("delivered", `its work is on branch ${turn.branch}`, { branch: turn.branch });
   return null;
+}
+
+/** What a landing would refuse is not shown to a forge either, for what was pushed once cannot be taken back. */
+async function pushRefusal(turn: Turn): Promise<CotenantError | null> {
+  const { station } = turn;
+  return pushRefusalOf(station.workspace, {
+    commit: await headOf(station),
+    tip: await turn.targetTip(),
+    addedBy: station.slot.agentId,
+  });
 }
 
 async function landWork(turn: Turn): Promise<Failure | null> {

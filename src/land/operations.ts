@@ -5,5 +5,6 @@ export { type LandEntry, METHODS, type Method, type Parked, type ParkedWhy } fro
 export { pauseQueue, type QueuePause, queuePauseOf, resumeQueue } from "./pausing";
 export { refuseUnready } from "./readiness";
 export type { LandOptions, LandOutcome, LandParts, LandProgress, LandReport } from "./report";
+export { pushRefusalOf } from "./rules";
 export { runQueue } from "./running";
 export { targetRef } from "./target";

@@ -6,7 +6,7 @@ import { printable } from "../kernel/ids";
 import { pathJudge } from "../kernel/path-rules";
 import type { PathChange } from "../objects/commit-text";
 import { CommitReader } from "../objects/commits";
-import type { ObjectDatabase } from "../objects/database";
+import { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
 import { MODES } from "../objects/tree";
 import { lookUp } from "../objects/tree-editing";
@@ -26,8 +26,12 @@ import type { Told } from "./message";
 export async function refusalOf(
   workspace: Workspace,
   objects: ObjectDatabase,
-  entry: LandEntry,
-  at: { readonly onto: ObjectId; readonly commit: ObjectId; readonly makers: readonly Told[] },
+  entry: Pick<LandEntry, "commit" | "addedBy" | "method">,
+  at: {
+    readonly onto: ObjectId;
+    readonly commit: ObjectId;
+    readonly makers: readonly Pick<Told, "message">[];
+  },
 ): Promise<CotenantError | null> {
   const { surroundings, repository, config } = workspace;
   const { values } = config;
@@ -63,8 +67,38 @@ export async function refusalOf(
   }
 }
 
+/**
+ * The same of a branch that leaves this machine to be merged elsewhere. It is compared with where it parted from its target; what
+ * one of its commits adds and a later one takes away counts, for all of them are pushed.
+ */
+export async function pushRefusalOf(
+  workspace: Workspace,
+  { commit, tip, addedBy }: { readonly commit: ObjectId; readonly tip: ObjectId; readonly addedBy: string },
+): Promise<CotenantError | null> {
+  const { surroundings, repository } = workspace;
+  const reader = new CommitReader(surroundings.git, { cwd: repository.worktreeRoot });
+  const [onto = tip] = await reader.mergeBases(tip, commit);
+  const makers = await reader.read(
+    await reader.list({ names: [commit], options: ["--no-merges", "--not", onto, "--not"] }),
+  );
+  const objects = new ObjectDatabase(surroundings.platform, surroundings.git, repository);
+  try {
+    return await refusalOf(
+      workspace,
+      objects,
+      { commit, addedBy, method: "merge" },
+      { onto, commit, makers },
+    );
+  } finally {
+    await objects.close();
+  }
+}
+
 /** As a push is judged: by what each commit says, and where it says nothing by who brings it. */
-function makersOf({ addedBy }: LandEntry, commits: readonly Told[]): string[] {
+function makersOf(
+  { addedBy }: Pick<LandEntry, "addedBy">,
+  commits: readonly Pick<Told, "message">[],
+): string[] {
   const named = commits.flatMap(({ message }) => {
     const { agentIds } = parseTrailers(message);
     return agentIds.length > 0 ? agentIds : [addedBy];

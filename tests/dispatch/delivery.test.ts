@@ -205,6 +205,26 @@ echo https://forge.example.org/o/r/pull/7
     expect(only).toMatchObject({ end: "done", pull_request: "https://forge.example.org/o/r/pull/7" });
   });
 
+  it("pushes no secret, not even one that was taken away again", async () => {
+    const { repo, hub, ids } = withRemote();
+    const { PATH } = fakeProgram("gh", GH);
+    const key = `AKIA${"QWERTYUIOPASDFGH"}`;
+    const { command } = agentScript(
+      `if [ "$COTENANT_ATTEMPT" = 1 ]; then\n  echo 'aws_access_key_id = ${key}' > keys.ini; git add keys.ini; git commit -qm add\n` +
+        `  git rm -q keys.ini; git commit -qm drop; echo x > work.txt\nelse cp "$COTENANT_PROMPT_FILE" told.txt; fi\n`,
+    );
+    const ended = await dispatch(repo, ["--command", command, "--pr", "--backoff", "0"], { env: { PATH } });
+    expect(ended.only).toMatchObject({
+      end: "given_back",
+      attempts: 2,
+      why: expect.stringMatching(/^it may not be pushed: in commit [0-9a-f]{12} .*secret/),
+    });
+    expect(Object.keys(hub.refs())).toEqual(["refs/heads/main"]);
+    expect(issueOn(repo, ids[0]!)).toMatchObject({ state: "ready" });
+    // The second attempt is told what to mend.
+    expect(repo.git("show", `${ended.only.branch}:told.txt`)).toContain("it may not be pushed");
+  });
+
   it("a program that fails leaves the branch pushed and the issue open", async () => {
     const { repo, hub, ids } = withRemote();
     const { PATH } = fakeProgram("gh", "echo not logged in >&2; exit 4\n");
