@@ -57,7 +57,11 @@ async function runFile(task: Task, file: string): Promise<void> {
   task.count("tests passed", numPassedTests);
   const failed = testResults.flatMap(({ assertionResults, message }) => {
     const named = assertionResults.filter(({ status }) => status === "failed");
-    return named.length > 0 ? named.map(({ fullName }) => fullName) : message === "" ? [] : [message];
+    return named.length > 0
+      ? named.map(({ fullName, failureMessages = [] }) => [fullName, ...failureMessages].join("\n  "))
+      : message === ""
+        ? []
+        : [message];
   });
   for (const name of failed) task.broke(`${file}: ${name}`, replay);
   if (failed.length === 0 && numPassedTests === 0) task.broke(`${file}: no test passed\n${told}`, replay);
@@ -78,7 +82,11 @@ interface Report {
   readonly numPassedTests?: number;
   readonly testResults?: readonly {
     readonly message: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      readonly failureMessages?: readonly string[];
+    }[];
   }[];
 }
 
