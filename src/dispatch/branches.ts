@@ -11,6 +11,7 @@ import { printable } from "../kernel/ids";
 import { withLines } from "../publish/message";
 import { Pen } from "../publish/signing";
 import { ask, askLine, askMaybe, LONG_MS } from "../worktrees/git-calls";
+import { BRANCHES_FOR_ISSUES } from "../worktrees/naming";
 import { underWayIn } from "../worktrees/stake";
 import type { Station } from "./slots";
 
@@ -192,10 +193,28 @@ function namesIn(env: Environment): Record<string, string> {
   );
 }
 
-/** Nothing could be committed where Git does not know who it is by. */
-export async function requireNames({ surroundings, repository }: Workspace): Promise<void> {
+/** Nothing could be committed where Git does not know who it is by, or cannot sign what is to be signed. */
+export async function requireCommitting(
+  { surroundings, repository }: Workspace,
+  base: string,
+): Promise<void> {
   const { git, env, platform } = surroundings;
-  await new Pen(git, repository.commonDir, env, platform.clock).authorship({ author: null, sign: false });
+  await new Pen(git, repository.commonDir, env, platform.clock).trySigning(base);
+}
+
+/** A branch called `work` leaves Git no room for branches called `work/…`. */
+export async function requireBranchRoom({ surroundings, repository }: Workspace): Promise<void> {
+  const blocking = BRANCHES_FOR_ISSUES.slice(0, -1);
+  const args = ["rev-parse", "--verify", "--quiet", `refs/heads/${blocking}`];
+  if ((await askMaybe(surroundings.git, args, { cwd: repository.commonDir })) === null) return;
+  throw new CotenantError(
+    "E_POLICY",
+    `branches for issues are called ${BRANCHES_FOR_ISSUES}…, and a branch called ${blocking} leaves no room for them`,
+    {
+      hint: `give it another name: git branch -m ${blocking} my-${blocking}`,
+      data: { ref: `refs/heads/${blocking}` },
+    },
+  );
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { issuesIn } from "../issues/desk";
 import { printable, type Ulid } from "../kernel/ids";
@@ -6,7 +7,7 @@ import { tipOf } from "../publish/base";
 import { newUlid } from "../publish/branch-pushing";
 import { branchName } from "../publish/branch-rules";
 import { remoteFor } from "../publish/pushing";
-import { branchOf, isDirty, requireNames } from "./branches";
+import { branchOf, isDirty, requireBranchRoom, requireCommitting } from "./branches";
 import { availableAt, type ClaimedIssue, claimNext, claimsLeft, type Wanted } from "./claiming";
 import { commandsOf } from "./commands";
 import { type Forge, forgeHere } from "./forge";
@@ -46,6 +47,19 @@ const PASSING: readonly string[] = [
   "E_RETRIES_EXHAUSTED",
   "E_GIT_TIMEOUT",
 ];
+
+async function baseOf(workspace: Workspace, target: string): Promise<string> {
+  const tip = await tipOf(workspace, target);
+  if (tip !== null) return tip;
+  throw new CotenantError(
+    "E_NOT_FOUND",
+    `there is no branch ${printable(branchName(target), 200)} to begin from`,
+    {
+      hint: "see which there are: git branch --list; and name one with --target",
+      data: { ref: target },
+    },
+  );
+}
 
 /** The workers of one run, and what they share. */
 export class Crew {
@@ -109,9 +123,10 @@ export class Crew {
       );
     if (delivery === "land")
       await refuseUnready({ workspace, session, trees }, target, options.push !== undefined);
-    await requireNames(workspace);
+    await requireBranchRoom(workspace);
     if (options.push !== undefined) await remoteFor(workspace, options.push, target);
     const forge = delivery === "pr" ? await forgeHere(parts) : null;
+    await requireCommitting(workspace, await baseOf(workspace, target));
     return new Crew(parts, options, target, forge);
   }
 
@@ -120,17 +135,8 @@ export class Crew {
   }
 
   /** The commit that new work begins from. */
-  async base(): Promise<string> {
-    const tip = await tipOf(this.parts.workspace, this.target);
-    if (tip !== null) return tip;
-    throw new CotenantError(
-      "E_NOT_FOUND",
-      `there is no branch ${printable(this.targetName, 200)} to begin from`,
-      {
-        hint: "see which there are: git branch --list; and name one with --target",
-        data: { ref: this.target },
-      },
-    );
+  base(): Promise<string> {
+    return baseOf(this.parts.workspace, this.target);
   }
 
   async ports(worker: number): Promise<readonly [number, number]> {
@@ -169,7 +175,6 @@ export class Crew {
     const { parts, options } = this;
     await tidyLogs(parts.workspace);
     await tidyRuns(parts.workspace);
-    await this.base();
     const slots = await takeSlots(parts, options.name, options.agents);
     const watch = this.#watchForStop();
     try {

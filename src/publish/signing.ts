@@ -4,7 +4,7 @@ import { printable } from "../kernel/ids";
 import { type Commit, parseSignature, type Signature } from "../objects/commit";
 import type { ObjectDatabase } from "../objects/database";
 import type { ObjectId } from "../objects/object-name";
-import type { Git } from "../platform/git";
+import type { Git, GitOptions } from "../platform/git";
 import { gitWords } from "../platform/git-answers";
 import type { Clock } from "../platform/platform";
 
@@ -62,17 +62,31 @@ export class Pen {
       ...this.#person("COMMITTER", committer),
     };
     const args = ["-c", "core.fsync=loose-object", "-c", "i18n.commitEncoding=UTF-8", "commit-tree", "-S"];
-    const { status, stdout, stderr } = await this.#git.run(
+    const oid = await this.#signed(
       [...args, ...parents.flatMap((parent) => ["-p", parent]), "-F", "-", tree],
-      { cwd: this.#cwd, env, input: message, timeoutMs: SIGNING_MS },
+      { env, input: message },
     );
-    const oid = new TextDecoder().decode(stdout).trim();
-    if (status !== 0)
-      throw new CotenantError("E_GIT", `the commit could not be signed: ${gitWords(stderr)}`, {
-        hint: "sign something by hand first: git commit-tree -S HEAD^{tree} -m test",
-      });
     objects.adopt(oid);
     return oid;
+  }
+
+  /** Signs a commit that nobody will see, where commits are to be signed: whoever cannot is told before the work begins. */
+  async trySigning(commit: ObjectId): Promise<void> {
+    const { author, committer, sign } = await this.authorship({ author: null, sign: false });
+    const env = { ...this.#person("AUTHOR", author), ...this.#person("COMMITTER", committer) };
+    if (sign) await this.#signed(["commit-tree", "-S", "-m", "a try", `${commit}^{tree}`], { env });
+  }
+
+  async #signed(args: readonly string[], options: Pick<GitOptions, "env" | "input">): Promise<ObjectId> {
+    const { status, stdout, stderr } = await this.#git.run(args, {
+      ...options,
+      cwd: this.#cwd,
+      timeoutMs: SIGNING_MS,
+    });
+    if (status === 0) return new TextDecoder().decode(stdout).trim();
+    throw new CotenantError("E_GIT", `the commit could not be signed: ${gitWords(stderr)}`, {
+      hint: "sign something by hand first: git commit-tree -S HEAD^{tree} -m test",
+    });
   }
 
   #person(role: "AUTHOR" | "COMMITTER", { name, email, time, zone }: Signature): Record<string, string> {

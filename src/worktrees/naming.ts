@@ -18,6 +18,8 @@ export function directoryName(branch: string): string {
   return name === "" ? "worktree" : name;
 }
 
+export const BRANCHES_FOR_ISSUES = "work/";
+
 /** A branch for an issue: its short id, and a few words of its title. */
 export function branchForIssue(shortId: string, title: string): string {
   const words = title
@@ -26,7 +28,7 @@ export function branchForIssue(shortId: string, title: string): string {
     .replace(/^-+|-+$/g, "")
     .slice(0, 40)
     .replace(/-+$/, "");
-  return `work/${shortId}${words === "" ? "" : `-${words}`}`;
+  return `${BRANCHES_FOR_ISSUES}${shortId}${words === "" ? "" : `-${words}`}`;
 }
 
 export function checkBranch(name: string): string {

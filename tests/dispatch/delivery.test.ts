@@ -266,6 +266,27 @@ describe("what cannot work is refused before anything is begun", () => {
     expect(ended.of("claimed")).toEqual([]);
   });
 
+  it("commits that cannot be signed", async () => {
+    const { repo } = dispatchRepo({});
+    repo.git("config", "commit.gpgSign", "true");
+    repo.git("config", "gpg.program", "/bin/false");
+    const ended = await dispatch(repo, ["--command", WORKS]);
+    expect(ended.ran.status).toBe(10);
+    expect(ended.ran.stderr).toContain("could not be signed");
+    expect(ended.of("claimed")).toEqual([]);
+  });
+
+  it("a branch where those for issues are to be", async () => {
+    const { repo } = dispatchRepo({});
+    repo.git("branch", "work");
+    const ended = await dispatch(repo, ["--command", WORKS]);
+    expect(ended.ran.status).toBe(9);
+    expect(ended.ran.stderr).toContain("git branch -m work my-work");
+    expect(ended.of("claimed")).toEqual([]);
+    repo.git("branch", "-m", "work", "my-work");
+    expect((await dispatch(repo, ["--command", WORKS])).only.end).toBe("done");
+  });
+
   it("an agent that would land: policy.land", async () => {
     const { repo } = dispatchRepo({});
     const ran = await repo.runHere("agent:somebody", "dispatch", "--command", WORKS, "--land");
