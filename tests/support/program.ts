@@ -290,16 +290,19 @@ export function run(command: readonly string[], setting: Setting): Promise<Ran> 
   return start(command, setting).done;
 }
 
-/** Looks again until it holds; a fixed sleep would be too short on a busy machine, and too long on others. */
-export async function until<T>(
+/**
+ * Looks again until there is something to see, neither `false` nor nothing; a fixed sleep would be too short on a busy
+ * machine, and too long on others.
+ */
+export async function until<T extends {}>(
   what: string,
-  look: () => Promise<T | false> | T | false,
+  look: () => Promise<T | false | null | undefined> | T | false | null | undefined,
   mostMs = 60_000,
 ): Promise<T> {
   const deadline = performance.now() + mostMs;
   for (;;) {
     const seen = await look();
-    if (seen !== false) return seen;
+    if (seen !== false && seen !== null && seen !== undefined) return seen;
     if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
