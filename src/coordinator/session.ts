@@ -138,8 +138,12 @@ export class Session {
         const grant = await coordinator.acquire(request);
         const isLeft = request.requestId === null && (await this.#areLeftBehind(grant.leases, actor.holder));
         if (!isLeft) return grant;
-        const { leases, changed } = await coordinator.acquire({ ...request, follows: true, wait: null });
-        return { ...grant, leases, changed: grant.changed || changed };
+        try {
+          const { leases, changed } = await coordinator.acquire({ ...request, follows: true, wait: null });
+          return { ...grant, leases, changed: grant.changed || changed };
+        } catch (error) {
+          throw grant.changed ? grantedInPart(error) : error;
+        }
       };
       const grant = await (options.upkeep === false ? ask() : this.#active(ask));
       this.lastSecret = await this.#keyring.remember(made, proposed, grant.leases);
@@ -438,3 +442,18 @@ export class Session {
 const REFUSED: readonly string[] = ["E_LOCK_CONFLICT", "E_PAUSED"];
 /** Another process of the session may have taken a lease that this one does not know of. */
 const LOOK_EVERY_MS = 60_000;
+
+/** Granted and on record, but some of it is bound to a process of this session that has ended. */
+function grantedInPart(error: unknown): unknown {
+  if (!(error instanceof CotenantError)) return error;
+  const { code, message, data } = error;
+  return new CotenantError(
+    code,
+    `${message}; all of it was granted, but some leases are still bound to a process that has ended`,
+    {
+      hint: "run the same command again: it gives the same leases back",
+      data: { ...data, outcome: "unknown" },
+      cause: error,
+    },
+  );
+}
