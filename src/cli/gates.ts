@@ -120,7 +120,9 @@ export async function decide(context: Context, parsed: Parsed, status: "passed" 
   const id = await meantId(reader, typed);
   const found = await reader.get(id);
   gateOf(found, key);
-  refuseEnded(found);
+  const options = await resultOptions(desk, parsed);
+  // With a request id it may be the very call that has ended the issue; the write finds out.
+  if (options.requestId == null) refuseEnded(found);
   const { registry } = await gatesAt(desk);
   if (status === "passed" && workspace !== null) {
     const { decider, passBy } = await deciding(workspace);
@@ -128,7 +130,6 @@ export async function decide(context: Context, parsed: Parsed, status: "passed" 
   }
   const by = workspace === null ? "" : (await workspace.agent()).agentId;
   const state = await checkedState(reader);
-  const options = await resultOptions(desk, parsed);
   const given = { gate: key, status, kind: "manual", by, reason, ...state } as const;
   // Before the write: what is done must not be said to have failed because of what is read afterwards.
   const ids = await reader.ids();

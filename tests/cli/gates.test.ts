@@ -5,6 +5,7 @@ import { isAlive } from "../support/alive";
 import { runHere, until } from "../support/program";
 import { expectJsonRefused, expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";
+import { ulid } from "../support/ulid";
 
 const ADA = "agent:ada";
 let repo: TestRepo;
@@ -328,6 +329,16 @@ describe("gate pass", () => {
     await repo.prepare(ADA, "issue", "reject", id, "--reason", "no");
     expectJsonRefused(await repo.askHere("human:me", "gate", "pass", id, "check"), 5, "E_TERMINAL_STATE");
     expectJsonRefused(await repo.askHere(ADA, "gate", "add", id, "check"), 5, "E_TERMINAL_STATE");
+  });
+
+  it("is the same once more with its request id, also where it has ended the issue", async () => {
+    const id = await reviewed();
+    const again = ["gate", "pass", id, "review", "--request-id", ulid()];
+    const first = await repo.prepare("human:me", ...again);
+    expect(first["issue"]).toMatchObject({ state: "done" });
+    const second = await repo.prepare("human:me", ...again);
+    expect(second).toMatchObject({ replayed: true, issue: { state: "done" } });
+    expectJsonRefused(await repo.askHere("human:me", "gate", "pass", id, "review"), 5, "E_TERMINAL_STATE");
   });
 
   it("starts anew for a gate that was taken off and added again", async () => {
