@@ -92,17 +92,25 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
-  if (workspace?.isWriting === true && (await workspace.hasStore())) {
-    // The command may have removed the worktree it was called in.
-    if (await workspace.isThere()) await workspace.worktree("write");
-    await settleLeftOpen(workspace);
-  }
+  if (workspace?.isWriting === true) await tidyUp(workspace);
   const warnings = [
     ...new Set(workspace?.warnings ?? []),
     ...(await reminders(workspace, command, parsed, stage)),
   ];
   print(output, warnings, context);
   return output.exit ?? 0;
+}
+
+/** After a command that has done what it should: nothing that fails from here on makes a failure of it. */
+async function tidyUp(workspace: Workspace): Promise<void> {
+  try {
+    if (!(await workspace.hasStore())) return;
+    // The command may have removed the worktree it was called in.
+    if (await workspace.isThere()) await workspace.worktree("write");
+    await settleLeftOpen(workspace);
+  } catch (error) {
+    workspace.warnings.push(`it is done, but afterwards: ${explained(error).message}`);
+  }
 }
 
 async function sandboxed(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
@@ -181,4 +181,27 @@ describe.runIf(process.getuid?.() === 0)("a read-only disk", () => {
     expect((await repo.ask("agent:b", "status")).data.leases).toHaveLength(2);
     expect((await repo.ask("agent:b", "issue", "show", issue)).data.issue.id).toBe(issue);
   });
+});
+
+it("a disk that fails at any look at the control directory makes no failure of what is in the log", async () => {
+  needTool("strace");
+  const outcomes = new Set<string>();
+  for (let when = 1; when <= 12; when++) {
+    const repo = TestRepo.make();
+    await repo.prepare("agent:b", "lock", "acquire", "before.ts");
+    const inject = ["-P", repo.control, "-e", "trace=statx", "-e", `inject=statx:error=EIO:when=${when}`];
+    const command = [process.execPath, PROGRAM, "lock", "acquire", "a.ts", "--json"];
+    const env = { ...process.env, COTENANT_AGENT_ID: "agent:a" };
+    const told = path.join(scratch(), "strace");
+    const { status, stdout } = spawnSync("strace", ["-f", "-qq", "-o", told, ...inject, ...command], {
+      cwd: repo.root,
+      env,
+      encoding: "utf8",
+    });
+    const isLogged = repo.log().some(({ actor }) => actor.agent_id === "agent:a");
+    expect(isLogged, `look ${when}: exit ${status}: ${stdout}`).toBe(status === 0);
+    if (!fs.readFileSync(told, "utf8").includes("INJECTED")) break;
+    outcomes.add(status === 0 ? "done" : "refused");
+  }
+  expect([...outcomes].sort()).toEqual(["done", "refused"]);
 });
