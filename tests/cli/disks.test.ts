@@ -50,7 +50,7 @@ const files = (root: string) =>
 
 /** Only root can mount a disk that is small enough to fill. */
 describe.runIf(process.getuid?.() === 0)("a full disk", () => {
-  it.each(["init", "lock acquire a.ts", "issue create --title t", "worktree init", "gc", "recover"])(
+  it.each(["init", "lock acquire a.ts", "issue create --title t", "worktree init", "gc"])(
     "in a new repository: %s exits with 10, and leaves no file behind",
     async (command) => {
       const repo = onSmallDisk();
@@ -62,6 +62,16 @@ describe.runIf(process.getuid?.() === 0)("a full disk", () => {
       expect((await repo.run("agent:a", "status")).status).toBe(0);
     },
   );
+
+  it("keeps nobody from hearing that a log is whole", async () => {
+    const repo = onSmallDisk();
+    fill(repo);
+    const before = files(repo.root);
+    const { status, stdout, stderr } = await repo.run("agent:a", "recover");
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "nothing to recover: 0 lines, all whole\n" });
+    expect(stderr).toContain("it is done, but afterwards: the disk is full");
+    expect(files(repo.root)).toBe(before);
+  });
 
   it("stops grants, keeps everything that was acknowledged, and goes on once there is room", async () => {
     const repo = onSmallDisk();
