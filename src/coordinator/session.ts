@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
-import { type AgentId, makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
+import { type AgentId, type LeaseId, makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import {
   type Bind,
@@ -113,14 +113,20 @@ export class Session {
       }
     }
     const made = this.#keyring.make();
-    const proposed = keys.map(({ key, reach }) => ({ key, reach, leaseId: this.#ulid() }));
-    await this.#keyring.keep(made, proposed);
+    const proposed: { key: LeaseKey; reach: Reach; leaseId: LeaseId }[] = [];
+    /** Leases that may come of it: their secret is on record before they are asked for. */
+    const propose = async () => {
+      const named = keys.map(({ key, reach }) => ({ key, reach, leaseId: this.#ulid() }));
+      await this.#keyring.keep(made, named);
+      proposed.push(...named);
+      return named.map(({ leaseId }) => leaseId);
+    };
     const request = {
       actor,
       keys,
       secrets,
       secretHash: made.secretHash,
-      leaseIds: proposed.map(({ leaseId }) => leaseId),
+      leaseIds: await propose(),
       ttlSecs,
       bind,
       ...(options.atMostSecs === undefined ? {} : { atMostSecs: options.atMostSecs }),
@@ -139,7 +145,10 @@ export class Session {
         const isLeft = request.requestId === null && (await this.#areLeftBehind(grant.leases, actor.holder));
         if (!isLeft) return grant;
         try {
-          const { leases, changed } = await coordinator.acquire({ ...request, follows: true, wait: null });
+          // What was granted may have lapsed again by now: a new lease never has the id of one that ended.
+          const leaseIds = await propose();
+          const again = { ...request, leaseIds, follows: true, wait: null };
+          const { leases, changed } = await coordinator.acquire(again);
           return { ...grant, leases, changed: grant.changed || changed };
         } catch (error) {
           throw grant.changed ? grantedInPart(error) : error;

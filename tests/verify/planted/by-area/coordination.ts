@@ -97,4 +97,12 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/cli/daemon.test.ts",
     named: "ends in order by a signal that comes as soon as it can be seen",
   },
+  {
+    name: "leases granted anew under the ids of those that lapsed before they were rebound",
+    file: "src/coordinator/session.ts",
+    from: "const again = { ...request, leaseIds, follows: true, wait: null };",
+    to: "const again = { ...request, follows: leaseIds.length > 0, wait: null };",
+    test: "tests/verify/simulation.test.ts",
+    named: "that once broke a promise keeps it: 'lapsed-before-it-was-rebound'",
+  },
 ];
