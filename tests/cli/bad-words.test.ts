@@ -233,3 +233,15 @@ function shown([words, status]: Case): string {
   const text = words.map((word) => (/^[\w./:-]+$/.test(word) ? word : JSON.stringify(word))).join(" ");
   return `${status}: ${text.slice(0, 90)}`;
 }
+
+it.each([[["dispatch", "README"]], [["dispatch"]], [["dispatch", "--command", "true", "--agents", "0"]]])(
+  "%j is refused for its words, and writes nothing",
+  async (words) => {
+    const repo = TestRepo.make();
+    await repo.askHere("agent:a", "lock", "acquire", "a.ts");
+    // Whoever writes remembers what the repository's own settings say.
+    repo.write(".cotenant/config.toml", "[coordination]\ndefault_ttl_secs = 300\n");
+    expectJsonRefused(await repo.askHere("human:ada", ...words), 64, "E_USAGE");
+    expect(fs.existsSync(path.join(repo.control, "config"))).toBe(false);
+  },
+);

@@ -85,9 +85,10 @@ export const command: Command = {
   words: { min: 0, max: Number.POSITIVE_INFINITY },
   async run(context, parsed) {
     const request = await requestFrom(context, parsed);
+    // Refuses what contradicts itself, before anything is written.
+    const options = optionsOf(request);
     const workspace = await context.workspace();
     if (parsed.has("dry-run")) {
-      const options = optionsOf(request);
       const plan = await planDispatch({ workspace, session: await workspace.session("read") }, options);
       const runs = options.template?.line ?? options.command ?? "";
       return {
