@@ -70,7 +70,9 @@ async function runFile(task: Task, file: string): Promise<void> {
 /** Vitest ends with a failure where a test failed; which one is in the report. */
 function vitest(task: Task, file: string, report: string): Promise<string> {
   const seed = String(task.seed % 1_000_000);
-  const env = { ...process.env, TEST_WHOLE: "1", TEST_SAMPLE_SEED: seed, NODE_EXTRA_CA_CERTS: "" };
+  // With a place for its files already, Vitest would take itself for one of its own workers, and clear nothing of the environment.
+  const { TEST_MEMORY: _, ...inherited } = process.env;
+  const env = { ...inherited, TEST_WHOLE: "1", TEST_SAMPLE_SEED: seed, NODE_EXTRA_CA_CERTS: "" };
   const args = ["node_modules/vitest/vitest.mjs", "run", file, "--reporter=json", `--outputFile=${report}`];
   const setting = { cwd: ROOT, env, timeout: MOST_MS, maxBuffer: 64 * 2 ** 20 };
   return new Promise((resolve) => {
