@@ -17,7 +17,7 @@ import {
 import { type Call, partyOf, viewerOf } from "./call";
 import { Chronicle, type Entry, type Moment } from "./chronicle";
 import { type Bench, checkLine, recordOf } from "./line-checks";
-import { isSameParty, type Lapse, lapseOf, type Party } from "./oracle";
+import { isSameParty, isStale, type Lapse, lapseOf, type Party } from "./oracle";
 import type { Deed, Lane } from "./story";
 import { SyncWindow } from "./sync-window";
 
@@ -275,18 +275,21 @@ export class Auditor implements Bench, Ears {
     );
   }
 
-  lapses(lease: Lease, call: Call, { moment }: Entry): ReadonlySet<Lapse> {
+  lapses(lease: Lease, call: Call, entry: Entry): ReadonlySet<Lapse> {
+    const lapses = this.#momentsOf(call, entry).map((at) => this.lapseAt(lease, call, at));
+    return new Set(lapses.filter((lapse) => lapse !== null));
+  }
+
+  wasStale(lease: Lease, call: Call, entry: Entry): boolean {
+    return this.#momentsOf(call, entry).some((at) => isStale(lease, call.viewer, at, this.chronicle));
+  }
+
+  /** When the clock may have been read: before the line was written, and much time may have passed since, or it was set. */
+  #momentsOf(call: Call, { moment }: Entry): readonly Moment[] {
     const latest = { ...moment, elapsedMs: moment.elapsedMs + SLACK_MS, wallMs: moment.wallMs + SLACK_MS };
-    // The clock was read before the line was written: much time may have passed since, and it may have been set.
     const { elapsedMs, wallMs } = call.began;
     const jumps = this.chronicle.jumpsBetween(call.began, moment);
-    const moments = [
-      latest,
-      { ...moment, elapsedMs, wallMs },
-      ...(jumps.length > 0 ? [call.began] : []),
-      ...jumps,
-    ];
-    return new Set(moments.map((at) => this.lapseAt(lease, call, at)).filter((lapse) => lapse !== null));
+    return [latest, { ...moment, elapsedMs, wallMs }, ...(jumps.length > 0 ? [call.began] : []), ...jumps];
   }
 
   latestWallMs({ moment }: Entry): number {

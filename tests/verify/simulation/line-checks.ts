@@ -14,6 +14,8 @@ export interface Bench {
   isAnybodys(process: string, party: Party): boolean;
   /** Why the lease had lapsed when the line was there, for whoever wrote it; one reason for each time the clock was set. */
   lapses(lease: Lease, call: Call, entry: Entry): ReadonlySet<Lapse>;
+  /** Whether it had no expiry, and nobody had been heard of for so long that it was stale. */
+  wasStale(lease: Lease, call: Call, entry: Entry): boolean;
   /** The latest that the wall clock has said until then: what was forgotten at that time stays in the archive. */
   latestWallMs(entry: Entry): number;
   /** Whether it had lapsed before the call began. */
@@ -140,7 +142,8 @@ function checkEnding(entry: Entry, gone: Ended, call: Call, bench: Bench): void 
 function checkForce(entry: Entry, lease: Lease, what: string, call: Call, bench: Bench): void {
   if (!/^(human|admin):/.test(call.party.agentId)) bench.fail(10, `${what} by force, without the right to`);
   if (entry.event!.reason === null) bench.fail(10, `${what} by force, without a reason`);
-  if (lease.key.startsWith("worktree:") && call.deed.do !== "evict")
+  const isWriterLock = lease.key.startsWith("worktree:") && call.deed.do !== "evict";
+  if (isWriterLock && !bench.wasStale(lease, call, entry))
     bench.fail(1, `${what}: a live writer lock was stolen`);
 }
 

@@ -46,6 +46,7 @@ export function isHandedTo(lease: Lease, party: Party): boolean {
 /** Of the policy that stories run under. */
 export const STOP_IDLE_MS = 30_000;
 export const UNKNOWN_TTL_MS = 1_800_000;
+const STALE_MS = 3_600_000;
 const GRACE_MS = 2_000;
 
 export type Lapse = "expired" | "stop_idle" | "dead";
@@ -87,10 +88,7 @@ export function lapseOf(
     }
   }
   if (stopIdleAt !== null) {
-    const since =
-      stopIdleAt.clockId === viewer.clockId
-        ? monotonicMs - stopIdleAt.monotonicMs
-        : at.wallMs - stopIdleAt.wallMs;
+    const since = sinceMs(stopIdleAt, viewer, at, chronicle);
     if (since >= STOP_IDLE_MS || (hasRebooted(stopIdleAt) && monotonicMs >= STOP_IDLE_MS)) return "stop_idle";
   }
   if (lease.bind !== "process") return null;
@@ -98,7 +96,16 @@ export function lapseOf(
   if (holder.bootId !== viewer.bootId) return "dead";
   const canSee = holder.pidNamespace === viewer.pidNamespace && holder.timeNamespace === viewer.timeNamespace;
   if (canSee) return isDead(lease, at) ? "dead" : null;
-  const since =
-    lastBeat.clockId === viewer.clockId ? monotonicMs - lastBeat.monotonicMs : at.wallMs - lastBeat.wallMs;
-  return since >= UNKNOWN_TTL_MS ? "expired" : null;
+  return sinceMs(lastBeat, viewer, at, chronicle) >= UNKNOWN_TTL_MS ? "expired" : null;
+}
+
+/** Without an expiry, and not heard of for so long that people may end it, also a writer lock. */
+export function isStale(lease: Lease, viewer: Viewer, at: Moment, chronicle: Chronicle): boolean {
+  if (lease.expiresAt !== null || lease.bind === "process") return false;
+  return sinceMs(lease.lastBeat, viewer, at, chronicle) > STALE_MS;
+}
+
+function sinceMs(instant: Lease["lastBeat"], viewer: Viewer, at: Moment, chronicle: Chronicle): number {
+  if (instant.clockId !== viewer.clockId) return at.wallMs - instant.wallMs;
+  return at.elapsedMs - chronicle.bootedAtMs(at.bootId) + viewer.offsetMs - instant.monotonicMs;
 }
