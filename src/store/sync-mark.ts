@@ -56,7 +56,8 @@ export class SyncMark {
   async #written(): Promise<number> {
     const bytes = await this.#files.readFile(this.#path);
     const value = bytes === null ? null : unseal(this.#digest, bytes);
-    const sequence = value?.["sequence"];
-    return isCount(sequence) ? sequence : 0;
+    const { schema_version: _, sequence, ...others } = value ?? {};
+    // With anything else in it, it is another small file of the index, whose sequence says nothing about the disk.
+    return isCount(sequence) && Object.keys(others).length === 0 ? sequence : 0;
   }
 }
