@@ -12,7 +12,7 @@ import type { Command } from "../command";
 import { issueJson, openDesk } from "../issues";
 import { leftJson, leftOf, leftText } from "../left-work";
 import { workersOn } from "../querying";
-import { statusJsonIn, timeLeft, verbatim } from "../render";
+import { statusJsonIn, timeLeft } from "../render";
 
 export const command: Command = {
   usage: "issue show <id>",
@@ -135,5 +135,6 @@ function lines(
 }
 
 function indented(text: string): string[] {
-  return text.split("\n").map((line) => `  ${verbatim(line, 2_000)}`);
+  // A tab would move the cursor to where a column of ours may be.
+  return text.split("\n").map((line) => `  ${printable(line.replaceAll("\t", "    "), 2_000)}`);
 }
