@@ -145,6 +145,11 @@ export function shellWord(text: string): string {
   return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${printable(text, 1_000).replaceAll("'", "'\\''")}'`;
 }
 
+/** A line of somebody else's text for a terminal, where a tab would move the cursor. */
+export function untabbed(line: string, limit: number): string {
+  return printable(line.replaceAll("\t", "    "), limit);
+}
+
 const LONGEST_LINE = 10_000;
 
 /** A line of a file as it is or would be, tabs included, without what could move the cursor. */

@@ -1,5 +1,4 @@
-import { printable } from "../kernel/ids";
-import { paint } from "./render";
+import { paint, untabbed } from "./render";
 import type { Terminal } from "./terminal";
 
 const MOST_LINES = 2_000;
@@ -15,8 +14,6 @@ export function shownLines(terminal: Terminal, label: string, text: string, isCu
   return [
     paint(terminal, "dim", `  ${label}${isCut ? " (cut)" : ""}:`),
     ...(left > 0 ? [`  | … ${left} lines before`] : []),
-    ...lines
-      .slice(-MOST_LINES)
-      .map((line) => `  | ${printable(line.replaceAll("\t", "    "), LONGEST_LINE)}`),
+    ...lines.slice(-MOST_LINES).map((line) => `  | ${untabbed(line, LONGEST_LINE)}`),
   ];
 }

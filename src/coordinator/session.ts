@@ -139,6 +139,7 @@ export class Session {
       aboveToken: options.aboveToken ?? 0,
       ...(options.interrupted === undefined ? {} : { interrupted: options.interrupted }),
     };
+    let wasGranted = false;
     try {
       const ask = async () => {
         const grant = await coordinator.acquire(request);
@@ -151,7 +152,10 @@ export class Session {
           const { leases, changed } = await coordinator.acquire(again);
           return { ...grant, leases, changed: grant.changed || changed };
         } catch (error) {
-          throw grant.changed ? grantedInPart(error) : error;
+          if (!grant.changed) throw error;
+          wasGranted = true;
+          await this.#keyring.remember(made, proposed, grant.leases);
+          throw grantedBefore(error);
         }
       };
       const grant = await (options.upkeep === false ? ask() : this.#active(ask));
@@ -166,7 +170,8 @@ export class Session {
     } catch (error) {
       // Refused, and for certain: what was never granted needs no proof, and must not be shown with all that follows.
       const isRefused = error instanceof CotenantError && REFUSED.includes(error.code);
-      if (isRefused && request.wait === null && request.requestId === null) this.#keyring.overlook(proposed);
+      if (isRefused && !wasGranted && request.wait === null && request.requestId === null)
+        this.#keyring.overlook(proposed);
       throw error;
     } finally {
       // Also a session that is only ever refused must not keep every secret it has made.
@@ -452,15 +457,17 @@ const REFUSED: readonly string[] = ["E_LOCK_CONFLICT", "E_PAUSED"];
 /** Another process of the session may have taken a lease that this one does not know of. */
 const LOOK_EVERY_MS = 60_000;
 
-/** Granted and on record, but some of it is bound to a process of this session that has ended. */
-function grantedInPart(error: unknown): unknown {
+/** What was asked for is on record as granted, and then not all of it could be bound to the asking process. */
+function grantedBefore(error: unknown): unknown {
   if (!(error instanceof CotenantError)) return error;
-  const { code, message, data } = error;
+  const { code, message, hint, data } = error;
   return new CotenantError(
     code,
-    `${message}; all of it was granted, but some leases are still bound to a process that has ended`,
+    `${message}; it had been granted before, but not all of it could be bound to this process`,
     {
-      hint: "run the same command again: it gives the same leases back",
+      hint: REFUSED.includes(code)
+        ? `${hint}; 'cotenant status' shows what you still hold`
+        : "run the same command again: what you still hold comes back as it is",
       data: { ...data, outcome: "unknown" },
       cause: error,
     },

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Session } from "../../src/coordinator/session";
 import type { WorktreeId } from "../../src/kernel/ids";
 import { PRIVATE } from "../../src/store/layout";
 import {
@@ -11,6 +12,7 @@ import {
   enterAs,
   freshId,
   key,
+  LOG,
   logLines,
   type Party,
   quietWorld,
@@ -200,6 +202,59 @@ describe("a session", () => {
       await a.acquire("file:y");
       world.advance(60_000);
       expect((await a.coordinator.list()).length).toBe(2);
+    });
+  });
+
+  describe("asks for what an ended process of it has left, and for more", () => {
+    /** What happens between the grant and its binding to this process. */
+    const asking = async (between: (world: ReturnType<typeof quietWorld>) => unknown) => {
+      const world = quietWorld();
+      const first = enterAs(world, "agent:a");
+      await first.party.acquire("file:x");
+      world.kill(first.process);
+      const { platform, actor, secrets, coordinator } = enter(world, "agent:a");
+      let calls = 0;
+      const interrupted = new Proxy(coordinator, {
+        get: (target, name) => {
+          const own = Reflect.get(target, name) as unknown;
+          if (name !== "acquire") return typeof own === "function" ? own.bind(target) : own;
+          return async (request: Parameters<typeof coordinator.acquire>[0]) => {
+            if (calls++ === 1) await between(world);
+            return target.acquire(request);
+          };
+        },
+      });
+      const session = new Session(platform, interrupted, actor, secrets);
+      const keys = ["file:x", "file:y"].map((name) => ({ key: key(name), reach: "repository" as const }));
+      const failure = await session.acquire(keys, { ttlSecs: 1 }).catch((error: unknown) => error);
+      expect(calls).toBe(2);
+      return { session, failure };
+    };
+
+    it("is told who has taken meanwhile what lapsed at once, and can still prove all that it was granted", async () => {
+      const { session, failure } = await asking(async (world) => {
+        world.advance(1_500);
+        await enter(world, "agent:b").acquire("file:y");
+      });
+      expect(failure).toMatchObject({
+        code: "E_LOCK_CONFLICT",
+        message: expect.stringMatching(/file:y is held by agent:b.*; it had been granted before/),
+        hint: expect.stringMatching(/^take other work;.*; 'cotenant status' shows what you still hold$/),
+      });
+      expect(await codeOf(session.release([byKey("file:y")]))).toBe("E_FENCING_MISMATCH");
+      await session.release([byKey("file:x")]);
+    });
+
+    it("gets it back by asking again where the disk failed", async () => {
+      const { session, failure } = await asking((world) => {
+        world.faults.add({ code: "ENOSPC", operations: ["append"], path: (path) => path === LOG, times: 1 });
+      });
+      expect(failure).toMatchObject({
+        message: expect.stringContaining("; it had been granted before"),
+        hint: expect.stringMatching(/^run the same command again/),
+        data: { outcome: "unknown" },
+      });
+      await session.release([byKey("file:x"), byKey("file:y")]);
     });
   });
 

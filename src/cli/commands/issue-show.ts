@@ -12,7 +12,7 @@ import type { Command } from "../command";
 import { issueJson, openDesk } from "../issues";
 import { leftJson, leftOf, leftText } from "../left-work";
 import { workersOn } from "../querying";
-import { statusJsonIn, timeLeft } from "../render";
+import { statusJsonIn, timeLeft, untabbed } from "../render";
 
 export const command: Command = {
   usage: "issue show <id>",
@@ -135,6 +135,5 @@ function lines(
 }
 
 function indented(text: string): string[] {
-  // A tab would move the cursor to where a column of ours may be.
-  return text.split("\n").map((line) => `  ${printable(line.replaceAll("\t", "    "), 2_000)}`);
+  return text.split("\n").map((line) => `  ${untabbed(line, 2_000)}`);
 }
