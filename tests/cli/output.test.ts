@@ -140,12 +140,6 @@ describe("for people", () => {
     expect(stdout).not.toMatch(/[\u001b\u202e]/);
   });
 
-  it("shows the tabs of an issue's text as spaces", async () => {
-    const words = ["issue", "create", "--title", "t", "--description", "a\tb"];
-    const { issue } = (await repo.ask("agent:a", ...words)).data;
-    expect((await repo.run("agent:a", "issue", "show", issue.id)).stdout).toContain("\n  a    b\n");
-  });
-
   it("does not mind that the reader has gone", async () => {
     const script = '{ "$PROGRAM" help; echo "$?" >ended; } | true';
     const ran = await run(["/bin/sh", "-c", script], { cwd: repo.root, env: { PROGRAM } });

@@ -83,7 +83,7 @@ describe("text with tabs and several lines", () => {
     expect(shown.stdout).not.toContain("\u{fffd}");
   });
 
-  it("of an issue keeps its tabs", async () => {
+  it("of an issue shows its tabs as spaces", async () => {
     const made = await repo.askHere(
       "agent:a",
       "issue",
@@ -94,7 +94,7 @@ describe("text with tabs and several lines", () => {
       "one\n\ttwo",
     );
     const shown = await repo.runHere("agent:a", "issue", "show", made.data.issue.id);
-    expect(shown.stdout).toContain("\ttwo");
+    expect(shown.stdout).toContain("\n      two\n");
   });
 
   it("of Git comes as one line, and is cleaned everywhere in the same way", () => {
