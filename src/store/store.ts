@@ -359,6 +359,7 @@ export class Store {
       if (text !== "") await this.keeper.append(ground, utf8.encode(text), actor, batch.length);
     } catch (error) {
       await log.release();
+      await turnstile.takeBack();
       throw error;
     }
     const { policy } = batch[0]!.submission;

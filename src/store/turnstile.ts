@@ -35,6 +35,7 @@ export class Turnstile {
   #tickets: Ticket[] | null = null;
   readonly #freed: Extent[] = [];
   readonly #taken: Extent[] = [];
+  readonly #joined: Ticket[] = [];
 
   constructor(platform: Platform, queue: TicketQueue) {
     this.#platform = platform;
@@ -139,7 +140,14 @@ export class Turnstile {
     };
     await this.#queue.write(ticket);
     this.#tickets?.push(ticket);
+    this.#joined.push(ticket);
     return ticket;
+  }
+
+  /** Where nothing of this section was written: who joined may wait for what nobody got, and is told of no place. */
+  async takeBack(): Promise<void> {
+    // One that cannot be removed loses its place by itself.
+    for (const ticket of this.#joined) await this.#remove(ticket).catch(() => {});
   }
 
   async #remove(ticket: Ticket): Promise<void> {

@@ -94,6 +94,22 @@ describe("calls that come together", () => {
     }
   });
 
+  it("fail together, and one that had queued behind another of them leaves no place behind", async () => {
+    for (const seed of range(20)) {
+      const { world, parties } = together(seed, "agent:a", "agent:b", "agent:c");
+      const [a, b, c] = parties as [Party, Party, Party];
+      await a.acquire("resource:warm");
+      world.faults.add({ code: "ENOSPC", operations: ["append"], path: (path) => path === LOG });
+      const results = await Promise.allSettled([
+        a.store.submit(submission(a, acquireRequest(a, "resource:r"))),
+        b.store.submit(submission(b, acquireRequest(b, "resource:r"), place(b))),
+      ]);
+      expect(codes(results)).toEqual(["E_DISK", "E_DISK"]);
+      world.faults.clear();
+      expect(await c.coordinator.waiters(), `seed ${seed}`).toEqual([]);
+    }
+  });
+
   it("are told that the outcome is unknown when part of a failed write could not be taken back", async () => {
     let known = 0;
     let unknown = 0;

@@ -53,6 +53,8 @@ interface Planted {
 export class FaultPlan {
   readonly #prng: Prng;
   readonly #counters: Counters;
+  /** Paths whose removal was struck: what stands there may be nobody's any more. */
+  readonly notRemoved = new Set<string>();
   #planted: Planted[] = [];
 
   constructor(prng: Prng, counters: Counters) {
@@ -97,6 +99,7 @@ export class FaultPlan {
       if (!this.#prng.chance(rule.probability ?? 1)) continue;
       planted.struck++;
       this.#counters.count(counterOf(rule.code, kind));
+      if (kind === "unlink") this.notRemoved.add(path);
       return rule.code;
     }
     return null;

@@ -309,6 +309,7 @@ export class Auditor implements Bench, Ears {
   }
 
   hadCompany(call: Call): boolean {
+    if ([...this.#world.faults.notRemoved].some((path) => path.includes("/queue/"))) return true;
     return this.#calls.some(
       ({ deed, began, ended, process, lane }) =>
         lane !== call.lane &&
