@@ -83,6 +83,7 @@ export interface AcquireRequest extends Operation, HeldRequest {
   readonly reason: string | null;
   readonly note: string | null;
   readonly secretHash: string;
+  /** For each key in its turn; then again, for a grant after one that came to nothing: an id names one lease for ever. */
   readonly leaseIds: readonly LeaseId[];
   readonly steal: boolean;
   readonly wait: Wait | null;

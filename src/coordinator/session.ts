@@ -116,7 +116,10 @@ export class Session {
     const proposed: { key: LeaseKey; reach: Reach; leaseId: LeaseId }[] = [];
     /** Leases that may come of it: their secret is on record before they are asked for. */
     const propose = async () => {
-      const named = keys.map(({ key, reach }) => ({ key, reach, leaseId: this.#ulid() }));
+      const isClaim = keys.some(({ key }) => key.startsWith("issue:"));
+      const named = Array.from({ length: isClaim ? LIMITS.grantsOfOneClaim : 1 }, () => keys)
+        .flat()
+        .map(({ key, reach }) => ({ key, reach, leaseId: this.#ulid() }));
       await this.#keyring.keep(made, named);
       proposed.push(...named);
       return named.map(({ leaseId }) => leaseId);

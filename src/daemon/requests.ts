@@ -45,8 +45,8 @@ const whole = v.pipe(v.number(), v.integer());
 const hash = v.pipe(v.string(), v.maxLength(128));
 const reach = v.picklist(["repository", "worktree"]);
 const bind = v.picklist(["ttl", "process"]);
-const some = <T extends v.GenericSchema>(each: T) =>
-  v.pipe(v.array(each), v.maxLength(LIMITS.keysPerOperation + 1));
+const some = <T extends v.GenericSchema>(each: T, forEachKey = 1) =>
+  v.pipe(v.array(each), v.maxLength((LIMITS.keysPerOperation + 1) * forEachKey));
 
 const holder = v.object({
   machineId: v.string(),
@@ -90,7 +90,7 @@ export const ACQUIRE = v.object({
   reason: v.nullable(v.string()),
   note: v.nullable(v.string()),
   secretHash: hash,
-  leaseIds: some(ulid),
+  leaseIds: some(ulid, LIMITS.grantsOfOneClaim),
   steal: v.boolean(),
   /** Who waits does so at the queue itself, not here. */
   wait: v.null(),

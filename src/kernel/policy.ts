@@ -8,6 +8,8 @@ import type { ValidityRules } from "./validity";
 /** Limits that no configuration lifts. */
 export const LIMITS = {
   keysPerOperation: 1_000,
+  /** How often one call may be granted a claim that comes to nothing, because others were faster at the remote. */
+  grantsOfOneClaim: 4,
   waiters: 1_000,
   ttlSecs: 30 * 86_400,
   textLength: 1_000,

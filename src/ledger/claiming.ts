@@ -1,7 +1,7 @@
 import type { AcquireRequest, Grant, LedgerSay } from "../coordinator/contract";
 import { CotenantError, errorFrom, orThrow } from "../errors/cotenant-error";
 import { isWithinReach } from "../kernel/bounds";
-import type { Ulid } from "../kernel/ids";
+import type { LeaseId, Ulid } from "../kernel/ids";
 import { issueKey, type LeaseKey } from "../kernel/keys";
 import { isGiven, mayEvict, needsOthers } from "../kernel/policy";
 import { needsApproval, needsReason, notAllowedToEvict } from "../kernel/words";
@@ -53,6 +53,8 @@ export class Claiming {
   #unclear: readonly Sent[] = [];
   #taking: Promise<Grant> | null = null;
   #isGivenUp = false;
+  /** How many grants of this call came to nothing. */
+  #ended = 0;
 
   constructor(ledger: Ledger, request: AcquireRequest) {
     this.#ledger = ledger;
@@ -255,6 +257,7 @@ export class Claiming {
       low.map(({ lease }) => lease),
       "others have held it since: its token is too low",
     );
+    this.#ended++;
     return claimsOf(await this.#acquire(look.claims, look.highestToken, true));
   }
 
@@ -264,7 +267,8 @@ export class Claiming {
     const aboveToken = await this.#tokensSeen(claims, claims.size < this.#ids.length ? highest : 0);
     const elsewhere = await this.#takenOver(claims);
     this.#refuseGivenUp();
-    this.#taking = local.acquire({ ...this.#request, requestId, aboveToken, elsewhere });
+    const leaseIds = this.#freshIds();
+    this.#taking = local.acquire({ ...this.#request, leaseIds, requestId, aboveToken, elsewhere });
     const grant = await this.#taking;
     // Who retries finds its own lease; that it was given to us is news all the same.
     this.#grant =
@@ -276,6 +280,15 @@ export class Claiming {
             ended: [...this.#grant.ended, ...grant.ended],
           };
     return this.#grant;
+  }
+
+  /** Of a lease that ended, no other has the id: those who saw it would take the two for one. */
+  #freshIds(): readonly LeaseId[] {
+    const { keys, leaseIds } = this.#request;
+    const fresh = leaseIds.slice(this.#ended * keys.length);
+    if (fresh.length < keys.length)
+      throw exhausted(this.#ids, Math.max(0, this.#retries - 1), "others were faster each time");
+    return fresh;
   }
 
   /** PROTOCOL 23: of the claims, of the issues' stamps, and of what is known of claims that are gone. */
@@ -324,6 +337,7 @@ export class Claiming {
       (lease) => isLost && !made.includes(lease) && issueOfLease(lease) !== null,
     );
     this.#grant = null;
+    if (made.length > 0) this.#ended++;
     await this.#ledger.overrule(actor, made, reason, true);
     await this.#ledger.overrule(actor, lost, reason);
     const given = new Set([...made, ...lost].map(({ leaseId }) => leaseId));

@@ -241,4 +241,12 @@ export const PLANTS: readonly TestPlant[] = [
     test: "tests/ledger/leaving.test.ts",
     named: "deinit gives its claims back on the ledger",
   },
+  {
+    name: "a claim granted anew under the id of the grant that came to nothing",
+    file: "src/ledger/claiming.ts",
+    from: "const fresh = leaseIds.slice(this.#ended * keys.length);",
+    to: "const fresh = leaseIds.slice(0 * this.#ended * keys.length);",
+    test: "tests/verify/ledger-simulation.test.ts",
+    named: "a claim that is granted anew within one call is another lease",
+  },
 ];
