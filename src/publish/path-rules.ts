@@ -90,6 +90,13 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
       why: "files named .env* are taken for secrets",
       hint: (paths) => `if it holds none, ${howToAllow(rules.allowSecretsIn, paths)}`,
     };
+  // Whoever has the branch could check nothing out any more, were it only for this one name.
+  if (wanted !== null && path.split("/").some(isUncheckable))
+    return {
+      code: "E_POLICY",
+      why: "Git checks out nothing of that name",
+      hint: () => "take it out of the commits in question",
+    };
   const real = wanted === null ? null : respelt(path);
   if (real !== null)
     return {
@@ -99,6 +106,10 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
   if (path === ".cotenant/worktree.json")
     return { code: "E_POLICY", why: "it is the identity of one worktree, and belongs in no commit" };
   return null;
+}
+
+function isUncheckable(name: string): boolean {
+  return name === "" || name === "." || name === ".." || isGitDirectoryName(name);
 }
 
 function submoduleObjection(path: string, wanted: Wanted | null, before: Leaf | null): Why {
