@@ -46,6 +46,33 @@ export async function foreignRepositories(station: Station): Promise<string[]> {
   return paths.filter((path) => path.endsWith("/")).map((path) => path.slice(0, -1));
 }
 
+/** Repositories that were committed since as if they were submodules, and that `.gitmodules` does not name: nobody else can get them. */
+export async function strayLinks(station: Station, base: string): Promise<string[]> {
+  const { git, options } = gitIn(station);
+  const args = [
+    "diff",
+    "--raw",
+    "-z",
+    "--no-renames",
+    "--diff-filter=AT",
+    "--ignore-submodules=none",
+    base,
+    "HEAD",
+  ];
+  const said = await askNames(station, [...args, "--"]);
+  const links = said.flatMap((path, at) => (/^:\d{6} 160000 /.test(said[at - 1] ?? "") ? [path] : []));
+  if (links.length === 0) return [];
+  const named = await git.run(
+    ["config", "-z", "--blob", "HEAD:.gitmodules", "--get-regexp", "^submodule\\..*\\.path$"],
+    options,
+  );
+  const known = new TextDecoder()
+    .decode(named.stdout)
+    .split("\0")
+    .map((one) => one.slice(one.indexOf("\n") + 1));
+  return links.filter((path) => !known.includes(path));
+}
+
 /** What a Git says with a NUL after each name. */
 async function askNames(station: Station, args: readonly string[]): Promise<string[]> {
   const { git, options } = gitIn(station);
@@ -122,6 +149,39 @@ export async function checkOutBranch(
 }
 
 const MOST_NAMES = 20;
+
+/**
+ * Commits that an agent has made on no branch: they are given the wanted name where that is free or only behind them, else one like
+ * it, and nothing checks out what it is at. Null where a branch has them all.
+ */
+export async function keepLoose(station: Station, wanted: string): Promise<string | null> {
+  const { git, options } = gitIn(station);
+  if ((await branchOf(station)) !== null) return null;
+  const head = await headOf(station);
+  const held = await askLine(
+    git,
+    [
+      "for-each-ref",
+      "--count=1",
+      `--contains=${head}`,
+      "--format=%(refname)",
+      "refs/heads/",
+      "refs/remotes/",
+    ],
+    options,
+    "looking who has an agent's commits",
+  );
+  if (held !== "") return null;
+  for (let nth = 1; nth <= MOST_NAMES; nth++) {
+    const branch = nth === 1 ? wanted : `${wanted}-${nth}`;
+    const tip = await tipOfBranch(station, branch);
+    if (tip !== null && !(nth === 1 && (await isWithin(station, tip, head)))) continue;
+    // Git refuses where another worktree has it checked out.
+    const { status } = await git.run(["branch", "--no-track", "--force", branch, head], options);
+    if (status === 0) return branch;
+  }
+  return null;
+}
 
 /** Whether the second commit has the first. */
 async function isWithin(station: Station, commit: string, other: string): Promise<boolean> {

@@ -10,6 +10,7 @@ import {
   foreignRepositories,
   headOf,
   leftUnderWay,
+  strayLinks,
 } from "./branches";
 import { deleted, gated } from "./endings";
 import { requestMerge } from "./forge";
@@ -75,6 +76,11 @@ async function commitLeft(turn: Turn): Promise<Failure | null> {
       return { why: error.message, output: "" };
     }
   } else await turn.putAside("what the agent left uncommitted");
+  const [stray] = await strayLinks(station, turn.base);
+  if (stray !== undefined) {
+    const what = `${printable(stray, 200)} is committed as a repository of its own, which nobody else can get`;
+    return { why: `${what}: .gitmodules does not name it`, output: "" };
+  }
   const foreign = await foreignRepositories(station);
   if (foreign.length > 0)
     turn.note(`left as they are: repositories in its worktree, ${foreign.slice(0, 5).join(", ")}`);

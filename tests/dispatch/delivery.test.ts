@@ -60,12 +60,62 @@ describe("what an agent leaves uncommitted", () => {
     expect(issueOn(repo, ids[0]!, only.branch!)).toMatchObject({ state: "done" });
   });
 
+  for (const flag of ["--assume-unchanged", "--skip-worktree"])
+    it(`is committed also where it told Git not to look at it (${flag})`, async () => {
+      const { repo } = dispatchRepo({});
+      const hide = `git update-index ${flag} a.txt; echo changed > a.txt`;
+      const ended = await dispatch(repo, ["--command", hide]);
+      expect(ended.only, String(ended.ran)).toMatchObject({ end: "done" });
+      expect(ended.notes).toContain("not to look at a.txt");
+      expect(repo.git("show", `${ended.only.branch}:a.txt`)).toBe("changed\n");
+    });
+
+  it("stays as it is where worktree.setup has hidden it", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const setup = "git update-index --skip-worktree a.txt && echo own > a.txt";
+    const env = { COTENANT_WORKTREE_SETUP: setup };
+    const { only } = await dispatch(repo, ["--command", `cat a.txt > w-${ids[0]}`], { env });
+    expect(repo.git("show", `${only.branch}:w-${ids[0]}`)).toBe("own\n");
+    expect(repo.git("show", `${only.branch}:a.txt`)).toBe("base\n");
+  });
+
   it("nothing at all is a failure, unless that is allowed", async () => {
     const { repo } = dispatchRepo({});
     const idle = await dispatch(repo, ["--command", "true", "--retries", "0"]);
     expect(idle.only).toMatchObject({ end: "given_back", why: "the agent changed nothing" });
     expect((await dispatch(repo, ["--command", "true", "--allow-empty"])).only).toMatchObject({
       end: "done",
+    });
+  });
+
+  it("commits on no branch are a failure, and are kept on the issue's", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const loose = `git checkout --quiet --detach; ${WORKS}; git add .; git commit --quiet --message loose; false`;
+    const ended = await dispatch(repo, ["--command", loose, "--retries", "0"]);
+    expect(ended.only, String(ended.ran)).toMatchObject({ end: "given_back" });
+    expect(ended.notes).toContain(`on no branch is on ${ended.only.branch} now`);
+    expect(repo.git("show", `${ended.only.branch}:w-${ids[0]}`)).toBe("work\n");
+  });
+
+  it("those that part from the issue's branch are kept beside it", async () => {
+    const { repo } = dispatchRepo({});
+    const commit = (name: string) => `git commit --quiet --allow-empty --message ${name}`;
+    const parted = `${commit("kept")}; git checkout --quiet --detach HEAD~; ${commit("loose")}`;
+    const ended = await dispatch(repo, ["--command", parted, "--retries", "0"]);
+    const { branch } = ended.only;
+    const subjects = [branch, `${branch}-2`].map((name) =>
+      repo.git("log", "-1", "--format=%s", name!).trim(),
+    );
+    expect(subjects, String(ended.ran)).toEqual(["kept", "loose"]);
+  });
+
+  it("a repository inside, committed as if it were a submodule, is a failure", async () => {
+    const { repo } = dispatchRepo({});
+    const nest = `git init --quiet nest; git -C nest commit --quiet --allow-empty --message n; git add nest; ${WORKS}`;
+    const ended = await dispatch(repo, ["--command", nest, "--retries", "0"]);
+    expect(ended.only, String(ended.ran)).toMatchObject({
+      end: "given_back",
+      why: expect.stringContaining("nest is committed as a repository of its own"),
     });
   });
 
