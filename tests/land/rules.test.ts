@@ -120,7 +120,10 @@ describe("a name that Git checks out nowhere", () => {
     const ran = await repo.askWith(checks("true"), LANDER, "land", "run");
     const told = ran.data["entries"] as { branch: string; why: string; message: string }[];
     expect(outcomes(ran)).toMatchObject({ "bad-0": "parked", "bad-4": "parked", one: "landed" });
-    expect(told[0]).toMatchObject({ why: "refused", message: expect.stringContaining(".git/x: Git checks out nothing") });
+    expect(told[0]).toMatchObject({
+      why: "refused",
+      message: expect.stringContaining(".git/x: Git checks out nothing"),
+    });
     repo.git("checkout", "--quiet", "main");
   });
 });
