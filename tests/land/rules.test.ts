@@ -127,3 +127,19 @@ describe("a name that Git checks out nowhere", () => {
     repo.git("checkout", "--quiet", "main");
   });
 });
+
+describe("settings that nobody can read", () => {
+  for (const [what, text] of [
+    ["no TOML", "[[["],
+    ["a key that is misspelt", "[land]\ncheks = []\n"],
+  ] as const)
+    it(`are put aside: ${what} would stop the queue for everybody`, async () => {
+      branchWith(repo, "one", { ".cotenant/config.toml": text });
+      branchWith(repo, "two", { "two.txt": "2\n" });
+      await add(repo, "one", "two");
+      const ran = await land(repo);
+      expect(outcomes(ran)).toEqual({ one: "parked", two: "landed" });
+      expect(only(ran).message).toContain(".cotenant/config.toml");
+      expect(outcomes(await land(repo))).toEqual({});
+    });
+});
