@@ -18,7 +18,7 @@ import type { Station } from "./slots";
 /** Neither filters of submodules nor hooks: an agent's worktree is moved from issue to issue by us. */
 const QUIET = ["-c", "submodule.recurse=false", "-c", "advice.detachedHead=false"];
 
-function gitIn({ workspace, root }: Station) {
+export function gitIn({ workspace, root }: Station) {
   const { git } = workspace.surroundings;
   return { git, options: { cwd: root, timeoutMs: LONG_MS } };
 }
@@ -35,7 +35,7 @@ export async function headOf(station: Station): Promise<string> {
 
 /** Whether anything is there that is not committed, but for what Git ignores and for repositories of their own. */
 export async function isDirty(station: Station): Promise<boolean> {
-  const args = ["status", "--porcelain", "--ignore-submodules=none", "--untracked-files=all", "-z"];
+  const args = ["status", "--porcelain", "--ignore-submodules=dirty", "--untracked-files=all", "-z"];
   const entries = await askNames(station, args);
   return entries.some((entry) => !(entry.startsWith("?? ") && entry.endsWith("/")));
 }
@@ -46,35 +46,8 @@ export async function foreignRepositories(station: Station): Promise<string[]> {
   return paths.filter((path) => path.endsWith("/")).map((path) => path.slice(0, -1));
 }
 
-/** Repositories that were committed since as if they were submodules, and that `.gitmodules` does not name: nobody else can get them. */
-export async function strayLinks(station: Station, base: string): Promise<string[]> {
-  const { git, options } = gitIn(station);
-  const args = [
-    "diff",
-    "--raw",
-    "-z",
-    "--no-renames",
-    "--diff-filter=AT",
-    "--ignore-submodules=none",
-    base,
-    "HEAD",
-  ];
-  const said = await askNames(station, [...args, "--"]);
-  const links = said.flatMap((path, at) => (/^:\d{6} 160000 /.test(said[at - 1] ?? "") ? [path] : []));
-  if (links.length === 0) return [];
-  const named = await git.run(
-    ["config", "-z", "--blob", "HEAD:.gitmodules", "--get-regexp", "^submodule\\..*\\.path$"],
-    options,
-  );
-  const known = new TextDecoder()
-    .decode(named.stdout)
-    .split("\0")
-    .map((one) => one.slice(one.indexOf("\n") + 1));
-  return links.filter((path) => !known.includes(path));
-}
-
 /** What a Git says with a NUL after each name. */
-async function askNames(station: Station, args: readonly string[]): Promise<string[]> {
+export async function askNames(station: Station, args: readonly string[]): Promise<string[]> {
   const { git, options } = gitIn(station);
   const said = await ask(git, args, options, "looking at a worktree");
   return new TextDecoder()
@@ -205,7 +178,12 @@ export async function commitAll(station: Station, message: string): Promise<stri
   const { git, options } = gitIn(station);
   await clearLocks(station);
   const foreign = (await foreignRepositories(station)).map((path) => `:(exclude,literal)${path}`);
-  await ask(git, [...QUIET, "add", "--all", "--", ".", ...foreign], options, "staging what an agent left");
+  await ask(
+    git,
+    [...QUIET, "add", "--all", "--sparse", "--", ".", ...foreign],
+    options,
+    "staging what an agent left",
+  );
   return commitStaged(station, message);
 }
 
@@ -215,7 +193,12 @@ export async function commitData(station: Station, message: string): Promise<str
   await clearLocks(station);
   // An agent may have staged something.
   await ask(git, [...QUIET, "reset", "--quiet"], options, "looking at what an agent staged");
-  await ask(git, [...QUIET, "add", "--all", "--", ".cotenant"], options, "staging files of issues");
+  await ask(
+    git,
+    [...QUIET, "add", "--all", "--sparse", "--", ".cotenant"],
+    options,
+    "staging files of issues",
+  );
   return commitStaged(station, message);
 }
 

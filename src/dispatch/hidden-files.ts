@@ -31,3 +31,26 @@ export async function unhide(station: Station, before: ReadonlySet<ByteText>): P
   }
   return paths.map(fromByteText);
 }
+
+/** Which folders a sparse checkout is of, as Git lists them; null where all of them are there. */
+export async function sparseFolders({ workspace, root }: Station): Promise<string | null> {
+  const options = { cwd: root, timeoutMs: LONG_MS };
+  const { status, stdout } = await workspace.surroundings.git.run(["sparse-checkout", "list"], options);
+  return status === 0 ? fromByteText(byteTextOf(stdout)) : null;
+}
+
+/** What an agent has left out of its checkout comes back: the next one would miss it. False where all is as `before`. */
+export async function restoreFolders(station: Station, before: string | null): Promise<boolean> {
+  if ((await sparseFolders(station)) === before) return false;
+  await clearLocks(station);
+  const options = { cwd: station.root, timeoutMs: LONG_MS, ...(before === null ? {} : { input: before }) };
+  const verb = before === null ? ["disable"] : ["set", "--stdin"];
+  const { git } = station.workspace.surroundings;
+  await ask(
+    git,
+    ["sparse-checkout", ...verb],
+    options,
+    "bringing back what an agent left out of its checkout",
+  );
+  return true;
+}

@@ -7,7 +7,7 @@ import { type AttemptEnd, runAgent } from "./attempt";
 import { branchOf, checkOutBranch, clearLocks, commitsSince, detachAt, isDirty } from "./branches";
 import { deliver } from "./delivery";
 import { deleted, finish, giveBack, interrupted, keepCommits, letGo, lost } from "./endings";
-import { hiddenFiles, unhide } from "./hidden-files";
+import { hiddenFiles, restoreFolders, sparseFolders, unhide } from "./hidden-files";
 import { landedBefore } from "./landing";
 import { AttemptLog, writePrompt } from "./logs";
 import { isStanding, mendLink } from "./pinning";
@@ -198,14 +198,14 @@ async function attempt(turn: Turn, earlier: Failure | null): Promise<AttemptEnd>
       promptFile: await writePrompt(workspace, issue.row.id, prompt),
       caches: options.ownCaches ? (await makeCaches(platform, root, slot.agentId, env)).variables : {},
     };
-    const hidden = await hiddenFiles(station);
+    const before = { hidden: await hiddenFiles(station), folders: await sparseFolders(station) };
     const end = await runAgent(parts, options, station, issue, briefing, log, {
       stop: turn.stopped,
       claim: () => turn.claim,
       onStall: (silentMs) => tellOfSilence(turn, silentMs),
     });
     await seeLink(turn);
-    await seeHidden(turn, hidden);
+    await seeHidden(turn, before);
     log.line(end.why === null ? "the command ended with status 0" : end.why);
     turn.count(end.costUsd);
     return end;
@@ -220,8 +220,14 @@ async function seeLink(turn: Turn): Promise<void> {
   if (mended !== null) turn.note(mended);
 }
 
-async function seeHidden(turn: Turn, before: ReadonlySet<ByteText>): Promise<void> {
-  const [first, ...others] = await unhide(turn.station, before);
+async function seeHidden(
+  turn: Turn,
+  before: { readonly hidden: ReadonlySet<ByteText>; readonly folders: string | null },
+): Promise<void> {
+  const { station } = turn;
+  if (await restoreFolders(station, before.folders))
+    turn.note("the agent left files out of its checkout: they are there again");
+  const [first, ...others] = await unhide(station, before.hidden);
   if (first === undefined) return;
   const more = others.length === 0 ? "" : ` and ${others.length} more`;
   turn.note(`the agent told Git not to look at ${printable(first, 200)}${more}: Git looks again`);

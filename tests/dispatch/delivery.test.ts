@@ -1,4 +1,5 @@
 import * as fs from "node:fs";
+import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import {
   agentScript,
@@ -15,7 +16,8 @@ import {
 } from "../support/dispatch";
 import { Hub } from "../support/hub";
 import { checks, headOf, LANDER } from "../support/landing";
-import type { TestRepo } from "../support/repo";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
 
 /** With gates that the planner has given it, on main. */
 async function withGates(repo: TestRepo, id: string, ...keys: string[]): Promise<void> {
@@ -70,6 +72,24 @@ describe("what an agent leaves uncommitted", () => {
       expect(repo.git("show", `${ended.only.branch}:a.txt`)).toBe("changed\n");
     });
 
+  it("is committed also outside of what a sparse checkout has", async () => {
+    const { repo } = dispatchRepo({});
+    repo.git("sparse-checkout", "set", "--cone", ".cotenant");
+    const ended = await dispatch(repo, ["--command", "mkdir out; echo new > out/new"]);
+    expect(ended.only, String(ended.ran)).toMatchObject({ end: "done" });
+    expect(repo.git("show", `${ended.only.branch}:out/new`)).toBe("new\n");
+  });
+
+  it("is whole again where it left folders out of its checkout, and so for the next one", async () => {
+    const { repo } = dispatchRepo(...alike(2));
+    const ended = await dispatch(repo, ["--command", `git sparse-checkout set --cone nothing; ${WORKS}`]);
+    expect(
+      ended.report.issues.map(({ end }) => end),
+      String(ended.ran),
+    ).toEqual(["done", "done"]);
+    expect(ended.notes).toContain("left files out of its checkout");
+  });
+
   it("stays as it is where worktree.setup has hidden it", async () => {
     const { repo, ids } = dispatchRepo({});
     const setup = "git update-index --skip-worktree a.txt && echo own > a.txt";
@@ -117,6 +137,24 @@ describe("what an agent leaves uncommitted", () => {
       end: "given_back",
       why: expect.stringContaining("nest is committed as a repository of its own"),
     });
+  });
+
+  it("in a submodule, nobody else has it before it is pushed there: that is told, and it stays there", async () => {
+    const { repo } = dispatchRepo(...alike(2));
+    const sub = TestRepo.make(path.join(scratch(), "sub"));
+    sub.write("s");
+    sub.git("add", "--all");
+    sub.git("commit", "--quiet", "--message", "s");
+    const local = ["-c", "protocol.file.allow=always"];
+    repo.git(...local, "submodule", "--quiet", "add", sub.root, "sub");
+    repo.git("commit", "--quiet", "--message", "with a submodule");
+    const update = `git ${local.join(" ")} submodule --quiet update --init`;
+    const commit = "git -C sub commit --quiet --allow-empty --message inside";
+    const ended = await dispatch(repo, ["--command", `${update}; ${commit}; echo more >> sub/s; ${WORKS}`]);
+    expect(ended.notes).toContain("before it is pushed there: sub");
+    expect(ended.notes).toContain("left as they are: repositories in its worktree, sub");
+    expect(ended.notes).not.toContain("snapshot");
+    expect(ended.report.issues.map(({ end }) => end)).toEqual(["done", "done"]);
   });
 
   it("another branch, or a merge in the middle, is a failure", async () => {
