@@ -109,6 +109,7 @@ export async function checkOutBranch(
     const branch = nth === 1 ? wanted : `${wanted}-${nth}`;
     if (used.has(branch)) continue;
     const tip = await tipOfBranch(station, branch);
+    if (tip === null && (await isFolder(station, branch))) continue;
     const isSpent = tip !== null && !(keeps && nth === 1) && (await isWithin(station, tip, base));
     const args = tip !== null && !isSpent ? [branch] : ["--no-track", "-C", branch, base];
     const to = [...QUIET, "switch", "--quiet", "--discard-changes", ...args];
@@ -122,6 +123,13 @@ export async function checkOutBranch(
 }
 
 const MOST_NAMES = 20;
+
+/** A branch called `…/more` leaves no room for one that is called as its beginning. */
+async function isFolder(station: Station, branch: string): Promise<boolean> {
+  const { git, options } = gitIn(station);
+  const args = ["for-each-ref", "--count=1", "--format=%(refname)", `refs/heads/${branch}/`];
+  return (await askLine(git, args, options, "looking for branches below a name")) !== "";
+}
 
 /**
  * Commits that an agent has made on no branch: they are given the wanted name where that is free or only behind them, else one like

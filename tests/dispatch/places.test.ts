@@ -81,6 +81,14 @@ describe("what an agent makes of its worktree", () => {
     ]);
   });
 
+  it("has made a branch below the name of another issue's: that one has the next name", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const { short_id: shortId } = (await repo.prepare("human:me", "issue", "show", ids[0]!)).issue;
+    repo.git("branch", `work/${shortId}-some-work/more`);
+    const { only } = await dispatch(repo, ["--command", WORKS]);
+    expect(only).toMatchObject({ end: "done", branch: `work/${shortId}-some-work-2` });
+  });
+
   it("leaves a lock of a Git that was killed: it is taken away", async () => {
     const { repo } = dispatchRepo(...alike(2));
     const command = `${WORKS}; touch "$(git rev-parse --absolute-git-dir)/HEAD.lock"`;
