@@ -2,7 +2,7 @@ import { respelt } from "../enforce/spelling";
 import { CotenantError } from "../errors/cotenant-error";
 import type { ErrorCode } from "../errors/registry";
 import { printable } from "../kernel/ids";
-import { isGitDirectoryName } from "../kernel/keys";
+import { isGitDirectoryName, MAX_SEGMENT_BYTES, utf8Length } from "../kernel/keys";
 import { fitsPattern } from "../kernel/path-patterns";
 import { type PathJudge, ruledOut, whatInstead } from "../kernel/path-rules";
 import { MODES } from "../objects/tree";
@@ -91,10 +91,10 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
       hint: (paths) => `if it holds none, ${howToAllow(rules.allowSecretsIn, paths)}`,
     };
   // Whoever has the branch could check nothing out any more, were it only for this one name.
-  if (wanted !== null && path.split("/").some(isUncheckable))
+  if (wanted !== null && (path.length > LONGEST_PATH || path.split("/").some(isUncheckable)))
     return {
       code: "E_POLICY",
-      why: "Git checks out nothing of that name",
+      why: "Git can check out nothing of that name",
       hint: () => "take it out of the commits in question",
     };
   const real = wanted === null ? null : respelt(path);
@@ -108,8 +108,13 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
   return null;
 }
 
+/** Of what systems take. */
+const LONGEST_PATH = 4_095;
+
 function isUncheckable(name: string): boolean {
-  return name === "" || name === "." || name === ".." || isGitDirectoryName(name);
+  // What is no Unicode has been decoded: then each such byte is one character.
+  const bytes = name.includes("\ufffd") ? name.length : utf8Length(name);
+  return ["", ".", ".."].includes(name) || isGitDirectoryName(name) || bytes > MAX_SEGMENT_BYTES;
 }
 
 function submoduleObjection(path: string, wanted: Wanted | null, before: Leaf | null): Why {

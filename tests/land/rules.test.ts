@@ -112,17 +112,22 @@ describe("a name that Git checks out nowhere", () => {
   }
 
   it("is put aside, whatever lands beside it: the target can be checked out still", async () => {
-    const names = [".git", ".GIT", "..", ".", "git~1"];
+    const names = [".git", ".GIT", "..", ".", "git~1", "n".repeat(256)];
     for (const [at, name] of names.entries()) branchWithEntry(`bad-${at}`, name);
     branchWith(repo, "one", { "one.txt": "1\n" });
     await add(repo, ...names.map((_, at) => `bad-${at}`), "one");
     repo.git("checkout", "--quiet", "--detach");
     const ran = await repo.askWith(checks("true"), LANDER, "land", "run");
     const told = ran.data["entries"] as { branch: string; why: string; message: string }[];
-    expect(outcomes(ran)).toMatchObject({ "bad-0": "parked", "bad-4": "parked", one: "landed" });
+    expect(outcomes(ran)).toMatchObject({
+      "bad-0": "parked",
+      "bad-4": "parked",
+      "bad-5": "parked",
+      one: "landed",
+    });
     expect(told[0]).toMatchObject({
       why: "refused",
-      message: expect.stringContaining(".git/x: Git checks out nothing"),
+      message: expect.stringContaining(".git/x: Git can check out nothing"),
     });
     repo.git("checkout", "--quiet", "main");
   });
