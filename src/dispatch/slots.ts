@@ -2,7 +2,7 @@ import { carryAgents } from "../agents/carrying";
 import { projectDesk } from "../agents/desk";
 import { installAgents } from "../agents/installing";
 import type { Session } from "../coordinator/session";
-import { Workspace } from "../coordinator/workspace";
+import { surroundingsIn, Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { AGENT_VARIABLE, SESSION_VARIABLE } from "../identity/agent";
 import { harnessVariables } from "../identity/harness";
@@ -227,13 +227,13 @@ async function makeStation(parts: DispatchParts, slot: Slot, commit: string): Pr
 async function openStation(parts: DispatchParts, slot: Slot, entry: WorktreeEntry): Promise<Station> {
   const here = parts.workspace;
   await mendLink(here.surroundings.platform, entry);
+  const there = surroundingsIn(here.surroundings, entry.root);
   const workspace = await Workspace.open(
     {
-      ...here.surroundings,
+      ...there,
       git: pinnedTo(entry, here.surroundings.git),
-      cwd: entry.root,
       isTerminal: false,
-      env: workerEnvironment(here.surroundings.env),
+      env: workerEnvironment(there.env),
     },
     {
       agentId: slot.agentId,
