@@ -1,4 +1,4 @@
-import { Workspace } from "../coordinator/workspace";
+import { surroundingsIn, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
 import { printable } from "../kernel/ids";
@@ -47,20 +47,17 @@ export async function workspaceAt(
       hint: `make Git forget it: cotenant worktree remove ${printable(root, 500)}`,
       data: { root },
     });
-  return Workspace.open(
-    { ...context.surroundings(), cwd: root },
-    {
-      agentId: parsed.text("agent-id"),
-      session: parsed.text("session"),
-      allowNetworkFs: parsed.has("allow-network-fs"),
-      doing,
-      // One repository, one ledger: claims from there are shared as claims from here are.
-      engine: async () => {
-        const engine = await here.engine();
-        return engine === here.coordinator ? null : engine;
-      },
+  return Workspace.open(surroundingsIn(context.surroundings(), root), {
+    agentId: parsed.text("agent-id"),
+    session: parsed.text("session"),
+    allowNetworkFs: parsed.has("allow-network-fs"),
+    doing,
+    // One repository, one ledger: claims from there are shared as claims from here are.
+    engine: async () => {
+      const engine = await here.engine();
+      return engine === here.coordinator ? null : engine;
     },
-  );
+  });
 }
 
 /**
@@ -80,14 +77,11 @@ export async function stayingWorkspace(
   const other = all.find(({ root, exists }) => exists && root !== going.root);
   // In a bare repository it may be the only one.
   if (other === undefined) return here;
-  return Workspace.open(
-    { ...context.surroundings(), cwd: other.root },
-    {
-      agentId: parsed.text("agent-id"),
-      session: parsed.text("session"),
-      allowNetworkFs: parsed.has("allow-network-fs"),
-      doing,
-      engine: ledgerInFront,
-    },
-  );
+  return Workspace.open(surroundingsIn(context.surroundings(), other.root), {
+    agentId: parsed.text("agent-id"),
+    session: parsed.text("session"),
+    allowNetworkFs: parsed.has("allow-network-fs"),
+    doing,
+    engine: ledgerInFront,
+  });
 }

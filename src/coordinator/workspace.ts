@@ -18,6 +18,7 @@ import { kindOf, type LeaseKey, nameOf } from "../kernel/keys";
 import { isLandingKey } from "../kernel/landing-right";
 import { ttlCapSecs } from "../kernel/policy";
 import type { LastingGit } from "../platform/git";
+import { withoutGitPlaces } from "../platform/git-places";
 import type { Platform } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
@@ -36,6 +37,11 @@ export interface Surroundings {
   readonly cwd: string;
   readonly home: string | null;
   readonly isTerminal: boolean;
+}
+
+/** The same in another worktree: the variables of a Git that has started us would lead back to its own. */
+export function surroundingsIn(surroundings: Surroundings, cwd: string): Surroundings {
+  return { ...surroundings, cwd, env: withoutGitPlaces(surroundings.env) };
 }
 
 export interface WorkspaceFlags {

@@ -18,7 +18,7 @@ import type { Station } from "./slots";
 /** Neither filters of submodules nor hooks: an agent's worktree is moved from issue to issue by us. */
 const QUIET = ["-c", "submodule.recurse=false", "-c", "advice.detachedHead=false"];
 
-function gitIn({ workspace, root }: Station) {
+export function gitIn({ workspace, root }: Station) {
   const { git } = workspace.surroundings;
   return { git, options: { cwd: root, timeoutMs: LONG_MS } };
 }
@@ -35,7 +35,7 @@ export async function headOf(station: Station): Promise<string> {
 
 /** Whether anything is there that is not committed, but for what Git ignores and for repositories of their own. */
 export async function isDirty(station: Station): Promise<boolean> {
-  const args = ["status", "--porcelain", "--ignore-submodules=none", "--untracked-files=all", "-z"];
+  const args = ["status", "--porcelain", "--ignore-submodules=dirty", "--untracked-files=all", "-z"];
   const entries = await askNames(station, args);
   return entries.some((entry) => !(entry.startsWith("?? ") && entry.endsWith("/")));
 }
@@ -47,7 +47,7 @@ export async function foreignRepositories(station: Station): Promise<string[]> {
 }
 
 /** What a Git says with a NUL after each name. */
-async function askNames(station: Station, args: readonly string[]): Promise<string[]> {
+export async function askNames(station: Station, args: readonly string[]): Promise<string[]> {
   const { git, options } = gitIn(station);
   const said = await ask(git, args, options, "looking at a worktree");
   return new TextDecoder()
@@ -109,6 +109,7 @@ export async function checkOutBranch(
     const branch = nth === 1 ? wanted : `${wanted}-${nth}`;
     if (used.has(branch)) continue;
     const tip = await tipOfBranch(station, branch);
+    if (tip === null && (await isFolder(station, branch))) continue;
     const isSpent = tip !== null && !(keeps && nth === 1) && (await isWithin(station, tip, base));
     const args = tip !== null && !isSpent ? [branch] : ["--no-track", "-C", branch, base];
     const to = [...QUIET, "switch", "--quiet", "--discard-changes", ...args];
@@ -122,6 +123,46 @@ export async function checkOutBranch(
 }
 
 const MOST_NAMES = 20;
+
+/** A branch called `…/more` leaves no room for one that is called as its beginning. */
+async function isFolder(station: Station, branch: string): Promise<boolean> {
+  const { git, options } = gitIn(station);
+  const args = ["for-each-ref", "--count=1", "--format=%(refname)", `refs/heads/${branch}/`];
+  return (await askLine(git, args, options, "looking for branches below a name")) !== "";
+}
+
+/**
+ * Commits that an agent has made on no branch: they are given the wanted name where that is free or only behind them, else one like
+ * it, and nothing checks out what it is at. Null where a branch has them all.
+ */
+export async function keepLoose(station: Station, wanted: string): Promise<string | null> {
+  const { git, options } = gitIn(station);
+  if ((await branchOf(station)) !== null) return null;
+  const head = await headOf(station);
+  const held = await askLine(
+    git,
+    [
+      "for-each-ref",
+      "--count=1",
+      `--contains=${head}`,
+      "--format=%(refname)",
+      "refs/heads/",
+      "refs/remotes/",
+    ],
+    options,
+    "looking who has an agent's commits",
+  );
+  if (held !== "") return null;
+  for (let nth = 1; nth <= MOST_NAMES; nth++) {
+    const branch = nth === 1 ? wanted : `${wanted}-${nth}`;
+    const tip = await tipOfBranch(station, branch);
+    if (tip !== null && !(nth === 1 && (await isWithin(station, tip, head)))) continue;
+    // Git refuses where another worktree has it checked out.
+    const { status } = await git.run(["branch", "--no-track", "--force", branch, head], options);
+    if (status === 0) return branch;
+  }
+  return null;
+}
 
 /** Whether the second commit has the first. */
 async function isWithin(station: Station, commit: string, other: string): Promise<boolean> {
@@ -145,7 +186,12 @@ export async function commitAll(station: Station, message: string): Promise<stri
   const { git, options } = gitIn(station);
   await clearLocks(station);
   const foreign = (await foreignRepositories(station)).map((path) => `:(exclude,literal)${path}`);
-  await ask(git, [...QUIET, "add", "--all", "--", ".", ...foreign], options, "staging what an agent left");
+  await ask(
+    git,
+    [...QUIET, "add", "--all", "--sparse", "--", ".", ...foreign],
+    options,
+    "staging what an agent left",
+  );
   return commitStaged(station, message);
 }
 
@@ -155,7 +201,12 @@ export async function commitData(station: Station, message: string): Promise<str
   await clearLocks(station);
   // An agent may have staged something.
   await ask(git, [...QUIET, "reset", "--quiet"], options, "looking at what an agent staged");
-  await ask(git, [...QUIET, "add", "--all", "--", ".cotenant"], options, "staging files of issues");
+  await ask(
+    git,
+    [...QUIET, "add", "--all", "--sparse", "--", ".cotenant"],
+    options,
+    "staging files of issues",
+  );
   return commitStaged(station, message);
 }
 

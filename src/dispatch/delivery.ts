@@ -13,6 +13,7 @@ import {
 } from "./branches";
 import { deleted, gated } from "./endings";
 import { requestMerge } from "./forge";
+import { dirtySubmodules, strayLinks } from "./submodules";
 import type { Ending, Failure, Turn } from "./turn";
 import { faultOf, runGates, standingOf, syncThere } from "./writing";
 
@@ -75,11 +76,26 @@ async function commitLeft(turn: Turn): Promise<Failure | null> {
       return { why: error.message, output: "" };
     }
   } else await turn.putAside("what the agent left uncommitted");
-  const foreign = await foreignRepositories(station);
-  if (foreign.length > 0)
-    turn.note(`left as they are: repositories in its worktree, ${foreign.slice(0, 5).join(", ")}`);
+  const { unnamed, unpushed } = await strayLinks(station, turn.base);
+  if (unnamed.length > 0) {
+    const what = `${named(unnamed)} is committed as a repository of its own, which nobody else can get`;
+    return { why: `${what}: .gitmodules does not name it`, output: "" };
+  }
+  if (unpushed.length > 0)
+    turn.note(
+      `nobody else can get what was committed in submodules before it is pushed there: ${named(unpushed)}`,
+    );
+  const foreign = [...(await foreignRepositories(station)), ...(await dirtySubmodules(station))];
+  if (foreign.length > 0) turn.note(`left as they are: repositories in its worktree, ${named(foreign)}`);
   if (options.allowsEmpty || (await commitsSince(station, turn.base)) > 0) return null;
   return { why: "the agent changed nothing", output: "" };
+}
+
+function named(paths: readonly string[]): string {
+  return paths
+    .slice(0, 5)
+    .map((path) => printable(path, 200))
+    .join(", ");
 }
 
 async function handOver(turn: Turn): Promise<Failure | null> {

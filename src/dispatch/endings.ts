@@ -2,7 +2,7 @@ import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import { kindOf } from "../kernel/keys";
-import { branchOf, commitAll, commitData, isDirty, leftUnderWay, takeData } from "./branches";
+import { branchOf, commitAll, commitData, isDirty, keepLoose, leftUnderWay, takeData } from "./branches";
 import { landData } from "./data-landing";
 import { pushBranch, requestMerge } from "./forge";
 import type { Ending, Failure, Turn } from "./turn";
@@ -87,6 +87,7 @@ export async function giveBack(turn: Turn, failure: Failure): Promise<Ending> {
 
 /** Somebody else has it now, or nobody; what was done here is kept, and not committed: there is no claim to do so under. */
 export async function lost(turn: Turn, why: string): Promise<Ending> {
+  await keepCommits(turn);
   await turn.putAside("what was not committed when the claim was lost");
   await letGo(turn);
   const hint =
@@ -117,6 +118,7 @@ async function putBack(turn: Turn): Promise<void> {
 /** On its branch, for whoever goes on; what may not be committed, as a snapshot. */
 async function keepWork(turn: Turn): Promise<void> {
   const station = turn.station;
+  await keepCommits(turn);
   if (!(await isDirty(station))) return;
   const canCommit =
     turn.crew.options.commits &&
@@ -132,6 +134,14 @@ async function keepWork(turn: Turn): Promise<void> {
     }
   }
   await turn.putAside("what could not be committed");
+}
+
+/** What an agent has committed on no branch. */
+export async function keepCommits(turn: Turn): Promise<void> {
+  const wanted = turn.branch ?? turn.record?.branch ?? null;
+  if (wanted === null) return;
+  const branch = await keepLoose(turn.station, wanted);
+  if (branch !== null) turn.note(`what the agent committed on no branch is on ${printable(branch, 200)} now`);
 }
 
 /** What was written of the issue itself, on its branch. */

@@ -2,17 +2,18 @@ import { carryAgents } from "../agents/carrying";
 import { projectDesk } from "../agents/desk";
 import { installAgents } from "../agents/installing";
 import type { Session } from "../coordinator/session";
-import { Workspace } from "../coordinator/workspace";
+import { surroundingsIn, Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
 import { AGENT_VARIABLE, SESSION_VARIABLE } from "../identity/agent";
 import { harnessVariables } from "../identity/harness";
 import { parentOf } from "../identity/path-text";
 import type { Environment } from "../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
-import { type AgentId, parseAgentId, printable } from "../kernel/ids";
+import { type AgentId, parseAgentId, parseSessionId, printable } from "../kernel/ids";
 import type { CommandEnd } from "../platform/commands";
 import type { Descriptor, Platform, ProcessIdentity } from "../platform/platform";
 import { modesFor } from "../store/layout";
+import { SessionSecrets } from "../store/secrets";
 import { copyIgnored } from "../worktrees/copying";
 import { refusePlace } from "../worktrees/creating";
 import { makeWorktree } from "../worktrees/making";
@@ -77,13 +78,14 @@ export async function abandonedSlots(
   return found;
 }
 
-/** Null where somebody uses it. */
+/** Null where somebody uses it, or did so as another user of the system: what proves its leases is theirs alone. */
 async function slotAt(
   { workspace }: DispatchParts,
   name: string,
   number: number,
   { waits }: { readonly waits: boolean },
 ): Promise<Slot | null> {
+  if (await isOfAnotherUser(workspace, workerId(name, number))) return null;
   const { files, locks, timers, clock, processes } = workspace.surroundings.platform;
   await workspace.store.prepare();
   const { file } = modesFor(workspace.repository.config.sharedRepository);
@@ -104,6 +106,17 @@ async function slotAt(
   await files.truncate(lock, 0);
   await files.writeAt(lock, bytes, 0);
   return { number, agentId: workerId(name, number), lock };
+}
+
+async function isOfAnotherUser({ surroundings, store }: Workspace, agentId: AgentId): Promise<boolean> {
+  const party = { agentId, sessionId: orThrow(parseSessionId(WORKER_SESSION)) };
+  try {
+    await new SessionSecrets(surroundings.platform, store.layout, party, async () => {}).count();
+    return false;
+  } catch (error) {
+    if (error instanceof CotenantError && error.code === "E_PERMISSION") return true;
+    throw error;
+  }
 }
 
 /** Which dispatcher it was that took it; its agents may outlive it for a moment. */
@@ -214,13 +227,13 @@ async function makeStation(parts: DispatchParts, slot: Slot, commit: string): Pr
 async function openStation(parts: DispatchParts, slot: Slot, entry: WorktreeEntry): Promise<Station> {
   const here = parts.workspace;
   await mendLink(here.surroundings.platform, entry);
+  const there = surroundingsIn(here.surroundings, entry.root);
   const workspace = await Workspace.open(
     {
-      ...here.surroundings,
+      ...there,
       git: pinnedTo(entry, here.surroundings.git),
-      cwd: entry.root,
       isTerminal: false,
-      env: workerEnvironment(here.surroundings.env),
+      env: workerEnvironment(there.env),
     },
     {
       agentId: slot.agentId,

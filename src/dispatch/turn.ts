@@ -1,3 +1,4 @@
+import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
 import { tipOf } from "../publish/base";
 import { ClaimKeeper, type ClaimState } from "./attending";
@@ -106,7 +107,10 @@ export class Turn {
   async putAside(why: string, always = false): Promise<void> {
     if (!always && !(await isDirty(this.station))) return;
     const { snapshotId, failure } = await keepSnapshot(this.crew.parts, this.station);
-    if (failure !== null) throw failure;
+    if (failure !== null) {
+      const { code, message, hint, data } = failure;
+      throw new CotenantError(code, `${printable(this.station.root, 300)}: ${message}`, { hint, data });
+    }
     await discardChanges(this.station);
     this.snapshotId = snapshotId;
     this.note(`${why}: kept as snapshot ${snapshotId}`);

@@ -1,11 +1,13 @@
 import { CotenantError } from "../errors/cotenant-error";
 import { makeCaches } from "../exec/making";
 import { printable } from "../kernel/ids";
+import type { ByteText } from "../objects/byte-text";
 import { branchForIssue } from "../worktrees/naming";
 import { type AttemptEnd, runAgent } from "./attempt";
 import { branchOf, checkOutBranch, clearLocks, commitsSince, detachAt, isDirty } from "./branches";
 import { deliver } from "./delivery";
-import { deleted, finish, giveBack, interrupted, letGo, lost } from "./endings";
+import { deleted, finish, giveBack, interrupted, keepCommits, letGo, lost } from "./endings";
+import { hiddenFiles, restoreFolders, sparseFolders, unhide } from "./hidden-files";
 import { landedBefore } from "./landing";
 import { AttemptLog, writePrompt } from "./logs";
 import { isStanding, mendLink } from "./pinning";
@@ -151,6 +153,7 @@ async function checkOut(turn: Turn): Promise<void> {
     // Where a killed run of this very worker was at it: what it has left uncommitted is the agent's.
     turn.branch = before;
   } else {
+    await keepCommits(turn);
     await turn.putAside("left in its worktree");
     await detachAt(station, turn.base);
     const wanted = before ?? branchForIssue(row.shortId, row.title);
@@ -195,12 +198,14 @@ async function attempt(turn: Turn, earlier: Failure | null): Promise<AttemptEnd>
       promptFile: await writePrompt(workspace, issue.row.id, prompt),
       caches: options.ownCaches ? (await makeCaches(platform, root, slot.agentId, env)).variables : {},
     };
+    const before = { hidden: await hiddenFiles(station), folders: await sparseFolders(station) };
     const end = await runAgent(parts, options, station, issue, briefing, log, {
       stop: turn.stopped,
       claim: () => turn.claim,
       onStall: (silentMs) => tellOfSilence(turn, silentMs),
     });
     await seeLink(turn);
+    await seeHidden(turn, before);
     log.line(end.why === null ? "the command ended with status 0" : end.why);
     turn.count(end.costUsd);
     return end;
@@ -213,6 +218,19 @@ async function attempt(turn: Turn, earlier: Failure | null): Promise<AttemptEnd>
 async function seeLink(turn: Turn): Promise<void> {
   const mended = await mendLink(turn.station.workspace.surroundings.platform, turn.station);
   if (mended !== null) turn.note(mended);
+}
+
+async function seeHidden(
+  turn: Turn,
+  before: { readonly hidden: ReadonlySet<ByteText>; readonly folders: string | null },
+): Promise<void> {
+  const { station } = turn;
+  if (await restoreFolders(station, before.folders))
+    turn.note("the agent left files out of its checkout: they are there again");
+  const [first, ...others] = await unhide(station, before.hidden);
+  if (first === undefined) return;
+  const more = others.length === 0 ? "" : ` and ${others.length} more`;
+  turn.note(`the agent told Git not to look at ${printable(first, 200)}${more}: Git looks again`);
 }
 
 function tellOfSilence(turn: Turn, silentMs: number | null): void {

@@ -139,8 +139,10 @@ function anotherGit({ root, gitDir }: CheckoutMove): CotenantError {
 async function lockIndex(yard: Yard, move: CheckoutMove): Promise<void> {
   const { files } = machineOf(yard).platform;
   const path = lockOf(move.gitDir);
+  // Whoever else may land here has to read it, where we die.
+  const { file: mode } = modesFor(yard.workspace.repository.config.sharedRepository);
   try {
-    const fd = await files.open(path, "create", 0o600);
+    const fd = await files.open(path, "create", mode);
     try {
       await files.writeAt(fd, new TextEncoder().encode(markOf(move)), 0);
       await files.sync(fd);

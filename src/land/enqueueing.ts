@@ -8,7 +8,16 @@ import type { ObjectId } from "../objects/object-name";
 import { tipOf } from "../publish/base";
 import { branchName, refuseLedger } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
-import { entriesIn, entriesOf, entryName, entryToFact, LANDING, type LandEntry, type Method } from "./entry";
+import {
+  entriesIn,
+  entriesOf,
+  entryName,
+  entryToFact,
+  LANDING,
+  type LandEntry,
+  type Method,
+  pushesUnderWay,
+} from "./entry";
 import { namedBranch, shownBranch, targetRef } from "./target";
 
 /** Entries travel in the log's checkpoints: a queue that nobody runs must not grow for ever. */
@@ -196,11 +205,14 @@ export async function meantEntry(
 
 /** Takes an entry out of the queue; its branch stays as it is. */
 export async function removeEntry(
+  workspace: Workspace,
   session: Session,
   entry: LandEntry,
   { reason = null }: { readonly reason?: string | null } = {},
 ): Promise<LandEntry> {
-  return change(session, entry, "land.removed", null, { reason });
+  const removed = await change(session, entry, "land.removed", null, { reason });
+  workspace.warnings.push(...pushesUnderWay([removed]));
+  return removed;
 }
 
 /** Puts an entry that was put aside back into the queue, as it was added. */
@@ -218,15 +230,15 @@ async function change(
   payload: Readonly<Record<string, unknown>>,
 ): Promise<LandEntry> {
   const name = entryName(entry.entryId);
-  let isThere = false;
+  let before: LandEntry | null = null;
   await session.write<true>([], {
     about: `landing on ${entry.target}`,
     facts: [name],
     isOnlyLogged: true,
     body: async ({ facts }) => {
       const [now] = entriesIn(facts);
-      isThere = now !== undefined && now.state !== "landed";
-      if (!isThere) return null;
+      before = now === undefined || now.state === "landed" ? null : now;
+      if (before === null) return null;
       return {
         type,
         payload: { target: entry.target, entry_id: entry.entryId, branch: entry.branch, ...payload },
@@ -235,7 +247,7 @@ async function change(
       };
     },
   });
-  if (isThere) return next ?? entry;
+  if (before !== null) return next ?? before;
   throw new CotenantError("E_NOT_FOUND", `${shownBranch(entry.branch)} has left the merge queue meanwhile`, {
     hint: "see what became of it: cotenant land list --all",
     data: { entry_id: entry.entryId, branch: entry.branch },

@@ -1,9 +1,10 @@
 import type { Coordinator } from "../coordinator/contract";
 import { orThrow } from "../errors/cotenant-error";
 import { type Fact, type FactName, type FactRecord, factId, parseFactName } from "../kernel/facts";
-import { parseUlid, type Ulid } from "../kernel/ids";
+import { parseUlid, printable, type Ulid } from "../kernel/ids";
 import { isRefusal } from "../kernel/refusal";
 import type { ObjectId } from "../objects/object-name";
+import { branchName } from "../publish/branch-rules";
 
 export const METHODS = ["merge", "squash", "rebase"] as const;
 export type Method = (typeof METHODS)[number];
@@ -62,6 +63,16 @@ export interface LandEntry {
   readonly parked: Parked | null;
   readonly landed: LandedAs | null;
   readonly underway: Underway | null;
+}
+
+/** What nothing that happens here calls back, in words. */
+export function pushesUnderWay(entries: readonly LandEntry[]): string[] {
+  return entries.flatMap(({ branch, underway }) => {
+    if (underway === null) return [];
+    const [name, target] = [branch, underway.ref].map((ref) => printable(branchName(ref), 200));
+    const remote = printable(underway.remote, 100);
+    return [`${name} was being pushed to ${target} of ${remote}, and may have landed there, or land still`];
+  });
 }
 
 export const LANDING = "landing";

@@ -45,7 +45,7 @@ export class TargetLander {
       if (theirs === null || !(await isAncestor(parts.workspace, underway.commit, theirs))) continue;
       await this.base();
       const landed = await this.#follow(entry, underway.commit);
-      if (landed !== "left") onLanded(entry, underway.commit, landed.isRemoteOnly);
+      onLanded(entry, underway.commit, landed.isRemoteOnly);
     }
     return this.base();
   }
@@ -119,7 +119,7 @@ export class TargetLander {
   }
 
   /** The remote has it: the target here goes along if it can. */
-  async #follow(entry: LandEntry, commit: ObjectId): Promise<LandedNow | "left"> {
+  async #follow(entry: LandEntry, commit: ObjectId): Promise<LandedNow> {
     const { mover, target, remote, yard, parts } = this.#desk;
     const { local } = await this.#localNow(commit);
     if (local !== "apart") {
@@ -135,7 +135,9 @@ export class TargetLander {
     }
     const facts = await mover.landedFacts(entry, { commit, ref: target, remote, isRemoteOnly: true });
     const payload = { ref: target, new: commit, remote, remote_only: true };
-    return (await noteLanded(yard.session, entry, payload, facts)) ? { commit, isRemoteOnly: true } : "left";
+    // Also where somebody has taken it out meanwhile: a push is not called back.
+    await noteLanded(yard.session, entry, payload, facts);
+    return { commit, isRemoteOnly: true };
   }
 
   async #localNow(commit: ObjectId): Promise<{ readonly local: ObjectId | null | "apart" }> {

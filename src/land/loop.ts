@@ -138,7 +138,7 @@ export class LandLoop {
         isTold = true;
       },
     };
-    const over = checked(asked, entry, at)
+    const over = naming(entry, () => checked(asked, entry, at))
       .then((verdict) => train.judge(entry.entryId, at.commit, verdict))
       .catch((error: unknown) => {
         if (!controller.signal.aborted) this.#failure ??= error;

@@ -7,6 +7,7 @@ import { printable } from "../kernel/ids";
 import { checkText, isGiven } from "../kernel/policy";
 import { needsReason } from "../kernel/words";
 import { requireLander } from "./allowance";
+import { entriesIn, LANDING, type LandEntry, pushesUnderWay } from "./entry";
 import { shownBranch } from "./target";
 
 /** Who has stopped the landings on a target, since when, and why. */
@@ -60,7 +61,10 @@ export function queuePausedError(pause: QueuePause): CotenantError {
   );
 }
 
-/** Nothing more lands on the target from here on: it is looked at in the same critical section that moves the branch. */
+/**
+ * Nothing more lands on the target from here on: it is looked at in the same critical section that moves the branch. A push that
+ * is under way is told of.
+ */
 export async function pauseQueue(
   workspace: Workspace,
   session: Session,
@@ -73,11 +77,14 @@ export async function pauseQueue(
   const name = queuePauseName(workspace, target);
   const { agentId } = session.actor;
   let standing: QueuePause | null = null;
+  let entries: readonly LandEntry[] = [];
   const written = await session.write<true>([], {
     about: `landing on ${target}`,
     facts: [name],
+    factKinds: [LANDING],
     isOnlyLogged: true,
     body: async ({ facts, now }) => {
+      entries = entriesIn(facts).filter((entry) => entry.target === target && entry.state === "queued");
       standing = queuePauseIn(workspace, facts, target);
       // Whoever paused first stays named.
       if (standing !== null && (standing.agentId !== agentId || standing.reason === reason)) return null;
@@ -91,6 +98,7 @@ export async function pauseQueue(
       };
     },
   });
+  workspace.warnings.push(...pushesUnderWay(entries));
   return { pause: standing!, changed: !written.replayed && written.answer === true };
 }
 

@@ -1,9 +1,11 @@
+import { pathRulesFrom } from "../config/path-rules";
+import { configError } from "../config/problem";
 import type { Workspace } from "../coordinator/workspace";
 import { rulesHere, withMore } from "../enforce/path-rules";
 import { parseTrailers } from "../enforce/trailers";
 import { CotenantError } from "../errors/cotenant-error";
 import { printable } from "../kernel/ids";
-import { pathJudge } from "../kernel/path-rules";
+import { pathJudge, RULES_FILE } from "../kernel/path-rules";
 import type { PathChange } from "../objects/commit-text";
 import { CommitReader } from "../objects/commits";
 import { ObjectDatabase } from "../objects/database";
@@ -57,6 +59,8 @@ export async function refusalOf(
     };
     refusePaths(pathObjections(draft, before, rules));
     refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed);
+    const broken = await brokenSettings(draft);
+    if (broken !== null) return broken;
     if (entry.method === "squash") return null;
     const passing = { rules: { ...rules, judge: null }, allowed, known: new Set(oidsOf(changes)) };
     await refuseInPassing(objects, reader, { base, tip: entry.commit, onto: at.onto }, passing);
@@ -65,6 +69,14 @@ export async function refusalOf(
     if (error instanceof CotenantError && RULES.includes(error.code)) return error;
     throw error;
   }
+}
+
+/** Settings that no client reads would stop everybody on the target, the merge queue as well. */
+async function brokenSettings(draft: ReadonlyMap<string, Wanted | null>): Promise<CotenantError | null> {
+  const content = draft.get(RULES_FILE)?.content ?? null;
+  if (content === null) return null;
+  const { problems, others } = await pathRulesFrom(RULES_FILE, content);
+  return problems.length + others.length === 0 ? null : configError([...problems, ...others]);
 }
 
 /**

@@ -2,7 +2,7 @@ import { respelt } from "../enforce/spelling";
 import { CotenantError } from "../errors/cotenant-error";
 import type { ErrorCode } from "../errors/registry";
 import { printable } from "../kernel/ids";
-import { isGitDirectoryName } from "../kernel/keys";
+import { isGitDirectoryName, MAX_SEGMENT_BYTES, utf8Length } from "../kernel/keys";
 import { fitsPattern } from "../kernel/path-patterns";
 import { type PathJudge, ruledOut, whatInstead } from "../kernel/path-rules";
 import { MODES } from "../objects/tree";
@@ -90,6 +90,13 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
       why: "files named .env* are taken for secrets",
       hint: (paths) => `if it holds none, ${howToAllow(rules.allowSecretsIn, paths)}`,
     };
+  // Whoever has the branch could check nothing out any more, were it only for this one name.
+  if (wanted !== null && (path.length > LONGEST_PATH || path.split("/").some(isUncheckable)))
+    return {
+      code: "E_POLICY",
+      why: "Git can check out nothing of that name",
+      hint: () => "take it out of the commits in question",
+    };
   const real = wanted === null ? null : respelt(path);
   if (real !== null)
     return {
@@ -99,6 +106,15 @@ function nameObjection(path: string, wanted: Wanted | null, rules: PathRules): W
   if (path === ".cotenant/worktree.json")
     return { code: "E_POLICY", why: "it is the identity of one worktree, and belongs in no commit" };
   return null;
+}
+
+/** Of what systems take. */
+const LONGEST_PATH = 4_095;
+
+function isUncheckable(name: string): boolean {
+  // What is no Unicode has been decoded: then each such byte is one character.
+  const bytes = name.includes("\ufffd") ? name.length : utf8Length(name);
+  return ["", ".", ".."].includes(name) || isGitDirectoryName(name) || bytes > MAX_SEGMENT_BYTES;
 }
 
 function submoduleObjection(path: string, wanted: Wanted | null, before: Leaf | null): Why {

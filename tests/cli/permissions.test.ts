@@ -51,6 +51,24 @@ describe.runIf(process.getuid?.() === 0)("directories of others", () => {
       fs.lchownSync(path.join(where, entry), uid, NOBODY);
   };
 
+  it("a dispatcher of another user of a shared repository has workers of its own", async () => {
+    trustEverywhere();
+    repo.git("config", "core.sharedRepository", "group");
+    repo.write("a.txt");
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "first");
+    for (const entry of [".", ...fs.readdirSync(room, { recursive: true, encoding: "utf8" })]) {
+      fs.lchownSync(path.join(room, entry), NOBODY, NOBODY);
+      if (fs.statSync(path.join(room, entry)).isDirectory()) fs.chmodSync(path.join(room, entry), 0o2775);
+    }
+    fs.appendFileSync(path.join(room, "home/.gitconfig"), "[user]\n\tname = b\n\temail = b@example.org\n");
+    const first = ["lock", "acquire", "a.txt", "--agent-id", "agent:worker-1", "--session", "dispatch"];
+    expect((await as(NOBODY, ...first)).status).toBe(0);
+    const ran = await as(SOMEBODY, "dispatch", "--agents", "1", "--command", "true");
+    expect(ran.status, String(ran)).toBe(0);
+    expect(ran.stdout).toContain('"agent:worker-2"');
+  });
+
   it("a snapshot of what may not be read is refused, with its name, and nothing is visible", async () => {
     repo.write("open.txt");
     repo.write("closed/secret.txt");

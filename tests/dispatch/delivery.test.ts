@@ -1,4 +1,5 @@
 import * as fs from "node:fs";
+import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import {
   agentScript,
@@ -15,7 +16,8 @@ import {
 } from "../support/dispatch";
 import { Hub } from "../support/hub";
 import { checks, headOf, LANDER } from "../support/landing";
-import type { TestRepo } from "../support/repo";
+import { TestRepo } from "../support/repo";
+import { scratch } from "../support/scratch";
 
 /** With gates that the planner has given it, on main. */
 async function withGates(repo: TestRepo, id: string, ...keys: string[]): Promise<void> {
@@ -60,6 +62,43 @@ describe("what an agent leaves uncommitted", () => {
     expect(issueOn(repo, ids[0]!, only.branch!)).toMatchObject({ state: "done" });
   });
 
+  for (const flag of ["--assume-unchanged", "--skip-worktree"])
+    it(`is committed also where it told Git not to look at it (${flag})`, async () => {
+      const { repo } = dispatchRepo({});
+      const hide = `git update-index ${flag} a.txt; echo changed > a.txt`;
+      const ended = await dispatch(repo, ["--command", hide]);
+      expect(ended.only, String(ended.ran)).toMatchObject({ end: "done" });
+      expect(ended.notes).toContain("not to look at a.txt");
+      expect(repo.git("show", `${ended.only.branch}:a.txt`)).toBe("changed\n");
+    });
+
+  it("is committed also outside of what a sparse checkout has", async () => {
+    const { repo } = dispatchRepo({});
+    repo.git("sparse-checkout", "set", "--cone", ".cotenant");
+    const ended = await dispatch(repo, ["--command", "mkdir out; echo new > out/new"]);
+    expect(ended.only, String(ended.ran)).toMatchObject({ end: "done" });
+    expect(repo.git("show", `${ended.only.branch}:out/new`)).toBe("new\n");
+  });
+
+  it("is whole again where it left folders out of its checkout, and so for the next one", async () => {
+    const { repo } = dispatchRepo(...alike(2));
+    const ended = await dispatch(repo, ["--command", `git sparse-checkout set --cone nothing; ${WORKS}`]);
+    expect(
+      ended.report.issues.map(({ end }) => end),
+      String(ended.ran),
+    ).toEqual(["done", "done"]);
+    expect(ended.notes).toContain("left files out of its checkout");
+  });
+
+  it("stays as it is where worktree.setup has hidden it", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const setup = "git update-index --skip-worktree a.txt && echo own > a.txt";
+    const env = { COTENANT_WORKTREE_SETUP: setup };
+    const { only } = await dispatch(repo, ["--command", `cat a.txt > w-${ids[0]}`], { env });
+    expect(repo.git("show", `${only.branch}:w-${ids[0]}`)).toBe("own\n");
+    expect(repo.git("show", `${only.branch}:a.txt`)).toBe("base\n");
+  });
+
   it("nothing at all is a failure, unless that is allowed", async () => {
     const { repo } = dispatchRepo({});
     const idle = await dispatch(repo, ["--command", "true", "--retries", "0"]);
@@ -67,6 +106,55 @@ describe("what an agent leaves uncommitted", () => {
     expect((await dispatch(repo, ["--command", "true", "--allow-empty"])).only).toMatchObject({
       end: "done",
     });
+  });
+
+  it("commits on no branch are a failure, and are kept on the issue's", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const loose = `git checkout --quiet --detach; ${WORKS}; git add .; git commit --quiet --message loose; false`;
+    const ended = await dispatch(repo, ["--command", loose, "--retries", "0"]);
+    expect(ended.only, String(ended.ran)).toMatchObject({ end: "given_back" });
+    expect(ended.notes).toContain(`on no branch is on ${ended.only.branch} now`);
+    expect(repo.git("show", `${ended.only.branch}:w-${ids[0]}`)).toBe("work\n");
+  });
+
+  it("those that part from the issue's branch are kept beside it", async () => {
+    const { repo } = dispatchRepo({});
+    const commit = (name: string) => `git commit --quiet --allow-empty --message ${name}`;
+    const parted = `${commit("kept")}; git checkout --quiet --detach HEAD~; ${commit("loose")}`;
+    const ended = await dispatch(repo, ["--command", parted, "--retries", "0"]);
+    const { branch } = ended.only;
+    const subjects = [branch, `${branch}-2`].map((name) =>
+      repo.git("log", "-1", "--format=%s", name!).trim(),
+    );
+    expect(subjects, String(ended.ran)).toEqual(["kept", "loose"]);
+  });
+
+  it("a repository inside, committed as if it were a submodule, is a failure", async () => {
+    const { repo } = dispatchRepo({});
+    const nest = `git init --quiet nest; git -C nest commit --quiet --allow-empty --message n; git add nest; ${WORKS}`;
+    const ended = await dispatch(repo, ["--command", nest, "--retries", "0"]);
+    expect(ended.only, String(ended.ran)).toMatchObject({
+      end: "given_back",
+      why: expect.stringContaining("nest is committed as a repository of its own"),
+    });
+  });
+
+  it("in a submodule, nobody else has it before it is pushed there: that is told, and it stays there", async () => {
+    const { repo } = dispatchRepo(...alike(2));
+    const sub = TestRepo.make(path.join(scratch(), "sub"));
+    sub.write("s");
+    sub.git("add", "--all");
+    sub.git("commit", "--quiet", "--message", "s");
+    const local = ["-c", "protocol.file.allow=always"];
+    repo.git(...local, "submodule", "--quiet", "add", sub.root, "sub");
+    repo.git("commit", "--quiet", "--message", "with a submodule");
+    const update = `git ${local.join(" ")} submodule --quiet update --init`;
+    const commit = "git -C sub commit --quiet --allow-empty --message inside";
+    const ended = await dispatch(repo, ["--command", `${update}; ${commit}; echo more >> sub/s; ${WORKS}`]);
+    expect(ended.notes).toContain("before it is pushed there: sub");
+    expect(ended.notes).toContain("left as they are: repositories in its worktree, sub");
+    expect(ended.notes).not.toContain("snapshot");
+    expect(ended.report.issues.map(({ end }) => end)).toEqual(["done", "done"]);
   });
 
   it("another branch, or a merge in the middle, is a failure", async () => {

@@ -81,6 +81,24 @@ describe("what an agent makes of its worktree", () => {
     ]);
   });
 
+  it("is not the one of a Git that started the dispatcher, as a hook or an alias does", async () => {
+    const { repo } = dispatchRepo({});
+    const git = path.join(repo.root, ".git");
+    const env = { GIT_DIR: git, GIT_WORK_TREE: repo.root, GIT_INDEX_FILE: path.join(git, "index") };
+    const { only } = await dispatch(repo, ["--command", WORKS, "--land"], { env });
+    expect(only).toMatchObject({ end: "done", why: null });
+    expect(repo.git("log", "-1", "--format=%s").trim()).toMatch(/^Close /);
+    expect(repo.git("status", "--porcelain")).toBe("");
+  });
+
+  it("has made a branch below the name of another issue's: that one has the next name", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const { short_id: shortId } = (await repo.prepare("human:me", "issue", "show", ids[0]!)).issue;
+    repo.git("branch", `work/${shortId}-some-work/more`);
+    const { only } = await dispatch(repo, ["--command", WORKS]);
+    expect(only).toMatchObject({ end: "done", branch: `work/${shortId}-some-work-2` });
+  });
+
   it("leaves a lock of a Git that was killed: it is taken away", async () => {
     const { repo } = dispatchRepo(...alike(2));
     const command = `${WORKS}; touch "$(git rev-parse --absolute-git-dir)/HEAD.lock"`;

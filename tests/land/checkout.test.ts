@@ -173,6 +173,13 @@ describe("killed while a checkout moves along", () => {
       expect(gitFiles()).toEqual([]);
     });
 
+  it("in a repository that is shared: others may read the lock that is left, which says whose it is", async () => {
+    repo.git("config", "core.sharedRepository", "group");
+    await kill("before", "read-tree");
+    expect(fs.statSync(path.join(repo.root, ".git/index.lock")).mode & 0o777).toBe(0o660);
+    expect(outcomes(await land(repo))).toEqual({ one: "landed" });
+  });
+
   it("files of any name are put back, and what was new goes", async () => {
     const names = ["-rf", "with space", 'quote".txt', "ünï/cödé", "*"];
     branchWith(repo, "odd", Object.fromEntries(names.map((name) => [name, "new\n"])));

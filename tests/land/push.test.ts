@@ -1,3 +1,4 @@
+import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { DeadlyGit } from "../support/deadly-git";
@@ -13,6 +14,7 @@ import {
   landingRepo,
   outcomes,
 } from "../support/landing";
+import { until } from "../support/program";
 import { expectJsonRefused } from "../support/refusals";
 import type { TestRepo } from "../support/repo";
 
@@ -118,6 +120,22 @@ describe("land run --push", () => {
     hub.hook("pre-receive", "exit 0");
     expect((await land(repo)).data["landed"]).toBe(1);
   });
+
+  for (const verb of ["pause", "remove"])
+    it(`land ${verb} while it is pushed: both say that it lands all the same`, async () => {
+      const [begun, goOn] = [path.join(hub.room, "begun"), path.join(hub.room, "go-on")];
+      hub.hook("pre-receive", `touch ${begun}; while ! test -e ${goOn}; do sleep 0.05; done`);
+      await add(repo, "one");
+      const running = repo.start(LANDER, ["land", "run", "--push", "--json"]);
+      await until("it is pushed", () => fs.existsSync(begun));
+      const words = verb === "pause" ? ["pause", "--reason", "release"] : ["remove", "one"];
+      const told = await repo.run(LANDER, "land", ...words);
+      fs.writeFileSync(goOn, "");
+      expect(told.stderr).toContain("one was being pushed to main of origin, and may have landed there");
+      const ran = await running.done;
+      expect(ran.data, String(ran)).toMatchObject({ landed: 1, waiting: 0 });
+      expect(there()).toEqual(["Merge branch 'one' into main", "first"]);
+    });
 
   it("a remote that cannot be reached is told, and nothing lands", async () => {
     repo.git("remote", "set-url", "origin", path.join(hub.room, "nowhere"));

@@ -1,5 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { beforeEach, describe, expect, it } from "vitest";
-import { add, branchWith, LANDER, land, landingRepo, outcomes } from "../support/landing";
+import { add, branchWith, checks, LANDER, land, landingRepo, outcomes } from "../support/landing";
 import type { TestRepo } from "../support/repo";
 
 const TOKEN = `ghp_${"a1B2".repeat(9)}`;
@@ -97,4 +98,53 @@ describe("trailers that only a landing writes", () => {
     await land(repo);
     expect(landings().trim()).toBe(`one ${tip}`);
   });
+});
+
+describe("a name that Git checks out nowhere", () => {
+  /** A branch whose tree has an entry of this name, as only hash-object and the like make it. */
+  function branchWithEntry(branch: string, name: string): void {
+    const mktree = (input: string) =>
+      execFileSync("git", ["mktree"], { cwd: repo.root, input, encoding: "utf8" }).trim();
+    const blob = repo.git("rev-parse", "main:a.txt").trim();
+    const tree = mktree(`100644 blob ${blob}\tx\n`);
+    const root = mktree(`${repo.git("ls-tree", "main")}040000 tree ${tree}\t${name}\n`);
+    repo.git("branch", branch, repo.git("commit-tree", "-p", "main", "-m", branch, root).trim());
+  }
+
+  it("is put aside, whatever lands beside it: the target can be checked out still", async () => {
+    const names = [".git", ".GIT", "..", ".", "git~1", "n".repeat(256)];
+    for (const [at, name] of names.entries()) branchWithEntry(`bad-${at}`, name);
+    branchWith(repo, "one", { "one.txt": "1\n" });
+    await add(repo, ...names.map((_, at) => `bad-${at}`), "one");
+    repo.git("checkout", "--quiet", "--detach");
+    const ran = await repo.askWith(checks("true"), LANDER, "land", "run");
+    const told = ran.data["entries"] as { branch: string; why: string; message: string }[];
+    expect(outcomes(ran)).toMatchObject({
+      "bad-0": "parked",
+      "bad-4": "parked",
+      "bad-5": "parked",
+      one: "landed",
+    });
+    expect(told[0]).toMatchObject({
+      why: "refused",
+      message: expect.stringContaining(".git/x: Git can check out nothing"),
+    });
+    repo.git("checkout", "--quiet", "main");
+  });
+});
+
+describe("settings that nobody can read", () => {
+  for (const [what, text] of [
+    ["no TOML", "[[["],
+    ["a key that is misspelt", "[land]\ncheks = []\n"],
+  ] as const)
+    it(`are put aside: ${what} would stop the queue for everybody`, async () => {
+      branchWith(repo, "one", { ".cotenant/config.toml": text });
+      branchWith(repo, "two", { "two.txt": "2\n" });
+      await add(repo, "one", "two");
+      const ran = await land(repo);
+      expect(outcomes(ran)).toEqual({ one: "parked", two: "landed" });
+      expect(only(ran).message).toContain(".cotenant/config.toml");
+      expect(outcomes(await land(repo))).toEqual({});
+    });
 });

@@ -95,3 +95,19 @@ describe("a worktree for checks, whatever a check has done to it", () => {
     expect((await land(repo)).data).toMatchObject({ waiting: 0 });
   });
 });
+
+describe("what cannot be checked out for its checks", () => {
+  it("stops the run, which names the entry and how to go on without it", async () => {
+    repo.git("config", "filter.broken.clean", "cat");
+    repo.git("config", "filter.broken.smudge", "false");
+    repo.git("config", "filter.broken.required", "true");
+    branchWith(repo, "one", { ".gitattributes": "one filter=broken\n", one: "1\n" });
+    await add(repo, "one");
+    await entries("two");
+    const { error } = await checked("true");
+    expect(error).toMatchObject({ code: "E_GIT", message: expect.stringMatching(/^one: /) });
+    const words = /cotenant (land remove .*)$/.exec(error.hint)![1]!.split(" ");
+    await repo.prepare(LANDER, ...words);
+    expect(outcomes(await checked("true"))).toEqual({ two: "landed" });
+  });
+});

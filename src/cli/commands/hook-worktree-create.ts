@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { carryAgents } from "../../agents/carrying";
 import { includedFiles, makeWorktree } from "../../agents/worktrees";
-import { Workspace } from "../../coordinator/workspace";
+import { surroundingsIn, Workspace } from "../../coordinator/workspace";
 import { printable } from "../../kernel/ids";
 import { installedFrom } from "../agents";
 import type { Command, Context } from "../command";
@@ -22,7 +22,7 @@ export const command: Command = {
     const { platform, git } = workspace.surroundings;
     const main = mainRootOf(workspace);
     const made = await makeWorktree(git, main, event["name"]);
-    const fresh = await Workspace.open({ ...workspace.surroundings, cwd: made.path }, {});
+    const fresh = await Workspace.open(surroundingsIn(workspace.surroundings, made.path), {});
     const { identity } = await fresh.worktree("write");
     if (made.isNew) {
       for (const name of await includedFiles(platform, git, main)) copy(context, main, made.path, name);

@@ -17,7 +17,7 @@ export const command: Command = {
   async run(context, parsed) {
     const workspace = await context.workspace();
     const found = await entryNamed(workspace, parsed);
-    const entry = await removeEntry(await workspace.session("write"), found, {
+    const entry = await removeEntry(workspace, await workspace.session("write"), found, {
       reason: parsed.text("reason") ?? null,
     });
     const [branch, name] = [entry.branch, entry.target].map((ref) => printable(branchName(ref), 200));

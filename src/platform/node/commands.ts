@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import type { CommandEnd, CommandRequest, Commands } from "../commands";
+import { withoutGitPlaces } from "../git-places";
 import { markedWith, membersOf } from "./processes";
 
 /** Between being asked to end and being made to. */
@@ -31,27 +32,12 @@ end TERM; sleep 3; end KILL) >/dev/null 2>&1 &
 echo $! >&${LEASH}
 exec /bin/sh -c "$1" ${LEASH}<&-`;
 
-/**
- * Variables of a Git command that may have started us. They would point a command's own Git at that command's
- * repository and index, wherever it runs.
- */
-const GIT_PLACES = [
-  "GIT_DIR",
-  "GIT_WORK_TREE",
-  "GIT_INDEX_FILE",
-  "GIT_COMMON_DIR",
-  "GIT_OBJECT_DIRECTORY",
-  "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-  "GIT_PREFIX",
-];
-
 export function nodeCommands(inherited: NodeJS.ProcessEnv = process.env): Commands {
   return { run: (request) => run(request, environment(inherited, request.env)) };
 }
 
 function environment(inherited: NodeJS.ProcessEnv, given: CommandRequest["env"]): NodeJS.ProcessEnv {
-  const env = { ...inherited };
-  for (const name of GIT_PLACES) delete env[name];
+  const env: NodeJS.ProcessEnv = { ...withoutGitPlaces(inherited) };
   for (const [name, value] of Object.entries(given))
     if (value === undefined) delete env[name];
     else env[name] = value;
