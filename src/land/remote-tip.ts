@@ -9,7 +9,7 @@ import { branchName } from "../publish/branch-rules";
 import { fetchedTip, isAncestor } from "../publish/catching-up";
 import { typed } from "../publish/hint-words";
 import { silent } from "../publish/pushing";
-import { shownBranch } from "./target";
+import { noTarget, shownBranch } from "./target";
 
 /** On what the next entry is put, and where the target is here and there. */
 export interface Base {
@@ -32,13 +32,6 @@ export async function baseOf(workspace: Workspace, target: string, remote: strin
   const isAhead = await isAncestor(workspace, theirs, local);
   if (isAhead && (await areLandings(workspace, theirs, local))) return { tip: local, local, theirs };
   throw apart(target, remote, isAhead);
-}
-
-function noTarget(target: string): CotenantError {
-  return new CotenantError("E_NOT_FOUND", `there is no branch ${shownBranch(target)} to land on`, {
-    hint: "name another one with --target; 'git branch' shows those that there are",
-    data: { target },
-  });
 }
 
 function apart(target: string, remote: string, isAhead: boolean): CotenantError {

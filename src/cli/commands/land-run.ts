@@ -1,10 +1,13 @@
+import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import { type LandReport, meantEntry, runQueue, targetRef } from "../../land/operations";
+import { type LandReport, meantEntry, queueOf, runQueue, targetRef } from "../../land/operations";
 import { landParts } from "../../node-parts";
+import { branchName } from "../../publish/branch-rules";
 import type { Command, Context } from "../command";
 import { interruptibly } from "../interrupts";
 import { reportJson, reportText } from "../landing";
+import { count, shellWord } from "../render";
 
 export const command: Command = {
   usage:
@@ -62,9 +65,21 @@ export const command: Command = {
       refuseStopped(context, done);
       return done;
     });
-    return { data: reportJson(report), text: context.quiet ? "" : reportText(report) };
+    if (context.quiet) return { data: reportJson(report), text: "" };
+    const text = [reportText(report), ...(report.entries.length === 0 ? await elsewhere(workspace) : [])];
+    return { data: reportJson(report), text: text.join("\n") };
   },
 };
+
+/** Nothing waited here: a branch that somebody misses may wait for another target. */
+async function elsewhere(workspace: Workspace): Promise<string[]> {
+  const waiting = (await queueOf(workspace)).filter(({ state }) => state === "queued");
+  const targets = [...new Set(waiting.map(({ target }) => target))];
+  return targets.map((target) => {
+    const n = count(waiting.filter((entry) => entry.target === target).length, "branch", "branches");
+    return `  ${n} for ${printable(branchName(target), 200)}: cotenant land run --target ${shellWord(branchName(target))}`;
+  });
+}
 
 function parallelOf(given: number | undefined): number | null {
   if (given === undefined) return null;
