@@ -240,6 +240,22 @@ echo https://forge.example.org/o/r/pull/7
 });
 
 describe("what cannot work is refused before anything is begun", () => {
+  it("words that are for nobody: an issue is named with --issue, and what is for the harness follows --", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const fake = fakeProgram("claude", 'echo "$@" > $ROOM/args\n');
+    const refused = async (...args: string[]) => {
+      const ended = await dispatch(repo, ["--agent", "claude", ...args], { env: { PATH: fake.PATH } });
+      expect(ended.ran.status, String(ended.ran)).toBe(64);
+      expect(ended.ran.stderr).toContain("--issue <id>");
+      expect(ended.ran.stderr).toContain("-- --model opus");
+    };
+    await refused(ids[0]!);
+    await refused("run");
+    await refused("--model", "opus");
+    await refused(ids[0]!, "--", "--model", "opus");
+    expect(fs.existsSync(`${fake.room}/args`)).toBe(false);
+  });
+
   it.each([
     [["--command", WORKS, "--pr", "--push", "--remote", "nowhere"], "nowhere"],
     [["--agent", "claude"], "claude"],

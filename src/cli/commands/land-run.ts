@@ -34,7 +34,7 @@ export const command: Command = {
     "dry-run": { meaning: "show what would merge, without checks, and land nothing" },
   },
   examples: ["cotenant land run --agent-id human:ada", "cotenant land run --dry-run --agent-id human:ada"],
-  words: { min: 0, max: 0 },
+  words: { min: 0, max: 0, instead: "for one branch only: --only <branch>" },
   isForPeople: true,
   async run(context, parsed) {
     const workspace = await context.workspace();
