@@ -41,7 +41,7 @@ export function parseCommandLine(
     text,
     texts: (flag) => (values[flag] as string[] | undefined) ?? [],
     has: (flag) => values[flag] === true,
-    whole: (flag) => wholeNumber(flag, text(flag), help),
+    whole: (flag) => wholeNumber(flag, text(flag), known[flag]?.value === "<secs>", help),
   };
 }
 
@@ -112,10 +112,16 @@ function explain(
   return new CotenantError("E_USAGE", printable(error.message.split("\n")[0]!, 300), { hint: help });
 }
 
-function wholeNumber(flag: string, text: string | undefined, help: string): number | undefined {
+function wholeNumber(
+  flag: string,
+  text: string | undefined,
+  isSeconds: boolean,
+  help: string,
+): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw usage(`--${flag} takes a whole number, not "${printable(text)}"`, help);
+  const what = isSeconds ? "a whole number of seconds" : "a whole number";
+  throw usage(`--${flag} takes ${what}, not "${printable(text)}"`, help);
 }
 
 const MOST_SAID = 1_000;

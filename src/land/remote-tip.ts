@@ -40,7 +40,7 @@ function apart(target: string, remote: string, isAhead: boolean): CotenantError 
     ? `has commits that ${there} lacks, and that did not land there`
     : `and ${there} have diverged`;
   return new CotenantError("E_DIVERGED", `${name} ${what}`, {
-    hint: `look at them: git log ${typed(`${remote}/${branchName(target)}..${branchName(target)}`)}; push them or move them to a branch of their own, then run the queue again`,
+    hint: `look at them: git log ${typed(`${remote}/${branchName(target)}..${branchName(target)}`)}; push them or move them to a branch of their own, then run it again`,
     data: { target, remote },
   });
 }

@@ -189,6 +189,7 @@ describe("help", () => {
     expect(await said("gate pass 7x3k")).toContain("needs an issue and a gate");
     expect(await said("land run work/login")).toContain("--only <branch>");
     expect(await said("dispatch -n 4")).not.toContain("did you mean");
+    expect(await said("dispatch --timeout 1h --agent claude")).toContain("a whole number of seconds");
   });
 
   it("shows examples as they are typed, without what a test expects of them", async () => {

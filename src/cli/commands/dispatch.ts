@@ -89,6 +89,7 @@ export const command: Command = {
     instead:
       "for one issue only: --issue <id>; what is for the harness follows --, as in: cotenant dispatch --agent claude -- --model opus",
   },
+  isForPeople: true,
   async run(context, parsed) {
     const request = await requestFrom(context, parsed);
     // Refuses what contradicts itself, before anything is written.
