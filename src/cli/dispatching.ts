@@ -8,7 +8,7 @@ import type {
   WorkerState,
 } from "../dispatch/operations";
 import { printable } from "../kernel/ids";
-import { columns, count, duration, paint } from "./render";
+import { columns, count, duration, paint, shellWord } from "./render";
 import type { Terminal } from "./terminal";
 
 /** One line of JSON for what happened in a run. */
@@ -152,7 +152,20 @@ export function reportText(report: DispatchReport, ends: RunState["ends"]): stri
           `${count(offlineClaims, "claim")} made while the ledger was out of reach: run 'cotenant sync --reconcile'`,
         ]),
     ...lines,
+    ...landingNext(issues),
   ].join("\n");
+}
+
+const MOST_BRANCHES = 20;
+
+/** What is done and stays on branches of its own is for somebody to land. */
+function landingNext(issues: readonly IssueOutcome[]): string[] {
+  const branches = issues.flatMap(({ end, landed, pullRequest, branch }) =>
+    end === "done" && landed === null && pullRequest === null && branch !== null ? [branch] : [],
+  );
+  if (branches.length === 0) return [];
+  const named = branches.length > MOST_BRANCHES ? "<branch>…" : branches.map(shellWord).join(" ");
+  return [`next: land what is done: cotenant land add ${named}, then cotenant land run`];
 }
 
 export function planJson({ issues, target }: DispatchPlan): Record<string, unknown> {

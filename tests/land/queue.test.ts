@@ -101,12 +101,18 @@ describe("adding to the merge queue", () => {
     expect((await list()).map(({ target }) => target)).toEqual(["elsewhere"]);
   });
 
-  it("a run with nothing to do says what waits for other targets", async () => {
+  it("a run with nothing to do says what was put aside, and what waits for other targets", async () => {
     repo.git("branch", "release");
     branchWith(repo, "one", { one: "1" });
     await add(repo, "one", "--target", "release");
+    branchWith(repo, "two", { "a.txt": "two\n" });
+    repo.write("a.txt", "ours\n");
+    repo.git("commit", "--quiet", "--all", "--message", "ours");
+    await add(repo, "two");
+    await land(repo);
     const { stdout } = await repo.runHere(LANDER, "land", "run");
     expect(stdout).toContain("nothing waits to land on main");
+    expect(stdout).toContain("1 branch was put aside: cotenant land list");
     expect(stdout).toContain("cotenant land run --target release");
   });
 

@@ -66,19 +66,27 @@ export const command: Command = {
       return done;
     });
     if (context.quiet) return { data: reportJson(report), text: "" };
-    const text = [reportText(report), ...(report.entries.length === 0 ? await elsewhere(workspace) : [])];
+    const text = [
+      reportText(report),
+      ...(report.entries.length === 0 ? await elsewhere(workspace, target) : []),
+    ];
     return { data: reportJson(report), text: text.join("\n") };
   },
 };
 
-/** Nothing waited here: a branch that somebody misses may wait for another target. */
-async function elsewhere(workspace: Workspace): Promise<string[]> {
-  const waiting = (await queueOf(workspace)).filter(({ state }) => state === "queued");
+/** Nothing waited here: a branch that somebody misses was put aside, or waits for another target. */
+async function elsewhere(workspace: Workspace, here: string): Promise<string[]> {
+  const queue = await queueOf(workspace);
+  const aside = queue.filter(({ state, target }) => state === "parked" && target === here).length;
+  const waiting = queue.filter(({ state }) => state === "queued");
   const targets = [...new Set(waiting.map(({ target }) => target))];
-  return targets.map((target) => {
+  const lines = targets.map((target) => {
     const n = count(waiting.filter((entry) => entry.target === target).length, "branch", "branches");
     return `  ${n} for ${printable(branchName(target), 200)}: cotenant land run --target ${shellWord(branchName(target))}`;
   });
+  if (aside === 0) return lines;
+  const were = aside === 1 ? "1 branch was" : `${aside} branches were`;
+  return [`  ${were} put aside: cotenant land list`, ...lines];
 }
 
 function parallelOf(given: number | undefined): number | null {
