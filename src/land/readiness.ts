@@ -18,7 +18,12 @@ export async function refuseUnready(
   { remote, adds }: { readonly remote: string | null; readonly adds: readonly string[] },
 ): Promise<void> {
   const { workspace, session } = yard;
-  requireLander(workspace, session, "run");
+  requireLander(
+    workspace,
+    session,
+    "run",
+    "a person starts it; or leave out --land: branches stay as they are, and a person lands them",
+  );
   refuseUntrusted(workspace);
   const pause = await queuePauseOf(workspace, target);
   if (pause !== null) throw queuePausedError(pause);

@@ -376,6 +376,9 @@ describe("what cannot work is refused before anything is begun", () => {
     const { repo } = dispatchRepo({});
     const ran = await repo.runHere("agent:somebody", "dispatch", "--command", WORKS, "--land");
     expect(ran.status).not.toBe(0);
+    // Nothing is in the queue yet that a person could run.
+    expect(ran.stderr).toContain("leave out --land");
+    expect(ran.stderr).not.toContain("cotenant land run");
     expect(await leases(repo)).toEqual([]);
   });
 });
