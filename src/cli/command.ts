@@ -77,8 +77,12 @@ export interface Command {
   readonly words: {
     readonly min: number;
     readonly max: number;
-    /** What is missing where there is none, for example "an issue". */
+    /** What is missing where there are too few, for example "an issue". */
     readonly what?: string;
+    /** They are for another program, and follow `--`: whatever stands before it is a mistake. */
+    readonly behindDashes?: boolean;
+    /** Where a word that is too many belongs. */
+    readonly instead?: string;
   };
   /** What those words name, for completion in a shell: kinds of things, or the words themselves. */
   readonly completes?: readonly (Completes | { readonly choices: readonly string[] })[];

@@ -8,7 +8,7 @@ import type {
   WorkerState,
 } from "../dispatch/operations";
 import { printable } from "../kernel/ids";
-import { columns, count, duration, paint } from "./render";
+import { columns, count, duration, paint, shellWord } from "./render";
 import type { Terminal } from "./terminal";
 
 /** One line of JSON for what happened in a run. */
@@ -118,10 +118,11 @@ const ENDED_BY: Readonly<Record<NonNullable<DispatchReport["endedBy"]>, string>>
   cost: "--cost was reached",
 };
 
+const NONE = "no issue is available: 'cotenant issue list' shows which there are, and who has them";
+
 export function reportText(report: DispatchReport, ends: RunState["ends"]): string {
   const { issues, left, endedBy, offlineClaims, costUsd, durationMs } = report;
-  if (issues.length === 0)
-    return left === 0 ? "no issue is available" : `nothing was done; ${count(left, "issue")} available`;
+  if (issues.length === 0) return left === 0 ? NONE : `nothing was done; ${count(left, "issue")} available`;
   const lines = issues.flatMap((outcome) => {
     const { shortId, title, end, why, hint, landed, branch, pullRequest } = outcome;
     const where =
@@ -134,17 +135,16 @@ export function reportText(report: DispatchReport, ends: RunState["ends"]): stri
             : "";
     return [
       `  ${shortId} ${printable(title, 60)}: ${ENDS[end]}${where}`,
-      ...(why === null || end === "done" ? [] : [`    why: ${printable(why, 500)}`]),
+      ...(why === null ? [] : [`    why: ${printable(why, 500)}`]),
       ...(hint === null ? [] : [`    next: ${printable(hint, 500)}`]),
     ];
   });
   const rest = [
-    left === 0 ? null : `${left} left`,
+    left === 0 ? null : `${count(left, "issue")} still available`,
     costUsd === null ? null : `$${costUsd.toFixed(2)}`,
-    `in ${duration(durationMs)}`,
   ].filter((part) => part !== null);
   return [
-    `${endsText(ends)}; ${rest.join(", ")}`,
+    [`${endsText(ends)} in ${duration(durationMs)}`, ...rest].join("; "),
     ...(endedBy === null ? [] : [ENDED_BY[endedBy]]),
     ...(offlineClaims === 0
       ? []
@@ -152,7 +152,20 @@ export function reportText(report: DispatchReport, ends: RunState["ends"]): stri
           `${count(offlineClaims, "claim")} made while the ledger was out of reach: run 'cotenant sync --reconcile'`,
         ]),
     ...lines,
+    ...landingNext(issues),
   ].join("\n");
+}
+
+const MOST_BRANCHES = 20;
+
+/** What is done and stays on branches of its own is for somebody to land. */
+function landingNext(issues: readonly IssueOutcome[]): string[] {
+  const branches = issues.flatMap(({ end, landed, pullRequest, branch }) =>
+    end === "done" && landed === null && pullRequest === null && branch !== null ? [branch] : [],
+  );
+  if (branches.length === 0) return [];
+  const named = branches.length > MOST_BRANCHES ? "<branch>…" : branches.map(shellWord).join(" ");
+  return [`next: land what is done: cotenant land add ${named}, then cotenant land run`];
 }
 
 export function planJson({ issues, target }: DispatchPlan): Record<string, unknown> {
@@ -172,11 +185,14 @@ export function planJson({ issues, target }: DispatchPlan): Record<string, unkno
 
 export function planText(
   terminal: Terminal,
-  { issues, target }: DispatchPlan,
+  { issues, target, held }: DispatchPlan,
   agents: number,
   runs: string,
 ): string {
-  if (issues.length === 0) return "no issue is available: nothing would be done";
+  const first = held.map(({ shortId, branch }) => `${shortId} (${printable(branch, 80)})`).join(", ");
+  const before =
+    held.length === 0 ? [] : [`first of all it goes on with what a run that was killed has left: ${first}`];
+  if (issues.length === 0) return before[0] ?? NONE;
   const rows = issues.map(({ row, branch, begun }, at) => [
     at < agents ? `worker ${at + 1}` : "",
     row.shortId,
@@ -187,6 +203,7 @@ export function planText(
   ]);
   const head = `${count(Math.min(agents, issues.length), "worker")} would take ${count(issues.length, "issue")}, in this order, beginning from ${printable(target, 200)}, and run for each:`;
   return [
+    ...before,
     head,
     `  ${printable(runs, 500)}`,
     columns(terminal, ["", "ISSUE", "PRIORITY", "TITLE", "BRANCH", ""], rows, 3),
@@ -206,7 +223,9 @@ export function boardLines(terminal: Terminal, state: RunState, nowMs: number): 
   const sum = [
     endsText(state.ends) || "nothing finished yet",
     state.left === null ? null : `${state.left} left`,
-    state.etaSecs === null || state.left === null ? null : `about ${duration(state.etaSecs * 1000)} to go`,
+    state.etaSecs === null || state.etaSecs === 0 || state.left === null
+      ? null
+      : `about ${duration(state.etaSecs * 1000)} to go`,
     state.costUsd === null ? null : `$${state.costUsd.toFixed(2)}`,
     state.offlineClaims === 0 ? null : `${state.offlineClaims} known to this machine only`,
   ].filter((part) => part !== null);

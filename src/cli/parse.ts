@@ -18,16 +18,22 @@ export function parseCommandLine(
       { type: value === undefined ? ("boolean" as const) : ("string" as const), multiple: many === true },
     ]),
   );
-  const { values, positionals } = read(name, joinNegatives(args, known), known, options);
+  const { values, positionals } = read(name, joinNegatives(args, known), known, options, words);
   const help = `cotenant ${name} --help`;
   if (values["help"] !== true && positionals.length < words.min) {
     throw usage(
-      `'${name}' needs ${words.min === 1 ? (words.what ?? "something to work on") : `${words.min} arguments`}`,
+      `'${name}' needs ${words.what ?? (words.min === 1 ? "something to work on" : `${words.min} arguments`)}`,
       help,
     );
   }
-  if (positionals.length > words.max) {
-    throw usage(`'${name}' does not know what to do with "${printable(positionals[words.max]!)}"`, help);
+  const behind = Math.max(0, args.length - endOfFlags(args) - 1);
+  const most = words.behindDashes === true ? 0 : words.max;
+  if (values["help"] !== true && positionals.length - (words.behindDashes === true ? behind : 0) > most) {
+    const { code, message, hint } = usage(
+      `'${name}' does not know what to do with "${printable(positionals[most]!)}"`,
+      help,
+    );
+    throw new CotenantError(code, message, { hint: elsewhere(words, hint) });
   }
   const text = (flag: string) => values[flag] as string | undefined;
   return {
@@ -35,8 +41,12 @@ export function parseCommandLine(
     text,
     texts: (flag) => (values[flag] as string[] | undefined) ?? [],
     has: (flag) => values[flag] === true,
-    whole: (flag) => wholeNumber(flag, text(flag), help),
+    whole: (flag) => wholeNumber(flag, text(flag), known[flag]?.value === "<secs>", help),
   };
+}
+
+function elsewhere({ instead }: Command["words"], help: string): string {
+  return instead === undefined ? help : `${instead}; ${help}`;
 }
 
 /** Where the flags end: what follows `--` is none, whatever it looks like. */
@@ -63,11 +73,12 @@ function read(
   args: readonly string[],
   known: Readonly<Record<string, Flag>>,
   options: Record<string, { type: "boolean" | "string"; multiple: boolean }>,
+  words: Command["words"],
 ) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
   } catch (error) {
-    throw explain(name, args, known, error as Error & { code?: string });
+    throw explain(name, args, known, words, error as Error & { code?: string });
   }
 }
 
@@ -75,6 +86,7 @@ function explain(
   name: string,
   args: readonly string[],
   known: Readonly<Record<string, Flag>>,
+  words: Command["words"],
   error: Error & { code?: string },
 ): CotenantError {
   const help = `see 'cotenant ${name} --help'`;
@@ -83,8 +95,10 @@ function explain(
       (arg) => arg.startsWith("-") && !Object.hasOwn(known, arg.replace(/^--?/, "").split("=")[0]!),
     );
     const flag = (typed ?? "").split("=")[0]!;
-    const near = nearest(flag.replace(/^--?/, ""), Object.keys(known));
-    const hint = near === null ? help : `did you mean --${near}? ${help}`;
+    // One letter is near to anything that is short.
+    const near = /^-.$/.test(flag) ? null : nearest(flag.replace(/^--?/, ""), Object.keys(known));
+    const other = words.behindDashes === true ? elsewhere(words, help) : help;
+    const hint = near === null ? other : `did you mean --${near}? ${help}`;
     return new CotenantError("E_USAGE", `'${name}' has no option "${printable(flag)}"`, { hint });
   }
   const flag = /'(?:-\w, )?--([\w-]+)/.exec(error.message)?.[1];
@@ -98,10 +112,16 @@ function explain(
   return new CotenantError("E_USAGE", printable(error.message.split("\n")[0]!, 300), { hint: help });
 }
 
-function wholeNumber(flag: string, text: string | undefined, help: string): number | undefined {
+function wholeNumber(
+  flag: string,
+  text: string | undefined,
+  isSeconds: boolean,
+  help: string,
+): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw usage(`--${flag} takes a whole number, not "${printable(text)}"`, help);
+  const what = isSeconds ? "a whole number of seconds" : "a whole number";
+  throw usage(`--${flag} takes ${what}, not "${printable(text)}"`, help);
 }
 
 const MOST_SAID = 1_000;

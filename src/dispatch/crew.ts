@@ -1,6 +1,8 @@
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
+import { DATA_DIRECTORY } from "../identity/worktree-file";
 import { issuesIn } from "../issues/desk";
+import { EVENTS } from "../issues/stamps";
 import { printable, type Ulid } from "../kernel/ids";
 import { refuseUnready, targetRef } from "../land/operations";
 import { tipOf } from "../publish/base";
@@ -115,16 +117,19 @@ export class Crew {
     if (template !== null && !(await hasProgram(template.program)))
       throw new CotenantError(
         "E_NO_COMMAND",
-        `${template.program} is not here to run ${template.title} with`,
+        `${template.title} cannot be run: there is no program ${template.program} on the PATH`,
         {
           hint: `install ${template.title}; or say what to run: cotenant dispatch --command '<line>'`,
           data: { program: template.program },
         },
       );
+    const remote = options.push === undefined ? null : await remoteFor(workspace, options.push, target);
     if (delivery === "land")
-      await refuseUnready({ workspace, session, trees }, target, options.push !== undefined);
+      await refuseUnready({ workspace, session, trees }, target, {
+        remote,
+        adds: [`${DATA_DIRECTORY}/${EVENTS}`],
+      });
     await requireBranchRoom(workspace);
-    if (options.push !== undefined) await remoteFor(workspace, options.push, target);
     const forge = delivery === "pr" ? await forgeHere(parts) : null;
     await requireCommitting(workspace, await baseOf(workspace, target));
     return new Crew(parts, options, target, forge);

@@ -137,8 +137,7 @@ async function landWork(turn: Turn): Promise<Failure | null> {
     return null;
   }
   await checkOutBranch(station, branch, turn.base);
-  const paths = outcome.paths.length === 0 ? "" : ` (${outcome.paths.slice(0, 10).join(", ")})`;
-  const why = `it did not land on ${crew.targetName}: ${outcome.message ?? outcome.why ?? ""}${paths}`;
+  const why = `it did not land on ${crew.targetName}: ${outcome.message ?? outcome.why ?? ""}`;
   const output = outcome.output || `Merge ${crew.targetName} into ${branch}, and resolve what conflicts.`;
-  return { why, output };
+  return { why, output, ...(outcome.hint === null ? {} : { hint: outcome.hint }) };
 }

@@ -30,7 +30,10 @@ export async function finish(turn: Turn): Promise<Ending> {
       await pushBranch(crew.parts, station, turn.branch!, crew.options.push ?? null);
   }
   await letGo(turn);
-  return { end: "done", why: why === null ? null : `that it is done has not landed: ${why}` };
+  if (why === null) return { end: "done" };
+  const run = `cotenant land run${crew.options.push === undefined ? "" : " --push"}`;
+  const hint = `see what is in the queue still: cotenant land list; what waits there lands by: ${run}`;
+  return { end: "done", why: `that it is done has not landed: ${why}`, hint };
 }
 
 /** Somebody has to say so of a gate: the work waits on its branch, and nobody holds the issue. */

@@ -5,7 +5,9 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { IssueRow } from "../issues/board";
 import { issuesIn } from "../issues/desk";
 import { meantId } from "../issues/meant";
+import { shortId } from "../issues/short-id";
 import type { Ulid } from "../kernel/ids";
+import { issueKey } from "../kernel/keys";
 import { targetRef } from "../land/operations";
 import { branchName } from "../publish/branch-rules";
 import { branchForIssue } from "../worktrees/naming";
@@ -18,6 +20,7 @@ import { type DispatchRequest, optionsOf } from "./request";
 import { askToStop, runsSeen, type SeenRun, type StopHow } from "./run-file";
 
 export { readLog } from "./logs";
+export type { Stage } from "./record";
 export type {
   ClaimOutcome,
   Delivery,
@@ -49,12 +52,14 @@ export interface DispatchPlan {
   /** In the order in which they would be taken. */
   readonly issues: readonly PlannedIssue[];
   readonly target: string;
+  /** What a run that was killed has left and its workers still hold: it comes before all others. */
+  readonly held: readonly { readonly shortId: string; readonly branch: string }[];
 }
 
 /** What would be taken now. Changes nothing. */
 export async function planDispatch(
   { workspace, session }: Pick<DispatchParts, "workspace" | "session">,
-  options: Pick<DispatchOptions, "filter" | "only" | "most" | "target">,
+  options: Pick<DispatchOptions, "filter" | "only" | "most" | "target" | "name">,
 ): Promise<DispatchPlan> {
   const target = branchName(await targetRef(workspace, options.target));
   const reader = await issuesIn(workspace);
@@ -65,11 +70,25 @@ export async function planDispatch(
   const most = options.most ?? issues.length;
   return {
     target,
+    held: await heldStill(workspace, await reader.ids(), options.name),
     issues: issues.slice(0, most).map((row) => {
       const begun = records.get(row.id) ?? null;
       return { row, branch: begun?.branch ?? branchForIssue(row.shortId, row.title), begun };
     }),
   };
+}
+
+async function heldStill(
+  workspace: Workspace,
+  ids: readonly Ulid[],
+  name: string,
+): Promise<DispatchPlan["held"]> {
+  const { unfinished } = await dispatchStatus(workspace);
+  const valid = (await workspace.coordinator.list()).filter(({ standing }) => standing === "valid");
+  const isHeld = ({ issueId, agentId }: WorkRecord) =>
+    agentId.replace(/-\d+$/, "") === `agent:${name}` &&
+    valid.some(({ lease }) => lease.agentId === agentId && lease.key === issueKey(issueId));
+  return unfinished.filter(isHeld).map(({ issueId, branch }) => ({ shortId: shortId(issueId, ids), branch }));
 }
 
 export interface DispatchStatus {

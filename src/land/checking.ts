@@ -8,7 +8,7 @@ import { branchName } from "../publish/branch-rules";
 import { type CheckOutcome, howItEnded, runChecks } from "../publish/checks";
 import { modesFor } from "../store/layout";
 import { entriesOf, type LandEntry } from "./entry";
-import { addingAgain } from "./outcomes";
+import { addingAgain, retrying } from "./outcomes";
 import type { ScratchRoom } from "./scratch";
 import type { Rejection, Verdict } from "./speculation";
 
@@ -88,7 +88,7 @@ async function rejection(
   return {
     why: "checks",
     message: `${printable(failed.command, 200)} ${howItEnded(failed)}`,
-    hint: `mend the branch and add it again: ${addingAgain(entry, { usualTarget })}; if it was not at fault: cotenant land retry ${entry.entryId}`,
+    hint: `mend the branch and add it again: ${addingAgain(entry, { usualTarget })}; if it was not at fault: ${retrying(entry, { usualTarget })}`,
     paths: [],
     output: told.slice(-TOLD_OUTPUT),
     outputFile: await keepOutput(workspace, entry, outcomes),

@@ -1,5 +1,6 @@
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
+import { DATA_DIRECTORY } from "../identity/worktree-file";
 import { listWorktrees, type WorktreeEntry } from "../identity/worktree-list";
 import { printable } from "../kernel/ids";
 import { isPathKey, kindOf, pathOf } from "../kernel/keys";
@@ -48,6 +49,11 @@ function inUse(ref: string, uses: readonly BranchUse[]): CotenantError {
   });
 }
 
+/** Issues belong to the target, and a stash would take them from everybody. */
+function committingOurs(where: string): string {
+  return `commit it there: git -C ${where} add ${DATA_DIRECTORY} && git -C ${where} commit -m "Issues" ${DATA_DIRECTORY}`;
+}
+
 /** Everything that would be lost, or be in somebody's way. Nothing has changed yet. */
 export async function refuseUnfit(
   yard: Yard,
@@ -68,7 +74,9 @@ export async function refuseUnfit(
       entry,
       ref,
       "has changes that are not committed",
-      `commit them on a branch of their own, or keep them: git -C ${where} stash`,
+      (await isChanged(git, entry, [":/", `:(top,exclude)${DATA_DIRECTORY}`])) === false
+        ? committingOurs(where)
+        : `commit them on a branch of their own, or keep them: git -C ${where} stash`,
     );
   if (await hasHidden({ git, trees: yard.trees }, entry))
     throw unfit(
@@ -83,7 +91,9 @@ export async function refuseUnfit(
       entry,
       ref,
       `has ${printable(inTheWay[0]!, 200)}, which is not committed there and would be overwritten`,
-      "move it away, or remove it if nobody needs it",
+      inTheWay.every((path) => path.startsWith(`${DATA_DIRECTORY}/`))
+        ? committingOurs(where)
+        : "move it away, or remove it if nobody needs it",
       {
         paths: inTheWay.slice(0, 20).map((path) => printable(path, 500)),
       },
@@ -129,7 +139,7 @@ export function unfit(
     "E_PROTECTED_REF",
     `nothing lands on ${shownBranch(ref)}: it is checked out in ${printable(root, 300)}, which ${why}`,
     {
-      hint: `${next}; then run the queue again, which keeps its entries; with --push it lands on the remote only`,
+      hint: `${next}; then run it again: the queue keeps its entries; with --push it lands on the remote only`,
       data: { ref, worktree: root, worktree_id: worktreeId, why, ...data },
     },
   );

@@ -15,10 +15,11 @@ import {
   entryToFact,
   LANDING,
   type LandEntry,
+  METHODS,
   type Method,
   pushesUnderWay,
 } from "./entry";
-import { namedBranch, shownBranch, targetRef } from "./target";
+import { namedBranch, noTarget, shownBranch, targetRef } from "./target";
 
 /** Entries travel in the log's checkpoints: a queue that nobody runs must not grow for ever. */
 const MOST_ENTRIES = 1_000;
@@ -53,6 +54,7 @@ export async function enqueue(
   request: EnqueueRequest,
 ): Promise<readonly Enqueued[]> {
   const target = await targetRef(workspace, request.target ?? null);
+  refuseUnknownMethod(request.method ?? null);
   const message = checkedMessage(request.message ?? null);
   const usual = workspace.config.values["land.method"] as Method;
   const wanted = new Map<string, ObjectId>();
@@ -60,6 +62,7 @@ export async function enqueue(
     const branch = namedBranch(text, "for example: cotenant land add work/login");
     wanted.set(branch, await refuseUnlandable(workspace, branch, target));
   }
+  await refuseNowhere(workspace, target);
   let enqueued: Enqueued[] = [];
   await session.write<true>([], {
     about: `landing on ${target}`,
@@ -148,9 +151,33 @@ async function refuseUnlandable(workspace: Workspace, branch: string, target: st
   const tip = await tipOf(workspace, branch);
   if (tip !== null) return tip;
   throw new CotenantError("E_NOT_FOUND", `there is no branch ${shownBranch(branch)} here`, {
-    hint: `'git branch' shows those that there are; one of the remote's: git branch ${typed(branchName(branch))} ${typed(`origin/${branchName(branch)}`)}`,
+    hint: await bringingHere(workspace, branchName(branch)),
     data: { branch },
   });
+}
+
+/** A branch of a remote may be named with the remote's name, or without. */
+async function bringingHere(workspace: Workspace, name: string): Promise<string> {
+  const own = name.slice(name.indexOf("/") + 1);
+  if ((await tipOf(workspace, `refs/remotes/${name}`)) !== null)
+    return `make a branch of it: git branch ${typed(own)} ${typed(name)}; then: cotenant land add ${typed(own)}`;
+  return `'git branch' shows those that there are; one of the remote's: git branch ${typed(name)} ${typed(`origin/${name}`)}`;
+}
+
+/** Entries with a method that is none could not be read back. */
+function refuseUnknownMethod(method: string | null): void {
+  if (method === null || (METHODS as readonly string[]).includes(method)) return;
+  throw new CotenantError("E_USAGE", `"${printable(method)}" is not a way to land`, {
+    hint: `use one of ${METHODS.join(", ")}`,
+  });
+}
+
+/** Where there is a remote, a run with --push may find the target there, also one that was never fetched. */
+async function refuseNowhere(workspace: Workspace, target: string): Promise<void> {
+  if ((await tipOf(workspace, target)) !== null) return;
+  const { surroundings, repository } = workspace;
+  const { stdout } = await surroundings.git.run(["remote"], { cwd: repository.worktreeRoot });
+  if (stdout.length === 0) throw noTarget(target);
 }
 
 function checkedMessage(message: string | null): string | null {

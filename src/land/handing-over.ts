@@ -1,3 +1,4 @@
+import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { decode } from "../identity/path-text";
 import { printable } from "../kernel/ids";
@@ -6,6 +7,7 @@ import { tipOf } from "../publish/base";
 import { newUlid } from "../publish/branch-pushing";
 import { branchName, refuseBeside } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
+import { remoteFor } from "../publish/pushing";
 import { pushUnderClaims } from "../publish/pushing-under-claims";
 import { candidateOn } from "./candidate";
 import { checked } from "./checking";
@@ -146,8 +148,19 @@ async function put(
   const open = `gh pr create --base ${typed(branchName(target))} --head ${typed(branchName(ref))} --fill`;
   // A pull request is made of what the forge has.
   const next =
-    remote === null ? `push it (git push <remote> ${typed(branchName(ref))}), then: ${open}` : open;
+    remote === null
+      ? `push it (git push ${await remoteToType(workspace, target)} ${typed(branchName(ref))}), then: ${open}`
+      : open;
   return { ...landedOutcome(entry, { commit, ref }), hint: next };
+}
+
+async function remoteToType(workspace: Workspace, target: string): Promise<string> {
+  try {
+    return typed(await remoteFor(workspace, null, target));
+  } catch (error) {
+    if (!(error instanceof CotenantError)) throw error;
+    return "<remote>";
+  }
 }
 
 async function refuseTaken({ parts }: LandDesk, ref: string): Promise<void> {

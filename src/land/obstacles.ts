@@ -13,8 +13,10 @@ import { LONG_MS } from "../worktrees/git-calls";
 export async function isChanged(
   git: Git,
   { root, gitDir }: Pick<WorktreeEntry, "root" | "gitDir">,
+  pathspecs: readonly string[] = [],
 ): Promise<boolean | null> {
-  const args = ["status", "--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=none"];
+  const options = ["--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=none"];
+  const args = ["status", ...options, "--", ...pathspecs];
   const { status, stdout } = await git.run(["--git-dir", gitDir, "--work-tree", root, ...args], {
     cwd: root,
     // Git may not write its index for it, nor take a lock.

@@ -47,12 +47,21 @@ export interface Destination {
 }
 
 /** Puts a branch in the place of its entry. How it is to land is as it was, unless somebody says otherwise. */
-export function addingAgain(
-  { branch, target }: LandEntry,
+export function addingAgain(entry: LandEntry, { usualTarget }: Pick<Destination, "usualTarget">): string {
+  return `cotenant land add ${named(entry, usualTarget)}`;
+}
+
+/** Puts an entry back as it is. */
+export function retrying(
+  entry: Pick<LandEntry, "branch" | "target">,
   { usualTarget }: Pick<Destination, "usualTarget">,
 ): string {
+  return `cotenant land retry ${named(entry, usualTarget)}`;
+}
+
+function named({ branch, target }: Pick<LandEntry, "branch" | "target">, usualTarget: string): string {
   const where = target === usualTarget ? "" : ` --target ${typed(branchName(target))}`;
-  return `cotenant land add ${typed(branchName(branch))}${where}`;
+  return `${typed(branchName(branch))}${where}`;
 }
 
 /** What makes the branch fit for its target. By rebase its own commits have to change: a merge would be left out again. */
@@ -85,7 +94,7 @@ export function rejectionOf(entry: LandEntry, built: Built, destination: Destina
       hint:
         built.hint === undefined
           ? `mend the branch, and add it again: ${again}`
-          : `${built.hint}; then: cotenant land retry ${entry.entryId}`,
+          : `${built.hint}; then: ${retrying(entry, destination)}`,
     };
   return null;
 }

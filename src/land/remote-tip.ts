@@ -9,7 +9,7 @@ import { branchName } from "../publish/branch-rules";
 import { fetchedTip, isAncestor } from "../publish/catching-up";
 import { typed } from "../publish/hint-words";
 import { silent } from "../publish/pushing";
-import { shownBranch } from "./target";
+import { noTarget, shownBranch } from "./target";
 
 /** On what the next entry is put, and where the target is here and there. */
 export interface Base {
@@ -34,20 +34,13 @@ export async function baseOf(workspace: Workspace, target: string, remote: strin
   throw apart(target, remote, isAhead);
 }
 
-function noTarget(target: string): CotenantError {
-  return new CotenantError("E_NOT_FOUND", `there is no branch ${shownBranch(target)} to land on`, {
-    hint: "name another one with --target; 'git branch' shows those that there are",
-    data: { target },
-  });
-}
-
 function apart(target: string, remote: string, isAhead: boolean): CotenantError {
   const [name, there] = [shownBranch(target), `${printable(remote, 100)}/${shownBranch(target)}`];
   const what = isAhead
     ? `has commits that ${there} lacks, and that did not land there`
     : `and ${there} have diverged`;
   return new CotenantError("E_DIVERGED", `${name} ${what}`, {
-    hint: `look at them: git log ${typed(`${remote}/${branchName(target)}..${branchName(target)}`)}; push them or move them to a branch of their own, then run the queue again`,
+    hint: `look at them: git log ${typed(`${remote}/${branchName(target)}..${branchName(target)}`)}; push them or move them to a branch of their own, then run it again`,
     data: { target, remote },
   });
 }

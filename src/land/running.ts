@@ -21,6 +21,7 @@ import { handOver } from "./handing-over";
 import { type Lead, takeLead } from "./lead";
 import { LandLoop } from "./loop";
 import { BranchMover } from "./moving";
+import { retrying } from "./outcomes";
 import { queuePausedError, queuePauseOf } from "./pausing";
 import { plannedOutcomes } from "./preview";
 import { baseOf } from "./remote-tip";
@@ -38,7 +39,7 @@ export async function runQueue(parts: LandParts, options: LandOptions = {}): Pro
   const target = await targetRef(workspace, options.target ?? null);
   const usualTarget = await targetRef(workspace, null);
   refuseUntrusted(workspace);
-  await refuseAside(workspace, options);
+  await refuseAside(workspace, options, usualTarget);
   const pause = await queuePauseOf(workspace, target);
   if (pause !== null) throw queuePausedError(pause);
   const remote = options.push === undefined ? null : await remoteFor(workspace, options.push, target);
@@ -77,6 +78,9 @@ export async function settleEarlier(yard: Yard): Promise<void> {
   await clearOutputs(yard.workspace);
 }
 
+const NO_CHECKS =
+  "no land.checks are set: whatever merges lands; to set some: cotenant config set land.checks <command>";
+
 async function withDesk(
   parts: LandParts,
   options: LandOptions,
@@ -100,7 +104,7 @@ async function withDesk(
     only: options.only === undefined ? null : (options.only as readonly Ulid[]),
   };
   try {
-    if (values["land.checks"].length === 0) at.tell("note", "no land.checks are set: whatever merges lands");
+    if (values["land.checks"].length === 0) at.tell("note", NO_CHECKS);
     const prefix = options.asBranch ?? null;
     const { outcomes, stopped } =
       prefix === null ? await new LandLoop(desk).run() : await handOver(desk, prefix);
@@ -145,7 +149,11 @@ async function report(
 }
 
 /** Whoever asks for an entry that was put aside would be told that nothing waits. */
-async function refuseAside({ coordinator }: Workspace, { only }: LandOptions): Promise<void> {
+async function refuseAside(
+  { coordinator }: Workspace,
+  { only }: LandOptions,
+  usualTarget: string,
+): Promise<void> {
   if (only === undefined) return;
   const aside = (await entriesOf(coordinator)).find(
     ({ entryId, state }) => state === "parked" && only.includes(entryId),
@@ -155,7 +163,7 @@ async function refuseAside({ coordinator }: Workspace, { only }: LandOptions): P
     "E_USAGE",
     `${shownBranch(aside.branch)} was put aside: ${printable(aside.parked?.message ?? "", 300)}`,
     {
-      hint: `put it back first, if it was not at fault: cotenant land retry ${aside.entryId}`,
+      hint: `put it back first, if it was not at fault: ${retrying(aside, { usualTarget })}`,
       data: { entry_id: aside.entryId },
     },
   );

@@ -26,6 +26,13 @@ export function namedBranch(text: string, hint: string): string {
   }
 }
 
+export function noTarget(target: string): CotenantError {
+  return new CotenantError("E_NOT_FOUND", `there is no branch ${shownBranch(target)} to land on`, {
+    hint: "name another one with --target; 'git branch' shows those that there are",
+    data: { target },
+  });
+}
+
 /** After more tries than anybody would wait for. */
 export async function neverStill(
   { surroundings, repository, config }: Workspace,

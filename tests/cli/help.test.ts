@@ -172,6 +172,32 @@ describe("help", () => {
     }
   });
 
+  it("says of a verb that is none where the group's verbs are, and shows them for 'help'", async () => {
+    const ran = (typed: string) => runHere(typed.split(" "), { cwd: room, home: room });
+    for (const typed of ["land rm work/login", "land work/login", "gate nonsense"]) {
+      const group = typed.split(" ")[0]!;
+      expect((await ran(typed)).stderr, typed).toContain(`see 'cotenant help ${group}'`);
+    }
+    const shown = await ran("land help");
+    expect(shown.status).toBe(0);
+    expect(shown.stdout).toContain("usage: cotenant land <verb>");
+  });
+
+  it("says what is missing, and where a word that is too many belongs", async () => {
+    const said = async (typed: string) => (await runHere(typed.split(" "), { cwd: room, home: room })).stderr;
+    expect(await said("land add")).toContain("'land add' needs a branch");
+    expect(await said("gate pass 7x3k")).toContain("needs an issue and a gate");
+    expect(await said("land run work/login")).toContain("--only <branch>");
+    expect(await said("dispatch -n 4")).not.toContain("did you mean");
+    expect(await said("dispatch --timeout 1h --agent claude")).toContain("a whole number of seconds");
+  });
+
+  it("shows examples as they are typed, without what a test expects of them", async () => {
+    const { stdout } = await runHere(["dispatch", "stop", "--help"], { cwd: room, home: room });
+    expect(stdout).toContain("cotenant dispatch stop --now\n");
+    expect(stdout).not.toContain("exits");
+  });
+
   it("names what is short for something else", async () => {
     const { stdout } = await runHere(["help"], { cwd: room, home: room });
     expect(stdout).toContain("close <id>        issue update <id> --state done --release");

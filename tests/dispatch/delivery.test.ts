@@ -229,6 +229,34 @@ describe("--land", () => {
     expect(issueOn(repo, ids[0]!)).toMatchObject({ state: "ready" });
     expect((await repo.runHere(LANDER, "issue", "show", ids[0]!)).stdout).toContain("no good");
     expect(await leases(repo)).toEqual([]);
+    // What is to be done about it, and not only what the agent printed.
+    expect(ended.only.hint).toContain(`cotenant land add ${ended.only.branch}`);
+  });
+
+  it("what conflicts names its files once, and says what brings the branch in", async () => {
+    const { repo } = dispatchRepo({ title: "One" }, { title: "Two" });
+    const { command, room } = agentScript(`echo $COTENANT_ISSUE_ID > same; touch $ROOM/at-$COTENANT_WORKER
+until [ -e $ROOM/at-1 ] && [ -e $ROOM/at-2 ]; do sleep 0.1; done
+`);
+    const args = ["--agents", "2", "--command", command, "--land", "--retries", "0"];
+    const { report } = await dispatch(repo, args);
+    const back = report.issues.find(({ end }) => end === "given_back");
+    expect(back?.why).toMatch(/conflicts with main in same$/);
+    expect(back?.hint).toContain("git merge main");
+    expect(room).not.toBe("");
+  });
+
+  it("what lands while its closing cannot says how that lands, too", async () => {
+    const { repo, ids } = dispatchRepo({});
+    // As a person who begins to work there while the agent is at it.
+    const command = `${WORKS}; mkdir -p ${repo.root}/.cotenant/events; echo > ${repo.root}/.cotenant/events/local.jsonl`;
+    const ended = await dispatch(repo, ["--command", command, "--land"]);
+    expect(ended.only).toMatchObject({ end: "done", landed: expect.any(String) });
+    expect(ended.only.why).toContain("that it is done has not landed");
+    expect(ended.only.hint).toContain("cotenant land run");
+    fs.rmSync(`${repo.root}/.cotenant/events/local.jsonl`);
+    await repo.prepare(LANDER, "land", "run");
+    expect(issueOn(repo, ids[0]!)).toMatchObject({ state: "done" });
   });
 
   it("closings at the same time do not conflict, also where no attributes merge files of lines", async () => {
@@ -328,6 +356,22 @@ echo https://forge.example.org/o/r/pull/7
 });
 
 describe("what cannot work is refused before anything is begun", () => {
+  it("words that are for nobody: an issue is named with --issue, and what is for the harness follows --", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const fake = fakeProgram("claude", 'echo "$@" > $ROOM/args\n');
+    const refused = async (...args: string[]) => {
+      const ended = await dispatch(repo, ["--agent", "claude", ...args], { env: { PATH: fake.PATH } });
+      expect(ended.ran.status, String(ended.ran)).toBe(64);
+      expect(ended.ran.stderr).toContain("--issue <id>");
+      expect(ended.ran.stderr).toContain("-- --model opus");
+    };
+    await refused(ids[0]!);
+    await refused("run");
+    await refused("--model", "opus");
+    await refused(ids[0]!, "--", "--model", "opus");
+    expect(fs.existsSync(`${fake.room}/args`)).toBe(false);
+  });
+
   it.each([
     [["--command", WORKS, "--pr", "--push", "--remote", "nowhere"], "nowhere"],
     [["--agent", "claude"], "claude"],
@@ -342,6 +386,46 @@ describe("what cannot work is refused before anything is begun", () => {
     expect(ended.ran.stderr).toContain(named);
     expect(ended.of("claimed")).toEqual([]);
     expect(await leases(repo)).toEqual([]);
+  });
+
+  it("a target whose checkout has issues that nobody has committed: they are not to be stashed", async () => {
+    const { repo } = dispatchRepo({});
+    const refused = async () => {
+      const ended = await dispatch(repo, ["--command", WORKS, "--land"]);
+      expect(ended.ran.status, String(ended.ran)).toBe(9);
+      expect(ended.ran.stderr).toContain(`git -C ${repo.root} add .cotenant`);
+      expect(ended.ran.stderr).not.toContain("stash");
+      expect(ended.of("claimed")).toEqual([]);
+    };
+    await repo.prepare(LANDER, "issue", "create", "--title", "New");
+    await refused();
+    repo.git("add", "--all");
+    repo.git("commit", "--quiet", "--message", "more");
+    await repo.prepare(LANDER, "issue", "create", "--title", "Newer");
+    await refused();
+    repo.write("a.txt", "edited\n");
+    expect((await dispatch(repo, ["--command", WORKS, "--land"])).ran.stderr).toContain("stash");
+  });
+
+  it("a target with commits that the remote lacks, where landings are pushed", async () => {
+    const { repo } = dispatchRepo({});
+    const hub = scratch("cotenant-remote");
+    repo.git("init", "--quiet", "--bare", hub);
+    repo.git("remote", "add", "origin", hub);
+    repo.git("push", "--quiet", "origin", "main~1:refs/heads/main");
+    const ended = await dispatch(repo, ["--command", WORKS, "--land", "--push"]);
+    expect(ended.ran.stderr).toContain("git log origin/main..main");
+    expect(ended.of("claimed")).toEqual([]);
+    repo.git("push", "--quiet", "origin", "main");
+    expect((await dispatch(repo, ["--command", WORKS, "--land", "--push"])).only.end).toBe("done");
+  });
+
+  it("somebody who has not said who they are, and an agent in a person's shell", async () => {
+    const { repo } = dispatchRepo({});
+    const nobody = { COTENANT_AGENT_ID: undefined };
+    const ran = await repo.start(LANDER, ["dispatch", "--command", WORKS], { env: nobody }).done;
+    expect(ran.stderr).toContain("--agent-id human:<you>");
+    expect(ran.stderr).not.toContain("agent:your-name");
   });
 
   it("commits by nobody", async () => {
@@ -379,6 +463,9 @@ describe("what cannot work is refused before anything is begun", () => {
     const { repo } = dispatchRepo({});
     const ran = await repo.runHere("agent:somebody", "dispatch", "--command", WORKS, "--land");
     expect(ran.status).not.toBe(0);
+    // Nothing is in the queue yet that a person could run.
+    expect(ran.stderr).toContain("leave out --land");
+    expect(ran.stderr).not.toContain("cotenant land run");
     expect(await leases(repo)).toEqual([]);
   });
 });

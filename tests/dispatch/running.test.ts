@@ -152,6 +152,33 @@ ${WORKS}
   });
 });
 
+describe("what people are told", () => {
+  it("of a plan: first of all a run goes on with what a killed one has left", async () => {
+    const { repo } = dispatchRepo({ title: "First" }, { title: "Second" });
+    const { command, room } = agentScript("touch $ROOM/begun; sleep 60\n");
+    const run = startDispatch(repo, ["--command", command]);
+    await until("the agent is at work", () => fs.existsSync(`${room}/begun`));
+    const plan = async () => (await repo.runHere(LANDER, "dispatch", "--command", WORKS, "--dry-run")).stdout;
+    expect(await plan()).not.toContain("goes on with");
+    run.running.kill("SIGKILL");
+    await run.done();
+    const [claimed] = run.of("claimed");
+    expect(await plan()).toMatch(new RegExp(`goes on with .* ${claimed!.data["short_id"]} `));
+    const { stdout } = await repo.runHere(LANDER, "dispatch", "status");
+    expect(stdout).toContain("its agent had not finished");
+  });
+
+  it("of a run with nothing to do: where to look; and of an attempt without a log, how to see which there are", async () => {
+    const { repo, ids } = dispatchRepo({});
+    const none = await repo.runHere(LANDER, "dispatch", "--command", WORKS, "--label", "a:b", "--dry-run");
+    expect(none.stdout).toContain("cotenant issue list");
+    await dispatch(repo, ["--command", WORKS]);
+    const { stderr } = await repo.runHere(LANDER, "dispatch", "logs", ids[0]!, "--attempt", "7");
+    expect(stderr).toContain("1 attempt,");
+    expect(stderr).toContain(`cotenant dispatch logs ${ids[0]} --paths`);
+  });
+});
+
 describe("a worker's worktree", () => {
   it("is warm: the next issue and the next run work in the same one, with what Git ignores", async () => {
     const { repo } = dispatchRepo({}, {});

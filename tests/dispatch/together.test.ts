@@ -168,6 +168,9 @@ echo bye; ${WORKS}
     expect(shown.stdout).toContain("Mend the login");
     expect(shown.stdout).toContain("\u001b[J");
     expect(shown.stdout).toContain("1 done");
+    expect(shown.stdout).toMatch(
+      /next: land what is done: cotenant land add work\/\w+-mend-the-login, then cotenant land run/,
+    );
     expect(shown.stdout).not.toContain('"event"');
   });
 });

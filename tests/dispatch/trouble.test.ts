@@ -39,6 +39,9 @@ ${WORKS}
     const { repo, ids } = dispatchRepo({});
     const body = `${WORKS}; echo the disk is on fire; exit 3`;
     for (const args of [[], ["--land"]]) {
+      // What was said of the issue without --land is for a person to commit.
+      repo.git("add", "--all");
+      repo.git("commit", "--quiet", "--allow-empty", "--message", "comments");
       const ended = await dispatch(repo, ["--command", body, "--retries", "0", ...args]);
       expect(ended.ran.status).toBe(2);
       expect(ended.only).toMatchObject({ end: "given_back", attempts: 1, why: "it ended with status 3" });

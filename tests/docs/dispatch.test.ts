@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { TEMPLATE_NAMES, templateFor } from "../../src/dispatch/templates";
 import { ROOT } from "../house/source";
+import { PROGRAM, run } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { checkPrinted } from "../support/schemas";
 import { keptScratch } from "./kept-scratch";
@@ -47,6 +48,25 @@ beforeAll(async () => {
 }, 120_000);
 
 describe("DISPATCH", () => {
+  it("its way from a list of work to main is one, as it is printed", async () => {
+    const block = DISPATCH.split("From a list of work")[1]!.split("```sh\n")[1]!.split("```")[0]!;
+    expect(block).toContain("--agents 4 --agent claude --land");
+    const room = keptScratch("cotenant-dispatch-list");
+    const repo = TestRepo.make(join(room, "repo"));
+    repo.git("commit", "--quiet", "--allow-empty", "--message", "first");
+    repo.write("issues.json", '[{"title": "Show who is logged in"}]');
+    const work = 'cat > /dev/null; echo "$COTENANT_ISSUE_TITLE" > "w-$COTENANT_ISSUE_ID"';
+    const programs = { claude: work, npm: "exit 0", cotenant: `exec ${process.execPath} ${PROGRAM} "$@"` };
+    for (const [name, body] of Object.entries(programs))
+      writeFileSync(join(room, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+    const env = { PATH: `${room}:${process.env["PATH"]}`, COTENANT_AGENT_ID: "human:ada" };
+    const ran = await run(["sh", "-e", "-c", block], { cwd: repo.root, env });
+    expect(ran.status, `${ran}`).toBe(0);
+    const subjects = repo.git("log", "--first-parent", "--format=%s", "main");
+    expect(subjects.match(/^Close .*/gm)).toHaveLength(2);
+    expect(repo.git("status", "--porcelain").trim()).toBe("?? issues.json");
+  }, 120_000);
+
   it("what an agent finds is what DISPATCH lists, without a secret", () => {
     const found = [...seen.environment.matchAll(/^(COTENANT_\w+)=/gm)].map(([, name]) => name!);
     const listed = [...section("## What the agent finds").matchAll(/^\| `(\w+)` \|/gm)].map(

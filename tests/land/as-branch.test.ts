@@ -37,7 +37,7 @@ describe("land run --as-branch", () => {
     const pushed = await repo.start(LANDER, ["land", "run", "--as-branch", "queue", "--push"]).done;
     expect(pushed.stdout).toContain("    next: gh pr create");
     const listed = await repo.start(LANDER, ["land", "list", "--all"]).done;
-    expect(listed.stdout).toMatch(/as [0-9a-f]{12}, at queue\/one$/m);
+    expect(listed.stdout).toMatch(/as [0-9a-f]{12}, at queue\/one +main/m);
   });
 
   it("refuses a prefix that makes no branch, with words that fit, also while nothing waits", async () => {

@@ -89,7 +89,43 @@ describe("adding to the merge queue", () => {
     await refused(64, "E_USAGE", "HEAD");
     branchWith(repo, "one", { one: "1" });
     await refused(9, "E_LIMIT", "one", "--message", "x".repeat(5_000));
+    await refused(64, "E_USAGE", "one", "--method", "sqash");
+    await refused(4, "E_NOT_FOUND", "one", "--target", "mian");
     expect(await list()).toEqual([]);
+  });
+
+  it("a target that only a remote may have is for the run to find", async () => {
+    repo.git("remote", "add", "origin", repo.root);
+    branchWith(repo, "one", { one: "1" });
+    await add(repo, "one", "--target", "elsewhere");
+    expect((await list()).map(({ target }) => target)).toEqual(["elsewhere"]);
+  });
+
+  it("a run with nothing to do says what was put aside, and what waits for other targets", async () => {
+    repo.git("branch", "release");
+    branchWith(repo, "one", { one: "1" });
+    await add(repo, "one", "--target", "release");
+    branchWith(repo, "two", { "a.txt": "two\n" });
+    repo.write("a.txt", "ours\n");
+    repo.git("commit", "--quiet", "--all", "--message", "ours");
+    await add(repo, "two");
+    await land(repo);
+    const { stdout } = await repo.runHere(LANDER, "land", "run");
+    expect(stdout).toContain("nothing waits to land on main");
+    expect(stdout).toContain("1 branch was put aside: cotenant land list");
+    expect(stdout).toContain("cotenant land run --target release");
+  });
+
+  it("shows branches first, and says of one of a remote how to have it here", async () => {
+    branchWith(repo, "one", { one: "1" });
+    const [id] = await addedIds("one");
+    const { stdout } = await repo.runHere("agent:reader", "land", "list");
+    expect(stdout.split("\n")[0]).toMatch(/^BRANCH .* ENTRY$/);
+    expect(stdout.split("\n")[1]).toMatch(new RegExp(`^one .* ${id}$`));
+    repo.git("update-ref", "refs/remotes/origin/work/two", "one");
+    const ran = await repo.askHere("agent:worker", "land", "add", "origin/work/two");
+    expect(ran.error.hint).toContain("git branch work/two origin/work/two");
+    expect(ran.error.hint).toContain("cotenant land add work/two");
   });
 
   it("a branch that is named as a shell would read it is only a name", async () => {

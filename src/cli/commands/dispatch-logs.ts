@@ -3,6 +3,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Command, Context } from "../command";
 import { usage } from "../parse";
+import { count, shellWord } from "../render";
 import { Ending } from "../streaming";
 
 const HELP = "cotenant dispatch logs --help";
@@ -34,10 +35,8 @@ export const command: Command = {
     if (path === undefined)
       throw new CotenantError(
         "E_NOT_FOUND",
-        `there are logs of ${paths.length} attempts, and none of attempt ${attempt}`,
-        {
-          hint: "see them: cotenant dispatch logs <issue> --paths",
-        },
+        `there are logs of ${count(paths.length, "attempt")}, and none of attempt ${attempt}`,
+        { hint: `see them: cotenant dispatch logs ${shellWord(parsed.words[0]!)} --paths` },
       );
     if (parsed.has("follow") && context.json)
       throw usage("--follow prints as it comes, and --json all at once", HELP);

@@ -1,11 +1,18 @@
-import { dispatchStatus } from "../../dispatch/operations";
+import { dispatchStatus, type Stage } from "../../dispatch/operations";
 import { issuesIn } from "../../issues/desk";
 import { shortId } from "../../issues/short-id";
 import { printable } from "../../kernel/ids";
 import type { Command } from "../command";
 import { runJson, runText } from "../dispatching";
+import { count } from "../render";
 
 const SHOWN_OVER = 3;
+
+const STAGES: Readonly<Record<Stage, string>> = {
+  working: "its agent had not finished",
+  worked: "its agent had finished, and the work has not left its branch",
+  delivered: "its work was delivered, and the issue is not closed",
+};
 
 export const command: Command = {
   usage: "dispatch status [--all]",
@@ -24,10 +31,10 @@ export const command: Command = {
     const nowMs = workspace.surroundings.platform.clock.wallMs();
     const lines = shown.map((run) => runText(context.terminal, run, nowMs));
     const left = unfinished.map(({ issueId, branch, stage, failures }) => {
-      const tries = failures === 0 ? "" : `, ${failures} failed so far`;
-      return `  ${shortId(issueId, ids)}: ${stage} on ${printable(branch, 200)}${tries}`;
+      const tries = failures === 0 ? "" : `; ${count(failures, "attempt")} failed so far`;
+      return `  ${shortId(issueId, ids)} on ${printable(branch, 200)}: ${STAGES[stage]}${tries}`;
     });
-    if (left.length > 0) lines.push("begun, and not ended:", ...left);
+    if (left.length > 0) lines.push("begun, and not ended: the next 'dispatch' goes on with them", ...left);
     return {
       data: {
         runs: shown.map(runJson),

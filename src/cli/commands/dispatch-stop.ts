@@ -16,7 +16,10 @@ export const command: Command = {
       how === "now" ? "to stop its agents and end" : "to take no more, and end after those under way";
     return {
       data: { how, runs: asked.map(runJson) },
-      text: asked.map(({ state }) => `asked ${state.runId} (pid ${state.process.pid}) ${what}`).join("\n"),
+      text: [
+        ...asked.map(({ state }) => `asked ${state.runId} (pid ${state.process.pid}) ${what}`),
+        ...(how === "now" ? [] : ["  to stop the agents that are at work: cotenant dispatch stop --now"]),
+      ].join("\n"),
     };
   },
 };

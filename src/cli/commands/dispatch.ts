@@ -82,7 +82,14 @@ export const command: Command = {
     "cotenant dispatch --agents 4 --agent claude --dry-run",
     "cotenant dispatch --agents 2 --command './scripts/agent.sh \"$COTENANT_PROMPT_FILE\"' --land --dry-run",
   ],
-  words: { min: 0, max: Number.POSITIVE_INFINITY },
+  words: {
+    min: 0,
+    max: Number.POSITIVE_INFINITY,
+    behindDashes: true,
+    instead:
+      "for one issue only: --issue <id>; what is for the harness follows --, as in: cotenant dispatch --agent claude -- --model opus",
+  },
+  isForPeople: true,
   async run(context, parsed) {
     const request = await requestFrom(context, parsed);
     // Refuses what contradicts itself, before anything is written.

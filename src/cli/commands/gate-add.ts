@@ -10,7 +10,7 @@ export const command: Command = {
     "Gives an issue that you have claimed gates to pass before it is done. What was said of a gate before it was\ntaken off does not count.",
   flags: EDIT_FLAGS,
   examples: ["cotenant gate add 7x3k tests review"],
-  words: { min: 2, max: 50 },
+  words: { min: 2, max: 50, what: "an issue and a gate" },
   completes: ["issue", "gate"],
   async run(context, parsed) {
     const keys = [...new Set(parsed.words.slice(1))];

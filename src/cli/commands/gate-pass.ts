@@ -7,7 +7,7 @@ export const command: Command = {
     "Says that a manual gate is passed, for those whom gates.pass_by names: persons, CI and administrators unless it says\notherwise. They need no claim. With the last one, an issue that is gated is done. An automated gate is passed by\n'cotenant gate run' only.",
   flags: RESULT_FLAGS,
   examples: ['cotenant gate pass 7x3k review --reason "read it twice" --agent-id human:me'],
-  words: { min: 2, max: 2 },
+  words: { min: 2, max: 2, what: "an issue and a gate" },
   completes: ["issue", "gate"],
   run: (context, parsed) => decide(context, parsed, "passed"),
 };

@@ -30,7 +30,7 @@ export const command: Command = {
     },
   },
   examples: ["cotenant land add work/login", "cotenant land add work/login work/docs --method squash"],
-  words: { min: 1, max: 100 },
+  words: { min: 1, max: 100, what: "a branch" },
   completes: ["ref"],
   async run(context, parsed) {
     const workspace = await context.workspace();

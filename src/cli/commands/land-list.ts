@@ -5,6 +5,9 @@ import type { Command } from "../command";
 import { asideLines, entryJson, queuePauseJson, queuePauseText } from "../landing";
 import { columns } from "../render";
 
+/** A branch is what people name an entry by; its id is needed only where one is in two queues. */
+const HEAD = ["BRANCH", "STATE", "", "TARGET", "COMMIT", "ADDED BY", "ENTRY"];
+
 export const command: Command = {
   usage: "land list [--target <branch>] [--all]",
   about:
@@ -30,18 +33,15 @@ export const command: Command = {
       (one) => one !== null,
     );
     const rows = entries.map((entry) => [
-      entry.entryId,
-      entry.state,
       printable(branchName(entry.branch), 60),
-      entry.commit.slice(0, 12),
-      printable(branchName(entry.target), 40),
-      entry.addedBy,
+      entry.state,
       detail(entry),
+      printable(branchName(entry.target), 40),
+      entry.commit.slice(0, 12),
+      entry.addedBy,
+      entry.entryId,
     ]);
-    const table =
-      rows.length === 0
-        ? "the merge queue is empty"
-        : columns(context.terminal, ["ENTRY", "STATE", "BRANCH", "COMMIT", "TARGET", "ADDED BY", ""], rows);
+    const table = rows.length === 0 ? "the merge queue is empty" : columns(context.terminal, HEAD, rows);
     return {
       data: { entries: entries.map(entryJson), paused: pauses.map(queuePauseJson) },
       text: [

@@ -12,7 +12,7 @@ export const command: Command = {
     reason: { value: "<text>", meaning: "why; logged" },
   },
   examples: ["cotenant land remove work/login"],
-  words: { min: 1, max: 1 },
+  words: { min: 1, max: 1, what: "a branch of the queue" },
   completes: ["ref"],
   async run(context, parsed) {
     const workspace = await context.workspace();

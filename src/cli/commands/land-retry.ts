@@ -10,7 +10,7 @@ export const command: Command = {
     "Puts an entry that was put aside back into the merge queue, at its old place and with the commit that was added.\nFor a branch that was changed since: 'land add'.",
   flags: { target: { value: "<branch>", completes: "ref", meaning: "of the queue for this branch" } },
   examples: ["cotenant land retry work/login"],
-  words: { min: 1, max: 1 },
+  words: { min: 1, max: 1, what: "a branch of the queue" },
   completes: ["ref"],
   async run(context, parsed) {
     const workspace = await context.workspace();

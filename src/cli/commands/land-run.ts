@@ -1,10 +1,13 @@
+import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
-import { type LandReport, meantEntry, runQueue, targetRef } from "../../land/operations";
+import { type LandReport, meantEntry, queueOf, runQueue, targetRef } from "../../land/operations";
 import { landParts } from "../../node-parts";
+import { branchName } from "../../publish/branch-rules";
 import type { Command, Context } from "../command";
 import { interruptibly } from "../interrupts";
 import { reportJson, reportText } from "../landing";
+import { count, shellWord } from "../render";
 
 export const command: Command = {
   usage:
@@ -31,7 +34,7 @@ export const command: Command = {
     "dry-run": { meaning: "show what would merge, without checks, and land nothing" },
   },
   examples: ["cotenant land run --agent-id human:ada", "cotenant land run --dry-run --agent-id human:ada"],
-  words: { min: 0, max: 0 },
+  words: { min: 0, max: 0, instead: "for one branch only: --only <branch>" },
   isForPeople: true,
   async run(context, parsed) {
     const workspace = await context.workspace();
@@ -62,9 +65,29 @@ export const command: Command = {
       refuseStopped(context, done);
       return done;
     });
-    return { data: reportJson(report), text: context.quiet ? "" : reportText(report) };
+    if (context.quiet) return { data: reportJson(report), text: "" };
+    const text = [
+      reportText(report),
+      ...(report.entries.length === 0 ? await elsewhere(workspace, target) : []),
+    ];
+    return { data: reportJson(report), text: text.join("\n") };
   },
 };
+
+/** Nothing waited here: a branch that somebody misses was put aside, or waits for another target. */
+async function elsewhere(workspace: Workspace, here: string): Promise<string[]> {
+  const queue = await queueOf(workspace);
+  const aside = queue.filter(({ state, target }) => state === "parked" && target === here).length;
+  const waiting = queue.filter(({ state }) => state === "queued");
+  const targets = [...new Set(waiting.map(({ target }) => target))];
+  const lines = targets.map((target) => {
+    const n = count(waiting.filter((entry) => entry.target === target).length, "branch", "branches");
+    return `  ${n} for ${printable(branchName(target), 200)}: cotenant land run --target ${shellWord(branchName(target))}`;
+  });
+  if (aside === 0) return lines;
+  const were = aside === 1 ? "1 branch was" : `${aside} branches were`;
+  return [`  ${were} put aside: cotenant land list`, ...lines];
+}
 
 function parallelOf(given: number | undefined): number | null {
   if (given === undefined) return null;
