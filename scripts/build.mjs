@@ -58,20 +58,20 @@ const PROGRAMS = [
   },
   // Harnesses ask before every write. Reading shell commands takes more than all the rest together.
   {
-    entry: "src/cli/guard-main.ts",
+    entry: "src/features/guard/entry/guard-main.ts",
     out: "guard.cjs",
     without: { filter: /^\.\/(?:shell\/check|mend)$/, handedOverTo: "guard-shell.cjs" },
     warmUp: ["guard check --harness"],
   },
-  { entry: "src/cli/guard-main.ts", out: "guard-shell.cjs", warmUp: ["guard"] },
+  { entry: "src/features/guard/entry/guard-main.ts", out: "guard-shell.cjs", warmUp: ["guard"] },
   // Most of those checks end here. It is so small that all of it is compiled beforehand.
-  { entry: "src/cli/quick-guard.ts", out: "quick-guard.cjs", warmUp: ["--whole"] },
+  { entry: "src/features/guard/entry/quick-guard.ts", out: "quick-guard.cjs", warmUp: ["--whole"] },
 ];
 const LIBRARY = "src/index.ts";
 /** What one command loads in one of its ways: a file of its own, which no other command has to read. */
 const CHUNKS = [
   {
-    entry: "src/real-canary/real-canary.ts",
+    entry: "src/features/harnesses/real-canary/real-canary.ts",
     out: "real-canary.cjs",
     loadedAs: /^\.\.\/real-canary\/real-canary$/,
   },
@@ -84,7 +84,7 @@ const CHUNKS = [
 const BUNDLES = [
   ...PROGRAMS,
   ...CHUNKS,
-  { entry: "src/cli/quick-hook.ts", out: "quick-hook.cjs" },
+  { entry: "src/features/hooks/entry/quick-hook.ts", out: "quick-hook.cjs" },
   { entry: LIBRARY, out: "index.cjs" },
 ];
 const INPUTS = ["src", "package.json", "package-lock.json", "tsconfig.json"];

@@ -1,5 +1,5 @@
 /**
- * Writes src/publish/secret-rules.json: rules for secrets of gitleaks, as data, in a form that JavaScript can run, and the two
+ * Writes src/features/publish/secret-rules.json: rules for secrets of gitleaks, as data, in a form that JavaScript can run, and the two
  * of Nosey Parker for passwords in quotes, which gitleaks passes over unless they look random.
  *
  *   node scripts/secret-rules.mjs <a checkout of gitleaks>/config/gitleaks.toml <its version>
@@ -83,5 +83,5 @@ const lines = Object.entries(data).map(([name, list]) => {
   const entries = list.map((entry) => `  ${JSON.stringify(entry)}`).join(",\n");
   return `${JSON.stringify(name)}: [\n${entries}\n]`;
 });
-writeFileSync(join(ROOT, "src/publish/secret-rules.json"), `{\n${lines.join(",\n")}\n}\n`);
+writeFileSync(join(ROOT, "src/features/publish/secret-rules.json"), `{\n${lines.join(",\n")}\n}\n`);
 say(`${data.rules.length} of ${rules.length} rules of gitleaks ${version}`);

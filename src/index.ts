@@ -7,36 +7,38 @@ import { resourceNamed, resourceRefs } from "./coordinator/resources";
 import type { Session } from "./coordinator/session";
 import { Workspace } from "./coordinator/workspace";
 import { engineInFront, watcherInFront } from "./daemon/in-front";
-import type { DispatchReport, DispatchRequest } from "./dispatch/operations";
 import { orThrow } from "./errors/cotenant-error";
+import type { DispatchReport, DispatchRequest } from "./features/dispatch/operations";
+import type {
+  Enqueued,
+  EnqueueRequest,
+  LandEntry,
+  LandOptions,
+  LandReport,
+} from "./features/land/operations";
+import type { Input } from "./features/publish/draft";
+import type { Publisher } from "./features/publish/publisher";
+import type { Published } from "./features/publish/request";
+import { type Consistency, checkTags, type Descriptor as Snapshot } from "./features/snapshots/descriptor";
 import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
 import type { Pause } from "./kernel/pause";
 import type { Proposal } from "./kernel/proposals";
-import type { Enqueued, EnqueueRequest, LandEntry, LandOptions, LandReport } from "./land/operations";
 import { thisMachine } from "./platform/node/this-machine";
-import type { Input } from "./publish/draft";
-import type { Publisher } from "./publish/publisher";
-import type { Published } from "./publish/request";
-import { type Consistency, checkTags, type Descriptor as Snapshot } from "./snapshots/descriptor";
 
 export type { Change, Grant, LeaseStatus, LoggedEvent, Subscription } from "./coordinator/contract";
 export type { Pausing } from "./coordinator/pausing";
 export type { Approved } from "./coordinator/proposals";
+export { CotenantError } from "./errors/cotenant-error";
+export { ERRORS, type ErrorCode } from "./errors/registry";
 export type {
   DispatchEvent,
   DispatchReport,
   DispatchRequest,
   IssueOutcome,
   RunState,
-} from "./dispatch/operations";
-export { CotenantError } from "./errors/cotenant-error";
-export { ERRORS, type ErrorCode } from "./errors/registry";
-export type { LeaseKey } from "./kernel/keys";
-export type { Lease } from "./kernel/lease";
-export type { Pause } from "./kernel/pause";
-export type { Proposal } from "./kernel/proposals";
+} from "./features/dispatch/operations";
 export type {
   Enqueued,
   EnqueueRequest,
@@ -45,8 +47,12 @@ export type {
   LandOutcome,
   LandProgress,
   LandReport,
-} from "./land/operations";
-export type { Published, PublishedPath } from "./publish/request";
+} from "./features/land/operations";
+export type { Published, PublishedPath } from "./features/publish/request";
+export type { LeaseKey } from "./kernel/keys";
+export type { Lease } from "./kernel/lease";
+export type { Pause } from "./kernel/pause";
+export type { Proposal } from "./kernel/proposals";
 
 /** The paths of Node and of the program `cotenant`. */
 export interface ProgramPlace {
@@ -84,7 +90,7 @@ export interface AcquireOptions {
   readonly requestId?: string;
 }
 
-export type { Descriptor as Snapshot } from "./snapshots/descriptor";
+export type { Descriptor as Snapshot } from "./features/snapshots/descriptor";
 
 export interface SnapshotOptions {
   readonly note?: string;
@@ -290,7 +296,7 @@ export class CotenantRepository {
 
   /** Keeps this worktree as it is. Rejects with `E_CONSISTENCY_UNAVAILABLE` when it does not hold still. */
   async snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
-    const { takeSnapshot } = await import("./snapshots/taking");
+    const { takeSnapshot } = await import("./features/snapshots/taking");
     const { descriptor } = await takeSnapshot(await this.#darkroom(), {
       note: options.note ?? null,
       tags: checkTags(options.tags ?? []),
@@ -308,10 +314,10 @@ export class CotenantRepository {
 
   /** A snapshot as a new worktree; answers where it is. */
   async restore(snapshotId: string, options: { readonly path: string }): Promise<{ readonly root: string }> {
-    const { restoreAnew } = await import("./snapshots/restoring");
-    const { meantSnapshot } = await import("./snapshots/shelf");
-    const { refusePlace } = await import("./worktrees/creating");
-    const { normal } = await import("./worktrees/naming");
+    const { restoreAnew } = await import("./features/snapshots/restoring");
+    const { meantSnapshot } = await import("./features/snapshots/shelf");
+    const { refusePlace } = await import("./features/worktrees/creating");
+    const { normal } = await import("./features/worktrees/naming");
     const room = await this.#darkroom();
     const descriptor = meantSnapshot(snapshotId, await room.shelf.all(), this.#session.actor.worktreeId);
     const { surroundings } = this.#workspace;
@@ -322,7 +328,7 @@ export class CotenantRepository {
   }
 
   async #darkroom() {
-    const { readingRoomIn } = await import("./snapshots/darkroom");
+    const { readingRoomIn } = await import("./features/snapshots/darkroom");
     const { nodeTrees } = await import("./platform/node/trees");
     return { ...readingRoomIn(this.#workspace, nodeTrees()), session: this.#session };
   }
@@ -332,10 +338,10 @@ export class CotenantRepository {
    * Gits that they need are kept for the next one, until `close`.
    */
   async publish(options: PublishOptions): Promise<Published> {
-    const { Publisher } = await import("./publish/publisher");
+    const { Publisher } = await import("./features/publish/publisher");
     const { nodeCommands } = await import("./platform/node/commands");
     this.#publisher ??= new Publisher(this.#workspace, this.#session, async () => {
-      const { claimFence } = await import("./ledger/fence");
+      const { claimFence } = await import("./features/ledger/fence");
       return claimFence(this.#workspace, this.#session);
     });
     const { push } = options;
@@ -358,7 +364,7 @@ export class CotenantRepository {
 
   /** Adds branches to the merge queue, as they are now. */
   async landAdd(request: EnqueueRequest): Promise<readonly Enqueued[]> {
-    const { enqueue } = await import("./land/operations");
+    const { enqueue } = await import("./features/land/operations");
     return enqueue(this.#workspace, this.#session, request);
   }
 
@@ -366,14 +372,14 @@ export class CotenantRepository {
   async landQueue(
     options: { readonly target?: string; readonly all?: boolean } = {},
   ): Promise<readonly LandEntry[]> {
-    const { queueOf, targetRef } = await import("./land/operations");
+    const { queueOf, targetRef } = await import("./features/land/operations");
     const target = options.target === undefined ? null : await targetRef(this.#workspace, options.target);
     return queueOf(this.#workspace, target, { all: options.all ?? false });
   }
 
   /** Lands what is in the queue. What ends it early once it has begun is told in the report. */
   async landRun(options: LandOptions = {}): Promise<LandReport> {
-    const { runQueue } = await import("./land/operations");
+    const { runQueue } = await import("./features/land/operations");
     const { landParts } = await import("./node-parts");
     return runQueue(await landParts(this.#workspace, this.#session), options);
   }
@@ -383,7 +389,7 @@ export class CotenantRepository {
    * said where Node and `cotenant` are.
    */
   async dispatch(request: DispatchRequest & { readonly program?: ProgramPlace }): Promise<DispatchReport> {
-    const { dispatch } = await import("./dispatch/operations");
+    const { dispatch } = await import("./features/dispatch/operations");
     const { dispatchParts } = await import("./node-parts");
     return dispatch(await dispatchParts(this.#workspace, this.#session, request.program ?? null), request);
   }

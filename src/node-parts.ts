@@ -1,13 +1,13 @@
 /** What operations work with on this machine, for the library and for the command line. */
 import type { Session } from "./coordinator/session";
 import type { Workspace } from "./coordinator/workspace";
-import type { DispatchParts } from "./dispatch/operations";
-import type { LandParts } from "./land/operations";
-import type { OpenFence } from "./publish/claims";
+import type { DispatchParts } from "./features/dispatch/operations";
+import type { LandParts } from "./features/land/operations";
+import type { OpenFence } from "./features/publish/claims";
 
 function fenceOf(workspace: Workspace, session: Session): OpenFence {
   return async () => {
-    const { claimFence } = await import("./ledger/fence");
+    const { claimFence } = await import("./features/ledger/fence");
     return claimFence(workspace, session);
   };
 }

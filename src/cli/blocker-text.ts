@@ -1,7 +1,7 @@
 import type { CotenantError } from "../errors/cotenant-error";
-import type { BlockerReport } from "../guard/contention";
+import type { BlockerReport } from "../features/guard/contention";
 import { printable } from "../kernel/ids";
-import { duration } from "./render";
+import { duration } from "./terminal/render";
 
 /** The reports that come with an error, for a person to read: a line each. */
 export function blockerLines({ code, data }: Pick<CotenantError, "code" | "data">): string[] {

@@ -1,10 +1,10 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { printable } from "../kernel/ids";
-import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./command";
 import { COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
-import { usage } from "./parse";
-import { suggestionFor } from "./suggesting";
+import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./grammar/command";
+import { usage } from "./grammar/parse";
+import { suggestionFor } from "./suggestions";
 
 /** `cotenant`, `cotenant help [command]`, `cotenant claim`, and whatever is not a command. */
 export async function answerWithoutCommand(args: readonly string[], tell: Tell): Promise<number> {

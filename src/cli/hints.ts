@@ -2,7 +2,7 @@ import { CotenantError } from "../errors/cotenant-error";
 import type { AgentIdentity } from "../identity/agent";
 import { type AgentId, agentType } from "../kernel/ids";
 import { isAmong } from "../kernel/policy";
-import type { Command } from "./command";
+import type { Command } from "./grammar/command";
 
 /** What a command can do about it that has the options. The registry's hints are for everybody, and so name none. */
 const WAYS: Readonly<

@@ -1,6 +1,6 @@
 import { thisMachine } from "../platform/node/this-machine";
 import { failAside, runCommandLine } from "./program";
-import { isTty, nodeTerminal } from "./terminal";
+import { isTty, nodeTerminal } from "./terminal/terminal";
 
 const args = process.argv.slice(2);
 const terminal = nodeTerminal();

@@ -2,13 +2,13 @@ import { isConfigKey } from "../config/schema";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { engineInFront, watcherInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { hooksWord, wordText } from "../features/hooks/commands/hooks-upkeep";
 import { explainSandbox } from "../identity/sandbox";
 import { blockerLines } from "./blocker-text";
-import type { Command, Context, Output, Parsed, Tell } from "./command";
 import { COMMANDS, findCommand } from "./commands";
-import { hooksWord, wordText } from "./hooks-upkeep";
-import { endOfFlags, parseCommandLine } from "./parse";
-import type { Terminal } from "./terminal";
+import type { Command, Context, Output, Parsed, Tell } from "./grammar/command";
+import { endOfFlags, parseCommandLine } from "./grammar/parse";
+import type { Terminal } from "./terminal/terminal";
 
 /** Where a command line is run: the machine, and whoever reads what it says. */
 export interface Stage {
@@ -174,7 +174,7 @@ async function settleLeftOpen(workspace: Workspace): Promise<void> {
   try {
     const open = await platform.files.readDirectory(`${layout.index}/facts/publish`);
     if (open === null || open.length === 0) return;
-    const { settleIntents } = await import("../publish/settling");
+    const { settleIntents } = await import("../features/publish/settling");
     for (const { intent, fate } of await settleIntents(workspace, await workspace.session("write")))
       workspace.warnings.push(`a publish of ${intent.agentId} to ${intent.ref} was cut off: ${fate}`);
   } catch {

@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
-import { shellWord } from "../agents/command-line";
-import { deadlineMs } from "../guard/harness";
+import { deadlineMs } from "../features/guard/harness";
+import { shellWord } from "../features/harnesses/command-line";
 import type { HookPlace } from "./hook-place";
 
 /** Between the parts of an answer. No harness is told anything that has it. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { HARNESSES, type HookEvent } from "../guard/harness";
-import { isHarnessName } from "../guard/report";
+import { HARNESSES, type HookEvent } from "../features/guard/harness";
+import { isHarnessName } from "../features/guard/report";
 import type { HarnessName } from "../identity/harness";
 import type { Environment } from "../identity/repository";
 import { SEPARATOR, SHELL_TYPE } from "./guard-files";

@@ -1,11 +1,11 @@
 import * as fs from "node:fs";
-import type { Answer } from "../guard/answers";
-import { deadlineMs, type HookEvent, hookArguments } from "../guard/harness";
-import { type Report, readReport } from "../guard/report";
-import { runHook } from "../guard/run";
-import { whoIs } from "../guard/who";
-import type { World } from "../guard/world";
-import { quickAnswer } from "../guard-node/quick-answer";
+import type { Answer } from "../features/guard/answers";
+import { quickAnswer } from "../features/guard/entry/quick-answer";
+import { deadlineMs, type HookEvent, hookArguments } from "../features/guard/harness";
+import { type Report, readReport } from "../features/guard/report";
+import { runHook } from "../features/guard/run";
+import { whoIs } from "../features/guard/who";
+import type { World } from "../features/guard/world";
 import type { HarnessName } from "../identity/harness";
 import { startTimeOf } from "../platform/node/processes";
 import type { Platform, ProcessIdentity } from "../platform/platform";

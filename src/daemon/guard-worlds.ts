@@ -1,6 +1,6 @@
 import * as os from "node:os";
-import type { BegunWait, World } from "../guard/world";
-import { worldOf } from "../guard-node/world-of";
+import { worldOf } from "../features/guard/entry/world-of";
+import type { BegunWait, World } from "../features/guard/world";
 import type { Environment } from "../identity/repository";
 import type { Holder } from "../kernel/lease";
 import { nodeGit } from "../platform/git-node";

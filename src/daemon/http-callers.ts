@@ -1,4 +1,4 @@
-import type { Report } from "../guard/report";
+import type { Report } from "../features/guard/report";
 import type { HarnessName } from "../identity/harness";
 import type { Holder } from "../kernel/lease";
 import type { Platform } from "../platform/platform";

@@ -1,9 +1,9 @@
 import { randomInt } from "node:crypto";
 import * as fs from "node:fs";
 import * as net from "node:net";
-import type { HttpDoor } from "../agents/command-line";
 import type { Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
+import type { HttpDoor } from "../features/harnesses/command-line";
 import { readPlainFile } from "../platform/node/plain-file";
 import { type HookPlace, hookPlace } from "./hook-place";
 import { randomHex } from "./place";

@@ -1,7 +1,7 @@
 import type { Coordinator } from "../coordinator/contract";
 import type { FolderWatcher } from "../coordinator/watched";
 import type { Workspace } from "../coordinator/workspace";
-import { ledgerInFront } from "../ledger/in-front";
+import { ledgerInFront } from "../features/ledger/in-front";
 
 /**
  * What stands in front of the local engine: the ledger, where claims are shared, and the daemon, where one is running. `program`

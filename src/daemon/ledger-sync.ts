@@ -1,9 +1,9 @@
 import type { Workspace } from "../coordinator/workspace";
-import { openLedger } from "../ledger/open";
-import { reconcile } from "../ledger/reconcile";
-import { placeJson, reconciledJson, standingJson, standingOf, syncedJson } from "../ledger/report";
-import { setUpLedger } from "../ledger/setup";
-import { syncLedger } from "../ledger/syncing";
+import { openLedger } from "../features/ledger/open";
+import { reconcile } from "../features/ledger/reconcile";
+import { placeJson, reconciledJson, standingJson, standingOf, syncedJson } from "../features/ledger/report";
+import { setUpLedger } from "../features/ledger/setup";
+import { syncLedger } from "../features/ledger/syncing";
 
 export type SyncAction = "pull" | "push" | "setup" | "status" | "reconcile";
 

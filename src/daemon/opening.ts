@@ -1,9 +1,9 @@
 import * as fs from "node:fs";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
+import { ledgerInFront } from "../features/ledger/in-front";
+import type { SharedRemotes } from "../features/ledger/shared-remotes";
 import { listWorktrees } from "../identity/worktree-list";
-import { ledgerInFront } from "../ledger/in-front";
-import type { SharedRemotes } from "../ledger/shared-remotes";
 import type { OpenStores } from "./open-stores";
 import { type DaemonPlace, processOf, readRecord } from "./place";
 import { ANYBODY } from "./repositories";

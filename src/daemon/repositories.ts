@@ -1,11 +1,11 @@
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
-import { issuesIn } from "../issues/desk";
+import { issuesIn } from "../features/issues/desk";
+import { claimable, claimOf, meantForClaim } from "../features/ledger/claim-issue";
+import { ledgerInFront } from "../features/ledger/in-front";
+import { SharedRemotes } from "../features/ledger/shared-remotes";
 import type { AgentId } from "../kernel/ids";
 import type { Holder } from "../kernel/lease";
-import { claimable, claimOf, meantForClaim } from "../ledger/claim-issue";
-import { ledgerInFront } from "../ledger/in-front";
-import { SharedRemotes } from "../ledger/shared-remotes";
 import { syncAs } from "./ledger-sync";
 import { OpenStores } from "./open-stores";
 import { CLAIM, LEDGER_SYNC, paramsOf } from "./requests";

@@ -1,5 +1,5 @@
 import * as fs from "node:fs";
-import type { World } from "../guard/world";
+import type { World } from "../features/guard/world";
 import { findRepository } from "../identity/repository";
 import { hookPlace } from "./hook-place";
 import { launch } from "./life";

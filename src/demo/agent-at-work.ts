@@ -1,3 +1,4 @@
+import type { Verb } from "../../testing/checker/witness";
 import type { Session } from "../coordinator/session";
 import { Workspace } from "../coordinator/workspace";
 import { CotenantError, orThrow } from "../errors/cotenant-error";
@@ -9,7 +10,6 @@ import { guardedWrite } from "./guarded-write";
 import type { Briefing, Held, Wish } from "./messages";
 import { thingsUnder } from "./plan";
 import { tell } from "./stdio";
-import type { Verb } from "./witness";
 
 /** Somebody else has it, or was first. */
 const REFUSALS = ["E_LOCK_CONFLICT", "E_QUEUED", "E_WAIT_TIMEOUT"];

@@ -1,6 +1,6 @@
-import type { LogCheck } from "./log-check";
+import type { LogCheck } from "../../testing/checker/log-check";
+import type { Verdict } from "../../testing/checker/verdict";
 import type { Report } from "./messages";
-import type { Verdict } from "./verdict";
 
 export const COUNTED = [
   "granted",

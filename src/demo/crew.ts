@@ -1,9 +1,9 @@
+import type { Verdict } from "../../testing/checker/verdict";
 import { AgentProcess, type Listener } from "./agent-process";
 import type { Books } from "./books";
 import type { Briefing, Report } from "./messages";
 import { NAMES } from "./plan";
 import type { Scratch } from "./scratch";
-import type { Verdict } from "./verdict";
 import type { Warden } from "./warden";
 import { sleep, within } from "./within";
 

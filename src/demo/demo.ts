@@ -1,3 +1,4 @@
+import { Verdict } from "../../testing/checker/verdict";
 import { Books } from "./books";
 import { Crew } from "./crew";
 import { Director } from "./director";
@@ -11,7 +12,6 @@ import { everything } from "./plan";
 import type { Outcome } from "./report";
 import { childEnvironment, fillScratch, makeScratchFolder, removeScratch, type Scratch } from "./scratch";
 import { Screen } from "./screen";
-import { Verdict } from "./verdict";
 import { draw, type Paint } from "./view";
 import { Warden } from "./warden";
 

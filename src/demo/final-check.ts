@@ -1,10 +1,10 @@
+import type { Verdict } from "../../testing/checker/verdict";
 import { Workspace } from "../coordinator/workspace";
 import { nodeGit } from "../platform/git-node";
 import { thisMachine } from "../platform/node/this-machine";
 import type { Books } from "./books";
 import { Inspector } from "./inspector";
 import type { Scratch } from "./scratch";
-import type { Verdict } from "./verdict";
 
 /** Everything from its first line again, against what everybody said, and against what the store itself shows. */
 export async function finalCheck(scratch: Scratch, books: Books, verdict: Verdict): Promise<Inspector> {

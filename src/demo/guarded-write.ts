@@ -1,10 +1,10 @@
+import { lastSequence } from "../../testing/checker/log-files";
+import { testify, type Verb } from "../../testing/checker/witness";
 import type { Session } from "../coordinator/session";
 import type { Workspace } from "../coordinator/workspace";
 import type { LeaseId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
-import { lastSequence } from "./log-files";
 import type { Held } from "./messages";
-import { testify, type Verb } from "./witness";
 
 /** Where a guarded write goes, and under which lease. */
 export interface Target {

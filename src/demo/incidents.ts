@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import type { Verdict } from "../../testing/checker/verdict";
 import type { AgentProcess } from "./agent-process";
 import type { Books } from "./books";
 import type { Crew } from "./crew";
@@ -8,7 +9,6 @@ import type { Held, Wish } from "./messages";
 import type { Incident } from "./plan";
 import { secs } from "./report";
 import type { Scratch } from "./scratch";
-import type { Verdict } from "./verdict";
 
 export interface Stage {
   readonly crew: Crew;

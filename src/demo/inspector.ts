@@ -1,10 +1,10 @@
-import { LogCheck } from "./log-check";
-import { GrowingFile, LogFiles } from "./log-files";
+import { LogCheck } from "../../testing/checker/log-check";
+import { GrowingFile, LogFiles } from "../../testing/checker/log-files";
+import type { Verdict } from "../../testing/checker/verdict";
+import { witnessPath } from "../../testing/checker/witness";
+import { WitnessCheck } from "../../testing/checker/witness-check";
 import { thingsOf } from "./plan";
 import type { Scratch } from "./scratch";
-import type { Verdict } from "./verdict";
-import { witnessPath } from "./witness";
-import { WitnessCheck } from "./witness-check";
 
 /** Reads the log and the witnesses as they grow, and checks each line as it comes. */
 export class Inspector {

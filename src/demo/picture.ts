@@ -1,7 +1,7 @@
+import type { LogCheck } from "../../testing/checker/log-check";
+import type { Verdict } from "../../testing/checker/verdict";
 import type { Books } from "./books";
 import type { Crew } from "./crew";
-import type { LogCheck } from "./log-check";
-import type { Verdict } from "./verdict";
 import type { Picture } from "./view";
 
 /** What a view is drawn from: agents by what they say, leases by what the log says. */

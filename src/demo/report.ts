@@ -1,6 +1,6 @@
+import type { LogCheck } from "../../testing/checker/log-check";
+import type { Verdict } from "../../testing/checker/verdict";
 import type { Books, Counted } from "./books";
-import type { LogCheck } from "./log-check";
-import type { Verdict } from "./verdict";
 import type { Paint } from "./view";
 
 /** What a run came to. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { columns } from "../../src/cli/render";
+import { columns } from "../../src/cli/terminal/render";
 
 const terminal = { isTerminal: true, color: false, columns: 40 } as Parameters<typeof columns>[0];
 

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { cacheEnvironment, ownerName, TOOL_CACHES } from "../../src/exec/caches";
+import { cacheEnvironment, ownerName, TOOL_CACHES } from "../../src/features/exec/caches";
 import { until } from "../support/program";
 import { expectRefused } from "../support/refusals";
 import { TestRepo } from "../support/repo";

@@ -30,7 +30,7 @@ const CORPORA: readonly (readonly [HarnessName, string])[] = [
 ];
 
 function recordedIn(corpus: string): Recorded[] {
-  const text = fs.readFileSync(path.join(ROOT, `tests/corpora/${corpus}.jsonl`), "utf8");
+  const text = fs.readFileSync(path.join(ROOT, `testing/corpora/${corpus}.jsonl`), "utf8");
   return text
     .trimEnd()
     .split("\n")

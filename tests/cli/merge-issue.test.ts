@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { encodeIssue, type Issue, newIssue } from "../../src/issues/model";
+import { encodeIssue, type Issue, newIssue } from "../../src/features/issues/model";
 import type { Ulid } from "../../src/kernel/ids";
 import { expectNoInnards, expectRefused } from "../support/refusals";
 import { cotenant } from "../support/repo";

@@ -2,9 +2,9 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { COMMANDS, LISTED } from "../../src/cli/commands";
-import { EVENT_TYPES } from "../../src/cli/event-filter";
 import { ERRORS } from "../../src/errors/registry";
-import { ISSUE_STATES, PRIORITIES } from "../../src/issues/model";
+import { ISSUE_STATES, PRIORITIES } from "../../src/features/issues/model";
+import { EVENT_TYPES } from "../../src/features/watch/commands/event-filter";
 import { KEY_KINDS } from "../../src/kernel/keys";
 
 import { ROOT } from "../house/source";

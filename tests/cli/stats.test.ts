@@ -1,6 +1,6 @@
 import * as fs from "node:fs";
 import { beforeEach, describe, expect, it } from "vitest";
-import { bar, pensFor, sparkline, squeezed } from "../../src/cli/charts";
+import { bar, pensFor, sparkline, squeezed } from "../../src/cli/terminal/charts";
 import { needTool } from "../house/need-tool";
 import { PROGRAM, run } from "../support/program";
 import { expectRefused } from "../support/refusals";

@@ -1,9 +1,9 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { needsAPerson } from "../../src/cli/attention";
-import { cutTo, sizeOf } from "../../src/cli/screen";
+import { cutTo, sizeOf } from "../../src/cli/terminal/screen";
 import { Workspace } from "../../src/coordinator/workspace";
+import { needsAPerson } from "../../src/features/watch/commands/attention";
 import { openRepository } from "../../src/index";
 import { thisMachine } from "../../src/platform/node/this-machine";
 import { needTool } from "../house/need-tool";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SimProcess } from "../../src/platform/sim";
+import type { SimProcess } from "../../testing/simulator";
 import { enter, enterAs, operationsSince, type Party, quietWorld, range } from "../store/stage";
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));

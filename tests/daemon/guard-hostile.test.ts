@@ -3,7 +3,7 @@ import * as path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SEPARATOR } from "../../src/daemon/guard-files";
 import { LARGEST_BODY } from "../../src/daemon/guard-http";
-import { Prng } from "../../src/platform/sim/prng";
+import { Prng } from "../../testing/simulator/prng";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";
 import { type Asked, GuardStage, post, type RawHttp } from "./guard-stage";

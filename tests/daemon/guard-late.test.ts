@@ -5,7 +5,7 @@ import * as path from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { guardPatienceMs, SOCKET_HOST } from "../../src/daemon/guard-files";
 import { GuardHttp } from "../../src/daemon/guard-http";
-import { deadlineMs, HARNESSES } from "../../src/guard/harness";
+import { deadlineMs, HARNESSES } from "../../src/features/guard/harness";
 import { GuardedAgent, SILENT } from "../support/guard";
 import { until } from "../support/program";
 import { TestRepo } from "../support/repo";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Session } from "../../src/coordinator/session";
 import { LONGEST_FRAME } from "../../src/daemon/frames";
 import { nodePlatform } from "../../src/platform/node/node";
-import { Prng } from "../../src/platform/sim/prng";
+import { Prng } from "../../testing/simulator/prng";
 import { asked, key } from "../store/stage";
 import { type DaemonRecordJson, RawClient } from "../support/daemon";
 import { FRAME_PIECES } from "../support/frame-pieces";

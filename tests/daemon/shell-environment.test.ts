@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { readExports } from "../../src/daemon/shell-environment";
-import { Prng } from "../../src/platform/sim/prng";
+import { Prng } from "../../testing/simulator/prng";
 
 const SHELLS: readonly (readonly [string, readonly string[]])[] = [
   ["dash", ["dash"]],

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Books } from "../../src/demo/books";
-import { LogCheck } from "../../src/demo/log-check";
-import { Verdict } from "../../src/demo/verdict";
-import { WitnessCheck } from "../../src/demo/witness-check";
+import { LogCheck } from "../../testing/checker/log-check";
+import { Verdict } from "../../testing/checker/verdict";
+import { WitnessCheck } from "../../testing/checker/witness-check";
 import { FILE, GROUND, pidOf, Story } from "./story";
 
 function check(story: Story, witness: readonly string[] = [], isDead?: (pid: number) => boolean): Verdict {

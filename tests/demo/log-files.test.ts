@@ -1,7 +1,7 @@
 import { appendFileSync, linkSync, mkdirSync, renameSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { LogFiles, lastSequence } from "../../src/demo/log-files";
+import { LogFiles, lastSequence } from "../../testing/checker/log-files";
 import { scratch } from "../support/scratch";
 
 let control = "";

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { describe, expect, it } from "vitest";
-import { Prng } from "../../src/platform/sim/prng";
+import { Prng } from "../../testing/simulator/prng";
 import {
   agentScript,
   agentsOf,

@@ -1,6 +1,6 @@
 import { parse } from "smol-toml";
 import { describe, expect, it } from "vitest";
-import { type Said, TEMPLATE_NAMES, templateFor } from "../../src/dispatch/templates";
+import { type Said, TEMPLATE_NAMES, templateFor } from "../../src/features/dispatch/templates";
 
 const PROGRAM = { node: "/usr/bin/node", program: "/opt/a 'quoted' place/cotenant" };
 

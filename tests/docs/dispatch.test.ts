@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { TEMPLATE_NAMES, templateFor } from "../../src/dispatch/templates";
+import { TEMPLATE_NAMES, templateFor } from "../../src/features/dispatch/templates";
 import { ROOT } from "../house/source";
 import { PROGRAM, run } from "../support/program";
 import { TestRepo } from "../support/repo";

@@ -2,8 +2,8 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
-import { CHECKS } from "../../src/doctor/checks";
-import { diagnose } from "../../src/doctor/diagnose";
+import { CHECKS } from "../../src/features/doctor/checks";
+import { diagnose } from "../../src/features/doctor/diagnose";
 import {
   capped,
   exitOf,
@@ -12,8 +12,8 @@ import {
   note,
   summaryOf,
   warning,
-} from "../../src/doctor/finding";
-import { examine, type Patient } from "../../src/doctor/patient";
+} from "../../src/features/doctor/finding";
+import { examine, type Patient } from "../../src/features/doctor/patient";
 import type { FencingToken, LeaseId } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import type { Lease } from "../../src/kernel/lease";

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { type Answer, answer as answerIn, nothingToSay, type Verdict } from "../../src/guard/answers";
-import { HARNESSES } from "../../src/guard/harness";
+import {
+  type Answer,
+  answer as answerIn,
+  nothingToSay,
+  type Verdict,
+} from "../../src/features/guard/answers";
+import { HARNESSES } from "../../src/features/guard/harness";
 import { HARNESS_NAMES, type HarnessName } from "../../src/identity/harness";
 
 const DENIED: Verdict = {

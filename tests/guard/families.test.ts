@@ -1,9 +1,9 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { readReport } from "../../src/guard/report";
-import { type Answered, runHook } from "../../src/guard/run";
-import { wishOf } from "../../src/guard/tools";
+import { readReport } from "../../src/features/guard/report";
+import { type Answered, runHook } from "../../src/features/guard/run";
+import { wishOf } from "../../src/features/guard/tools";
 import { resolveAgent } from "../../src/identity/agent";
 import { nodePlatform } from "../../src/platform/node/node";
 import { GuardedAgent, harnessProcess, TestClock } from "../support/guard";

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { runHook } from "../../src/guard/run";
+import { runHook } from "../../src/features/guard/run";
 import { GuardedAgent, harnessProcess, reasonOf, SILENT, TestClock, toldIn } from "../support/guard";
 import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";

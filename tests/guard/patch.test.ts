@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { looksLikePatch, patchedPaths } from "../../src/guard/patch";
+import { looksLikePatch, patchedPaths } from "../../src/features/guard/patch";
 
 describe("the files that a patch names", () => {
   it("are those of every header, whatever is indented or ends with CR", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { HARNESSES } from "../../src/guard/harness";
-import { type Report, readReport } from "../../src/guard/report";
-import { wishOf } from "../../src/guard/tools";
+import { HARNESSES } from "../../src/features/guard/harness";
+import { type Report, readReport } from "../../src/features/guard/report";
+import { wishOf } from "../../src/features/guard/tools";
 import type { AgentProgram } from "../verify/harnesses/program";
 import { PROGRAMS } from "../verify/harnesses/programs/all";
 import { ENVIRONMENT, type RecordedEvent, recordingOf } from "../verify/harnesses/recording";

@@ -1,10 +1,10 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { HARNESSES } from "../../src/guard/harness";
-import { readReport } from "../../src/guard/report";
-import { readCommand } from "../../src/guard/shell/walk";
-import { wishOf } from "../../src/guard/tools";
+import { HARNESSES } from "../../src/features/guard/harness";
+import { readReport } from "../../src/features/guard/report";
+import { readCommand } from "../../src/features/guard/shell/walk";
+import { wishOf } from "../../src/features/guard/tools";
 import { HARNESS_NAMES, type HarnessName } from "../../src/identity/harness";
 import { ROOT } from "../house/source";
 
@@ -15,7 +15,7 @@ interface Sample {
 }
 
 function samples(harness: HarnessName): Sample[] {
-  const text = fs.readFileSync(path.join(ROOT, `tests/corpora/harness-events/${harness}.jsonl`), "utf8");
+  const text = fs.readFileSync(path.join(ROOT, `testing/corpora/harness-events/${harness}.jsonl`), "utf8");
   return text
     .split("\n")
     .filter((line) => line !== "")

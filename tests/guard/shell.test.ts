@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readCommand } from "../../src/guard/shell/walk";
+import { readCommand } from "../../src/features/guard/shell/walk";
 
 /**
  * `mode path`, as seen from where the shell stands by then, `?` for what cannot be told; for what has no path of its own,

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { HARNESSES } from "../../src/guard/harness";
-import { runHook } from "../../src/guard/run";
-import type { BegunWait } from "../../src/guard/world";
+import { HARNESSES } from "../../src/features/guard/harness";
+import { runHook } from "../../src/features/guard/run";
+import type { BegunWait } from "../../src/features/guard/world";
 import { HARNESS_NAMES, type HarnessName } from "../../src/identity/harness";
 import { GuardedAgent, TestClock, toldIn } from "../support/guard";
 import { TestRepo } from "../support/repo";

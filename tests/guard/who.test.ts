@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { parentAsHolder, whoIs } from "../../src/guard/who";
-import { isReaper, isWrapper } from "../../src/guard/wrappers";
+import { parentAsHolder, whoIs } from "../../src/features/guard/who";
+import { isReaper, isWrapper } from "../../src/features/guard/wrappers";
 import { nodeGit } from "../../src/platform/git-node";
 import { nodePlatform } from "../../src/platform/node/node";
 

@@ -33,11 +33,11 @@ beforeEach(() => {
     "src/cli/main.ts",
     'console.log(__COTENANT_VERSION__);\nif (process.argv[2]) import("./commands/slow");\n',
   );
-  write("src/cli/quick-hook.ts", "export const isNothingToDo = () => false;\n");
-  write("src/cli/quick-guard.ts", "export const isAnswered = () => false;\n");
-  write("src/real-canary/real-canary.ts", "export const runRealCanaries = () => [];\n");
+  write("src/features/hooks/entry/quick-hook.ts", "export const isNothingToDo = () => false;\n");
+  write("src/features/guard/entry/quick-guard.ts", "export const isAnswered = () => false;\n");
+  write("src/features/harnesses/real-canary/real-canary.ts", "export const runRealCanaries = () => [];\n");
   write("src/daemon/start-for-hooks.ts", "export const startForHooks = () => {};\n");
-  write("src/cli/guard-main.ts", 'console.log("guarded");\n');
+  write("src/features/guard/entry/guard-main.ts", 'console.log("guarded");\n');
   write(
     "src/cli/commands/slow.ts",
     'import { parse } from "smol-toml";\nconsole.log("loaded", parse("a = 1").a);\n',

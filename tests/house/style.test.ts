@@ -70,7 +70,7 @@ function machinePaths(): RegExp {
 describe("the code base", () => {
   it("has kebab-case names in src, tests, scripts and bench", () => {
     // What people read has a name in capitals, there as everywhere.
-    const isPaper = (path: string) => path === "bench/RESULTS.md" || path.startsWith("tests/corpora/");
+    const isPaper = (path: string) => path === "bench/RESULTS.md" || path.startsWith("testing/corpora/");
     const named = files.filter(({ path }) => /^(src|tests|scripts|bench)\//.test(path) && !isPaper(path));
     const odd = named.filter(
       ({ path }) => !/^(?:[a-z0-9]+(?:-[a-z0-9]+)*\/)*[a-z0-9]+(?:[-.][a-z0-9]+)*$/.test(path),

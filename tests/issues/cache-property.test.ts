@@ -3,9 +3,15 @@ import * as path from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { WatchedIssues } from "../../src/daemon/watched-issues";
-import type { IssueRow } from "../../src/issues/board";
-import { encodeIssue, type Issue, type IssueState } from "../../src/issues/model";
-import { ANYTHING, queryAll, queryAvailable, queryBlocked, queryClosed } from "../../src/issues/query";
+import type { IssueRow } from "../../src/features/issues/board";
+import { encodeIssue, type Issue, type IssueState } from "../../src/features/issues/model";
+import {
+  ANYTHING,
+  queryAll,
+  queryAvailable,
+  queryBlocked,
+  queryClosed,
+} from "../../src/features/issues/query";
 import { propertySeed } from "../kernel/property";
 import { amount } from "../support/sample";
 import { type Expected, plainly, Scene, type Seen } from "./scene";

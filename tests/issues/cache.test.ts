@@ -2,12 +2,12 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Catalog } from "../../src/issues/cache/catalog";
-import { decodeCatalog, encodeCatalog, type Subject } from "../../src/issues/cache/file";
-import { brokenEntry, entryFrom } from "../../src/issues/cache/table";
-import { encodeIssue } from "../../src/issues/model";
-import { ANYTHING, queryAvailable, queryClosed } from "../../src/issues/query";
-import { shortId } from "../../src/issues/short-id";
+import { Catalog } from "../../src/features/issues/cache/catalog";
+import { decodeCatalog, encodeCatalog, type Subject } from "../../src/features/issues/cache/file";
+import { brokenEntry, entryFrom } from "../../src/features/issues/cache/table";
+import { encodeIssue } from "../../src/features/issues/model";
+import { ANYTHING, queryAvailable, queryClosed } from "../../src/features/issues/query";
+import { shortId } from "../../src/features/issues/short-id";
 import { makeUlid, type Ulid } from "../../src/kernel/ids";
 import { Scene } from "./scene";
 

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { choosePreset, type Repo } from "../../src/issues/gates/presets";
-import { decodeRegistry, type Registry, registryWith } from "../../src/issues/gates/registry";
+import { choosePreset, type Repo } from "../../src/features/gates/presets";
+import { decodeRegistry, type Registry, registryWith } from "../../src/features/gates/registry";
 import {
   encodeResult,
   foldResults,
@@ -12,8 +12,8 @@ import {
   newResult,
   pendingAmong,
   type ResultStatus,
-} from "../../src/issues/gates/results";
-import { gateTrust } from "../../src/issues/gates/trust";
+} from "../../src/features/gates/results";
+import { gateTrust } from "../../src/features/gates/trust";
 import type { Ulid } from "../../src/kernel/ids";
 import { nodePlatform } from "../../src/platform/node/node";
 
@@ -175,7 +175,7 @@ describe("the registry", () => {
 });
 
 describe("the formats", () => {
-  /** Compares with the file in tests/corpora/formats; TEST_GOLDEN=write makes it anew. */
+  /** Compares with the file in testing/corpora/formats; TEST_GOLDEN=write makes it anew. */
   const golden = (name: string, actual: string) => {
     const file = join(import.meta.dirname, "..", "corpora", "formats", name);
     if (process.env["TEST_GOLDEN"] === "write") writeFileSync(file, actual);

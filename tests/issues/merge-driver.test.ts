@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
+import { driverCommand, installationIn } from "../../src/features/issues/merge-driver";
 import { withLines } from "../../src/identity/data-plane";
-import { driverCommand, installationIn } from "../../src/issues/merge-driver";
 import { scratch } from "../support/scratch";
 
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text, "latin1"));

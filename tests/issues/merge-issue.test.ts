@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { descendantOf, lineageAfter } from "../../src/issues/lineage";
-import { mergeIssueFiles } from "../../src/issues/merge/files";
-import { mergeIssues } from "../../src/issues/merge/issue";
-import { decodeIssue, encodeIssue, type Issue, newIssue } from "../../src/issues/model";
+import { descendantOf, lineageAfter } from "../../src/features/issues/lineage";
+import { mergeIssueFiles } from "../../src/features/issues/merge/files";
+import { mergeIssues } from "../../src/features/issues/merge/issue";
+import { decodeIssue, encodeIssue, type Issue, newIssue } from "../../src/features/issues/model";
 import { LARGEST_COUNT } from "../../src/kernel/bounds";
 import type { Ulid } from "../../src/kernel/ids";
 import { sha256 } from "../store/stage";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { mergeIssueFiles } from "../../src/issues/merge/files";
-import { type MergedIssue, mergeIssues } from "../../src/issues/merge/issue";
-import { isEqual } from "../../src/issues/merge/values";
+import { mergeIssueFiles } from "../../src/features/issues/merge/files";
+import { type MergedIssue, mergeIssues } from "../../src/features/issues/merge/issue";
+import { isEqual } from "../../src/features/issues/merge/values";
 import {
   decodeIssue,
   encodeIssue,
@@ -10,8 +10,8 @@ import {
   type Issue,
   newIssue,
   PRIORITIES,
-} from "../../src/issues/model";
-import { encodeSetLine, readOrSet, type SetLine } from "../../src/issues/or-set";
+} from "../../src/features/issues/model";
+import { encodeSetLine, readOrSet, type SetLine } from "../../src/features/issues/or-set";
 import type { Ulid } from "../../src/kernel/ids";
 import { propertyRuns, propertySeed } from "../kernel/property";
 import { sha256 } from "../store/stage";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type Span, threeWay } from "../../src/issues/merge/sequence";
-import { mergeText } from "../../src/issues/merge/text";
+import { type Span, threeWay } from "../../src/features/issues/merge/sequence";
+import { mergeText } from "../../src/features/issues/merge/text";
 
 const BASE = "One.\n\nTwo.\n\nThree.";
 const TODO = "Left to do:\n\n- [ ] a\n- [ ] b\n- [ ] c";

@@ -3,16 +3,28 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import type { FolderWatcher } from "../../src/coordinator/watched";
 import { type Surroundings, Workspace } from "../../src/coordinator/workspace";
-import { CommittedIssues } from "../../src/issues/committed";
-import { issuesIn, writerIn } from "../../src/issues/desk";
-import { workersOf } from "../../src/issues/effective";
-import type { IssueFolder } from "../../src/issues/folder";
-import { encodeIssue, type Issue, newIssue, PRIORITIES, TERMINAL_STATES } from "../../src/issues/model";
-import { encodeSetLine } from "../../src/issues/or-set";
-import type { QuerySetting } from "../../src/issues/query";
-import type { IssueReader } from "../../src/issues/reader";
-import { copyFrom, type FoundIssue, isFound, resolve, type UnreadableIssue } from "../../src/issues/resolve";
-import type { WrittenStamp } from "../../src/issues/stamps";
+import { CommittedIssues } from "../../src/features/issues/committed";
+import { issuesIn, writerIn } from "../../src/features/issues/desk";
+import { workersOf } from "../../src/features/issues/effective";
+import type { IssueFolder } from "../../src/features/issues/folder";
+import {
+  encodeIssue,
+  type Issue,
+  newIssue,
+  PRIORITIES,
+  TERMINAL_STATES,
+} from "../../src/features/issues/model";
+import { encodeSetLine } from "../../src/features/issues/or-set";
+import type { QuerySetting } from "../../src/features/issues/query";
+import type { IssueReader } from "../../src/features/issues/reader";
+import {
+  copyFrom,
+  type FoundIssue,
+  isFound,
+  resolve,
+  type UnreadableIssue,
+} from "../../src/features/issues/resolve";
+import type { WrittenStamp } from "../../src/features/issues/stamps";
 import { makeUlid, type Ulid } from "../../src/kernel/ids";
 import type { LeaseKey } from "../../src/kernel/keys";
 import { nodeGit } from "../../src/platform/git-node";

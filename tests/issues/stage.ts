@@ -1,7 +1,13 @@
-import { newIssue } from "../../src/issues/model";
-import { IssueReader } from "../../src/issues/reader";
-import { STAMP_KIND, stampFromFact, stampId, stampName, type WrittenStamp } from "../../src/issues/stamps";
-import { type Draft, type Enforcement, IssueWriter } from "../../src/issues/writer";
+import { newIssue } from "../../src/features/issues/model";
+import { IssueReader } from "../../src/features/issues/reader";
+import {
+  STAMP_KIND,
+  stampFromFact,
+  stampId,
+  stampName,
+  type WrittenStamp,
+} from "../../src/features/issues/stamps";
+import { type Draft, type Enforcement, IssueWriter } from "../../src/features/issues/writer";
 import { makeUlid, type Ulid, type WorktreeId } from "../../src/kernel/ids";
 import { nameOf } from "../../src/kernel/keys";
 import type { Platform } from "../../src/platform/platform";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { IssueChange } from "../../src/issues/changes";
-import { underMutex } from "../../src/issues/desk";
-import { IssueFolder } from "../../src/issues/folder";
-import { type FoundIssue, isFound } from "../../src/issues/resolve";
-import { settleIssues } from "../../src/issues/settle";
+import type { IssueChange } from "../../src/features/issues/changes";
+import { underMutex } from "../../src/features/issues/desk";
+import { IssueFolder } from "../../src/features/issues/folder";
+import { type FoundIssue, isFound } from "../../src/features/issues/resolve";
+import { settleIssues } from "../../src/features/issues/settle";
 import type { Ulid } from "../../src/kernel/ids";
-import type { SimWorld } from "../../src/platform/sim";
+import type { SimWorld } from "../../testing/simulator";
 import { busyWorld, codeOf, decode, encode, freshId, quietWorld, simSeeds } from "../store/stage";
 import { stride } from "../support/sample";
 import { type Clerk, issueName, openClerk } from "./stage";

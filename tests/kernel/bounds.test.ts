@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { decodeIssue, encodeIssue, newIssue } from "../../src/issues/model";
-import { stampFromFact } from "../../src/issues/stamps";
+import { decodeIssue, encodeIssue, newIssue } from "../../src/features/issues/model";
+import { stampFromFact } from "../../src/features/issues/stamps";
+import { type ClaimRecord, claimMessage, readClaim } from "../../src/features/ledger/record";
+import { decodeState } from "../../src/features/ledger/state";
+import { decodeTokens } from "../../src/features/ledger/tokens";
 import {
   highestWithinReach,
   isCount,
@@ -12,9 +15,6 @@ import {
 } from "../../src/kernel/bounds";
 import type { AgentId, Ulid, WorktreeId } from "../../src/kernel/ids";
 import { checkToken } from "../../src/kernel/policy";
-import { type ClaimRecord, claimMessage, readClaim } from "../../src/ledger/record";
-import { decodeState } from "../../src/ledger/state";
-import { decodeTokens } from "../../src/ledger/tokens";
 import { count, timeMs } from "../../src/store/wire";
 
 const ISSUE = "01ARZ3NDEKTSV4RRFFQ69G5FAV" as Ulid;

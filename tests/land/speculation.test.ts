@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { type Rejection, Speculation, type Verdict } from "../../src/features/land/speculation";
 import type { Ulid } from "../../src/kernel/ids";
-import { type Rejection, Speculation, type Verdict } from "../../src/land/speculation";
 
 const ids = (text: string) => text.split("") as Ulid[];
 const REJECTION: Rejection = {

@@ -4,21 +4,26 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { reconciledLines } from "../../src/cli/syncing";
-import { encodeIssue, type Issue, newIssue } from "../../src/issues/model";
+import { encodeIssue, type Issue, newIssue } from "../../src/features/issues/model";
+import { reconciledLines } from "../../src/features/ledger/commands/syncing";
+import { isFitName } from "../../src/features/ledger/commit";
+import { mergeIssueTexts, mergeLines } from "../../src/features/ledger/data/merge";
+import { parseDataPath } from "../../src/features/ledger/data/paths";
+import { isRefName } from "../../src/features/ledger/open";
+import {
+  type LedgerPlace,
+  ledgerPlace,
+  networkWarning,
+  repositoryName,
+} from "../../src/features/ledger/place";
+import { readPushAnswer } from "../../src/features/ledger/push-answer";
+import { type ClaimRecord, claimMessage, readClaim, subjectOf } from "../../src/features/ledger/record";
+import { backoffMs, freeAtMs, isBeatDue, judge, tombstone } from "../../src/features/ledger/rules";
+import { decodeState, encodeState, FRESH } from "../../src/features/ledger/state";
+import { withoutPassword } from "../../src/features/ledger/transport";
+import { whoHadIt, whoHasIt } from "../../src/features/ledger/words";
 import type { AgentId, Ulid, WorktreeId } from "../../src/kernel/ids";
 import type { Lease } from "../../src/kernel/lease";
-import { isFitName } from "../../src/ledger/commit";
-import { mergeIssueTexts, mergeLines } from "../../src/ledger/data/merge";
-import { parseDataPath } from "../../src/ledger/data/paths";
-import { isRefName } from "../../src/ledger/open";
-import { type LedgerPlace, ledgerPlace, networkWarning, repositoryName } from "../../src/ledger/place";
-import { readPushAnswer } from "../../src/ledger/push-answer";
-import { type ClaimRecord, claimMessage, readClaim, subjectOf } from "../../src/ledger/record";
-import { backoffMs, freeAtMs, isBeatDue, judge, tombstone } from "../../src/ledger/rules";
-import { decodeState, encodeState, FRESH } from "../../src/ledger/state";
-import { withoutPassword } from "../../src/ledger/transport";
-import { whoHadIt, whoHasIt } from "../../src/ledger/words";
 import { nodePlatform } from "../../src/platform/node/node";
 import type { Platform } from "../../src/platform/platform";
 import { ROOT } from "../house/source";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Descriptor } from "../../src/platform/platform";
-import { type Happening, SimWorld } from "../../src/platform/sim";
+import { type Happening, SimWorld } from "../../testing/simulator";
 import { decode, encode, quietWorld, sha256 } from "../store/stage";
 
 it("shows what would be left if the power went now", () => {

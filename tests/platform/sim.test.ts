@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { Descriptor, Platform } from "../../src/platform/platform";
-import { Counters, Prng, type SimOptions, SimWorld } from "../../src/platform/sim";
+import { Counters, Prng, type SimOptions, SimWorld } from "../../testing/simulator";
 
 const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).digest("hex");
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -1,14 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
+import { branchRef, refuseProtected } from "../../src/features/publish/branch-rules";
+import { parseChanges } from "../../src/features/publish/change-list";
+import type { Wanted } from "../../src/features/publish/draft";
+import { cleanMessage, withTrailers } from "../../src/features/publish/message";
+import { formerNames } from "../../src/features/publish/patch-names";
+import { pathObjections } from "../../src/features/publish/path-rules";
+import { toByteText } from "../../src/git/byte-text";
 import { fitsPattern } from "../../src/kernel/path-patterns";
-import { toByteText } from "../../src/objects/byte-text";
-import { branchRef, refuseProtected } from "../../src/publish/branch-rules";
-import { parseChanges } from "../../src/publish/change-list";
-import type { Wanted } from "../../src/publish/draft";
-import { cleanMessage, withTrailers } from "../../src/publish/message";
-import { formerNames } from "../../src/publish/patch-names";
-import { pathObjections } from "../../src/publish/path-rules";
-import { Scene } from "../objects/scene";
+import { Scene } from "../git/scene";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const OID = "ab".repeat(20);

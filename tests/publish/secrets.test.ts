@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { describe, expect, it } from "vitest";
-import { findSecrets } from "../../src/publish/secrets";
-import { Scene } from "../objects/scene";
+import { findSecrets } from "../../src/features/publish/secrets";
+import { Scene } from "../git/scene";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const OID = "ab".repeat(20);

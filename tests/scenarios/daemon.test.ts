@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { shortId } from "../../src/issues/short-id";
+import { shortId } from "../../src/features/issues/short-id";
 import type { Ulid } from "../../src/kernel/ids";
 import {
   type DaemonRecordJson,

@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { startTimeOf } from "../../src/platform/node/processes";
-import { Prng } from "../../src/platform/sim/prng";
+import { Prng } from "../../testing/simulator/prng";
 import { freezeDaemon, guardCounts, hookFile, isGone, recordOf, startDaemon } from "../support/daemon";
 import { type Hooked, HookHarness, lineFor, repoWithHooks } from "../support/hook-harness";
 import { until } from "../support/program";

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { SLACK_MS } from "../../src/guard/shell/compare";
+import { SLACK_MS } from "../../src/features/guard/shell/compare";
 import { PLAYED, type Played } from "../support/harness/dialect";
 import { readJournal } from "../support/harness/journal";
 import { Rig, type ScriptedAgent } from "../support/harness/rig";

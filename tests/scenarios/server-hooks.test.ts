@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { READING_LIMITS } from "../../src/objects/commits";
+import { READING_LIMITS } from "../../src/git/commits";
 import { PROGRAM, type Ran, run } from "../support/program";
 import { TestRepo } from "../support/repo";
 

@@ -2,13 +2,13 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { readContents } from "../../src/features/snapshots/contents";
+import type { Descriptor } from "../../src/features/snapshots/descriptor";
+import { fill } from "../../src/features/snapshots/filling";
+import { encodeManifest } from "../../src/features/snapshots/manifest";
+import { digestOf } from "../../src/features/snapshots/parts";
 import { thisMachine } from "../../src/platform/node/this-machine";
 import { nodeTrees } from "../../src/platform/node/trees";
-import { readContents } from "../../src/snapshots/contents";
-import type { Descriptor } from "../../src/snapshots/descriptor";
-import { fill } from "../../src/snapshots/filling";
-import { encodeManifest } from "../../src/snapshots/manifest";
-import { digestOf } from "../../src/snapshots/parts";
 import { scratch } from "../support/scratch";
 
 function setting() {

@@ -1,26 +1,26 @@
 import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bytesOf, byteTextOf } from "../../src/objects/byte-text";
-import { nodePlatform } from "../../src/platform/node/node";
-import { ROW } from "../../src/platform/trees";
-import { compareFiles } from "../../src/snapshots/comparing";
-import type { KeptFile } from "../../src/snapshots/contents";
-import { type Descriptor, decodeDescriptor, encodeDescriptor } from "../../src/snapshots/descriptor";
-import { drawGraph } from "../../src/snapshots/graph";
-import { holdsAll } from "../../src/snapshots/ground";
-import { decodeManifest, encodeManifest, makeManifest } from "../../src/snapshots/manifest";
-import { planReplacement } from "../../src/snapshots/replacing";
-import { planRetention, type Rules } from "../../src/snapshots/retention";
-import { meantSnapshot } from "../../src/snapshots/shelf";
+import { compareFiles } from "../../src/features/snapshots/comparing";
+import type { KeptFile } from "../../src/features/snapshots/contents";
+import { type Descriptor, decodeDescriptor, encodeDescriptor } from "../../src/features/snapshots/descriptor";
+import { drawGraph } from "../../src/features/snapshots/graph";
+import { holdsAll } from "../../src/features/snapshots/ground";
+import { decodeManifest, encodeManifest, makeManifest } from "../../src/features/snapshots/manifest";
+import { planReplacement } from "../../src/features/snapshots/replacing";
+import { planRetention, type Rules } from "../../src/features/snapshots/retention";
+import { meantSnapshot } from "../../src/features/snapshots/shelf";
 import {
   decodeRemembered,
   encodeRemembered,
   loadRemembered,
   type Remembered,
   saveRemembered,
-} from "../../src/snapshots/stat-cache";
-import { buildTrees } from "../../src/snapshots/tree-building";
+} from "../../src/features/snapshots/stat-cache";
+import { buildTrees } from "../../src/features/snapshots/tree-building";
+import { bytesOf, byteTextOf } from "../../src/git/byte-text";
+import { nodePlatform } from "../../src/platform/node/node";
+import { ROW } from "../../src/platform/trees";
 import { scratch } from "../support/scratch";
 
 const platform = nodePlatform();

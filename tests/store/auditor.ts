@@ -2,9 +2,9 @@ import { conflict } from "../../src/kernel/conflicts";
 import type { LeaseId, Ulid } from "../../src/kernel/ids";
 import { type Lease, type Slot, sameParty } from "../../src/kernel/lease";
 import { applyTo, type ClaimEvent } from "../../src/kernel/view";
-import type { SimWorld } from "../../src/platform/sim";
-import { simCompression } from "../../src/platform/sim/compression";
 import { claimEventOf, decodeLine, type Line } from "../../src/store/envelope";
+import type { SimWorld } from "../../testing/simulator";
+import { simCompression } from "../../testing/simulator/compression";
 import { CONTROL, decode, LOG, openParty, sha256 } from "./stage";
 
 /** What somebody was told, and when: steps of the world before the call and after its answer. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Grant } from "../../src/coordinator/contract";
 import type { Platform } from "../../src/platform/platform";
-import type { SimWorld } from "../../src/platform/sim";
 import { tidy } from "../../src/store/housekeeping";
 import { recover, TOKEN_LEAP } from "../../src/store/recover";
+import type { SimWorld } from "../../testing/simulator";
 import { stride } from "../support/sample";
 import { Auditor } from "./auditor";
 import {

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { stampName } from "../../src/issues/stamps";
+import { stampName } from "../../src/features/issues/stamps";
 import { Scene } from "../issues/scene";
 
 /** Stamps of issues are the facts at hand. */

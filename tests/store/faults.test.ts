@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CotenantError } from "../../src/errors/cotenant-error";
-import type { FaultableKind, FaultCode, SimWorld } from "../../src/platform/sim";
 import { tidy } from "../../src/store/housekeeping";
+import type { FaultableKind, FaultCode, SimWorld } from "../../testing/simulator";
 import { stride } from "../support/sample";
 import { Auditor } from "./auditor";
 import {

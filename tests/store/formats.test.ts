@@ -20,7 +20,7 @@ import { CONTROL, decode, encode, enter, quietWorld, range, sha256 } from "./sta
 const digest = { sha256 };
 const layout = layoutOf(CONTROL);
 
-/** Compares with the file in tests/corpora/formats; TEST_GOLDEN=write makes it anew. */
+/** Compares with the file in testing/corpora/formats; TEST_GOLDEN=write makes it anew. */
 function golden(name: string, actual: string): string {
   const path = join(import.meta.dirname, "..", "corpora", "formats", name);
   if (process.env["TEST_GOLDEN"] === "write") writeFileSync(path, actual);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Platform } from "../../src/platform/platform";
-import type { SimWorld } from "../../src/platform/sim";
 import { EVERYTHING } from "../../src/store/gather";
+import type { SimWorld } from "../../testing/simulator";
 import {
   acquireRequest,
   busyWorld,

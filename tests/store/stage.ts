@@ -10,12 +10,12 @@ import { DEFAULT_POLICY, type Policy } from "../../src/kernel/policy";
 import { isRefusal } from "../../src/kernel/refusal";
 import { instantOf, later } from "../../src/kernel/time";
 import type { Platform } from "../../src/platform/platform";
-import { type SimOptions, type SimProcess, SimWorld } from "../../src/platform/sim";
 import { encodeLine, type LogActor } from "../../src/store/envelope";
 import { SessionSecrets } from "../../src/store/secrets";
 import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../../src/store/store";
 import type { Submission } from "../../src/store/submission";
 import type { Place } from "../../src/store/turnstile";
+import { type SimOptions, type SimProcess, SimWorld } from "../../testing/simulator";
 
 export const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).digest("hex");
 export const encode = (text: string) => new TextEncoder().encode(text);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Files } from "../../src/platform/platform";
-import type { SimWorld } from "../../src/platform/sim";
+import type { SimWorld } from "../../testing/simulator";
 import {
   acquireRequest,
   CONTROL,

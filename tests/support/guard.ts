@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import * as path from "node:path";
 
-import type { Answer } from "../../src/guard/answers";
-import { HARNESSES } from "../../src/guard/harness";
-import { type Answered, runHook } from "../../src/guard/run";
-import type { World } from "../../src/guard/world";
-import { worldOf } from "../../src/guard-node/world-of";
+import type { Answer } from "../../src/features/guard/answers";
+import { worldOf } from "../../src/features/guard/entry/world-of";
+import { HARNESSES } from "../../src/features/guard/harness";
+import { type Answered, runHook } from "../../src/features/guard/run";
+import type { World } from "../../src/features/guard/world";
 import type { HarnessName } from "../../src/identity/harness";
 import type { Git } from "../../src/platform/git";
 import { nodeGit } from "../../src/platform/git-node";

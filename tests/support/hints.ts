@@ -1,6 +1,6 @@
-import { COMMON_FLAGS } from "../../src/cli/command";
 import { COMMANDS, findCommand } from "../../src/cli/commands";
-import { parseCommandLine } from "../../src/cli/parse";
+import { COMMON_FLAGS } from "../../src/cli/grammar/command";
+import { parseCommandLine } from "../../src/cli/grammar/parse";
 
 /** Words that stand for something: in help texts, in hints, and what a template fills in. */
 const STANDS_FOR_MORE = /^(?:…|\.\.\.|\[.*\])$/;

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { createInterface } from "node:readline";
-import { type Call, callsIn } from "../../src/agents/calls";
-import { sitesOf } from "../../src/agents/sites";
+import { type Call, callsIn } from "../../src/features/harnesses/calls";
+import { sitesOf } from "../../src/features/harnesses/sites";
 import type { HarnessName } from "../../src/identity/harness";
 import { afterEveryTest } from "./after-tests";
 import { looksAfterDaemon } from "./daemon";

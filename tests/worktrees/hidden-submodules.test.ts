@@ -1,9 +1,9 @@
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { committedChanges, stagedChanges } from "../../src/enforce/changes";
+import { committedChanges, stagedChanges } from "../../src/features/hooks/changes";
+import { gitState, isDirty } from "../../src/features/worktrees/surveying";
 import { dirtyPaths } from "../../src/identity/dirty-paths";
-import { gitState, isDirty } from "../../src/worktrees/surveying";
-import { git, Scene } from "../objects/scene";
+import { git, Scene } from "../git/scene";
 
 /** A submodule that the repository itself tells Git to pass over; what Git says of it is asked for all the same. */
 let scene: Scene;

@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { branchForIssue, checkBranch, defaultPlace, directoryName, normal } from "../../src/worktrees/naming";
-import { tipsOf } from "../../src/worktrees/stake";
-import { isDirty, parseStatus } from "../../src/worktrees/surveying";
+import {
+  branchForIssue,
+  checkBranch,
+  defaultPlace,
+  directoryName,
+  normal,
+} from "../../src/features/worktrees/naming";
+import { tipsOf } from "../../src/features/worktrees/stake";
+import { isDirty, parseStatus } from "../../src/features/worktrees/surveying";
 
 describe("names of worktrees", () => {
   it.each([

@@ -1,4 +1,4 @@
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import { changesOf, type Deed } from "./deeds";
 import type { Player } from "./player";
 

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { freemem } from "node:os";
 import { join } from "node:path";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import { PLAYED, type Played } from "../../support/harness/dialect";
 import { type Entry, readJournal } from "../../support/harness/journal";
 import { Rig, type ScriptedAgent } from "../../support/harness/rig";

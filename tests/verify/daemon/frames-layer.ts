@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import { type DaemonRecordJson, RawClient } from "../../support/daemon";
 import { FRAME_PIECES } from "../../support/frame-pieces";
 import type { Layer, Task } from "../layer";

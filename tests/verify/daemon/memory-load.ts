@@ -11,7 +11,7 @@ import type { Actor } from "../../../src/kernel/commands";
 import { type AgentId, makeUlid, type Ulid } from "../../../src/kernel/ids";
 import type { LeaseKey } from "../../../src/kernel/keys";
 import { thisMachine } from "../../../src/platform/node/this-machine";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import { post } from "../../daemon/guard-stage";
 import type { Place } from "../linearizability/place";
 

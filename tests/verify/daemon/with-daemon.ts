@@ -1,4 +1,4 @@
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import type { Task } from "../layer";
 import { inspect } from "../linearizability/aftermath";
 import { check } from "../linearizability/checker";

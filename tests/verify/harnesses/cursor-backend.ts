@@ -2,9 +2,14 @@ import { createServer as createServer1, type IncomingMessage, type ServerRespons
 import { createServer as createServer2, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { gunzipSync } from "node:zlib";
-import type { Conversation, ToolCall } from "../../../src/real-canary/conversation";
-import { bodyOf, Conversations, listen, type ModelServer } from "../../../src/real-canary/model-server";
-import type { Json } from "../../../src/real-canary/wire/wire";
+import type { Conversation, ToolCall } from "../../../src/features/harnesses/real-canary/conversation";
+import {
+  bodyOf,
+  Conversations,
+  listen,
+  type ModelServer,
+} from "../../../src/features/harnesses/real-canary/model-server";
+import type { Json } from "../../../src/features/harnesses/real-canary/wire/wire";
 import { cursorMessageTypes, type MessageType } from "./cursor-types";
 
 type Request = IncomingMessage | Http2ServerRequest;

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { compileFunction, constants } from "node:vm";
-import type { Json } from "../../../src/real-canary/wire/wire";
+import type { Json } from "../../../src/features/harnesses/real-canary/wire/wire";
 
 /** A message type of Cursor's protocol, as the SDK's own bundle has it. */
 export interface MessageType {

@@ -2,12 +2,12 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
-import type { Conversation, Script, Talk } from "../../../src/real-canary/conversation";
-import { listen } from "../../../src/real-canary/model-server";
-import { OutsideProcess } from "../../../src/real-canary/outside-process";
-import { PROGRAM_OF } from "../../../src/real-canary/programs/all";
-import { inTime } from "../../../src/real-canary/waiting";
-import type { Json } from "../../../src/real-canary/wire/wire";
+import type { Conversation, Script, Talk } from "../../../src/features/harnesses/real-canary/conversation";
+import { listen } from "../../../src/features/harnesses/real-canary/model-server";
+import { OutsideProcess } from "../../../src/features/harnesses/real-canary/outside-process";
+import { PROGRAM_OF } from "../../../src/features/harnesses/real-canary/programs/all";
+import { inTime } from "../../../src/features/harnesses/real-canary/waiting";
+import type { Json } from "../../../src/features/harnesses/real-canary/wire/wire";
 import { BIN, MOST_MS, type Stage, until } from "./stage";
 
 /** Who starts the dispatcher, and writes its issues. */

@@ -1,7 +1,7 @@
+import type { ToolCall } from "../../../src/features/harnesses/real-canary/conversation";
+import type { FileTools, HeadlessStart, Scene } from "../../../src/features/harnesses/real-canary/headless";
+import type { ModelServer } from "../../../src/features/harnesses/real-canary/model-server";
 import type { HarnessName } from "../../../src/identity/harness";
-import type { ToolCall } from "../../../src/real-canary/conversation";
-import type { FileTools, HeadlessStart, Scene } from "../../../src/real-canary/headless";
-import type { ModelServer } from "../../../src/real-canary/model-server";
 
 /** A package of the npm registry, at the version that was last looked at. */
 export interface Package {

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Json } from "../../../src/real-canary/wire/wire";
+import type { Json } from "../../../src/features/harnesses/real-canary/wire/wire";
 import { ROOT } from "../bundle";
 import type { AgentProgram, StageScene } from "./program";
 
@@ -10,7 +10,7 @@ export interface RecordedEvent {
   readonly payload: Json;
 }
 
-const FOLDER = join(ROOT, "tests/corpora/harness-recordings");
+const FOLDER = join(ROOT, "testing/corpora/harness-recordings");
 export const ENVIRONMENT = "shell environment";
 
 /** Variables that say who runs a command, and those that change what Git does. */

@@ -1,16 +1,16 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Conversation, Script, Talk } from "../../../src/real-canary/conversation";
-import { type ModelServer, startModelServer } from "../../../src/real-canary/model-server";
-import { ProgramRun } from "../../../src/real-canary/program-run";
-import { ScratchRepository } from "../../../src/real-canary/scratch-repository";
-import { killAllWithHome } from "../../../src/real-canary/stray-processes";
-import { cameTrue } from "../../../src/real-canary/waiting";
-import type { Json } from "../../../src/real-canary/wire/wire";
+import type { Conversation, Script, Talk } from "../../../src/features/harnesses/real-canary/conversation";
+import { type ModelServer, startModelServer } from "../../../src/features/harnesses/real-canary/model-server";
+import { ProgramRun } from "../../../src/features/harnesses/real-canary/program-run";
+import { ScratchRepository } from "../../../src/features/harnesses/real-canary/scratch-repository";
+import { killAllWithHome } from "../../../src/features/harnesses/real-canary/stray-processes";
+import { cameTrue } from "../../../src/features/harnesses/real-canary/waiting";
+import type { Json } from "../../../src/features/harnesses/real-canary/wire/wire";
 import { ROOT } from "../bundle";
 import type { AgentProgram, Installed, StageScene } from "./program";
 
-export { CONTENT, OTHER } from "../../../src/real-canary/scratch-repository";
+export { CONTENT, OTHER } from "../../../src/features/harnesses/real-canary/scratch-repository";
 
 /** On a busy machine everything takes its time; whoever needs longer than this hangs. */
 export const MOST_MS = 240_000;

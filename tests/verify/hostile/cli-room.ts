@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { findCommand } from "../../../src/cli/commands";
-import { endOfFlags } from "../../../src/cli/parse";
+import { endOfFlags } from "../../../src/cli/grammar/parse";
 import { runCommandLine, type Stage } from "../../../src/cli/program";
 import { ERRORS, isErrorCode } from "../../../src/errors/registry";
 import type { GitResult, LastingGit } from "../../../src/platform/git";
 import { nodeGit } from "../../../src/platform/git-node";
-import type { SimWorld } from "../../../src/platform/sim";
+import type { SimWorld } from "../../../testing/simulator";
 import { quietWorld } from "../../store/stage";
 import { expectThat, Finding } from "./finding";
 

@@ -1,8 +1,8 @@
 import { Readable } from "node:stream";
-import { COMMON_FLAGS } from "../../../src/cli/command";
 import { COMMANDS, findCommand } from "../../../src/cli/commands";
+import { COMMON_FLAGS } from "../../../src/cli/grammar/command";
 import type { LastingGit } from "../../../src/platform/git";
-import type { Prng } from "../../../src/platform/sim";
+import type { Prng } from "../../../testing/simulator";
 import { CONTROL } from "../../store/stage";
 import { CliRoom, emptyRepository } from "./cli-room";
 import { corpus } from "./corpus";

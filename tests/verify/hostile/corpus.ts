@@ -9,10 +9,10 @@ export interface Sample {
   readonly bytes: Uint8Array;
 }
 
-/** tests/corpora/README.md says how inputs are written down. */
+/** testing/corpora/README.md says how inputs are written down. */
 export function corpus(name: string): Sample[] {
   const samples: Sample[] = [];
-  for (const [at, line] of readFileSync(join(ROOT, "tests/corpora", name), "utf8")
+  for (const [at, line] of readFileSync(join(ROOT, "testing/corpora", name), "utf8")
     .split("\n")
     .entries()) {
     if (line === "" || line.startsWith("#")) continue;

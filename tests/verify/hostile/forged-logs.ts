@@ -1,6 +1,6 @@
-import type { Prng, SimWorld } from "../../../src/platform/sim";
 import { tidy } from "../../../src/store/housekeeping";
 import { recover } from "../../../src/store/recover";
+import type { Prng, SimWorld } from "../../../testing/simulator";
 import { enter, freshId, history, LOG, sha256 } from "../../store/stage";
 import { expectThat, outcomeOf, successOf } from "./finding";
 import { encode, Mutator } from "./mutator";

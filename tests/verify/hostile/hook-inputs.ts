@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Answer } from "../../../src/guard/answers";
-import { HARNESSES } from "../../../src/guard/harness";
-import { runHook } from "../../../src/guard/run";
-import { readCommand } from "../../../src/guard/shell/walk";
-import type { World } from "../../../src/guard/world";
+import type { Answer } from "../../../src/features/guard/answers";
+import { HARNESSES } from "../../../src/features/guard/harness";
+import { runHook } from "../../../src/features/guard/run";
+import { readCommand } from "../../../src/features/guard/shell/walk";
+import type { World } from "../../../src/features/guard/world";
 import { HARNESS_NAMES, type HarnessName } from "../../../src/identity/harness";
-import type { Prng } from "../../../src/platform/sim";
+import type { Prng } from "../../../testing/simulator";
 import { ROOT } from "../../house/source";
 import { CliRoom, emptyRepository } from "./cli-room";
 import { expectThat, Finding } from "./finding";
@@ -34,7 +34,7 @@ export class HookInputs {
   constructor(scratch: string) {
     this.#scratch = scratch;
     this.#seeds = HARNESS_NAMES.flatMap((harness) =>
-      readFileSync(join(ROOT, `tests/corpora/harness-events/${harness}.jsonl`), "utf8")
+      readFileSync(join(ROOT, `testing/corpora/harness-events/${harness}.jsonl`), "utf8")
         .split("\n")
         .filter((line) => line !== "")
         .map((line) => {

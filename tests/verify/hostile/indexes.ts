@@ -1,8 +1,8 @@
 import { conflict } from "../../../src/kernel/conflicts";
 import type { LeaseId } from "../../../src/kernel/ids";
 import { type Lease, sameParty } from "../../../src/kernel/lease";
-import type { Prng, SimWorld } from "../../../src/platform/sim";
 import { recover } from "../../../src/store/recover";
+import type { Prng, SimWorld } from "../../../testing/simulator";
 import { byKey, CONTROL, codeOf, enter, LOG, type Party, sha256 } from "../../store/stage";
 import { expectThat, outcomeOf, successOf } from "./finding";
 import { encode, Mutator } from "./mutator";

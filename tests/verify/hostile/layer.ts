@@ -1,5 +1,5 @@
 import { closeSync, openSync } from "node:fs";
-import { Prng } from "../../../src/platform/sim";
+import { Prng } from "../../../testing/simulator";
 import type { Layer, Task } from "../layer";
 import { CommandLines } from "./command-lines";
 import { Finding } from "./finding";

@@ -1,7 +1,7 @@
-import type { Prng } from "../../../src/platform/sim";
 import { claimEventOf, decodeLine } from "../../../src/store/envelope";
 import { Replay } from "../../../src/store/replay";
 import { leaseFromWire, leaseToWire } from "../../../src/store/wire";
+import type { Prng } from "../../../testing/simulator";
 import { sha256 } from "../../store/stage";
 import { corpus, type Sample } from "./corpus";
 import { expectThat, Finding } from "./finding";
@@ -23,7 +23,7 @@ export class LogLines {
     ] as const) {
       for (const { bytes, line } of samples) {
         const isTaken = examine(bytes);
-        const where = `tests/corpora/log-lines/${name}.txt:${line}`;
+        const where = `testing/corpora/log-lines/${name}.txt:${line}`;
         expectThat(isTaken === (name === "valid"), `${where} is ${isTaken ? "taken" : "passed over"}`);
         count("corpus: log-lines");
       }

@@ -1,8 +1,8 @@
 import { conflict } from "../../../src/kernel/conflicts";
 import { type Lease, sameParty } from "../../../src/kernel/lease";
-import type { Prng, SimWorld } from "../../../src/platform/sim";
 import { recover, TOKEN_LEAP } from "../../../src/store/recover";
 import { leaseToWire } from "../../../src/store/wire";
+import type { Prng, SimWorld } from "../../../testing/simulator";
 import { CONTROL, enter, history, LOG } from "../../store/stage";
 import { expectThat, Finding, outcomeOf, successOf } from "./finding";
 import { encode, join, Mutator } from "./mutator";

@@ -1,4 +1,4 @@
-import type { Prng } from "../../../src/platform/sim";
+import type { Prng } from "../../../testing/simulator";
 
 /** Text that has made trouble somewhere: keys of prototypes, ends of strings, numbers beyond numbers, other spellings. */
 export const HOSTILE_TEXT: readonly string[] = [

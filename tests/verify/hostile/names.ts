@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { parseCommandLine } from "../../../src/cli/parse";
+import { parseCommandLine } from "../../../src/cli/grammar/parse";
 import { CotenantError } from "../../../src/errors/cotenant-error";
 import { canonicalPath } from "../../../src/identity/paths";
 import { findRepository, type Repository } from "../../../src/identity/repository";
@@ -16,7 +16,7 @@ import {
 } from "../../../src/kernel/keys";
 import { isRefusal, type Refusal, refuse } from "../../../src/kernel/refusal";
 import type { Platform } from "../../../src/platform/platform";
-import type { Prng } from "../../../src/platform/sim";
+import type { Prng } from "../../../testing/simulator";
 import { CliRoom, emptyRepository } from "./cli-room";
 import { corpus } from "./corpus";
 import { expectThat, outcomeOf } from "./finding";
@@ -70,7 +70,7 @@ export class Names {
       ] as const) {
         for (const { text, line } of corpus(`${target}/${name}.txt`)) {
           const answer = await this.#parse(target, text);
-          const where = `tests/corpora/${target}/${name}.txt:${line}`;
+          const where = `testing/corpora/${target}/${name}.txt:${line}`;
           expectThat(isRefusal(answer) !== isValid, `${where} is ${isValid ? "refused" : "accepted"}`);
           count(`corpus: ${target}`);
         }

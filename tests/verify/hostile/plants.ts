@@ -37,7 +37,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "an issue that is no JSON is not expected",
-    file: "src/issues/document-text.ts",
+    file: "src/features/issues/document-text.ts",
     from: '    return { broken: /^<<<<<<< /m.test(text) ? "it has unresolved merge conflicts" : "it is not JSON" };',
     to: "    value = JSON.parse(text);",
     caughtBy,
@@ -58,7 +58,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "what a harness sends is expected to be JSON",
-    file: "src/guard/run.ts",
+    file: "src/features/guard/run.ts",
     from: "    return unreadable(world, call, error);",
     to: "    throw error;",
     caughtBy,

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { ERRORS, isErrorCode } from "../../../src/errors/registry";
-import type { Prng } from "../../../src/platform/sim";
+import type { Prng } from "../../../testing/simulator";
 import { corpus } from "./corpus";
 import { expectThat } from "./finding";
 import { Mutator } from "./mutator";

@@ -1,6 +1,6 @@
 import type { WorktreeId } from "../../../src/kernel/ids";
-import type { Prng, SimWorld } from "../../../src/platform/sim";
 import { tidy } from "../../../src/store/housekeeping";
+import type { Prng, SimWorld } from "../../../testing/simulator";
 import { byKey, CONTROL, enter, freshId, type Party, quietWorld } from "../../store/stage";
 
 /** A simulated repository in which something has happened, and who was there. */

@@ -1,5 +1,5 @@
 import type { LastingGit } from "../../../src/platform/git";
-import type { Prng } from "../../../src/platform/sim";
+import type { Prng } from "../../../testing/simulator";
 import { CONTROL, sha256 } from "../../store/stage";
 import { CliRoom, emptyRepository } from "./cli-room";
 import { corpus, type Sample } from "./corpus";

@@ -1,4 +1,4 @@
-import type { Prng } from "../../../src/platform/sim";
+import type { Prng } from "../../../testing/simulator";
 
 export type Count = (what: string) => void;
 

@@ -1,4 +1,4 @@
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import type { Layer, Task } from "../layer";
 import type { Point, Tried } from "./hand";
 import { type HandProcess, withHands } from "./hands";

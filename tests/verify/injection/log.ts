@@ -1,10 +1,10 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { LogCheck } from "../../../src/demo/log-check";
-import { Verdict } from "../../../src/demo/verdict";
 import { nodePlatform } from "../../../src/platform/node/node";
 import { decodeLine, type Line } from "../../../src/store/envelope";
+import { LogCheck } from "../../../testing/checker/log-check";
+import { Verdict } from "../../../testing/checker/verdict";
 
 const { digest } = nodePlatform();
 

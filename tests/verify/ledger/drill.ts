@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Prng } from "../../../src/platform/sim/prng";
+import type { Prng } from "../../../testing/simulator/prng";
 import { DeadlyGit } from "../../support/deadly-git";
 import type { Task } from "../layer";
 import { Fleet, type Ship, type Told } from "./fleet";

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Prng } from "../../../src/platform/sim/prng";
+import type { Prng } from "../../../testing/simulator/prng";
 import { writeIssue } from "../../support/issue-files";
 import { FaultyProxy, gitDaemon } from "../../support/network";
 

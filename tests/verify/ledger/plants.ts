@@ -6,7 +6,7 @@ const caughtBy = ["ledger simulation"] as const;
 export const PLANTS: readonly Plant[] = [
   {
     name: "a claim of another machine taken as soon as it expires",
-    file: "src/ledger/rules.ts",
+    file: "src/features/ledger/rules.ts",
     from: 'return nowMs > expiresAtMs + rules.skewMs ? "expired" : null;',
     to: 'return nowMs > expiresAtMs - rules.skewMs ? "expired" : null;',
     caughtBy,
@@ -14,7 +14,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a grant's token without a look at the claim's",
-    file: "src/ledger/claiming.ts",
+    file: "src/features/ledger/claiming.ts",
     from: "      token: tokenOf(ref),",
     to: "      token: 0 * tokenOf(ref),",
     caughtBy,
@@ -22,28 +22,28 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "a provisional claim confirmed although others had it since",
-    file: "src/ledger/following.ts",
+    file: "src/features/ledger/following.ts",
     from: "return there.leaseId === record.leaseId ? there.isHeld : record.token > there.token;",
     to: "return true;",
     caughtBy,
   },
   {
     name: "an unclear push taken for a success",
-    file: "src/ledger/claiming.ts",
+    file: "src/features/ledger/claiming.ts",
     from: 'const missing = outcomes.find(({ kind }) => kind !== "done");',
     to: 'const missing = outcomes.find(({ kind }) => kind === "rejected");',
     caughtBy,
   },
   {
     name: "a lease that the ledger gave to another kept here",
-    file: "src/ledger/reconcile.ts",
+    file: "src/features/ledger/reconcile.ts",
     from: "await endConflicts(ledger, actor, claims, conflicts);",
     to: "",
     caughtBy,
   },
   {
     name: "lines that only this machine has not sent",
-    file: "src/ledger/data/plan.ts",
+    file: "src/features/ledger/data/plan.ts",
     from: "if (text !== yours) branch.set(path, text);",
     to: "",
     caughtBy: ["ledger soak"],

@@ -1,6 +1,5 @@
 import { CotenantError } from "../../../src/errors/cotenant-error";
-import type { Ulid } from "../../../src/kernel/ids";
-import type { ClaimRecord } from "../../../src/ledger/record";
+import type { ClaimRecord } from "../../../src/features/ledger/record";
 import {
   type ClaimRef,
   type ClaimUpdate,
@@ -9,9 +8,10 @@ import {
   type MadeUpdate,
   type PushOutcome,
   tokenOf,
-} from "../../../src/ledger/remote";
+} from "../../../src/features/ledger/remote";
+import type { Ulid } from "../../../src/kernel/ids";
 import type { Platform } from "../../../src/platform/platform";
-import type { Prng } from "../../../src/platform/sim";
+import type { Prng } from "../../../testing/simulator";
 
 /** One change of a claim's ref, as the server saw it. */
 export interface Entry {

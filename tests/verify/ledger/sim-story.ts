@@ -1,17 +1,17 @@
 import { Session } from "../../../src/coordinator/session";
 import { CotenantError } from "../../../src/errors/cotenant-error";
+import { isConfirmed } from "../../../src/features/ledger/confirmations";
+import { LedgerCopy } from "../../../src/features/ledger/copy";
+import { LedgerCoordinator } from "../../../src/features/ledger/engine";
+import { Ledger } from "../../../src/features/ledger/ledger";
+import { StateBook } from "../../../src/features/ledger/offline-book";
+import { reconcile, withdrawOrphans } from "../../../src/features/ledger/reconcile";
+import { StateFile } from "../../../src/features/ledger/state";
 import { makeUlid, type Ulid } from "../../../src/kernel/ids";
 import type { LeaseKey } from "../../../src/kernel/keys";
-import { isConfirmed } from "../../../src/ledger/confirmations";
-import { LedgerCopy } from "../../../src/ledger/copy";
-import { LedgerCoordinator } from "../../../src/ledger/engine";
-import { Ledger } from "../../../src/ledger/ledger";
-import { StateBook } from "../../../src/ledger/offline-book";
-import { reconcile, withdrawOrphans } from "../../../src/ledger/reconcile";
-import { StateFile } from "../../../src/ledger/state";
 import type { Git } from "../../../src/platform/git";
 import type { Platform } from "../../../src/platform/platform";
-import { Prng, type SimProcess, SimWorld } from "../../../src/platform/sim";
+import { Prng, type SimProcess, SimWorld } from "../../../testing/simulator";
 import { openParty, sha256 } from "../../store/stage";
 import { type Entry, type Memory, Server, SimRemote, type Weather } from "./sim-remote";
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import type { Layer, Task } from "../layer";
 import { drill } from "./drill";
 import { Fleet, type Ship, SKEW_SECS, type Told, TTL_SECS } from "./fleet";

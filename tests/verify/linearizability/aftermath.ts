@@ -1,15 +1,15 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Workspace } from "../../../src/coordinator/workspace";
-import { LogCheck } from "../../../src/demo/log-check";
-import { GrowingFile, LogFiles } from "../../../src/demo/log-files";
-import { Verdict } from "../../../src/demo/verdict";
-import { readTestimony } from "../../../src/demo/witness";
 import { orThrow } from "../../../src/errors/cotenant-error";
 import { parseKey } from "../../../src/kernel/keys";
 import { nodeGit } from "../../../src/platform/git-node";
 import { thisMachine } from "../../../src/platform/node/this-machine";
 import { tidy } from "../../../src/store/housekeeping";
+import { LogCheck } from "../../../testing/checker/log-check";
+import { GrowingFile, LogFiles } from "../../../testing/checker/log-files";
+import { Verdict } from "../../../testing/checker/verdict";
+import { readTestimony } from "../../../testing/checker/witness";
 import type { Operation } from "./history";
 import { loseIndex, type Place } from "./place";
 

@@ -5,7 +5,7 @@ import { CotenantError, orThrow } from "../../../src/errors/cotenant-error";
 import { type AgentId, parseAgentId } from "../../../src/kernel/ids";
 import { isPathKey, type LeaseKey } from "../../../src/kernel/keys";
 import type { Lease } from "../../../src/kernel/lease";
-import type { Prng } from "../../../src/platform/sim/prng";
+import type { Prng } from "../../../testing/simulator/prng";
 import type { Answer, Caller } from "./history";
 import type { Orders } from "./orders";
 import { nowMs, type Record } from "./record";

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Prng } from "../../../src/platform/sim/prng";
+import type { Prng } from "../../../testing/simulator/prng";
 import { ROOT } from "../bundle";
 import type { Answer, Ask, Caller, Operation, Seen } from "./history";
 import type { Place } from "./place";

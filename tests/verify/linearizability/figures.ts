@@ -1,4 +1,4 @@
-import type { LogCheck } from "../../../src/demo/log-check";
+import type { LogCheck } from "../../../testing/checker/log-check";
 import type { Task } from "../layer";
 import type { Operation } from "./history";
 

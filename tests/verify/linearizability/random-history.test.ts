@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import { check } from "./checker";
 import type { History, Operation } from "./history";
 import { randomHistory } from "./random-history";

@@ -1,4 +1,4 @@
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import type { Answer, Ask, Caller, History, Operation, Seen } from "./history";
 import { keysMeet } from "./history";
 

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import { bundleText, isInProgram, ROOT } from "../bundle";
 import type { Effort, Layer, Result } from "../layer";
 import { PLANTS, type Plant } from "../plants";

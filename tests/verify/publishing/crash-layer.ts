@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import { checkAnswer } from "../injection/check";
 import type { Layer, Task } from "../layer";
 import { memoryFolder } from "../memory";

@@ -1,8 +1,8 @@
 import type { Change, LeaseStatus, LoggedEvent } from "../../../src/coordinator/contract";
 import type { Lease } from "../../../src/kernel/lease";
-import type { Happening, SimProcess, SimWorld } from "../../../src/platform/sim";
-import { simCompression } from "../../../src/platform/sim/compression";
 import type { Snapshot } from "../../../src/store/reader";
+import type { Happening, SimProcess, SimWorld } from "../../../testing/simulator";
+import { simCompression } from "../../../testing/simulator/compression";
 import { CONTROL, decode, LOG } from "../../store/stage";
 import {
   checkHistory,

@@ -1,4 +1,4 @@
-import type { SimProcess } from "../../../src/platform/sim";
+import type { SimProcess } from "../../../testing/simulator";
 import type { Moment } from "./chronicle";
 import type { Party, Viewer } from "./oracle";
 import type { Deed, Lane } from "./story";

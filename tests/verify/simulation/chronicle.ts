@@ -1,10 +1,10 @@
 import type { Lease, Slot } from "../../../src/kernel/lease";
 import { slotOf } from "../../../src/kernel/lease";
 import { applyTo, type ClaimEvent } from "../../../src/kernel/view";
-import type { SimWorld } from "../../../src/platform/sim";
 import { claimEventOf, decodeLine, type Line } from "../../../src/store/envelope";
 import { unseal } from "../../../src/store/sealed";
 import { leaseFromWire, list } from "../../../src/store/wire";
+import type { SimWorld } from "../../../testing/simulator";
 import { CONTROL, LOG, sha256 } from "../../store/stage";
 
 /** An instant by every clock there is, as only an onlooker from outside can read it. */

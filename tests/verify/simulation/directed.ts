@@ -1,4 +1,4 @@
-import type { Counters } from "../../../src/platform/sim";
+import type { Counters } from "../../../testing/simulator";
 import { play } from "./player";
 import {
   type Deed,

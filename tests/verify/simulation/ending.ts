@@ -1,6 +1,6 @@
 import type { LeaseRef } from "../../../src/kernel/commands";
-import type { SimProcess } from "../../../src/platform/sim";
 import { recover } from "../../../src/store/recover";
+import type { SimProcess } from "../../../testing/simulator";
 import { CONTROL, openParty, type Party } from "../../store/stage";
 import { KEYS } from "./generate";
 import type { Player } from "./player";

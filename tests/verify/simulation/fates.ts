@@ -1,5 +1,5 @@
-import type { FaultRule, Happening, SimProcess, SimWorld } from "../../../src/platform/sim";
 import { layoutOf } from "../../../src/store/layout";
+import type { FaultRule, Happening, SimProcess, SimWorld } from "../../../testing/simulator";
 import { CONTROL, decode, encode, LOG } from "../../store/stage";
 import { type Auditor, EVERYBODY } from "./auditor";
 import { damagedSum } from "./chronicle";

@@ -1,4 +1,4 @@
-import { type FaultableKind, Prng } from "../../../src/platform/sim";
+import { type FaultableKind, Prng } from "../../../testing/simulator";
 import {
   type Deed,
   type Lane,

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { COUNTERS } from "../../../src/platform/sim";
+import { COUNTERS } from "../../../testing/simulator";
 import type { Layer, Task } from "../layer";
 import { DIRECTED, tellDirected } from "./directed";
 import { storyOf } from "./generate";

@@ -1,5 +1,5 @@
 import type { Lease } from "../../../src/kernel/lease";
-import type { SimProcess } from "../../../src/platform/sim";
+import type { SimProcess } from "../../../testing/simulator";
 import type { Chronicle, Moment } from "./chronicle";
 
 /**

@@ -1,7 +1,7 @@
 import type { Ulid } from "../../../src/kernel/ids";
 import type { Platform } from "../../../src/platform/platform";
-import { type Counters, type SimProcess, SimWorld } from "../../../src/platform/sim";
 import { DEFAULT_STORE_OPTIONS, Store } from "../../../src/store/store";
+import { type Counters, type SimProcess, SimWorld } from "../../../testing/simulator";
 import { CONTROL, freshId, openParty, sha256 } from "../../store/stage";
 import { Auditor } from "./auditor";
 import { isExpected } from "./codes";

@@ -1,4 +1,4 @@
-import type { FaultableKind, FaultCode } from "../../../src/platform/sim";
+import type { FaultableKind, FaultCode } from "../../../testing/simulator";
 
 /**
  * Everything that one run of the simulator does, as plain data: who there is, what they do in which order, and which

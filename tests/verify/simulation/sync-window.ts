@@ -1,5 +1,5 @@
-import type { Happening } from "../../../src/platform/sim";
 import { layoutOf } from "../../../src/store/layout";
+import type { Happening } from "../../../testing/simulator";
 import { CONTROL } from "../../store/stage";
 
 const { log, synced, syncFailed } = layoutOf(CONTROL);

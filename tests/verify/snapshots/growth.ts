@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
-import type { Prng } from "../../../src/platform/sim/prng";
+import type { Prng } from "../../../testing/simulator/prng";
 
 /** Names are bytes, one character for each. */
 const NAMES = [

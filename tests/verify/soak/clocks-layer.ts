@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { LogFiles } from "../../../src/demo/log-files";
-import { Prng } from "../../../src/platform/sim/prng";
+import { LogFiles } from "../../../testing/checker/log-files";
+import { Prng } from "../../../testing/simulator/prng";
 import { clearAfterTheDead, wallClockEnv } from "../../support/faketime";
 import type { Layer, Task } from "../layer";
 import { inspect } from "../linearizability/aftermath";

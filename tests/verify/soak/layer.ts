@@ -1,5 +1,5 @@
 import { freemem } from "node:os";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import type { Layer, Task } from "../layer";
 import { inspect } from "../linearizability/aftermath";
 import { insider, killNextWriter } from "../linearizability/ambush";

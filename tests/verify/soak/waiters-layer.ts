@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import type { Layer, Task } from "../layer";
 import { memoryFolder } from "../memory";
 

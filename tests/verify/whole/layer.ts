@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { Prng } from "../../../src/platform/sim/prng";
+import { Prng } from "../../../testing/simulator/prng";
 import { ROOT } from "../bundle";
 import type { Layer, Task } from "../layer";
 import LEFT_TO_VERIFY from "../left-to-verify.json";

@@ -1,4 +1,4 @@
-import { Hangup } from "../../../../src/real-canary/conversation";
+import { Hangup } from "../../../../src/features/harnesses/real-canary/conversation";
 import type { AgentProgram, Installed } from "../program";
 import { Stage, type StageOptions } from "../stage";
 

@@ -1,5 +1,5 @@
-import { canTell } from "../../../../src/guard/answers";
-import type { Json } from "../../../../src/real-canary/wire/wire";
+import { canTell } from "../../../../src/features/guard/answers";
+import type { Json } from "../../../../src/features/harnesses/real-canary/wire/wire";
 import { CONTENT, OTHER, type Stage, until } from "../stage";
 import { type Cell, expect, type Group } from "./cell";
 import { awaitChild } from "./family";

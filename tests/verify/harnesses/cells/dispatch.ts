@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { TEMPLATE_NAMES } from "../../../../src/dispatch/templates";
-import { cameTrue } from "../../../../src/real-canary/waiting";
-import type { Json } from "../../../../src/real-canary/wire/wire";
+import { TEMPLATE_NAMES } from "../../../../src/features/dispatch/templates";
+import { cameTrue } from "../../../../src/features/harnesses/real-canary/waiting";
+import type { Json } from "../../../../src/features/harnesses/real-canary/wire/wire";
 import { breakableServer, Dispatching, PERSON, worktreeOf } from "../dispatching";
 import { CONTENT, OTHER, type Stage } from "../stage";
 import { type Cell, expect, type Group, type Trial } from "./cell";

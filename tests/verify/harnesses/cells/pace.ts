@@ -1,4 +1,4 @@
-import type { Talk } from "../../../../src/real-canary/conversation";
+import type { Talk } from "../../../../src/features/harnesses/real-canary/conversation";
 import { AT_ONCE, type Stage } from "../stage";
 import type { Cell, Group, Trial } from "./cell";
 

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Hangup } from "../../../../src/real-canary/conversation";
+import { Hangup } from "../../../../src/features/harnesses/real-canary/conversation";
 import { treePicture } from "../../../support/tree-picture";
 import { AT_ONCE, CONTENT, type Stage } from "../stage";
 import { brief, type Cell, expect, type Group, Lacking } from "./cell";

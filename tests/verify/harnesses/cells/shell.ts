@@ -1,5 +1,5 @@
 import { setTimeout as nap } from "node:timers/promises";
-import { Hangup, type Talk } from "../../../../src/real-canary/conversation";
+import { Hangup, type Talk } from "../../../../src/features/harnesses/real-canary/conversation";
 import { AT_ONCE, CONTENT, OTHER, type Stage, until } from "../stage";
 import { type Cell, expect, type Group, type Trial } from "./cell";
 

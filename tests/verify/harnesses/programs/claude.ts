@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { headlessClaude } from "../../../../src/real-canary/programs/claude";
+import { headlessClaude } from "../../../../src/features/harnesses/real-canary/programs/claude";
 import { type AgentProgram, PLATFORM } from "../program";
 
 const EVENTS = [

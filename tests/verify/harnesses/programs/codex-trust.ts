@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { Scene } from "../../../../src/real-canary/headless";
-import type { Json } from "../../../../src/real-canary/wire/wire";
+import type { Scene } from "../../../../src/features/harnesses/real-canary/headless";
+import type { Json } from "../../../../src/features/harnesses/real-canary/wire/wire";
 
 const MOST_MS = 60_000;
 

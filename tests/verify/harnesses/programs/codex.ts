@@ -1,12 +1,12 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { ToolCall } from "../../../../src/real-canary/conversation";
+import type { ToolCall } from "../../../../src/features/harnesses/real-canary/conversation";
 import {
   CODEX_MODEL,
   type CodexModel,
   headlessCodexWith,
   writeCodexSettings,
-} from "../../../../src/real-canary/programs/codex";
+} from "../../../../src/features/harnesses/real-canary/programs/codex";
 import { type AgentProgram, type Installed, PLATFORM } from "../program";
 import { nested } from "./claude";
 import { trustOfAllHooks } from "./codex-trust";

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { headlessCopilot } from "../../../../src/real-canary/programs/copilot";
+import { headlessCopilot } from "../../../../src/features/harnesses/real-canary/programs/copilot";
 import { type AgentProgram, PLATFORM } from "../program";
 
 const EVENTS = [

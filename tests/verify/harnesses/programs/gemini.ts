@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { headlessGemini } from "../../../../src/real-canary/programs/gemini";
-import { writeQuietSettings } from "../../../../src/real-canary/programs/quiet-settings";
+import { headlessGemini } from "../../../../src/features/harnesses/real-canary/programs/gemini";
+import { writeQuietSettings } from "../../../../src/features/harnesses/real-canary/programs/quiet-settings";
 import type { AgentProgram } from "../program";
 import { nested } from "./claude";
 

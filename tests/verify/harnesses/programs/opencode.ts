@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { headlessOpencode } from "../../../../src/real-canary/programs/opencode";
+import { headlessOpencode } from "../../../../src/features/harnesses/real-canary/programs/opencode";
 import { type AgentProgram, PLATFORM } from "../program";
 
 export const opencode: AgentProgram = {

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { headlessPi } from "../../../../src/real-canary/programs/pi";
+import { headlessPi } from "../../../../src/features/harnesses/real-canary/programs/pi";
 import { type AgentProgram, PLATFORM } from "../program";
 
 const EVENTS = [

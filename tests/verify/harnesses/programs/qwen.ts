@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeQuietSettings } from "../../../../src/real-canary/programs/quiet-settings";
-import { headlessQwen } from "../../../../src/real-canary/programs/qwen";
+import { writeQuietSettings } from "../../../../src/features/harnesses/real-canary/programs/quiet-settings";
+import { headlessQwen } from "../../../../src/features/harnesses/real-canary/programs/qwen";
 import { type AgentProgram, PLATFORM } from "../program";
 import { nested } from "./claude";
 

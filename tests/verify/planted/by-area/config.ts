@@ -35,7 +35,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a broken configuration switches the pre-commit hook off",
-    file: "src/cli/commands/hook-pre-commit.ts",
+    file: "src/features/hooks/commands/hook-pre-commit.ts",
     from: "  enforcesConfig: true,\n",
     to: "",
     test: "tests/cli/broken-config.test.ts",
@@ -59,7 +59,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "somebody's word passes an automated gate",
-    file: "src/issues/gates/passing.ts",
+    file: "src/features/gates/passing.ts",
     from: 'if (kind === "automated")',
     to: "if (kind === null)",
     test: "tests/cli/gates.test.ts",
@@ -67,7 +67,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "anybody's word passes a manual gate",
-    file: "src/issues/gates/passing.ts",
+    file: "src/features/gates/passing.ts",
     from: "return isAmong(passBy, agentId) && (",
     to: "return passBy.length > 0 && (",
     test: "tests/cli/gates.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a coding agent passes a gate by calling itself a build machine",
-    file: "src/issues/gates/passing.ts",
+    file: "src/features/gates/passing.ts",
     from: '(!isInHarness || agentType(agentId) === "agent")',
     to: '(!isInHarness || agentType(agentId) !== "human")',
     test: "tests/cli/gates.test.ts",
@@ -83,7 +83,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a gate is taken off by whoever may not pass it",
-    file: "src/issues/gates/passing.ts",
+    file: "src/features/gates/passing.ts",
     from: 'if (gateStatus(seen, gate) === "passed" || mayPass(passBy, decider)) return;',
     to: 'if (gateStatus(seen, gate) !== "failed" || mayPass(passBy, decider)) return;',
     test: "tests/cli/gates.test.ts",
@@ -99,7 +99,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "configuration is written through a link out of the worktree",
-    file: "src/cli/configuring.ts",
+    file: "src/features/setup/commands/configuring.ts",
     from: '/.cotenant`, "directory");',
     to: '/.`, "directory");',
     test: "tests/cli/config.test.ts",
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "init copies what a committed link leads to",
-    file: "src/cli/commands/init.ts",
+    file: "src/features/setup/commands/init.ts",
     from: '["config.toml", ".gitignore", ".gitattributes"]',
     to: '["config.toml"]',
     test: "tests/cli/config.test.ts",
@@ -115,7 +115,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a commit around the hooks is taken for pushed, and nobody is told of it",
-    file: "src/enforce/violations.ts",
+    file: "src/features/hooks/violations.ts",
     from: "there.status === 0 && there.stdout.length === 0",
     to: "there.status === 0",
     test: "tests/scenarios/hooks.test.ts",
@@ -123,7 +123,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a lease's id is leased as the name of a file, and what it stands for is not",
-    file: "src/cli/targets.ts",
+    file: "src/features/locks/commands/targets.ts",
     from: "  if (isDirectory === null) {\n    const key",
     to: "  if (isDirectory === false) {\n    const key",
     test: "tests/cli/lock-patterns.test.ts",
@@ -131,7 +131,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "lefthook gives others only the hooks that it runs in this clone",
-    file: "src/enforce/installing/plan.ts",
+    file: "src/features/hooks/installing/plan.ts",
     from: "(shared && isInCharge)",
     to: "(shared && !isInCharge)",
     test: "tests/cli/hook-managers.test.ts",

@@ -19,7 +19,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the guard waits for a file that nobody is granted while the repository is paused",
-    file: "src/guard/check.ts",
+    file: "src/features/guard/check.ts",
     from: "if (seen.includes(PAUSE)) {",
     to: "if (false) {",
     test: "tests/cli/pause.test.ts",
@@ -91,7 +91,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a daemon that was asked to end right after its start dies without a word",
-    file: "src/cli/commands/daemon-run.ts",
+    file: "src/daemon/commands/daemon-run.ts",
     from: "const ending = new Ending();",
     to: "const ending = { made: null as Ending | null, wait() { return (this.made = new Ending()).wait(); }, close() { this.made?.close(); } };",
     test: "tests/cli/daemon.test.ts",

@@ -19,7 +19,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a late confirmation written over that of a later lease",
-    file: "src/ledger/ledger.ts",
+    file: "src/features/ledger/ledger.ts",
     from: "<= record.token,",
     to: "<= Number.MAX_SAFE_INTEGER * Math.sign(record.token),",
     test: "tests/ledger/through-daemon.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the author of a shared claim's end is the daemon",
-    file: "src/ledger/git-remote.ts",
+    file: "src/features/ledger/git-remote.ts",
     from: "const name = record.ended?.by ?? record.agentId;",
     to: 'const name = "agent:daemon";',
     test: "tests/scenarios/daemon.test.ts",

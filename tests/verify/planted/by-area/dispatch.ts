@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "an issue done before its work is delivered",
-    file: "src/dispatch/delivery.ts",
+    file: "src/features/dispatch/delivery.ts",
     from: "  const failure = await handOver(turn);",
     to: '  await (await import("./writing")).finishIssue(station, id, "early");\n  const failure = await handOver(turn);',
     test: "tests/dispatch/delivery.test.ts",
@@ -11,7 +11,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a worker's claim not kept alive",
-    file: "src/dispatch/attending.ts",
+    file: "src/features/dispatch/attending.ts",
     from: "          await this.#station.session.showLife();\n",
     to: "",
     test: "tests/dispatch/running.test.ts",
@@ -27,7 +27,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a worker's lock not inherited by its agent",
-    file: "src/dispatch/attempt.ts",
+    file: "src/features/dispatch/attempt.ts",
     from: "      inherit: [station.slot.lock],",
     to: "      inherit: [],",
     test: "tests/dispatch/together.test.ts",
@@ -35,7 +35,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an agent whose claim is lost left at work",
-    file: "src/dispatch/attempt.ts",
+    file: "src/features/dispatch/attempt.ts",
     from: "      signal: watch.stop,",
     to: "",
     test: "tests/scenarios/dispatch.test.ts",
@@ -43,7 +43,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "no snapshot of the work under a lost claim",
-    file: "src/dispatch/snapshotting.ts",
+    file: "src/features/dispatch/snapshotting.ts",
     from: '  return precaution(await darkroomIn(workspace, trees), "dispatch");',
     to: '  if (trees !== undefined) return { snapshotId: null, failure: null };\n  return precaution(await darkroomIn(workspace, trees), "dispatch");',
     test: "tests/dispatch/trouble.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what closes an issue landed twice after a kill",
-    file: "src/dispatch/writing.ts",
+    file: "src/features/dispatch/writing.ts",
     from: "const isHere = ahead === null && copy.root === root;",
     to: "const isHere = ahead === null && copy.root === id;",
     test: "tests/dispatch/deaths.test.ts",

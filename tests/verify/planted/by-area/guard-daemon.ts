@@ -83,7 +83,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a hook's own curl passes for something that a command has left running",
-    file: "src/guard/shell/survivors.ts",
+    file: "src/features/guard/shell/survivors.ts",
     from: "if (these.has(at.pid) || these.has(at.parentPid)) return true;",
     to: "if (these.has(one.pid)) return true;",
     test: SCENARIOS,
@@ -91,7 +91,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the daemon passes for something that a command has left running",
-    file: "src/cli/commands/daemon-run.ts",
+    file: "src/daemon/commands/daemon-run.ts",
     from: 'if (isDetached) process.chdir("/");',
     to: "",
     test: SCENARIOS,
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "Claude Code writes what nobody has answered over HTTP",
-    file: "src/agents/http-entries.ts",
+    file: "src/features/harnesses/http-entries.ts",
     from: 'onFailure: "block",',
     to: "",
     test: VIA,
@@ -115,7 +115,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "everybody can read settings with a token in them",
-    file: "src/agents/plan.ts",
+    file: "src/features/harnesses/plan.ts",
     from: "mode: isPrivate ? PRIVATE_MODE : modeWithout(found),",
     to: "mode: modeWithout(found),",
     test: VIA,
@@ -155,7 +155,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a forged pass leads anywhere",
-    file: "src/guard-node/quick-answer.ts",
+    file: "src/features/guard/entry/quick-answer.ts",
     from: "|| !isTrace(pass.trace.file, asked)) return null;",
     to: ") return null;",
     test: HOOKS,

@@ -13,7 +13,7 @@ const TRESPASSES = "tests/guard/trespass-record.test.ts";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "what was left running without a parent is not looked for",
-    file: "src/guard/shell/survivors.ts",
+    file: "src/features/guard/shell/survivors.ts",
     from: "const isOrphan = origin <= 1 || above.has(origin);",
     to: "const isOrphan = origin < 0;",
     test: BACKGROUND,
@@ -21,7 +21,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a command in the background is blamed for good",
-    file: "src/guard/shell/compare.ts",
+    file: "src/features/guard/shell/compare.ts",
     from: 'if (left === "its own") await writeNote',
     to: 'if (left !== "perhaps") await writeNote',
     test: BACKGROUND,
@@ -29,7 +29,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what another session has left running keeps a command under suspicion",
-    file: "src/guard/shell/survivors.ts",
+    file: "src/features/guard/shell/survivors.ts",
     from: 'return isKnownByProcess(marked) ? "unknown" : "another session\'s";',
     to: 'return isKnownByProcess(marked) ? "unknown" : "its own";',
     test: BACKGROUND,
@@ -37,7 +37,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a process of nobody knows whom keeps a command under suspicion for good",
-    file: "src/guard/shell/compare.ts",
+    file: "src/features/guard/shell/compare.ts",
     from: "note.atMs - unsureSinceMs < UNSURE_MS",
     to: "note.atMs >= unsureSinceMs",
     test: BACKGROUND,
@@ -45,7 +45,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what the holder's own command wrote is put down to others",
-    file: "src/guard/shell/compare.ts",
+    file: "src/features/guard/shell/compare.ts",
     from: '(agentType(lease.agentId) === "human" || (await hasCommand(place, lease.sessionId)))',
     to: 'agentType(lease.agentId) === "human"',
     test: BACKGROUND,
@@ -53,7 +53,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a trespass that is not committed leaves with its two sessions",
-    file: "src/guard/trespasses.ts",
+    file: "src/features/guard/trespasses.ts",
     from: "if (dirty !== null && !dirty.includes(one.path)) found.add(one);",
     to: "if (dirty !== null) found.add(one);",
     test: TRESPASSES,
@@ -61,7 +61,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an agent settles what its own command has done",
-    file: "src/guard/trespasses.ts",
+    file: "src/features/guard/trespasses.ts",
     from: "if (foreign !== undefined) throw notTheirs(agentId, foreign);",
     to: "",
     test: TRESPASSES,
@@ -69,7 +69,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the message of a commit passes for a path of it",
-    file: "src/guard/shell/committing.ts",
+    file: "src/features/guard/shell/committing.ts",
     from: 'if (valued === text.length - 1 && !"Su".includes(text[valued]!)) i++;',
     to: "",
     test: "tests/guard/committing.test.ts",
@@ -77,7 +77,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a commit passes where Git does not say what it takes",
-    file: "src/guard/failure.ts",
+    file: "src/features/guard/failure.ts",
     from: "const heldThere = await knownToBeHeld(checking, commits).catch(() => null);",
     to: "const heldThere = await knownToBeHeld(checking, []).catch(() => null);",
     test: "tests/guard/committing.test.ts",
@@ -93,7 +93,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a live subagent of Cursor's loses its file to its sibling",
-    file: "src/guard/cursor-family.ts",
+    file: "src/features/guard/cursor-family.ts",
     from: "return last.startsWith(TURN_ENDED);",
     to: 'return last !== "";',
     test: FAMILIES,
@@ -101,7 +101,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a subagent that was sent on loses what it takes since",
-    file: "src/guard/yielding.ts",
+    file: "src/features/guard/yielding.ts",
     from: 'Date.parse(String(done["at"])) >= acquiredAt.wallMs',
     to: 'Date.parse(String(done["at"])) >= Math.min(0, acquiredAt.wallMs)',
     test: FAMILIES,
@@ -117,7 +117,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the report of a blocked agent goes with its session",
-    file: "src/guard/life.ts",
+    file: "src/features/guard/life.ts",
     from: "if (kept.length > 0) await recordEnded(place, kept, how);",
     to: 'if (kept.length > 0) await recordResolved(place, kept, "ended");',
     test: REPORTS,
@@ -125,7 +125,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a directory is reported as held where files in it are",
-    file: "src/guard/contention.ts",
+    file: "src/features/guard/contention.ts",
     from: "const held = nameOf(heldKey);",
     to: 'const held = "";',
     test: REPORTS,
@@ -133,7 +133,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the report of an agent that died is not shown",
-    file: "src/guard/overview.ts",
+    file: "src/features/guard/overview.ts",
     from: "if (hasEnded && !(await isStillInTheWay(coordinator, recorded, reach))) continue;",
     to: "if (hasEnded) continue;",
     test: REPORTS,
@@ -141,7 +141,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a worktree in which others work is removed by Git's own command",
-    file: "src/guard/shell/git.ts",
+    file: "src/features/guard/shell/git.ts",
     from: '["remove", "move"].includes(',
     to: '["repair"].includes(',
     test: SHARED,
@@ -149,7 +149,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "entries of others are taken from the stash",
-    file: "src/guard/shared-checkout.ts",
+    file: "src/features/guard/shared-checkout.ts",
     from: "if (foreign.length === 0) return ALLOWED;",
     to: "if (foreign.length >= 0) return ALLOWED;",
     test: SHARED,
@@ -157,7 +157,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a refused git -C is offered a worktree of the repository in which the agent stands",
-    file: "src/guard/shared-words.ts",
+    file: "src/features/guard/shared-words.ts",
     from: "return directory === null ? command : `(cd",
     to: "return directory !== undefined ? command : `(cd",
     test: SHARED,
@@ -165,7 +165,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an agent that belongs to a linked worktree commits in the main one",
-    file: "src/guard/shell/git.ts",
+    file: "src/features/guard/shell/git.ts",
     from: "  commit: () => OWN,",
     to: "  commit: () => [],",
     test: SHARED,
@@ -173,7 +173,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a command in an unknown directory moves HEAD",
-    file: "src/guard/shared-checkout.ts",
+    file: "src/features/guard/shared-checkout.ts",
     from: '(use.kind === "own" && cwd === null)',
     to: "cwd === null",
     test: SHARED,
@@ -181,7 +181,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "HEAD is moved by git update-ref",
-    file: "src/guard/shell/git.ts",
+    file: "src/features/guard/shell/git.ts",
     from: 'if (name === null || name === "HEAD") return MOVED;',
     to: "if (name === null) return MOVED;",
     test: SHARED,
@@ -189,7 +189,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a branch that the same command line makes is taken for a path",
-    file: "src/guard/shell/commit-or-path.ts",
+    file: "src/features/guard/shell/commit-or-path.ts",
     from: " && (await isTracked(world, write.cwd, word))",
     to: "",
     test: SHARED,
@@ -197,7 +197,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what a shell function does is not looked at",
-    file: "src/guard/shell/walk.ts",
+    file: "src/features/guard/shell/walk.ts",
     from: "      this.#call(body, args, scope);\n",
     to: "",
     test: SHELL,
@@ -205,7 +205,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "files that xargs reads count as none",
-    file: "src/guard/shell/unwrap.ts",
+    file: "src/features/guard/shell/unwrap.ts",
     from: "[...inner, null]",
     to: "inner",
     test: SHELL,
@@ -213,7 +213,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a file that a long here-document writes is not leased",
-    file: "src/guard/shell/walk.ts",
+    file: "src/features/guard/shell/walk.ts",
     from: "const LONGEST = 1 << 20;",
     to: "const LONGEST = 256 << 10;",
     test: SHELL,
@@ -221,7 +221,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a link that the same command makes is not followed",
-    file: "src/guard/links.ts",
+    file: "src/features/guard/links.ts",
     from: "this.#made.get(path) ?? (await this.#files.readLink(path))",
     to: "await this.#files.readLink(path)",
     test: LINKS,
@@ -229,7 +229,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a command that makes a link and writes through it counts as read",
-    file: "src/guard/shell/walk.ts",
+    file: "src/features/guard/shell/walk.ts",
     from: "if (!written.some(({ link }) => link !== undefined)) return false;",
     to: "if (written.length >= 0) return false;",
     test: LINKS,
@@ -237,7 +237,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a held file gets a second name",
-    file: "src/guard/shell/programs.ts",
+    file: "src/features/guard/shell/programs.ts",
     from: "isSymbolic ? links : [...sources.map(take), ...links]",
     to: "links",
     test: LINKS,
@@ -245,7 +245,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a link is not followed while it leads to nothing",
-    file: "src/guard/target.ts",
+    file: "src/features/guard/target.ts",
     from: "const whole = await links.follow(absolute, isEntry);",
     to: "const whole = absolute;",
     test: LINKS,
@@ -253,7 +253,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "removing a link counts as removing what it leads to",
-    file: "src/guard/shell/programs.ts",
+    file: "src/features/guard/shell/programs.ts",
     from: "  rm: (args) => operands(args).map(takeEntry),",
     to: "  rm: (args) => operands(args).map(take),",
     test: LINKS,
@@ -261,7 +261,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a shell command that waits is let through when the smaller program's time is up",
-    file: "src/cli/guard-door.ts",
+    file: "src/features/guard/entry/door.ts",
     from: "  holder[ALARM]?.switchOff();\n",
     to: "",
     test: "tests/scenarios/guard.test.ts",
@@ -269,7 +269,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a shell command is let through where the guard cannot decide",
-    file: "src/guard/failure.ts",
+    file: "src/features/guard/failure.ts",
     from: 'if (wish.kind === "shell")',
     to: 'if (wish.kind === "shell") return [];\n    if (wish.kind === "shell")',
     test: "tests/guard/failing.test.ts",
@@ -277,7 +277,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a patch for git apply is not read beforehand",
-    file: "src/guard/shell/patched-files.ts",
+    file: "src/features/guard/shell/patched-files.ts",
     from: 'if (stat?.kind !== "file" ||',
     to: 'if (stat?.kind !== "directory" ||',
     test: GIT_WRITES,
@@ -285,7 +285,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what git stash pop and its like brought is not compared",
-    file: "src/guard/shell/walk.ts",
+    file: "src/features/guard/shell/walk.ts",
     from: 'brings === "always" || use?.leavesFiles === false',
     to: 'brings === "always"',
     test: GIT_WRITES,
@@ -293,7 +293,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the owner of the denial is reported for one who came later",
-    file: "src/guard/overview.ts",
+    file: "src/features/guard/overview.ts",
     from: ".at(-1)!",
     to: ".at(0)!",
     test: "tests/guard/contending.test.ts",
@@ -309,7 +309,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settings in a repository without init are called well",
-    file: "src/cli/commands/agent-doctor.ts",
+    file: "src/features/harnesses/commands/agent-doctor.ts",
     from: "      !isIdle &&\n",
     to: "",
     test: "tests/cli/agent-doctor.test.ts",
@@ -317,7 +317,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a plugin that somebody has written into is deleted",
-    file: "src/agents/unplan.ts",
+    file: "src/features/harnesses/unplan.ts",
     from: "if (!isAsWritten(text, digestOf))",
     to: 'if (text === "" && !isAsWritten(text, digestOf))',
     test: "tests/cli/agents.test.ts",
@@ -325,18 +325,18 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "pi goes on where the guard refuses",
-    file: "src/agents/pi-extension.ts",
+    file: "src/features/harnesses/pi-extension.ts",
     from: "status === 2 ? { block: true",
     to: "status === 3 ? { block: true",
-    test: "tests/agents/pi-extension.test.ts",
+    test: "tests/harnesses/pi-extension.test.ts",
     named: "blocks what the guard refuses",
   },
   {
     name: "pi is asked about the name of a file as it is written, not as pi reads it",
-    file: "src/agents/pi-extension.ts",
+    file: "src/features/harnesses/pi-extension.ts",
     from: '.replace(/^@/, "")',
     to: "",
-    test: "tests/agents/corpora.test.ts",
+    test: "tests/harnesses/corpora.test.ts",
     named: "pi: what the rig plays is what is on record",
   },
   {
@@ -349,10 +349,10 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a folder that pi does not trust passes for one that it does",
-    file: "src/agents/folder-trust.ts",
+    file: "src/features/harnesses/folder-trust.ts",
     from: 'said ?? layers.some(({ table }) => table["defaultProjectTrust"] === "always"),',
     to: 'said ?? !layers.some(({ table }) => table["defaultProjectTrust"] === "never"),',
-    test: "tests/agents/folder-trust.test.ts",
+    test: "tests/harnesses/folder-trust.test.ts",
     named: "pi, which nobody has told anything",
   },
 ];

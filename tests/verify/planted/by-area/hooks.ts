@@ -3,16 +3,16 @@ import type { TestPlant } from "../test-plants";
 const SERVER = "tests/scenarios/server-hooks.test.ts";
 const AROUND = "tests/scenarios/around-hooks.test.ts";
 const CARRIED = "tests/scenarios/carried-trailers.test.ts";
-const COMMITS = "tests/objects/commits.test.ts";
-const PUSHED = "tests/enforce/push-rules.test.ts";
-const RULES = "tests/enforce/commit-rules.test.ts";
-const TIPS = "tests/enforce/push-tips.test.ts";
+const COMMITS = "tests/git/commits.test.ts";
+const PUSHED = "tests/hooks/push-rules.test.ts";
+const RULES = "tests/hooks/commit-rules.test.ts";
+const TIPS = "tests/hooks/push-tips.test.ts";
 const RULED = "tests/cli/path-rules-commits.test.ts";
 
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "a server's hook lets in what it cannot tell",
-    file: "src/cli/commands/hook-pre-receive.ts",
+    file: "src/features/hooks/commands/hook-pre-receive.ts",
     from: "      return answered(true);\n    }\n  },",
     to: "      return answered(false);\n    }\n  },",
     test: SERVER,
@@ -20,7 +20,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what Git says of changes is taken for whole when it is cut off",
-    file: "src/objects/commit-text.ts",
+    file: "src/git/commit-text.ts",
     from: "  return at === bytes.length ? all : null;",
     to: "  return all;",
     test: COMMITS,
@@ -28,7 +28,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "files that somebody else holds are pushed",
-    file: "src/enforce/push-files.ts",
+    file: "src/features/hooks/push-files.ts",
     from: "    if (now !== undefined)",
     to: "    if (now !== undefined && now.agentId === pusher)",
     test: PUSHED,
@@ -36,7 +36,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "still_held does not look at files",
-    file: "src/enforce/push-files.ts",
+    file: "src/features/hooks/push-files.ts",
     from: '(this.#question.mode === "still_held" ? this.#notHeldAnyMore(commit) : [])',
     to: "[]",
     test: PUSHED,
@@ -44,7 +44,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settings are received on every branch",
-    file: "src/enforce/push-branches.ts",
+    file: "src/features/hooks/push-branches.ts",
     from: "    if (path === undefined) continue;",
     to: "    if (path === undefined || !isOpen) continue;",
     test: SERVER,
@@ -52,7 +52,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settings are changed on every branch",
-    file: "src/enforce/global-operations.ts",
+    file: "src/features/hooks/global-operations.ts",
     from: "  if (main !== null && branch !== null && !isAllowed(branch, allowed, main)) {",
     to: "  if (main !== null && branch === null && !isAllowed(main.branch, allowed, main)) {",
     test: "tests/cli/global-operations.test.ts",
@@ -60,7 +60,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "merges change nothing themselves",
-    file: "src/objects/commits.ts",
+    file: "src/git/commits.ts",
     from: "changes: ownChanges(sides), sides };",
     to: "changes: commit.parents.length > 1 ? [] : ownChanges(sides), sides };",
     test: COMMITS,
@@ -68,7 +68,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "more commits than the limit are left out",
-    file: "src/objects/commits.ts",
+    file: "src/git/commits.ts",
     from: "    if (oids.length > most) throw tooMany(",
     to: "    if (oids.length < 0) throw tooMany(",
     test: COMMITS,
@@ -76,7 +76,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "replacements of commits count",
-    file: "src/objects/commits.ts",
+    file: "src/git/commits.ts",
     from: 'GIT_NO_REPLACE_OBJECTS: "1"',
     to: 'GIT_NO_REPLACE: "1"',
     test: COMMITS,
@@ -84,7 +84,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the difference of the tips is not judged",
-    file: "src/enforce/push-tips.ts",
+    file: "src/features/hooks/push-tips.ts",
     from: "  if (concerned.length === 0 || testify === null) return takenBack;",
     to: "  if (concerned.length >= 0 || testify === null) return takenBack;",
     test: SERVER,
@@ -92,7 +92,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an issue that is added over another one counts as new",
-    file: "src/enforce/push-tips.ts",
+    file: "src/features/hooks/push-tips.ts",
     from: '    if (right === "created")',
     to: '    if (right === "created" && there === null)',
     test: SERVER,
@@ -100,7 +100,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an amended message loses its trailers",
-    file: "src/enforce/commit-message.ts",
+    file: "src/features/hooks/commit-message.ts",
     from: '  const names = isAmending ? ["HEAD", ...REPLAYED] : REPLAYED;',
     to: "  const names = isAmending ? [...REPLAYED] : REPLAYED;",
     test: CARRIED,
@@ -108,7 +108,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a squash loses its trailers",
-    file: "src/enforce/commit-message.ts",
+    file: "src/features/hooks/commit-message.ts",
     from: "    ...(squashed === null ? [] : [new TextDecoder().decode(squashed)]),",
     to: "",
     test: CARRIED,
@@ -116,7 +116,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a push that nobody checked is let through without a warning",
-    file: "src/cli/hooking.ts",
+    file: "src/features/hooks/commands/hooking.ts",
     from: '"WARNING: nothing of this push was checked"',
     to: '"cannot tell"',
     test: AROUND,
@@ -124,7 +124,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "comments are rewritten by anybody",
-    file: "src/enforce/commit-rules.ts",
+    file: "src/features/hooks/commit-rules.ts",
     from: "  return linesOf(before).every((line) => there.has(line));",
     to: "  return linesOf(before).every((line) => there.has(line)) || after !== before;",
     test: RULES,
@@ -140,7 +140,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "everything that is committed while a rebase waits counts as replayed",
-    file: "src/enforce/replaying.ts",
+    file: "src/features/hooks/replaying.ts",
     from: "change.path === path && change.oid === oid)) ||",
     to: "(change.path !== path || oid !== null))) ||",
     test: AROUND,
@@ -148,7 +148,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a variable switches the record off as well",
-    file: "src/cli/commands/hook-post-commit.ts",
+    file: "src/features/hooks/commands/hook-post-commit.ts",
     from: '  return PASSING.has(config.origin(key).source) && own?.entries.get(key)?.value !== "off";',
     to: "  return PASSING.size === 0 && own !== undefined;",
     test: AROUND,
@@ -156,7 +156,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a lower token in a trailer passes",
-    file: "src/enforce/push-rules.ts",
+    file: "src/features/hooks/push-rules.ts",
     from: "    if (lease.token !== token)",
     to: "    if (token === null || lease.token < token)",
     test: PUSHED,
@@ -164,7 +164,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the same session name in another worktree may commit",
-    file: "src/enforce/commit-rules.ts",
+    file: "src/features/hooks/commit-rules.ts",
     from: "lease.sessionId === sessionId && lease.worktreeId === worktreeId;",
     to: "lease.sessionId === sessionId && worktreeId !== null;",
     test: RULES,
@@ -172,7 +172,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "creations of an issue that are merged replace it",
-    file: "src/enforce/push-tips.ts",
+    file: "src/features/hooks/push-tips.ts",
     from: '    if (right === "merged")',
     to: '    if (right === "merged" && there === null)',
     test: TIPS,
@@ -180,7 +180,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "files beside an issue come in with a creation of it",
-    file: "src/enforce/push-tips.ts",
+    file: "src/features/hooks/push-tips.ts",
     from: "  const concerned = structural.filter(({ id }) => !added.has(id));",
     to: '  const concerned = structural.filter(({ id, change }) => !added.has(id) && change.status !== "added");',
     test: TIPS,
@@ -188,7 +188,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a new branch is held against nothing",
-    file: "src/enforce/push-tips.ts",
+    file: "src/features/hooks/push-tips.ts",
     from: "  const bases = court.main === null ?",
     to: "  const bases = court.main !== from ?",
     test: TIPS,
@@ -196,7 +196,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a merge takes back a file that somebody else holds",
-    file: "src/enforce/push-tips.ts",
+    file: "src/features/hooks/push-tips.ts",
     from: "  const takenBack = isForward\n",
     to: "  const takenBack = !isForward\n",
     test: TIPS,
@@ -204,7 +204,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a merge drops a newer version of an issue",
-    file: "src/enforce/push-tips.ts",
+    file: "src/features/hooks/push-tips.ts",
     from: "    if (isOlder && !mayBeOlder && !onTop.has(oid)) return false;",
     to: "    if (isOlder && mayBeOlder && !onTop.has(oid)) return false;",
     test: TIPS,
@@ -212,7 +212,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what was written once may be set back to",
-    file: "src/enforce/push-edits.ts",
+    file: "src/features/hooks/push-edits.ts",
     from: "losesComments || !isNewer ?",
     to: "losesComments || (isNewer && issue === null) ?",
     test: TIPS,
@@ -220,7 +220,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a link in place of an issue counts as written",
-    file: "src/enforce/push-edits.ts",
+    file: "src/features/hooks/push-edits.ts",
     from: "  if (!changes.every(isPlain))",
     to: "  if (changes.length === 0 && !changes.some(isPlain))",
     test: TIPS,
@@ -228,7 +228,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a mark before the text is not seen",
-    file: "src/enforce/changes.ts",
+    file: "src/features/hooks/changes.ts",
     from: "{ ignoreBOM: true, fatal: true }",
     to: "{ fatal: true }",
     test: TIPS,
@@ -236,7 +236,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an issue may be put under the name of another",
-    file: "src/enforce/push-edits.ts",
+    file: "src/features/hooks/push-edits.ts",
     from: '"issue" in reading && reading.issue.id === id ?',
     to: '"issue" in reading && id !== "" ?',
     test: TIPS,
@@ -244,7 +244,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "anybody adds results of gates",
-    file: "src/enforce/commit-rules.ts",
+    file: "src/features/hooks/commit-rules.ts",
     from: "  /^\\.cotenant\\/gates\\/results\\/([^/]+)\\.jsonl$/,",
     to: "  /^\\.cotenant\\/gates\\/passed\\/([^/]+)\\.jsonl$/,",
     test: TIPS,
@@ -252,7 +252,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settings that came in under another name go anywhere",
-    file: "src/enforce/push-branches.ts",
+    file: "src/features/hooks/push-branches.ts",
     from: "    const [path] = paths;",
     to: "    const [path] = [...paths].filter((one) => commits.some(({ changes }) => changes.some((change) => change.path === one)));",
     test: TIPS,
@@ -260,7 +260,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "pushes of names with spaces are not understood",
-    file: "src/cli/commands/hook-pre-push.ts",
+    file: "src/features/hooks/commands/hook-pre-push.ts",
     from: "/^[^\\n]* ([0-9a-f]{40,64}) ([^ ]+) ",
     to: "/^\\S+ ([0-9a-f]{40,64}) (\\S+) ",
     test: AROUND,
@@ -268,7 +268,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "merges in a range without a lower end are not judged",
-    file: "src/cli/commands/validate-commits.ts",
+    file: "src/features/hooks/commands/validate-commits.ts",
     from: 'options: ["--min-parents=2"]',
     to: 'options: ["--min-parents=9"]',
     test: SERVER,
@@ -276,7 +276,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a server whose HEAD names no branch has no main branch",
-    file: "src/enforce/server.ts",
+    file: "src/features/hooks/server.ts",
     from: 'mainBranch === null ? [head, "main", "master"]',
     to: "mainBranch === null ? [head]",
     test: SERVER,
@@ -284,7 +284,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "git revert is judged by nobody",
-    file: "src/cli/commands/hook-prepare-commit-msg.ts",
+    file: "src/features/hooks/commands/hook-prepare-commit-msg.ts",
     from: "isReverting() ||",
     to: "!isReverting() &&",
     test: AROUND,
@@ -295,12 +295,12 @@ export const PLANTS: readonly TestPlant[] = [
     file: "src/errors/overtaken.ts",
     from: "tries === 8",
     to: "tries === 1",
-    test: "tests/enforce/install-crash.test.ts",
+    test: "tests/hooks/install-crash.test.ts",
     named: "one wholly within the other",
   },
   {
     name: "a server takes names that are cotenant's where upper and lower case are one",
-    file: "src/enforce/push.ts",
+    file: "src/features/hooks/push.ts",
     from: "...commits.flatMap(misspelt),",
     to: "",
     test: SERVER,
@@ -308,7 +308,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "hooks: trailers of a merge become part of its subject",
-    file: "src/cli/commands/hook-prepare-commit-msg.ts",
+    file: "src/features/hooks/commands/hook-prepare-commit-msg.ts",
     from: '.replace(/[^\\n]$/, "$&\\n")',
     to: "",
     test: RULED,
@@ -316,7 +316,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "hooks: a submodule that Git is told not to look at is committed unseen",
-    file: "src/enforce/changes.ts",
+    file: "src/features/hooks/changes.ts",
     from: '"--no-renames", SUBMODULES_TOO, against',
     to: '"--no-renames", against',
     test: RULED,
@@ -324,7 +324,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "hooks: the answer to an older question counts",
-    file: "src/enforce/changes.ts",
+    file: "src/features/hooks/changes.ts",
     from: 'export const END = "all";',
     to: 'export const END = "whole";',
     test: RULED,
@@ -332,7 +332,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a worktree is removed with work in a submodule that Git is told not to look at",
-    file: "src/worktrees/surveying.ts",
+    file: "src/features/worktrees/surveying.ts",
     from: '      "--ignore-submodules=none",\n',
     to: "",
     test: "tests/worktrees/hidden-submodules.test.ts",
@@ -356,7 +356,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "doctor says to install hooks where that is refused",
-    file: "src/enforce/installing/plan.ts",
+    file: "src/features/hooks/installing/plan.ts",
     from: 'return isObjection(plan) ? plan.hint : "run: cotenant hooks install";',
     to: 'return isObjection(plan) ? "run: cotenant hooks install" : "run: cotenant hooks install";',
     test: "tests/cli/hooks.test.ts",

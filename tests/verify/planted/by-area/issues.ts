@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "settling a write of an issue takes away what the next one has staged",
-    file: "src/issues/folder.ts",
+    file: "src/features/issues/folder.ts",
     from: "digest.slice(0, 16)",
     to: "digest.slice(0, 0)",
     test: "tests/issues/writing.test.ts",
@@ -11,7 +11,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a waiter is granted an issue that may not be claimed any more",
-    file: "src/issues/claimable.ts",
+    file: "src/features/issues/claimable.ts",
     from: "    await refuse();\n",
     to: "",
     test: "tests/cli/claims-after-waiting.test.ts",
@@ -19,7 +19,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "whoever takes left work over leaves the claim behind",
-    file: "src/cli/left-work.ts",
+    file: "src/features/claims/commands/left-work.ts",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     from: "--issue ${shortId} && cd",
     to: "&& cd",
@@ -36,7 +36,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "recover gives out tokens again that commits were made under",
-    file: "src/cli/commands/recover.ts",
+    file: "src/features/doctor/commands/recover.ts",
     from: "    return [...issues.map((issue) => tokenSeen([issue])), ...committed];",
     to: "    return issues.map((issue) => tokenSeen([issue]));",
     test: "tests/cli/restored-store.test.ts",

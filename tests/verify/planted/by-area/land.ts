@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "a verdict that counts before everything below it has landed",
-    file: "src/land/speculation.ts",
+    file: "src/features/land/speculation.ts",
     from: '    if (head !== undefined && head.verdict.kind !== "pending") return settled(head);',
     to: '    const done = this.#slots.find(({ verdict }) => verdict.kind !== "pending");\n    if (done !== undefined) return settled(done);',
     test: "tests/land/speculation.test.ts",
@@ -11,7 +11,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what stood on an entry that failed kept as it was",
-    file: "src/land/speculation.ts",
+    file: "src/features/land/speculation.ts",
     from: "    this.#slots = head?.commit == null ? rest : [];",
     to: "    this.#slots = rest;",
     test: "tests/land/speculation.test.ts",
@@ -19,7 +19,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "anybody lands",
-    file: "src/land/allowance.ts",
+    file: "src/features/land/allowance.ts",
     from: "  if (isAmong(allowed, actor.agentId)) return;",
     to: '  if (isAmong([...allowed, "*"], actor.agentId)) return;',
     test: "tests/land/allowance.test.ts",
@@ -27,7 +27,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "landing without checks that nobody trusts",
-    file: "src/land/running.ts",
+    file: "src/features/land/running.ts",
     from: "  refuseUntrusted(workspace);\n",
     to: "",
     test: "tests/land/allowance.test.ts",
@@ -35,7 +35,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an ignored file overwritten in a checked-out target",
-    file: "src/land/obstacles.ts",
+    file: "src/features/land/obstacles.ts",
     from: 'if (status !== "added") continue;',
     to: 'if (status !== "added" || path !== "") continue;',
     test: "tests/land/checkout.test.ts",
@@ -43,7 +43,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a file that somebody edits put back with the others",
-    file: "src/land/putting-back.ts",
+    file: "src/features/land/putting-back.ts",
     from: "    return found === oid || (found !== null",
     to: "    return found !== null || (found !== null",
     test: "tests/land/checkout.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the files of a killed landing left as they are",
-    file: "src/land/running.ts",
+    file: "src/features/land/running.ts",
     from: "  await settleCheckouts(yard);\n",
     to: "",
     test: "tests/land/checkout.test.ts",
@@ -59,7 +59,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a push that nobody asks about after a kill",
-    file: "src/land/landing.ts",
+    file: "src/features/land/landing.ts",
     from: "      if (underway === null ||",
     to: "      if (underway !== null ||",
     test: "tests/land/push.test.ts",
@@ -67,7 +67,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a remote's branch replaced wherever it is",
-    file: "src/publish/pushing.ts",
+    file: "src/features/publish/pushing.ts",
     from: "wanted.expected === undefined ? [] : [",
     to: 'wanted.expected === undefined ? [] : ["--force"].concat([]) ?? [',
     test: "tests/land/push.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a branch deleted that has moved on",
-    file: "src/land/cleaning.ts",
+    file: "src/features/land/cleaning.ts",
     from: "    if ((await tipOf(workspace, entry.branch)) !== entry.commit) return done;\n",
     to: "    const tip = await tipOf(workspace, entry.branch);\n    if (tip === null) return done;\n    entry = { ...entry, commit: tip };\n",
     test: "tests/land/cleaning.test.ts",
@@ -83,7 +83,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a protected branch deleted after it has landed elsewhere",
-    file: "src/land/cleaning.ts",
+    file: "src/features/land/cleaning.ts",
     from: '  if (isProtected(branch, known)) return "it is protected";\n',
     to: "  if (isProtected(branch, known)) return null;\n",
     test: "tests/land/cleaning.test.ts",
@@ -91,7 +91,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "files that a check has hidden from Git left as it had them",
-    file: "src/land/scratch-checkout.ts",
+    file: "src/features/land/scratch-checkout.ts",
     from: "  if (await hasBlindSpots(yard, place)) ",
     to: "  if ((await hasBlindSpots(yard, place)) && commit === null) ",
     test: "tests/land/scratch.test.ts",
@@ -99,7 +99,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what a branch's commits take away again not looked at",
-    file: "src/land/rules.ts",
+    file: "src/features/land/rules.ts",
     from: 'if (entry.method === "squash") return null;',
     to: "if (entry.method !== undefined) return null;",
     test: "tests/land/rules.test.ts",
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a landing that names no landing right",
-    file: "src/land/running.ts",
+    file: "src/features/land/running.ts",
     from: "claimTrailers([lead.right])",
     to: "claimTrailers([])",
     test: "tests/scenarios/landing-between-machines.test.ts",

@@ -11,7 +11,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a remote that is shared whatever its address has become",
-    file: "src/ledger/shared-remotes.ts",
+    file: "src/features/ledger/shared-remotes.ts",
     from: "JSON.stringify([place, transport, options, names])",
     to: "JSON.stringify([options, names])",
     test: "tests/ledger/batching-daemon.test.ts",
@@ -19,7 +19,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a push that this machine's damaged copy has spoilt taken for the remote's no",
-    file: "src/ledger/git-remote.ts",
+    file: "src/features/ledger/git-remote.ts",
     from: "if (answer.isUnsent || isOurs)",
     to: "if (answer.isUnsent)",
     test: "tests/ledger/damage.test.ts",
@@ -27,7 +27,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim granted where a ledger is named and nobody trusts it",
-    file: "src/ledger/named.ts",
+    file: "src/features/ledger/named.ts",
     from: "if (request.isOffline !== true) throw this.#refusal();",
     to: "",
     test: "tests/scenarios/ledger-untrusted.test.ts",
@@ -59,7 +59,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a committed issue's stamp not held against the bounds",
-    file: "src/issues/model.ts",
+    file: "src/features/issues/model.ts",
     from: "if (wild !== null) return { broken: wild };",
     to: "",
     test: "tests/kernel/bounds.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a push fenced by nothing when no claim is valid any more",
-    file: "src/publish/claims.ts",
+    file: "src/features/publish/claims.ts",
     from: "const written = await this.#writtenUnder(tip, remote);",
     to: "const written = (await this.#held([])).length === 0 ? [] : await this.#writtenUnder(tip, remote);",
     test: "tests/ledger/fence.test.ts",
@@ -83,7 +83,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a new claim made up for the old one whoever had it in between",
-    file: "src/ledger/fence.ts",
+    file: "src/features/ledger/fence.ts",
     from: "if (reading.record.cloneId !== cloneId) return { other: reading.record, isThere: false };",
     to: "",
     test: "tests/ledger/fence.test.ts",
@@ -91,7 +91,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a copy of a clone that goes on under its id",
-    file: "src/ledger/clone-id.ts",
+    file: "src/features/ledger/clone-id.ts",
     from: 'fact?.["inode"] === inode ? id : null;',
     to: 'inode !== "" ? id : null;',
     test: "tests/ledger/damage.test.ts",
@@ -99,7 +99,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a twin's claim taken for one's own",
-    file: "src/ledger/ledger.ts",
+    file: "src/features/ledger/ledger.ts",
     from: "if (twins.length > 0) throw",
     to: "if (twins.length < 0) throw",
     test: "tests/ledger/twins.test.ts",
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a file of any size taken from the ledger's branch",
-    file: "src/ledger/data/sync.ts",
+    file: "src/features/ledger/data/sync.ts",
     from: "!(Number(sizes[i]) <= largestBytes(parseDataPath(path)!))",
     to: "Number(sizes[i]) > 2 ** 40 && path !== ''",
     test: "tests/scenarios/ledger-bounds.test.ts",
@@ -115,7 +115,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a renewal that does not ask between pushes",
-    file: "src/ledger/engine.ts",
+    file: "src/features/ledger/engine.ts",
     from: "followUp(ledger, actor, claims, true)",
     to: "followUp(ledger, actor, claims)",
     test: "tests/ledger/asking.test.ts",
@@ -123,7 +123,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the end of a claim says nothing of what was written under it",
-    file: "src/ledger/following.ts",
+    file: "src/features/ledger/following.ts",
     from: "written: written.get(issueId) ?? [],",
     to: "written: [],",
     test: "tests/ledger/receiving.test.ts",
@@ -131,7 +131,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim's ref believed whatever issue its record is of",
-    file: "src/ledger/witness.ts",
+    file: "src/features/ledger/witness.ts",
     from: "const reading = readClaim(issueId, at.message);",
     to: 'const named = /"issue_id":"([0-9A-Z]{26})"/.exec(at.message)?.[1]; const reading = readClaim((named ?? issueId) as Ulid, at.message);',
     test: "tests/ledger/receiving.test.ts",
@@ -139,7 +139,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a publish under a claim that somebody has ended",
-    file: "src/ledger/fence.ts",
+    file: "src/features/ledger/fence.ts",
     from: "if (record === null || (await this.#isEndedByOthers(one))) throw endedUnder(one, null);",
     to: "if (record === null) continue;",
     test: "tests/ledger/fence.test.ts",
@@ -155,7 +155,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a lease left standing after its claim was refused",
-    file: "src/ledger/claiming.ts",
+    file: "src/features/ledger/claiming.ts",
     from: "await this.#ledger.overrule(actor, made, reason, true);",
     to: "",
     test: "tests/scenarios/ledger-bounds.test.ts",
@@ -163,7 +163,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim that is renewed for longer is not told to others",
-    file: "src/ledger/rules.ts",
+    file: "src/features/ledger/rules.ts",
     from: "> rules.ttlMs / 3) return true;",
     to: "> rules.ttlMs * 99) return true;",
     test: "tests/ledger/edges.test.ts",
@@ -171,7 +171,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "sync does not say on which claims its commit rests",
-    file: "src/ledger/data/sync.ts",
+    file: "src/features/ledger/data/sync.ts",
     from: "if (leaseId !== null) claims.push(",
     to: "if (leaseId === undefined) claims.push(",
     test: "tests/ledger/receiving.test.ts",
@@ -179,7 +179,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the ledger's branch can be published to",
-    file: "src/publish/planning.ts",
+    file: "src/features/publish/planning.ts",
     from: 'refuseLedger(ref, values["sync.ledger_branch"]);',
     to: "refuseLedger(ref, null);",
     test: "tests/ledger/edges.test.ts",
@@ -187,7 +187,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what was changed by hand is sent to whoever has claimed the issue",
-    file: "src/ledger/data/sync.ts",
+    file: "src/features/ledger/data/sync.ts",
     from: "if (isWritten || isTheirs) return [];",
     to: "return [];",
     test: "tests/ledger/edges.test.ts",
@@ -195,7 +195,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a lease left standing after an offline claim was refused",
-    file: "src/ledger/claiming.ts",
+    file: "src/features/ledger/claiming.ts",
     from: 'await this.#undo(error instanceof Error ? error.message : "the ledger could not be used");',
     to: "",
     test: "tests/scenarios/ledger-offline.test.ts",
@@ -203,7 +203,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "another clone's offline claim overlooked while the remote can be asked",
-    file: "src/ledger/claiming.ts",
+    file: "src/features/ledger/claiming.ts",
     from: "await this.#waitForOtherClones(startedMs);",
     to: "",
     test: "tests/scenarios/ledger-claims.test.ts",
@@ -211,7 +211,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "another copy of the ledger for a path that is not there now",
-    file: "src/ledger/place.ts",
+    file: "src/features/ledger/place.ts",
     from: 'if (real !== null) return missing.length === 0 ? real : joinPath(real, missing.join("/"));',
     to: "if (real !== null) return missing.length === 0 ? real : path;",
     test: "tests/scenarios/ledger-claims.test.ts",
@@ -219,7 +219,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "another copy of the ledger for a remote that is spelt without .git",
-    file: "src/ledger/place.ts",
+    file: "src/features/ledger/place.ts",
     from: "return other === null || other === meant ? plain : meant;",
     to: "return other !== null && other === meant ? plain : meant;",
     test: "tests/scenarios/ledger-claims.test.ts",
@@ -227,7 +227,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim left on the ledger by whoever removes the worktree around them",
-    file: "src/cli/worktree-word.ts",
+    file: "src/features/worktrees/commands/worktree-word.ts",
     from: "if (repository.worktreeRoot !== going.root) return here;",
     to: 'if (repository.worktreeRoot !== going.root || going.root !== "") return here;',
     test: "tests/scenarios/ledger-claims.test.ts",
@@ -235,7 +235,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "claims left on the ledger by a clone that forgets them",
-    file: "src/ledger/leaving.ts",
+    file: "src/features/ledger/leaving.ts",
     from: "if (held.length > 0) throw notGivenBack(held, error);",
     to: "",
     test: "tests/ledger/leaving.test.ts",
@@ -243,7 +243,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim granted anew under the id of the grant that came to nothing",
-    file: "src/ledger/claiming.ts",
+    file: "src/features/ledger/claiming.ts",
     from: "const fresh = leaseIds.slice(this.#ended * keys.length);",
     to: "const fresh = leaseIds.slice(0 * this.#ended * keys.length);",
     test: "tests/verify/ledger-simulation.test.ts",

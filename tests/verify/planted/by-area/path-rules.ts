@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 const RULE = "tests/kernel/path-rules.test.ts";
 const SETTINGS = "tests/config/path-rules.test.ts";
 const GUARD = "tests/guard/path-rules.test.ts";
-const COMMITS = "tests/enforce/path-rules.test.ts";
+const COMMITS = "tests/hooks/path-rules.test.ts";
 const DOORS = "tests/cli/path-rules.test.ts";
 const RULED = "tests/cli/path-rules-commits.test.ts";
 const RECEIVED = "tests/cli/path-rules-server.test.ts";
@@ -115,7 +115,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: the guard lets a forbidden write through",
-    file: "src/guard/check.ts",
+    file: "src/features/guard/check.ts",
     from: "if (place.settings.pathRules.length === 0) return null;",
     to: "if (place.settings.pathRules.length >= 0) return null;",
     test: GUARD,
@@ -123,7 +123,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a command over a directory is judged by the directory's name",
-    file: "src/guard/path-rules.ts",
+    file: "src/features/guard/path-rules.ts",
     from: "for (const file of await filesIn(place, path)) {",
     to: "for (const file of [path]) {",
     test: GUARD,
@@ -131,7 +131,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: nobody hears what a command changed in a forbidden place",
-    file: "src/guard/shell/compare.ts",
+    file: "src/features/guard/shell/compare.ts",
     from: "const ruled = note.ruled === undefined ? null : await",
     to: "const ruled = note.ruled === undefined ? null : null && await",
     test: GUARD,
@@ -139,7 +139,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a broken store switches them off in the guard",
-    file: "src/guard/failure.ts",
+    file: "src/features/guard/failure.ts",
     from: "if (ruled !== null) return ruled;",
     to: 'if (ruled !== null && rule === "closed") return ruled;',
     test: GUARD,
@@ -147,7 +147,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: pre-commit does not ask for them",
-    file: "src/enforce/commit.ts",
+    file: "src/features/hooks/commit.ts",
     from: "    ...ruleObjections(rules, committer, changes),\n",
     to: "",
     test: DOORS,
@@ -155,7 +155,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a variable that is about leases switches them off",
-    file: "src/cli/commit-answer.ts",
+    file: "src/features/hooks/commands/commit-answer.ts",
     from: 'if (mode === "off" && !mayBeRuled(workspace, paths)) return PASSED;',
     to: 'if (mode === "off") return PASSED;',
     test: DOORS,
@@ -163,7 +163,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a commit does not say whose it is",
-    file: "src/cli/commit-notes.ts",
+    file: "src/features/hooks/commands/commit-notes.ts",
     from: "judgement), judgement.isRuled)",
     to: "judgement))",
     test: DOORS,
@@ -171,7 +171,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a commit takes off the rule that it breaks",
-    file: "src/enforce/path-rules.ts",
+    file: "src/features/hooks/path-rules.ts",
     from: "rules: [...rules.rules, ...more.filter(({ text }) => !known.has(text))]",
     to: "rules: [...rules.rules, ...more.filter(({ text }) => known.has(text))]",
     test: DOORS,
@@ -179,7 +179,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: what Git says of the main branch there is not looked at",
-    file: "src/enforce/push-branches.ts",
+    file: "src/features/hooks/push-branches.ts",
     from: "if (from === null || from === branches.main?.commit) return null;",
     to: "if (from === null || from !== branches.main?.commit) return null;",
     test: RULED,
@@ -187,7 +187,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a push past the hooks is not judged by them",
-    file: "src/enforce/push.ts",
+    file: "src/features/hooks/push.ts",
     from: "const ruled = (rules?.objections(commit) ?? []).filter(({ path }) => !said.has(path));",
     to: "const ruled = (rules?.objections(commit) ?? []).filter(({ path }) => said.has(path));",
     test: DOORS,
@@ -195,7 +195,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a server without a store does not judge by them",
-    file: "src/enforce/push.ts",
+    file: "src/features/hooks/push.ts",
     from: "rules === null ? [] : commits.flatMap((commit) => rules.objections(commit))",
     to: "rules === null ? [] : commits.slice(commits.length).flatMap((commit) => rules.objections(commit))",
     test: DOORS,
@@ -203,7 +203,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a merge takes back what an agent may not write",
-    file: "src/enforce/path-rules.ts",
+    file: "src/features/hooks/path-rules.ts",
     from: "return merges.flatMap((merge) =>",
     to: "return merges.slice(1).flatMap((merge) =>",
     test: DOORS,
@@ -211,7 +211,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: those that nobody can read come to the main branch",
-    file: "src/enforce/path-rules.ts",
+    file: "src/features/hooks/path-rules.ts",
     from: "if (problem === undefined) return [];",
     to: "if (problem !== null) return [];",
     test: DOORS,
@@ -219,7 +219,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: those that nobody can read come in with the first commit of the main branch",
-    file: "src/enforce/push.ts",
+    file: "src/features/hooks/push.ts",
     from: "const broken = court.branches === null ? []",
     to: "const broken = court.branches?.main == null ? []",
     test: RECEIVED,
@@ -227,7 +227,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a misspelt key takes them from the main branch",
-    file: "src/enforce/path-rules.ts",
+    file: "src/features/hooks/path-rules.ts",
     from: "const [problem] = [...problems, ...fresh];",
     to: "const [problem] = problems;",
     test: RECEIVED,
@@ -235,7 +235,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: no push mends a main branch whose rules cannot be read",
-    file: "src/enforce/server.ts",
+    file: "src/features/hooks/server.ts",
     from: "if (move === null) throw unmended(",
     to: "if (move === null || move.to !== move.from) throw unmended(",
     test: RECEIVED,
@@ -243,7 +243,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: agents put others in the place of those that cannot be read",
-    file: "src/enforce/path-rules.ts",
+    file: "src/features/hooks/path-rules.ts",
     from: "[...brought.rules, ...placedRules(kept, at)]",
     to: "brought.rules",
     test: RECEIVED,
@@ -251,7 +251,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: what could be understood of broken ones does not count for the push that mends them",
-    file: "src/enforce/server.ts",
+    file: "src/features/hooks/server.ts",
     from: "await mendedRules(before,",
     to: "await mendedRules(own,",
     test: RECEIVED,
@@ -259,7 +259,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: publish does not ask for them",
-    file: "src/publish/path-rules.ts",
+    file: "src/features/publish/path-rules.ts",
     from: "const rule = rules.judge?.writing(path) ?? null;",
     to: 'const rule = rules.judge?.writing("x") ?? null;',
     test: DOORS,
@@ -267,7 +267,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: publish goes by the working file alone",
-    file: "src/publish/planning.ts",
+    file: "src/features/publish/planning.ts",
     from: "withMore(rulesHere(this.#workspace), await rulesAt(objects, base))",
     to: "withMore(rulesHere(this.#workspace), [])",
     test: DOORS,
@@ -299,7 +299,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a commit takes off the rule that it breaks, if both are staged",
-    file: "src/enforce/commit.ts",
+    file: "src/features/hooks/commit.ts",
     from: "await withReplaced(rulesHere(workspace), { git, place }, commit)",
     to: "rulesHere(workspace)",
     test: DOORS,
@@ -307,7 +307,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: of a merge only what HEAD had binds",
-    file: "src/enforce/path-rules.ts",
+    file: "src/features/hooks/path-rules.ts",
     from: ".flatMap(({ before, befores = [before] }) => befores)",
     to: ".flatMap(({ before }) => [before])",
     test: DOORS,
@@ -315,7 +315,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: with enforcement off, nobody looks at a commit that lifts them",
-    file: "src/enforce/path-rules.ts",
+    file: "src/features/hooks/path-rules.ts",
     from: "return paths === null || paths.includes(RULES_FILE) || rulesHere(workspace)",
     to: "return rulesHere(workspace)",
     test: DOORS,
@@ -323,7 +323,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a pushed commit is not judged by what it lifts",
-    file: "src/enforce/path-rules.ts",
+    file: "src/features/hooks/path-rules.ts",
     from: "if (more.length > 0) return pathJudge(withMore(this.#rules, more), makers);",
     to: "if (more.length > 0) return pathJudge(withMore(this.#rules, []), makers);",
     test: DOORS,
@@ -331,7 +331,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: the guard goes by a file that has lifted them",
-    file: "src/guard/settings.ts",
+    file: "src/features/guard/settings.ts",
     from: "return says(await replacedConfig(platform, committed, decode(bytes)));",
     to: "return false;",
     test: GUARD,
@@ -347,7 +347,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a server's hint counts on hooks that the clone may lack",
-    file: "src/cli/commands/hook-pre-receive.ts",
+    file: "src/features/hooks/commands/hook-pre-receive.ts",
     from: "hasHooks: false",
     to: "hasHooks: true",
     test: "tests/cli/path-rules.test.ts",
@@ -355,7 +355,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a commit that is made anew goes on naming whoever made it first",
-    file: "src/enforce/commit-message.ts",
+    file: "src/features/hooks/commit-message.ts",
     from: "given.agentId === null && earlier.agentId !== null ?",
     to: "earlier.agentId === undefined ?",
     test: "tests/cli/path-rules.test.ts",
@@ -363,7 +363,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a snapshot is restored over what the agent may not write",
-    file: "src/snapshots/inplace.ts",
+    file: "src/features/snapshots/inplace.ts",
     from: "await refuseRuledPaths(room.workspace, pathsIn(preview.plan));",
     to: "pathsIn(preview.plan);",
     test: DOORS,
@@ -371,7 +371,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: settings for everybody are put where the agent may not write",
-    file: "src/agents/installing.ts",
+    file: "src/features/harnesses/installing.ts",
     from: "plans.filter(({ isShared, after }) => isShared && after !== null)",
     to: "plans.filter(({ isShared, after }) => isShared && after === null)",
     test: DOORS,

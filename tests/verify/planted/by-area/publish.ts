@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "publish: a wrong secret is passed over for the one that was kept",
-    file: "src/publish/planning.ts",
+    file: "src/features/publish/planning.ts",
     from: "    this.#session.refuseWrong(request.secret, coverage.leases);\n",
     to: "",
     test: "tests/cli/shown-secrets.test.ts",
@@ -11,7 +11,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "issues: a wrong secret is passed over where leases are not enforced",
-    file: "src/issues/writer.ts",
+    file: "src/features/issues/writer.ts",
     from: 'secret === null ? (options.enforcement ?? this.#enforcement) : "strict"',
     to: "options.enforcement ?? this.#enforcement",
     test: "tests/cli/shown-secrets.test.ts",
@@ -35,7 +35,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "secrets: the rules of gitleaks are not asked",
-    file: "src/publish/secrets.ts",
+    file: "src/features/publish/secrets.ts",
     from: "          { id: more.creator.meta.id, rule: more.creator },\n",
     to: "",
     test: "tests/publish/secrets.test.ts",
@@ -43,7 +43,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "secrets: .env.example cannot be allowed",
-    file: "src/publish/path-rules.ts",
+    file: "src/features/publish/path-rules.ts",
     from: ' && name.startsWith(".env") && !mayHoldSecrets)',
     to: ' && name.startsWith(".env"))',
     test: "tests/cli/publish.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "pushing: what others have published and not pushed is dropped with one's own",
-    file: "src/publish/branch-pushing.ts",
+    file: "src/features/publish/branch-pushing.ts",
     from: "rebuiltOn(this.#workspace, this.#tools, theirs, unpushed)",
     to: "rebuiltOn(this.#workspace, this.#tools, theirs, unpushed.slice(-1))",
     test: "tests/scenarios/publish-push.test.ts",
@@ -67,7 +67,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settling: what a stopped publisher has begun is never given up",
-    file: "src/publish/settling.ts",
+    file: "src/features/publish/settling.ts",
     from: " && !(await isFenced(workspace, intent))) continue;",
     to: ") continue;",
     test: "tests/publish/settling.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: a claim that is made while the checks run is not seen",
-    file: "src/publish/committing.ts",
+    file: "src/features/publish/committing.ts",
     from: "      if (change.edits !== null) await judgeEdits(this.#workspace, change.edits);\n",
     to: "",
     test: "tests/cli/publish.test.ts",
@@ -83,7 +83,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: @ is a branch",
-    file: "src/publish/branch-rules.ts",
+    file: "src/features/publish/branch-rules.ts",
     from: '["HEAD", "@"]',
     to: '["HEAD"]',
     test: "tests/publish/rules.test.ts",
@@ -91,7 +91,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: optimistic paths are not looked at again under the mutex",
-    file: "src/publish/committing.ts",
+    file: "src/features/publish/committing.ts",
     from: "    if (other !== null) return refuse(taken(this.#workspace, other));\n",
     to: "",
     test: "tests/cli/publish.test.ts",
@@ -99,7 +99,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settling: any leftover lock on the branch is removed",
-    file: "src/publish/settling.ts",
+    file: "src/features/publish/settling.ts",
     from: '  if (text !== "" && text !== intent.new) return true;\n',
     to: "",
     test: "tests/publish/settling.test.ts",
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: files of a worktree that is behind go over what others have published",
-    file: "src/publish/planning.ts",
+    file: "src/features/publish/planning.ts",
     from: "ground: isNamed ? base.tree : ground.tree",
     to: "ground: base.tree",
     test: "tests/cli/publish-behind.test.ts",
@@ -115,7 +115,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: what was merged into a file counts as taken from the worktree",
-    file: "src/publish/publisher.ts",
+    file: "src/features/publish/publisher.ts",
     from: "await this.#planner.remembered(plan, this.#objects, candidate, request.settle)",
     to: "await this.#planner.remembered({ ...plan, source: plan.source && { ...plan.source, taken: candidate.draft } }, this.#objects, candidate, request.settle)",
     test: "tests/cli/publish-behind.test.ts",
@@ -123,7 +123,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: what --settle puts back counts as taken still",
-    file: "src/publish/taken.ts",
+    file: "src/features/publish/taken.ts",
     from: "  for (const path of putBack) all.delete(path);\n",
     to: "",
     test: "tests/cli/publish-behind.test.ts",
@@ -131,7 +131,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "publish: what was taken counts on a branch that does not have it",
-    file: "src/publish/taken.ts",
+    file: "src/features/publish/taken.ts",
     from: " || !(await isOn(workspace, note.commit, tip))",
     to: "",
     test: "tests/cli/publish-behind.test.ts",
@@ -139,7 +139,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "settling: what was taken by one that died is forgotten",
-    file: "src/publish/settling.ts",
+    file: "src/features/publish/settling.ts",
     from: '...(fate === "committed" ? intent.facts : [])',
     to: "",
     test: "tests/publish/settling.test.ts",
@@ -147,7 +147,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "restore: in place goes over what somebody else holds",
-    file: "src/snapshots/leased.ts",
+    file: "src/features/snapshots/leased.ts",
     from: "    if (others.length === 0) return;\n",
     to: "    if (others.length >= 0) return;\n",
     test: "tests/scenarios/snapshots.test.ts",

@@ -94,7 +94,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a claim ignores what its issue was written under",
-    file: "src/ledger/claim-issue.ts",
+    file: "src/features/ledger/claim-issue.ts",
     from: "aboveToken: tokenSeen([found.issue]),",
     to: "aboveToken: 0,",
     test: "tests/cli/restored-store.test.ts",

@@ -3,7 +3,7 @@ import type { TestPlant } from "../test-plants";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "a harness is told that a worktree with changes is gone",
-    file: "src/cli/commands/hook-worktree-remove.ts",
+    file: "src/features/worktrees/commands/hook-worktree-remove.ts",
     from: "if (why !== null)",
     to: "if (why === undefined)",
     test: "tests/cli/agents.test.ts",
@@ -11,7 +11,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a harness's worktree goes with commits that no branch leads to",
-    file: "src/agents/worktrees.ts",
+    file: "src/features/harnesses/worktrees.ts",
     from: "if (count > 0) return",
     to: "if (count > 1_000_000) return",
     test: "tests/cli/agents.test.ts",
@@ -43,7 +43,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a new worktree is filled with submodule.recurse as it is set",
-    file: "src/worktrees/creating.ts",
+    file: "src/features/worktrees/creating.ts",
     from: '["-c", "submodule.recurse=false", "reset"',
     to: '["reset"',
     test: "tests/cli/worktree-create.test.ts",
@@ -51,7 +51,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the branch of a worktree that could not be made stays",
-    file: "src/worktrees/making.ts",
+    file: "src/features/worktrees/making.ts",
     from: "      if (fresh !== null) await dropBranch(yard, fresh);\n",
     to: "",
     test: "tests/cli/worktree-create.test.ts",
@@ -59,7 +59,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the caller's own claim does not move along to its new worktree",
-    file: "src/worktrees/taking-along.ts",
+    file: "src/features/worktrees/taking-along.ts",
     from: "if (own !== null && own.worktreeId !== worktreeId)",
     to: "if (own !== null && own.worktreeId === worktreeId)",
     test: "tests/cli/worktree-create.test.ts",
@@ -67,7 +67,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a free file is refused to whoever asks before the retry",
-    file: "src/guard/contention.ts",
+    file: "src/features/guard/contention.ts",
     from: 'if (isFree || state === "freed") return "try";',
     to: 'if (state === "freed") return "try";',
     test: "tests/guard/contending.test.ts",
@@ -75,7 +75,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a snapshot without its mark counts as taken away",
-    file: "src/snapshots/shelf.ts",
+    file: "src/features/snapshots/shelf.ts",
     from: "isLost: ready === null && bytes !== null && !isRemoved,",
     to: "isLost: false,",
     test: "tests/scenarios/snapshots.test.ts",
@@ -83,7 +83,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a snapshot after a lost writer lock takes a new one in silence",
-    file: "src/worktrees/writer-lock.ts",
+    file: "src/features/worktrees/writer-lock.ts",
     from: "  await refuseAfterLoss(session, key);\n",
     to: "",
     test: "tests/scenarios/writer-locks.test.ts",
@@ -99,7 +99,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "others at work in a checkout do not count for commands that move HEAD",
-    file: "src/guard/shared-checkout.ts",
+    file: "src/features/guard/shared-checkout.ts",
     from: "await othersAtWork(place);\n  if (others.length === 0) return ALLOWED;",
     to: "await othersAtWork(place);\n  if (others.length >= 0) return ALLOWED;",
     test: "tests/guard/shared-checkout.test.ts",
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an agent that belongs to a linked worktree writes in the main one",
-    file: "src/guard/home.ts",
+    file: "src/features/guard/home.ts",
     from: "homes.some((one) => one.isMain || one.worktreeId === worktreeId)",
     to: "homes.length > 0",
     test: "tests/guard/shared-checkout.test.ts",
@@ -115,7 +115,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a wrong secret is ignored where a claim moves to a new worktree",
-    file: "src/cli/commands/worktree-create.ts",
+    file: "src/features/worktrees/commands/worktree-create.ts",
     from: '    if (issue?.own != null) (await workspace.session("read")).refuseWrong(secret, [issue.own]);\n',
     to: "",
     test: "tests/cli/shown-secrets.test.ts",
@@ -123,7 +123,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "leases of a worktree that was deleted by hand outlive its removal",
-    file: "src/worktrees/forgetting.ts",
+    file: "src/features/worktrees/forgetting.ts",
     from: "await endHomeless(yard.session, worktreeId)",
     to: "{ ended: [], stillHeld: [] }",
     test: "tests/cli/gone-worktrees.test.ts",
@@ -131,7 +131,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "removing a deleted worktree ends what others hold of the whole repository",
-    file: "src/worktrees/homeless.ts",
+    file: "src/features/worktrees/homeless.ts",
     from: '  return kindOf(key) === "worktree" || effectiveReach(key, reach) === "worktree";',
     to: "  return kindOf(key) !== null || effectiveReach(key, reach) !== null;",
     test: "tests/cli/gone-worktrees.test.ts",
@@ -139,7 +139,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "locks of worktrees that Git has forgotten stand for ever",
-    file: "src/worktrees/homeless.ts",
+    file: "src/features/worktrees/homeless.ts",
     from: "root === null && isOfPlaceAlone(status.lease)",
     to: "root !== null && isOfPlaceAlone(status.lease)",
     test: "tests/cli/gone-worktrees.test.ts",
@@ -147,7 +147,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a new worktree has no guard",
-    file: "src/agents/carrying.ts",
+    file: "src/features/harnesses/carrying.ts",
     from: "found.set(site.harness, asks.via)",
     to: "found.delete(site.harness)",
     test: "tests/cli/agents.test.ts",
@@ -155,7 +155,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what was put into settings of a worktree that is gone hides files for ever",
-    file: "src/agents/carrying.ts",
+    file: "src/features/harnesses/carrying.ts",
     from: "if (!known.has(path) &&",
     to: "if (known.has(path) &&",
     test: "tests/cli/agents.test.ts",

@@ -1,0 +1,25 @@
+import { CotenantError } from "../../errors/cotenant-error";
+import { printable } from "../../kernel/ids";
+import type { Command } from "../grammar/command";
+import { SCRIPTS, SHELLS, type Shell } from "./scripts";
+
+export const command: Command = {
+  usage: "completion bash|zsh|fish",
+  about:
+    'Prints what your shell needs to complete commands, flags and their values, and the ids, keys and agents of this\nrepository. Its first lines say where to put it; for bash, ~/.bashrc: eval "$(cotenant completion bash)"',
+  flags: {},
+  examples: ["cotenant completion bash", "cotenant completion zsh", "cotenant completion fish"],
+  words: { min: 1, max: 1 },
+  completes: [{ choices: SHELLS }],
+  remindsOfExpiry: false,
+  async run(_, parsed) {
+    const [shell] = parsed.words as [string];
+    if (!(SHELLS as readonly string[]).includes(shell)) {
+      throw new CotenantError("E_USAGE", `there is no completion for "${printable(shell)}"`, {
+        hint: `use one of ${SHELLS.join(", ")}`,
+      });
+    }
+    const script = SCRIPTS[shell as Shell];
+    return { data: { shell, script }, text: script };
+  },
+};

@@ -1,0 +1,107 @@
+import { shellWord } from "../../../cli/terminal/render";
+import type { Workspace } from "../../../coordinator/workspace";
+import { printable, type Ulid } from "../../../kernel/ids";
+import type { IssueRow } from "../../issues/board";
+import { effective, type Workers } from "../../issues/effective";
+import type { IssueReader } from "../../issues/reader";
+import type { FoundIssue } from "../../issues/resolve";
+import { type LeftWork, leftWork } from "../../snapshots/left-work";
+import { defaultPlace } from "../../worktrees/naming";
+
+export type LeftMap = ReadonlyMap<Ulid, LeftWork>;
+
+/** Of one issue that was read whole; null where nobody has left it. */
+export async function leftOf(
+  workspace: Workspace,
+  reader: IssueReader,
+  workers: Workers,
+  found: FoundIssue,
+): Promise<LeftWork | null> {
+  const { id, issue } = found;
+  const { isLeft } = effective(workers, found);
+  const row = { id, isLeft, updatedBy: issue.updated_by, updatedAt: issue.updated_at };
+  return (await leftAmong(workspace, reader, workers, [row])).get(id) ?? null;
+}
+
+/** Of those among the rows that are left work. */
+export function leftAmong(
+  { surroundings, repository, coordinator }: Workspace,
+  reader: IssueReader,
+  workers: Workers,
+  rows: readonly Pick<IssueRow, "id" | "isLeft" | "updatedBy" | "updatedAt">[],
+): Promise<LeftMap> {
+  const { platform, git } = surroundings;
+  const left = rows.filter(({ isLeft }) => isLeft);
+  return leftWork({ platform, git, repository, coordinator }, reader, workers, left);
+}
+
+export function leftJsonOf(left: LeftMap, id: Ulid): Record<string, unknown> | null {
+  const work = left.get(id);
+  return work === undefined ? null : leftJson(work);
+}
+
+export function leftJson(left: LeftWork): Record<string, unknown> {
+  return {
+    agent_id: left.agentId,
+    at: left.at,
+    worktree_id: left.worktreeId,
+    root: left.root,
+    branch: left.branch,
+    snapshot_id: left.snapshotId,
+  };
+}
+
+/** As the end of a sentence about the issue. `here`: the root of the worktree that the reader of it is in. */
+export function leftText(left: LeftWork, here: string): string {
+  return `left by ${left.agentId || "somebody"} at ${printable(left.at, 40)}, unfinished and not given back; ${placeText(left, here)}`;
+}
+
+function placeText({ root, branch, snapshotId, checkedOutAt, hasCommits }: LeftWork, here: string): string {
+  const on = branch === null ? "" : ` (branch ${printable(branch)})`;
+  if (root === here) return `any changes are in this worktree${on}`;
+  if (root !== null) return `any changes are in ${printable(root, 500)}${on}`;
+  if (snapshotId !== null) return `its worktree is gone, its changes are snapshot ${snapshotId}${on}`;
+  if (branch === null) return "where any changes are is not known here";
+  const where = checkedOutAt === null ? "" : `, checked out in ${printable(checkedOutAt, 500)}`;
+  return hasCommits
+    ? `its worktree is gone, its commits are on branch ${printable(branch)}${where}`
+    : `its worktree is gone, and its branch ${printable(branch)}${where} has nothing that is not merged`;
+}
+
+/** Who goes on, and where. */
+export interface TakingOver {
+  readonly shortId: string;
+  readonly agentId: string;
+  readonly workspace: Workspace;
+}
+
+/**
+ * The command with which whoever has just claimed it goes on where it was left; null where there is nothing to go to. The
+ * claim goes along: what is written is written where it is held.
+ */
+function takeOverCommand(left: LeftWork, { shortId, agentId, workspace }: TakingOver): string | null {
+  const { root, worktreeId, snapshotId, branch, checkedOutAt } = left;
+  const { worktreeRoot, mainWorktreeRoot } = workspace.repository;
+  const placeFor = (name: string) =>
+    defaultPlace(mainWorktreeRoot ?? worktreeRoot, workspace.config.values["worktree.directory"], name);
+  const transferTo = (worktree: string) =>
+    `cotenant claim transfer ${shortId} --to-agent ${agentId} --to-worktree ${shellWord(worktree)} --reason "go on where it was left"`;
+  if (root === worktreeRoot) return null;
+  if (root !== null) return `${transferTo(worktreeId ?? root)} && cd ${shellWord(root)}`;
+  if (snapshotId !== null) {
+    const place = placeFor(`restored-${shortId}`);
+    return `cotenant restore ${snapshotId} --path ${shellWord(place)} && ${transferTo(place)} && cd ${shellWord(place)}`;
+  }
+  if (branch === null || checkedOutAt !== null) return null;
+  return `cotenant worktree create ${shellWord(branch)} --issue ${shortId} && cd ${shellWord(placeFor(branch))}`;
+}
+
+/** What whoever has claimed left work is told below the claim. */
+export function takeOverLines(left: LeftWork | null, who: TakingOver): string[] {
+  if (left === null) return [];
+  const command = takeOverCommand(left, who);
+  return [
+    `  ${leftText(left, who.workspace.repository.worktreeRoot)}`,
+    ...(command === null ? [] : [`  go on there: ${command}`]),
+  ];
+}

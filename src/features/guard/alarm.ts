@@ -1,0 +1,87 @@
+import { CotenantError } from "../../errors/cotenant-error";
+import type { Clock, Sleep, Timers } from "../../platform/platform";
+
+/** What is kept back for acting on what was waited for. */
+const AFTERWARDS_MS = 10_000;
+
+/**
+ * A hook that hangs stops its agent for ever. This one rings when a check has worked for too long; waiting for a file is
+ * no work, and is allowed for as long as the harness itself has patience.
+ */
+export class Alarm {
+  readonly #timers: Timers;
+  readonly #clock: Clock;
+  readonly #patienceEndsMs: number;
+  #workLeftMs: number;
+  #armedAtMs = 0;
+  #sleep: Sleep | null = null;
+  #isOff = false;
+  /** Ends the watch with an error, whatever the work is doing. */
+  ring: (error: unknown) => void = () => {};
+
+  constructor(platform: { timers: Timers; clock: Clock }, limits: { workMs: number; patienceMs: number }) {
+    this.#timers = platform.timers;
+    this.#clock = platform.clock;
+    this.#workLeftMs = Math.min(limits.workMs, limits.patienceMs);
+    this.#patienceEndsMs = this.#clock.monotonicMs() + limits.patienceMs;
+  }
+
+  /** For how long something may be waited for, so that there is time left to act on it. */
+  get patienceMs(): number {
+    return this.#patienceEndsMs - this.#clock.monotonicMs() - Math.min(this.#workLeftMs, AFTERWARDS_MS);
+  }
+
+  /** Once it is known how long the repository wants to wait. */
+  allowWork(workMs: number): void {
+    this.#disarm();
+    this.#workLeftMs = Math.min(workMs, this.#patienceEndsMs - this.#clock.monotonicMs());
+    this.#arm();
+  }
+
+  async watch<T>(work: () => Promise<T>): Promise<T> {
+    const rung = new Promise<never>((_, reject) => {
+      this.ring = reject;
+    });
+    this.#arm();
+    try {
+      return await Promise.race([work(), rung]);
+    } finally {
+      this.#disarm();
+    }
+  }
+
+  /** The time that this takes does not count. */
+  async pausing<T>(wait: () => Promise<T>): Promise<T> {
+    this.#disarm();
+    try {
+      return await wait();
+    } finally {
+      this.#arm();
+    }
+  }
+
+  /** For good: somebody else answers. */
+  switchOff(): void {
+    this.#isOff = true;
+    this.#disarm();
+    this.ring = () => {};
+  }
+
+  #arm(): void {
+    if (this.#isOff) return;
+    this.#armedAtMs = this.#clock.monotonicMs();
+    const sleep = this.#timers.sleep(this.#workLeftMs);
+    this.#sleep = sleep;
+    void sleep.done.then(() => {
+      if (this.#sleep === sleep)
+        this.ring(new CotenantError("E_STORE_BUSY", "the guard did not decide in time"));
+    });
+  }
+
+  #disarm(): void {
+    const sleep = this.#sleep;
+    this.#sleep = null;
+    sleep?.wake();
+    this.#workLeftMs = Math.max(1, this.#workLeftMs - (this.#clock.monotonicMs() - this.#armedAtMs));
+  }
+}

@@ -1,0 +1,254 @@
+import type { Acquired } from "../../coordinator/session";
+import { CotenantError } from "../../errors/cotenant-error";
+import type { Repository } from "../../identity/repository";
+import type { Ulid } from "../../kernel/ids";
+import type { Alarm } from "./alarm";
+import { ALLOWED, canTell, type Verdict } from "./answers";
+import { strayed } from "./home";
+import { writePass } from "./passing";
+import { openPlace, type Place, repositoryOf } from "./place";
+import type { Report } from "./report";
+import { DEFAULT_SETTINGS } from "./settings";
+import { type Group, locate, type Named, type Target } from "./target";
+import { wishOf } from "./tools";
+import { hasStopped, isBeatDue, leaveTrace } from "./traces";
+import { type Who, whoIs } from "./who";
+import type { World } from "./world";
+
+export interface Checking {
+  readonly world: World;
+  /** Where it is known already: for callers that are no harness. */
+  readonly who?: Who;
+  readonly report: Report;
+  readonly alarm: Alarm;
+  /** Of a caller that may ask again without knowing what came of it. */
+  readonly requestId?: Ulid | null;
+  readonly onGrant?: (grant: Acquired) => void;
+}
+
+/** Before a tool runs. */
+export async function check(checking: Checking): Promise<Verdict> {
+  const { world, report } = checking;
+  const wish = wishOf(report);
+  if (wish === null) return ALLOWED;
+  const cwd = report.cwd ?? world.cwd;
+  if (wish.kind === "shell") {
+    const repository = world.hooks === undefined ? null : await repositoryOf(world, cwd);
+    const word = await hooksWord(checking, repository === null ? [] : [repository]);
+    const { checkShell } = await import("./shell/check");
+    return saying(await checkShell(checking, wish), word);
+  }
+  const named = wish.paths.map((path): Named => ({ path, mode: "take" }));
+  const groups = await locate(world, cwd, named);
+  const word = await hooksWord(
+    checking,
+    groups.map(({ repository }) => repository),
+  );
+  return saying(await checkTargets(checking, groups), word);
+}
+
+/** Hooks that were gone: whoever works here should know, also where they are back. */
+export async function hooksWord(
+  { world, report }: Checking,
+  repositories: readonly Repository[],
+): Promise<string | null> {
+  const words: string[] = [];
+  for (const repository of repositories) {
+    const word = (await world.hooks?.lookAfter(repository).catch(() => null)) ?? null;
+    if (word !== null && canTell(report)) words.push(`cotenant: ${word}`);
+  }
+  return words.length === 0 ? null : words.join("\n");
+}
+
+function saying(verdict: Verdict, word: string | null): Verdict {
+  if (word === null || !verdict.isAllowed) return verdict;
+  return { isAllowed: true, tell: verdict.tell === null ? word : `${word}\n${verdict.tell}` };
+}
+
+/** Everything or nothing, also where the files lie in several repositories. */
+export async function checkTargets(checking: Checking, groups: readonly Group[]): Promise<Verdict> {
+  if (groups.length === 0) return ALLOWED;
+  const { world, report } = checking;
+  const who = checking.who ?? (await whoIs(world, report));
+  const taken: { place: Place; grant: Acquired }[] = [];
+  const tells: string[] = [];
+  for (const { repository, targets } of groups) {
+    const place = await openPlace(world, repository, who);
+    if (place.settings !== DEFAULT_SETTINGS) checking.alarm.allowWork(place.settings.deadlineMs);
+    if (await hasStopped(place)) {
+      const { wake } = await import("./life");
+      await wake(place);
+    }
+    const away = (await refusedByRule(place, targets)) ?? (await strayed(checking, place, targets[0]!.path));
+    const { verdict, grant } =
+      away?.isAllowed === false ? { verdict: away, grant: null } : await take(checking, place, targets);
+    // Also a session that is only ever refused is alive.
+    if (await isBeatDue(place)) await place.session.showLife();
+    if (!verdict.isAllowed) {
+      for (const earlier of taken) await giveBack(earlier.place, earlier.grant);
+      return verdict;
+    }
+    if (grant !== null) {
+      taken.push({ place, grant });
+      checking.onGrant?.(grant);
+    }
+    if (place.notice !== null && canTell(report)) tells.push(place.notice);
+    if (verdict.tell !== null) tells.push(verdict.tell);
+    // Once for each file is enough.
+    if (away?.isAllowed === true && away.tell !== null && grant?.isNew === true && canTell(report))
+      tells.push(away.tell);
+  }
+  const abroad = taken.filter(({ place, grant }) => grant.isNew && isAbroad(checking, place));
+  if (abroad.length > 0) {
+    const { rememberPlaces } = await import("./places");
+    const roots = abroad.map(({ place }) => place.repository.worktreeRoot);
+    await rememberPlaces(world, who, roots);
+  }
+  if (tells.length > 0) return { isAllowed: true, tell: tells.join("\n") };
+  await givePass(checking, groups, taken);
+  return ALLOWED;
+}
+
+/** Mostly there are no rules. */
+async function refusedByRule(place: Place, targets: readonly Target[]): Promise<Verdict | null> {
+  if (place.settings.pathRules.length === 0) return null;
+  const { forbidden } = await import("./path-rules");
+  return forbidden(place, targets);
+}
+
+/** Mostly it is one file, and the next edit is of the same one. */
+async function givePass(
+  checking: Checking,
+  groups: readonly Group[],
+  taken: readonly { readonly place: Place; readonly grant: Acquired }[],
+): Promise<void> {
+  const targets = groups.flatMap((group) => group.targets);
+  const [target, first] = [targets[0], taken[0]];
+  const lease = first?.grant.leases[0];
+  if (targets.length !== 1 || target?.mode !== "take" || first === undefined || lease === undefined) return;
+  try {
+    await writePass(checking, first.place, target, lease);
+  } catch {
+    // Then the next one takes as long as this.
+  }
+}
+
+/** The harness tells of its end only where it stands. */
+function isAbroad({ world, report }: Checking, { repository }: Place): boolean {
+  return !`${report.cwd ?? world.cwd}/`.startsWith(`${repository.worktreeRoot}/`);
+}
+
+export interface Outcome {
+  readonly verdict: Verdict;
+  /** Null where nothing was taken. */
+  readonly grant: Acquired | null;
+}
+
+/** Facts that a check has to look at when there are any. Mostly there are none. */
+const DECIDING = ["contention", "subagent"];
+const PAUSE = "pause";
+const NEWS = ["contention", "guard-violation"];
+const ON_GRANT = ["left"];
+
+async function take(checking: Checking, place: Place, targets: readonly Target[]): Promise<Outcome> {
+  const seen = await place.coordinator.glance([...DECIDING, ...NEWS, ...ON_GRANT, PAUSE]);
+  const outcome = await takeUnlessPaused(checking, place, targets, seen);
+  const { verdict } = outcome;
+  if (!verdict.isAllowed || !canTell(checking.report) || !seen.some((kind) => NEWS.includes(kind)))
+    return outcome;
+  const { newsFor } = await import("./news");
+  const tell = [verdict.tell, await newsFor(place)].filter((text) => text !== null).join("\n");
+  return { ...outcome, verdict: tell === "" ? ALLOWED : { isAllowed: true, tell } };
+}
+
+/** What is held may be written while the repository is paused; for anything else there is nothing to wait for. */
+async function takeUnlessPaused(
+  checking: Checking,
+  place: Place,
+  targets: readonly Target[],
+  seen: readonly string[],
+): Promise<Outcome> {
+  if (seen.includes(PAUSE)) {
+    const { refusedWhilePaused } = await import("./pausing");
+    const verdict = await refusedWhilePaused(place, targets);
+    if (verdict !== null) return { verdict, grant: null };
+  }
+  try {
+    return await takeKnowing(checking, place, targets, seen);
+  } catch (error) {
+    // Paused since the glance.
+    if (!(error instanceof CotenantError) || error.code !== "E_PAUSED") throw error;
+    const { refusedByPause } = await import("./pausing");
+    return { verdict: refusedByPause(error.message, error.data, targets), grant: null };
+  }
+}
+
+async function takeKnowing(
+  checking: Checking,
+  place: Place,
+  targets: readonly Target[],
+  seen: readonly string[],
+): Promise<Outcome> {
+  if (!seen.some((kind) => DECIDING.includes(kind)) && targets.every(({ mode }) => mode === "take")) {
+    try {
+      const grant = await acquire(place, targets, checking.requestId);
+      return { verdict: await granted(checking, place, targets, grant, seen), grant };
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
+  const { contend } = await import("./contend");
+  return contend(checking, place, targets);
+}
+
+/** What a grant brings along: mostly nothing. */
+export async function granted(
+  { report }: Pick<Checking, "report">,
+  place: Place,
+  targets: readonly Target[],
+  grant: Acquired,
+  seen: readonly string[],
+): Promise<Verdict> {
+  if (!grant.isNew) {
+    await leaveTrace(place, targets);
+    return ALLOWED;
+  }
+  const isRemarkable =
+    grant.ended.some(({ agentId }) => agentId !== place.who.agentId) ||
+    seen.includes("left") ||
+    (place.settings.acrossWorktrees === "warn" && (await hasLinkedWorktrees(place)));
+  if (!isRemarkable) return ALLOWED;
+  const { remarks } = await import("./remarks");
+  const tell = await remarks(place, targets, grant);
+  return tell === null || !canTell(report) ? ALLOWED : { isAllowed: true, tell };
+}
+
+async function hasLinkedWorktrees({ world, repository }: Place): Promise<boolean> {
+  return (await world.platform.files.stat(`${repository.commonDir}/worktrees`)) !== null;
+}
+
+/** By what a lease says of itself, this one came from the guard. */
+export const GUARD_NOTE = "guard";
+
+export function acquire(
+  place: Place,
+  targets: readonly Target[],
+  requestId: Ulid | null = null,
+): Promise<Acquired> {
+  const reach = place.settings.acrossWorktrees === "enforce" ? "repository" : "worktree";
+  return place.session.acquire(
+    targets.map(({ key }) => ({ key, reach })),
+    { ttlSecs: 0, bind: "process", note: GUARD_NOTE, requestId, upkeep: false },
+  );
+}
+
+/** What was new in a grant that is not to stand. */
+export async function giveBack({ session }: Place, { fresh }: Acquired): Promise<void> {
+  if (fresh.length === 0) return;
+  const refs = fresh.map(({ key, leaseId }) => ({ key, leaseId }));
+  await session.release(refs, { reason: "not all that was wanted could be had" });
+}
+
+export function isConflict(error: unknown): boolean {
+  return error instanceof CotenantError && (error.code === "E_LOCK_CONFLICT" || error.code === "E_QUEUED");
+}

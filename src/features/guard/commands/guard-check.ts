@@ -1,0 +1,47 @@
+import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
+import { usage } from "../../../cli/grammar/parse";
+import { CHANGE_FLAGS } from "../../locks/commands/holding";
+import { Alarm } from "../alarm";
+import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
+import { readHookInput } from "../entry/request";
+import { worldOf } from "../entry/world-of";
+import { runHook } from "../run";
+
+export const command: Command = {
+  usage: "guard check --harness <name> | guard check <path>…",
+  about:
+    "What a harness calls before each write. It reads the harness's event from standard input, takes the leases for that\nsession, and prints nothing; a refusal comes in the harness's own form. With paths instead, a script asks for itself:\nthe leases are bound to the process that runs the command, and a refusal is an error like any other.",
+  flags: {
+    ...HOOK_FLAGS,
+    deadline: { value: "<secs>", meaning: "when the harness gives up waiting for an answer" },
+    wait: { meaning: "with paths: wait for the retry, as a hook does" },
+    ...CHANGE_FLAGS,
+  },
+  examples: ["cotenant guard check src/app.ts", "cotenant guard check --harness claude < event.json"],
+  words: { min: 0, max: 1_000 },
+  completes: ["path"],
+  remindsOfExpiry: false,
+  mendsConfig: true,
+  async run(context, parsed): Promise<Output> {
+    const call = hookCall(parsed, "guard check");
+    if (call === null) {
+      if (parsed.words.length === 0)
+        throw usage("say which harness calls, or name paths", "cotenant guard check --help");
+      return checkPaths(context, parsed);
+    }
+    const world = worldOf(context.surroundings(), harnessPid(parsed));
+    const answer = await runHook(world, call, readHookInput());
+    if (context.json) return { data: { ...answer }, text: "" };
+    context.terminal.out(answer.stdout);
+    context.terminal.err(answer.stderr);
+    return { data: {}, text: "", exit: answer.status, isStreamed: true };
+  },
+};
+
+async function checkPaths(context: Context, parsed: Parsed): Promise<Output> {
+  const { checkForScript } = await import("../entry/script");
+  const { platform } = context.surroundings();
+  const patienceMs = parsed.has("wait") ? 2 * 3_600_000 : 0;
+  const alarm = new Alarm(platform, { workMs: 10_000, patienceMs: 10_000 + patienceMs });
+  return checkForScript(context, parsed.words, alarm, parsed);
+}

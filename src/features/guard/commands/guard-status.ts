@@ -1,0 +1,122 @@
+import * as fs from "node:fs";
+import type { Command } from "../../../cli/grammar/command";
+import { columns, duration, leaseTable, paint, statusJson } from "../../../cli/terminal/render";
+import { printable } from "../../../kernel/ids";
+import { callerOrNull } from "../../claims/commands/caller";
+import { isoOf } from "../contention";
+import { overview, type Seen } from "../overview";
+import { agentsOf, subject } from "../words";
+import { reachOf } from "../yielding";
+import { lookingAt, trespassJson } from "./trespass-text";
+
+export const command: Command = {
+  usage: "guard status",
+  about:
+    "Shows which files the guard holds for whom, who waits for one and until when, who is blocked, which shell commands\nchanged what others hold, and where the guard itself could not decide.",
+  flags: {},
+  examples: ["cotenant guard status", "cotenant guard status --json"],
+  words: { min: 0, max: 0 },
+  async run(context) {
+    const { terminal } = context;
+    const workspace = await context.workspace();
+    const { leases, contentions, trespasses } = await overview(
+      lookingAt(workspace),
+      reachOf(workspace.config.values["guard.across_worktrees"]),
+    );
+    const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
+    const me = await callerOrNull(workspace);
+    const rows = contentions.map(({ contention, isFree, isOver, retryInMs }) => [
+      isFree ? printable(contention.path, 60) : subject(contention),
+      contention.agentId,
+      isFree ? "nobody" : agentsOf([contention]),
+      isFree ? "free now" : isOver ? `${contention.state}, ended` : contention.state,
+      contention.state !== "waiting" || isFree
+        ? "-"
+        : retryInMs > 0
+          ? `in ${duration(retryInMs)}`
+          : "due now",
+    ]);
+    const text = [
+      leases.length === 0 ? "the guard holds nothing" : leaseTable(terminal, leases, me),
+      ...(rows.length === 0
+        ? []
+        : [columns(terminal, ["FILE", "WANTED BY", "HELD BY", "STATE", "RETRY"], rows)]),
+      ...trespasses.flatMap(({ id, violation: { path, agentId, owner, at } }) => [
+        paint(
+          terminal,
+          "yellow",
+          `! ${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner}, ${at}`,
+        ),
+        `  next: once somebody has looked at it: cotenant guard settle ${id}`,
+      ]),
+      ...failures.map(({ at, why, answer }) =>
+        paint(terminal, "yellow", `! could not decide at ${at}: ${printable(why, 200)} (${answer})`),
+      ),
+    ].join("\n");
+    return {
+      data: {
+        leases: leases.map(statusJson),
+        contentions: contentions.map(contentionJson),
+        violations: trespasses.map(trespassJson),
+        failures,
+      },
+      text,
+    };
+  },
+};
+
+export function contentionJson({ contention, isFree, isOver, retryInMs }: Seen): Record<string, unknown> {
+  return {
+    path: contention.path,
+    key: contention.key,
+    agent_id: contention.agentId,
+    session_id: contention.sessionId,
+    worktree_id: contention.worktreeId,
+    owner: isFree ? null : contention.owner.agentId,
+    state: contention.state,
+    free: isFree,
+    ended: isOver,
+    denied_at: isoOf(contention.deniedAt),
+    retry_at: isoOf(contention.retryAt),
+    retry_in_secs: Math.ceil(retryInMs / 1000),
+  };
+}
+
+interface Failure {
+  readonly at: string;
+  readonly harness: string;
+  readonly event: string;
+  readonly why: string;
+  readonly answer: string;
+}
+
+const MOST_FAILURES = 10;
+
+/** The last of them. Lines that cannot be read are passed over. */
+function readFailures(path: string): Failure[] {
+  let text: string;
+  try {
+    text = fs.readFileSync(path, "utf8");
+  } catch {
+    return [];
+  }
+  return text
+    .split("\n")
+    .slice(-MOST_FAILURES - 1)
+    .flatMap((line): Failure[] => {
+      try {
+        const { at, harness, event, why, answer } = JSON.parse(line) as Record<string, unknown>;
+        return [
+          {
+            at: String(at),
+            harness: String(harness),
+            event: String(event),
+            why: String(why),
+            answer: String(answer),
+          },
+        ];
+      } catch {
+        return [];
+      }
+    });
+}

@@ -1,0 +1,34 @@
+import type { Command, Output } from "../../../cli/grammar/command";
+import { count } from "../../../cli/terminal/render";
+import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
+import { readHookInput } from "../entry/request";
+import { ownPlace } from "../entry/session";
+import { worldOf } from "../entry/world-of";
+import { stop } from "../life";
+import { runHook } from "../run";
+
+export const command: Command = {
+  usage: "guard stop [--harness <name>]",
+  about:
+    "Says that a session's turn is over. What the guard holds for it ends after guard.stop_idle_secs, unless the session\ngoes on. Harnesses call it; without --harness it is about the caller's own session.",
+  flags: HOOK_FLAGS,
+  examples: ["cotenant guard stop"],
+  words: { min: 0, max: 0 },
+  remindsOfExpiry: false,
+  mendsConfig: true,
+  async run(context, parsed): Promise<Output> {
+    const call = hookCall(parsed, "guard stop");
+    if (call === null) {
+      const place = await ownPlace(context, parsed);
+      const stopped = await stop(place);
+      const { stopIdleSecs } = place.settings.policy;
+      const text =
+        stopped === 0
+          ? "nothing is held"
+          : `${count(stopped, "file")} free in ${stopIdleSecs} s, unless you go on`;
+      return { data: { stopped }, text };
+    }
+    await runHook(worldOf(context.surroundings(), harnessPid(parsed)), call, readHookInput());
+    return { data: { stopped: null }, text: "" };
+  },
+};

@@ -1,0 +1,97 @@
+import { ensureWorktreeIdentity } from "../../identity/worktree";
+import { printable, type WorktreeId } from "../../kernel/ids";
+import { kindOf } from "../../kernel/keys";
+import type { Verdict } from "./answers";
+import type { Checking } from "./check";
+import { type Place, repositoryOf } from "./place";
+import { writeNote } from "./traces";
+import { outsideHome } from "./words";
+
+/** The worktree that an agent belongs to. */
+export interface Home {
+  readonly worktreeId: WorktreeId;
+  readonly root: string;
+  readonly isMain: boolean;
+  readonly why: "started" | "claimed";
+}
+
+/**
+ * What to say of an agent that belongs to a linked worktree and is about to write in another one, or in the main one; null
+ * where it may. It belongs where it holds claims on issues, else where it was when it was first heard of. Whoever belongs to the
+ * main worktree may go anywhere: that is where others are sent from.
+ */
+export async function strayed(
+  { world, report }: Pick<Checking, "world" | "report">,
+  place: Place,
+  what: string,
+): Promise<Verdict | null> {
+  const { settings, repository, worktreeId, who } = place;
+  if (settings.stayInWorktree === "off") return null;
+  const start = await startOf(place, report.cwd ?? world.cwd);
+  if ((await world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null) return null;
+  const homes = (await claimedFrom(place)) ?? (start === null ? [] : [start]);
+  const [home] = homes;
+  if (home === undefined || homes.some((one) => one.isMain || one.worktreeId === worktreeId)) return null;
+  const isRefused = settings.stayInWorktree === "enforce";
+  const words = outsideHome({
+    what: printable(what, 300),
+    root: repository.worktreeRoot,
+    home,
+    who,
+    isRefused,
+  });
+  return isRefused ? { isAllowed: false, ...words } : { isAllowed: true, tell: words.reason };
+}
+
+/** Null where it holds none. */
+async function claimedFrom({ coordinator, repository, world, who }: Place): Promise<Home[] | null> {
+  const ids = new Set<string>();
+  for (const { lease } of await coordinator.list())
+    if (lease.agentId === who.agentId && lease.sessionId === who.sessionId && kindOf(lease.key) === "issue")
+      ids.add(lease.worktreeId);
+  if (ids.size === 0) return null;
+  const { listWorktrees } = await import("../../identity/worktree-list");
+  const found: Home[] = [];
+  for (const { worktreeId, root, isMain } of await listWorktrees(world.platform, world.git, repository))
+    if (worktreeId !== null && ids.has(worktreeId)) found.push({ worktreeId, root, isMain, why: "claimed" });
+  return found.length === 0 ? null : found;
+}
+
+/** Where the agent was at its first check in this repository. Put down once; nothing but this rule depends on it. */
+async function startOf(place: Place, cwd: string): Promise<Home | null> {
+  const { world, repository } = place;
+  const { files } = world.platform;
+  const file = homeFile(place);
+  const known = readHome(await files.readFile(file));
+  if (known !== null) return known;
+  const around = await repositoryOf(world, cwd);
+  if (around === null || around.commonDir !== repository.commonDir) return null;
+  const root = around.worktreeRoot;
+  const { worktreeId } =
+    root === repository.worktreeRoot
+      ? place
+      : (await ensureWorktreeIdentity(world.platform, world.git, around)).identity;
+  const home: Home = { worktreeId, root, isMain: around.isMainWorktree, why: "started" };
+  try {
+    // It may be the very first thing that is written in this repository.
+    await place.coordinator.store.prepare();
+    await writeNote(place, file, `${JSON.stringify(home)}\n`, files);
+  } catch {
+    // A full disk must not keep an agent from its own file.
+  }
+  return home;
+}
+
+function readHome(bytes: Uint8Array | null): Home | null {
+  try {
+    const home = bytes === null ? null : (JSON.parse(new TextDecoder().decode(bytes)) as Home | null);
+    return typeof home?.worktreeId === "string" && typeof home.root === "string" ? home : null;
+  } catch {
+    return null;
+  }
+}
+
+function homeFile({ coordinator, world, who }: Place): string {
+  const name = world.platform.digest.sha256(`${who.sessionId}\n${who.agentId}`).slice(0, 32);
+  return `${coordinator.store.layout.guard}/home-${name}`;
+}

@@ -1,0 +1,178 @@
+import { resolveFrom } from "../../identity/path-text";
+import type { Repository } from "../../identity/repository";
+import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list";
+import { dirKey, kindOf } from "../../kernel/keys";
+import { belongsTo, type Lease } from "../../kernel/lease";
+import { isRefusal } from "../../kernel/refusal";
+import { ALLOWED, type Verdict } from "./answers";
+import type { Checking } from "./check";
+import { strayed } from "./home";
+import { branchToOffer } from "./offered-branch";
+import { openPlace, type Place, repositoryOf } from "./place";
+import { sharedByOthers, stashOfOthers, worktreeOfOthers } from "./shared-words";
+import type { GitUse } from "./shell/arguments";
+import type { ShellWrite } from "./shell/walk";
+import { whoIs } from "./who";
+import type { World } from "./world";
+import { othersOn, wantingIn, withoutYielding } from "./yielding";
+
+/** Leases whose holder works in the checkout that they were taken in. */
+const AT_WORK = ["file", "dir", "worktree", "issue"];
+
+/**
+ * HEAD, the index and the working tree as a whole belong to everybody who works in a checkout, and the stash to everybody
+ * in the repository: a command that moves them is refused while another session does. Nobody waits for it: others may work
+ * there for hours, and a worktree of one's own is to be had at once. Where it cannot be told where a command would run, it is
+ * judged as if it ran where the shell was started.
+ */
+export async function checkShared(
+  checking: Checking,
+  writes: readonly ShellWrite[],
+  shellCwd: string,
+): Promise<Verdict> {
+  const { world, report } = checking;
+  const tells: string[] = [];
+  const standsIn = async () => repositoryOf(world, report.cwd ?? world.cwd);
+  for (const { use, cwd } of writes) {
+    if (use === undefined || (use.kind === "own" && cwd === null)) continue;
+    const repository = await repositoryOf(world, cwd ?? shellCwd);
+    if (repository === null) continue;
+    // Only whoever strays is of interest, and nobody can.
+    if (use.kind === "own" && (await world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null)
+      continue;
+    const who = checking.who ?? (await whoIs(world, checking.report));
+    const here = await openPlace(world, repository, who);
+    for (const place of await placesOfUse(here, use, cwd ?? shellCwd)) {
+      const away = await strayed(checking, place, use.command);
+      if (away !== null && !away.isAllowed) return away;
+      if (away?.tell != null && !tells.includes(away.tell)) tells.push(away.tell);
+      const verdict = await judge(place, use, { isPlaceGuessed: cwd === null, standsIn });
+      if (!verdict.isAllowed) return verdict;
+    }
+  }
+  return tells.length === 0 ? ALLOWED : { isAllowed: true, tell: tells.join("\n") };
+}
+
+/** The worktrees that a command is about: mostly the one it runs in. */
+async function placesOfUse(here: Place, use: GitUse, cwd: string): Promise<Place[]> {
+  const { which, kind } = use;
+  if (kind !== "worktree" && (kind !== "checkout" || which === null)) return [here];
+  const { world, repository, who } = here;
+  const all = await listWorktrees(world.platform, world.git, repository);
+  const real = which === null ? null : await realPlace(world, resolveFrom(cwd, which));
+  const isMeant = ({ root, branch, isMain }: WorktreeEntry) => {
+    if (kind === "checkout") return which === `refs/heads/${branch}`;
+    // Git takes the end of a path for it, too.
+    return !isMain && (which === null || root === real || root.endsWith(`/${which}`));
+  };
+  const found: Place[] = [];
+  for (const entry of all.filter((one) => one.exists && isMeant(one))) {
+    const there = await repositoryOf(world, entry.root);
+    if (there !== null) found.push(await openPlace(world, there, who));
+  }
+  return found;
+}
+
+async function realPlace({ platform }: World, path: string): Promise<string> {
+  try {
+    return (await platform.files.realPath(path)) ?? path;
+  } catch {
+    return path;
+  }
+}
+
+interface Viewpoint {
+  readonly isPlaceGuessed: boolean;
+  /** Where the agent will run what it is told to: often not where this command acts. */
+  standsIn(): Promise<Repository | null>;
+}
+
+async function judge(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict> {
+  if (use.kind === "own") return ALLOWED;
+  if (use.kind === "stash") return judgeStash(place, use, at);
+  const others = await othersAtWork(place);
+  if (others.length === 0) return ALLOWED;
+  const root = place.repository.worktreeRoot;
+  if (use.kind === "worktree") {
+    const from = await repositoryToName(place, at);
+    return { isAllowed: false, ...worktreeOfOthers(use, others, { root, from }) };
+  }
+  const base = use.base !== null && (await isCommit(place, use.base)) ? use.base : null;
+  const branch = place.settings.makesWorktrees ? await branchToOffer(place, use.branch) : null;
+  const from = await worktreeToName(place, at);
+  const { isPlaceGuessed } = at;
+  return { isAllowed: false, ...sharedByOthers({ use, others, root, from, isPlaceGuessed, branch, base }) };
+}
+
+/** For commands about this worktree; null where the agent stands in it. */
+async function worktreeToName({ repository }: Place, { standsIn }: Viewpoint): Promise<string | null> {
+  const { worktreeRoot } = repository;
+  return (await standsIn())?.worktreeRoot === worktreeRoot ? null : worktreeRoot;
+}
+
+/** For commands about the whole repository; null where the agent stands in one of its worktrees. */
+async function repositoryToName({ repository }: Place, { standsIn }: Viewpoint): Promise<string | null> {
+  const { commonDir, mainWorktreeRoot, worktreeRoot } = repository;
+  return (await standsIn())?.commonDir === commonDir ? null : (mainWorktreeRoot ?? worktreeRoot);
+}
+
+/** One word of a checkout may be a path as well. */
+async function isCommit({ world, repository }: Place, word: string): Promise<boolean> {
+  const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${word}^{commit}`];
+  return (await world.git.run(args, { cwd: repository.worktreeRoot })).status === 0;
+}
+
+/**
+ * An entry says on which branch it was made, and a branch is checked out in one worktree only: one that was made on another
+ * branch than this worktree's may be somebody else's, as long as others work in other worktrees.
+ */
+async function judgeStash(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict> {
+  const entries = await stashEntries(place);
+  const number = /^(?:(?:refs\/)?stash@\{)?(\d+)\}?$/.exec(use.which ?? "")?.[1];
+  const taken = number === undefined ? entries : entries.filter(({ at }) => at === Number(number));
+  const foreign = taken.filter(({ branch }) => branch === null || branch !== place.branch);
+  if (foreign.length === 0) return ALLOWED;
+  const others = (await leasesOfOthers(place)).filter(({ worktreeId }) => worktreeId !== place.worktreeId);
+  if (others.length === 0) return ALLOWED;
+  const [branch, from] = [place.branch, await worktreeToName(place, at)];
+  return { isAllowed: false, ...stashOfOthers(use, foreign, others, { branch, from }) };
+}
+
+export interface StashEntry {
+  readonly at: number;
+  readonly title: string;
+  /** Null where it was made on none, or does not say. */
+  readonly branch: string | null;
+}
+
+async function stashEntries({ world, repository }: Place): Promise<StashEntry[]> {
+  const args = ["log", "--walk-reflogs", "-z", "--format=%gs", "refs/stash", "--"];
+  const { status, stdout } = await world.git.run(args, { cwd: repository.worktreeRoot });
+  if (status !== 0) return [];
+  const titles = new TextDecoder().decode(stdout).split("\0");
+  return titles
+    .filter((title) => title !== "")
+    .map((title, at) => ({ at, title, branch: /^(?:WIP on|On) ([^\s:]+): /.exec(title)?.[1] ?? null }));
+}
+
+/** What others hold from this very worktree, or in it. */
+async function othersAtWork(place: Place): Promise<Lease[]> {
+  const { coordinator, worktreeId } = place;
+  const whole = dirKey(".");
+  const wanting = wantingIn(place);
+  const inside = isRefusal(whole) ? [] : await othersOn(coordinator, wanting, [whole]);
+  const counting = (await withoutYielding(coordinator, wanting, inside)).map(({ lease }) => lease);
+  const fromHere = (await leasesOfOthers(place)).filter((lease) => lease.worktreeId === worktreeId);
+  return [...new Map([...counting, ...fromHere].map((lease) => [lease.leaseId, lease])).values()];
+}
+
+async function leasesOfOthers({ coordinator, who, session }: Place): Promise<Lease[]> {
+  return (await coordinator.list())
+    .map(({ lease }) => lease)
+    .filter(
+      (lease) =>
+        lease.sessionId !== who.sessionId &&
+        AT_WORK.includes(kindOf(lease.key)) &&
+        !belongsTo(lease, session.actor),
+    );
+}

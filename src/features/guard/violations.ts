@@ -1,0 +1,156 @@
+import type { Coordinator } from "../../coordinator/contract";
+import type { Session } from "../../coordinator/session";
+import type { Fact, FactName } from "../../kernel/facts";
+import type { AgentId, LeaseId, SessionId, WorktreeId } from "../../kernel/ids";
+import type { LeaseKey } from "../../kernel/keys";
+import type { Holder } from "../../kernel/lease";
+import type { Digest } from "../../platform/platform";
+
+/** A file that changed under somebody else's lease while a shell command ran. */
+export interface GuardViolation {
+  readonly path: string;
+  readonly key: LeaseKey;
+  readonly worktreeId: WorktreeId;
+  /** Whose command it was. */
+  readonly agentId: AgentId;
+  readonly sessionId: SessionId;
+  readonly owner: AgentId;
+  readonly ownerSession: SessionId;
+  readonly leaseId: LeaseId;
+  readonly at: string;
+  /** The beginning of the command. */
+  readonly command: string;
+  /** The processes of both, which say when they are over; null where an older version has put it down. */
+  readonly holder: Holder | null;
+  readonly ownerHolder: Holder | null;
+}
+
+export const GUARD_VIOLATION = "guard-violation";
+
+export function violationFactName(
+  digest: Digest,
+  { worktreeId, key, agentId, leaseId }: Omit<GuardViolation, "at">,
+): FactName {
+  const id = digest.sha256([worktreeId, key, agentId, leaseId].join("\n")).slice(0, 32);
+  return `${GUARD_VIOLATION}:${id}` as FactName;
+}
+
+/** `sinceMs`: when the command began. What was put on record since then, another report of the same command has said. */
+export async function recordViolations(
+  session: Session,
+  digest: Digest,
+  violations: readonly Omit<GuardViolation, "at">[],
+  sinceMs: number,
+): Promise<void> {
+  if (violations.length === 0) return;
+  const names = violations.map((violation) => violationFactName(digest, violation));
+  await session.write([], {
+    about: violations[0]!.path,
+    facts: names,
+    body: async ({ now, facts: known }) => {
+      const at = new Date(now.wallMs).toISOString();
+      const fresh = violations.filter((_, i) => {
+        const fact = known.get(names[i]!);
+        return fact === undefined || !(Date.parse(violationFromFact(fact.value).at) >= sinceMs);
+      });
+      if (fresh.length === 0) return null;
+      const facts = new Map<FactName, Fact>(
+        fresh.map((violation) => [violationFactName(digest, violation), toFact({ ...violation, at })]),
+      );
+      return {
+        type: "guard.violated",
+        payload: {
+          command: fresh[0]!.command,
+          files: fresh.map(({ path, agentId, owner, leaseId }) => ({
+            path,
+            agent_id: agentId,
+            owner,
+            lease_id: leaseId,
+          })),
+        },
+        facts,
+        answer: true,
+      };
+    },
+  });
+}
+
+/** `seen`: somebody who may has said so. `committed`: with the file. `over`: nobody is left, and the file is as it is committed. */
+export type Settlement = "seen" | "committed" | "over";
+
+const MOST_AT_ONCE = 500;
+
+/** Nobody has to look at these any more. The log keeps them. Answers how many were still on record. */
+export async function settleViolations(
+  session: Session,
+  settled: readonly (readonly [FactName, GuardViolation])[],
+  how: Settlement,
+): Promise<number> {
+  let count = 0;
+  for (let at = 0; at < settled.length; at += MOST_AT_ONCE) {
+    const some = settled.slice(at, at + MOST_AT_ONCE);
+    const written = await session.write([], {
+      about: some[0]![1].path,
+      facts: some.map(([name]) => name),
+      body: async ({ facts }) => {
+        const known = some.filter(([name]) => facts.has(name));
+        if (known.length === 0) return null;
+        const files = known.map(([, { path, agentId, owner }]) => ({ path, agent_id: agentId, owner }));
+        return {
+          type: "guard.settled",
+          payload: { how, files },
+          facts: new Map(known.map(([name]) => [name, null])),
+          answer: known.length,
+        };
+      },
+    });
+    count += written.replayed ? 0 : (written.answer ?? 0);
+  }
+  return count;
+}
+
+export async function guardViolations(coordinator: Coordinator): Promise<[FactName, GuardViolation][]> {
+  const facts = await coordinator.facts({ kinds: [GUARD_VIOLATION] });
+  return [...facts].map(([name, { value }]) => [name, violationFromFact(value)]);
+}
+
+function toFact(violation: GuardViolation): Fact {
+  const { path, key, worktreeId, agentId, sessionId, owner, ownerSession, leaseId, at, command } = violation;
+  const { holder, ownerHolder } = violation;
+  return {
+    path,
+    key,
+    worktree_id: worktreeId,
+    agent_id: agentId,
+    session_id: sessionId,
+    owner,
+    owner_session_id: ownerSession,
+    lease_id: leaseId,
+    at,
+    command,
+    ...(holder === null ? {} : { holder: { ...holder } }),
+    ...(ownerHolder === null ? {} : { owner_holder: { ...ownerHolder } }),
+  };
+}
+
+export function violationFromFact(fact: Fact): GuardViolation {
+  const text = (name: string) => String(fact[name] ?? "");
+  return {
+    path: text("path"),
+    key: text("key") as LeaseKey,
+    worktreeId: text("worktree_id") as WorktreeId,
+    agentId: text("agent_id") as AgentId,
+    sessionId: text("session_id") as SessionId,
+    owner: text("owner") as AgentId,
+    ownerSession: text("owner_session_id") as SessionId,
+    leaseId: text("lease_id") as LeaseId,
+    at: text("at"),
+    command: text("command"),
+    holder: holderFrom(fact["holder"]),
+    ownerHolder: holderFrom(fact["owner_holder"]),
+  };
+}
+
+function holderFrom(value: unknown): Holder | null {
+  return typeof value === "object" && value !== null ? (value as Holder) : null;
+}

@@ -1,0 +1,91 @@
+import { harnessAgentId, harnessSessionId, subagentId } from "../../identity/harness-agent";
+import { type AgentId, agentType, parseAgentId, parseSessionId, type SessionId } from "../../kernel/ids";
+import type { Holder } from "../../kernel/lease";
+import { isRefusal } from "../../kernel/refusal";
+import type { Ancestry, Processes } from "../../platform/platform";
+import type { Report } from "./report";
+import type { World } from "./world";
+import { behind, isReaper, MOST_WRAPPERS } from "./wrappers";
+
+/** Who an event is about. */
+export interface Who {
+  readonly agentId: AgentId;
+  readonly sessionId: SessionId;
+  /** The session's main agent: the same, but for subagents. */
+  readonly mainAgentId: AgentId;
+  readonly holder: Holder;
+}
+
+export async function whoIs(
+  world: World,
+  report: Pick<Report, "harness" | "sessionId" | "subagent">,
+): Promise<Who> {
+  const { digest } = world.platform;
+  const holder = await harnessProcess(world);
+  // A harness that keeps its session to itself is told apart by its process.
+  const raw = report.sessionId ?? `pid-${holder.pid}-${holder.startTime}`;
+  const mainAgentId = givenAgent(world) ?? harnessAgentId(digest, report.harness, raw);
+  const agentId = report.subagent === null ? mainAgentId : subagentId(digest, mainAgentId, report.subagent);
+  return { agentId, mainAgentId, sessionId: givenSession(world) ?? harnessSessionId(digest, raw), holder };
+}
+
+/** Ids of people are refused to whatever runs inside a harness. */
+function givenAgent({ env }: World): AgentId | null {
+  const given = env["COTENANT_AGENT_ID"];
+  const parsed = given === undefined || given === "" ? null : parseAgentId(given);
+  if (parsed === null || isRefusal(parsed)) return null;
+  const type = agentType(parsed);
+  return type === "human" || type === "admin" ? null : parsed;
+}
+
+function givenSession({ env }: World): SessionId | null {
+  const given = env["COTENANT_SESSION_ID"];
+  const parsed = given === undefined || given === "" ? null : parseSessionId(given);
+  return parsed === null || isRefusal(parsed) ? null : parsed;
+}
+
+/**
+ * The harness's own process: whoever started this one, past the shell and the helpers that stand between. Its death is
+ * what frees the files.
+ */
+async function harnessProcess({ platform, parentPid, harnessPid, harness }: World): Promise<Holder> {
+  const { processes } = platform;
+  if (harness !== undefined) return harness;
+  if (harnessPid !== null) return namedAsHolder(processes, harnessPid);
+  let pid = parentPid;
+  let ancestry = await processes.ancestry(pid);
+  for (let i = 0; i < MOST_WRAPPERS; i++) {
+    const next = behind(ancestry);
+    if (next === null) break;
+    pid = next;
+    ancestry = await processes.ancestry(pid);
+  }
+  return liveHolder(processes, pid, ancestry);
+}
+
+/** Whoever started this process, for one that is no harness's. */
+export async function parentAsHolder(processes: Processes, pid: number): Promise<Holder> {
+  return liveHolder(processes, pid, await processes.ancestry(pid));
+}
+
+/** Where it died before we could look, nobody will write any more, and nothing may stay held. */
+async function liveHolder(processes: Processes, pid: number, ancestry: Ancestry | null): Promise<Holder> {
+  if (isReaper(pid, ancestry, await ownAncestry(processes, pid)))
+    return gone(processes, processes.self().pid);
+  return namedAsHolder(processes, pid);
+}
+
+/** One that the caller has named is taken as it is, also the first of all, which takes in orphans. */
+export async function namedAsHolder(processes: Processes, pid: number): Promise<Holder> {
+  return (await processes.identify(pid)) ?? gone(processes, pid);
+}
+
+/** Looked at only where it matters. */
+async function ownAncestry(processes: Processes, parentPid: number): Promise<Ancestry | null> {
+  return parentPid === 1 ? processes.ancestry(processes.self().pid) : null;
+}
+
+/** A process of that number that started before any other did: it is not there any more. */
+function gone(processes: Processes, pid: number): Holder {
+  return { ...processes.self(), pid, startTime: "0" };
+}

@@ -1,0 +1,90 @@
+import { CotenantError } from "../../errors/cotenant-error";
+import { byteTextOf, fromByteText, isText, toByteText } from "../../git/byte-text";
+import type { WorktreeEntry } from "../../identity/worktree-list";
+import { printable } from "../../kernel/ids";
+import { LONG_MS } from "../worktrees/git-calls";
+import type { Kept } from "../worktrees/removing";
+import { type AtStake, isAsCommitted } from "../worktrees/stake";
+import { type Captured, isUnchanged } from "./capture";
+import type { Darkroom } from "./darkroom";
+import { removeSnapshot } from "./retention";
+import { takeSnapshot } from "./taking";
+
+/** Keeps what a worktree has and nothing else has, before it is removed. `room` is that worktree's own. */
+export async function keepBeforeRemoval(
+  room: Darkroom,
+  worktree: WorktreeEntry,
+  stake: AtStake,
+  withIgnored: boolean,
+): Promise<Kept> {
+  const { studio, place, workspace } = room;
+  const needsKeeping = stake.isDirty || stake.tips.length > 0 || withIgnored;
+  const { descriptor, captured } = needsKeeping
+    ? await takeSnapshot(room, {
+        automatic: "remove",
+        tips: stake.tips,
+        withIgnored: withIgnored || workspace.config.values["snapshot.ignored"],
+      })
+    : { descriptor: null, captured: null };
+  await refuseNested(room, captured, worktree).catch(async (error: unknown) => {
+    // Nothing goes, so nothing had to be kept.
+    if (descriptor !== null) await removeSnapshot(room, descriptor, "not needed").catch(() => {});
+    throw error;
+  });
+  const { git } = studio;
+  return {
+    snapshotId: descriptor?.snapshot_id ?? null,
+    isSame: async (root) => {
+      if (captured !== null && descriptor !== null)
+        return isUnchanged(studio, { ...place, root }, captured.picture, descriptor.includes_ignored);
+      return isAsCommitted({ git, trees: studio.trees }, { ...worktree, root });
+    },
+  };
+}
+
+/** A repository inside is kept by its commit alone: what it has and nobody else has would be gone. */
+async function refuseNested(
+  { studio, place }: Darkroom,
+  captured: Captured | null,
+  { root }: WorktreeEntry,
+): Promise<void> {
+  const { git, trees } = studio;
+  const listed =
+    captured?.parts.byCommit.map(({ path }) => path) ??
+    byteTextOf((await git.run(["ls-files", "-z", "-s"], { cwd: root })).stdout)
+      .split("\0")
+      .filter((line) => line.startsWith("160000 "))
+      .map((line) => line.slice(line.indexOf("\t") + 1));
+  const leftOut = captured?.parts.leftOut ?? [];
+  for (const path of [...listed, ...leftOut.map((one) => one.path)]) {
+    if ((await trees.look(`${toByteText(place.root)}/${path}/.git`)) === null) continue;
+    // Git is told where to look as text.
+    const why = isText(path) ? await onlyThere(git, `${place.root}/${fromByteText(path)}`) : "cannot be read";
+    if (why === null) continue;
+    const name = printable(fromByteText(path), 300);
+    throw new CotenantError(
+      "E_POLICY",
+      `the repository ${name} inside ${why}, and a snapshot does not hold it`,
+      {
+        hint: "push or move that repository's work first",
+        data: { path: name, root },
+      },
+    );
+  }
+}
+
+/** What would be lost with a repository; null where its remotes have everything. */
+async function onlyThere(git: Darkroom["studio"]["git"], cwd: string): Promise<string | null> {
+  const options = { cwd, timeoutMs: LONG_MS };
+  const status = await git.run(
+    ["status", "--porcelain", "--ignored=no", "--ignore-submodules=none"],
+    options,
+  );
+  if (status.status !== 0) return "cannot be read";
+  if (status.stdout.length > 0) return "has changes of its own";
+  const stash = await git.run(["rev-parse", "--verify", "--quiet", "refs/stash"], options);
+  if (stash.status === 0) return "has a stash";
+  const args = ["rev-list", "--max-count=1", "HEAD", "--branches", "--tags", "--not", "--remotes"];
+  const lone = await git.run(args, options);
+  return lone.status !== 0 || lone.stdout.length > 0 ? "has commits that no remote has" : null;
+}

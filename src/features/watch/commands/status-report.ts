@@ -1,0 +1,219 @@
+import { count, leaseTable, paint, statusJsonIn } from "../../../cli/terminal/render";
+import type { Terminal } from "../../../cli/terminal/terminal";
+import type { LeaseStatus } from "../../../coordinator/contract";
+import { pauseOf } from "../../../coordinator/pausing";
+import { openProposals } from "../../../coordinator/proposals";
+import type { Workspace } from "../../../coordinator/workspace";
+import { CotenantError } from "../../../errors/cotenant-error";
+import type { Actor } from "../../../kernel/commands";
+import { agentType, type LeaseId } from "../../../kernel/ids";
+import { type Holder, sameParty } from "../../../kernel/lease";
+import { type Pause, pauseData, pauseText } from "../../../kernel/pause";
+import type { Ticket } from "../../../kernel/tickets";
+import { callerOrNull } from "../../claims/commands/caller";
+import { leftAmong, leftText } from "../../claims/commands/left-work";
+import { liveStrangers } from "../../guard/calling-process";
+import { lookingAt } from "../../guard/commands/trespass-text";
+import { escalated } from "../../guard/escalating";
+import { seenContentions } from "../../guard/overview";
+import { trespasses } from "../../guard/trespasses";
+import { reachOf } from "../../guard/yielding";
+import { hooksWord } from "../../hooks/commands/hooks-upkeep";
+import { openViolations } from "../../hooks/violations";
+import { issuesIn } from "../../issues/desk";
+import { elsewhereIn, workersAmong } from "../../issues/effective";
+import { queryGated, queryLeft } from "../../issues/query";
+import { elsewhereJson, elsewhereLines } from "../../ledger/commands/ledger";
+import type { ClaimsView } from "../../ledger/view";
+import { ledgerView } from "../../ledger/workers";
+import { keysOf, ticketJson } from "../../locks/commands/lock-status";
+import { type Access, accessJson, accessOf, accessText } from "../../worktrees/access";
+import { homelessAmong } from "../../worktrees/homeless";
+import { type Finding, needsAPerson, type Scene } from "./attention";
+
+/** Everything that `status` says, at one instant. */
+export interface Status {
+  readonly place: {
+    readonly root: string;
+    readonly control: string;
+    readonly worktreeId: string;
+    readonly access: Access;
+  };
+  readonly me: Actor | null;
+  /** Valid ones, the caller's first. */
+  readonly leases: readonly LeaseStatus[];
+  readonly lapsed: number;
+  readonly waiters: readonly Ticket[];
+  readonly sequence: number;
+  readonly nextToken: number;
+  readonly findings: readonly Finding[];
+  readonly pause: Pause | null;
+  /** What the ledger knows of claims; null where there is none. */
+  readonly ledger: ClaimsView | null;
+}
+
+export async function lookAround(workspace: Workspace): Promise<Status> {
+  const { repository, coordinator } = workspace;
+  const me = await callerOrNull(workspace);
+  const { identity } = await workspace.worktree("read");
+  const all = await coordinator.list({ lapsed: true });
+  const leases = all
+    .filter(({ standing }) => standing === "valid")
+    .sort((a, b) => order(a, me) - order(b, me) || (a.lease.key < b.lease.key ? -1 : 1));
+  const waiters = await coordinator.waiters();
+  const { head, damage } = await coordinator.snapshot();
+  const ledger = await ledgerView(workspace);
+  const pause = await pauseOf(coordinator);
+  const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
+  return {
+    ledger,
+    pause,
+    place: {
+      root: repository.worktreeRoot,
+      control: repository.controlDir,
+      worktreeId: identity.worktreeId,
+      access: await accessOf(coordinator, identity.worktreeId),
+    },
+    me,
+    leases,
+    lapsed: all.length - leases.length,
+    waiters,
+    sequence: head.sequence,
+    nextToken: head.nextToken,
+    findings: needsAPerson(workspace, {
+      pause,
+      proposals: await openProposals(coordinator),
+      leases: all,
+      waiters,
+      damage,
+      now: workspace.store.now(),
+      violations: await openViolations(
+        coordinator,
+        workspace.store.now().wallMs,
+        workspace.surroundings.git,
+        repository.worktreeRoot,
+      ),
+      contentions: await seenContentions(coordinator, reach),
+      escalated: await escalated(coordinator, reach),
+      trespasses: (await trespasses(lookingAt(workspace))).filter(({ isOpen }) => isOpen),
+      ...(await issuesHere(workspace, all, ledger)),
+      homeless: await homelessAmong({ ...workspace.surroundings, repository }, leases),
+      strangers: await strangersOf(workspace, leases),
+      gone: await withoutProcess(workspace, leases),
+      hooks: await hooksWord(workspace),
+      missedDaemon: await missedDaemonIn(workspace),
+      isLedgerUnread: ledger !== null && ledger.asOf === null,
+      provisional: leases.filter(({ lease }) => ledger?.standing(lease) === "provisional"),
+    }),
+  };
+}
+
+/** Loaded only where one has ever run, or is wanted. */
+async function missedDaemonIn(workspace: Workspace): Promise<Scene["missedDaemon"]> {
+  const { surroundings, repository, config } = workspace;
+  const hasRun = (await surroundings.platform.files.stat(`${repository.controlDir}/daemon`)) !== null;
+  if (!hasRun && !config.values["coordination.auto_renew_leases"]) return null;
+  return (await import("../../../daemon/missed")).missedDaemon(workspace);
+}
+
+/** What somebody has left, and what waits for its gates. An issue that cannot be read keeps nobody from seeing the rest. */
+async function issuesHere(
+  workspace: Workspace,
+  statuses: readonly LeaseStatus[],
+  view: ClaimsView | null,
+): Promise<Pick<Scene, "left" | "gated">> {
+  const reader = await issuesIn(workspace);
+  const workers = await workersAmong(workspace.coordinator, statuses, elsewhereIn(view));
+  try {
+    const setting = { reader, hierarchy: [], ...workers };
+    const { issues } = await queryLeft(setting);
+    const left = await leftAmong(workspace, reader, workers, issues);
+    const { issues: gated, gates } = await queryGated(setting);
+    return {
+      left: issues.map(({ id, shortId, title }) => ({
+        shortId,
+        title,
+        words: leftText(left.get(id)!, reader.here.root),
+      })),
+      gated: gated.map(({ id, shortId, title }) => ({ shortId, title, gates: gates.get(id) ?? [] })),
+    };
+  } catch (error) {
+    if (!(error instanceof CotenantError)) throw error;
+    workspace.warnings.push(`what was left cannot be told: ${error.message}`);
+    return { left: [], gated: [] };
+  }
+}
+
+/** Leases that only their holder or a person ends, and whose holder's process has ended. People outlive their shells. */
+async function withoutProcess(
+  { surroundings }: Workspace,
+  valid: readonly LeaseStatus[],
+): Promise<ReadonlySet<LeaseId>> {
+  const gone = new Set<LeaseId>();
+  for (const { lease } of valid) {
+    if (lease.expiresAt !== null || lease.bind !== "ttl") continue;
+    if (["human", "admin"].includes(agentType(lease.agentId))) continue;
+    if ((await surroundings.platform.processes.liveness(lease.holder)) === "dead") gone.add(lease.leaseId);
+  }
+  return gone;
+}
+
+/** Of each agent the live processes that lock and claim in its name. */
+async function strangersOf(
+  { surroundings }: Workspace,
+  valid: readonly LeaseStatus[],
+): Promise<ReadonlyMap<string, readonly Holder[]>> {
+  const named = new Map<string, Holder[]>();
+  for (const { lease } of valid) {
+    // A person may well have two terminals.
+    if (lease.bind !== "ttl" || lease.agentId.startsWith("human:")) continue;
+    const known = named.get(lease.agentId);
+    if (known === undefined) named.set(lease.agentId, [lease.holder]);
+    else known.push(lease.holder);
+  }
+  const found = new Map<string, readonly Holder[]>();
+  for (const [agentId, holders] of named)
+    if (holders.length > 1) found.set(agentId, await liveStrangers(surroundings.platform.processes, holders));
+  return found;
+}
+
+function order({ lease }: LeaseStatus, me: Actor | null): number {
+  return me !== null && sameParty(lease, me) ? 0 : 1;
+}
+
+export function statusData(status: Status): Record<string, unknown> {
+  const { place, me } = status;
+  return {
+    repository: { worktree_root: place.root, control_directory: place.control },
+    agent: me === null ? null : { agent_id: me.agentId, session_id: me.sessionId },
+    worktree: { worktree_id: place.worktreeId, ...accessJson(place.access) },
+    leases: status.leases.map(statusJsonIn(status.ledger)),
+    ...elsewhereJson(status.ledger),
+    lapsed: status.lapsed,
+    waiters: status.waiters.map(ticketJson),
+    sequence: status.sequence,
+    next_token: status.nextToken,
+    paused: status.pause === null ? null : pauseData(status.pause),
+    needs_a_person: status.findings,
+  };
+}
+
+export function statusLines(status: Status, terminal: Terminal): string[] {
+  const { place, me, leases, lapsed, waiters, findings, ledger, pause } = status;
+  return [
+    ...(pause === null ? [] : [paint(terminal, "yellow", pauseText(pause))]),
+    `${place.root} (${place.worktreeId})${me === null ? "" : `, as ${me.agentId}`}`,
+    ...(place.access === "shared"
+      ? [paint(terminal, "yellow", `this worktree is ${accessText(place.access)}`)]
+      : []),
+    ...(leases.length === 0 ? ["no leases"] : leaseTable(terminal, leases, me, ledger).split("\n")),
+    ...elsewhereLines(terminal, ledger),
+    ...waiters.map((ticket) => `waiting #${ticket.number}: ${ticket.agentId} for ${keysOf(ticket)}`),
+    ...(lapsed === 0 ? [] : [paint(terminal, "dim", `${count(lapsed, "lease")} lapsed and free to take`)]),
+    ...findings.flatMap(({ message, next }) => [
+      paint(terminal, "yellow", `! ${message}`),
+      `  next: ${next}`,
+    ]),
+    ...(findings.length === 0 ? [paint(terminal, "dim", "nothing needs a person")] : []),
+  ];
+}
