@@ -38,21 +38,21 @@ const PROGRAMS = [
   {
     entry: "src/cli/main.ts",
     out: "hot.cjs",
-    only: /^\.\/commands\/(?:lock-|claim-(?!create|next)|status$|version$)/,
+    only: /\/commands\/(?:lock-|claim-(?!create|next)|status$)|^\.\/version$/,
     without: WITHOUT_MENDING,
     warmUp: ["lock", "claim status", "status"],
   },
   {
     entry: "src/cli/main.ts",
     out: "hook.cjs",
-    only: /^\.\/commands\/hook-/,
+    only: /\/commands\/hook-/,
     without: WITHOUT_MENDING,
     warmUp: ["hook"],
   },
   {
     entry: "src/cli/main.ts",
     out: "snapshot.cjs",
-    only: /^\.\/commands\/snapshot/,
+    only: /\/commands\/snapshot/,
     without: WITHOUT_MENDING,
     warmUp: ["snapshot"],
   },
@@ -73,12 +73,12 @@ const CHUNKS = [
   {
     entry: "src/features/harnesses/real-canary/real-canary.ts",
     out: "real-canary.cjs",
-    loadedAs: /^\.\.\/real-canary\/real-canary$/,
+    loadedAs: /\/real-canary\/real-canary$/,
   },
   {
     entry: "src/daemon/start-for-hooks.ts",
     out: "start-for-hooks.cjs",
-    loadedAs: /^\.\.\/daemon\/start-for-hooks$/,
+    loadedAs: /\/daemon\/start-for-hooks$/,
   },
 ];
 const BUNDLES = [
@@ -161,7 +161,7 @@ async function bundle(root, made) {
         define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
         plugins: [
           ...CHUNKS.map(loadedApart),
-          ...(only === undefined ? [] : [leavingOut(COMMANDS, (path) => !only.test(path), "cli.cjs")]),
+          ...(only === undefined ? [] : [leavingOut(/^\.\.?\//, isCommandOtherThan(only), "cli.cjs")]),
           ...(without === undefined ? [] : [leavingOut(without.filter, () => true, without.handedOverTo)]),
         ],
         metafile: true,
@@ -176,7 +176,11 @@ async function bundle(root, made) {
   return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
-const COMMANDS = /^\.\/(?:commands\/.+|help)$/;
+/** Whether it is the help, or a command that only the table of all of them loads. */
+function isCommandOtherThan(only) {
+  return (path, importer) =>
+    path === "./help" || (importer.endsWith(join("src", "cli", "commands.ts")) && !only.test(path));
+}
 
 /**
  * Leaves out some of what is loaded only when it is needed. Whoever needs it waits for ever: another program, in the same
@@ -187,8 +191,10 @@ function leavingOut(filter, isLeftOut, handedOverTo) {
   return {
     name: "leaving-out",
     setup(build) {
-      build.onResolve({ filter }, ({ path, kind }) =>
-        kind === "dynamic-import" && isLeftOut(path) ? { path, namespace: "handed-over" } : undefined,
+      build.onResolve({ filter }, ({ path, kind, importer }) =>
+        kind === "dynamic-import" && isLeftOut(path, importer)
+          ? { path, namespace: "handed-over" }
+          : undefined,
       );
       build.onLoad({ filter: /.*/, namespace: "handed-over" }, () => ({ contents }));
     },

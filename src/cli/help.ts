@@ -1,9 +1,11 @@
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { printable } from "../kernel/ids";
-import { COMMANDS, canonicalName, GROUPS, LISTED } from "./commands";
+import { COMMANDS } from "./commands";
 import { COMMON_FLAGS, type Command, type Flag, type Tell } from "./grammar/command";
 import { usage } from "./grammar/parse";
+import { version } from "./grammar/version";
+import { canonicalName, GROUPS, LISTED } from "./lookup";
 import { suggestionFor } from "./suggestions";
 
 /** `cotenant`, `cotenant help [command]`, `cotenant claim`, and whatever is not a command. */
@@ -215,10 +217,4 @@ function flagRow([name, flag]: readonly [string, Flag]): readonly [string, strin
 function table(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
-}
-
-declare const __COTENANT_VERSION__: string | undefined;
-
-export function version(): string {
-  return typeof __COTENANT_VERSION__ === "undefined" ? "0.0.0-source" : __COTENANT_VERSION__;
 }

@@ -5,9 +5,10 @@ import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { hooksWord, wordText } from "../features/hooks/commands/hooks-upkeep";
 import { explainSandbox } from "../identity/sandbox";
 import { blockerLines } from "./blocker-text";
-import { COMMANDS, findCommand } from "./commands";
+import { COMMANDS } from "./commands";
 import type { Command, Context, Output, Parsed, Tell } from "./grammar/command";
 import { endOfFlags, parseCommandLine } from "./grammar/parse";
+import { findCommand } from "./lookup";
 import type { Terminal } from "./terminal/terminal";
 
 /** Where a command line is run: the machine, and whoever reads what it says. */

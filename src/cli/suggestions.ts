@@ -1,5 +1,5 @@
 import { editDistance } from "../config/nearest";
-import { ALIASES, canonicalName, GROUPS, LISTED } from "./commands";
+import { ALIASES, canonicalName, GROUPS, LISTED } from "./lookup";
 
 /** What people type who know it by another name, and what to say to them: to be read after "there is no such command". */
 const KNOWN_AS: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { parseGitVersion } from "../platform/git";
 import { nodeGit } from "../platform/git-node";
 import type { Command } from "./grammar/command";
-import { version } from "./help";
+import { version } from "./grammar/version";
 
 export const command: Command = {
   usage: "version",

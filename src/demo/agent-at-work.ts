@@ -1,3 +1,4 @@
+import { thingsUnder } from "../../testing/checker/things";
 import type { Verb } from "../../testing/checker/witness";
 import type { Session } from "../coordinator/session";
 import { Workspace } from "../coordinator/workspace";
@@ -8,7 +9,6 @@ import type { Lease } from "../kernel/lease";
 import { thisMachine } from "../platform/node/this-machine";
 import { guardedWrite } from "./guarded-write";
 import type { Briefing, Held, Wish } from "./messages";
-import { thingsUnder } from "./plan";
 import { tell } from "./stdio";
 
 /** Somebody else has it, or was first. */

@@ -1,3 +1,4 @@
+import { everything } from "../../testing/checker/things";
 import { Verdict } from "../../testing/checker/verdict";
 import { Books } from "./books";
 import { Crew } from "./crew";
@@ -8,7 +9,6 @@ import { Inspector } from "./inspector";
 import { Interrupts } from "./interrupts";
 import { Journal } from "./journal";
 import { takePicture } from "./picture";
-import { everything } from "./plan";
 import type { Outcome } from "./report";
 import { childEnvironment, fillScratch, makeScratchFolder, removeScratch, type Scratch } from "./scratch";
 import { Screen } from "./screen";

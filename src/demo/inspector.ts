@@ -1,9 +1,9 @@
 import { LogCheck } from "../../testing/checker/log-check";
 import { GrowingFile, LogFiles } from "../../testing/checker/log-files";
+import { thingsOf } from "../../testing/checker/things";
 import type { Verdict } from "../../testing/checker/verdict";
 import { witnessPath } from "../../testing/checker/witness";
 import { WitnessCheck } from "../../testing/checker/witness-check";
-import { thingsOf } from "./plan";
 import type { Scratch } from "./scratch";
 
 /** Reads the log and the witnesses as they grow, and checks each line as it comes. */

@@ -1,5 +1,5 @@
+import type { Ground } from "../../testing/checker/things";
 import type { Bind } from "../kernel/lease";
-import type { Ground } from "./plan";
 
 /** The first line on a worker's standard input. Orders follow; its end ends the worker. */
 export interface Briefing {

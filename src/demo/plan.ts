@@ -1,3 +1,4 @@
+import type { Ground } from "../../testing/checker/things";
 import type { Bind } from "../kernel/lease";
 import type { Chance } from "./chance";
 
@@ -29,14 +30,6 @@ export const FILES: readonly string[] = [
 const DIRECTORIES: readonly string[] = ["dir:docs", "dir:src", "dir:src/api", "dir:src/ui"];
 const RESOURCES: readonly string[] = ["resource:dev-server", "resource:migrations"];
 
-/** What can be leased in the scratch repository. A thing is what can be written to: it has a witness file. */
-export interface Ground {
-  readonly issues: readonly string[];
-  readonly files: readonly string[];
-  readonly directories: readonly string[];
-  readonly resources: readonly string[];
-}
-
 export function groundWith(issueIds: readonly string[]): Ground {
   return {
     issues: issueIds.map((id) => `issue:${id}`),
@@ -44,22 +37,6 @@ export function groundWith(issueIds: readonly string[]): Ground {
     directories: DIRECTORIES,
     resources: RESOURCES,
   };
-}
-
-export function thingsOf(ground: Ground): string[] {
-  return [...ground.issues, ...ground.files, ...ground.resources];
-}
-
-/** A directory's lease is a right to each file below it, and is witnessed on each of them. */
-export function thingsUnder(key: string, ground: Ground): string[] {
-  if (!key.startsWith("dir:")) return [key];
-  const directory = key.slice("dir:".length);
-  return ground.files.filter((file) => directory === "." || file.startsWith(`file:${directory}/`));
-}
-
-/** Everything there is, in one operation: granted only when nobody blocks anything. */
-export function everything(ground: Ground): string[] {
-  return ["dir:.", ...ground.issues, ...ground.resources];
 }
 
 /** One piece of work of an agent that is left to itself. */

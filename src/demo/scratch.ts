@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Ground } from "../../testing/checker/things";
 import { CotenantError } from "../errors/cotenant-error";
 import { plainIssues } from "../features/issues/desk";
 import { newIssue } from "../features/issues/model";
@@ -8,7 +9,7 @@ import { IssueWriter } from "../features/issues/writer";
 import { makeUlid, type Ulid } from "../kernel/ids";
 import { nodeGit } from "../platform/git-node";
 import { nodePlatform } from "../platform/node/node";
-import { FILES, type Ground, groundWith, ISSUE_TITLES } from "./plan";
+import { FILES, groundWith, ISSUE_TITLES } from "./plan";
 
 /** A repository of nobody's, with everything a run leaves behind in one folder. */
 export interface Scratch {

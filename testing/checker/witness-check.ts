@@ -1,6 +1,5 @@
-import type { Ground } from "../../src/demo/plan";
-import { thingsUnder } from "../../src/demo/plan";
 import type { Known, LogCheck } from "./log-check";
+import { type Ground, thingsUnder } from "./things";
 import type { Verdict } from "./verdict";
 import { readTestimony, type Testimony } from "./witness";
 

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { LISTED } from "../../src/cli/commands";
+import { LISTED } from "../../src/cli/lookup";
 import { needTool } from "../house/need-tool";
 import { PROGRAM, type Ran, run } from "../support/program";
 import { expectRefused } from "../support/refusals";

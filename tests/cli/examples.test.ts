@@ -1,6 +1,7 @@
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { COMMANDS, findCommand, LISTED } from "../../src/cli/commands";
+import { COMMANDS } from "../../src/cli/commands";
+import { findCommand, LISTED } from "../../src/cli/lookup";
 import { keptScratch } from "../docs/kept-scratch";
 import { PROGRAM, type Ran, runHere, start, until } from "../support/program";
 import { TestRepo } from "../support/repo";

@@ -1,7 +1,8 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { COMMANDS, LISTED } from "../../src/cli/commands";
+import { COMMANDS } from "../../src/cli/commands";
+import { LISTED } from "../../src/cli/lookup";
 import { ERRORS } from "../../src/errors/registry";
 import { ISSUE_STATES, PRIORITIES } from "../../src/features/issues/model";
 import { EVENT_TYPES } from "../../src/features/watch/commands/event-filter";

@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { LISTED } from "../../src/cli/commands";
+import { LISTED } from "../../src/cli/lookup";
 import { keptScratch } from "../docs/kept-scratch";
 import { runHere } from "../support/program";
 import { A, put, withFiles } from "./publish-stage";

@@ -150,7 +150,7 @@ it("explains everything that may need a person in docs/WATCHING.md", () => {
   const page = fs.readFileSync(path.join(ROOT, "docs/WATCHING.md"), "utf8");
   const explained = [...page.matchAll(/^\| `([a-z_]+)` \|/gm)].map(([, code]) => code);
   const source = ["attention", "attention-holders"]
-    .map((name) => fs.readFileSync(path.join(ROOT, `src/cli/${name}.ts`), "utf8"))
+    .map((name) => fs.readFileSync(path.join(ROOT, `src/features/watch/commands/${name}.ts`), "utf8"))
     .join("\n");
   const given = [...source.matchAll(/code: "([a-z_]+)"/g)].map(([, code]) => code);
   expect(given.length).toBeGreaterThan(5);

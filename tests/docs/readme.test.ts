@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { LISTED } from "../../src/cli/commands";
+import { LISTED } from "../../src/cli/lookup";
 import { ROOT } from "../house/source";
 import { scratch } from "../support/scratch";
 import { blocksOf, commandsOf, difference, namesIn, type Ran, rename } from "./console";

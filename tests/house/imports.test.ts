@@ -14,16 +14,18 @@ interface Layer {
 }
 
 const BASE = ["kernel", "errors", "platform"];
-const FEATURES = ["enforce", "guard", "publish", "worktrees", "snapshots", "ledger", "land", "dispatch"];
-const BELOW_FEATURES = [...BASE, "config", "identity", "objects", "store", "coordinator", "issues"];
-const LIBRARY = [...BELOW_FEATURES, ...FEATURES, "agents", "exec", "doctor", "platform/node"];
+const BELOW_FEATURES = [...BASE, "config", "identity", "git", "store", "coordinator"];
+/** What agents work on, and what has to hold before it is done: other features are about it. */
+const WORK = ["features/issues", "features/gates"];
+const LIBRARY = [...BELOW_FEATURES, "features/*", "platform/node"];
 
 const FEATURE: Layer = {
-  may: BELOW_FEATURES,
-  because: "a feature stands on the coordinator, not on other features",
+  may: [...BELOW_FEATURES, ...WORK],
+  because:
+    "a feature stands on the coordinator and on issues, and on other features only where a row says so",
 };
 
-/** Which folder of src may import which: imports point downwards only. */
+/** Which folder may import which: imports point downwards only. */
 const LAYERS: Readonly<Record<string, Layer>> = {
   kernel: { may: [], because: "it is pure: it runs in the simulator, a model checker or a browser as it is" },
   errors: { may: ["kernel"], because: "a kernel refusal becomes an error here, and only here" },
@@ -32,14 +34,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "interfaces; who imports them must not get Node or the simulator with them",
   },
   "platform/node": {
-    may: ["kernel", "errors", "platform"],
+    may: BASE,
     packages: ["fs-native-extensions"],
     world: true,
     because: "the real machine: the only place below the edges that touches it",
-  },
-  "platform/sim": {
-    may: ["kernel", "errors", "platform"],
-    because: "a run must be repeatable from its seed, so it may not see the real machine",
   },
   config: {
     may: BASE,
@@ -50,7 +48,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BASE, "config"],
     because: "who is asking is known before anything is asked; agent.toml may say it",
   },
-  objects: {
+  git: {
     may: [...BASE, "identity"],
     because: "Git's objects and refs, for whatever publishes them: it knows of no leases",
   },
@@ -59,101 +57,146 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BASE, "platform/node", "config", "identity", "store"],
     because: "the contract and its engines; engines differ in where they keep state, not in who asks",
   },
-  issues: {
-    may: [...BASE, "config", "identity", "store", "coordinator"],
+
+  "features/issues": {
+    may: [...BASE, "config", "identity", "store", "coordinator", "features/gates"],
     because: "the data plane stands on leases",
   },
-  ...Object.fromEntries(FEATURES.map((name) => [name, FEATURE])),
-  guard: {
+  "features/gates": {
+    may: [...BASE, "config", "identity", "store", "coordinator", "features/issues"],
+    because: "gates are kept with the issues that have to pass them",
+  },
+  "features/hooks": FEATURE,
+  "features/worktrees": FEATURE,
+  "features/guard": {
     ...FEATURE,
     packages: ["unbash"],
     because: "a feature stands on the coordinator; shell commands are read by a parser, not by patterns",
   },
-  agents: {
-    may: [...BELOW_FEATURES, "guard"],
+  "features/harnesses": {
+    may: [...FEATURE.may, "features/guard"],
     packages: ["jsonc-parser", "smol-toml"],
     because: "it puts the guard's command lines into settings of others, and needs nothing else of it",
   },
-  snapshots: {
-    may: [...BELOW_FEATURES, "worktrees"],
+  "features/snapshots": {
+    may: [...FEATURE.may, "features/worktrees"],
     because: "a snapshot is of a worktree, taken under its writer lock, and comes back as one",
   },
-  publish: {
-    may: [...BELOW_FEATURES, "enforce"],
+  "features/publish": {
+    may: [...FEATURE.may, "features/hooks"],
     packages: ["@secretlint/core", "@secretlint/profiler", "@secretlint/secretlint-rule-preset-recommend"],
     because: "a commit is a commit: what it may change is judged by the rules that hooks have",
   },
-  ledger: {
-    may: [...BELOW_FEATURES, "enforce"],
+  "features/ledger": {
+    may: [...FEATURE.may, "features/hooks"],
     because: "what it commits names the claims behind it, in the words that hooks read",
   },
-  land: {
-    may: [...BELOW_FEATURES, "enforce", "publish", "worktrees"],
+  "features/land": {
+    may: [...FEATURE.may, "features/hooks", "features/publish", "features/worktrees"],
     because: "a landing moves a branch as a publish does, by the same rules, and checks it in worktrees",
   },
-  dispatch: {
+  "features/dispatch": {
     may: [
-      ...BELOW_FEATURES,
-      "enforce",
-      "publish",
-      "worktrees",
-      "snapshots",
-      "ledger",
-      "land",
-      "agents",
-      "exec",
+      ...FEATURE.may,
+      ...["exec", "harnesses", "hooks", "land", "ledger", "publish", "snapshots", "worktrees"].map(
+        (name) => `features/${name}`,
+      ),
     ],
     because:
       "it has done for an issue, from its claim to its landing, what a person would do with the features",
   },
-  exec: {
+  "features/exec": {
     may: ["errors", "platform", "identity"],
     because: "a table of tools and their variables, and the places that they name",
   },
-  doctor: {
-    may: [...BELOW_FEATURES, ...FEATURES, "agents"],
+  "features/doctor": {
+    may: [...BELOW_FEATURES, "features/*"],
     because: "it looks at everything and changes nothing; only the edges look at it",
   },
+  // What a harness or Git starts, and has no time for more.
+  "features/guard/entry": {
+    may: [
+      ...BELOW_FEATURES,
+      "features/*",
+      "platform/node",
+      "daemon",
+      "commands",
+      "cli/grammar",
+      "cli/terminal",
+      ".",
+    ],
+    world: true,
+    because: "the guard on the real machine, for whoever answers a harness: the program and the daemon",
+  },
+  "features/hooks/entry": {
+    may: ["kernel", "platform/node", "features/hooks"],
+    world: true,
+    because: "it says within a millisecond that a hook has nothing to do",
+  },
+  "features/harnesses/real-canary": {
+    may: [...BASE, "platform/node", "identity", "features/guard", "features/harnesses"],
+    world: true,
+    because:
+      "an edge: it starts programs of others, serves them a model and kills them; cotenant is one of them",
+  },
+
   ".": {
     may: [...LIBRARY, "daemon"],
     because:
       "the library's front door wires the real machine to the coordinator, or to the daemon in front of it",
   },
-  "guard-node": {
-    may: [...BELOW_FEATURES, "guard", "enforce", "platform/node"],
-    world: true,
-    because: "the guard on the real machine, for whoever answers a harness: the program and the daemon",
-  },
   mcp: { may: [...LIBRARY, "."], packages: ["*"], because: "an edge over the library" },
   daemon: {
-    may: [...LIBRARY, "guard-node"],
+    may: [...LIBRARY, "features/guard/entry"],
     packages: ["valibot"],
     world: true,
     because:
       "an edge: it owns its process; and the client that asks it, which programs and the library share",
   },
-  dashboard: {
+  server: {
     may: [...LIBRARY, ".", "daemon"],
     packages: ["*"],
     world: true,
     because: "an edge: it owns its server",
   },
   demo: {
-    may: [...LIBRARY, "."],
+    may: [...LIBRARY, ".", "testing/checker"],
     world: true,
     because: "an edge: it starts, stops and kills real processes over the library, and needs nothing else",
   },
-  "real-canary": {
-    may: ["kernel", "errors", "platform", "platform/node", "identity", "guard", "agents"],
+  "cli/grammar": {
+    may: ["kernel", "errors", "config", "coordinator", "cli/terminal"],
     world: true,
-    because:
-      "an edge: it starts programs of others, serves them a model and kills them; cotenant is one of them",
+    because: "how command lines are written and read, whatever they are about",
+  },
+  "cli/terminal": {
+    may: [...BASE, "coordinator", "store", "cli/grammar"],
+    world: true,
+    because: "how anything is shown, whatever it is",
+  },
+  commands: {
+    may: [
+      ...[...LIBRARY, ".", "commands", "cli/grammar", "cli/terminal", "daemon", "demo"],
+      ...["features/guard/entry", "features/hooks/entry", "features/harnesses/real-canary"],
+    ],
+    world: true,
+    because: "words to a request, and a value to text: a feature's part of the command line",
   },
   cli: {
-    may: [...LIBRARY, ".", "mcp", "guard-node", "daemon", "dashboard", "demo", "real-canary"],
+    may: [...LIBRARY, ".", "commands", "cli/grammar", "cli/terminal", "mcp", "daemon", "server"],
     packages: ["*"],
     world: true,
     because: "the outermost edge; nothing imports it, so a command can go without a trace",
+  },
+
+  "testing/simulator": {
+    may: BASE,
+    because: "a run must be repeatable from its seed, so it may not see the real machine",
+  },
+  "testing/checker": {
+    may: [],
+    world: true,
+    because: "it shares nothing with what it checks, so that a mistake cannot hide itself",
   },
 };
 
@@ -179,25 +222,37 @@ function isWorld(name: string, member: string, isOwn: boolean): boolean {
   return (name === "Date" && member === "now") || (name === "Math" && member === "random");
 }
 
-/** The layer of a path below src: its folder, with platform's three parts told apart. */
+/** Folders of a feature, or of an edge, that stand apart from the rest of it. */
+const APART =
+  /^(?:features\/(?:guard|hooks)\/entry|features\/harnesses\/real-canary|cli\/(?:grammar|terminal))\//;
+
+/** The layer of a file: its folder, with what stands apart told from it. */
 function layerOf(path: string): string {
-  const [folder = "", ...rest] = path.split("/");
+  if (path.startsWith("testing/")) return path.split("/").slice(0, 2).join("/");
+  const inside = path.replace(/^src\/?/, "");
+  if (/^(?:features\/[^/]+|daemon|demo)\/commands\//.test(inside)) return "commands";
+  const apart = APART.exec(inside);
+  if (apart !== null) return apart[0].slice(0, -1);
+  const [folder = "", ...rest] = inside.split("/");
   // A folder by its bare name means its index; any other bare name is a file of src itself.
   if (rest.length === 0) return Object.hasOwn(LAYERS, folder) ? folder : ".";
+  if (folder === "features") return `features/${rest[0]}`;
   if (folder !== "platform") return folder;
-  const parts = rest.map((part) => part.replace(/\.ts$/, ""));
-  const is = (name: string) => parts.some((part) => part === name || part.endsWith(`-${name}`));
-  return is("node") ? "platform/node" : is("sim") ? "platform/sim" : "platform";
+  const isNodes = rest.map((part) => part.replace(/\.ts$/, "")).some((part) => /(?:^|-)node$/.test(part));
+  return isNodes ? "platform/node" : "platform";
+}
+
+function mayImport(name: string, { may }: Layer, to: string): boolean {
+  return to === name || may.includes(to) || (/^features\/[^/]+$/.test(to) && may.includes("features/*"));
 }
 
 function violationsIn({ path, text }: SourceFile): string[] {
-  const inside = path.replace(/^src\//, "");
-  const name = layerOf(inside);
+  const name = layerOf(path);
   const layer = LAYERS[name];
-  if (layer === undefined) return [`${path}: no rule for src/${name}: add a row to LAYERS with the reason`];
+  if (layer === undefined) return [`${path}: no rule for ${name}: add a row to LAYERS with the reason`];
   const tokens = tokensOf(text);
   const imports = modulesOf(tokens).flatMap(({ name: module, line }) => {
-    const wrong = importProblem(inside, name, layer, module);
+    const wrong = importProblem(path, name, layer, module);
     return wrong === null ? [] : [`${path}:${line}: ${wrong} (${layer.because})`];
   });
   if (layer.world) return imports;
@@ -211,9 +266,10 @@ function violationsIn({ path, text }: SourceFile): string[] {
 function importProblem(path: string, name: string, layer: Layer, module: string): string | null {
   if (module.startsWith(".")) {
     const target = posix.join(posix.dirname(path), module);
-    if (target.startsWith("..")) return `${name} may not import from outside src: ${module}`;
+    if (!/^(?:src|testing)(?:\/|$)/.test(target))
+      return `${name} may not import from outside src and testing: ${module}`;
     const to = layerOf(target);
-    return to === name || layer.may.includes(to) ? null : `${name} may not import ${to}: ${module}`;
+    return mayImport(name, layer, to) ? null : `${name} may not import ${to}: ${module}`;
   }
   if (isBuiltin(module)) {
     if (!layer.world) return `${name} may not import ${module}`;
@@ -227,7 +283,7 @@ function importProblem(path: string, name: string, layer: Layer, module: string)
 
 describe("imports", () => {
   it("point downwards only, and only the edges and the real platform touch the machine", () => {
-    const files = filesBelow("src").filter(({ path }) => path.endsWith(".ts"));
+    const files = [...filesBelow("src"), ...filesBelow("testing")].filter(({ path }) => path.endsWith(".ts"));
     expect(files.length).toBeGreaterThan(10);
     expect(files.flatMap(violationsIn)).toEqual([]);
   });
@@ -244,24 +300,26 @@ describe("imports", () => {
     ["src/store/a.ts", 'const fs = require("fs");'],
     ["src/store/a.ts", 'import { nodePlatform } from "../platform/node";'],
     ["src/store/a.ts", 'import { nodePlatform } from "../platform/node/platform";'],
-    ["src/store/a.ts", 'import { simulate } from "../platform/sim/world";'],
+    ["src/store/a.ts", 'import { simulate } from "../../testing/simulator/world";'],
     ["src/store/a.ts", "const text = `$" + "{process.env.HOME}`;"],
     ["src/store/a.ts", 'if (a / b > 1) console.log("x");'],
     ["src/store/a.ts", "globalThis.process.exit(1);"],
-    ["src/platform/sim/a.ts", "for (const process of all) process.env.HOME = 1;"],
-    ["src/platform/sim/a.ts", "const a = process.pid;"],
+    ["testing/simulator/a.ts", "for (const process of all) process.env.HOME = 1;"],
+    ["testing/simulator/a.ts", "const a = process.pid;"],
     ["src/store/a.ts", "setTimeout(() => {}, 1);"],
     ["src/store/a.ts", 'import { open } from "../coordinator";'],
     ["src/store/a.ts", 'import { open } from "..";'],
     ["src/store/a.ts", 'import "../../scripts/build.mjs";'],
-    ["src/platform/sim/a.ts", "const a = performance.now();"],
-    ["src/platform/sim.ts", 'import { x } from "./files-node";'],
+    ["testing/simulator/a.ts", "const a = performance.now();"],
+    ["src/platform/files.ts", 'import { x } from "./files-node";'],
     ["src/coordinator/a.ts", 'import { main } from "../cli/main";'],
     ["src/identity/a.ts", 'import { x } from "../store/log";'],
     ["src/index.ts", 'import { main } from "./cli/main";'],
     ["src/daemon/a.ts", 'import { main } from "../cli/main";'],
     ["src/cli/a.ts", 'import fs from "fs";'],
-    ["src/cli/a.ts", 'import { world } from "../platform/sim/world";'],
+    ["src/cli/a.ts", 'import { world } from "../../testing/simulator/world";'],
+    ["src/features/publish/a.ts", 'import { command } from "./commands/publish";'],
+    ["src/features/publish/a.ts", 'import { take } from "../snapshots/taking";'],
     ["src/novelty/a.ts", ""],
   ])("would be caught: %s: %s", (path, text) => {
     expect(violationsIn({ path, text })).toHaveLength(1);
@@ -272,8 +330,8 @@ describe("imports", () => {
     ["src/kernel/a.ts", 'const text = "process.env and import(\'node:fs\')"; const r = /process.env "/;'],
     ["src/kernel/a.ts", "const a = { process: 1 }.process; deps.process.env; deps?.console.log(a);"],
     ["src/kernel/a.ts", "const d = new Date(ms).toISOString(); const m = Math.max(1, 2);"],
-    ["src/platform/sim/a.ts", "for (const process of all) process.isAlive = process.pid > 1;"],
-    ["src/platform/sim/a.ts", "const isUp = (process: SimProcess) => process.isAlive;"],
+    ["testing/simulator/a.ts", "for (const process of all) process.isAlive = process.pid > 1;"],
+    ["testing/simulator/a.ts", "const isUp = (process: SimProcess) => process.isAlive;"],
     ["src/errors/a.ts", 'import { isRefusal } from "../kernel/refusal";'],
     ["src/platform/node/files.ts", 'import fs from "node:fs"; process.getuid?.();'],
     ["src/platform/clock-node.ts", 'import fs from "node:fs";'],

@@ -1,6 +1,7 @@
-import { COMMANDS, findCommand } from "../../src/cli/commands";
+import { COMMANDS } from "../../src/cli/commands";
 import { COMMON_FLAGS } from "../../src/cli/grammar/command";
 import { parseCommandLine } from "../../src/cli/grammar/parse";
+import { findCommand } from "../../src/cli/lookup";
 
 /** Words that stand for something: in help texts, in hints, and what a template fills in. */
 const STANDS_FOR_MORE = /^(?:…|\.\.\.|\[.*\])$/;

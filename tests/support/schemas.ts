@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { fileURLToPath } from "node:url";
 import Ajv2020, { type ValidateFunction } from "ajv/dist/2020";
-import { findCommand } from "../../src/cli/commands";
+import { findCommand } from "../../src/cli/lookup";
 
 /** The JSON Schemas that the package ships. */
 export const SCHEMAS = fileURLToPath(new URL("../../schemas", import.meta.url));

@@ -1,5 +1,6 @@
-import { COMMANDS, findCommand, GROUPS, LISTED } from "../commands";
+import { COMMANDS } from "../commands";
 import { COMMON_FLAGS, type Command, type Completes, type Flag } from "../grammar/command";
+import { findCommand, GROUPS, LISTED } from "../lookup";
 
 export interface Candidate {
   readonly value: string;

@@ -1,5 +1,5 @@
 import type { Command } from "../../cli/grammar/command";
-import { version } from "../../cli/help";
+import { version } from "../../cli/grammar/version";
 import { Ending } from "../../cli/terminal/streaming";
 import { CotenantError } from "../../errors/cotenant-error";
 import { thisBuild } from "../build";

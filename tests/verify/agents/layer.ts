@@ -45,7 +45,8 @@ export const agents: Layer = {
 /** With a bug in it, in three parts as `bin/cotenant` has them: a quick look at what is held, the guard, all the rest. */
 async function programFrom(task: Task): Promise<string> {
   if (task.plant === null) return task.program();
-  for (const entry of ["quick-guard", "guard-main", "main"]) await task.bundle(`src/cli/${entry}.ts`);
+  for (const entry of ["features/guard/entry/quick-guard", "features/guard/entry/guard-main", "cli/main"])
+    await task.bundle(`src/${entry}.ts`);
   const program = join(task.scratch, "program.cjs");
   writeFileSync(
     program,

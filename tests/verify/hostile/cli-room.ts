@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { findCommand } from "../../../src/cli/commands";
 import { endOfFlags } from "../../../src/cli/grammar/parse";
+import { findCommand } from "../../../src/cli/lookup";
 import { runCommandLine, type Stage } from "../../../src/cli/program";
 import { ERRORS, isErrorCode } from "../../../src/errors/registry";
 import type { GitResult, LastingGit } from "../../../src/platform/git";

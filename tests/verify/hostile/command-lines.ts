@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
-import { COMMANDS, findCommand } from "../../../src/cli/commands";
+import { COMMANDS } from "../../../src/cli/commands";
 import { COMMON_FLAGS } from "../../../src/cli/grammar/command";
+import { findCommand } from "../../../src/cli/lookup";
 import type { LastingGit } from "../../../src/platform/git";
 import type { Prng } from "../../../testing/simulator";
 import { CONTROL } from "../../store/stage";

@@ -1,5 +1,5 @@
 import type { Command, Output } from "../../../cli/grammar/command";
-import { version } from "../../../cli/help";
+import { version } from "../../../cli/grammar/version";
 import { count } from "../../../cli/terminal/render";
 import { configFiles, userConfigDirectory } from "../../../config/load";
 import type { Workspace } from "../../../coordinator/workspace";
