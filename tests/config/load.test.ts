@@ -228,7 +228,7 @@ describe("the environment", () => {
 
 describe("files that cannot be used", () => {
   const lines = fs
-    .readFileSync(path.join(import.meta.dirname, "../corpora/config-refused.txt"), "utf8")
+    .readFileSync(path.join(import.meta.dirname, "../../testing/corpora/config-refused.txt"), "utf8")
     .split("\n")
     .map((text, index) => ({ text, number: index + 1 }))
     .filter(({ text }) => text !== "" && !text.startsWith("#"));

@@ -264,7 +264,10 @@ describe("input that is none", () => {
     const chance = new Prng(seed, "hook input");
     const corpus = HARNESS_NAMES.flatMap((harness) =>
       fs
-        .readFileSync(path.join(import.meta.dirname, `../corpora/harness-events/${harness}.jsonl`), "utf8")
+        .readFileSync(
+          path.join(import.meta.dirname, `../../testing/corpora/harness-events/${harness}.jsonl`),
+          "utf8",
+        )
         .split("\n")
         .filter((line) => line !== "")
         .map((line) => ({

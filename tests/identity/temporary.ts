@@ -54,7 +54,7 @@ export function countingGit(): Git & { asked: string[][] } {
 
 /** Lines of a corpus: `#` begins a comment, `\xNN`, `\uNNNN` and `\\` stand for characters, `{a*300}` repeats. */
 export function corpus(name: string): { text: string; rest: string[]; line: number }[] {
-  const file = path.join(import.meta.dirname, "../corpora", name);
+  const file = path.join(import.meta.dirname, "../../testing/corpora", name);
   return fs
     .readFileSync(file, "utf8")
     .split("\n")

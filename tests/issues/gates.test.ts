@@ -177,7 +177,7 @@ describe("the registry", () => {
 describe("the formats", () => {
   /** Compares with the file in testing/corpora/formats; TEST_GOLDEN=write makes it anew. */
   const golden = (name: string, actual: string) => {
-    const file = join(import.meta.dirname, "..", "corpora", "formats", name);
+    const file = join(import.meta.dirname, "../../testing/corpora", "formats", name);
     if (process.env["TEST_GOLDEN"] === "write") writeFileSync(file, actual);
     const kept = readFileSync(file, "utf8");
     expect(actual, `${name} has changed: a new format needs a new schema version`).toBe(kept);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /** The lines of a corpus, without comments and blank lines, each split at tabs. */
 export function corpus(name: string): string[][] {
-  const text = readFileSync(join(import.meta.dirname, "..", "corpora", name), "utf8");
+  const text = readFileSync(join(import.meta.dirname, "../../testing/corpora", name), "utf8");
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   if (lines.length === 0) throw new Error(`${name} is empty`);
   return lines.map((line) => line.split("\t").map(unescaped));

@@ -22,7 +22,7 @@ const layout = layoutOf(CONTROL);
 
 /** Compares with the file in testing/corpora/formats; TEST_GOLDEN=write makes it anew. */
 function golden(name: string, actual: string): string {
-  const path = join(import.meta.dirname, "..", "corpora", "formats", name);
+  const path = join(import.meta.dirname, "../../testing/corpora", "formats", name);
   if (process.env["TEST_GOLDEN"] === "write") writeFileSync(path, actual);
   const kept = readFileSync(path, "utf8");
   expect(actual, `${name} has changed: a new format needs a new schema version`).toBe(kept);
