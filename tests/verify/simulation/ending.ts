@@ -8,10 +8,14 @@ import type { Deed, Lane } from "./story";
 
 const LANE: Lane = { process: -1, agent: "admin:last", session: "default", worktree: "wt:00000009" };
 const ALONE = 3;
-/** Past every TTL that a story knows, past the half hour of those that cannot be seen, and until what has no end is stale. */
-const LONG_MS = 4_000_000;
 /** A wall clock that was set back must not keep what has lapsed alive. */
 const DAYS_MS = 4 * 86_400_000;
+/**
+ * Past every TTL that a story knows, past the half hour of those that cannot be seen, and until what has no end is stale. In
+ * days: who takes over the lease of another clock, whose wall clock was ahead, counts what it had left on its own, up to its
+ * whole lifetime.
+ */
+const LONG_MS = DAYS_MS;
 
 /**
  * Liveness, and what is left on the disk: once the troubles are over and everything has lapsed, somebody else can take
