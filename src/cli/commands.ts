@@ -4,488 +4,312 @@ interface Listed {
   readonly summary: string;
   /** For programs of ours only: no help mentions it. */
   readonly isHidden?: boolean;
-  readonly load: () => Promise<{ readonly command: Command }>;
+  readonly load: () => Promise<Command>;
+}
+
+type Module = () => Promise<{ readonly command: Command }>;
+
+function one(summary: string, load: Module): Listed {
+  return { summary, load: async () => (await load()).command };
+}
+
+/** Commands that share a file, each exported by its verb: `forceEvict` is `force-evict`. Without a group, the verb is all. */
+function verbs<M extends object>(
+  group: string | null,
+  load: () => Promise<M>,
+  summaries: { readonly [Verb in keyof M & string]?: string },
+): Record<string, Listed> {
+  const listed: Record<string, Listed> = {};
+  for (const [verb, summary] of Object.entries(summaries) as [keyof M & string, string][]) {
+    const word = verb.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    const name = group === null ? word : `${group} ${word}`;
+    listed[name] = { summary, load: async () => (await load())[verb] as Command };
+  }
+  return listed;
 }
 
 /** Every command, with what its group's help says of it. Its code is loaded only when it runs. */
 export const COMMANDS: Readonly<Record<string, Listed>> = {
-  init: { summary: "prepare this repository", load: () => import("../features/setup/commands/init") },
-  deinit: {
-    summary: "undo what init and leases left behind",
-    load: () => import("../features/setup/commands/deinit"),
-  },
-  status: {
-    summary: "who holds what, and what needs a person",
-    load: () => import("../features/watch/commands/status"),
-  },
-  pause: { summary: "grant nothing new for a while", load: () => import("../features/locks/commands/pause") },
-  resume: { summary: "go on after a pause", load: () => import("../features/locks/commands/resume") },
-  events: {
-    summary: "what happened, and what happens",
-    load: () => import("../features/watch/commands/events"),
-  },
-  stats: {
-    summary: "who holds how long, and where it jams",
-    load: () => import("../features/watch/commands/stats"),
-  },
-  "claim acquire": {
-    summary: "claim an issue",
-    load: () => import("../features/claims/commands/claim-acquire"),
-  },
-  "claim create": {
-    summary: "write an issue down and claim it",
-    load: () => import("../features/claims/commands/claim-create"),
-  },
-  "claim next": {
-    summary: "claim what should be done next",
-    load: () => import("../features/claims/commands/claim-next"),
-  },
-  "claim renew": { summary: "extend a claim", load: () => import("../features/claims/commands/claim-renew") },
-  "claim heartbeat": {
-    summary: "show that work goes on",
-    load: () => import("../features/claims/commands/claim-heartbeat"),
-  },
-  "claim release": {
-    summary: "give a claim back",
-    load: () => import("../features/claims/commands/claim-release"),
-  },
-  "claim transfer": {
-    summary: "hand a claim over",
-    load: () => import("../features/claims/commands/claim-transfer"),
-  },
-  "claim force-evict": {
-    summary: "end somebody's claim",
-    load: () => import("../features/claims/commands/claim-force-evict"),
-  },
-  "claim approve": {
-    summary: "agree to end somebody's claim",
-    load: () => import("../features/claims/commands/claim-approve"),
-  },
-  "claim proposals": {
-    summary: "evictions that wait for others",
-    load: () => import("../features/claims/commands/claim-proposals"),
-  },
-  "claim status": {
-    summary: "all claims, yours first",
-    load: () => import("../features/claims/commands/claim-status"),
-  },
-  "claim list": {
-    summary: "active claims, for programs",
-    load: () => import("../features/claims/commands/claim-list"),
-  },
-  sync: {
-    summary: "exchange claims and issues with other machines",
-    load: () => import("../features/ledger/commands/sync"),
-  },
-  "lock acquire": {
-    summary: "lease files, directories, resources, refs",
-    load: () => import("../features/locks/commands/lock-acquire"),
-  },
-  "lock renew": { summary: "extend a lock", load: () => import("../features/locks/commands/lock-renew") },
-  "lock release": {
-    summary: "give a lock back",
-    load: () => import("../features/locks/commands/lock-release"),
-  },
-  "lock steal": {
-    summary: "take over somebody's lock",
-    load: () => import("../features/locks/commands/lock-steal"),
-  },
-  "lock status": {
-    summary: "locks, waiters and hints",
-    load: () => import("../features/locks/commands/lock-status"),
-  },
-  "lock gc": {
-    summary: "log the end of what has lapsed",
-    load: () => import("../features/locks/commands/lock-gc"),
-  },
-  "worktree info": {
-    summary: "this worktree's identity",
-    load: () => import("../features/worktrees/commands/worktree-info"),
-  },
-  "worktree list": {
-    summary: "all worktrees and what they hold",
-    load: () => import("../features/worktrees/commands/worktree-list"),
-  },
-  "worktree init": {
-    summary: "give this worktree its identity now",
-    load: () => import("../features/worktrees/commands/worktree-init"),
-  },
-  "worktree create": {
-    summary: "make one for a branch or an issue",
-    load: () => import("../features/worktrees/commands/worktree-create"),
-  },
-  "worktree remove": {
-    summary: "take one away, and lose nothing",
-    load: () => import("../features/worktrees/commands/worktree-remove"),
-  },
-  "worktree lock": {
-    summary: "be its only writer",
-    load: () => import("../features/worktrees/commands/worktree-lock"),
-  },
-  "worktree renew": {
-    summary: "extend its lock",
-    load: () => import("../features/worktrees/commands/worktree-renew"),
-  },
-  "worktree unlock": {
-    summary: "give its lock back",
-    load: () => import("../features/worktrees/commands/worktree-unlock"),
-  },
-  "worktree steal": {
-    summary: "take over a lock that ran out",
-    load: () => import("../features/worktrees/commands/worktree-steal"),
-  },
-  "worktree access": {
-    summary: "exclusive or shared",
-    load: () => import("../features/worktrees/commands/worktree-access"),
-  },
-  snapshot: {
-    summary: "keep this worktree as it is",
-    load: () => import("../features/snapshots/commands/snapshot"),
-  },
-  "snapshot diff": {
-    summary: "what differs between two, or since one",
-    load: () => import("../features/snapshots/commands/snapshot-diff"),
-  },
-  "snapshot prune": {
-    summary: "take old ones away",
-    load: () => import("../features/snapshots/commands/snapshot-prune"),
-  },
-  history: {
-    summary: "what was kept, and when",
-    load: () => import("../features/snapshots/commands/history"),
-  },
-  restore: { summary: "bring a snapshot back", load: () => import("../features/snapshots/commands/restore") },
-  "issue create": {
-    summary: "write down work to be done",
-    load: () => import("../features/issues/commands/issue-create"),
-  },
-  "issue show": { summary: "one issue, whole", load: () => import("../features/issues/commands/issue-show") },
-  "issue list": { summary: "all issues", load: () => import("../features/issues/commands/issue-list") },
-  "issue update": {
-    summary: "change an issue",
-    load: () => import("../features/issues/commands/issue-update"),
-  },
-  "issue delete": {
-    summary: "delete an issue",
-    load: () => import("../features/issues/commands/issue-delete"),
-  },
-  "issue assign": {
-    summary: "say who should do it",
-    load: () => import("../features/issues/commands/issue-assign"),
-  },
-  "issue unassign": {
-    summary: "take the assignee off",
-    load: () => import("../features/issues/commands/issue-unassign"),
-  },
-  "issue reject": {
-    summary: "close without doing",
-    load: () => import("../features/issues/commands/issue-reject"),
-  },
-  "issue reopen": {
-    summary: "bring back what was closed",
-    load: () => import("../features/issues/commands/issue-reopen"),
-  },
-  "issue comment": {
-    summary: "say something about it",
-    load: () => import("../features/issues/commands/issue-comment"),
-  },
-  "dep add": {
-    summary: "one issue needs another",
-    load: () => import("../features/issues/commands/dep-add"),
-  },
-  "dep rm": { summary: "or does not", load: () => import("../features/issues/commands/dep-rm") },
-  "label add": { summary: "label an issue", load: () => import("../features/issues/commands/label-add") },
-  "label rm": { summary: "take labels off", load: () => import("../features/issues/commands/label-rm") },
-  "gate define": {
-    summary: "what issues may have to pass",
-    load: () => import("../features/gates/commands/gate-define"),
-  },
-  "gate list": {
-    summary: "gates, and how an issue stands",
-    load: () => import("../features/gates/commands/gate-list"),
-  },
-  "gate show": {
-    summary: "one gate, or its last result",
-    load: () => import("../features/gates/commands/gate-show"),
-  },
-  "gate remove": {
-    summary: "take one off, or undefine it",
-    load: () => import("../features/gates/commands/gate-remove"),
-  },
-  "gate add": {
-    summary: "give an issue gates to pass",
-    load: () => import("../features/gates/commands/gate-add"),
-  },
-  "gate pass": {
-    summary: "say that one is passed",
-    load: () => import("../features/gates/commands/gate-pass"),
-  },
-  "gate fail": { summary: "say that one is not", load: () => import("../features/gates/commands/gate-fail") },
-  "gate run": {
-    summary: "run an issue's automated gates",
-    load: () => import("../features/gates/commands/gate-run"),
-  },
-  "doc add": {
-    summary: "name a file as an issue's document",
-    load: () => import("../features/issues/commands/doc-add"),
-  },
-  "doc list": { summary: "an issue's documents", load: () => import("../features/issues/commands/doc-list") },
-  "doc show": { summary: "what is in one", load: () => import("../features/issues/commands/doc-show") },
-  "doc history": {
-    summary: "the commits that changed it",
-    load: () => import("../features/issues/commands/doc-history"),
-  },
-  "doc remove": { summary: "take one off", load: () => import("../features/issues/commands/doc-remove") },
-  "query all": {
-    summary: "all issues of this worktree",
-    load: () => import("../features/issues/commands/query-all"),
-  },
-  "query available": {
-    summary: "what can be worked on now",
-    load: () => import("../features/issues/commands/query-available"),
-  },
-  "query blocked": {
-    summary: "what waits, and for what",
-    load: () => import("../features/issues/commands/query-blocked"),
-  },
-  "query strategic": {
-    summary: "milestones and epics",
-    load: () => import("../features/issues/commands/query-strategic"),
-  },
-  "query closed": { summary: "what is over", load: () => import("../features/issues/commands/query-closed") },
-  search: { summary: "find issues by their words", load: () => import("../features/issues/commands/search") },
-  "graph show": {
-    summary: "what an issue needs, as a tree",
-    load: () => import("../features/issues/commands/graph-show"),
-  },
-  "graph downstream": {
-    summary: "what needs an issue",
-    load: () => import("../features/issues/commands/graph-downstream"),
-  },
-  "graph roots": {
-    summary: "what needs nothing",
-    load: () => import("../features/issues/commands/graph-roots"),
-  },
-  "graph export": {
-    summary: "the whole graph, for other programs",
-    load: () => import("../features/issues/commands/graph-export"),
-  },
-  "config show": {
-    summary: "every setting and where it came from",
-    load: () => import("../features/setup/commands/config-show"),
-  },
-  "config get": {
-    summary: "one setting's value",
-    load: () => import("../features/setup/commands/config-get"),
-  },
-  "config set": { summary: "change a setting", load: () => import("../features/setup/commands/config-set") },
-  "config reset": {
-    summary: "back to the next source",
-    load: () => import("../features/setup/commands/config-reset"),
-  },
-  "config show-hierarchy": {
-    summary: "types of issues, broadest first",
-    load: () => import("../features/setup/commands/config-show-hierarchy"),
-  },
-  "config validate": {
-    summary: "what is wrong in any source",
-    load: () => import("../features/setup/commands/config-validate"),
-  },
-  trust: {
-    summary: "allow what this repository loosens",
-    load: () => import("../features/setup/commands/trust"),
-  },
-  "daemon start": {
-    summary: "look after leases in the background",
-    load: () => import("../daemon/commands/daemon-start"),
-  },
-  "daemon stop": { summary: "end it", load: () => import("../daemon/commands/daemon-stop") },
-  "daemon status": {
-    summary: "whether it runs, and what it does",
-    load: () => import("../daemon/commands/daemon-status"),
-  },
-  "daemon install": {
-    summary: "print what makes systemd or launchd run it",
-    load: () => import("../daemon/commands/daemon-install"),
-  },
-  "daemon run": { summary: "run it in the foreground", load: () => import("../daemon/commands/daemon-run") },
-  "validate leases": {
-    summary: "log, index and what stands",
-    load: () => import("../features/doctor/commands/validate-leases"),
-  },
-  "validate config": {
-    summary: "every source of configuration",
-    load: () => import("../features/doctor/commands/validate-config"),
-  },
-  "validate divergence": {
-    summary: "whether the main branch's tip is in it",
-    load: () => import("../features/doctor/commands/validate-divergence"),
-  },
-  "validate commits": {
-    summary: "commits against the claims of their time",
-    load: () => import("../features/hooks/commands/validate-commits"),
-  },
-  "validate all": {
-    summary: "all that should always hold",
-    load: () => import("../features/doctor/commands/validate-all"),
-  },
-  "guard check": {
-    summary: "what a harness asks before each write",
-    load: () => import("../features/guard/commands/guard-check"),
-  },
-  "guard stop": {
-    summary: "a session's turn is over",
-    load: () => import("../features/guard/commands/guard-stop"),
-  },
-  "guard end": { summary: "a session is over", load: () => import("../features/guard/commands/guard-end") },
-  "guard status": {
-    summary: "who edits what, who waits, who is blocked",
-    load: () => import("../features/guard/commands/guard-status"),
-  },
-  "guard report": {
-    summary: "the reports of those who are blocked",
-    load: () => import("../features/guard/commands/guard-report"),
-  },
-  "guard retry": {
-    summary: "let those go on who were blocked",
-    load: () => import("../features/guard/commands/guard-retry"),
-  },
-  "guard settle": {
-    summary: "somebody has looked at what was changed under a lease",
-    load: () => import("../features/guard/commands/guard-settle"),
-  },
-  "hooks install": {
-    summary: "have Git call cotenant",
-    load: () => import("../features/hooks/commands/hooks-install"),
-  },
-  "hooks uninstall": {
-    summary: "take it out again",
-    load: () => import("../features/hooks/commands/hooks-uninstall"),
-  },
-  "hooks status": {
-    summary: "how each hook stands",
-    load: () => import("../features/hooks/commands/hooks-status"),
-  },
-  "agent install": {
-    summary: "have a harness ask before each write",
-    load: () => import("../features/harnesses/commands/agent-install"),
-  },
-  "agent uninstall": {
-    summary: "take it out again",
-    load: () => import("../features/harnesses/commands/agent-uninstall"),
-  },
-  "agent list": {
-    summary: "which harnesses ask, and how",
-    load: () => import("../features/harnesses/commands/agent-list"),
-  },
-  "agent doctor": {
-    summary: "try each, and show what it covers",
-    load: () => import("../features/harnesses/commands/agent-doctor"),
-  },
-  publish: {
-    summary: "commit to a branch without a checkout",
-    load: () => import("../features/publish/commands/publish"),
-  },
-  "land add": {
-    summary: "add branches to the merge queue",
-    load: () => import("../features/land/commands/land-add"),
-  },
-  "land list": {
-    summary: "what waits, and what was put aside",
-    load: () => import("../features/land/commands/land-list"),
-  },
-  "land remove": {
-    summary: "take one out of the queue",
-    load: () => import("../features/land/commands/land-remove"),
-  },
-  "land retry": {
-    summary: "try one again that was put aside",
-    load: () => import("../features/land/commands/land-retry"),
-  },
-  "land pause": {
-    summary: "land nothing for a while",
-    load: () => import("../features/land/commands/land-pause"),
-  },
-  "land resume": {
-    summary: "go on after a pause",
-    load: () => import("../features/land/commands/land-resume"),
-  },
-  "land run": {
-    summary: "check, and land what passes",
-    load: () => import("../features/land/commands/land-run"),
-  },
-  dispatch: {
-    summary: "have agents work on issues until none is left",
-    load: () => import("../features/dispatch/commands/dispatch"),
-  },
-  "dispatch status": {
-    summary: "what each worker does",
-    load: () => import("../features/dispatch/commands/dispatch-status"),
-  },
-  "dispatch logs": {
-    summary: "what an agent printed",
-    load: () => import("../features/dispatch/commands/dispatch-logs"),
-  },
-  "dispatch stop": {
-    summary: "take no more, or stop at once",
-    load: () => import("../features/dispatch/commands/dispatch-stop"),
-  },
-  exec: {
-    summary: "run a command with caches of its own",
-    load: () => import("../features/exec/commands/exec"),
-  },
-  doctor: {
-    summary: "what is wrong, and what to do next",
-    load: () => import("../features/doctor/commands/doctor"),
-  },
-  info: {
-    summary: "where everything is, and who you are",
-    load: () => import("../features/watch/commands/info"),
-  },
-  recover: { summary: "mend a damaged log", load: () => import("../features/doctor/commands/recover") },
-  gc: { summary: "clear away what has lapsed", load: () => import("../features/doctor/commands/gc") },
-  demo: { summary: "eight agents in a scratch repository", load: () => import("../demo/commands/demo") },
-  completion: { summary: "completion for your shell", load: () => import("./completion/completion") },
+  init: one("prepare this repository", () => import("../features/setup/commands/init")),
+  deinit: one("undo what init and leases left behind", () => import("../features/setup/commands/deinit")),
+  status: one("who holds what, and what needs a person", () => import("../features/watch/commands/status")),
+  ...verbs(null, () => import("../features/locks/commands/pause"), {
+    pause: "grant nothing new for a while",
+    resume: "go on after a pause",
+  }),
+  events: one("what happened, and what happens", () => import("../features/watch/commands/events")),
+  stats: one("who holds how long, and where it jams", () => import("../features/watch/commands/stats")),
+  ...verbs("claim", () => import("../features/claims/commands/claims"), {
+    acquire: "claim an issue",
+    renew: "extend a claim",
+    heartbeat: "show that work goes on",
+    release: "give a claim back",
+    transfer: "hand a claim over",
+    forceEvict: "end somebody's claim",
+    approve: "agree to end somebody's claim",
+    proposals: "evictions that wait for others",
+    status: "all claims, yours first",
+    list: "active claims, for programs",
+  }),
+  "claim create": one(
+    "write an issue down and claim it",
+    () => import("../features/claims/commands/claim-create"),
+  ),
+  "claim next": one("claim what should be done next", () => import("../features/claims/commands/claim-next")),
+  sync: one(
+    "exchange claims and issues with other machines",
+    () => import("../features/ledger/commands/sync"),
+  ),
+  ...verbs("lock", () => import("../features/locks/commands/locks"), {
+    acquire: "lease files, directories, resources, refs",
+    renew: "extend a lock",
+    release: "give a lock back",
+    steal: "take over somebody's lock",
+    status: "locks, waiters and hints",
+    gc: "log the end of what has lapsed",
+  }),
+  "worktree info": one(
+    "this worktree's identity",
+    () => import("../features/worktrees/commands/worktree-info"),
+  ),
+  "worktree list": one(
+    "all worktrees and what they hold",
+    () => import("../features/worktrees/commands/worktree-list"),
+  ),
+  "worktree init": one(
+    "give this worktree its identity now",
+    () => import("../features/worktrees/commands/worktree-init"),
+  ),
+  "worktree create": one(
+    "make one for a branch or an issue",
+    () => import("../features/worktrees/commands/worktree-create"),
+  ),
+  "worktree remove": one(
+    "take one away, and lose nothing",
+    () => import("../features/worktrees/commands/worktree-remove"),
+  ),
+  "worktree lock": one("be its only writer", () => import("../features/worktrees/commands/worktree-lock")),
+  "worktree renew": one("extend its lock", () => import("../features/worktrees/commands/worktree-renew")),
+  "worktree unlock": one(
+    "give its lock back",
+    () => import("../features/worktrees/commands/worktree-unlock"),
+  ),
+  "worktree steal": one(
+    "take over a lock that ran out",
+    () => import("../features/worktrees/commands/worktree-steal"),
+  ),
+  "worktree access": one(
+    "exclusive or shared",
+    () => import("../features/worktrees/commands/worktree-access"),
+  ),
+  snapshot: one("keep this worktree as it is", () => import("../features/snapshots/commands/snapshot")),
+  "snapshot diff": one(
+    "what differs between two, or since one",
+    () => import("../features/snapshots/commands/snapshot-diff"),
+  ),
+  "snapshot prune": one("take old ones away", () => import("../features/snapshots/commands/snapshot-prune")),
+  history: one("what was kept, and when", () => import("../features/snapshots/commands/history")),
+  restore: one("bring a snapshot back", () => import("../features/snapshots/commands/restore")),
+  "issue create": one("write down work to be done", () => import("../features/issues/commands/issue-create")),
+  "issue show": one("one issue, whole", () => import("../features/issues/commands/issue-show")),
+  "issue list": one("all issues", () => import("../features/issues/commands/issue-list")),
+  "issue update": one("change an issue", () => import("../features/issues/commands/issue-update")),
+  "issue delete": one("delete an issue", () => import("../features/issues/commands/issue-delete")),
+  "issue assign": one("say who should do it", () => import("../features/issues/commands/issue-assign")),
+  "issue unassign": one("take the assignee off", () => import("../features/issues/commands/issue-unassign")),
+  "issue reject": one("close without doing", () => import("../features/issues/commands/issue-reject")),
+  "issue reopen": one("bring back what was closed", () => import("../features/issues/commands/issue-reopen")),
+  "issue comment": one("say something about it", () => import("../features/issues/commands/issue-comment")),
+  "dep add": one("one issue needs another", () => import("../features/issues/commands/dep-add")),
+  "dep rm": one("or does not", () => import("../features/issues/commands/dep-rm")),
+  "label add": one("label an issue", () => import("../features/issues/commands/label-add")),
+  "label rm": one("take labels off", () => import("../features/issues/commands/label-rm")),
+  "gate define": one("what issues may have to pass", () => import("../features/gates/commands/gate-define")),
+  "gate list": one("gates, and how an issue stands", () => import("../features/gates/commands/gate-list")),
+  "gate show": one("one gate, or its last result", () => import("../features/gates/commands/gate-show")),
+  "gate remove": one("take one off, or undefine it", () => import("../features/gates/commands/gate-remove")),
+  "gate add": one("give an issue gates to pass", () => import("../features/gates/commands/gate-add")),
+  "gate pass": one("say that one is passed", () => import("../features/gates/commands/gate-pass")),
+  "gate fail": one("say that one is not", () => import("../features/gates/commands/gate-fail")),
+  "gate run": one("run an issue's automated gates", () => import("../features/gates/commands/gate-run")),
+  "doc add": one("name a file as an issue's document", () => import("../features/issues/commands/doc-add")),
+  "doc list": one("an issue's documents", () => import("../features/issues/commands/doc-list")),
+  "doc show": one("what is in one", () => import("../features/issues/commands/doc-show")),
+  "doc history": one("the commits that changed it", () => import("../features/issues/commands/doc-history")),
+  "doc remove": one("take one off", () => import("../features/issues/commands/doc-remove")),
+  "query all": one("all issues of this worktree", () => import("../features/issues/commands/query-all")),
+  "query available": one(
+    "what can be worked on now",
+    () => import("../features/issues/commands/query-available"),
+  ),
+  "query blocked": one("what waits, and for what", () => import("../features/issues/commands/query-blocked")),
+  "query strategic": one("milestones and epics", () => import("../features/issues/commands/query-strategic")),
+  "query closed": one("what is over", () => import("../features/issues/commands/query-closed")),
+  search: one("find issues by their words", () => import("../features/issues/commands/search")),
+  "graph show": one("what an issue needs, as a tree", () => import("../features/issues/commands/graph-show")),
+  "graph downstream": one(
+    "what needs an issue",
+    () => import("../features/issues/commands/graph-downstream"),
+  ),
+  "graph roots": one("what needs nothing", () => import("../features/issues/commands/graph-roots")),
+  "graph export": one(
+    "the whole graph, for other programs",
+    () => import("../features/issues/commands/graph-export"),
+  ),
+  "config show": one(
+    "every setting and where it came from",
+    () => import("../features/setup/commands/config-show"),
+  ),
+  "config get": one("one setting's value", () => import("../features/setup/commands/config-get")),
+  "config set": one("change a setting", () => import("../features/setup/commands/config-set")),
+  "config reset": one("back to the next source", () => import("../features/setup/commands/config-reset")),
+  "config show-hierarchy": one(
+    "types of issues, broadest first",
+    () => import("../features/setup/commands/config-show-hierarchy"),
+  ),
+  "config validate": one(
+    "what is wrong in any source",
+    () => import("../features/setup/commands/config-validate"),
+  ),
+  trust: one("allow what this repository loosens", () => import("../features/setup/commands/trust")),
+  "daemon start": one("look after leases in the background", () => import("../daemon/commands/daemon-start")),
+  "daemon stop": one("end it", () => import("../daemon/commands/daemon-stop")),
+  "daemon status": one("whether it runs, and what it does", () => import("../daemon/commands/daemon-status")),
+  "daemon install": one(
+    "print what makes systemd or launchd run it",
+    () => import("../daemon/commands/daemon-install"),
+  ),
+  "daemon run": one("run it in the foreground", () => import("../daemon/commands/daemon-run")),
+  "validate leases": one(
+    "log, index and what stands",
+    () => import("../features/doctor/commands/validate-leases"),
+  ),
+  "validate config": one(
+    "every source of configuration",
+    () => import("../features/doctor/commands/validate-config"),
+  ),
+  "validate divergence": one(
+    "whether the main branch's tip is in it",
+    () => import("../features/doctor/commands/validate-divergence"),
+  ),
+  "validate commits": one(
+    "commits against the claims of their time",
+    () => import("../features/hooks/commands/validate-commits"),
+  ),
+  "validate all": one(
+    "all that should always hold",
+    () => import("../features/doctor/commands/validate-all"),
+  ),
+  "guard check": one(
+    "what a harness asks before each write",
+    () => import("../features/guard/commands/guard-check"),
+  ),
+  "guard stop": one("a session's turn is over", () => import("../features/guard/commands/guard-stop")),
+  "guard end": one("a session is over", () => import("../features/guard/commands/guard-end")),
+  "guard status": one(
+    "who edits what, who waits, who is blocked",
+    () => import("../features/guard/commands/guard-status"),
+  ),
+  "guard report": one(
+    "the reports of those who are blocked",
+    () => import("../features/guard/commands/guard-report"),
+  ),
+  "guard retry": one(
+    "let those go on who were blocked",
+    () => import("../features/guard/commands/guard-retry"),
+  ),
+  "guard settle": one(
+    "somebody has looked at what was changed under a lease",
+    () => import("../features/guard/commands/guard-settle"),
+  ),
+  "hooks install": one("have Git call cotenant", () => import("../features/hooks/commands/hooks-install")),
+  "hooks uninstall": one("take it out again", () => import("../features/hooks/commands/hooks-uninstall")),
+  "hooks status": one("how each hook stands", () => import("../features/hooks/commands/hooks-status")),
+  "agent install": one(
+    "have a harness ask before each write",
+    () => import("../features/harnesses/commands/agent-install"),
+  ),
+  "agent uninstall": one("take it out again", () => import("../features/harnesses/commands/agent-uninstall")),
+  "agent list": one(
+    "which harnesses ask, and how",
+    () => import("../features/harnesses/commands/agent-list"),
+  ),
+  "agent doctor": one(
+    "try each, and show what it covers",
+    () => import("../features/harnesses/commands/agent-doctor"),
+  ),
+  publish: one("commit to a branch without a checkout", () => import("../features/publish/commands/publish")),
+  "land add": one("add branches to the merge queue", () => import("../features/land/commands/land-add")),
+  "land list": one("what waits, and what was put aside", () => import("../features/land/commands/land-list")),
+  "land remove": one("take one out of the queue", () => import("../features/land/commands/land-remove")),
+  "land retry": one("try one again that was put aside", () => import("../features/land/commands/land-retry")),
+  "land pause": one("land nothing for a while", () => import("../features/land/commands/land-pause")),
+  "land resume": one("go on after a pause", () => import("../features/land/commands/land-resume")),
+  "land run": one("check, and land what passes", () => import("../features/land/commands/land-run")),
+  dispatch: one(
+    "have agents work on issues until none is left",
+    () => import("../features/dispatch/commands/dispatch"),
+  ),
+  "dispatch status": one(
+    "what each worker does",
+    () => import("../features/dispatch/commands/dispatch-status"),
+  ),
+  "dispatch logs": one("what an agent printed", () => import("../features/dispatch/commands/dispatch-logs")),
+  "dispatch stop": one(
+    "take no more, or stop at once",
+    () => import("../features/dispatch/commands/dispatch-stop"),
+  ),
+  exec: one("run a command with caches of its own", () => import("../features/exec/commands/exec")),
+  doctor: one("what is wrong, and what to do next", () => import("../features/doctor/commands/doctor")),
+  info: one("where everything is, and who you are", () => import("../features/watch/commands/info")),
+  recover: one("mend a damaged log", () => import("../features/doctor/commands/recover")),
+  gc: one("clear away what has lapsed", () => import("../features/doctor/commands/gc")),
+  demo: one("eight agents in a scratch repository", () => import("../demo/commands/demo")),
+  completion: one("completion for your shell", () => import("./completion/completion")),
   "hook pre-commit": {
     summary: "what Git's pre-commit hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-pre-commit"),
+    load: async () => (await import("../features/hooks/commands/hook-pre-commit")).command,
   },
   "hook prepare-commit-msg": {
     summary: "what Git's prepare-commit-msg hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-prepare-commit-msg"),
+    load: async () => (await import("../features/hooks/commands/hook-prepare-commit-msg")).command,
   },
   "hook pre-push": {
     summary: "what Git's pre-push hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-pre-push"),
+    load: async () => (await import("../features/hooks/commands/hook-pre-push")).command,
   },
   "hook pre-receive": {
     summary: "what a server's pre-receive hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-pre-receive"),
+    load: async () => (await import("../features/hooks/commands/hook-pre-receive")).command,
   },
   "hook post-commit": {
     summary: "what Git's post-commit hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-post-commit"),
+    load: async () => (await import("../features/hooks/commands/hook-post-commit")).command,
   },
   "hook worktree-create": {
     summary: "what a harness calls to have a worktree made",
     isHidden: true,
-    load: () => import("../features/worktrees/commands/hook-worktree-create"),
+    load: async () => (await import("../features/worktrees/commands/hook-worktree-create")).command,
   },
   "hook worktree-remove": {
     summary: "what a harness calls when a worktree is to go",
     isHidden: true,
-    load: () => import("../features/worktrees/commands/hook-worktree-remove"),
+    load: async () => (await import("../features/worktrees/commands/hook-worktree-remove")).command,
   },
-  complete: { summary: "what could come next", isHidden: true, load: () => import("./completion/complete") },
+  complete: {
+    summary: "what could come next",
+    isHidden: true,
+    load: async () => (await import("./completion/complete")).command,
+  },
   "merge-issue": {
     summary: "merge an issue.json, for Git",
     isHidden: true,
-    load: () => import("../features/issues/commands/merge-issue"),
+    load: async () => (await import("../features/issues/commands/merge-issue")).command,
   },
-  version: { summary: "versions of cotenant, Node and Git", load: () => import("./version") },
+  version: one("versions of cotenant, Node and Git", () => import("./version")),
 };

@@ -22,7 +22,7 @@ export async function answerWithoutCommand(args: readonly string[], tell: Tell):
     return 0;
   }
   if (Object.hasOwn(COMMANDS, wanted)) {
-    tell(commandHelp((await COMMANDS[wanted]!.load()).command, wanted));
+    tell(commandHelp(await COMMANDS[wanted]!.load(), wanted));
     return 0;
   }
   const asksForHelp = words[0] === "help" || args.includes("--help");

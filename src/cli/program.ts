@@ -2,6 +2,7 @@ import { isConfigKey } from "../config/schema";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { engineInFront, watcherInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { callingProcess } from "../features/guard/calling-process";
 import { hooksWord, wordText } from "../features/hooks/commands/hooks-upkeep";
 import { explainSandbox } from "../identity/sandbox";
 import { blockerLines } from "./blocker-text";
@@ -30,7 +31,7 @@ export async function runCommandLine(args: readonly string[], stage: Stage): Pro
       const { answerWithoutCommand } = await import("./help");
       return await answerWithoutCommand(args, tell);
     }
-    const { command } = await COMMANDS[found.name]!.load();
+    const command = await COMMANDS[found.name]!.load();
     const rest = command.prepare?.(found.rest) ?? found.rest;
     const parsed = parseCommandLine(found.name, rest, command.flags, command.words);
     if (parsed.has("help")) {
@@ -78,6 +79,7 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
         doing: name,
         engine: (workspace) => engineInFront(workspace, process.argv[1] ?? null),
         watcher: watcherInFront,
+        holder: callingProcess,
       }).then(command.leavesHooks === true ? (workspace) => workspace : withHooks);
       return opened;
     },

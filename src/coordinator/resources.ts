@@ -1,6 +1,6 @@
 import { orThrow } from "../errors/cotenant-error";
 import { type CanonicalPath, canonicalPath, gitPath } from "../identity/paths";
-import type { Actor, LeaseRef } from "../kernel/commands";
+import { type Actor, byKey, type LeaseRef } from "../kernel/commands";
 import { printable } from "../kernel/ids";
 import { dirKey, fileKey, isFullRefName, type LeaseKey, refKey, resourceKey } from "../kernel/keys";
 import { sameParty } from "../kernel/lease";
@@ -59,10 +59,6 @@ export async function resourceRefs(workspace: Workspace, actor: Actor, name: str
   const mine = found.filter(({ lease }) => sameParty(lease, actor));
   const meant = (mine.length > 0 ? mine : found).map(({ lease }) => lease.key);
   return [...new Set(meant.length > 0 ? meant : keys.slice(0, 1))].map(byKey);
-}
-
-function byKey(key: LeaseKey): LeaseRef {
-  return { key, leaseId: null };
 }
 
 /** `ref:refs/heads/x`, or the ref's full name alone. */

@@ -16,10 +16,11 @@ import type { Actor } from "../kernel/commands";
 import type { AgentId, SessionId } from "../kernel/ids";
 import { kindOf, type LeaseKey, nameOf } from "../kernel/keys";
 import { isLandingKey } from "../kernel/landing-right";
+import type { Holder } from "../kernel/lease";
 import { ttlCapSecs } from "../kernel/policy";
 import type { LastingGit } from "../platform/git";
 import { withoutGitPlaces } from "../platform/git-places";
-import type { Platform } from "../platform/platform";
+import type { Platform, Processes } from "../platform/platform";
 import { layoutOf, modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
 import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../store/store";
@@ -59,6 +60,8 @@ export interface WorkspaceFlags {
   readonly doing?: string;
   /** What stands in front of the local engine for sessions that write, such as the ledger; null: nothing does. */
   readonly engine?: (workspace: Workspace) => Promise<Coordinator | null>;
+  /** On whose behalf this process asks, where it only runs a command for another. Default: its own. */
+  readonly holder?: (processes: Processes) => Promise<Holder>;
   /** Who knows which of many files have changed; null: nobody does. */
   readonly watcher?: (workspace: Workspace) => Promise<FolderWatcher | null>;
   /** Many operations are to come: the index need not follow each of them. */
@@ -184,6 +187,17 @@ export class Workspace {
   async session(mode: "read" | "write"): Promise<Session> {
     this.isWriting ||= mode === "write";
     return this.#sessionOf(await this.agent(), mode);
+  }
+
+  /** Who is looking; null where nobody has said so. */
+  async actorOrNull(): Promise<Actor | null> {
+    return (await this.agentOrNull()) === null ? null : (await this.session("read")).actor;
+  }
+
+  /** The process that leases are said to be held by. */
+  async holder(): Promise<Holder> {
+    const { processes } = this.surroundings.platform;
+    return (await this.#flags.holder?.(processes)) ?? processes.self();
   }
 
   /** For what goes on record whoever did it, also somebody who has not said who they are. */

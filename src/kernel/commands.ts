@@ -15,6 +15,10 @@ export interface LeaseRef {
   readonly leaseId: LeaseId | null;
 }
 
+export function byKey(key: LeaseKey): LeaseRef {
+  return { key, leaseId: null };
+}
+
 export interface Acquire {
   readonly kind: "acquire";
   readonly actor: Actor;

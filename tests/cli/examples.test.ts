@@ -144,7 +144,7 @@ async function performInShell(shown: string, repo: TestRepo, env: Place["env"]):
 
 describe("every example of every command's --help", () => {
   it.each(LISTED)("%s", async (name) => {
-    const { command } = await COMMANDS[name]!.load();
+    const command = await COMMANDS[name]!.load();
     expect(command.examples.length).toBeGreaterThan(0);
     const { repo, env } = place();
     if (name === "sync") withRemote(repo);

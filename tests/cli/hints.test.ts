@@ -42,7 +42,7 @@ describe("every command line that is shown parses", () => {
   it("in the examples of every command's help", async () => {
     const wrong: string[] = [];
     for (const { load } of Object.values(COMMANDS))
-      for (const example of (await load()).command.examples) {
+      for (const example of (await load()).examples) {
         const at = example.indexOf("cotenant ");
         const why = await wrongWith({ line: example.slice(at + "cotenant ".length), isMarked: true });
         if (why !== null) wrong.push(`${example}: ${why}`);
@@ -95,7 +95,7 @@ describe("every command line that is shown parses", () => {
 describe("nothing is said twice in a row", () => {
   it("in the help of any command", async () => {
     for (const [name, { load }] of Object.entries(COMMANDS))
-      expect(doubledIn(commandHelp((await load()).command, name)), name).toEqual([]);
+      expect(doubledIn(commandHelp(await load(), name)), name).toEqual([]);
   });
 
   it("in anything that a test makes the program print, which would be noticed", () => {
@@ -119,7 +119,7 @@ describe("a hint that names options", () => {
   it("is for the command that has them: what each could do about it itself, too", async () => {
     for (const [name, { load }] of Object.entries(COMMANDS))
       for (const code of ["E_LOCK_CONFLICT", "E_QUEUED", "E_WAIT_TIMEOUT"] as const) {
-        const { hint } = withWay(new CotenantError(code, "x"), (await load()).command) as CotenantError;
+        const { hint } = withWay(new CotenantError(code, "x"), await load()) as CotenantError;
         expect(await optionsMissing(name.split(" "), hint), `${name}: ${hint}`).toEqual([]);
       }
   });

@@ -17,7 +17,7 @@ const BASE = ["kernel", "errors", "platform"];
 const BELOW_FEATURES = [...BASE, "config", "identity", "git", "store", "coordinator"];
 /** What agents work on, and what has to hold before it is done: other features are about it. */
 const WORK = ["features/issues", "features/gates"];
-const LIBRARY = [...BELOW_FEATURES, "features/*", "platform/node"];
+const LIBRARY = [...BELOW_FEATURES, "features/*", "operations", "platform/node"];
 
 const FEATURE: Layer = {
   may: [...BELOW_FEATURES, ...WORK],
@@ -66,6 +66,8 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BASE, "config", "identity", "store", "coordinator", "features/issues"],
     because: "gates are kept with the issues that have to pass them",
   },
+  "features/claims": FEATURE,
+  "features/locks": FEATURE,
   "features/hooks": FEATURE,
   "features/worktrees": FEATURE,
   "features/guard": {
@@ -101,6 +103,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       ...["exec", "harnesses", "hooks", "land", "ledger", "publish", "snapshots", "worktrees"].map(
         (name) => `features/${name}`,
       ),
+      "operations",
     ],
     because:
       "it has done for an issue, from its claim to its landing, what a person would do with the features",
@@ -113,11 +116,17 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BELOW_FEATURES, "features/*"],
     because: "it looks at everything and changes nothing; only the edges look at it",
   },
+  operations: {
+    may: [...BELOW_FEATURES, "features/*", "operations"],
+    because:
+      "what a feature does, with all its rules, for the command line and for programs: it may need every other feature",
+  },
   // What a harness or Git starts, and has no time for more.
   "features/guard/entry": {
     may: [
       ...BELOW_FEATURES,
       "features/*",
+      "operations",
       "platform/node",
       "daemon",
       "commands",
@@ -226,11 +235,14 @@ function isWorld(name: string, member: string, isOwn: boolean): boolean {
 const APART =
   /^(?:features\/(?:guard|hooks)\/entry|features\/harnesses\/real-canary|cli\/(?:grammar|terminal))\//;
 
+const OPERATIONS = /^features\/[^/]+\/operations(?:\.ts|\/|$)/;
+
 /** The layer of a file: its folder, with what stands apart told from it. */
 function layerOf(path: string): string {
   if (path.startsWith("testing/")) return path.split("/").slice(0, 2).join("/");
   const inside = path.replace(/^src\/?/, "");
   if (/^(?:features\/[^/]+|daemon|demo)\/commands\//.test(inside)) return "commands";
+  if (OPERATIONS.test(inside)) return "operations";
   const apart = APART.exec(inside);
   if (apart !== null) return apart[0].slice(0, -1);
   const [folder = "", ...rest] = inside.split("/");

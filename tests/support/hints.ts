@@ -66,7 +66,7 @@ export async function wrongWith({ line, isMarked }: Shown): Promise<string | nul
     const isFilledIn = second.includes(FILLED_IN) && GROUPS.has(first);
     return isMarked && !isNamed && !isFilledIn ? `there is no command "${first} ${second}"` : null;
   }
-  const { command } = await COMMANDS[found.name]!.load();
+  const command = await COMMANDS[found.name]!.load();
   const isPartial = found.rest.length === 0 || found.rest.some((word) => STANDS_FOR_MORE.test(word));
   const rest = found.rest.filter((word) => !STANDS_FOR_MORE.test(word));
   try {
@@ -94,7 +94,7 @@ export async function wrongLinesIn(text: string): Promise<string[]> {
 export async function optionsMissing(args: readonly string[], hint: string): Promise<string[]> {
   const found = findCommand(args);
   if (found === null) return [];
-  const { command } = await COMMANDS[found.name]!.load();
+  const command = await COMMANDS[found.name]!.load();
   const known = { ...COMMON_FLAGS, ...command.flags };
   const rest = hint.replace(/\b(?:cotenant|git|npm|npx|chmod|node) (?:[^;'`()]|\([^)]*\))*/g, "");
   const named = [...rest.matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name]) => name!);

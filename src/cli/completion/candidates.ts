@@ -23,7 +23,7 @@ export async function candidatesFor(words: readonly string[]): Promise<Candidate
   const all =
     found === null
       ? await commandNames(before, current)
-      : await afterCommand((await COMMANDS[found.name]!.load()).command, found.rest, current);
+      : await afterCommand(await COMMANDS[found.name]!.load(), found.rest, current);
   return { ...all, values: all.values.filter(({ value }) => value.startsWith(current)) };
 }
 

@@ -140,11 +140,6 @@ export function count(n: number, one: string, many = `${one}s`): string {
   return `${n} ${n === 1 ? one : many}`;
 }
 
-/** As a shell takes it, whatever is in it. */
-export function shellWord(text: string): string {
-  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${printable(text, 1_000).replaceAll("'", "'\\''")}'`;
-}
-
 /** A line of somebody else's text for a terminal, where a tab would move the cursor. */
 export function untabbed(line: string, limit: number): string {
   return printable(line.replaceAll("\t", "    "), limit);

@@ -9,11 +9,11 @@ import { type FoundIssue, isFound } from "./resolve";
 /** On which terms somebody wants to claim an issue. */
 export interface ClaimTerms {
   /** Also one that is over, to bring it back. */
-  readonly isReopening?: boolean;
+  readonly isReopening?: boolean | undefined;
   /** Only what is ready, or was left. */
-  readonly onlyIfReady?: boolean;
+  readonly onlyIfReady?: boolean | undefined;
   /** Also while it waits for something: somebody has said why. */
-  readonly allowsBlocked?: boolean;
+  readonly allowsBlocked?: boolean | undefined;
 }
 
 /** Whether it may be claimed at all, whoever asks; who holds it is for the claim itself to find out. */

@@ -1,6 +1,9 @@
 import { sharesClaims } from "../../config/shared-claims";
 import type { Workspace } from "../../coordinator/workspace";
-import { elsewhereIn, type Workers, workersOf } from "../issues/effective";
+import { byKey } from "../../kernel/commands";
+import type { Ulid } from "../../kernel/ids";
+import { keyOfIssue } from "../issues/claim-refs";
+import { elsewhereIn, type Workers, workersAmong, workersOf } from "../issues/effective";
 import type { ClaimsView } from "./view";
 
 /** What the ledger knows of claims; null where there is none. Loaded only where there is one. */
@@ -13,6 +16,13 @@ export async function ledgerView(workspace: Workspace): Promise<ClaimsView | nul
 /** Who works on issues, here and, as far as was heard, on other machines. */
 export async function workersIn(workspace: Workspace): Promise<Workers> {
   return workersOf(workspace.coordinator, elsewhereIn(await ledgerView(workspace)));
+}
+
+/** Who works on one issue, without a look at all the others. */
+export async function workersOn(workspace: Workspace, id: Ulid): Promise<Workers> {
+  const { coordinator } = workspace;
+  const claims = await coordinator.find([byKey(keyOfIssue(id))]);
+  return workersAmong(coordinator, claims, elsewhereIn(await ledgerView(workspace)));
 }
 
 /** What other machines took since the last look, and what they have made. Where they cannot be asked, what was last heard has to do. */

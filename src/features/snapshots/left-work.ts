@@ -1,4 +1,5 @@
 import type { Coordinator } from "../../coordinator/contract";
+import type { Workspace } from "../../coordinator/workspace";
 import type { Repository } from "../../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list";
 import type { Ulid } from "../../kernel/ids";
@@ -6,8 +7,10 @@ import type { Leaver } from "../../kernel/left-issues";
 import type { Git } from "../../platform/git";
 import type { Platform } from "../../platform/platform";
 import { modesFor } from "../../store/layout";
-import { leaverOf, type Workers } from "../issues/effective";
+import type { IssueRow } from "../issues/board";
+import { effective, leaverOf, type Workers } from "../issues/effective";
 import type { IssueReader } from "../issues/reader";
+import type { FoundIssue } from "../issues/resolve";
 import { worktreeRecords } from "../worktrees/records";
 import { Shelf } from "./shelf";
 
@@ -30,6 +33,33 @@ export interface LeftPlace {
   readonly git: Git;
   readonly repository: Repository;
   readonly coordinator: Pick<Coordinator, "facts">;
+}
+
+export type LeftMap = ReadonlyMap<Ulid, LeftWork>;
+
+/** Of one issue that was read whole; null where nobody has left it. */
+export async function leftOf(
+  workspace: Workspace,
+  reader: IssueReader,
+  workers: Workers,
+  found: FoundIssue,
+): Promise<LeftWork | null> {
+  const { id, issue } = found;
+  const { isLeft } = effective(workers, found);
+  const row = { id, isLeft, updatedBy: issue.updated_by, updatedAt: issue.updated_at };
+  return (await leftAmong(workspace, reader, workers, [row])).get(id) ?? null;
+}
+
+/** Of those among the rows that are left work. */
+export function leftAmong(
+  { surroundings, repository, coordinator }: Workspace,
+  reader: IssueReader,
+  workers: Workers,
+  rows: readonly Pick<IssueRow, "id" | "isLeft" | "updatedBy" | "updatedAt">[],
+): Promise<LeftMap> {
+  const { platform, git } = surroundings;
+  const left = rows.filter(({ isLeft }) => isLeft);
+  return leftWork({ platform, git, repository, coordinator }, reader, workers, left);
 }
 
 /** An issue that is left, as lists have it. */

@@ -187,7 +187,7 @@ function harmless(args: string[]): string[] {
 async function grammars(): Promise<Grammar[]> {
   return Promise.all(
     Object.entries(COMMANDS).map(async ([name, { load }]) => {
-      const { flags } = (await load()).command;
+      const { flags } = await load();
       const all = Object.entries({ ...COMMON_FLAGS, ...flags });
       return {
         name,

@@ -2,9 +2,10 @@ import type { Command, Context, Parsed } from "../../../cli/grammar/command";
 import { interruptibly } from "../../../cli/terminal/interrupts";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
+import { byKey } from "../../../kernel/commands";
 import { printable, type Ulid } from "../../../kernel/ids";
 import { callingProcess } from "../../guard/calling-process";
-import { keyOfIssue } from "../../issues/commands/issues";
+import { keyOfIssue } from "../../issues/claim-refs";
 import {
   FILTER_FLAGS,
   filterFrom,
@@ -27,7 +28,6 @@ import {
   tellOfTwin,
   waitSecs,
 } from "../../locks/commands/acquiring";
-import { byKey } from "../../locks/commands/targets";
 import { takeOverLines } from "./left-work";
 
 const { limit: _limit, ...NARROWING } = FILTER_FLAGS;

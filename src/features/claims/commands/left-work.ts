@@ -1,39 +1,8 @@
-import { shellWord } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { printable, type Ulid } from "../../../kernel/ids";
-import type { IssueRow } from "../../issues/board";
-import { effective, type Workers } from "../../issues/effective";
-import type { IssueReader } from "../../issues/reader";
-import type { FoundIssue } from "../../issues/resolve";
-import { type LeftWork, leftWork } from "../../snapshots/left-work";
+import { shellWord } from "../../../kernel/shell-word";
+import type { LeftMap, LeftWork } from "../../snapshots/left-work";
 import { defaultPlace } from "../../worktrees/naming";
-
-export type LeftMap = ReadonlyMap<Ulid, LeftWork>;
-
-/** Of one issue that was read whole; null where nobody has left it. */
-export async function leftOf(
-  workspace: Workspace,
-  reader: IssueReader,
-  workers: Workers,
-  found: FoundIssue,
-): Promise<LeftWork | null> {
-  const { id, issue } = found;
-  const { isLeft } = effective(workers, found);
-  const row = { id, isLeft, updatedBy: issue.updated_by, updatedAt: issue.updated_at };
-  return (await leftAmong(workspace, reader, workers, [row])).get(id) ?? null;
-}
-
-/** Of those among the rows that are left work. */
-export function leftAmong(
-  { surroundings, repository, coordinator }: Workspace,
-  reader: IssueReader,
-  workers: Workers,
-  rows: readonly Pick<IssueRow, "id" | "isLeft" | "updatedBy" | "updatedAt">[],
-): Promise<LeftMap> {
-  const { platform, git } = surroundings;
-  const left = rows.filter(({ isLeft }) => isLeft);
-  return leftWork({ platform, git, repository, coordinator }, reader, workers, left);
-}
 
 export function leftJsonOf(left: LeftMap, id: Ulid): Record<string, unknown> | null {
   const work = left.get(id);

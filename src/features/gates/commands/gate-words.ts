@@ -1,5 +1,5 @@
-import { shellWord } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
+import { shellWord } from "../../../kernel/shell-word";
 import type { PendingGate } from "../waiting";
 
 /** A gate that an issue still has to pass, and how. */

@@ -1,6 +1,7 @@
 import type { Command } from "../../../cli/grammar/command";
-import { duration, shellWord } from "../../../cli/terminal/render";
+import { duration } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
+import { shellWord } from "../../../kernel/shell-word";
 import type { BlockerReport } from "../contention";
 import { seenContentions } from "../overview";
 import { agentsOf, subject } from "../words";

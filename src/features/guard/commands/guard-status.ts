@@ -2,7 +2,6 @@ import * as fs from "node:fs";
 import type { Command } from "../../../cli/grammar/command";
 import { columns, duration, leaseTable, paint, statusJson } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
-import { callerOrNull } from "../../claims/commands/caller";
 import { isoOf } from "../contention";
 import { overview, type Seen } from "../overview";
 import { agentsOf, subject } from "../words";
@@ -24,7 +23,7 @@ export const command: Command = {
       reachOf(workspace.config.values["guard.across_worktrees"]),
     );
     const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
-    const me = await callerOrNull(workspace);
+    const me = await workspace.actorOrNull();
     const rows = contentions.map(({ contention, isFree, isOver, retryInMs }) => [
       isFree ? printable(contention.path, 60) : subject(contention),
       contention.agentId,

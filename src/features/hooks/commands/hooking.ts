@@ -1,10 +1,11 @@
 import type { Context, Output } from "../../../cli/grammar/command";
-import { count, shellWord } from "../../../cli/terminal/render";
+import { count } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import type { KnownCaller } from "../../../identity/known-caller";
 import { explainSandbox } from "../../../identity/sandbox";
 import { printable } from "../../../kernel/ids";
+import { shellWord } from "../../../kernel/shell-word";
 import type { Objection } from "../commit-rules";
 import type { PushObjection } from "../push-rules";
 

@@ -7,7 +7,6 @@ import { CommitReader } from "../../../git/commits";
 import { rulingKey } from "../../../identity/path-keys";
 import { printable } from "../../../kernel/ids";
 import type { PathRuleSet } from "../../../kernel/path-rules";
-import { callerOrNull } from "../../claims/commands/caller";
 import { testimony } from "../../ledger/commands/ledger";
 import { issueOf } from "../commit-rules";
 import { commitOf, type MainRef, mainRef } from "../divergence";
@@ -45,7 +44,7 @@ export const command: Command = {
         mode: config.values["enforce.push"],
         keyOf: (path) => rulingKey(workspace, path),
         pathRules,
-        pusher: (await callerOrNull(workspace))?.agentId ?? null,
+        pusher: (await workspace.actorOrNull())?.agentId ?? null,
         hasHooks: false,
         branches: null,
       },

@@ -1,6 +1,6 @@
 import type { Context, Flag, Output, Parsed } from "../../../cli/grammar/command";
 import { printable, type Ulid } from "../../../kernel/ids";
-import { ledgerView } from "../../ledger/workers";
+import { workersOn } from "../../ledger/workers";
 import { HOLDER_FLAGS, proof } from "../../locks/commands/holding";
 import { effective } from "../effective";
 import { meantId } from "../meant";
@@ -9,7 +9,6 @@ import type { FoundIssue } from "../resolve";
 import { shortId } from "../short-id";
 import type { Change, WriteOptions } from "../writer";
 import { type Desk, issueJson, openDesk, writerAt } from "./issues";
-import { workersOn } from "./querying";
 
 /** What every command that changes an issue takes. */
 export const EDIT_FLAGS: Readonly<Record<string, Flag>> = HOLDER_FLAGS;
@@ -55,7 +54,7 @@ export async function edit(
 export async function asCounted({ workspace }: Desk, found: FoundIssue): Promise<FoundIssue> {
   if (workspace === null) return found;
   try {
-    const workers = await workersOn(workspace, found.id, await ledgerView(workspace));
+    const workers = await workersOn(workspace, found.id);
     const { state, assignee } = effective(workers, found);
     return { ...found, state, issue: { ...found.issue, state, assignee } };
   } catch {

@@ -1,6 +1,5 @@
 import type { Command } from "../../../cli/grammar/command";
 import { CotenantError } from "../../../errors/cotenant-error";
-import { callerOrNull } from "../../claims/commands/caller";
 import { CHANGE_FLAGS, requestId } from "../../locks/commands/holding";
 import { encodeComment, newComment } from "../comments";
 import { meant } from "../meant";
@@ -27,7 +26,7 @@ export const command: Command = {
     const { reader, workspace } = desk;
     const found = await meant(reader, parsed.words[0]!);
     const short = shortId(found.id, await reader.ids());
-    const by = workspace === null ? "" : ((await callerOrNull(workspace))?.agentId ?? "");
+    const by = workspace === null ? "" : ((await workspace.actorOrNull())?.agentId ?? "");
     const comment = newComment(reader.sources.platform, by, text);
     const payload = { issue_id: found.id, comment_id: comment.id };
     const writer = await writerAt(desk);

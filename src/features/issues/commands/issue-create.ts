@@ -1,13 +1,13 @@
 import type { Command, Context, Flag, Output, Parsed } from "../../../cli/grammar/command";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
+import { byKey } from "../../../kernel/commands";
 import { makeUlid, printable, type Ulid } from "../../../kernel/ids";
 import { nodePlatform } from "../../../platform/node/node";
-import { callerOrNull } from "../../claims/commands/caller";
 import { knownGates } from "../../gates/commands/gates";
 import { ACQUIRE_FLAGS, acquire, readOptions } from "../../locks/commands/acquiring";
 import { givenReason, requestId } from "../../locks/commands/holding";
-import { byKey } from "../../locks/commands/targets";
+import { keyOfIssue } from "../claim-refs";
 import { openNeeds, refuseOpenNeeds } from "../claimable";
 import { createClaimed, idForRequest } from "../claimed-creation";
 import { labelChange } from "../labels";
@@ -26,7 +26,7 @@ import {
   priorityOf,
   titleOf,
 } from "./issue-fields";
-import { type Desk, keyOfIssue, newIssueJson, openDesk } from "./issues";
+import { type Desk, newIssueJson, openDesk } from "./issues";
 
 // A new issue is free: there is nothing to wait for.
 const { wait: _wait, timeout: _timeout, ...ACQUIRING } = ACQUIRE_FLAGS;
@@ -139,7 +139,7 @@ function madeOutput({ reader }: Desk, issue: Issue, draft: Draft, others: readon
 /** Creating needs no name: where nobody says who they are, the issue says so too, and the log does not. */
 export async function creatorAt({ reader, workspace }: Desk): Promise<IssueWriter> {
   if (workspace === null) return new IssueWriter(reader, null, "off", "");
-  const caller = await callerOrNull(workspace);
+  const caller = await workspace.actorOrNull();
   if (caller === null) {
     await workspace.worktree("write");
     return new IssueWriter(reader, null, "off", "");
@@ -194,7 +194,7 @@ export async function draft(
   const { clock, random } = nodePlatform();
   const { labels, dependencies, ...fields } = wanted;
   const unique = workspace?.config.values["issues.unique_labels"] ?? ["type"];
-  const agentId = workspace === null ? "" : ((await callerOrNull(workspace))?.agentId ?? "");
+  const agentId = workspace === null ? "" : ((await workspace.actorOrNull())?.agentId ?? "");
   const issue = newIssue({
     ...fields,
     id: id ?? makeUlid(clock.wallMs(), random.bytes(10)),

@@ -2,9 +2,10 @@ import type { Command } from "../../../cli/grammar/command";
 import { statusJsonIn, timeLeft, untabbed } from "../../../cli/terminal/render";
 import type { LeaseStatus } from "../../../coordinator/contract";
 import { printable, type Ulid } from "../../../kernel/ids";
-import { leftJson, leftOf, leftText } from "../../claims/commands/left-work";
+import { leftJson, leftText } from "../../claims/commands/left-work";
 import type { ClaimsView } from "../../ledger/view";
-import { ledgerView } from "../../ledger/workers";
+import { ledgerView, workersOn } from "../../ledger/workers";
+import { leftOf } from "../../snapshots/left-work";
 import { type Comment, readComments } from "../comments";
 import { effective, NO_WORKERS } from "../effective";
 import { meant } from "../meant";
@@ -12,7 +13,6 @@ import type { IssueReader } from "../reader";
 import { type FoundIssue, isFound } from "../resolve";
 import { shortId } from "../short-id";
 import { issueJson, openDesk } from "./issues";
-import { workersOn } from "./querying";
 
 export const command: Command = {
   usage: "issue show <id>",
@@ -27,7 +27,7 @@ export const command: Command = {
     const found = await meant(reader, parsed.words[0]!);
     const { id, copy, diverged, ahead } = found;
     const view = workspace === null ? null : await ledgerView(workspace);
-    const workers = workspace === null ? NO_WORKERS : await workersOn(workspace, id, view);
+    const workers = workspace === null ? NO_WORKERS : await workersOn(workspace, id);
     const claim = workers.claims.get(id) ?? null;
     const left = workspace === null ? null : await leftOf(workspace, reader, workers, found);
     const counted = effective(workers, found);

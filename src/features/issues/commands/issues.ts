@@ -1,18 +1,13 @@
 import type { Context } from "../../../cli/grammar/command";
-import { shellWord } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../../errors/cotenant-error";
-import type { LeaseRef } from "../../../kernel/commands";
-import { printable, type Ulid } from "../../../kernel/ids";
-import { dirKey, fileKey, issueKey, KEY_KINDS, type LeaseKey, parseKey } from "../../../kernel/keys";
+import { CotenantError } from "../../../errors/cotenant-error";
+import type { Ulid } from "../../../kernel/ids";
 import { nodePlatform } from "../../../platform/node/node";
-import { byKey } from "../../locks/commands/targets";
 import { issuesIn, plainIssues, writerIn } from "../desk";
-import { wholeId } from "../meant";
 import type { Issue } from "../model";
 import type { IssueReader } from "../reader";
 import type { FoundIssue } from "../resolve";
-import { resolveId, shortId } from "../short-id";
+import { shortId } from "../short-id";
 import { IssueWriter } from "../writer";
 
 /** What a command about issues works with. `workspace` is null outside Git. */
@@ -54,69 +49,6 @@ async function nearestData(from: string): Promise<string | null> {
     if ((await files.stat(`${directory}/.cotenant`))?.kind === "directory") return directory;
     if (directory === "" || !directory.includes("/")) return null;
   }
-}
-
-/** A claim as people name it: by the issue's id, short or whole, or by the lease's id. */
-export async function claimRef(workspace: Workspace, typed: string): Promise<LeaseRef> {
-  const whole = wholeId(typed);
-  if (whole !== null) {
-    const key = orThrow(issueKey(whole));
-    // The claim of an issue that is gone can still be given back by the issue's id.
-    const onIssue = await workspace.coordinator.find([byKey(key)]);
-    if (onIssue.length > 0) return byKey(key);
-    const found = await (await issuesIn(workspace)).find(whole);
-    return found === null ? { key: null, leaseId: whole } : byKey(key);
-  }
-  return byKey(orThrow(issueKey(resolveId(typed, await (await issuesIn(workspace)).ids()))));
-}
-
-/** A lease of any kind: a claim as `claimRef` has it, or a key as tables show it. A lock's path is not guessed to be an issue. */
-export async function leaseMeant(
-  workspace: Workspace,
-  typed: string,
-  /** The verb of `claim` for which it is meant. */
-  verb: "approve" | "force-evict" | "transfer",
-): Promise<LeaseRef> {
-  if (typed.startsWith("issue:")) return claimRef(workspace, typed.slice("issue:".length));
-  if (KEY_KINDS.some((kind) => typed.startsWith(`${kind}:`))) return byKey(orThrow(parseKey(typed)));
-  try {
-    return await claimRef(workspace, typed);
-  } catch (error) {
-    const key = await lockedPath(workspace, typed);
-    if (key === null) throw error;
-    const name = shellWord(key);
-    const commands = {
-      approve: `cotenant claim approve ${name}`,
-      "force-evict": `cotenant claim force-evict ${name} --reason <why>`,
-      transfer: `cotenant claim transfer ${name} --to-agent <id> --reason <why>`,
-    };
-    throw new CotenantError(
-      "E_USAGE",
-      `"${printable(typed, 200)}" is no issue; a lock is named by its key, ${key}`,
-      {
-        hint: `run: ${commands[verb]}`,
-        data: { key },
-      },
-    );
-  }
-}
-
-/** The key of a file or directory that a word may name: one that is there, that is leased, or that looks like a path. */
-async function lockedPath(workspace: Workspace, typed: string): Promise<string | null> {
-  try {
-    const { path, isDirectory } = await workspace.path(typed);
-    const keys = [orThrow(fileKey(path)), orThrow(dirKey(path))];
-    const held = await workspace.coordinator.find(keys.map(byKey));
-    if (held[0] !== undefined) return held[0].lease.key;
-    if (isDirectory === null && !/[./]/.test(typed)) return null;
-    return isDirectory === true ? keys[1]! : keys[0]!;
-  } catch {
-    return null;
-  }
-}
-
-export function keyOfIssue(id: Ulid): LeaseKey {
-  return orThrow(issueKey(id));
 }
 
 /** `state` and `assignee`: those that count, where they are shown; those that were written, where that is the answer. */

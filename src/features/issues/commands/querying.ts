@@ -1,21 +1,18 @@
 import type { Context, Flag, Output, Parsed } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
 import { columns, count } from "../../../cli/terminal/render";
-import type { Workspace } from "../../../coordinator/workspace";
 import { printable, type Ulid } from "../../../kernel/ids";
-import { callerOrNull } from "../../claims/commands/caller";
-import { type LeftMap, leftAmong, leftJsonOf, leftText } from "../../claims/commands/left-work";
-import type { ClaimsView } from "../../ledger/view";
+import { leftJsonOf, leftText } from "../../claims/commands/left-work";
 import { workersIn } from "../../ledger/workers";
-import { byKey } from "../../locks/commands/targets";
+import { type LeftMap, leftAmong } from "../../snapshots/left-work";
 import type { IssueRow } from "../board";
-import { claimantOf, elsewhereIn, NO_WORKERS, type Workers, workersAmong } from "../effective";
+import { claimantOf, NO_WORKERS } from "../effective";
 import { parseLabel } from "../labels";
 import { ISSUE_STATES, PRIORITIES } from "../model";
 import { type Answer, type Filter, HeldFiles, type QuerySetting, typesOf, whyUnavailable } from "../query";
 import { parseState } from "../states";
 import { assigneeOf, priorityOf } from "./issue-fields";
-import { type Desk, keyOfIssue, openDesk } from "./issues";
+import { type Desk, openDesk } from "./issues";
 
 /** What every query can be narrowed by. */
 export const FILTER_FLAGS: Readonly<Record<string, Flag>> = {
@@ -79,17 +76,11 @@ export async function settingAt({ reader, workspace }: Desk): Promise<Setting> {
   };
 }
 
-/** Who works on one issue, without a look at all the others. */
-export async function workersOn(workspace: Workspace, id: Ulid, view: ClaimsView | null): Promise<Workers> {
-  const { coordinator } = workspace;
-  return workersAmong(coordinator, await coordinator.find([byKey(keyOfIssue(id))]), elsewhereIn(view));
-}
-
 /** What others hold, for `--free-files`. */
 export async function heldFiles({ reader, workspace }: Desk): Promise<HeldFiles | null> {
   const { worktreeId } = reader.sources.here;
   if (workspace === null || worktreeId === null) return null;
-  return new HeldFiles(await workspace.coordinator.list(), await callerOrNull(workspace), worktreeId);
+  return new HeldFiles(await workspace.coordinator.list(), await workspace.actorOrNull(), worktreeId);
 }
 
 /** What to look at where nothing is available, by what is so. */

@@ -11,7 +11,8 @@ import type { LeaseKey } from "../../../kernel/keys";
 import type { Holder, Lease, Reach } from "../../../kernel/lease";
 import { checkIndefinite, checkText, checkTtl } from "../../../kernel/policy";
 import { callingProcess, twinOf } from "../../guard/calling-process";
-import { sayJson, tellSay, withLedger } from "../../ledger/commands/ledger";
+import { tellSay, withLedger } from "../../ledger/commands/ledger";
+import { ledgerJson } from "../../ledger/commands/output";
 import { CHANGE_FLAGS, requestId } from "./holding";
 
 /** What `claim acquire`, `lock acquire` and `lock steal` have in common. */
@@ -183,7 +184,7 @@ function grantData(grant: Grant, secret: string | null): Record<string, unknown>
     changed: grant.changed,
     replayed: grant.replayed,
     waited_secs: Math.round(grant.waitedMs / 1000),
-    ...sayJson(grant.ledger),
+    ...ledgerJson(grant.ledger),
     ...(secret === null ? {} : { secret }),
   };
 }

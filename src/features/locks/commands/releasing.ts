@@ -5,16 +5,17 @@ import type { Workspace } from "../../../coordinator/workspace";
 import { orThrow } from "../../../errors/cotenant-error";
 import { dirtyPaths, pathspecsOf } from "../../../identity/dirty-paths";
 import type { LeaseRef } from "../../../kernel/commands";
+import { byKey } from "../../../kernel/commands";
 import { printable, type Ulid } from "../../../kernel/ids";
 import { nameOf } from "../../../kernel/keys";
 import { belongsTo, type Lease } from "../../../kernel/lease";
 import { checkText } from "../../../kernel/policy";
-import { keyOfIssue } from "../../issues/commands/issues";
+import { keyOfIssue } from "../../issues/claim-refs";
 import { issuesIn, writerIn } from "../../issues/desk";
 import { writeBack } from "../../issues/putting-back";
-import { sayJson, tellSay } from "../../ledger/commands/ledger";
+import { tellSay } from "../../ledger/commands/ledger";
+import { ledgerJson } from "../../ledger/commands/output";
 import { proof } from "./holding";
-import { byKey } from "./targets";
 
 /** Whoever takes it next finds them, and cannot know whose they are. */
 async function uncommittedNotes(workspace: Workspace, leases: readonly Lease[]): Promise<string[]> {
@@ -85,7 +86,7 @@ export async function release(
   workspace.warnings.push(...(await uncommittedNotes(workspace, leases)));
   const text = leases.map((lease) => `released ${printable(lease.key)}`).join("\n");
   return {
-    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed, ...sayJson(ledger) },
+    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed, ...ledgerJson(ledger) },
     text: context.quiet ? "" : text,
   };
 }

@@ -7,7 +7,8 @@ import type { LeaseRef } from "../../../kernel/commands";
 import { printable } from "../../../kernel/ids";
 import { checkText, checkTtl } from "../../../kernel/policy";
 import { callingProcess } from "../../guard/calling-process";
-import { sayJson, tellSay } from "../../ledger/commands/ledger";
+import { tellSay } from "../../ledger/commands/ledger";
+import { ledgerJson } from "../../ledger/commands/output";
 import { lasting } from "./acquiring";
 import { givenReason, proof } from "./holding";
 
@@ -48,7 +49,7 @@ export async function renew(
   tellSay(workspace, ledger);
   const text = leases.map((lease) => `renewed ${printable(lease.key)}, ${lasting(lease)}`).join("\n");
   return {
-    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed, ...sayJson(ledger) },
+    data: { ...leasesData(leases.map((lease) => leaseJson(lease))), replayed, ...ledgerJson(ledger) },
     text: context.quiet ? "" : text,
   };
 }

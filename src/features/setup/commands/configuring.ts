@@ -1,5 +1,4 @@
 import type { Context } from "../../../cli/grammar/command";
-import { shellWord } from "../../../cli/terminal/render";
 import { AGENT_KEYS, checkAgentValue, isAgentKey } from "../../../config/agent-file";
 import { committedConfig, committedIn } from "../../../config/committed";
 import { removeKey, setKey } from "../../../config/edit";
@@ -22,6 +21,7 @@ import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
 import { findRepository, type Repository } from "../../../identity/repository";
 import { prepareDataDirectory, refuseLink } from "../../../identity/worktree-file";
 import { printable } from "../../../kernel/ids";
+import { shellWord } from "../../../kernel/shell-word";
 import type { Platform } from "../../../platform/platform";
 import { stageFile } from "../../../platform/replace-file";
 

@@ -17,7 +17,7 @@ import { planAgentRemoval, removeAgents } from "../../harnesses/installing";
 import { deskOf } from "../../hooks/commands/hooks";
 import { planRemoval, removeHooks } from "../../hooks/installing/install";
 import { MergeDriver } from "../../issues/merge-driver";
-import { keysOf } from "../../locks/commands/lock-status";
+import { ticketKeys } from "../../locks/commands/output";
 import { dropRef } from "../../snapshots/committing";
 import { readingRoomIn } from "../../snapshots/darkroom";
 import { keptIds } from "../../snapshots/examining";
@@ -185,7 +185,7 @@ async function refuseWhileOthersWork(
   }
   const waiter = (await coordinator.waiters()).find((ticket) => !isMine(ticket));
   if (waiter !== undefined) {
-    throw new CotenantError("E_QUEUED", `${waiter.agentId} waits for ${keysOf(waiter)}`, {
+    throw new CotenantError("E_QUEUED", `${waiter.agentId} waits for ${ticketKeys(waiter)}`, {
       hint: "let it finish or give up, then run the same command again",
       data: { agent_id: waiter.agentId, pid: waiter.holder.pid },
     });

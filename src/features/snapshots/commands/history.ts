@@ -1,6 +1,6 @@
 import type { Command } from "../../../cli/grammar/command";
 import { paint } from "../../../cli/terminal/render";
-import { meantWorktree } from "../../worktrees/commands/worktree-word";
+import { meantWorktree } from "../../worktrees/meant";
 import { drawGraph } from "../graph";
 import { noteText, readingRoom, snapshotJson, warningWords } from "./snapshots";
 

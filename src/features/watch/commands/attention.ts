@@ -1,4 +1,4 @@
-import { count, duration, shellWord } from "../../../cli/terminal/render";
+import { count, duration } from "../../../cli/terminal/render";
 import type { LeaseStatus } from "../../../coordinator/contract";
 import { approveCommand, proposalText, standingText } from "../../../coordinator/proposals";
 import type { Workspace } from "../../../coordinator/workspace";
@@ -9,6 +9,7 @@ import type { Holder, Lease } from "../../../kernel/lease";
 import type { Pause } from "../../../kernel/pause";
 import type { Policy } from "../../../kernel/policy";
 import type { Proposal } from "../../../kernel/proposals";
+import { shellWord } from "../../../kernel/shell-word";
 import { inTheWay, type Ticket } from "../../../kernel/tickets";
 import { elapsedMs, type Instant, type Now } from "../../../kernel/time";
 import { endingCommand } from "../../../kernel/words";

@@ -8,10 +8,10 @@ import { parseAgentId, parseUlid, printable } from "../../../kernel/ids";
 import { KEY_KINDS, type LeaseKey, parseKey, type RepoPath } from "../../../kernel/keys";
 import { isRefusal } from "../../../kernel/refusal";
 import { CLAIM_EVENTS } from "../../../kernel/view";
-import { keyOfIssue } from "../../issues/commands/issues";
+import { keyOfIssue } from "../../issues/claim-refs";
 import { issuesIn } from "../../issues/desk";
 import { meantId } from "../../issues/meant";
-import { isBelow } from "../../locks/commands/lock-status";
+import { reachesInto } from "../../locks/operations";
 
 export const SINCE_FLAG: Flag = {
   value: "<when>",
@@ -185,8 +185,8 @@ function issuesOf({ payload }: LoggedEvent): unknown[] {
 
 function below(prefix: RepoPath): Test {
   return (event) =>
-    leasesIn(event).some(({ key }) => typeof key === "string" && isBelow(key as LeaseKey, prefix)) ||
-    filesIn(event).some((path) => isBelow(`file:${path}` as LeaseKey, prefix));
+    leasesIn(event).some(({ key }) => typeof key === "string" && reachesInto(key as LeaseKey, prefix)) ||
+    filesIn(event).some((path) => reachesInto(`file:${path}` as LeaseKey, prefix));
 }
 
 /** Files that the guard had something to do with. */

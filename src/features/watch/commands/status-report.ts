@@ -10,8 +10,7 @@ import { agentType, type LeaseId } from "../../../kernel/ids";
 import { type Holder, sameParty } from "../../../kernel/lease";
 import { type Pause, pauseData, pauseText } from "../../../kernel/pause";
 import type { Ticket } from "../../../kernel/tickets";
-import { callerOrNull } from "../../claims/commands/caller";
-import { leftAmong, leftText } from "../../claims/commands/left-work";
+import { leftText } from "../../claims/commands/left-work";
 import { liveStrangers } from "../../guard/calling-process";
 import { lookingAt } from "../../guard/commands/trespass-text";
 import { escalated } from "../../guard/escalating";
@@ -23,10 +22,11 @@ import { openViolations } from "../../hooks/violations";
 import { issuesIn } from "../../issues/desk";
 import { elsewhereIn, workersAmong } from "../../issues/effective";
 import { queryGated, queryLeft } from "../../issues/query";
-import { elsewhereJson, elsewhereLines } from "../../ledger/commands/ledger";
+import { elsewhereJson, elsewhereLines } from "../../ledger/commands/output";
 import type { ClaimsView } from "../../ledger/view";
 import { ledgerView } from "../../ledger/workers";
-import { keysOf, ticketJson } from "../../locks/commands/lock-status";
+import { ticketJson, ticketKeys } from "../../locks/commands/output";
+import { leftAmong } from "../../snapshots/left-work";
 import { type Access, accessJson, accessOf, accessText } from "../../worktrees/access";
 import { homelessAmong } from "../../worktrees/homeless";
 import { type Finding, needsAPerson, type Scene } from "./attention";
@@ -54,7 +54,7 @@ export interface Status {
 
 export async function lookAround(workspace: Workspace): Promise<Status> {
   const { repository, coordinator } = workspace;
-  const me = await callerOrNull(workspace);
+  const me = await workspace.actorOrNull();
   const { identity } = await workspace.worktree("read");
   const all = await coordinator.list({ lapsed: true });
   const leases = all
@@ -208,7 +208,7 @@ export function statusLines(status: Status, terminal: Terminal): string[] {
       : []),
     ...(leases.length === 0 ? ["no leases"] : leaseTable(terminal, leases, me, ledger).split("\n")),
     ...elsewhereLines(terminal, ledger),
-    ...waiters.map((ticket) => `waiting #${ticket.number}: ${ticket.agentId} for ${keysOf(ticket)}`),
+    ...waiters.map((ticket) => `waiting #${ticket.number}: ${ticket.agentId} for ${ticketKeys(ticket)}`),
     ...(lapsed === 0 ? [] : [paint(terminal, "dim", `${count(lapsed, "lease")} lapsed and free to take`)]),
     ...findings.flatMap(({ message, next }) => [
       paint(terminal, "yellow", `! ${message}`),

@@ -1,9 +1,9 @@
 import type { Command } from "../../../cli/grammar/command";
-import { shellWord } from "../../../cli/terminal/render";
 import { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { isAbsolute } from "../../../identity/path-text";
 import { printable } from "../../../kernel/ids";
+import { shellWord } from "../../../kernel/shell-word";
 import { forgetGoneWorktrees } from "../../harnesses/carrying";
 import { dropWorktree } from "../../harnesses/worktrees";
 import { eventFrom, harnessFlag, mainRootOf } from "./worktree-events";

@@ -1,10 +1,11 @@
 import type { Command, Context, Parsed } from "../../../cli/grammar/command";
 import { interruptibly } from "../../../cli/terminal/interrupts";
-import { count, leaseJson, shellWord } from "../../../cli/terminal/render";
+import { count, leaseJson } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable, type Ulid } from "../../../kernel/ids";
 import type { Lease } from "../../../kernel/lease";
+import { shellWord } from "../../../kernel/shell-word";
 import { nodeCommands } from "../../../platform/node/commands";
 import { nodeTrees } from "../../../platform/node/trees";
 import { callingProcess } from "../../guard/calling-process";
@@ -12,8 +13,8 @@ import { HARNESSES } from "../../guard/harness";
 import { carryAgents } from "../../harnesses/carrying";
 import { installedFrom } from "../../harnesses/commands/agents";
 import type { SitePlan } from "../../harnesses/plan";
+import { keyOfIssue } from "../../issues/claim-refs";
 import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";
-import { keyOfIssue } from "../../issues/commands/issues";
 import { issuesIn } from "../../issues/desk";
 import { meant } from "../../issues/meant";
 import { shortId } from "../../issues/short-id";
@@ -23,11 +24,12 @@ import { tellSay } from "../../ledger/commands/ledger";
 import { readOptions, takesLong, tellOfTwin } from "../../locks/commands/acquiring";
 import { givenReason, HOLDER_FLAGS, proof } from "../../locks/commands/holding";
 import { type Created, createWorktree, undoCreation } from "../creating";
+import { meantWorktree } from "../meant";
 import { branchForIssue, checkBranch, normal } from "../naming";
 import { settleRemovals } from "../removing";
 import { runSetup } from "../setup";
 import { claimFor, ownClaim } from "../taking-along";
-import { meantWorktree, workspaceAt } from "./worktree-word";
+import { workspaceAt } from "./worktree-word";
 
 export const command: Command = {
   usage: "worktree create [<branch>] [--issue <id> [--claim]] [--base <commit>] [--path <directory>]",

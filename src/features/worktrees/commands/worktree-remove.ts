@@ -3,6 +3,7 @@ import type { Session } from "../../../coordinator/session";
 import { CotenantError } from "../../../errors/cotenant-error";
 import type { WorktreeEntry } from "../../../identity/worktree-list";
 import type { LeaseRef } from "../../../kernel/commands";
+import { byKey } from "../../../kernel/commands";
 import { printable } from "../../../kernel/ids";
 import type { LeaseKey } from "../../../kernel/keys";
 import { sameParty } from "../../../kernel/lease";
@@ -15,18 +16,18 @@ import { shortId } from "../../issues/short-id";
 import { uncommittedIssues } from "../../issues/uncommitted";
 import { tellSay } from "../../ledger/commands/ledger";
 import { lasting } from "../../locks/commands/acquiring";
-import { byKey } from "../../locks/commands/targets";
 import { darkroomIn } from "../../snapshots/darkroom";
 import { keepBeforeRemoval } from "../../snapshots/keeping";
 import { cachePath } from "../../snapshots/stat-cache";
 import { accessOf } from "../access";
 import { forgetGone, refuseLockedByGit } from "../forgetting";
 import { settleMakings } from "../making";
+import { meantWorktree } from "../meant";
 import type { Yard } from "../place";
 import { removeWorktree, settleRemovals } from "../removing";
 import { type AtStake, atStake } from "../stake";
 import { underWriterLock, writerKey } from "../writer-lock";
-import { meantWorktree, stayingWorkspace, workspaceAt } from "./worktree-word";
+import { stayingWorkspace, workspaceAt } from "./worktree-word";
 
 export const command: Command = {
   usage: "worktree remove <worktree> [--no-snapshot] [--ignored]",

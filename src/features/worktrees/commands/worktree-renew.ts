@@ -1,9 +1,9 @@
 import type { Command } from "../../../cli/grammar/command";
 import { leaseJson } from "../../../cli/terminal/render";
+import { byKey } from "../../../kernel/commands";
 import { lasting } from "../../locks/commands/acquiring";
 import { HOLDER_FLAGS } from "../../locks/commands/holding";
 import { RENEW_FLAGS, renewLeases } from "../../locks/commands/renewing";
-import { byKey } from "../../locks/commands/targets";
 import { lockRecord, writerKey } from "../writer-lock";
 import { workspaceOf } from "./worktree-word";
 

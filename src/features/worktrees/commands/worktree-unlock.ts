@@ -1,8 +1,8 @@
 import type { Command } from "../../../cli/grammar/command";
 import { leaseJson } from "../../../cli/terminal/render";
+import { byKey } from "../../../kernel/commands";
 import { HOLDER_FLAGS } from "../../locks/commands/holding";
 import { releaseLeases } from "../../locks/commands/releasing";
-import { byKey } from "../../locks/commands/targets";
 import { lockRecord, writerKey } from "../writer-lock";
 import { workspaceOf } from "./worktree-word";
 

@@ -123,7 +123,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a lease's id is leased as the name of a file, and what it stands for is not",
-    file: "src/features/locks/commands/targets.ts",
+    file: "src/features/locks/targets.ts",
     from: "  if (isDirectory === null) {\n    const key",
     to: "  if (isDirectory === false) {\n    const key",
     test: "tests/cli/lock-patterns.test.ts",
