@@ -168,34 +168,27 @@ export class CotenantRepository {
 
   /** All of them or none. Rejects with `E_LOCK_CONFLICT` when somebody else holds one. */
   async acquire(targets: Target | readonly Target[], options: AcquireOptions = {}): Promise<Grant> {
-    const reach = options.reach ?? "repository";
-    const keys = (await this.#keys(targets)).map((key) => ({ key, reach }));
-    await refuseRuled(
-      this.#workspace,
-      keys.map(({ key }) => key),
-    );
-    const isClaim = keys.some(({ key }) => key.startsWith("issue:"));
-    return this.#session.acquire(keys, {
-      ttlSecs: options.ttlSecs ?? (await this.#workspace.usualTtlSecs(isClaim ? "claim" : "lock")),
-      bind: options.bind ?? "ttl",
-      reason: options.reason ?? null,
-      note: options.note ?? null,
-      steal: options.steal ?? false,
-      wait: options.wait ?? null,
-      requestId: requestIdOf(options),
-    });
+    const keys = await this.#keys(targets);
+    const { wait, ...terms } = options;
+    const request = {
+      ...terms,
+      signal: wait?.signal,
+      wait: wait === undefined ? undefined : { timeoutSecs: wait.timeoutMs / 1000, onWait: wait.onWait },
+    };
+    if (keys.some((key) => key.startsWith("issue:"))) {
+      const { acquireKeys } = await import("./features/claims/operations");
+      return acquireKeys(this.#workspace, keys, request);
+    }
+    const { acquireLeases } = await import("./features/locks/operations");
+    return acquireLeases(this.#workspace, { keys, steal: options.steal ?? false }, request);
   }
 
   async renew(
     targets: Target | readonly Target[],
     options: ChangeOptions & { readonly ttlSecs?: number; readonly overrideMax?: boolean } = {},
   ): Promise<Change> {
-    return this.#session.renew(await this.#refs(targets), {
-      ttlSecs: options.ttlSecs ?? null,
-      overrideMax: options.overrideMax ?? false,
-      reason: options.reason ?? null,
-      requestId: requestIdOf(options),
-    });
+    const { renewLeases } = await import("./features/locks/operations");
+    return renewLeases(this.#workspace, await this.#refs(targets), options);
   }
 
   async heartbeat(targets: Target | readonly Target[], options: ChangeOptions = {}): Promise<Change> {
@@ -203,23 +196,25 @@ export class CotenantRepository {
   }
 
   async release(targets: Target | readonly Target[], options: ChangeOptions = {}): Promise<Change> {
-    const reason = options.reason ?? null;
-    return this.#session.release(await this.#refs(targets), { reason, requestId: requestIdOf(options) });
+    const refs = await this.#refs(targets);
+    if (refs.every(({ key }) => key !== null && !key.startsWith("issue:"))) {
+      const { releaseLeases } = await import("./features/locks/operations");
+      return releaseLeases(this.#workspace, refs, options);
+    }
+    const { giveBack } = await import("./features/claims/operations");
+    return giveBack(this.#workspace, refs, options);
   }
 
   async transfer(
     target: Target,
     options: ChangeOptions & { readonly toAgent: string; readonly toWorktree?: string },
   ): Promise<Change> {
+    const { claim } = await import("./features/claims/operations");
     const [ref] = await this.#refs(target);
-    const { actor } = this.#session;
-    return this.#session.transfer(ref!, {
-      toAgent: orThrow(parseAgentId(options.toAgent)),
-      toWorktree:
-        options.toWorktree === undefined ? actor.worktreeId : orThrow(parseWorktreeId(options.toWorktree)),
-      toBranch: options.toWorktree === undefined ? actor.branch : null,
-      reason: options.reason ?? null,
-      requestId: requestIdOf(options),
+    return claim.transfer(this.#workspace, {
+      ...options,
+      claim: ref!.key ?? ref!.leaseId!,
+      reason: options.reason,
     });
   }
 

@@ -45,6 +45,8 @@ export interface Acquired extends Grant {
   readonly isNew: boolean;
   /** What was. */
   readonly fresh: readonly Lease[];
+  /** What proves the leases, for callers that keep it themselves. */
+  readonly secret: string | null;
 }
 
 /** What a caller may show instead of what the session has kept: a secret handed to it by file or environment. */
@@ -107,9 +109,10 @@ export class Session {
       const leases = await coordinator.held({ actor, keys, secrets, ttlSecs, bind });
       if (leases !== null && !(await this.#areLeftBehind(leases, actor.holder))) {
         if (options.upkeep !== false) await this.#showLife();
-        this.lastSecret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
+        const secret = owned.find((p) => p.leaseId === leases[0]?.leaseId)?.secret ?? null;
+        this.lastSecret = secret;
         const grant = { leases, changed: false, replayed: false, ended: [], waitedMs: 0 };
-        return { ...grant, isNew: false, fresh: [] };
+        return { ...grant, isNew: false, fresh: [], secret };
       }
     }
     const made = this.#keyring.make();
@@ -162,14 +165,15 @@ export class Session {
         }
       };
       const grant = await (options.upkeep === false ? ask() : this.#active(ask));
-      this.lastSecret = await this.#keyring.remember(made, proposed, grant.leases);
+      const secret = await this.#keyring.remember(made, proposed, grant.leases);
+      this.lastSecret = secret;
       this.#nextUpkeepMs = Math.min(
         this.#nextUpkeepMs,
         this.#platform.clock.monotonicMs() + (options.atMostSecs ?? options.ttlSecs) * 500,
       );
       const ids = new Set(proposed.map(({ leaseId }) => leaseId));
       const fresh = grant.leases.filter(({ leaseId }) => ids.has(leaseId));
-      return { ...grant, isNew: fresh.length > 0, fresh };
+      return { ...grant, isNew: fresh.length > 0, fresh, secret };
     } catch (error) {
       // Refused, and for certain: what was never granted needs no proof, and must not be shown with all that follows.
       const isRefused = error instanceof CotenantError && REFUSED.includes(error.code);

@@ -88,6 +88,7 @@ export class Workspace {
   isWriting = false;
   #worktree: { readonly reading: WorktreeReading; readonly isStored: boolean } | null = null;
   #engine: Promise<Coordinator> | null = null;
+  #writer: Promise<Session> | null = null;
   #watcher: Promise<FolderWatcher | null> | null = null;
 
   private constructor(
@@ -184,9 +185,17 @@ export class Workspace {
     return reading;
   }
 
+  /** One session writes for as long as the workspace is open. */
   async session(mode: "read" | "write"): Promise<Session> {
-    this.isWriting ||= mode === "write";
-    return this.#sessionOf(await this.agent(), mode);
+    if (mode === "read") return this.#sessionOf(await this.agent(), mode);
+    this.isWriting = true;
+    this.#writer ??= this.agent().then((agent) => this.#sessionOf(agent, mode));
+    try {
+      return await this.#writer;
+    } catch (error) {
+      this.#writer = null;
+      throw error;
+    }
   }
 
   /** Who is looking; null where nobody has said so. */

@@ -14,6 +14,7 @@ import {
   proofOf,
   requestIdOf,
 } from "../../coordinator/requests";
+import type { Acquired } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { listWorktrees } from "../../identity/worktree-list";
@@ -26,7 +27,7 @@ import {
   type Ulid,
   type WorktreeId,
 } from "../../kernel/ids";
-import { nameOf } from "../../kernel/keys";
+import { type LeaseKey, nameOf } from "../../kernel/keys";
 import { isLandingKey } from "../../kernel/landing-right";
 import { belongsTo, sameParty } from "../../kernel/lease";
 import type { Proposal } from "../../kernel/proposals";
@@ -38,12 +39,11 @@ import { meantId } from "../issues/meant";
 import { writeBack } from "../issues/putting-back";
 import { isFound } from "../issues/resolve";
 import { shortId } from "../issues/short-id";
-import { claimable, claimOf, meantForClaim } from "../ledger/claim-issue";
+import { claimable, claimOf, type IssueClaim, meantForClaim } from "../ledger/claim-issue";
 import type { ClaimsView } from "../ledger/view";
 import { ledgerView, workersOn } from "../ledger/workers";
 import {
   acquireLeases,
-  type Granted,
   type LeaseTerms,
   type ReleaseRequest,
   type RenewRequest,
@@ -63,7 +63,7 @@ export interface ClaimRequest extends LeaseTerms, ClaimTerms {
   readonly force?: boolean;
 }
 
-export interface Claimed extends Granted {
+export interface Claimed extends Acquired {
   /** The issue's id as short as it can be written. */
   readonly shortId: string;
   /** What somebody has left unfinished of it, and where; null where nobody has. */
@@ -154,9 +154,7 @@ export const claim = {
   },
 
   async release(workspace: Workspace, request: ReleaseRequest & LeaseNamed): Promise<Change> {
-    const ref = await claimRef(workspace, request.claim);
-    await putBackClaim(workspace, ref, request);
-    return releaseLeases(workspace, [ref], request);
+    return giveBack(workspace, [await claimRef(workspace, request.claim)], request);
   },
 
   /** Hands a lease over to another agent, without a moment in which somebody else could take it. */
@@ -238,6 +236,53 @@ export const claim = {
     return { leases, view, me: await workspace.actorOrNull(), generatedAtMs, sequence: head.sequence };
   },
 };
+
+/** Leases on things of any kind, all of them or none; issues among them by the rules of claims. */
+export async function acquireKeys(
+  workspace: Workspace,
+  keys: readonly LeaseKey[],
+  request: LeaseTerms & { readonly steal?: boolean },
+): Promise<Acquired> {
+  const claims: IssueClaim[] = [];
+  for (const id of issuesAmong(keys)) {
+    const found = await (await issuesIn(workspace)).get(id);
+    claims.push(await claimOf(workspace, found, {}, await isHeldByCaller(workspace, id)));
+  }
+  return acquireLeases(
+    workspace,
+    {
+      keys,
+      steal: request.steal ?? false,
+      aboveToken: Math.max(0, ...claims.map(({ aboveToken }) => aboveToken)),
+      confirm: async (session, grant) => {
+        for (const { confirm } of claims) await confirm(session, grant);
+      },
+    },
+    request,
+  );
+}
+
+/** Leases of any kind; what was written under claims among them goes with them. */
+export async function giveBack(
+  workspace: Workspace,
+  leases: readonly LeaseRef[],
+  request: ReleaseRequest,
+): Promise<Change> {
+  for (const ref of leases) await putBackClaim(workspace, ref, request);
+  return releaseLeases(workspace, leases, request);
+}
+
+function issuesAmong(keys: readonly LeaseKey[]): Ulid[] {
+  return keys
+    .filter((key) => key.startsWith("issue:") && !isLandingKey(key))
+    .map((key) => nameOf(key) as Ulid);
+}
+
+async function isHeldByCaller(workspace: Workspace, id: Ulid): Promise<boolean> {
+  const me = await workspace.actorOrNull();
+  const held = (await workersOn(workspace, id)).claims.get(id);
+  return held !== undefined && me !== null && belongsTo(held.lease, me);
+}
 
 async function claimsIn({ coordinator }: Workspace): Promise<LeaseStatus[]> {
   const all = await coordinator.list();

@@ -59,11 +59,6 @@ export interface Wish {
   readonly confirm?: (session: Session, grant: Acquired) => Promise<void>;
 }
 
-export interface Granted extends Acquired {
-  /** What proves the leases, for callers that keep it themselves. */
-  readonly secret: string | null;
-}
-
 const DEFAULT_WAIT_SECS = 300;
 const MAX_WAIT_SECS = 7 * 86_400;
 
@@ -96,7 +91,7 @@ export async function checkedTerms(
 }
 
 /** What every operation that leases something ends in. */
-export async function acquireLeases(workspace: Workspace, wish: Wish, terms: LeaseTerms): Promise<Granted> {
+export async function acquireLeases(workspace: Workspace, wish: Wish, terms: LeaseTerms): Promise<Acquired> {
   const { keys } = wish;
   const isClaim = keys.some((key) => key.startsWith("issue:"));
   const checked = await checkedTerms(workspace, terms, keys, isClaim ? "claim" : "lock");
@@ -131,7 +126,7 @@ export async function acquireLeases(workspace: Workspace, wish: Wish, terms: Lea
     grant.leases.filter((lease) => !grant.fresh.includes(lease)),
   );
   warnOfKeptWords(workspace, checked, grant);
-  return { ...withLedger(workspace, grant), secret: session.lastSecret };
+  return withLedger(workspace, grant);
 }
 
 /** What people should hear of how a change of claims went beyond this clone. */
@@ -223,7 +218,6 @@ export async function releaseLeases(
   const session = await workspace.session("write");
   const change = await session.release(leases, { ...proof, reason });
   tellLedger(workspace, change);
-  workspace.warnings.push(...(await uncommittedIn(workspace, change.leases)));
   return change;
 }
 
@@ -251,7 +245,7 @@ export interface LockRequest extends LeaseTerms, LockTargets {
   readonly globs?: readonly string[];
 }
 
-export interface Locked extends Granted {
+export interface Locked extends Acquired {
   /** What each pattern matches now, and which directory was leased for it. */
   readonly covers: readonly Cover[];
 }
@@ -274,7 +268,7 @@ export const lock = {
   },
 
   /** Ends what stands in the way and takes the lock, in one step. */
-  async steal(workspace: Workspace, request: LeaseTerms & LockTargets): Promise<Granted> {
+  async steal(workspace: Workspace, request: LeaseTerms & LockTargets): Promise<Acquired> {
     return acquireLeases(workspace, { keys: await keysOf(workspace, request), steal: true }, request);
   },
 
@@ -283,7 +277,9 @@ export const lock = {
   },
 
   async release(workspace: Workspace, request: ReleaseRequest & LockTargets): Promise<Change> {
-    return releaseLeases(workspace, await leaseRefsOf(workspace, request), request);
+    const change = await releaseLeases(workspace, await leaseRefsOf(workspace, request), request);
+    workspace.warnings.push(...(await uncommittedIn(workspace, change.leases)));
+    return change;
   },
 
   /** Who holds what, issues apart, and who waits. `all`: also what has lapsed and nobody has taken since. */

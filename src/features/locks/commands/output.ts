@@ -2,11 +2,12 @@ import type { Context, Output, Parsed } from "../../../cli/grammar/command";
 import { interruptibly } from "../../../cli/terminal/interrupts";
 import { count, duration, leaseJson, leasesData } from "../../../cli/terminal/render";
 import type { Change } from "../../../coordinator/contract";
+import type { Acquired } from "../../../coordinator/session";
 import { printable } from "../../../kernel/ids";
 import type { Lease } from "../../../kernel/lease";
 import type { Ticket } from "../../../kernel/tickets";
 import { ledgerJson } from "../../ledger/commands/output";
-import type { Granted, LeaseTerms } from "../operations";
+import type { LeaseTerms } from "../operations";
 import { termsFrom } from "./flags";
 
 /** How a lease is called in a command's words. */
@@ -27,7 +28,7 @@ export async function withTerms<T>(
 }
 
 /** What was granted, for people and for programs. */
-export function grantOutput(context: Context, parsed: Parsed, granted: Granted, noun: Noun): Output {
+export function grantOutput(context: Context, parsed: Parsed, granted: Acquired, noun: Noun): Output {
   const secret = parsed.has("print-secret") ? granted.secret : null;
   return {
     data: { ...grantJson(granted), ...(secret === null ? {} : { secret }) },
@@ -35,7 +36,7 @@ export function grantOutput(context: Context, parsed: Parsed, granted: Granted, 
   };
 }
 
-export function grantJson(granted: Granted): Record<string, unknown> {
+export function grantJson(granted: Acquired): Record<string, unknown> {
   const { leases, changed, replayed, waitedMs, ledger } = granted;
   return {
     ...leasesData(leases.map((lease) => leaseJson(lease))),
@@ -46,7 +47,7 @@ export function grantJson(granted: Granted): Record<string, unknown> {
   };
 }
 
-function grantText(granted: Granted, noun: Noun, secret: string | null): string {
+function grantText(granted: Acquired, noun: Noun, secret: string | null): string {
   const { leases, fresh, changed } = granted;
   const lines = leases.map(
     (lease) =>
@@ -69,11 +70,11 @@ function grantText(granted: Granted, noun: Noun, secret: string | null): string 
 }
 
 /** Said with the claim itself, not only beside it. */
-function provisional({ ledger }: Granted, { key }: Lease): string {
+function provisional({ ledger }: Acquired, { key }: Lease): string {
   return ledger?.isOffline === true && key.startsWith("issue:") ? " (provisional)" : "";
 }
 
-function verb({ replayed, changed, fresh }: Granted, lease: Lease): string {
+function verb({ replayed, changed, fresh }: Acquired, lease: Lease): string {
   if (replayed) return "already done:";
   if (!changed) return "already yours:";
   // One that was handed over becomes its new holder's without a renewal.
