@@ -25,6 +25,7 @@ import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./ke
 import type { Bind, Reach } from "./kernel/lease";
 import type { Pause } from "./kernel/pause";
 import type { Proposal } from "./kernel/proposals";
+import { type Operations, operationsIn } from "./operations";
 import { thisMachine } from "./platform/node/this-machine";
 
 export type { Change, Grant, LeaseStatus, LoggedEvent, Subscription } from "./coordinator/contract";
@@ -157,6 +158,8 @@ export async function openRepository(options: OpenOptions = {}): Promise<Cotenan
 }
 
 export class CotenantRepository {
+  /** What every command does, by its words: `operations.claim.forceEvict({ claim: "7x3k", reason: "…" })`. */
+  readonly operations: Operations;
   readonly #workspace: Workspace;
   readonly #session: Session;
   #publisher: Publisher | null = null;
@@ -164,6 +167,12 @@ export class CotenantRepository {
   constructor(workspace: Workspace, session: Session) {
     this.#workspace = workspace;
     this.#session = session;
+    this.operations = operationsIn(workspace);
+  }
+
+  /** What somebody should hear besides the answers, so far. */
+  get warnings(): readonly string[] {
+    return this.#workspace.warnings;
   }
 
   /** All of them or none. Rejects with `E_LOCK_CONFLICT` when somebody else holds one. */

@@ -1,10 +1,8 @@
-import { isConfigKey } from "../config/schema";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { engineInFront, watcherInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { callingProcess } from "../features/guard/calling-process";
 import { hooksWord, wordText } from "../features/hooks/commands/hooks-upkeep";
-import { explainSandbox } from "../identity/sandbox";
 import { blockerLines } from "./blocker-text";
 import { COMMANDS } from "./commands";
 import type { Command, Context, Output, Parsed, Tell } from "./grammar/command";
@@ -90,8 +88,7 @@ async function run(name: string, command: Command, parsed: Parsed, stage: Stage)
     await sayOfHooks(terminal, opened);
     const { withWay } = await import("./hints");
     const caller = await opened?.then((workspace) => workspace.agent()).catch(() => null);
-    const told = await withProposal(withWay(await sandboxed(error, opened), command, caller), opened);
-    throw await withRuler(told, opened);
+    throw withWay(await explainedIn(error, opened), command, caller);
   });
   // A command that went on without one, as issues do outside Git, has dealt with the failure.
   const workspace = await opened?.catch(() => undefined);
@@ -116,11 +113,12 @@ async function tidyUp(workspace: Workspace): Promise<void> {
   }
 }
 
-async function sandboxed(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
+async function explainedIn(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
   const workspace = await opened?.catch(() => undefined);
   if (workspace === undefined) return error;
   const isFile = !(error instanceof CotenantError) && (error as NodeJS.ErrnoException)?.syscall !== undefined;
-  return explainSandbox(isFile ? explained(error) : error, workspace.surroundings, workspace.repository);
+  const { explained: explainedBy } = await import("../coordinator/explained");
+  return explainedBy(isFile ? explained(error) : error, workspace);
 }
 
 async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undefined): Promise<void> {
@@ -128,32 +126,6 @@ async function sayOfHooks(terminal: Terminal, opened: Promise<Workspace> | undef
   const word = workspace === undefined ? null : await hooksWord(workspace);
   if (word !== null && workspace?.warnings.includes(wordText(word)) === true)
     terminal.err(`cotenant: warning: ${wordText(word)}\n`);
-}
-
-/** Others have to agree to it, and somebody may have asked them already. */
-async function withProposal(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
-  if (!(error instanceof CotenantError) || error.code !== "E_APPROVAL_NEEDED" || opened === undefined)
-    return error;
-  const workspace = await opened;
-  const { namingProposal } = await import("../coordinator/proposals");
-  return namingProposal(error, workspace.coordinator, (await workspace.agent()).agentId);
-}
-
-/** A refusal by a setting says where that was set: the person may not know of the file. */
-async function withRuler(error: unknown, opened: Promise<Workspace> | undefined): Promise<unknown> {
-  const setting = error instanceof CotenantError ? error.data["setting"] : undefined;
-  if (!(error instanceof CotenantError) || typeof setting !== "string" || opened === undefined) return error;
-  const { config } = await opened;
-  if (!isConfigKey(setting)) return error;
-  const { source, place, line } = config.origin(setting);
-  const where = line === null ? place : `${place}:${line}`;
-  const origin = source === "default" ? `${setting} is at its default` : `${setting} is set in ${where}`;
-  // With the message: what follows "next:" is to be run as it is.
-  return new CotenantError(error.code, `${error.message} (${origin})`, {
-    hint: error.hint,
-    data: { ...error.data, ruled_by: { source, place, line } },
-    cause: error,
-  });
 }
 
 function print(output: Output, warnings: readonly string[], context: Context): void {
