@@ -60,6 +60,17 @@ describe("the documents", () => {
     expect(documents.flatMap(missingFiles)).toEqual([]);
   });
 
+  it("are all in their index", () => {
+    const index = documents.find(({ path }) => path === "docs/README.md")?.text ?? "";
+    const pages = documents.filter(
+      ({ path }) => /^docs\/[A-Z]+\.md$/.test(path) && path !== "docs/README.md",
+    );
+    expect(pages.length).toBeGreaterThan(10);
+    expect(
+      pages.map(({ path }) => posix.basename(path)).filter((page) => !index.includes(`](${page})`)),
+    ).toEqual([]);
+  });
+
   it("list every decision", () => {
     const records = documents.filter(({ path }) => /^docs\/adr\/\d/.test(path));
     const list = documents.find(({ path }) => path === "docs/adr/README.md")?.text ?? "";
