@@ -76,6 +76,11 @@ describe("the documents", () => {
     const list = documents.find(({ path }) => path === "docs/adr/README.md")?.text ?? "";
     const unlisted = records.filter(({ path }) => !list.includes(`(${posix.basename(path)})`));
     expect(unlisted.map(({ path }) => path)).toEqual([]);
+    const rows = records.map(({ path, text }) => {
+      const [, number, title] = /^# (\d{4}): (.+)$/m.exec(text)!;
+      return `| [${number}](${posix.basename(path)}) | ${title} |`;
+    });
+    expect(list.match(/^\| \[\d{4}\].*$/gm)).toEqual([...rows].sort());
     const sections = ["## Context", "## Decision", "## Consequences", "## Cost at start-up"];
     const short = records.filter(
       ({ path, text }) => !path.includes("0008") && !sections.every((s) => text.includes(s)),
