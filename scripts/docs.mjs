@@ -135,7 +135,7 @@ so. The column "stricter" says which way that is. An agent chooses its own envir
 
 A flag such as \`--ttl\` stands above all of them, for its one command. A table, such as \`policy.max_ttl_secs\`, is
 merged entry by entry: a file that names one type of agent does not lift the limits of the others. To \`policy.paths\` every source adds its own rules, and so does the
-file in HEAD while the worktree has another one ([GUARD](GUARD.md#which-agents-may-write-where)).
+file in HEAD while the worktree has another one ([AGENTS](AGENTS.md#which-agents-may-write-where)).
 
 Files are TOML. In a variable a list is separated by commas (\`human:*,admin:*\`), a table is written as
 \`agent=3600,ci=600\`, a table of lists as \`docs=README.md:docs/\`, and a truth value is \`true\`, \`1\`, \`false\` or \`0\`. A variable that is set to nothing counts as

@@ -136,7 +136,7 @@ const PAGES: Readonly<Record<string, string>> = {
   trust: "CONFIGURATION",
   daemon: "DAEMON",
   validate: "HOOKS",
-  guard: "GUARD",
+  guard: "AGENTS",
   hooks: "HOOKS",
   agent: "AGENTS",
   publish: "PUBLISH",

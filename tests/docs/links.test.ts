@@ -1,11 +1,16 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { describe, expect, it } from "vitest";
 import { filesBelow, ROOT, type SourceFile } from "../house/source";
 
 const documents = filesBelow(".").filter(({ path }) => /^(?:[A-Z]+|docs\/.*)\.md$/.test(path));
-const FOLDERS = "bench|bin|docs|scripts|src|tests";
-const IN_SRC = "cli|config|coordinator|doctor|errors|identity|issues|kernel|platform|store";
+const FOLDERS = "bench|bin|docs|schemas|scripts|src|testing|tests";
+const IN_SRC = readdirSync(join(ROOT, "src")).join("|");
+const PROGRAMS = filesBelow(".")
+  .map(({ path }) => `/${path}`)
+  .filter((path) => /\.m?[jt]s$/.test(path));
+/** A pattern for names, not a name. */
+const EXAMPLE = "kebab-case.ts";
 
 /** What GitHub makes of a heading. */
 function anchorsOf(markdown: string): string[] {
@@ -30,7 +35,7 @@ function brokenLinks({ path, text }: SourceFile, all: readonly SourceFile[]): st
   });
 }
 
-/** `src/store/store.ts`, `store/store.ts`, `docs/adr/`: files and folders that prose names. */
+/** `src/store/store.ts`, `store/store.ts`, `store.ts`, `docs/adr/`: files and folders that prose names. */
 function missingFiles({ path, text }: SourceFile): string[] {
   const named = [
     ...[...text.matchAll(new RegExp(`\`((?:${FOLDERS})/[\\w./-]*)\``, "g"))].map(([, name]) => name!),
@@ -38,7 +43,11 @@ function missingFiles({ path, text }: SourceFile): string[] {
       ([, name]) => `src/${name}`,
     ),
   ];
-  return named.filter((name) => !existsSync(join(ROOT, name))).map((name) => `${path}: ${name}`);
+  const short = [...text.matchAll(/`([\w.-]+\.(?:ts|mjs))`/g)].map(([, name]) => name!);
+  return [
+    ...named.filter((name) => !existsSync(join(ROOT, name))),
+    ...short.filter((name) => name !== EXAMPLE && !PROGRAMS.some((program) => program.endsWith(`/${name}`))),
+  ].map((name) => `${path}: ${name}`);
 }
 
 describe("the documents", () => {
@@ -51,11 +60,27 @@ describe("the documents", () => {
     expect(documents.flatMap(missingFiles)).toEqual([]);
   });
 
+  it("are all in their index", () => {
+    const index = documents.find(({ path }) => path === "docs/README.md")?.text ?? "";
+    const pages = documents.filter(
+      ({ path }) => /^docs\/[A-Z]+\.md$/.test(path) && path !== "docs/README.md",
+    );
+    expect(pages.length).toBeGreaterThan(10);
+    expect(
+      pages.map(({ path }) => posix.basename(path)).filter((page) => !index.includes(`](${page})`)),
+    ).toEqual([]);
+  });
+
   it("list every decision", () => {
     const records = documents.filter(({ path }) => /^docs\/adr\/\d/.test(path));
     const list = documents.find(({ path }) => path === "docs/adr/README.md")?.text ?? "";
     const unlisted = records.filter(({ path }) => !list.includes(`(${posix.basename(path)})`));
     expect(unlisted.map(({ path }) => path)).toEqual([]);
+    const rows = records.map(({ path, text }) => {
+      const [, number, title] = /^# (\d{4}): (.+)$/m.exec(text)!;
+      return `| [${number}](${posix.basename(path)}) | ${title} |`;
+    });
+    expect(list.match(/^\| \[\d{4}\].*$/gm)).toEqual([...rows].sort());
     const sections = ["## Context", "## Decision", "## Consequences", "## Cost at start-up"];
     const short = records.filter(
       ({ path, text }) => !path.includes("0008") && !sections.every((s) => text.includes(s)),
@@ -76,7 +101,10 @@ describe("the rules above", () => {
     expect(brokenLinks(good, [good, ...documents])).toEqual([]);
   });
 
-  it.each(["`src/nowhere.ts`", "`store/nowhere.ts`", "`tests/nowhere/`"])("see %s", (text) => {
-    expect(missingFiles(page(text))).toHaveLength(1);
-  });
+  it.each(["`src/nowhere.ts`", "`store/nowhere.ts`", "`nowhere.ts`", "`tests/nowhere/`"])(
+    "see %s",
+    (text) => {
+      expect(missingFiles(page(text))).toHaveLength(1);
+    },
+  );
 });

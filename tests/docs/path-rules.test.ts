@@ -7,8 +7,8 @@ import { TestRepo } from "../support/repo";
 import { scratch } from "../support/scratch";
 import { commandsOf, difference } from "./console";
 
-it("GUARD shows rules of paths, in commands that answer as shown", () => {
-  const guard = readFileSync(join(ROOT, "docs/GUARD.md"), "utf8");
+it("AGENTS shows rules of paths, in commands that answer as shown", () => {
+  const guard = readFileSync(join(ROOT, "docs/AGENTS.md"), "utf8");
   const section = guard.split("\n## Which agents may write where\n")[1]!.split("\n## ")[0]!;
   const repo = TestRepo.make(join(scratch(), "shop"));
   repo.write("src/app.ts");

@@ -22,7 +22,7 @@ import type { Target } from "./target";
 import { changedMeanwhile, deniedFirst, hardStop, hasWaited, tooEarly, type Words, waitsFor } from "./words";
 import { giveWay, type InTheWay, obstacles, reachOf } from "./yielding";
 
-/** The whole of the contention contract, for a check that could not simply be granted (docs/GUARD.md). */
+/** The whole of the contention contract, for a check that could not simply be granted (docs/AGENTS.md). */
 export async function contend(
   checking: Checking,
   place: Place,

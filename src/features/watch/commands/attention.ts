@@ -194,7 +194,7 @@ function violated(violations: readonly Violation[]): Finding[] {
   }));
 }
 
-/** Nothing is skipped in silence, and only a person can say how to go on (docs/GUARD.md). */
+/** Nothing is skipped in silence, and only a person can say how to go on (docs/AGENTS.md). */
 function blocked(contentions: readonly Seen[]): Finding[] {
   return contentions
     .filter(({ contention }) => contention.state !== "waiting")
