@@ -1,12 +1,12 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { applyInstall, applyUninstall, type Desk } from "../../src/features/harnesses/apply";
+import { applyInstall, applyUninstall, type Desk } from "../../src/features/harnesses/installation";
 import { lookAt } from "../../src/features/harnesses/look";
-import { type Found, isObjection, planInstall } from "../../src/features/harnesses/plan";
+import { type Found, planInstall, planUninstall } from "../../src/features/harnesses/plan";
 import { readRecord } from "../../src/features/harnesses/record";
 import { sitesOf } from "../../src/features/harnesses/sites";
-import { planUninstall } from "../../src/features/harnesses/unplan";
+import { isObjection } from "../../src/features/installer/files";
 import { HARNESS_NAMES } from "../../src/identity/harness";
 import { nodePlatform } from "../../src/platform/node/node";
 import type { Files, Platform } from "../../src/platform/platform";

@@ -66,7 +66,14 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BASE, "config", "identity", "store", "coordinator", "features/issues"],
     because: "gates are kept with the issues that have to pass them",
   },
-  "features/hooks": FEATURE,
+  "features/installer": {
+    may: [...BASE, "identity"],
+    because: "files of others get a part of ours, whatever they are: hooks and settings know what is theirs",
+  },
+  "features/hooks": {
+    may: [...FEATURE.may, "features/installer"],
+    because: "rules for commits and pushes, and how Git comes to ask for them: by files of others",
+  },
   "features/worktrees": FEATURE,
   "features/guard": {
     ...FEATURE,
@@ -74,7 +81,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "a feature stands on the coordinator; shell commands are read by a parser, not by patterns",
   },
   "features/harnesses": {
-    may: [...FEATURE.may, "features/guard"],
+    may: [...FEATURE.may, "features/guard", "features/installer"],
     packages: ["jsonc-parser", "smol-toml"],
     because: "it puts the guard's command lines into settings of others, and needs nothing else of it",
   },
@@ -98,9 +105,17 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "features/dispatch": {
     may: [
       ...FEATURE.may,
-      ...["exec", "harnesses", "hooks", "land", "ledger", "publish", "snapshots", "worktrees"].map(
-        (name) => `features/${name}`,
-      ),
+      ...[
+        "exec",
+        "harnesses",
+        "hooks",
+        "installer",
+        "land",
+        "ledger",
+        "publish",
+        "snapshots",
+        "worktrees",
+      ].map((name) => `features/${name}`),
     ],
     because:
       "it has done for an issue, from its claim to its landing, what a person would do with the features",

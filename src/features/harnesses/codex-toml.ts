@@ -1,7 +1,8 @@
 import { parse } from "smol-toml";
-import { type Block, blockIn, withBlock } from "../../identity/text-block";
 import { HARNESSES, STATUS_MESSAGE } from "../guard/harness";
-import { callsUs, daemonIn, lineFor, type Program, programIn, type Via } from "./command-line";
+import type { Program } from "../installer/files";
+import { type Block, blockIn, withBlock } from "../installer/text-block";
+import { callsUs, daemonIn, lineFor, programIn, type Via } from "./command-line";
 
 const NAME = "agents";
 export const REMARK = "by 'cotenant agent install'; 'cotenant agent uninstall' takes it out";
@@ -56,7 +57,7 @@ export function linesInToml(text: string): string[] {
   return lines;
 }
 
-export function programInToml(text: string): NonNullable<Program> | null {
+export function programInToml(text: string): Program {
   const [first] = linesInToml(text);
   return first === undefined ? null : programIn(first);
 }

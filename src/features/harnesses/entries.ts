@@ -1,13 +1,13 @@
 import type { Node } from "jsonc-parser";
 import type { HarnessName } from "../../identity/harness";
 import { HARNESSES, type HookEvent, STATUS_MESSAGE } from "../guard/harness";
+import type { Program } from "../installer/files";
 import {
   argumentsFor,
   callsUs,
   daemonIn,
   isInstalledLine,
   lineFor,
-  type Program,
   powershellLine,
   type Via,
   WORKTREE_EVENTS,

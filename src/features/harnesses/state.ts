@@ -1,5 +1,6 @@
+import type { Installed, Program } from "../installer/files";
 import { linesInToml, programInToml, tomlBlock, tomlLines, viaInToml } from "./codex-toml";
-import { type Program, programIn, type Via, type ViaName, viaName } from "./command-line";
+import { programIn, type Via, type ViaName, viaName } from "./command-line";
 import { viaOf } from "./entries";
 import { isCurrent, readSettings, wantedIn } from "./json-settings";
 import type { Found } from "./plan";
@@ -13,7 +14,7 @@ export interface SiteState {
   readonly state: "installed" | "outdated" | "changed" | "missing" | "unreadable";
   readonly isByHand: boolean;
   /** What our lines start; null where they look on the PATH, or are not there. */
-  readonly program: NonNullable<Program> | null;
+  readonly program: Program;
   /** How they get to the guard. */
   readonly via: Via;
   readonly why: string | null;
@@ -61,8 +62,8 @@ function stateOfToml(text: string): SiteState {
 /** What writes the same lines as are in this file: the program that they name, or this one for the PATH's sake. */
 export function writerOf(
   site: Pick<SiteState, "program" | "isByHand" | "via"> | null,
-  own: NonNullable<Program>,
-): { readonly installer: NonNullable<Program>; readonly isShared: boolean; readonly via: ViaName } {
+  own: Installed,
+): { readonly installer: Installed; readonly isShared: boolean; readonly via: ViaName } {
   const isShared = site !== null && site.program === null && !site.isByHand;
   return { installer: site?.program ?? own, isShared, via: viaName(site?.via ?? null) };
 }

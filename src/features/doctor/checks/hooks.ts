@@ -1,10 +1,9 @@
 import { printable } from "../../../kernel/ids";
-import { CLIENT_HOOKS } from "../../hooks/installing/hooks";
-import { lookAtHooks } from "../../hooks/installing/look";
-import { hooksHome } from "../../hooks/installing/place";
-import { howToInstall } from "../../hooks/installing/plan";
-import { readRecord } from "../../hooks/installing/record";
-import { type HookState, statesOf } from "../../hooks/installing/state";
+import { CLIENT_HOOKS } from "../../hooks/installation/block";
+import { type HookState, lookAtHooks, statesOf } from "../../hooks/installation/look";
+import { hooksHome } from "../../hooks/installation/place";
+import { howToInstall } from "../../hooks/installation/plan";
+import { readRecord } from "../../hooks/installation/record";
 import { type Check, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
 import { some } from "../words";

@@ -14,9 +14,8 @@ import { tidyGuard } from "../../guard/tidy";
 import { trespasses } from "../../guard/trespasses";
 import { settleViolations } from "../../guard/violations";
 import { reachOf } from "../../guard/yielding";
-import { forgetGoneWorktrees } from "../../harnesses/carrying";
-import { projectDesk } from "../../harnesses/desk";
-import { tidyAgents } from "../../harnesses/tidy";
+import { forgetGoneWorktrees } from "../../harnesses/carried-settings";
+import { projectDesk, tidyAgents } from "../../harnesses/installation";
 import { clearNotes } from "../../hooks/commit-note";
 import { forgetOldViolations } from "../../hooks/violations";
 import { issuesIn, underMutex } from "../../issues/desk";
@@ -90,10 +89,9 @@ const RECENT_MS = 3_600_000;
 
 async function clearDataPlane(workspace: Workspace, session: Session): Promise<void> {
   const { worktreeRoot, gitDir } = workspace.repository;
-  const { shelf, grounds } = projectDesk(workspace);
-  try {
+    try {
     const { platform } = workspace.surroundings;
-    await tidyAgents(platform, shelf, grounds, RECENT_MS);
+    await tidyAgents(projectDesk(workspace), RECENT_MS);
     await forgetGoneWorktrees(workspace);
     await clearUnfinished(platform, { root: worktreeRoot, gitDir }, RECENT_MS);
     await clearIndexes(platform, workspace.store.layout.agentIndex, RECENT_MS);

@@ -3,7 +3,7 @@ import { verbatim } from "../../../cli/terminal/render";
 import { HARNESS_NAMES } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { HARNESSES } from "../../guard/harness";
-import { installAgents, planAgents } from "../installing";
+import { installAgents, planAgents } from "../installation";
 import type { SitePlan } from "../plan";
 import { settleDoor, VIA, viaFrom } from "./agent-via";
 import { deskFor, harnessesFrom, installedFrom, setUpRemarks, WHERE } from "./agents";

@@ -1,8 +1,8 @@
 import type { Command } from "../../../cli/grammar/command";
 import { HARNESS_NAMES } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
-import { leftToUser, planAgentRemoval, refuseRuledRemovals, removeAgents } from "../installing";
-import type { Removal } from "../unplan";
+import { leftToUser, planAgentRemoval, refuseRuledRemovals, removeAgents } from "../installation";
+import type { Removal } from "../plan";
 import { settleDoor } from "./agent-via";
 import { deskFor, harnessesFrom, WHERE } from "./agents";
 

@@ -10,8 +10,8 @@ import type { HarnessName } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { HARNESSES } from "../../guard/harness";
 import { VIA_NAMES, type Via } from "../command-line";
-import type { AgentsDesk } from "../desk";
 import { HTTP_HARNESSES } from "../http-entries";
+import type { AgentsDesk } from "../installation";
 import { allRecords } from "../record";
 
 export const VIA: Readonly<Record<string, Flag>> = {

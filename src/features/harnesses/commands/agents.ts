@@ -6,8 +6,8 @@ import { CotenantError } from "../../../errors/cotenant-error";
 import { HARNESS_NAMES, type HarnessName } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { isInUse } from "../../guard/place";
-import { type AgentsDesk, findIn, projectDesk, userDesk } from "../desk";
-import type { InstallHow } from "../installing";
+import type { InstallHow } from "../installation";
+import { type AgentsDesk, findIn, projectDesk, userDesk } from "../installation";
 import type { Found } from "../plan";
 import { type SiteState, stateOf } from "../state";
 

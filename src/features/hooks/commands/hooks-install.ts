@@ -3,8 +3,8 @@ import { verbatim } from "../../../cli/terminal/render";
 import { parentOf } from "../../../identity/path-text";
 import { printable } from "../../../kernel/ids";
 import { readable } from "../../../platform/binary-text";
-import { MEANINGS } from "../installing/hooks";
-import type { EntryPlan, HookPlan } from "../installing/plan";
+import { MEANINGS } from "../installation/block";
+import type { EntryPlan, HookPlan } from "../installation/plan";
 import { serverRemarks } from "../server";
 import { howFrom, installHooks, openHooks, SERVER } from "./hooks";
 

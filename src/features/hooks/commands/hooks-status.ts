@@ -2,12 +2,11 @@ import { execFile } from "node:child_process";
 import type { Command, Context } from "../../../cli/grammar/command";
 import { columns } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
-import { CANARY } from "../installing/block";
-import { lookAtHooks, type Scene } from "../installing/look";
-import { everyPlace } from "../installing/place";
-import { howToInstall } from "../installing/plan";
-import { readRecord } from "../installing/record";
-import { type HookState, statesOf } from "../installing/state";
+import { CANARY } from "../installation/block";
+import { type HookState, lookAtHooks, type Scene, statesOf } from "../installation/look";
+import { everyPlace } from "../installation/place";
+import { howToInstall } from "../installation/plan";
+import { readRecord } from "../installation/record";
 import { serverProblem } from "../server";
 import { type HooksDesk, openHooks, SERVER } from "./hooks";
 

@@ -1,7 +1,7 @@
 import type { Command } from "../../../cli/grammar/command";
 import { printable } from "../../../kernel/ids";
-import { planRemoval, removeHooks } from "../installing/install";
-import type { Removal } from "../installing/unplan";
+import { planRemoval, removeHooks } from "../installation/install";
+import type { Removal } from "../installation/removal";
 import { howFrom, openHooks, refuseRuledRemoval, SERVER } from "./hooks";
 
 const WORDS: Readonly<Record<Removal["action"], string>> = {

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../../coordinator/workspace";
-import { type HooksWord, lookAfterHooks } from "../installing/upkeep";
+import { type HooksWord, lookAfterHooks } from "../installation/upkeep";
 
 const looked = new WeakMap<Workspace, Promise<HooksWord | null>>();
 

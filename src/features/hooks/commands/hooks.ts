@@ -4,8 +4,8 @@ import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { evenIfOvertaken } from "../../../errors/overtaken";
 import type { Repository } from "../../../identity/repository";
-import { printable } from "../../../kernel/ids";
-import { CLIENT_HOOKS, SERVER_HOOKS } from "../installing/hooks";
+import { isObjection, type Objection, unlessObjected } from "../../installer/files";
+import { CLIENT_HOOKS, SERVER_HOOKS } from "../installation/block";
 import {
   carryOut,
   type HooksControl,
@@ -13,9 +13,9 @@ import {
   planHooks,
   planRemoval,
   type Removals,
-} from "../installing/install";
-import { hooksHome } from "../installing/place";
-import { type InstallPlan, isObjection, type Objection } from "../installing/plan";
+} from "../installation/install";
+import { hooksHome } from "../installation/place";
+import type { InstallPlan } from "../installation/plan";
 
 /** The repository whose hooks are meant: a clone, or with `--server` a bare one. */
 export interface HooksDesk extends HooksWork {
@@ -80,11 +80,8 @@ export async function installHooks(
   return evenIfOvertaken(async () => {
     // With --shared, planning takes out what is there for this clone alone.
     if (how.shared && !how.isDry) await refuseRuledHooks(desk, (await planHooks(desk, wishes, true)).plan);
-    const { scene, plan } = await planHooks(desk, wishes, how.isDry);
-    if (isObjection(plan)) {
-      const { code, message, hint, path } = plan;
-      throw new CotenantError(code, printable(message, 1_500), { hint, data: path === null ? {} : { path } });
-    }
+    const { scene, plan: decided } = await planHooks(desk, wishes, how.isDry);
+    const plan = unlessObjected(decided);
     if (!how.isDry) {
       await desk.workspace?.store.prepare();
       await carryOut(desk, scene, plan, program);

@@ -152,8 +152,8 @@ async function hooksFor(context: Context, workspace: Workspace) {
 async function agentsFor(context: Context, workspace: Workspace, names: string | undefined) {
   if (names === undefined) return null;
   const { harnessNamed, installedFrom } = await import("../../harnesses/commands/agents");
-  const { projectDesk } = await import("../../harnesses/desk");
-  const { installAgents, planAgents } = await import("../../harnesses/installing");
+  const { projectDesk } = await import("../../harnesses/installation");
+  const { installAgents, planAgents } = await import("../../harnesses/installation");
   const harnesses =
     names === "all" ? HARNESS_NAMES : [...new Set(names.split(",").map((name) => harnessNamed(name.trim())))];
   const desk = projectDesk(workspace);

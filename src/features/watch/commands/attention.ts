@@ -18,7 +18,7 @@ import type { PendingGate } from "../../gates/waiting";
 import type { Seen } from "../../guard/overview";
 import type { Trespass } from "../../guard/trespasses";
 import { heldNow } from "../../guard/words";
-import type { HooksWord } from "../../hooks/installing/upkeep";
+import type { HooksWord } from "../../hooks/installation/upkeep";
 import { objectionThen, type Violation } from "../../hooks/violations";
 import type { Homeless } from "../../worktrees/homeless";
 import { ofGoneWorktrees, stale, usedTwice, withoutHolder } from "./attention-holders";

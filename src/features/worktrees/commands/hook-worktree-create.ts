@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import type { Command, Context } from "../../../cli/grammar/command";
 import { surroundingsIn, Workspace } from "../../../coordinator/workspace";
 import { printable } from "../../../kernel/ids";
-import { carryAgents } from "../../harnesses/carrying";
+import { carryAgents } from "../../harnesses/carried-settings";
 import { installedFrom } from "../../harnesses/commands/agents";
 import { includedFiles, makeWorktree } from "../../harnesses/worktrees";
 import { eventFrom, harnessFlag, mainRootOf } from "./worktree-events";

@@ -4,7 +4,7 @@ import { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { isAbsolute } from "../../../identity/path-text";
 import { printable } from "../../../kernel/ids";
-import { forgetGoneWorktrees } from "../../harnesses/carrying";
+import { forgetGoneWorktrees } from "../../harnesses/carried-settings";
 import { dropWorktree } from "../../harnesses/worktrees";
 import { eventFrom, harnessFlag, mainRootOf } from "./worktree-events";
 

@@ -9,7 +9,7 @@ import { nodeCommands } from "../../../platform/node/commands";
 import { nodeTrees } from "../../../platform/node/trees";
 import { callingProcess } from "../../guard/calling-process";
 import { HARNESSES } from "../../guard/harness";
-import { carryAgents } from "../../harnesses/carrying";
+import { carryAgents } from "../../harnesses/carried-settings";
 import { installedFrom } from "../../harnesses/commands/agents";
 import type { SitePlan } from "../../harnesses/plan";
 import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";

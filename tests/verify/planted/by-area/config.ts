@@ -131,7 +131,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "lefthook gives others only the hooks that it runs in this clone",
-    file: "src/features/hooks/installing/plan.ts",
+    file: "src/features/hooks/installation/plan.ts",
     from: "(shared && isInCharge)",
     to: "(shared && !isInCharge)",
     test: "tests/cli/hook-managers.test.ts",

@@ -356,7 +356,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "doctor says to install hooks where that is refused",
-    file: "src/features/hooks/installing/plan.ts",
+    file: "src/features/hooks/installation/plan.ts",
     from: 'return isObjection(plan) ? plan.hint : "run: cotenant hooks install";',
     to: 'return isObjection(plan) ? "run: cotenant hooks install" : "run: cotenant hooks install";',
     test: "tests/cli/hooks.test.ts",

@@ -1,25 +1,24 @@
-import type { ErrorCode } from "../../../errors/registry";
 import { below, joinPath, parentOf } from "../../../identity/path-text";
 import { printable } from "../../../kernel/ids";
+import { type Installed, isObjection, type Objection, type Program } from "../../installer/files";
 import {
   type Block,
   blockText,
   findBlock,
+  type InstalledHook,
   inserted,
   isShellScript,
   keptName,
   ownFile,
-  type Program,
   type Style,
   withBlock,
 } from "./block";
-import { hasEntry, withEntries } from "./entries";
-import type { InstalledHook } from "./hooks";
+import { hasEntry, withEntries } from "./lefthook";
 import type { FoundFile, FoundHook, Scene } from "./look";
 import { type Manager, remarkOn, rerunMark } from "./managers";
 
 export interface Wishes {
-  readonly program: NonNullable<Program>;
+  readonly program: Installed;
   /** Files that are committed may be changed. */
   readonly shared: boolean;
   /** So may a directory that other repositories use. */
@@ -66,20 +65,6 @@ export interface InstallPlan {
   readonly hides: readonly string[];
   /** What people should know. */
   readonly remarks: readonly string[];
-}
-
-/** Why nothing is written, and what to do instead. */
-export interface Objection {
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly hint: string;
-  readonly path: string | null;
-}
-
-export function isObjection(
-  value: InstallPlan | HookPlan | EntryPlan | Objection | null,
-): value is Objection {
-  return value !== null && "code" in value;
 }
 
 /** All hooks or none: an objection against one is an objection against all. */

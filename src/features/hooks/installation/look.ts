@@ -1,8 +1,18 @@
 import { joinPath, parentOf } from "../../../identity/path-text";
-import { toBinary } from "../../../platform/binary-text";
+import { readable, toBinary } from "../../../platform/binary-text";
 import type { Files } from "../../../platform/platform";
-import { findBlock, hooksIn, keptName } from "./block";
-import type { InstalledHook } from "./hooks";
+import { LONGEST, type Program } from "../../installer/files";
+import {
+  type Block,
+  blockText,
+  comesFirst,
+  findBlock,
+  hooksIn,
+  type InstalledHook,
+  keptName,
+  programIn,
+} from "./block";
+import { hasEntry } from "./lefthook";
 import { callsUs, isHuskyDirectory, type Manager, managerOf, named, PROJECT_FILES } from "./managers";
 import { type HooksHome, type HooksPlace, hooksPlace, versionedAmong } from "./place";
 
@@ -54,9 +64,6 @@ export interface Lefthook {
   /** Where the first would be, if it is not there. */
   readonly localPath: string | null;
 }
-
-/** Nobody's hook is longer; a program is not looked into. */
-const LONGEST = 1024 * 1024;
 
 /** The hooks of one directory: the one that Git uses, unless another is named. */
 export async function lookAtHooks(
@@ -177,4 +184,55 @@ async function found(files: Files, path: string): Promise<FoundFile | null> {
   const isReadable = stat !== null && stat.kind === "file" && stat.size <= LONGEST;
   const bytes = isReadable ? await files.readFile(path) : null;
   return { path, kind, text: bytes === null ? null : toBinary(bytes), mode, inode };
+}
+
+/** How one hook stands. */
+export interface HookState {
+  readonly hook: InstalledHook;
+  /** `foreign`: there is a hook, and it does not call us. `outdated`: it does, but not as this version would. */
+  readonly state: "installed" | "outdated" | "foreign" | "missing";
+  readonly manager: Manager | null;
+  /** The file that has our lines, else the one that Git runs or would run. */
+  readonly path: string;
+  readonly isExecutable: boolean;
+  readonly isByHand: boolean;
+  /** What our lines start; null where they look on the PATH, or are not there. */
+  readonly program: Program;
+  /** Whether a trial run reaches our lines before anything else, and who runs the file then. */
+  readonly trial: "itself" | "shell" | null;
+}
+
+export function statesOf({ hooks, lefthook }: Scene): HookState[] {
+  return hooks.map((found) => stateOf(found, lefthook));
+}
+
+export function stateOf(found: FoundHook, lefthook?: Lefthook): HookState {
+  const { hook, file, legacy, passedTo, manager, byHand, path } = found;
+  const isOn = (one: FoundFile | null) => one !== null && (one.mode & 0o111) !== 0;
+  const nothing = { hook, manager, path, isByHand: false, program: null, trial: null } as const;
+  const slots = [file, passedTo, manager === "pre-commit" ? legacy : null];
+  for (const one of slots) {
+    const block = one?.text == null ? null : findBlock(one.text);
+    if (one === null || block === null) continue;
+    const isExecutable = isOn(file) && (one === legacy ? isOn(legacy) : true);
+    if (block === "damaged") return { ...nothing, path: one.path, isExecutable, state: "outdated" };
+    const program = programOf(block);
+    const isCurrent = block.hook === hook && block.text === blockText(hook, block.style, program);
+    const trial = !comesFirst(block) ? null : one === passedTo ? "shell" : "itself";
+    const state = isCurrent ? "installed" : "outdated";
+    return { ...nothing, path: one.path, isExecutable, state, program, trial };
+  }
+  const entry =
+    manager === "lefthook"
+      ? [lefthook?.local, lefthook?.shared].find((one) => hasEntry(one?.text ?? null, hook))
+      : undefined;
+  if (entry != null) return { ...nothing, path: entry.path, isExecutable: isOn(file), state: "installed" };
+  if (byHand !== null)
+    return { ...nothing, path: byHand, isExecutable: isOn(file), isByHand: true, state: "installed" };
+  return { ...nothing, isExecutable: isOn(file), state: file === null ? "missing" : "foreign" };
+}
+
+function programOf(block: Block): HookState["program"] {
+  const found = programIn(block.text);
+  return found === null ? null : { node: readable(found.node), program: readable(found.program) };
 }

@@ -1,9 +1,24 @@
 import { binaryOf } from "../../../platform/binary-text";
+import type { Program } from "../../installer/files";
 import { END, stagedArguments } from "../changes";
-import type { InstalledHook } from "./hooks";
 
-/** Where cotenant is installed. Null in files that are committed: other machines have other paths. */
-export type Program = { readonly node: string; readonly program: string } | null;
+/** Hooks of a clone, in the order in which Git runs them. */
+export const CLIENT_HOOKS = ["pre-commit", "prepare-commit-msg", "post-commit", "pre-push"] as const;
+/** Hooks of a repository that others push to. */
+export const SERVER_HOOKS = ["pre-receive"] as const;
+
+export type InstalledHook = (typeof CLIENT_HOOKS)[number] | (typeof SERVER_HOOKS)[number];
+
+export const ALL_HOOKS: readonly InstalledHook[] = [...CLIENT_HOOKS, ...SERVER_HOOKS];
+
+/** What each looks at, for people. */
+export const MEANINGS: Readonly<Record<InstalledHook, string>> = {
+  "pre-commit": "refuses what somebody else holds",
+  "prepare-commit-msg": "says in the message which claims it rests on",
+  "post-commit": "puts on record what went around the hooks",
+  "pre-push": "looks at every commit again before it leaves",
+  "pre-receive": "checks what others push here",
+};
 
 /** How our lines came into a file, as their first line says: what it takes to undo it. */
 export interface Style {
@@ -232,7 +247,7 @@ export function comesFirst({ before }: Block): boolean {
 }
 
 /** The program that our lines name; null where they look only at the PATH. */
-export function programIn(text: string): { readonly node: string; readonly program: string } | null {
+export function programIn(text: string): Program {
   const word = "'((?:[^']|'\\\\'')*)'";
   const found = new RegExp(`if \\[ -x ${word} \\] && \\[ -f ${word} \\]`).exec(text);
   if (found === null) return null;

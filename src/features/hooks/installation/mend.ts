@@ -1,12 +1,12 @@
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
-import { CLIENT_HOOKS } from "./hooks";
+import { isObjection } from "../../installer/files";
+import { CLIENT_HOOKS } from "./block";
 import { carryOut, type HooksWork } from "./install";
-import { lookAtHooks, type Scene } from "./look";
+import { type HookState, lookAtHooks, type Scene, statesOf } from "./look";
 import { hooksHome } from "./place";
-import { isObjection, planInstall } from "./plan";
+import { planInstall } from "./plan";
 import { type Mark, markOf, readRecord, writeSeen } from "./record";
-import { type HookState, statesOf } from "./state";
 import type { HooksWord, Upkeep } from "./upkeep";
 
 /** What `hooks install` would do, where somebody wanted that before. Nothing that needs a person's leave is done. */

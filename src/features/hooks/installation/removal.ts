@@ -1,7 +1,16 @@
 import { joinPath } from "../../../identity/path-text";
-import { type Block, findBlock, hooksIn, isWhole, keptName, withoutBlock } from "./block";
-import { withoutEntries } from "./entries";
-import { ALL_HOOKS, type InstalledHook } from "./hooks";
+import type { Left } from "../../installer/files";
+import {
+  ALL_HOOKS,
+  type Block,
+  findBlock,
+  hooksIn,
+  type InstalledHook,
+  isWhole,
+  keptName,
+  withoutBlock,
+} from "./block";
+import { withoutEntries } from "./lefthook";
 import type { FoundFile, FoundHook, Lefthook, Scene } from "./look";
 
 /** What happens to one file of others, or of ours. */
@@ -10,11 +19,6 @@ export type Removal = { readonly hook: InstalledHook; readonly path: string } & 
   | { readonly action: "restored"; readonly from: string }
   | { readonly action: "taken_out"; readonly text: string; readonly mode: number }
 );
-
-export interface Left {
-  readonly path: string;
-  readonly why: string;
-}
 
 export interface UninstallPlan {
   /** Of hooks; null where a manager's configuration is meant. */
@@ -42,11 +46,7 @@ export function planUninstall(
     for (const { file, block } of oursIn(found)) {
       const why = whyLeft(file, block, found);
       if (why !== null) left.push({ path: file.path, why });
-      else if (versioned.has(file.path) && !shared)
-        left.push({
-          path: file.path,
-          why: IS_SHARED,
-        });
+      else if (versioned.has(file.path) && !shared) left.push({ path: file.path, why: IS_SHARED });
       else if (place.whose === "outside" && !force)
         left.push({ path: file.path, why: "other repositories use it too; add --force to take it from all" });
       else {

@@ -1,7 +1,7 @@
 import type { Repository } from "../../../identity/repository";
 import type { Git } from "../../../platform/git";
 import type { Platform } from "../../../platform/platform";
-import type { InstalledHook } from "./hooks";
+import type { InstalledHook } from "./block";
 import { type HooksWorktree, type Mark, markOf, readSeen, recordFile } from "./record";
 
 /** Hooks that were wanted here and are gone: a manager wrote its own, or Git looks elsewhere. */

@@ -3,6 +3,7 @@ import type { Repository } from "../../../identity/repository";
 import { listWorktrees } from "../../../identity/worktree-list";
 import type { Git } from "../../../platform/git";
 import type { Files, Platform } from "../../../platform/platform";
+import { standingsOf } from "../../installer/files";
 
 /** What is known of a repository before its hooks are looked for. */
 export interface HooksHome {
@@ -123,26 +124,15 @@ function ownerOf({ commonDir, gitDir, worktrees }: HooksHome, directory: string)
 
 /** Which of these Git has, and which it has or would take with the next `git add .`: whatever it does not ignore. */
 export async function versionedAmong(
-  home: HooksHome,
+  { git, worktrees, commonDir }: HooksHome,
   paths: readonly string[],
 ): Promise<{ readonly tracked: Set<string>; readonly versioned: Set<string> }> {
-  const versioned = new Set<string>();
-  const all = new Set<string>();
-  for (const { root, gitDir } of home.worktrees) {
-    const inside = paths.filter((path) => below(path, root) !== null && below(path, home.commonDir) === null);
-    if (inside.length === 0) continue;
-    const env = { GIT_DIR: gitDir, GIT_WORK_TREE: root };
-    const ask = async (args: readonly string[], input = "") => {
-      const options = { cwd: root, env, input };
-      return new Set(new TextDecoder().decode((await home.git.run(args, options)).stdout).split("\0"));
-    };
-    const names = inside.map((path) => below(path, root)!);
-    const tracked = await ask(["--literal-pathspecs", "ls-files", "-z", "--", ...names]);
-    const ignored = await ask(["check-ignore", "-z", "--stdin"], names.map((name) => `${name}\0`).join(""));
-    for (const [i, path] of inside.entries()) {
-      if (tracked.has(names[i]!)) all.add(path);
-      if (tracked.has(names[i]!) || !ignored.has(names[i]!)) versioned.add(path);
+  const found = { tracked: new Set<string>(), versioned: new Set<string>() };
+  const outside = paths.filter((path) => below(path, commonDir) === null);
+  for (const worktree of worktrees)
+    for (const [path, standing] of await standingsOf(git, worktree, outside, false)) {
+      if (standing === "tracked") found.tracked.add(path);
+      if (standing !== "ignored") found.versioned.add(path);
     }
-  }
-  return { tracked: all, versioned };
+  return found;
 }

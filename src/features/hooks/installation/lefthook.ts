@@ -1,15 +1,15 @@
+import type { Program } from "../../installer/files";
 import {
   type Block,
   findBlock,
   hooksIn,
+  type InstalledHook,
   marked,
   OR_REFUSE,
-  type Program,
   runFunction,
   withBlock,
   withoutBlock,
 } from "./block";
-import type { InstalledHook } from "./hooks";
 
 /**
  * Our call as a command in lefthook's configuration, where its users put theirs: lefthook writes its hook files anew, and

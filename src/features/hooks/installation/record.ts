@@ -1,8 +1,7 @@
-import { fileFailure } from "../../../errors/cotenant-error";
 import { joinPath, nameIn } from "../../../identity/path-text";
 import type { Platform } from "../../../platform/platform";
 import { replaceFile } from "../../../platform/replace-file";
-import type { Program } from "./block";
+import { type Installed, type Program, readDocument, writeDocument } from "../../installer/files";
 
 /** What was wanted in this clone: whoever looks later can say what is missing. The hooks' own files are the truth. */
 export interface HooksRecord {
@@ -20,55 +19,38 @@ export function recordFile(controlDirectory: string): string {
   return `${controlDirectory}/hooks.json`;
 }
 
-/** Null where hooks were never wanted. What cannot be understood is as good as none: nothing is decided by it. */
+/** Null where hooks were never wanted. */
 export async function readRecord(platform: Platform, controlDirectory: string): Promise<HooksRecord | null> {
-  const path = recordFile(controlDirectory);
-  try {
-    const bytes = await platform.files.readFile(path);
-    if (bytes === null) return null;
-    const {
-      schema_version: version,
-      installed_at: at,
-      directories,
-      program,
-    } = JSON.parse(new TextDecoder().decode(bytes));
-    if (version !== SCHEMA_VERSION || typeof at !== "string" || !Array.isArray(directories)) return null;
-    const { node, path: script } = (program ?? {}) as Record<string, unknown>;
-    return {
-      installedAt: at,
-      directories: directories.filter((one) => typeof one === "string"),
-      program: typeof node === "string" && typeof script === "string" ? { node, program: script } : null,
-    };
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return null;
-    throw fileFailure(error, "reading which hooks were wanted", path);
-  }
+  const doing = "reading which hooks were wanted";
+  const document = await readDocument(platform, recordFile(controlDirectory), { doing });
+  const { schema_version: version, installed_at: at, directories, program } = document ?? {};
+  if (version !== SCHEMA_VERSION || typeof at !== "string" || !Array.isArray(directories)) return null;
+  const { node, path: script } = (program ?? {}) as Record<string, unknown>;
+  return {
+    installedAt: at,
+    directories: directories.filter((one) => typeof one === "string"),
+    program: typeof node === "string" && typeof script === "string" ? { node, program: script } : null,
+  };
 }
 
 /** The control plane must be there. Writes nothing when it says so already. */
 export async function addToRecord(
   platform: Platform,
   controlDirectory: string,
-  { directory, program }: { readonly directory: string; readonly program: NonNullable<Program> },
+  { directory, program }: { readonly directory: string; readonly program: Installed },
   mode: number,
 ): Promise<void> {
   const old = await readRecord(platform, controlDirectory);
   const isSame = old?.program?.node === program.node && old.program.program === program.program;
   if (isSame && old.directories.includes(directory)) return;
-  const installedAt = old?.installedAt ?? new Date(platform.clock.wallMs()).toISOString();
-  const directories = [...new Set([...(old?.directories ?? []), directory])].slice(-MOST_DIRECTORIES);
   const document = {
     schema_version: SCHEMA_VERSION,
-    installed_at: installedAt,
-    directories,
+    installed_at: old?.installedAt ?? new Date(platform.clock.wallMs()).toISOString(),
+    directories: [...new Set([...(old?.directories ?? []), directory])].slice(-MOST_DIRECTORIES),
     program: { node: program.node, path: program.program },
   };
-  const path = recordFile(controlDirectory);
-  try {
-    await replaceFile(platform, path, `${JSON.stringify(document, null, 2)}\n`, mode);
-  } catch (error) {
-    throw fileFailure(error, "writing which hooks are wanted", path);
-  }
+  const doing = "writing which hooks are wanted";
+  await writeDocument(platform, recordFile(controlDirectory), document, { doing, mode });
 }
 
 /** Together with what was seen of them. */

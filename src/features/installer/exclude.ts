@@ -1,8 +1,8 @@
-import { fileFailure } from "../errors/cotenant-error";
-import { fromBinary, toBinary } from "../platform/binary-text";
-import type { Platform } from "../platform/platform";
-import { replaceFile } from "../platform/replace-file";
-import { parentOf } from "./path-text";
+import { fileFailure } from "../../errors/cotenant-error";
+import { parentOf } from "../../identity/path-text";
+import { fromBinary, toBinary } from "../../platform/binary-text";
+import type { Platform } from "../../platform/platform";
+import { replaceFile } from "../../platform/replace-file";
 import { blockIn, withBlock, withoutBlock } from "./text-block";
 
 /** Whose lines they are, and what the first of them says about that. */
