@@ -7,6 +7,17 @@ interface Listed {
   readonly load: () => Promise<{ readonly command: Command }>;
 }
 
+/** One of several commands that share a file. */
+function one<Name extends string>(
+  load: () => Promise<Readonly<Record<Name, Command>>>,
+  name: Name,
+): Listed["load"] {
+  return async () => ({ command: (await load())[name] });
+}
+
+const hook = () => import("../features/hooks/commands/hook-git");
+const hooks = () => import("../features/hooks/commands/hooks");
+
 /** Every command, with what its group's help says of it. Its code is loaded only when it runs. */
 export const COMMANDS: Readonly<Record<string, Listed>> = {
   init: { summary: "prepare this repository", load: () => import("../features/setup/commands/init") },
@@ -354,18 +365,9 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "somebody has looked at what was changed under a lease",
     load: () => import("../features/guard/commands/guard-settle"),
   },
-  "hooks install": {
-    summary: "have Git call cotenant",
-    load: () => import("../features/hooks/commands/hooks-install"),
-  },
-  "hooks uninstall": {
-    summary: "take it out again",
-    load: () => import("../features/hooks/commands/hooks-uninstall"),
-  },
-  "hooks status": {
-    summary: "how each hook stands",
-    load: () => import("../features/hooks/commands/hooks-status"),
-  },
+  "hooks install": { summary: "have Git call cotenant", load: one(hooks, "install") },
+  "hooks uninstall": { summary: "take it out again", load: one(hooks, "uninstall") },
+  "hooks status": { summary: "how each hook stands", load: one(hooks, "status") },
   "agent install": {
     summary: "have a harness ask before each write",
     load: () => import("../features/harnesses/commands/agent-install"),
@@ -449,27 +451,23 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "hook pre-commit": {
     summary: "what Git's pre-commit hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-pre-commit"),
+    load: one(hook, "preCommit"),
   },
   "hook prepare-commit-msg": {
     summary: "what Git's prepare-commit-msg hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-prepare-commit-msg"),
+    load: one(hook, "prepareCommitMessage"),
   },
-  "hook pre-push": {
-    summary: "what Git's pre-push hook calls",
-    isHidden: true,
-    load: () => import("../features/hooks/commands/hook-pre-push"),
-  },
+  "hook pre-push": { summary: "what Git's pre-push hook calls", isHidden: true, load: one(hook, "prePush") },
   "hook pre-receive": {
     summary: "what a server's pre-receive hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-pre-receive"),
+    load: one(hook, "preReceive"),
   },
   "hook post-commit": {
     summary: "what Git's post-commit hook calls",
     isHidden: true,
-    load: () => import("../features/hooks/commands/hook-post-commit"),
+    load: one(hook, "postCommit"),
   },
   "hook worktree-create": {
     summary: "what a harness calls to have a worktree made",

@@ -2,7 +2,7 @@ import { isConfigKey } from "../config/schema";
 import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { engineInFront, watcherInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
-import { hooksWord, wordText } from "../features/hooks/commands/hooks-upkeep";
+import { hooksWord, wordText } from "../features/hooks/installation/upkeep";
 import { explainSandbox } from "../identity/sandbox";
 import { blockerLines } from "./blocker-text";
 import { COMMANDS } from "./commands";

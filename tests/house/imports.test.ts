@@ -143,6 +143,11 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     world: true,
     because: "the guard on the real machine, for whoever answers a harness: the program and the daemon",
   },
+  "features/hooks/answers": {
+    may: [...FEATURE.may, "features/hooks", "features/ledger", "features/guard", "features/guard/entry"],
+    because:
+      "what Git is answered rests on the rules, on claims of other machines, and on what the guard has seen",
+  },
   "features/hooks/entry": {
     may: ["kernel", "platform/node", "features/hooks"],
     world: true,
@@ -192,7 +197,8 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   commands: {
     may: [
       ...[...LIBRARY, ".", "commands", "cli/grammar", "cli/terminal", "daemon", "demo"],
-      ...["features/guard/entry", "features/hooks/entry", "features/harnesses/real-canary"],
+      ...["features/guard/entry", "features/hooks/answers", "features/hooks/entry"],
+      "features/harnesses/real-canary",
     ],
     world: true,
     because: "words to a request, and a value to text: a feature's part of the command line",
@@ -239,7 +245,7 @@ function isWorld(name: string, member: string, isOwn: boolean): boolean {
 
 /** Folders of a feature, or of an edge, that stand apart from the rest of it. */
 const APART =
-  /^(?:features\/(?:guard|hooks)\/entry|features\/harnesses\/real-canary|cli\/(?:grammar|terminal))\//;
+  /^(?:features\/(?:guard\/entry|hooks\/(?:answers|entry))|features\/harnesses\/real-canary|cli\/(?:grammar|terminal))\//;
 
 /** The layer of a file: its folder, with what stands apart told from it. */
 function layerOf(path: string): string {

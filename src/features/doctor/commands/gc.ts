@@ -89,7 +89,7 @@ const RECENT_MS = 3_600_000;
 
 async function clearDataPlane(workspace: Workspace, session: Session): Promise<void> {
   const { worktreeRoot, gitDir } = workspace.repository;
-    try {
+  try {
     const { platform } = workspace.surroundings;
     await tidyAgents(projectDesk(workspace), RECENT_MS);
     await forgetGoneWorktrees(workspace);

@@ -4,16 +4,8 @@ import type { Grant, LeaseStatus, LedgerSay } from "../../../coordinator/contrac
 import type { Workspace } from "../../../coordinator/workspace";
 import { printable } from "../../../kernel/ids";
 import { shownKey } from "../../../kernel/landing-right";
-import type { Testimony } from "../../hooks/push";
 import type { ClaimRecord } from "../record";
 import type { ClaimsView } from "../view";
-
-/** What the claims at the remote say about commits; null where there is no ledger. `isAsked`: the remote is asked first. */
-export async function testimony(workspace: Workspace, isAsked: boolean): Promise<Testimony | null> {
-  if (workspace.config.values["sync.ledger_branch"] === null) return null;
-  const { clonesTestimony } = await import("../witness");
-  return clonesTestimony(workspace, isAsked);
-}
 
 /** Beside what a change of claims answers: how it went beyond this clone. Nothing where there is no ledger. */
 export function sayJson(say: LedgerSay | undefined): Record<string, unknown> {

@@ -13,8 +13,7 @@ import { nodeTrees } from "../../../platform/node/trees";
 import { dismantle, removedStores } from "../../../store/dismantle";
 import type { LogActor } from "../../../store/envelope";
 import { planAgentRemoval, projectDesk, removeAgents } from "../../harnesses/installation";
-import { deskOf } from "../../hooks/commands/hooks";
-import { planRemoval, removeHooks } from "../../hooks/installation/install";
+import { hooksOf, planRemoval, removeHooks } from "../../hooks/operations";
 import { MergeDriver } from "../../issues/merge-driver";
 import { keysOf } from "../../locks/commands/lock-status";
 import { dropRef } from "../../snapshots/committing";
@@ -49,7 +48,7 @@ export const command: Command = {
     const hasStore = (await platform.files.lstat(store.layout.root)) !== null;
     const driver = new MergeDriver(surroundings.git, repository.commonDir);
     const settings = await driver.registered();
-    const desk = await deskOf(workspace);
+    const desk = await hooksOf(workspace);
     const hooks = await planRemoval(desk, { shared: false, force: false });
     const agents = await agentRemovals(workspace);
     const leftBehind = await removedStores(platform.files, store.layout);

@@ -137,12 +137,12 @@ async function enforceAs(context: Context, workspace: Workspace, mode: string): 
 }
 
 async function hooksFor(context: Context, workspace: Workspace) {
-  const { deskOf, installHooks } = await import("../../hooks/commands/hooks");
-  const desk = await deskOf(workspace);
-  const how = { shared: false, force: false };
-  await installHooks(context, desk, { ...how, isDry: true });
+  const { hooksOf, installHooks } = await import("../../hooks/operations");
+  const desk = await hooksOf(workspace);
+  const how = { shared: false, force: false, program: { node: process.execPath, program: context.program } };
+  await installHooks(desk, { ...how, isDry: true });
   const install = async () => {
-    const { plan, directory } = await installHooks(context, desk, { ...how, isDry: false });
+    const { plan, directory } = await installHooks(desk, { ...how, isDry: false });
     const hasChanged = plan.hooks.some(({ write }) => write !== null);
     return { directory, hasChanged, remarks: plan.remarks };
   };

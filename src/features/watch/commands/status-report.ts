@@ -18,7 +18,7 @@ import { escalated } from "../../guard/escalating";
 import { seenContentions } from "../../guard/overview";
 import { trespasses } from "../../guard/trespasses";
 import { reachOf } from "../../guard/yielding";
-import { hooksWord } from "../../hooks/commands/hooks-upkeep";
+import { hooksWord } from "../../hooks/installation/upkeep";
 import { openViolations } from "../../hooks/violations";
 import { issuesIn } from "../../issues/desk";
 import { elsewhereIn, workersAmong } from "../../issues/effective";

@@ -1,17 +1,18 @@
-import type { Context, Output } from "../../../cli/grammar/command";
-import { count, shellWord } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import type { KnownCaller } from "../../../identity/known-caller";
+import type { Environment } from "../../../identity/repository";
 import { explainSandbox } from "../../../identity/sandbox";
 import { printable } from "../../../kernel/ids";
+import { count, shellWord } from "../../../kernel/printing";
+import type { Platform } from "../../../platform/platform";
 import type { Objection } from "../commit-rules";
 import type { PushObjection } from "../push-rules";
 
 export type HookName = "pre-commit" | "prepare-commit-msg" | "post-commit" | "pre-push" | "pre-receive";
 
 /** Which line of defence speaks, as docs/HOOKS.md numbers them. The command line itself is the first. */
-export const LAYERS: Readonly<Record<HookName, number>> = {
+const LAYERS: Readonly<Record<HookName, number>> = {
   "pre-commit": 2,
   "prepare-commit-msg": 2,
   "post-commit": 2,
@@ -27,57 +28,54 @@ export interface HookAnswer {
 
 export const PASSED: HookAnswer = { isRefused: false, lines: [] };
 
-/**
- * Runs a hook within its deadline. Whatever goes wrong in it is answered as `enforce.on_failure` says: a broken tool must
- * not decide by accident whether people can commit.
- */
-export async function asHook(
-  context: Context,
-  name: HookName,
-  act: (workspace: Workspace) => Promise<HookAnswer>,
-): Promise<Output> {
-  const answer = await answered(context, name, act);
-  for (const line of answer.lines) context.note(line);
-  return { data: { hook: name, refused: answer.isRefused }, text: "", exit: answer.isRefused ? 1 : 0 };
+/** Who is to be answered: the repository around them is opened only here, and may not be one. */
+export interface Asking {
+  env(): Environment;
+  open(): Promise<Workspace>;
 }
 
-async function answered(
-  context: Context,
+/**
+ * Answers a hook within its deadline. Whatever goes wrong in it is answered as `enforce.on_failure` says: a broken tool must
+ * not decide by accident whether people can commit.
+ */
+export async function answerHook(
+  { open, env }: Asking,
   name: HookName,
   act: (workspace: Workspace) => Promise<HookAnswer>,
 ): Promise<HookAnswer> {
   let workspace: Workspace;
   try {
-    workspace = await context.workspace();
+    workspace = await open();
   } catch (error) {
     if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return PASSED;
     // Nothing can be read that would say what is wanted, but for what whoever runs it has said.
-    const said = context.surroundings().env["COTENANT_ENFORCE_ON_FAILURE"];
-    return failed(name, error, said === "closed" ? "closed" : "open");
+    return failed(name, error, env()["COTENANT_ENFORCE_ON_FAILURE"] === "closed" ? "closed" : "open");
   }
   const { config, store } = workspace;
-  const onFailure = config.values["enforce.on_failure"];
   const deadlineMs = config.values["enforce.deadline_secs"] * 1000;
   try {
     if ((await store.platform.files.stat(store.layout.root)) === null) return PASSED;
-    return await within(deadlineMs, act(workspace));
+    return await within(store.platform, deadlineMs, act(workspace));
   } catch (error) {
     const why = await explainSandbox(error, workspace.surroundings, workspace.repository);
-    return failed(name, why, onFailure);
+    return failed(name, why, config.values["enforce.on_failure"]);
   }
 }
 
-function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      reject(
-        new CotenantError("E_STORE_BUSY", `no answer within ${ms / 1000} s`, {
-          hint: "look at what holds the store ('cotenant doctor'), or allow more time: enforce.deadline_secs",
-        }),
-      );
-    }, ms);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+async function within<T>({ timers }: Platform, ms: number, act: Promise<T>): Promise<T> {
+  const deadline = timers.sleep(ms);
+  const late = deadline.done.then(() => {
+    throw new CotenantError("E_STORE_BUSY", `no answer within ${ms / 1000} s`, {
+      hint: "look at what holds the store ('cotenant doctor'), or allow more time: enforce.deadline_secs",
+    });
   });
+  try {
+    return await Promise.race([act, late]);
+  } finally {
+    // Nobody is told of it any more.
+    late.catch(() => {});
+    deadline.wake();
+  }
 }
 
 function failed(name: HookName, error: unknown, onFailure: "open" | "closed"): HookAnswer {
@@ -105,6 +103,17 @@ const MOST_SHOWN = 20;
 /** Paths in a command to copy. */
 const MOST_NAMED = 50;
 
+/** What was looked at: what only warns comes first, and whoever has hidden who they are is told so last. */
+export function judged<T extends Objection | PushObjection>(
+  { refused, warned }: { readonly refused: readonly T[]; readonly warned: readonly T[] },
+  lines: (some: readonly T[]) => readonly string[],
+  remarks: readonly string[],
+): HookAnswer {
+  const of = (some: readonly T[]) => (some.length === 0 ? [] : lines(some));
+  const through = warned.length === 0 ? [] : ["  let through: worktree.enforce_leases = warn"];
+  return { isRefused: refused.length > 0, lines: [...of(warned), ...through, ...of(refused), ...remarks] };
+}
+
 /** What is refused, whose it is, and the exact way to go on. */
 export function refusalLines(
   name: HookName,
@@ -114,11 +123,7 @@ export function refusalLines(
   { own, root }: { readonly own: readonly string[]; readonly root: "" | ":/" },
 ): string[] {
   const who = committer ?? "somebody who has not said who they are";
-  const lines = [
-    `cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} may not be committed by ${who}`,
-  ];
-  for (const { message, code } of objections.slice(0, MOST_SHOWN)) lines.push(`  ${message} (${code})`);
-  if (objections.length > MOST_SHOWN) lines.push(`  … and ${objections.length - MOST_SHOWN} more`);
+  const lines = objectionLines(name, objections, `may not be committed by ${who}`);
   const ways = committer === null ? [SAY_WHO] : [];
   ways.push(...new Set(objections.map(({ hint }) => hint).filter((text) => text !== "")));
   lines.push(...ways.map((way) => `  next: ${way}`));
@@ -141,13 +146,20 @@ const SAY_WHO =
 
 /** The same for commits that exist already. */
 export function pushRefusal(name: HookName, objections: readonly PushObjection[]): string[] {
-  const lines = [
-    `cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} may not be pushed`,
-  ];
-  for (const { message, code } of objections.slice(0, MOST_SHOWN)) lines.push(`  ${message} (${code})`);
-  if (objections.length > MOST_SHOWN) lines.push(`  … and ${objections.length - MOST_SHOWN} more`);
+  const lines = objectionLines(name, objections, "may not be pushed");
   for (const hint of [...new Set(objections.map(({ hint }) => hint))].slice(0, 5))
     lines.push(`  next: ${hint}`);
+  return lines;
+}
+
+function objectionLines(
+  name: HookName,
+  objections: readonly Pick<Objection, "message" | "code">[],
+  what: string,
+): string[] {
+  const lines = [`cotenant ${name} (layer ${LAYERS[name]}): ${count(objections.length, "change")} ${what}`];
+  for (const { message, code } of objections.slice(0, MOST_SHOWN)) lines.push(`  ${message} (${code})`);
+  if (objections.length > MOST_SHOWN) lines.push(`  … and ${objections.length - MOST_SHOWN} more`);
   return lines;
 }
 
