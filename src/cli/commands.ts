@@ -15,6 +15,7 @@ function one<Name extends string>(
   return async () => ({ command: (await load())[name] });
 }
 
+const agent = () => import("../features/harnesses/commands/agent");
 const hook = () => import("../features/hooks/commands/hook-git");
 const hooks = () => import("../features/hooks/commands/hooks");
 
@@ -368,22 +369,10 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   "hooks install": { summary: "have Git call cotenant", load: one(hooks, "install") },
   "hooks uninstall": { summary: "take it out again", load: one(hooks, "uninstall") },
   "hooks status": { summary: "how each hook stands", load: one(hooks, "status") },
-  "agent install": {
-    summary: "have a harness ask before each write",
-    load: () => import("../features/harnesses/commands/agent-install"),
-  },
-  "agent uninstall": {
-    summary: "take it out again",
-    load: () => import("../features/harnesses/commands/agent-uninstall"),
-  },
-  "agent list": {
-    summary: "which harnesses ask, and how",
-    load: () => import("../features/harnesses/commands/agent-list"),
-  },
-  "agent doctor": {
-    summary: "try each, and show what it covers",
-    load: () => import("../features/harnesses/commands/agent-doctor"),
-  },
+  "agent install": { summary: "have a harness ask before each write", load: one(agent, "install") },
+  "agent uninstall": { summary: "take it out again", load: one(agent, "uninstall") },
+  "agent list": { summary: "which harnesses ask, and how", load: one(agent, "list") },
+  "agent doctor": { summary: "try each, and show what it covers", load: one(agent, "doctor") },
   publish: {
     summary: "commit to a branch without a checkout",
     load: () => import("../features/publish/commands/publish"),

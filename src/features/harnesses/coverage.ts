@@ -32,6 +32,19 @@ export const WAY_WORDS: Readonly<Record<Way, string>> = {
  */
 export type Coverage = "before" | "after" | "open" | "none";
 
+/** What a canary found out about one file of settings. */
+export interface CanaryReport {
+  readonly isAlive: boolean;
+  /** What went wrong, in words; null when nothing did. */
+  readonly why: string | null;
+  readonly coverage: Readonly<Record<Way, Coverage>>;
+}
+
+export function nothingCovered(): Record<Way, Coverage> {
+  const none = Object.fromEntries(WAYS.map((way) => [way, "none"])) as Record<Way, Coverage>;
+  return { ...none, outside: "open" };
+}
+
 /** One event as the harness would send it, about a tool that has not run yet or has. */
 export interface Trial {
   readonly way: Way;

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import type { Command, Context, Parsed } from "../../../cli/grammar/command";
+import { installedFrom } from "../../../cli/grammar/installed";
 import { columns, verbatim } from "../../../cli/terminal/render";
 import { parentOf } from "../../../identity/path-text";
 import { printable } from "../../../kernel/ids";
@@ -28,12 +29,8 @@ function deskFrom(context: Context, parsed: Parsed): Promise<HooksDesk> {
   });
 }
 
-function requestFrom({ program }: Context, parsed: Parsed) {
-  return {
-    shared: parsed.has("shared"),
-    force: parsed.has("force"),
-    program: { node: process.execPath, program },
-  };
+function requestFrom(context: Context, parsed: Parsed) {
+  return { shared: parsed.has("shared"), force: parsed.has("force"), program: installedFrom(context) };
 }
 
 const INSTALLED: Readonly<Record<HookPlan["action"], string>> = {

@@ -151,13 +151,11 @@ async function hooksFor(context: Context, workspace: Workspace) {
 
 async function agentsFor(context: Context, workspace: Workspace, names: string | undefined) {
   if (names === undefined) return null;
-  const { harnessNamed, installedFrom } = await import("../../harnesses/commands/agents");
-  const { projectDesk } = await import("../../harnesses/installation");
-  const { installAgents, planAgents } = await import("../../harnesses/installation");
+  const { harnessNamed, installAgents, planAgents, projectDesk } = await import("../../harnesses/operations");
   const harnesses =
     names === "all" ? HARNESS_NAMES : [...new Set(names.split(",").map((name) => harnessNamed(name.trim())))];
   const desk = projectDesk(workspace);
-  const how = { program: installedFrom(context), shared: false, via: null };
+  const how = { program: { node: process.execPath, program: context.program }, shared: false, via: null };
   await planAgents(desk, harnesses, how);
   const install = async () => {
     const plans = await installAgents(desk, harnesses, how);

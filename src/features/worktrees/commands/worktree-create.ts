@@ -1,4 +1,5 @@
 import type { Command, Context, Parsed } from "../../../cli/grammar/command";
+import { installedFrom } from "../../../cli/grammar/installed";
 import { interruptibly } from "../../../cli/terminal/interrupts";
 import { count, leaseJson, shellWord } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
@@ -10,7 +11,6 @@ import { nodeTrees } from "../../../platform/node/trees";
 import { callingProcess } from "../../guard/calling-process";
 import { HARNESSES } from "../../guard/harness";
 import { carryAgents } from "../../harnesses/carried-settings";
-import { installedFrom } from "../../harnesses/commands/agents";
 import type { SitePlan } from "../../harnesses/plan";
 import { confirmClaim, refuseUnclaimable } from "../../issues/claimable";
 import { keyOfIssue } from "../../issues/commands/issues";

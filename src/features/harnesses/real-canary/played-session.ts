@@ -3,32 +3,22 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Surroundings } from "../../../coordinator/workspace";
 import type { HarnessName } from "../../../identity/harness";
+import type { Git } from "../../../platform/git";
 import { nothingToSay } from "../../guard/answers";
 import { HARNESSES, type Moment } from "../../guard/harness";
 import { type Call, callsIn } from "../calls";
-import { type Coverage, freeTrial, type Trial, trialsFor, WAYS, type Way } from "../coverage";
+import {
+  type CanaryReport,
+  type Coverage,
+  freeTrial,
+  nothingCovered,
+  type Trial,
+  trialsFor,
+  type Way,
+} from "../coverage";
 import { eventFor, isDenial } from "../events";
 import type { Found } from "../plan";
-
-/** What a canary found out about one file of settings. */
-export interface CanaryReport {
-  readonly isAlive: boolean;
-  /** What went wrong, in words; null when nothing did. */
-  readonly why: string | null;
-  readonly coverage: Readonly<Record<Way, Coverage>>;
-}
-
-/** Of one that was not sent. */
-export function groundedCanary(why: string): CanaryReport {
-  return { isAlive: false, why, coverage: nothingCovered() };
-}
-
-function nothingCovered(): Record<Way, Coverage> {
-  const none = Object.fromEntries(WAYS.map((way) => [way, "none"])) as Record<Way, Coverage>;
-  return { ...none, outside: "open" };
-}
 
 interface Ran {
   readonly status: number | null;
@@ -43,20 +33,21 @@ const LOOKS = 6;
 const BETWEEN_LOOKS_MS = 1_500;
 const VIOLATED = '"event_type":"guard.violated"';
 
+/** The machine that a session is played on. `env` is for what the command lines are to see besides. */
+export interface CanaryMachine {
+  readonly program: string;
+  readonly git: Git;
+  readonly env: Readonly<Record<string, string>>;
+}
+
 /**
  * Plays a session of the harness in a scratch repository, through the command lines that are installed: a free file must
- * go through in silence, a file that somebody else holds must not. The project itself is not touched. `env` is for what
- * these command lines are to see besides.
+ * go through in silence, a file that somebody else holds must not. The project itself is not touched.
  */
-export async function runCanary(
-  found: Found,
-  program: string,
-  surroundings: Surroundings,
-  env: Readonly<Record<string, string>> = {},
-): Promise<CanaryReport> {
+export async function runCanary(found: Found, machine: CanaryMachine): Promise<CanaryReport> {
   const room = mkdtempSync(join(tmpdir(), "cotenant-canary-"));
   try {
-    return await new Canary(found, program, surroundings, room, env).fly();
+    return await new Canary(found, machine, room).fly();
   } finally {
     rmSync(room, { recursive: true, force: true });
   }
@@ -64,29 +55,18 @@ export async function runCanary(
 
 class Canary {
   readonly #found: Found;
-  readonly #program: string;
-  readonly #surroundings: Surroundings;
+  readonly #machine: CanaryMachine;
   readonly #room: string;
   readonly #calls: readonly Call[];
-  readonly #coverage: Record<Way, Coverage>;
+  readonly #coverage: Record<Way, Coverage> = nothingCovered();
   readonly #session: string;
-  readonly #more: Readonly<Record<string, string>>;
 
-  constructor(
-    found: Found,
-    program: string,
-    surroundings: Surroundings,
-    room: string,
-    more: Readonly<Record<string, string>>,
-  ) {
-    this.#more = more;
+  constructor(found: Found, machine: CanaryMachine, room: string) {
     this.#found = found;
-    this.#program = program;
-    this.#surroundings = surroundings;
+    this.#machine = machine;
     this.#room = room;
     this.#calls = callsIn(found);
     this.#session = `canary-${process.pid}-${found.site.harness}`;
-    this.#coverage = nothingCovered();
   }
 
   get #harness(): HarnessName {
@@ -123,7 +103,7 @@ class Canary {
     writeFileSync(join(this.#room, HELD), "old\n");
     writeFileSync(join(this.#room, "free.txt"), "old\n");
     writeFileSync(join(this.#room, "change.sh"), `date +%s%N >> ${HELD}\n`);
-    const { git } = this.#surroundings;
+    const { git, program } = this.#machine;
     for (const args of [
       ["init", "--quiet"],
       ["add", "--all"],
@@ -136,7 +116,7 @@ class Canary {
       ["init", "--quiet"],
       ["lock", "acquire", HELD, "--quiet"],
     ]) {
-      const ran = await start(process.execPath, [this.#program, ...args], this.#room, this.#env(HOLDER), "");
+      const ran = await start(process.execPath, [program, ...args], this.#room, this.#env(HOLDER), "");
       if (ran.status !== 0) return `no scratch repository: cotenant ${args[0]} says ${firstLine(ran)}`;
     }
     return null;
@@ -204,7 +184,7 @@ class Canary {
       // Nobody has three minutes for this.
       COTENANT_GUARD_RETRY_SECS: "1",
       COTENANT_DAEMON_AUTOSTART: "false",
-      ...this.#more,
+      ...this.#machine.env,
     };
   }
 }

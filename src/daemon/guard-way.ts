@@ -1,60 +1,44 @@
-import type { Context, Flag, Parsed } from "../../../cli/grammar/command";
-import type { Workspace } from "../../../coordinator/workspace";
-import { thisBuild } from "../../../daemon/build";
-import { guardSocketFolder, type HookPlace, hookPlace, isSafeForHooks } from "../../../daemon/hook-place";
-import { isFree, newDoor, readDoor, removeDoor, writeDoor } from "../../../daemon/http-door";
-import { ask, startDaemon } from "../../../daemon/life";
-import { daemonPlace, readRecord } from "../../../daemon/place";
-import { CotenantError } from "../../../errors/cotenant-error";
-import type { HarnessName } from "../../../identity/harness";
-import { printable } from "../../../kernel/ids";
-import { HARNESSES } from "../../guard/harness";
-import { VIA_NAMES, type Via } from "../command-line";
-import { HTTP_HARNESSES } from "../http-entries";
-import type { AgentsDesk } from "../installation";
-import { allRecords } from "../record";
+import { existsSync } from "node:fs";
+import type { Surroundings, Workspace } from "../coordinator/workspace";
+import { CotenantError } from "../errors/cotenant-error";
+import { HARNESSES } from "../features/guard/harness";
+import { VIA_NAMES } from "../features/harnesses/command-line";
+import { HTTP_HARNESSES } from "../features/harnesses/http-entries";
+import type { AgentsDesk } from "../features/harnesses/installation";
+import type { GuardDaemon, Way } from "../features/harnesses/operations";
+import { allRecords } from "../features/harnesses/record";
+import type { HarnessName } from "../identity/harness";
+import { printable } from "../kernel/ids";
+import { thisBuild } from "./build";
+import { guardSocketFolder, type HookPlace, hookPlace, isSafeForHooks } from "./hook-place";
+import { isFree, newDoor, readDoor, removeDoor, writeDoor } from "./http-door";
+import { ask, standingOf, startDaemon } from "./life";
+import { daemonPlace, readRecord } from "./place";
 
-export const VIA: Readonly<Record<string, Flag>> = {
-  via: {
-    value: "program|daemon|http",
-    meaning: "who answers: the program for each event (default), the daemon, or the daemon over HTTP",
-    choices: VIA_NAMES,
-  },
-};
+const BY_PROGRAM: Way = { via: null, remarks: [], prepare: async () => {} };
 
-/** How events are to get to the guard, and what has to be done before settings may say so. */
-export interface Chosen {
-  readonly via: Via;
-  readonly remarks: readonly string[];
-  /** Once it is certain that settings will be written. */
-  prepare(): Promise<void>;
-}
-
-const BY_PROGRAM: Chosen = { via: null, remarks: [], prepare: async () => {} };
-
-export async function viaFrom(
-  context: Context,
-  parsed: Parsed,
+/** `program` is what starts the daemon where there is none. */
+export async function chooseWay(
   desk: AgentsDesk,
   harnesses: readonly HarnessName[],
-): Promise<Chosen> {
-  const way = parsed.text("via") ?? "program";
+  { way, shared, program }: { readonly way: string; readonly shared: boolean; readonly program: string },
+): Promise<Way> {
   if (!(VIA_NAMES as readonly string[]).includes(way))
     throw new CotenantError("E_USAGE", `--via has no "${printable(way, 60)}"`, {
       hint: `use --via ${VIA_NAMES.slice(0, -1).join(", --via ")} or --via ${VIA_NAMES.at(-1)}`,
     });
   if (way === "program") return BY_PROGRAM;
   const { workspace } = desk;
-  if (workspace === null || parsed.has("shared"))
+  if (workspace === null || shared)
     throw new CotenantError("E_USAGE", `--via ${way} is for one worktree on this machine`, {
-      hint: `a daemon is of one repository and one user: leave out ${parsed.has("shared") ? "--shared" : "--user"}`,
+      hint: `a daemon is of one repository and one user: leave out ${shared ? "--shared" : "--user"}`,
     });
   const place = placeFor(workspace, way);
   return way === "http"
-    ? overHttp(context, workspace, place, harnesses)
+    ? overHttp(program, workspace, place, harnesses)
     : {
         via: { daemon: place.base, http: null },
-        remarks: remarksOn(context, place),
+        remarks: remarksOn(desk.surroundings, place),
         prepare: async () => {},
       };
 }
@@ -77,10 +61,8 @@ function placeFor({ surroundings, repository }: Workspace, way: string): HookPla
   });
 }
 
-function remarksOn({ surroundings }: Context, place: HookPlace): string[] {
-  const { env } = surroundings();
+function remarksOn({ env }: Surroundings, place: HookPlace): string[] {
   const path = env["PATH"] ?? "";
-  const { existsSync } = require("node:fs") as typeof import("node:fs");
   const hasCurl = path.split(":").some((folder) => folder !== "" && existsSync(`${folder}/curl`));
   return [
     "the first hook that finds no daemon starts one; until then, and whenever it does not answer, the program does",
@@ -115,11 +97,11 @@ function refuseOpen(harnesses: readonly HarnessName[]): void {
 }
 
 async function overHttp(
-  context: Context,
+  program: string,
   workspace: Workspace,
   place: HookPlace,
   harnesses: readonly HarnessName[],
-): Promise<Chosen> {
+): Promise<Way> {
   refuseOpen(harnesses);
   const known = readDoor(place);
   const isUsable = known !== null && ((await isFree(known.port)) || (await listens(workspace, known.port)));
@@ -134,7 +116,7 @@ async function overHttp(
       const { surroundings, repository } = workspace;
       if (door !== known) writeDoor(place, door);
       const daemon = daemonPlace(repository.controlDir);
-      const { record } = await startDaemon(daemon, surroundings, context.program, thisBuild());
+      const { record } = await startDaemon(daemon, surroundings, program, thisBuild());
       const { port } = await ask(record, "refresh");
       if (port === door.port) return;
       throw new CotenantError("E_DAEMON", `the daemon cannot listen on port ${door.port}`, {
@@ -167,4 +149,19 @@ async function listens({ repository }: Workspace, port: number): Promise<boolean
   } catch {
     return false;
   }
+}
+
+/** Where the daemon of a repository leaves its files for hooks; null where there is no home. */
+export function guardPlaceIn({ repository, surroundings }: Workspace): string | null {
+  return hookPlace(repository.controlDir, surroundings)?.base ?? null;
+}
+
+/** What the daemon has done for harnesses so far. Null where it does not answer, or does not answer hooks. */
+export async function guardDaemon({ repository, surroundings }: Workspace): Promise<GuardDaemon | null> {
+  const standing = await standingOf(surroundings.platform, daemonPlace(repository.controlDir));
+  if (standing.state !== "running") return null;
+  const { guard } = standing.said as { guard?: { by_harness?: unknown; http_port?: unknown } };
+  if (typeof guard?.by_harness !== "object" || guard.by_harness === null) return null;
+  const events = guard.by_harness as Record<string, number>;
+  return { events, httpPort: typeof guard.http_port === "number" ? guard.http_port : null };
 }
