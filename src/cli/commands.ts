@@ -16,16 +16,15 @@ function one<Name extends string>(
 }
 
 const agent = () => import("../features/harnesses/commands/agent");
+const config = () => import("../features/setup/commands/config");
 const hook = () => import("../features/hooks/commands/hook-git");
 const hooks = () => import("../features/hooks/commands/hooks");
+const setup = () => import("../features/setup/commands/setup");
 
 /** Every command, with what its group's help says of it. Its code is loaded only when it runs. */
 export const COMMANDS: Readonly<Record<string, Listed>> = {
-  init: { summary: "prepare this repository", load: () => import("../features/setup/commands/init") },
-  deinit: {
-    summary: "undo what init and leases left behind",
-    load: () => import("../features/setup/commands/deinit"),
-  },
+  init: { summary: "prepare this repository", load: one(setup, "init") },
+  deinit: { summary: "undo what init and leases left behind", load: one(setup, "deinit") },
   status: {
     summary: "who holds what, and what needs a person",
     load: () => import("../features/watch/commands/status"),
@@ -282,27 +281,12 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "the whole graph, for other programs",
     load: () => import("../features/issues/commands/graph-export"),
   },
-  "config show": {
-    summary: "every setting and where it came from",
-    load: () => import("../features/setup/commands/config-show"),
-  },
-  "config get": {
-    summary: "one setting's value",
-    load: () => import("../features/setup/commands/config-get"),
-  },
-  "config set": { summary: "change a setting", load: () => import("../features/setup/commands/config-set") },
-  "config reset": {
-    summary: "back to the next source",
-    load: () => import("../features/setup/commands/config-reset"),
-  },
-  "config show-hierarchy": {
-    summary: "types of issues, broadest first",
-    load: () => import("../features/setup/commands/config-show-hierarchy"),
-  },
-  "config validate": {
-    summary: "what is wrong in any source",
-    load: () => import("../features/setup/commands/config-validate"),
-  },
+  "config show": { summary: "every setting and where it came from", load: one(config, "show") },
+  "config get": { summary: "one setting's value", load: one(config, "get") },
+  "config set": { summary: "change a setting", load: one(config, "set") },
+  "config reset": { summary: "back to the next source", load: one(config, "reset") },
+  "config show-hierarchy": { summary: "types of issues, broadest first", load: one(config, "showHierarchy") },
+  "config validate": { summary: "what is wrong in any source", load: one(config, "validate") },
   trust: {
     summary: "allow what this repository loosens",
     load: () => import("../features/setup/commands/trust"),

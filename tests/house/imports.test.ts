@@ -128,6 +128,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     may: [...BELOW_FEATURES, "features/*"],
     because: "it looks at everything and changes nothing; only the edges look at it",
   },
+  "features/setup": {
+    may: [...BELOW_FEATURES, "features/*"],
+    because: "it prepares a repository for everything, and undoes all of it",
+  },
   // What a harness or Git starts, and has no time for more.
   "features/guard/entry": {
     may: [

@@ -1,11 +1,12 @@
-import { refuseRuled } from "../../../coordinator/path-rules";
-import type { Session } from "../../../coordinator/session";
-import type { Workspace } from "../../../coordinator/workspace";
-import { errorFrom, orThrow } from "../../../errors/cotenant-error";
-import { currentBranch } from "../../../identity/branch";
-import type { LeaseId } from "../../../kernel/ids";
-import { fileKey, type LeaseKey, scopeKey } from "../../../kernel/keys";
-import type { Refusal } from "../../../kernel/refusal";
+import { refuseRuled } from "../../coordinator/path-rules";
+import type { Session } from "../../coordinator/session";
+import type { Workspace } from "../../coordinator/workspace";
+import { errorFrom, orThrow } from "../../errors/cotenant-error";
+import { currentBranch } from "../../identity/branch";
+import type { LeaseId } from "../../kernel/ids";
+import { fileKey, type LeaseKey, scopeKey } from "../../kernel/keys";
+import type { Refusal } from "../../kernel/refusal";
+import { globalRefusal } from "../hooks/global-operations";
 
 /** Long enough for any edit of ours, short enough that a killed one is no burden. */
 const TTL_SECS = 60;
@@ -111,7 +112,6 @@ async function giveBack(session: Session, key: LeaseKey, leaseId: LeaseId): Prom
 
 /** `global_operations.allowed_branches` and `require_main_history`. */
 async function requireAllowed({ config, surroundings, repository }: Workspace, scope: Scope): Promise<void> {
-  const { globalRefusal } = await import("../../hooks/global-operations");
   const { platform, git } = surroundings;
   const refusal = await globalRefusal({
     git,

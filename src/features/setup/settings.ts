@@ -1,12 +1,10 @@
-import type { Context } from "../../../cli/grammar/command";
-import { shellWord } from "../../../cli/terminal/render";
-import { AGENT_KEYS, checkAgentValue, isAgentKey } from "../../../config/agent-file";
-import { committedConfig, committedIn } from "../../../config/committed";
-import { removeKey, setKey } from "../../../config/edit";
-import { readJoinedLedger } from "../../../config/joined-ledger";
-import { type Config, type ConfigQuestion, inspectConfig, userConfigDirectory } from "../../../config/load";
-import { nearest } from "../../../config/nearest";
-import type { ConfigProblem } from "../../../config/problem";
+import { AGENT_KEYS, checkAgentValue, isAgentKey } from "../../config/agent-file";
+import { committedConfig, committedIn } from "../../config/committed";
+import { removeKey, setKey } from "../../config/edit";
+import { readJoinedLedger } from "../../config/joined-ledger";
+import { type Config, type ConfigQuestion, inspectConfig, userConfigDirectory } from "../../config/load";
+import { nearest } from "../../config/nearest";
+import type { ConfigProblem } from "../../config/problem";
 import {
   CONFIG_KEYS,
   type ConfigKey,
@@ -15,15 +13,20 @@ import {
   nameInSection,
   sectionOf,
   settingOf,
-} from "../../../config/schema";
-import { NO_TRUST, readTrust, type Trust } from "../../../config/trust";
-import { isWrong, tomlOf, valueFromText } from "../../../config/values";
-import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
-import { findRepository, type Repository } from "../../../identity/repository";
-import { prepareDataDirectory, refuseLink } from "../../../identity/worktree-file";
-import { printable } from "../../../kernel/ids";
-import type { Platform } from "../../../platform/platform";
-import { stageFile } from "../../../platform/replace-file";
+} from "../../config/schema";
+import { NO_TRUST, readTrust, type Trust } from "../../config/trust";
+import { isWrong, tomlOf, valueFromText } from "../../config/values";
+import { remarksOnRules } from "../../coordinator/path-rules";
+import type { Surroundings, Workspace } from "../../coordinator/workspace";
+import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { findRepository, type Repository } from "../../identity/repository";
+import { prepareDataDirectory, refuseLink } from "../../identity/worktree-file";
+import { printable } from "../../kernel/ids";
+import { shellWord } from "../../kernel/printing";
+import type { Platform } from "../../platform/platform";
+import { stageFile } from "../../platform/replace-file";
+import { changeForAll } from "./shared-change";
+import { trustKeys } from "./trust";
 
 /** The configuration around the caller, broken or not, in a repository or outside of one. */
 export interface Surveyed {
@@ -35,8 +38,7 @@ export interface Surveyed {
   readonly problems: readonly ConfigProblem[];
 }
 
-export async function survey(context: Context): Promise<Surveyed> {
-  const { platform, env, cwd, home, git } = context.surroundings();
+export async function survey({ platform, env, cwd, home, git }: Surroundings): Promise<Surveyed> {
   let repository: Repository | null = null;
   try {
     repository = await findRepository(platform, cwd, env, git);
@@ -65,7 +67,7 @@ function unknownKey(text: string, known: readonly string[]): CotenantError {
 }
 
 /** A file to change, and what to change in it. */
-export interface Target {
+interface Target {
   readonly file: string;
   readonly path: readonly [section: string, name: string];
   /** Null for keys of `agent.toml`. */
@@ -73,7 +75,7 @@ export interface Target {
 }
 
 /** `command` as it was typed, for whoever left out --global. */
-export function targetOf(
+function targetOf(
   surveyed: Surveyed,
   text: string,
   isGlobal: boolean,
@@ -107,7 +109,7 @@ function homeFor({ question }: Surveyed): string {
 }
 
 /** The value as its file will have it, in TOML. */
-export function checkedValue({ key, path }: Target, text: string): { value: ConfigValue; toml: string } {
+function checkedValue({ key, path }: Target, text: string): { value: ConfigValue; toml: string } {
   const name = path.join(".");
   const value = key === null ? checkAgentValue(name, text) : valueFromText(settingOf(key), text);
   if (!isWrong(value)) return { value, toml: tomlOf(value) };
@@ -120,7 +122,7 @@ export function checkedValue({ key, path }: Target, text: string): { value: Conf
 }
 
 /** How to write the new content beside the old one, and then put it in place. Null where the file says so already. */
-export async function planChange(
+async function planChange(
   { platform, repository, question }: Surveyed,
   { file, path }: Target,
   toml: string | null,
@@ -170,6 +172,99 @@ function isTomlError(error: unknown): boolean {
     typeof (error as { lineNumber?: unknown }).lineNumber === "number" ||
     (error as Error).name === "TomlError"
   );
+}
+
+/** Where somebody changes settings: in a repository, which is opened only if it has to be, or outside of any. */
+export interface SettingsPlace {
+  surroundings(): Surroundings;
+  open(): Promise<Workspace>;
+}
+
+export interface SettingRequest {
+  readonly key: string;
+  readonly isGlobal: boolean;
+}
+
+/** What became of a setting. */
+export interface SettingChange {
+  readonly file: string;
+  readonly hasChanged: boolean;
+}
+
+/** Takes it out of the file, so that the next source decides. */
+export async function resetSetting(
+  place: SettingsPlace,
+  { key, isGlobal }: SettingRequest,
+): Promise<SettingChange> {
+  const surveyed = await survey(place.surroundings());
+  const target = targetOf(surveyed, key, isGlobal, ["reset"]);
+  return { file: target.file, hasChanged: await change(place, surveyed, target, isGlobal, null) };
+}
+
+/** What the new value comes to: whether this clone trusts what needs trust, and what stands above it. */
+export interface SettingSet extends SettingChange {
+  readonly value: ConfigValue;
+  readonly toml: string;
+  readonly trust: "not-needed" | "given" | "waits";
+  readonly overruledBy: string | null;
+}
+
+export async function setSetting(
+  place: SettingsPlace,
+  { key: name, isGlobal, text }: SettingRequest & { readonly text: string },
+): Promise<SettingSet> {
+  const surveyed = await survey(place.surroundings());
+  const target = targetOf(surveyed, name, isGlobal, ["set", text]);
+  const { value, toml } = checkedValue(target, text);
+  const { key, file } = target;
+  const hasChanged = await change(place, surveyed, target, isGlobal, toml);
+  const done = { file, hasChanged, value, toml, trust: "not-needed", overruledBy: null } as const;
+  if (key === null) return done;
+  const after = await survey(place.surroundings());
+  if (!isGlobal && after.config.untrusted.some((entry) => entry.key === key)) {
+    const trusted = await trustKeys(await place.open(), after, [key]);
+    return { ...done, trust: trusted.length > 0 ? "given" : "waits" };
+  }
+  // Where every source adds its own, none stands above another.
+  const above = settingOf(key).tighten === "adding" ? file : after.config.origin(key).place;
+  return { ...done, overruledBy: above === file ? null : above };
+}
+
+/** Answers whether anything changed. What concerns everybody is changed by one at a time, on top of the main branch. */
+async function change(
+  place: SettingsPlace,
+  surveyed: Surveyed,
+  target: Target,
+  isGlobal: boolean,
+  toml: string | null,
+): Promise<boolean> {
+  const { key } = target;
+  try {
+    if (!isGlobal && key !== null) return await changeShared(place, surveyed, target, key, toml);
+    const stage = await planChange(surveyed, target, toml);
+    await (await stage?.())?.();
+    return stage !== null;
+  } catch (error) {
+    throw fileFailure(error, "changing the configuration", target.file);
+  }
+}
+
+async function changeShared(
+  { surroundings, open }: SettingsPlace,
+  surveyed: Surveyed,
+  target: Target,
+  key: ConfigKey,
+  toml: string | null,
+): Promise<boolean> {
+  const scope = sectionOf(key) === "types" ? "types" : "config";
+  const workspace = await open();
+  const hasChanged = await changeForAll(workspace, scope, async () => {
+    const stage = await planChange(surveyed, target, toml);
+    return { answer: stage !== null, stage, payload: { scope, key, value: toml } };
+  });
+  if (key === "policy.paths")
+    workspace.warnings.push(...(await remarksOnRules(workspace, (await survey(surroundings())).config)));
+  return hasChanged;
 }
 
 async function makePath(platform: Platform, directory: string): Promise<void> {

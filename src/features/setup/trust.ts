@@ -1,10 +1,10 @@
-import type { ConfigKey, ConfigValue } from "../../../config/schema";
-import { digestOf, subjectOf, type Trusted } from "../../../config/trust";
-import { addTrusted, mayTrust } from "../../../coordinator/trusting";
-import type { Workspace } from "../../../coordinator/workspace";
-import type { GateDefinition } from "../../gates/registry";
-import { gateTrust } from "../../gates/trust";
-import type { Surveyed } from "./configuring";
+import type { ConfigKey, ConfigValue } from "../../config/schema";
+import { digestOf, subjectOf, type Trust, type Trusted } from "../../config/trust";
+import { addTrusted, mayTrust } from "../../coordinator/trusting";
+import type { Workspace } from "../../coordinator/workspace";
+import { type GateDefinition, inspectRegistry } from "../gates/registry";
+import { gateTrust, waitingGates } from "../gates/trust";
+import type { Surveyed } from "./settings";
 
 /** Trusts what the repository's file says of these keys now. Empty when the caller may not. */
 export async function trustKeys(
@@ -40,4 +40,26 @@ export async function trustGates(
   const { agentId } = await workspace.agent();
   const wanted = gates.map((gate) => gateTrust(digest, gate));
   return addTrusted(workspace, wanted, agentId);
+}
+
+/** A registry that cannot be read names no command. */
+export async function gatesWithoutTrust(
+  workspace: Workspace,
+  trust: Trust,
+): Promise<readonly GateDefinition[]> {
+  const { platform } = workspace.surroundings;
+  const reading = await inspectRegistry(platform, workspace.repository.worktreeRoot);
+  if ("registry" in reading) return waitingGates(platform.digest, trust, reading.registry.gates.values());
+  workspace.warnings.push(`the gates cannot be read: ${reading.broken}`);
+  return [];
+}
+
+/** Trusts all that waits, as it is now. */
+export async function trustAll(
+  workspace: Workspace,
+  surveyed: Surveyed,
+  gates: readonly GateDefinition[],
+): Promise<readonly Trusted[]> {
+  const keys = surveyed.config.untrusted.map(({ key }) => key);
+  return [...(await trustKeys(workspace, surveyed, keys)), ...(await trustGates(workspace, gates))];
 }

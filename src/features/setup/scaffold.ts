@@ -1,5 +1,5 @@
-import { configTemplate } from "../../../config/template";
-import { dataPlaneFile } from "../../../identity/data-plane";
+import { configTemplate } from "../../config/template";
+import { dataPlaneFile } from "../../identity/data-plane";
 
 export const ENFORCE_MODES = ["off", "warn", "strict"];
 
