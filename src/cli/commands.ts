@@ -17,6 +17,7 @@ function one<Name extends string>(
 
 const agent = () => import("../features/harnesses/commands/agent");
 const config = () => import("../features/setup/commands/config");
+const doctor = () => import("../features/doctor/commands/doctor");
 const hook = () => import("../features/hooks/commands/hook-git");
 const hooks = () => import("../features/hooks/commands/hooks");
 const setup = () => import("../features/setup/commands/setup");
@@ -305,26 +306,17 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     load: () => import("../daemon/commands/daemon-install"),
   },
   "daemon run": { summary: "run it in the foreground", load: () => import("../daemon/commands/daemon-run") },
-  "validate leases": {
-    summary: "log, index and what stands",
-    load: () => import("../features/doctor/commands/validate-leases"),
-  },
-  "validate config": {
-    summary: "every source of configuration",
-    load: () => import("../features/doctor/commands/validate-config"),
-  },
+  "validate leases": { summary: "log, index and what stands", load: one(doctor, "validateLeases") },
+  "validate config": { summary: "every source of configuration", load: one(doctor, "validateConfig") },
   "validate divergence": {
     summary: "whether the main branch's tip is in it",
-    load: () => import("../features/doctor/commands/validate-divergence"),
+    load: one(doctor, "validateDivergence"),
   },
   "validate commits": {
     summary: "commits against the claims of their time",
     load: () => import("../features/hooks/commands/validate-commits"),
   },
-  "validate all": {
-    summary: "all that should always hold",
-    load: () => import("../features/doctor/commands/validate-all"),
-  },
+  "validate all": { summary: "all that should always hold", load: one(doctor, "validateAll") },
   "guard check": {
     summary: "what a harness asks before each write",
     load: () => import("../features/guard/commands/guard-check"),
@@ -409,16 +401,13 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     summary: "run a command with caches of its own",
     load: () => import("../features/exec/commands/exec"),
   },
-  doctor: {
-    summary: "what is wrong, and what to do next",
-    load: () => import("../features/doctor/commands/doctor"),
-  },
+  doctor: { summary: "what is wrong, and what to do next", load: one(doctor, "doctor") },
   info: {
     summary: "where everything is, and who you are",
     load: () => import("../features/watch/commands/info"),
   },
-  recover: { summary: "mend a damaged log", load: () => import("../features/doctor/commands/recover") },
-  gc: { summary: "clear away what has lapsed", load: () => import("../features/doctor/commands/gc") },
+  recover: { summary: "mend a damaged log", load: one(doctor, "recover") },
+  gc: { summary: "clear away what has lapsed", load: one(doctor, "gc") },
   demo: { summary: "eight agents in a scratch repository", load: () => import("../demo/commands/demo") },
   completion: { summary: "completion for your shell", load: () => import("./completion/completion") },
   "hook pre-commit": {

@@ -26,7 +26,8 @@ import { secretsCheck } from "./checks/secrets";
 import { snapshotsCheck } from "./checks/snapshots";
 import { unfinishedCheck } from "./checks/unfinished";
 import { worktreeCheck } from "./checks/worktree";
-import type { Check } from "./finding";
+import { type Check, type Finding, fromError, LEVELS } from "./finding";
+import type { Patient } from "./patient";
 
 /** What `doctor` looks at, in this order. A new capability adds its own. */
 export const CHECKS: readonly Check[] = [
@@ -59,13 +60,24 @@ export const CHECKS: readonly Check[] = [
   leftoversCheck,
 ];
 
-/** `validate leases`: what stands, and all that it stands on. */
-export const LEASE_CHECKS: readonly Check[] = [logCheck, indexCheck, leasesCheck, agentsCheck];
-/** `validate config`. */
-export const CONFIG_CHECKS: readonly Check[] = [configCheck];
-/** `validate all` looks at these too. */
-export const GATE_CHECKS: readonly Check[] = [gatesCheck];
-/** `validate divergence`. Not for `doctor`: most branches lag most of the time, and may. */
-export const DIVERGENCE_CHECKS: readonly Check[] = [divergenceCheck];
-/** What the files of issues have come to. */
-export const ISSUE_CHECKS: readonly Check[] = [issuesCheck];
+/** What `validate` looks at. Divergence is not for `doctor`: most branches lag most of the time, and may. */
+const LEASES = [logCheck, indexCheck, leasesCheck, agentsCheck];
+export const VALIDATIONS = {
+  leases: LEASES,
+  config: [configCheck],
+  divergence: [divergenceCheck],
+  all: [configCheck, gatesCheck, ...LEASES, issuesCheck, divergenceCheck],
+} as const satisfies Readonly<Record<string, readonly Check[]>>;
+
+/** What all the checks found, the worst first. None of them can keep the others from looking. */
+export async function diagnose(patient: Patient, checks: readonly Check[]): Promise<Finding[]> {
+  const found: Finding[] = [];
+  for (const { name, look } of checks) {
+    try {
+      for (const reported of await look(patient)) found.push({ check: name, ...reported });
+    } catch (thrown) {
+      found.push({ check: name, ...fromError(thrown, `looking at this (${name})`, patient.layout.root) });
+    }
+  }
+  return found.sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
+}
