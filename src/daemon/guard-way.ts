@@ -3,7 +3,7 @@ import type { Surroundings, Workspace } from "../coordinator/workspace";
 import { CotenantError } from "../errors/cotenant-error";
 import { HARNESSES } from "../features/guard/harness";
 import { VIA_NAMES } from "../features/harnesses/command-line";
-import { HTTP_HARNESSES } from "../features/harnesses/http-entries";
+import { HTTP_HARNESSES } from "../features/harnesses/entries";
 import type { AgentsDesk } from "../features/harnesses/installation";
 import type { GuardDaemon, Way } from "../features/harnesses/operations";
 import { allRecords } from "../features/harnesses/record";

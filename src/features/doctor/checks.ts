@@ -1,31 +1,18 @@
-import { agentsCheck } from "./checks/agents";
-import { clockCheck } from "./checks/clock";
-import { configCheck } from "./checks/config";
-import { daemonCheck } from "./checks/daemon";
-import { dataPlaneCheck } from "./checks/data-plane";
-import { divergenceCheck } from "./checks/divergence";
-import { fileSystemCheck } from "./checks/file-system";
 import { gatesCheck } from "./checks/gates";
-import { gitCheck } from "./checks/git";
-import { harnessesCheck } from "./checks/harnesses";
-import { hooksCheck } from "./checks/hooks";
-import { indexCheck } from "./checks/index";
-import { issuesCheck } from "./checks/issues";
-import { leasesCheck } from "./checks/leases";
+import { dataPlaneCheck, issuesCheck } from "./checks/issues";
+import { agentsCheck, leasesCheck, locksCheck, pauseCheck, queueCheck } from "./checks/leases";
 import { ledgerCheck } from "./checks/ledger";
-import { leftWorkCheck } from "./checks/left-work";
-import { leftoversCheck } from "./checks/leftovers";
-import { locksCheck } from "./checks/locks";
-import { logCheck } from "./checks/log";
-import { mergingCheck } from "./checks/merging";
-import { pauseCheck } from "./checks/pause";
-import { permissionsCheck } from "./checks/permissions";
-import { publishingCheck } from "./checks/publishing";
-import { queueCheck } from "./checks/queue";
-import { secretsCheck } from "./checks/secrets";
-import { snapshotsCheck } from "./checks/snapshots";
-import { unfinishedCheck } from "./checks/unfinished";
-import { worktreeCheck } from "./checks/worktree";
+import { indexCheck, leftoversCheck, logCheck, secretsCheck } from "./checks/log";
+import { clockCheck, fileSystemCheck, gitCheck, permissionsCheck, worktreeCheck } from "./checks/place";
+import {
+  configCheck,
+  daemonCheck,
+  divergenceCheck,
+  harnessesCheck,
+  hooksCheck,
+  mergingCheck,
+} from "./checks/settings";
+import { leftWorkCheck, publishingCheck, snapshotsCheck, unfinishedCheck } from "./checks/work";
 import { type Check, type Finding, fromError, LEVELS } from "./finding";
 import type { Patient } from "./patient";
 

@@ -20,7 +20,7 @@ import { reachOf } from "../guard/yielding";
 import { forgetGoneWorktrees } from "../harnesses/carried-settings";
 import { projectDesk, tidyAgents } from "../harnesses/installation";
 import { clearNotes } from "../hooks/commit-note";
-import { committedTokens } from "../hooks/trailers-seen";
+import { committedTokens } from "../hooks/trailers";
 import { forgetOldViolations } from "../hooks/violations";
 import { issuesIn, underMutex } from "../issues/desk";
 import { settleIssues } from "../issues/settle";
@@ -30,7 +30,7 @@ import { darkroomIn, readingRoomIn } from "../snapshots/darkroom";
 import { clearUp, repair } from "../snapshots/repairing";
 import { endForgotten, homelessAmong } from "../worktrees/homeless";
 import { CHECKS, diagnose, VALIDATIONS } from "./checks";
-import { strictSnapshotsCheck } from "./checks/snapshots";
+import { strictSnapshotsCheck } from "./checks/work";
 import { exitOf, type Finding } from "./finding";
 import { examine, type Place } from "./patient";
 

@@ -1,6 +1,6 @@
 import { parse } from "smol-toml";
 import { callsUs } from "./command-line";
-import { isOurUrl } from "./http-entries";
+import { isOurUrl } from "./entries";
 import { nodeValue, readJson } from "./json-text";
 import type { Found } from "./plan";
 

@@ -7,7 +7,7 @@ import { printable } from "../../kernel/ids";
 import { HARNESSES } from "../guard/harness";
 import { isInUse } from "../guard/place";
 import { type Via, viaFlag } from "./command-line";
-import { type CanaryReport, nothingCovered } from "./coverage";
+import { type CanaryReport, isWell, nothingCovered, type RealReport, wasTried } from "./coverage";
 import { hindrances } from "./hindrances";
 import {
   type AgentsDesk,
@@ -23,13 +23,12 @@ import {
   userDesk,
 } from "./installation";
 import type { Found, Removals, SitePlan } from "./plan";
-import { isPresent } from "./presence";
-import { isWell, type RealReport, wasTried } from "./real-outcome";
 import type { Grounds } from "./sites";
-import { type SiteState, stateOf, writerOf } from "./state";
+import { isPresent, type SiteState, stateOf, writerOf } from "./state";
 
 export { carryAgents, forgetGoneWorktrees } from "./carried-settings";
 export { VIA_NAMES, type Via, viaName } from "./command-line";
+export type { RealOutcome, RealReport } from "./coverage";
 export { type CanaryReport, type Coverage, WAY_WORDS, WAYS } from "./coverage";
 export {
   type AgentsDesk,
@@ -40,7 +39,6 @@ export {
   removeAgents,
 } from "./installation";
 export type { Removal, SitePlan } from "./plan";
-export type { RealOutcome, RealReport } from "./real-outcome";
 
 export function harnessNamed(word: string): HarnessName {
   const found = HARNESS_NAMES.find((name) => name === word.toLowerCase());

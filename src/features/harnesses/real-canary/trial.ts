@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ViaName } from "../command-line";
-import type { RealOutcome } from "../real-outcome";
+import type { RealOutcome } from "../coverage";
 import { type Conversation, Hangup, type Talk } from "./conversation";
 import type { HeadlessProgram } from "./headless";
 import { versionIn } from "./installed-program";

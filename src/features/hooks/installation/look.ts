@@ -12,8 +12,15 @@ import {
   keptName,
   programIn,
 } from "./block";
-import { hasEntry } from "./lefthook";
-import { callsUs, isHuskyDirectory, type Manager, managerOf, named, PROJECT_FILES } from "./managers";
+import {
+  callsUs,
+  hasEntry,
+  isHuskyDirectory,
+  type Manager,
+  managerOf,
+  named,
+  PROJECT_FILES,
+} from "./managers";
 import { type HooksHome, type HooksPlace, hooksPlace, versionedAmong } from "./place";
 
 /** A file as it is. Its text is binary, as in `bytes.ts`; null for what cannot be a hook. */

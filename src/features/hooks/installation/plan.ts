@@ -13,9 +13,8 @@ import {
   type Style,
   withBlock,
 } from "./block";
-import { hasEntry, withEntries } from "./lefthook";
 import type { FoundFile, FoundHook, Scene } from "./look";
-import { type Manager, remarkOn, rerunMark } from "./managers";
+import { hasEntry, type Manager, remarkOn, rerunMark, withEntries } from "./managers";
 
 export interface Wishes {
   readonly program: Installed;

@@ -10,8 +10,8 @@ import {
   keptName,
   withoutBlock,
 } from "./block";
-import { withoutEntries } from "./lefthook";
 import type { FoundFile, FoundHook, Lefthook, Scene } from "./look";
+import { withoutEntries } from "./managers";
 
 /** What happens to one file of others, or of ours. */
 export type Removal = { readonly hook: InstalledHook; readonly path: string } & (

@@ -349,7 +349,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a folder that pi does not trust passes for one that it does",
-    file: "src/features/harnesses/folder-trust.ts",
+    file: "src/features/harnesses/hindrances.ts",
     from: 'said ?? layers.some(({ table }) => table["defaultProjectTrust"] === "always"),',
     to: 'said ?? !layers.some(({ table }) => table["defaultProjectTrust"] === "never"),',
     test: "tests/harnesses/folder-trust.test.ts",
