@@ -1,8 +1,7 @@
-import { parse } from "smol-toml";
 import type { Digest, Files } from "../../platform/platform";
 import { callsUs } from "./command-line";
 import { becauseOf } from "./hindrances";
-import { type Layer, type Look, readableBytes, type Table, tableIn } from "./settings-layers";
+import { type Layer, type Look, readableBytes, type Table, tableIn, tomlTable } from "./settings-layers";
 import { homeOf, type Site, shownPath } from "./sites";
 
 /** Below /etc, on Linux and macOS. */
@@ -146,14 +145,6 @@ async function layer(files: Files, path: string, of: Layer["of"]): Promise<Layer
 async function textOf(files: Files, path: string): Promise<string | null> {
   const bytes = await readableBytes(files, path);
   return bytes === null ? null : new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
-}
-
-function tomlTable(text: string): Table | null {
-  try {
-    return parse(text.replace(/^\uFEFF/, ""), { integersAsBigInt: true });
-  } catch {
-    return null;
-  }
 }
 
 function tomlEvents(text: string): Table | null {

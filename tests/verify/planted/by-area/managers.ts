@@ -13,15 +13,15 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "prepare-commit-msg does not judge in the place of a pre-commit that is gone",
-    file: "src/features/hooks/commands/hook-prepare-commit-msg.ts",
-    from: "        if (answer.isRefused) return answer;",
+    file: "src/features/hooks/answers/commit.ts",
+    from: "    if (answer.isRefused) return { ...answer, message: null };",
     to: "",
     test: REAL,
     named: "and come out to the byte",
   },
   {
     name: "lefthook's entry runs only where the hook file has our lines",
-    file: "src/features/hooks/installation/entries.ts",
+    file: "src/features/hooks/installation/managers.ts",
     from: "then exit 0; fi",
     to: "then :; else exit 0; fi",
     test: REAL,
