@@ -37,11 +37,13 @@ import { ENFORCE_MODES, initialConfig, isAsInitMadeIt } from "./scaffold";
 import { setSetting } from "./settings";
 import { addTrust } from "./trust";
 
+export { tomlOf } from "../../config/values";
 export { mayTrust, revokeTrust } from "../../coordinator/trusting";
 export { type GateDefinition, MAX_COMMAND } from "../gates/registry";
 export { ENFORCE_MODES } from "./scaffold";
-export { knownKey, resetSetting, type SettingSet, type Surveyed, setSetting, survey } from "./settings";
-export { gatesWithoutTrust, trustAll } from "./trust";
+export { resetSetting, type SettingSet, type Surveyed, setSetting, survey } from "./settings";
+export { oneSetting, shownSettings, validateSettings } from "./shown-settings";
+export { gatesWithoutTrust, trustAll, trustedValue } from "./trust";
 
 export interface InitRequest {
   /** How strictly issue writes need a lease; null as it is. */

@@ -1,5 +1,6 @@
-import type { ConfigKey, ConfigValue } from "../../config/schema";
+import { type ConfigKey, type ConfigValue, isConfigKey } from "../../config/schema";
 import { digestOf, subjectOf, type Trust, type Trusted } from "../../config/trust";
+import { tomlOf } from "../../config/values";
 import { addTrusted, mayTrust } from "../../coordinator/trusting";
 import type { Workspace } from "../../coordinator/workspace";
 import { type GateDefinition, inspectRegistry } from "../gates/registry";
@@ -62,4 +63,13 @@ export async function trustAll(
 ): Promise<readonly Trusted[]> {
   const keys = surveyed.config.untrusted.map(({ key }) => key);
   return [...(await trustKeys(workspace, surveyed, keys)), ...(await trustGates(workspace, gates))];
+}
+
+/** Trust keeps no values, only their sums: what is shown is what the file says now, if that is what was trusted. */
+export function trustedValue({ config, platform }: Surveyed, { subject, digest }: Trusted): string {
+  const key = subject.replace(/^config:/, "");
+  if (key === subject || !isConfigKey(key)) return "";
+  const said = config.layers.find(({ source }) => source === "worktree")?.entries.get(key);
+  if (said !== undefined && digestOf(platform.digest, said.value) === digest) return tomlOf(said.value);
+  return "(not what the file says now)";
 }

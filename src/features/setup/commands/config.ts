@@ -1,20 +1,18 @@
 import type { Command, Context } from "../../../cli/grammar/command";
 import { columns, count, paint } from "../../../cli/terminal/render";
-import { AGENT_KEYS, inspectAgentFile, isAgentKey } from "../../../config/agent-file";
-import { type Config, type ConfigOrigin, configFiles, overruledText } from "../../../config/load";
-import { configError } from "../../../config/problem";
-import {
-  CONFIG_KEYS,
-  CONFIG_SECTIONS,
-  type ConfigKey,
-  isConfigKey,
-  sectionOf,
-  settingOf,
-} from "../../../config/schema";
-import { tomlOf } from "../../../config/values";
+import type { Config } from "../../../config/load";
 import { missedDaemon } from "../../../daemon/missed";
 import { printable } from "../../../kernel/ids";
-import { knownKey, resetSetting, type SettingSet, setSetting, survey } from "../operations";
+import {
+  oneSetting,
+  resetSetting,
+  type SettingSet,
+  setSetting,
+  shownSettings,
+  survey,
+  tomlOf,
+  validateSettings,
+} from "../operations";
 
 export const show: Command = {
   usage: "config show [<section>|<key>] [--changed]",
@@ -25,74 +23,38 @@ export const show: Command = {
   words: { min: 0, max: 1 },
   completes: ["setting"],
   async run(context, parsed) {
-    const { config, problems: wrong, repository } = await survey(context.surroundings());
-    const own = await inspectAgentFile(context.surroundings());
-    const problems = [...wrong, ...own.problems];
+    const found = await shownSettings(context.surroundings(), parsed.words[0]);
+    const { config, problems, repository, remarks } = found;
     const here = `${repository?.worktreeRoot ?? ""}/.cotenant/`;
-    const shown = (place: string) =>
+    const near = (place: string) =>
       place.startsWith(here) ? `.cotenant/${place.slice(here.length)}` : place;
-    const { keys, ownKeys } = selected(parsed.words[0]);
-    const rows = [
-      ...keys.map((key) => ({ key: key as string, ...settingJson(config, key) })),
-      ...own.settings.filter(({ key }) => ownKeys.includes(key)),
-    ].filter(({ source }) => !parsed.has("changed") || source !== "default");
+    const rows = found.settings.filter(
+      ({ setting }) => !parsed.has("changed") || setting.source !== "default",
+    );
     const { terminal } = context;
     const table = columns(
       terminal,
       ["KEY", "VALUE", "FROM"],
-      rows.map((row) => [
-        row.key,
-        row.value === null ? "(not set)" : tomlOf(row.value),
-        (isConfigKey(row.key) ? origins(config, row.key) : [row])
-          .map(({ place, line }) => (line === null ? place : `${shown(place)}:${line}`))
-          .join(", "),
+      rows.map(({ setting: { key, value }, origins }) => [
+        key,
+        value === null ? "(not set)" : tomlOf(value),
+        origins.map(({ place, line }) => (line === null ? place : `${near(place)}:${line}`)).join(", "),
       ]),
       1,
     );
-    const remarks = [
-      ...problems.map(
-        ({ place, line, message }) => `${line === null ? place : `${place}:${line}`}: ${message}`,
-      ),
-      ...config.untrusted.map(
-        ({ key, does, place, line }) =>
-          `${line === null ? place : `${place}:${line}`} ${does === "names" ? "names" : "sets"} ${key}, which is not honoured before 'cotenant trust'`,
-      ),
-      ...config.overruled.map(overruledText),
-    ].map((text) => paint(terminal, "yellow", text));
+    const settings = rows.map(({ setting }) => setting);
     return {
-      data: { settings: rows, untrusted: untrustedJson(config), problems },
-      text: [rows.length === 0 ? "everything is at its default" : table, ...remarks].join("\n"),
+      data: { settings, untrusted: untrustedJson(config), problems },
+      text: [
+        rows.length === 0 ? "everything is at its default" : table,
+        ...remarks.map((text) => paint(terminal, "yellow", text)),
+      ].join("\n"),
     };
   },
 };
 
-/** Those of the configuration, and those of agent.toml. */
-function selected(word: string | undefined): {
-  readonly keys: readonly ConfigKey[];
-  readonly ownKeys: readonly string[];
-} {
-  if (word === undefined) return { keys: CONFIG_KEYS, ownKeys: AGENT_KEYS };
-  const ownKeys = AGENT_KEYS.filter((key) => key === word || sectionOf(key) === word);
-  if (ownKeys.length > 0) return { keys: [], ownKeys };
-  const keys = CONFIG_SECTIONS.includes(word)
-    ? CONFIG_KEYS.filter((key) => sectionOf(key) === word)
-    : [knownKey(word)];
-  return { keys, ownKeys };
-}
-
-/** Of a list that sources add to, all of them. */
-function origins(config: Config, key: ConfigKey): readonly Pick<ConfigOrigin, "place" | "line">[] {
-  const all = config.layers.flatMap(({ entries }) => entries.get(key) ?? []);
-  return settingOf(key).tighten === "adding" && all.length > 0 ? all : [config.origin(key)];
-}
-
-export function settingJson(config: Config, key: ConfigKey) {
-  const { source, place, line } = config.origin(key);
-  return { value: config.values[key], source, place, line, default: settingOf(key).default };
-}
-
-export function untrustedJson(config: Config) {
-  return config.untrusted.map(({ key, value, instead, place, line }) => ({
+export function untrustedJson({ untrusted }: Pick<Config, "untrusted">) {
+  return untrusted.map(({ key, value, instead, place, line }) => ({
     key,
     value,
     instead,
@@ -109,7 +71,7 @@ export const get: Command = {
   words: { min: 1, max: 1 },
   completes: ["setting"],
   async run(context, parsed) {
-    const setting = await settingNamed(context, parsed.words[0]!);
+    const setting = await oneSetting(context.surroundings(), parsed.words[0]!);
     const { value } = setting;
     return {
       data: { setting },
@@ -117,17 +79,6 @@ export const get: Command = {
     };
   },
 };
-
-async function settingNamed(context: Context, word: string) {
-  if (!isAgentKey(word)) {
-    const key = knownKey(word);
-    const { config } = await survey(context.surroundings());
-    return { key, ...settingJson(config, key) };
-  }
-  const { settings, problems } = await inspectAgentFile(context.surroundings());
-  if (problems.length > 0) throw configError(problems);
-  return settings.find(({ key }) => key === word)!;
-}
 
 const GLOBAL = {
   global: { meaning: "your own configuration (config.toml, agent.toml) instead of the repository's" },
@@ -238,26 +189,18 @@ export const validate: Command = {
   examples: ["cotenant config validate"],
   words: { min: 0, max: 0 },
   async run(context) {
-    const { config, problems, question } = await survey(context.surroundings());
-    if (problems.length > 0) {
-      if (!context.json)
-        for (const { place, line, message, nearest } of problems) {
-          const near = nearest === null ? "" : `; did you mean ${nearest}?`;
-          context.note(`${line === null ? place : `${place}:${line}`}: ${message}${near}`);
-        }
-      throw configError(problems);
-    }
-    const files = configFiles(question).map(({ file }) => file);
-    const present: string[] = [];
-    for (const file of files) if ((await question.platform.files.stat(file)) !== null) present.push(file);
+    const tell = (words: string) => {
+      if (!context.json) context.note(words);
+    };
+    const { files, untrusted } = await validateSettings(context.surroundings(), tell);
     const lines = [
-      present.length === 0
+      files.length === 0
         ? "no configuration files; the defaults are in effect"
-        : `valid: ${present.join(", ")}`,
-      ...(config.untrusted.length === 0
+        : `valid: ${files.join(", ")}`,
+      ...(untrusted.length === 0
         ? []
-        : [`${count(config.untrusted.length, "value")} not honoured until a person runs 'cotenant trust'`]),
+        : [`${count(untrusted.length, "value")} not honoured until a person runs 'cotenant trust'`]),
     ];
-    return { data: { files: present, untrusted: untrustedJson(config) }, text: lines.join("\n") };
+    return { data: { files, untrusted: untrustedJson({ untrusted }) }, text: lines.join("\n") };
   },
 };

@@ -1,8 +1,6 @@
 import type { Command } from "../../../cli/grammar/command";
 import { columns, count } from "../../../cli/terminal/render";
-import { isConfigKey } from "../../../config/schema";
-import { digestOf, type Trusted } from "../../../config/trust";
-import { tomlOf } from "../../../config/values";
+import type { Trusted } from "../../../config/trust";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import {
@@ -11,9 +9,10 @@ import {
   MAX_COMMAND,
   mayTrust,
   revokeTrust,
-  type Surveyed,
   survey,
+  tomlOf,
   trustAll,
+  trustedValue,
 } from "../operations";
 import { untrustedJson } from "./config";
 
@@ -79,15 +78,6 @@ export const command: Command = {
     return { data: { trusted: added.map(entryJson) }, text: context.quiet ? "" : text };
   },
 };
-
-/** Trust keeps no values, only their sums: what is shown is what the file says now, if that is what was trusted. */
-function trustedValue({ config, platform }: Surveyed, { subject, digest }: Trusted): string {
-  const key = subject.replace(/^config:/, "");
-  if (key === subject || !isConfigKey(key)) return "";
-  const said = config.layers.find(({ source }) => source === "worktree")?.entries.get(key);
-  if (said !== undefined && digestOf(platform.digest, said.value) === digest) return tomlOf(said.value);
-  return "(not what the file says now)";
-}
 
 function commandText({ command, cwd }: GateDefinition): string {
   const where = cwd === null || cwd === "." ? "" : ` (in ${printable(cwd, 1_000)})`;
