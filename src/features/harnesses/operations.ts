@@ -1,6 +1,6 @@
 /** Settings of harnesses that have the guard asked: putting it in, taking it out, how it stands, and trying it. */
 import { nearest } from "../../config/nearest";
-import type { Surroundings, Workspace } from "../../coordinator/workspace";
+import type { Surroundings, Whereabouts, Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { HARNESS_NAMES, type HarnessName } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
@@ -55,18 +55,13 @@ export interface AgentsAround {
   readonly workspace: Workspace | null;
 }
 
-export async function agentsAround({
-  surroundings,
-  open,
-}: {
-  surroundings(): Surroundings;
-  open(): Promise<Workspace>;
-}): Promise<AgentsAround> {
+export async function agentsAround(where: Whereabouts): Promise<AgentsAround> {
+  const surroundings = where.surroundings();
   try {
-    return { surroundings: surroundings(), workspace: await open() };
+    return { surroundings, workspace: await where.workspace() };
   } catch (error) {
     if (error instanceof CotenantError && error.code === "E_NOT_A_REPO")
-      return { surroundings: surroundings(), workspace: null };
+      return { surroundings, workspace: null };
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 /** Git's hooks: what they check, how they get into a repository and out again, and how they stand. See docs/HOOKS.md. */
 import { refuseRuledFiles } from "../../coordinator/path-rules";
-import type { Surroundings, Workspace } from "../../coordinator/workspace";
+import type { Whereabouts, Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { evenIfOvertaken } from "../../errors/overtaken";
 import { printable } from "../../kernel/ids";
@@ -31,35 +31,29 @@ export interface HooksDesk extends HooksWork {
   readonly workspace: Workspace | null;
 }
 
-/** Which hooks: of the clone that `open` finds, or of a server's bare repository. */
-export interface HooksOf {
-  readonly isServer: boolean;
-  surroundings(): Surroundings;
-  open(): Promise<Workspace>;
-}
-
-export async function openHooks(of: HooksOf): Promise<HooksDesk> {
-  const bare = await bareRepository(of);
-  if (of.isServer && bare === null)
+/** The hooks of the clone around somebody, or of a server's bare repository. */
+export async function openHooks(where: Whereabouts, isServer: boolean): Promise<HooksDesk> {
+  const bare = await bareRepository(where);
+  if (isServer && bare === null)
     throw new CotenantError("E_USAGE", "--server is for a bare repository, which this is not", {
       hint: "change into the bare repository that others push to, or leave --server out",
     });
-  if (bare === null) return hooksOf(await of.open());
-  if (!of.isServer)
+  if (bare === null) return hooksOf(await where.workspace());
+  if (!isServer)
     throw new CotenantError("E_NOT_A_REPO", `${bare} is a bare repository: nobody commits in it`, {
       hint: "add --server for the hook that checks what others push here",
       data: { git_dir: bare, bare: true },
     });
-  const { platform, git, env } = of.surroundings();
+  const { platform, git, env } = where.surroundings();
   const { files } = platform;
   const home = { files, git, env, gitDir: bare, commonDir: bare, worktreeRoot: null, worktrees: [] };
   return { platform, home, workspace: null, names: SERVER_HOOKS, control: null };
 }
 
 /** A workspace needs a working tree; whoever finds none says which directory it found instead. */
-async function bareRepository({ open, surroundings }: HooksOf): Promise<string | null> {
+async function bareRepository({ workspace, surroundings }: Whereabouts): Promise<string | null> {
   try {
-    await open();
+    await workspace();
     return null;
   } catch (error) {
     if (!(error instanceof CotenantError) || error.data["bare"] !== true) throw error;

@@ -164,7 +164,7 @@ async function makeDataPlane(workspace: Workspace, enforce: string | null): Prom
 /** In a configuration that is there already, as 'config set' would. */
 async function enforceAs(workspace: Workspace, mode: string): Promise<boolean> {
   if (workspace.config.values[ENFORCE] === mode) return false;
-  const place = { surroundings: () => workspace.surroundings, open: async () => workspace };
+  const place = { surroundings: () => workspace.surroundings, workspace: async () => workspace };
   return (await setSetting(place, { key: ENFORCE, isGlobal: false, text: mode })).hasChanged;
 }
 

@@ -17,7 +17,7 @@ import {
 import { NO_TRUST, readTrust, type Trust } from "../../config/trust";
 import { isWrong, tomlOf, valueFromText } from "../../config/values";
 import { remarksOnRules } from "../../coordinator/path-rules";
-import type { Surroundings, Workspace } from "../../coordinator/workspace";
+import type { Surroundings, Whereabouts } from "../../coordinator/workspace";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { findRepository, type Repository } from "../../identity/repository";
 import { prepareDataDirectory, refuseLink } from "../../identity/worktree-file";
@@ -174,12 +174,6 @@ function isTomlError(error: unknown): boolean {
   );
 }
 
-/** Where somebody changes settings: in a repository, which is opened only if it has to be, or outside of any. */
-export interface SettingsPlace {
-  surroundings(): Surroundings;
-  open(): Promise<Workspace>;
-}
-
 export interface SettingRequest {
   readonly key: string;
   readonly isGlobal: boolean;
@@ -193,7 +187,7 @@ export interface SettingChange {
 
 /** Takes it out of the file, so that the next source decides. */
 export async function resetSetting(
-  place: SettingsPlace,
+  place: Whereabouts,
   { key, isGlobal }: SettingRequest,
 ): Promise<SettingChange> {
   const surveyed = await survey(place.surroundings());
@@ -210,7 +204,7 @@ export interface SettingSet extends SettingChange {
 }
 
 export async function setSetting(
-  place: SettingsPlace,
+  place: Whereabouts,
   { key: name, isGlobal, text }: SettingRequest & { readonly text: string },
 ): Promise<SettingSet> {
   const surveyed = await survey(place.surroundings());
@@ -222,7 +216,7 @@ export async function setSetting(
   if (key === null) return done;
   const after = await survey(place.surroundings());
   if (!isGlobal && after.config.untrusted.some((entry) => entry.key === key)) {
-    const trusted = await trustKeys(await place.open(), after, [key]);
+    const trusted = await trustKeys(await place.workspace(), after, [key]);
     return { ...done, trust: trusted.length > 0 ? "given" : "waits" };
   }
   // Where every source adds its own, none stands above another.
@@ -232,7 +226,7 @@ export async function setSetting(
 
 /** Answers whether anything changed. What concerns everybody is changed by one at a time, on top of the main branch. */
 async function change(
-  place: SettingsPlace,
+  place: Whereabouts,
   surveyed: Surveyed,
   target: Target,
   isGlobal: boolean,
@@ -250,20 +244,22 @@ async function change(
 }
 
 async function changeShared(
-  { surroundings, open }: SettingsPlace,
+  place: Whereabouts,
   surveyed: Surveyed,
   target: Target,
   key: ConfigKey,
   toml: string | null,
 ): Promise<boolean> {
   const scope = sectionOf(key) === "types" ? "types" : "config";
-  const workspace = await open();
+  const workspace = await place.workspace();
   const hasChanged = await changeForAll(workspace, scope, async () => {
     const stage = await planChange(surveyed, target, toml);
     return { answer: stage !== null, stage, payload: { scope, key, value: toml } };
   });
   if (key === "policy.paths")
-    workspace.warnings.push(...(await remarksOnRules(workspace, (await survey(surroundings())).config)));
+    workspace.warnings.push(
+      ...(await remarksOnRules(workspace, (await survey(place.surroundings())).config)),
+    );
   return hasChanged;
 }
 

@@ -8,7 +8,6 @@ import { HARNESS_NAMES, type HarnessName } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { HARNESSES } from "../../guard/harness";
 import {
-  type AgentsAround,
   type AgentsDesk,
   addAgents,
   agentsAround,
@@ -72,10 +71,6 @@ function harnessesOrAll({ words }: Parsed): readonly HarnessName[] {
   return words.length === 0 ? HARNESS_NAMES : [...new Set(words.map(harnessNamed))];
 }
 
-function around(context: Context): Promise<AgentsAround> {
-  return agentsAround({ surroundings: () => context.surroundings(), open: () => context.workspace() });
-}
-
 const WRITTEN: Readonly<Record<SitePlan["action"], string>> = {
   created: "new",
   added: "added to what is there",
@@ -114,7 +109,7 @@ export const install: Command = {
     const { plans, remarks: said } = await addAgents(desk, harnesses, { way, isDry, shared, program });
     if (!isDry) await settleDoor(desk);
     const hasChanged = plans.some(({ after }) => after !== null);
-    const remarks = [...said, ...(await setUpRemarks(await around(context), desk, shared))];
+    const remarks = [...said, ...(await setUpRemarks(await agentsAround(context), desk, shared))];
     const lines = isDry
       ? plans.flatMap(printed)
       : hasChanged
@@ -207,7 +202,7 @@ export const list: Command = {
   examples: ["cotenant agent list", "cotenant agent list --json"],
   mendsConfig: true,
   async run(context, parsed) {
-    const here = await around(context);
+    const here = await agentsAround(context);
     const hookBase = here.workspace === null ? null : guardPlaceIn(here.workspace);
     const listed = await listAgents(here, harnessesOrAll(parsed), hookBase);
     const harnesses = listed.map(({ harness, isPresent, files }) => ({
@@ -275,7 +270,7 @@ export const doctor: Command = {
   ],
   mendsConfig: true,
   async run(context, parsed) {
-    const here = await around(context);
+    const here = await agentsAround(context);
     const { workspace, surroundings } = here;
     const { program } = context;
     const { runCanary } = await import("../real-canary/played-session");

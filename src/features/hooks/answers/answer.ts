@@ -1,7 +1,6 @@
-import type { Workspace } from "../../../coordinator/workspace";
+import type { Whereabouts, Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import type { KnownCaller } from "../../../identity/known-caller";
-import type { Environment } from "../../../identity/repository";
 import { explainSandbox } from "../../../identity/sandbox";
 import { printable } from "../../../kernel/ids";
 import { count, shellWord } from "../../../kernel/printing";
@@ -28,28 +27,26 @@ export interface HookAnswer {
 
 export const PASSED: HookAnswer = { isRefused: false, lines: [] };
 
-/** Who is to be answered: the repository around them is opened only here, and may not be one. */
-export interface Asking {
-  env(): Environment;
-  open(): Promise<Workspace>;
-}
-
 /**
  * Answers a hook within its deadline. Whatever goes wrong in it is answered as `enforce.on_failure` says: a broken tool must
  * not decide by accident whether people can commit.
  */
 export async function answerHook(
-  { open, env }: Asking,
+  where: Whereabouts,
   name: HookName,
   act: (workspace: Workspace) => Promise<HookAnswer>,
 ): Promise<HookAnswer> {
   let workspace: Workspace;
   try {
-    workspace = await open();
+    workspace = await where.workspace();
   } catch (error) {
     if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return PASSED;
     // Nothing can be read that would say what is wanted, but for what whoever runs it has said.
-    return failed(name, error, env()["COTENANT_ENFORCE_ON_FAILURE"] === "closed" ? "closed" : "open");
+    return failed(
+      name,
+      error,
+      where.surroundings().env["COTENANT_ENFORCE_ON_FAILURE"] === "closed" ? "closed" : "open",
+    );
   }
   const { config, store } = workspace;
   const deadlineMs = config.values["enforce.deadline_secs"] * 1000;

@@ -1,12 +1,10 @@
-import type { Workspace } from "../../../coordinator/workspace";
+import type { Surroundings, Whereabouts, Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { CommitReader, type Revisions } from "../../../git/commits";
 import { rulingKey } from "../../../identity/path-keys";
-import type { Environment } from "../../../identity/repository";
 import { printable } from "../../../kernel/ids";
 import type { PathRuleSet } from "../../../kernel/path-rules";
 import type { Git } from "../../../platform/git";
-import type { Platform } from "../../../platform/platform";
 import { issueOf } from "../commit-rules";
 import { commitOf, type MainRef, mainRef } from "../divergence";
 import { allowedHere } from "../global-operations";
@@ -146,24 +144,16 @@ async function onlyKnown(
 /** Where Git keeps what is pushed until the hook has let it in. */
 const QUARANTINE = ["GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH"];
 
-/** The machine that others push to: nobody has a worktree there. */
-export interface PushServer {
-  readonly platform: Platform;
-  readonly git: Git;
-  readonly env: Environment;
-  readonly cwd: string;
-}
-
 /**
  * What somebody is answered who pushes here: changes of issues and of leased files are held against the leases that are kept
  * here. What it cannot tell, it refuses: nobody looks after it.
  */
 export async function answerReceived(
-  server: () => PushServer,
+  where: Pick<Whereabouts, "surroundings">,
   read: () => Promise<string>,
 ): Promise<HookAnswer> {
   try {
-    return await received(server(), await read());
+    return await received(where.surroundings(), await read());
   } catch (error) {
     const why = error instanceof CotenantError ? `${error.message} (${error.code})` : String(error);
     const next = error instanceof CotenantError && error.hint !== "" ? [`  next: ${error.hint}`] : [];
@@ -172,7 +162,7 @@ export async function answerReceived(
   }
 }
 
-async function received({ platform, git, env, cwd }: PushServer, input: string): Promise<HookAnswer> {
+async function received({ platform, git, env, cwd }: Surroundings, input: string): Promise<HookAnswer> {
   const gitDir = (await platform.files.realPath(env["GIT_DIR"] ?? cwd)) ?? cwd;
   const bare = { cwd: gitDir, env: { GIT_DIR: gitDir } };
   const rules = await serverRules(git, bare);
@@ -239,12 +229,12 @@ function receivedMoves(input: string, { ledgerBranch, claimsPrefix }: ServerRule
 }
 
 /** Holds commits that exist against the log, as a push of them would be. */
-export async function validateCommits(open: () => Promise<Workspace>, range: string): Promise<PushJudgement> {
+export async function validateCommits(where: Whereabouts, range: string): Promise<PushJudgement> {
   if (range.startsWith("-"))
     throw new CotenantError("E_USAGE", `"${printable(range)}" is not a range of commits`, {
       hint: "write <from>..<to>, such as origin/main..HEAD",
     });
-  const workspace = await open();
+  const workspace = await where.workspace();
   const { repository, surroundings, config } = workspace;
   const configured = config.values["global_operations.main_branch"];
   const main = await mainRef(surroundings.git, repository.worktreeRoot, configured);

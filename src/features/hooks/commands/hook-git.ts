@@ -20,8 +20,7 @@ async function asHook(
   name: HookName,
   act: (workspace: Workspace) => Promise<HookAnswer>,
 ): Promise<Output> {
-  const asking = { env: () => context.surroundings().env, open: () => context.workspace() };
-  return output(context, name, await answerHook(asking, name, act));
+  return output(context, name, await answerHook(context, name, act));
 }
 
 const OF_A_CLONE = { flags: {}, remindsOfExpiry: false, enforcesConfig: true } as const;
@@ -95,10 +94,7 @@ export const preReceive: Command = {
   remindsOfExpiry: false,
   async run(context) {
     const { answerReceived } = await pushes();
-    const answer = await answerReceived(
-      () => context.surroundings(),
-      () => readStdin(8 << 20),
-    );
+    const answer = await answerReceived(context, () => readStdin(8 << 20));
     return output(context, "pre-receive", answer);
   },
 };

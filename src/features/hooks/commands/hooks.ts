@@ -9,7 +9,6 @@ import {
   type EntryPlan,
   type HookPlan,
   type HookReport,
-  type HooksDesk,
   hooksStatus,
   installHooks,
   MEANINGS,
@@ -20,14 +19,6 @@ import {
 } from "../operations";
 
 const SERVER = { server: { meaning: "a bare repository's hook, pre-receive" } };
-
-function deskFrom(context: Context, parsed: Parsed): Promise<HooksDesk> {
-  return openHooks({
-    isServer: parsed.has("server"),
-    surroundings: () => context.surroundings(),
-    open: () => context.workspace(),
-  });
-}
 
 function requestFrom(context: Context, parsed: Parsed) {
   return { shared: parsed.has("shared"), force: parsed.has("force"), program: installedFrom(context) };
@@ -56,7 +47,7 @@ export const install: Command = {
   leavesHooks: true,
   async run(context, parsed) {
     const isDry = parsed.has("print");
-    const desk = await deskFrom(context, parsed);
+    const desk = await openHooks(context, parsed.has("server"));
     const { plan, directory, remarks } = await installHooks(desk, { ...requestFrom(context, parsed), isDry });
     const { entry, hooks } = plan;
     const hasChanged = hooks.some(({ write }) => write !== null) || entry?.write != null;
@@ -146,7 +137,7 @@ export const uninstall: Command = {
   leavesHooks: true,
   mendsConfig: true,
   async run(context, parsed) {
-    const desk = await deskFrom(context, parsed);
+    const desk = await openHooks(context, parsed.has("server"));
     const { removals, left } = await uninstallHooks(desk, requestFrom(context, parsed));
     const text = [
       removals.length === 0 ? "no hooks of cotenant's to take out" : "taken out:",
@@ -175,7 +166,7 @@ export const status: Command = {
   leavesHooks: true,
   mendsConfig: true,
   async run(context, parsed) {
-    const desk = await deskFrom(context, parsed);
+    const desk = await openHooks(context, parsed.has("server"));
     const { program } = requestFrom(context, parsed);
     const start = parsed.has("no-trial") ? null : startHook;
     const found = await hooksStatus(desk, { program, start });

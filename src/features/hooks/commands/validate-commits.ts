@@ -12,7 +12,7 @@ export const command: Command = {
   examples: ["cotenant validate commits HEAD", "cotenant validate commits main..HEAD --json"],
   words: { min: 1, max: 1 },
   async run(context, parsed) {
-    const { commits, objections } = await validateCommits(() => context.workspace(), parsed.words[0]!);
+    const { commits, objections } = await validateCommits(context, parsed.words[0]!);
     const isValid = objections.length === 0;
     const text = isValid
       ? `${count(commits.length, "commit")} looked at: valid`

@@ -84,10 +84,6 @@ const GLOBAL = {
   global: { meaning: "your own configuration (config.toml, agent.toml) instead of the repository's" },
 };
 
-function placeOf(context: Context) {
-  return { surroundings: () => context.surroundings(), open: () => context.workspace() };
-}
-
 export const set: Command = {
   usage: "config set [--global] <key> <value>",
   about:
@@ -102,7 +98,7 @@ export const set: Command = {
   mendsConfig: true,
   async run(context, parsed) {
     const [key, text] = parsed.words as [string, string];
-    const done = await setSetting(placeOf(context), { key, text, isGlobal: parsed.has("global") });
+    const done = await setSetting(context, { key, text, isGlobal: parsed.has("global") });
     const { value, toml, file, hasChanged: changed } = done;
     const words = [
       changed ? `${key} = ${toml} in ${file}` : `${key} was ${toml} already`,
@@ -139,7 +135,7 @@ export const reset: Command = {
   async run(context, parsed) {
     const key = parsed.words[0]!;
     const request = { key, isGlobal: parsed.has("global") };
-    const { file, hasChanged: changed } = await resetSetting(placeOf(context), request);
+    const { file, hasChanged: changed } = await resetSetting(context, request);
     const text = changed ? `${key} is no longer set in ${file}` : `${key} was not set in ${file}`;
     return { data: { key, file, changed }, text: context.quiet ? "" : text };
   },
