@@ -1,6 +1,5 @@
 /** The library: `import { openRepository } from "cotenant"`. */
 import type { Change, Grant, LeaseStatus, LoggedEvent, Subscription, Wait } from "./coordinator/contract";
-import { refuseRuled } from "./coordinator/path-rules";
 import type { Pausing } from "./coordinator/pausing";
 import type { Approved } from "./coordinator/proposals";
 import { resourceNamed, resourceRefs } from "./coordinator/resources";
@@ -20,7 +19,7 @@ import type { Input } from "./features/publish/draft";
 import type { Publisher } from "./features/publish/publisher";
 import type { Published } from "./features/publish/request";
 import { type Consistency, checkTags, type Descriptor as Snapshot } from "./features/snapshots/descriptor";
-import { parseAgentId, parseUlid, parseWorktreeId } from "./kernel/ids";
+import { parseUlid } from "./kernel/ids";
 import { dirKey, fileKey, issueKey, type LeaseKey, parseKey, refKey } from "./kernel/keys";
 import type { Bind, Reach } from "./kernel/lease";
 import type { Pause } from "./kernel/pause";

@@ -7,10 +7,17 @@ interface Listed {
   readonly load: () => Promise<Command>;
 }
 
-type Module = () => Promise<{ readonly command: Command }>;
+/** One by itself, or one of several that share a file and are not of one group. */
+function one<Name extends string = "command">(
+  summary: string,
+  load: () => Promise<Readonly<Record<NoInfer<Name>, Command>>>,
+  name = "command" as Name,
+): Listed {
+  return { summary, load: async () => (await load())[name] };
+}
 
-function one(summary: string, load: Module): Listed {
-  return { summary, load: async () => (await load()).command };
+function hidden(listed: Listed): Listed {
+  return { ...listed, isHidden: true };
 }
 
 /** Commands that share a file, each exported by its verb: `forceEvict` is `force-evict`. Without a group, the verb is all. */
@@ -28,10 +35,15 @@ function verbs<M extends object>(
   return listed;
 }
 
+const doctor = () => import("../features/doctor/commands/doctor");
+const hook = () => import("../features/hooks/commands/hook-git");
+
 /** Every command, with what its group's help says of it. Its code is loaded only when it runs. */
 export const COMMANDS: Readonly<Record<string, Listed>> = {
-  init: one("prepare this repository", () => import("../features/setup/commands/init")),
-  deinit: one("undo what init and leases left behind", () => import("../features/setup/commands/deinit")),
+  ...verbs(null, () => import("../features/setup/commands/setup"), {
+    init: "prepare this repository",
+    deinit: "undo what init and leases left behind",
+  }),
   status: one("who holds what, and what needs a person", () => import("../features/watch/commands/status")),
   ...verbs(null, () => import("../features/locks/commands/pause"), {
     pause: "grant nothing new for a while",
@@ -156,21 +168,14 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     "the whole graph, for other programs",
     () => import("../features/issues/commands/graph-export"),
   ),
-  "config show": one(
-    "every setting and where it came from",
-    () => import("../features/setup/commands/config-show"),
-  ),
-  "config get": one("one setting's value", () => import("../features/setup/commands/config-get")),
-  "config set": one("change a setting", () => import("../features/setup/commands/config-set")),
-  "config reset": one("back to the next source", () => import("../features/setup/commands/config-reset")),
-  "config show-hierarchy": one(
-    "types of issues, broadest first",
-    () => import("../features/setup/commands/config-show-hierarchy"),
-  ),
-  "config validate": one(
-    "what is wrong in any source",
-    () => import("../features/setup/commands/config-validate"),
-  ),
+  ...verbs("config", () => import("../features/setup/commands/config"), {
+    show: "every setting and where it came from",
+    get: "one setting's value",
+    set: "change a setting",
+    reset: "back to the next source",
+    showHierarchy: "types of issues, broadest first",
+    validate: "what is wrong in any source",
+  }),
   trust: one("allow what this repository loosens", () => import("../features/setup/commands/trust")),
   "daemon start": one("look after leases in the background", () => import("../daemon/commands/daemon-start")),
   "daemon stop": one("end it", () => import("../daemon/commands/daemon-stop")),
@@ -180,26 +185,14 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     () => import("../daemon/commands/daemon-install"),
   ),
   "daemon run": one("run it in the foreground", () => import("../daemon/commands/daemon-run")),
-  "validate leases": one(
-    "log, index and what stands",
-    () => import("../features/doctor/commands/validate-leases"),
-  ),
-  "validate config": one(
-    "every source of configuration",
-    () => import("../features/doctor/commands/validate-config"),
-  ),
-  "validate divergence": one(
-    "whether the main branch's tip is in it",
-    () => import("../features/doctor/commands/validate-divergence"),
-  ),
+  "validate leases": one("log, index and what stands", doctor, "validateLeases"),
+  "validate config": one("every source of configuration", doctor, "validateConfig"),
+  "validate divergence": one("whether the main branch's tip is in it", doctor, "validateDivergence"),
   "validate commits": one(
     "commits against the claims of their time",
     () => import("../features/hooks/commands/validate-commits"),
   ),
-  "validate all": one(
-    "all that should always hold",
-    () => import("../features/doctor/commands/validate-all"),
-  ),
+  "validate all": one("all that should always hold", doctor, "validateAll"),
   "guard check": one(
     "what a harness asks before each write",
     () => import("../features/guard/commands/guard-check"),
@@ -222,22 +215,17 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     "somebody has looked at what was changed under a lease",
     () => import("../features/guard/commands/guard-settle"),
   ),
-  "hooks install": one("have Git call cotenant", () => import("../features/hooks/commands/hooks-install")),
-  "hooks uninstall": one("take it out again", () => import("../features/hooks/commands/hooks-uninstall")),
-  "hooks status": one("how each hook stands", () => import("../features/hooks/commands/hooks-status")),
-  "agent install": one(
-    "have a harness ask before each write",
-    () => import("../features/harnesses/commands/agent-install"),
-  ),
-  "agent uninstall": one("take it out again", () => import("../features/harnesses/commands/agent-uninstall")),
-  "agent list": one(
-    "which harnesses ask, and how",
-    () => import("../features/harnesses/commands/agent-list"),
-  ),
-  "agent doctor": one(
-    "try each, and show what it covers",
-    () => import("../features/harnesses/commands/agent-doctor"),
-  ),
+  ...verbs("hooks", () => import("../features/hooks/commands/hooks"), {
+    install: "have Git call cotenant",
+    uninstall: "take it out again",
+    status: "how each hook stands",
+  }),
+  ...verbs("agent", () => import("../features/harnesses/commands/agent"), {
+    install: "have a harness ask before each write",
+    uninstall: "take it out again",
+    list: "which harnesses ask, and how",
+    doctor: "try each, and show what it covers",
+  }),
   publish: one("commit to a branch without a checkout", () => import("../features/publish/commands/publish")),
   "land add": one("add branches to the merge queue", () => import("../features/land/commands/land-add")),
   "land list": one("what waits, and what was put aside", () => import("../features/land/commands/land-list")),
@@ -260,56 +248,34 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
     () => import("../features/dispatch/commands/dispatch-stop"),
   ),
   exec: one("run a command with caches of its own", () => import("../features/exec/commands/exec")),
-  doctor: one("what is wrong, and what to do next", () => import("../features/doctor/commands/doctor")),
+  doctor: one("what is wrong, and what to do next", doctor, "doctor"),
   info: one("where everything is, and who you are", () => import("../features/watch/commands/info")),
-  recover: one("mend a damaged log", () => import("../features/doctor/commands/recover")),
-  gc: one("clear away what has lapsed", () => import("../features/doctor/commands/gc")),
+  recover: one("mend a damaged log", doctor, "recover"),
+  gc: one("clear away what has lapsed", doctor, "gc"),
   demo: one("eight agents in a scratch repository", () => import("../demo/commands/demo")),
   completion: one("completion for your shell", () => import("./completion/completion")),
-  "hook pre-commit": {
-    summary: "what Git's pre-commit hook calls",
-    isHidden: true,
-    load: async () => (await import("../features/hooks/commands/hook-pre-commit")).command,
-  },
-  "hook prepare-commit-msg": {
-    summary: "what Git's prepare-commit-msg hook calls",
-    isHidden: true,
-    load: async () => (await import("../features/hooks/commands/hook-prepare-commit-msg")).command,
-  },
-  "hook pre-push": {
-    summary: "what Git's pre-push hook calls",
-    isHidden: true,
-    load: async () => (await import("../features/hooks/commands/hook-pre-push")).command,
-  },
-  "hook pre-receive": {
-    summary: "what a server's pre-receive hook calls",
-    isHidden: true,
-    load: async () => (await import("../features/hooks/commands/hook-pre-receive")).command,
-  },
-  "hook post-commit": {
-    summary: "what Git's post-commit hook calls",
-    isHidden: true,
-    load: async () => (await import("../features/hooks/commands/hook-post-commit")).command,
-  },
-  "hook worktree-create": {
-    summary: "what a harness calls to have a worktree made",
-    isHidden: true,
-    load: async () => (await import("../features/worktrees/commands/hook-worktree-create")).command,
-  },
-  "hook worktree-remove": {
-    summary: "what a harness calls when a worktree is to go",
-    isHidden: true,
-    load: async () => (await import("../features/worktrees/commands/hook-worktree-remove")).command,
-  },
-  complete: {
-    summary: "what could come next",
-    isHidden: true,
-    load: async () => (await import("./completion/complete")).command,
-  },
-  "merge-issue": {
-    summary: "merge an issue.json, for Git",
-    isHidden: true,
-    load: async () => (await import("../features/issues/commands/merge-issue")).command,
-  },
+  "hook pre-commit": hidden(one("what Git's pre-commit hook calls", hook, "preCommit")),
+  "hook prepare-commit-msg": hidden(
+    one("what Git's prepare-commit-msg hook calls", hook, "prepareCommitMessage"),
+  ),
+  "hook pre-push": hidden(one("what Git's pre-push hook calls", hook, "prePush")),
+  "hook pre-receive": hidden(one("what a server's pre-receive hook calls", hook, "preReceive")),
+  "hook post-commit": hidden(one("what Git's post-commit hook calls", hook, "postCommit")),
+  "hook worktree-create": hidden(
+    one(
+      "what a harness calls to have a worktree made",
+      () => import("../features/worktrees/commands/hook-worktree-create"),
+    ),
+  ),
+  "hook worktree-remove": hidden(
+    one(
+      "what a harness calls when a worktree is to go",
+      () => import("../features/worktrees/commands/hook-worktree-remove"),
+    ),
+  ),
+  complete: hidden(one("what could come next", () => import("./completion/complete"))),
+  "merge-issue": hidden(
+    one("merge an issue.json, for Git", () => import("../features/issues/commands/merge-issue")),
+  ),
   version: one("versions of cotenant, Node and Git", () => import("./version")),
 };

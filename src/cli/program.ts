@@ -2,7 +2,7 @@ import { type Surroundings, Workspace } from "../coordinator/workspace";
 import { engineInFront, watcherInFront } from "../daemon/in-front";
 import { CotenantError, fileFailure } from "../errors/cotenant-error";
 import { callingProcess } from "../features/guard/calling-process";
-import { hooksWord, wordText } from "../features/hooks/commands/hooks-upkeep";
+import { hooksWord, wordText } from "../features/hooks/installation/upkeep";
 import { blockerLines } from "./blocker-text";
 import { COMMANDS } from "./commands";
 import type { Command, Context, Output, Parsed, Tell } from "./grammar/command";

@@ -40,6 +40,12 @@ export interface Surroundings {
   readonly isTerminal: boolean;
 }
 
+/** Where somebody is, and the repository around them: it is opened only by what needs it, and may not be one. */
+export interface Whereabouts {
+  surroundings(): Surroundings;
+  workspace(): Promise<Workspace>;
+}
+
 /** The same in another worktree: the variables of a Git that has started us would lead back to its own. */
 export function surroundingsIn(surroundings: Surroundings, cwd: string): Surroundings {
   return { ...surroundings, cwd, env: withoutGitPlaces(surroundings.env) };

@@ -1,5 +1,5 @@
 import type { HttpDoor } from "../features/harnesses/command-line";
-import { httpHost } from "../features/harnesses/http-entries";
+import { httpHost } from "../features/harnesses/entries";
 import { GuardHttp } from "./guard-http";
 import type { GuardService } from "./guard-service";
 import type { HookPlace } from "./hook-place";

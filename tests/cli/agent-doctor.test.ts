@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { codexHash, codexLabel } from "../../src/features/harnesses/codex-hash";
+import { codexHash, codexLabel } from "../../src/features/harnesses/codex-trust";
 import { nodePlatform } from "../../src/platform/node/node";
 import { needTool } from "../house/need-tool";
 import { PROGRAM, run } from "../support/program";

@@ -2,8 +2,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Workspace } from "../../src/coordinator/workspace";
-import { CHECKS } from "../../src/features/doctor/checks";
-import { diagnose } from "../../src/features/doctor/diagnose";
+import { CHECKS, diagnose } from "../../src/features/doctor/checks";
 import {
   capped,
   exitOf,

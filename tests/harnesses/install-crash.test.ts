@@ -1,46 +1,19 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
-import { applyInstall, applyUninstall, type Desk } from "../../src/features/harnesses/apply";
+import { applyInstall, applyUninstall, type Desk } from "../../src/features/harnesses/installation";
 import { lookAt } from "../../src/features/harnesses/look";
-import { type Found, isObjection, planInstall } from "../../src/features/harnesses/plan";
+import { type Found, planInstall, planUninstall } from "../../src/features/harnesses/plan";
 import { readRecord } from "../../src/features/harnesses/record";
 import { sitesOf } from "../../src/features/harnesses/sites";
-import { planUninstall } from "../../src/features/harnesses/unplan";
+import { isObjection } from "../../src/features/installer/files";
 import { HARNESS_NAMES } from "../../src/identity/harness";
 import { nodePlatform } from "../../src/platform/node/node";
-import type { Files, Platform } from "../../src/platform/platform";
+import type { Platform } from "../../src/platform/platform";
+import { dyingAt } from "../support/dying-machine";
 import { pictureOf } from "../support/repo";
 import { stride } from "../support/sample";
 import { scratchInMemory } from "../support/scratch";
-
-const CHANGES = new Set<keyof Files>([
-  "open",
-  "writeAt",
-  "sync",
-  "syncDirectory",
-  "rename",
-  "unlink",
-  "makeDirectory",
-  "removeDirectory",
-]);
-
-/** A machine on which the process dies at its n-th change. */
-function dyingAt(n: number): Platform {
-  const platform = nodePlatform();
-  let changes = 0;
-  const files = new Proxy(platform.files, {
-    get: (target, name: keyof Files) => {
-      const call = target[name] as (...args: unknown[]) => unknown;
-      return (...args: unknown[]) => {
-        if (CHANGES.has(name)) changes++;
-        if (changes >= n && name !== "close") throw Object.assign(new Error("dead"), { code: "EDEAD" });
-        return call.apply(target, args);
-      };
-    },
-  });
-  return { ...platform, files };
-}
 
 const OLD = { node: "/old/node", program: "/old/cotenant" };
 const NEW = { node: "/new/node", program: "/new/cotenant" };

@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import {
+  ALL_HOOKS,
   blockText,
   comesFirst,
   findBlock,
@@ -13,8 +14,7 @@ import {
   type Style,
   withBlock,
   withoutBlock,
-} from "../../src/features/hooks/installing/block";
-import { ALL_HOOKS } from "../../src/features/hooks/installing/hooks";
+} from "../../src/features/hooks/installation/block";
 import { binaryOf, fromBinary, readable, toBinary } from "../../src/platform/binary-text";
 import { scratch } from "../support/scratch";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { hasEntry, withEntries, withoutEntries } from "../../src/features/hooks/installing/entries";
-import type { InstalledHook } from "../../src/features/hooks/installing/hooks";
+import type { InstalledHook } from "../../src/features/hooks/installation/block";
+import { hasEntry, withEntries, withoutEntries } from "../../src/features/hooks/installation/managers";
 
 const program = { node: "/node", program: "/co tenant's" };
 const HOOKS: readonly InstalledHook[] = ["pre-commit", "prepare-commit-msg", "post-commit", "pre-push"];

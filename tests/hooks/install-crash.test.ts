@@ -2,64 +2,17 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import { describe, expect, it } from "vitest";
 import { evenIfOvertaken } from "../../src/errors/overtaken";
-import { applyInstall, applyUninstall } from "../../src/features/hooks/installing/apply";
-import { findBlock } from "../../src/features/hooks/installing/block";
-import { CLIENT_HOOKS } from "../../src/features/hooks/installing/hooks";
-import { lookAtHooks } from "../../src/features/hooks/installing/look";
-import type { HooksHome } from "../../src/features/hooks/installing/place";
-import { isObjection, planInstall } from "../../src/features/hooks/installing/plan";
-import { planUninstall } from "../../src/features/hooks/installing/unplan";
+import { CLIENT_HOOKS, findBlock } from "../../src/features/hooks/installation/block";
+import { applyInstall, applyUninstall } from "../../src/features/hooks/installation/install";
+import { lookAtHooks } from "../../src/features/hooks/installation/look";
+import type { HooksHome } from "../../src/features/hooks/installation/place";
+import { planInstall } from "../../src/features/hooks/installation/plan";
+import { planUninstall } from "../../src/features/hooks/installation/removal";
+import { isObjection } from "../../src/features/installer/files";
 import { nodePlatform } from "../../src/platform/node/node";
-import type { Files, Platform } from "../../src/platform/platform";
+import type { Platform } from "../../src/platform/platform";
+import { dyingAt, interruptedAt } from "../support/dying-machine";
 import { scratch } from "../support/scratch";
-
-const CHANGES = new Set<keyof Files>([
-  "open",
-  "writeAt",
-  "sync",
-  "syncDirectory",
-  "rename",
-  "link",
-  "unlink",
-  "makeDirectory",
-  "removeDirectory",
-]);
-
-/** A machine on which something else happens just before the n-th change. */
-function interruptedAt(n: number, meanwhile: () => Promise<void>): Platform {
-  const platform = nodePlatform();
-  let changes = 0;
-  const files = new Proxy(platform.files, {
-    get: (target, name: keyof Files) => {
-      const call = target[name] as (...args: unknown[]) => unknown;
-      if (!CHANGES.has(name)) return call.bind(target);
-      return async (...args: unknown[]) => {
-        changes++;
-        if (changes === n) await meanwhile();
-        return call.apply(target, args);
-      };
-    },
-  });
-  return { ...platform, files };
-}
-
-/** A machine on which the process dies at its n-th change. */
-function dyingAt(n: number): Platform {
-  const platform = nodePlatform();
-  let changes = 0;
-  const files = new Proxy(platform.files, {
-    get: (target, name: keyof Files) => {
-      const call = target[name] as (...args: unknown[]) => unknown;
-      return (...args: unknown[]) => {
-        if (CHANGES.has(name)) changes++;
-        // Descriptors are closed by the operating system, whoever dies; nothing else is tidied up.
-        if (changes >= n && name !== "close") throw Object.assign(new Error("dead"), { code: "EDEAD" });
-        return call.apply(target, args);
-      };
-    },
-  });
-  return { ...platform, files };
-}
 
 const git = { run: () => ({ status: 1, stdout: new Uint8Array(), stderr: "" }) };
 

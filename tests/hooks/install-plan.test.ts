@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { blockText, findBlock, ownFile } from "../../src/features/hooks/installing/block";
-import type { InstalledHook } from "../../src/features/hooks/installing/hooks";
-import type { FoundFile, FoundHook, Scene } from "../../src/features/hooks/installing/look";
-import { managerOf } from "../../src/features/hooks/installing/managers";
-import type { HooksPlace } from "../../src/features/hooks/installing/place";
-import { isObjection, planInstall } from "../../src/features/hooks/installing/plan";
-import { stateOf } from "../../src/features/hooks/installing/state";
-import { planUninstall } from "../../src/features/hooks/installing/unplan";
+import type { InstalledHook } from "../../src/features/hooks/installation/block";
+import { blockText, findBlock, ownFile } from "../../src/features/hooks/installation/block";
+import type { FoundFile, FoundHook, Scene } from "../../src/features/hooks/installation/look";
+import { stateOf } from "../../src/features/hooks/installation/look";
+import { managerOf } from "../../src/features/hooks/installation/managers";
+import type { HooksPlace } from "../../src/features/hooks/installation/place";
+import { planInstall } from "../../src/features/hooks/installation/plan";
+import { planUninstall } from "../../src/features/hooks/installation/removal";
+import { isObjection } from "../../src/features/installer/files";
 
 const program = { node: "/node", program: "/cotenant" };
 const WISHES = { program, shared: false, force: false };

@@ -68,7 +68,14 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   },
   "features/claims": FEATURE,
   "features/locks": FEATURE,
-  "features/hooks": FEATURE,
+  "features/installer": {
+    may: [...BASE, "identity"],
+    because: "files of others get a part of ours, whatever they are: hooks and settings know what is theirs",
+  },
+  "features/hooks": {
+    may: [...FEATURE.may, "features/installer"],
+    because: "rules for commits and pushes, and how Git comes to ask for them: by files of others",
+  },
   "features/worktrees": FEATURE,
   "features/guard": {
     ...FEATURE,
@@ -76,7 +83,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because: "a feature stands on the coordinator; shell commands are read by a parser, not by patterns",
   },
   "features/harnesses": {
-    may: [...FEATURE.may, "features/guard"],
+    may: [...FEATURE.may, "features/guard", "features/installer"],
     packages: ["jsonc-parser", "smol-toml"],
     because: "it puts the guard's command lines into settings of others, and needs nothing else of it",
   },
@@ -100,9 +107,17 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "features/dispatch": {
     may: [
       ...FEATURE.may,
-      ...["exec", "harnesses", "hooks", "land", "ledger", "publish", "snapshots", "worktrees"].map(
-        (name) => `features/${name}`,
-      ),
+      ...[
+        "exec",
+        "harnesses",
+        "hooks",
+        "installer",
+        "land",
+        "ledger",
+        "publish",
+        "snapshots",
+        "worktrees",
+      ].map((name) => `features/${name}`),
       "operations",
     ],
     because:
@@ -121,6 +136,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     because:
       "what a feature does, with all its rules, for the command line and for programs: it may need every other feature",
   },
+  "features/setup": {
+    may: [...BELOW_FEATURES, "features/*"],
+    because: "it prepares a repository for everything, and undoes all of it",
+  },
   // What a harness or Git starts, and has no time for more.
   "features/guard/entry": {
     may: [
@@ -136,6 +155,11 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     ],
     world: true,
     because: "the guard on the real machine, for whoever answers a harness: the program and the daemon",
+  },
+  "features/hooks/answers": {
+    may: [...FEATURE.may, "features/hooks", "features/ledger", "features/guard", "features/guard/entry"],
+    because:
+      "what Git is answered rests on the rules, on claims of other machines, and on what the guard has seen",
   },
   "features/hooks/entry": {
     may: ["kernel", "platform/node", "features/hooks"],
@@ -186,7 +210,8 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   commands: {
     may: [
       ...[...LIBRARY, ".", "commands", "cli/grammar", "cli/terminal", "daemon", "demo"],
-      ...["features/guard/entry", "features/hooks/entry", "features/harnesses/real-canary"],
+      ...["features/guard/entry", "features/hooks/answers", "features/hooks/entry"],
+      "features/harnesses/real-canary",
     ],
     world: true,
     because: "words to a request, and a value to text: a feature's part of the command line",
@@ -233,7 +258,7 @@ function isWorld(name: string, member: string, isOwn: boolean): boolean {
 
 /** Folders of a feature, or of an edge, that stand apart from the rest of it. */
 const APART =
-  /^(?:features\/(?:guard|hooks)\/entry|features\/harnesses\/real-canary|cli\/(?:grammar|terminal))\//;
+  /^(?:features\/(?:guard\/entry|hooks\/(?:answers|entry))|features\/harnesses\/real-canary|cli\/(?:grammar|terminal))\//;
 
 const OPERATIONS = /^features\/[^/]+\/operations(?:\.ts|\/|$)/;
 

@@ -5,6 +5,8 @@ import { type Lease, sameParty } from "../../kernel/lease";
 import { leaseToWire } from "../../store/wire";
 import type { Terminal } from "./terminal";
 
+export { count, shellWord } from "../../kernel/printing";
+
 /** A lease as programs see it, with the fields of docs/JSON.md: without what only the store needs. */
 export function leaseJson(
   lease: Lease,
@@ -134,10 +136,6 @@ export function columns(
       : text;
   };
   return [paint(terminal, "dim", line(head)), ...rows.map(line)].join("\n");
-}
-
-export function count(n: number, one: string, many = `${one}s`): string {
-  return `${n} ${n === 1 ? one : many}`;
 }
 
 /** A line of somebody else's text for a terminal, where a tab would move the cursor. */

@@ -1,5 +1,6 @@
 import type { Command } from "../../cli/grammar/command";
-import { count, duration } from "../../cli/terminal/render";
+import { duration } from "../../cli/terminal/render";
+import { count } from "../../kernel/printing";
 import { type Standing, standingOf } from "../life";
 import { type Missed, missedDaemon } from "../missed";
 import { daemonPlace } from "../place";

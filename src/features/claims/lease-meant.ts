@@ -3,7 +3,7 @@ import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import { byKey, type LeaseRef } from "../../kernel/commands";
 import { printable } from "../../kernel/ids";
 import { dirKey, fileKey, KEY_KINDS, parseKey } from "../../kernel/keys";
-import { shellWord } from "../../kernel/shell-word";
+import { shellWord } from "../../kernel/printing";
 import { claimRef } from "../issues/claim-refs";
 
 /** A lease of any kind: a claim as `claimRef` has it, or a key as tables show it. A lock's path is not guessed to be an issue. */

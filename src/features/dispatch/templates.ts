@@ -1,6 +1,6 @@
 import type { HarnessName } from "../../identity/harness";
-import type { Program } from "../harnesses/command-line";
 import { wantedEntry, wantedEvents } from "../harnesses/entries";
+import type { Program } from "../installer/files";
 
 /** What a harness says of itself in a line that it prints. */
 export interface Said {

@@ -11,10 +11,6 @@ export function stamp(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-export function many(n: number, one: string, several = `${one}s`): string {
-  return `${n} ${n === 1 ? one : several}`;
-}
-
 /** The first few of a list, and how many more. */
 export function some(all: readonly string[], most = 3): string {
   const shown = all.slice(0, most).join(", ");

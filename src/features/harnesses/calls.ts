@@ -1,8 +1,8 @@
-import { parse } from "smol-toml";
 import { callsUs } from "./command-line";
-import { isOurUrl } from "./http-entries";
+import { isOurUrl } from "./entries";
 import { nodeValue, readJson } from "./json-text";
 import type { Found } from "./plan";
+import { type Table, tomlTable } from "./settings-layers";
 
 /** A call of ours as a harness finds it in its settings. */
 export interface Call {
@@ -16,12 +16,10 @@ export interface Call {
   readonly http: { readonly url: string; readonly headers: Readonly<Record<string, string>> } | null;
 }
 
-type Table = Readonly<Record<string, unknown>>;
-
 /** In the order of the file. A plugin has none: it makes them itself. */
 export function callsIn({ site, file }: Pick<Found, "site" | "file">): Call[] {
   if (file.text === null || site.format === "plugin") return [];
-  const events = site.format === "toml" ? tomlEvents(file.text) : jsonEvents(file.text);
+  const events = site.format === "toml" ? tableOf(tomlTable(file.text)?.["hooks"]) : jsonEvents(file.text);
   return Object.entries(events).flatMap(([event, list]) =>
     Array.isArray(list) ? list.flatMap((item) => callsOf(event, item)) : [],
   );
@@ -31,14 +29,6 @@ function jsonEvents(text: string): Table {
   const json = readJson(text);
   if (typeof json === "string" || json.root === null) return {};
   return tableOf((nodeValue(json.root) as Table)["hooks"]);
-}
-
-function tomlEvents(text: string): Table {
-  try {
-    return tableOf(parse(text.replace(/^\uFEFF/, ""))["hooks"]);
-  } catch {
-    return {};
-  }
 }
 
 function tableOf(value: unknown): Table {

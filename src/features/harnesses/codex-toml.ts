@@ -1,7 +1,8 @@
-import { parse } from "smol-toml";
-import { type Block, blockIn, withBlock } from "../../identity/text-block";
 import { HARNESSES, STATUS_MESSAGE } from "../guard/harness";
-import { callsUs, daemonIn, lineFor, type Program, programIn, type Via } from "./command-line";
+import type { Program } from "../installer/files";
+import { type Block, blockIn, withBlock } from "../installer/text-block";
+import { callsUs, daemonIn, lineFor, programIn, type Via } from "./command-line";
+import { tomlTable } from "./settings-layers";
 
 const NAME = "agents";
 export const REMARK = "by 'cotenant agent install'; 'cotenant agent uninstall' takes it out";
@@ -33,8 +34,8 @@ export function placedInToml(
   via: Via = null,
 ): { text: string } | { why: string } {
   const after = withBlock(text, NAME, tomlLines(program, via), REMARK);
-  if (tableOf(text ?? "") === null) return { why: "it is no TOML" };
-  if (tableOf(after) === null)
+  if (tomlTable(text ?? "") === null) return { why: "it is no TOML" };
+  if (tomlTable(after) === null)
     return { why: "its hooks are written as inline tables, to which nothing can be added" };
   return { text: after };
 }
@@ -56,7 +57,7 @@ export function linesInToml(text: string): string[] {
   return lines;
 }
 
-export function programInToml(text: string): NonNullable<Program> | null {
+export function programInToml(text: string): Program {
   const [first] = linesInToml(text);
   return first === undefined ? null : programIn(first);
 }
@@ -68,16 +69,8 @@ export function viaInToml(text: string): Via {
 }
 
 function hooksOf(text: string): Record<string, unknown> | null {
-  const hooks = tableOf(text)?.["hooks"];
+  const hooks = tomlTable(text)?.["hooks"];
   return typeof hooks === "object" && hooks !== null && !Array.isArray(hooks)
     ? (hooks as Record<string, unknown>)
     : null;
-}
-
-function tableOf(text: string): Record<string, unknown> | null {
-  try {
-    return parse(text.replace(/^\uFEFF/, ""), { integersAsBigInt: true }) as Record<string, unknown>;
-  } catch {
-    return null;
-  }
 }

@@ -1,9 +1,7 @@
-import { parse } from "smol-toml";
-import type { Files } from "../../platform/platform";
-import { codexHash, codexLabel } from "./codex-hash";
+import type { Digest, Files } from "../../platform/platform";
 import { callsUs } from "./command-line";
-import { becauseOf } from "./hook-switches";
-import { type Layer, type Look, readableBytes, type Table, tableIn } from "./settings-layers";
+import { becauseOf } from "./hindrances";
+import { type Layer, type Look, readableBytes, type Table, tableIn, tomlTable } from "./settings-layers";
 import { homeOf, type Site, shownPath } from "./sites";
 
 /** Below /etc, on Linux and macOS. */
@@ -149,14 +147,6 @@ async function textOf(files: Files, path: string): Promise<string | null> {
   return bytes === null ? null : new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 }
 
-function tomlTable(text: string): Table | null {
-  try {
-    return parse(text.replace(/^\uFEFF/, ""), { integersAsBigInt: true });
-  } catch {
-    return null;
-  }
-}
-
 function tomlEvents(text: string): Table | null {
   const table = tomlTable(text);
   if (table === null) return null;
@@ -178,4 +168,49 @@ function listOf(value: unknown): readonly Table[] {
   return Array.isArray(value)
     ? value.map((one) => (typeof one === "object" && one !== null ? (one as Table) : {}))
     : [];
+}
+
+/** Codex's limits for a hook, in seconds. */
+const USUAL_TIMEOUT = 600;
+const END_TIMEOUT = 1;
+const LONGEST_END = 3;
+/** Events for which it overlooks a matcher. */
+const WITHOUT_MATCHER = ["UserPromptSubmit", "Stop"];
+const USUAL_CONTEXT_LIMIT = 2_500;
+
+/**
+ * What Codex remembers when a person agrees to a hook: a hash of the definition as it understands it, so that one hook has
+ * the same in JSON and in TOML. As in its `hook_hash` (codex-rs/hooks/src/engine/discovery.rs): JSON without blanks, names
+ * in alphabetical order, what is not given left out. `commandWindows`, which replaces the command there, is not looked at.
+ */
+export function codexHash(digest: Digest, event: string, group: Table, handler: Table): string {
+  const { command, statusMessage, additionalContextLimit: limit } = handler;
+  const { matcher } = group;
+  const identity = {
+    event_name: codexLabel(event),
+    hooks: [
+      {
+        additionalContextLimit:
+          limit === undefined || Number(limit) === USUAL_CONTEXT_LIMIT ? undefined : Number(limit),
+        async: handler["async"] === true,
+        command,
+        statusMessage: statusMessage ?? undefined,
+        timeout: timeoutOf(event, handler["timeout"]),
+        type: "command",
+      },
+    ],
+    matcher: WITHOUT_MATCHER.includes(event) ? undefined : (matcher ?? undefined),
+  };
+  return `sha256:${digest.sha256(JSON.stringify(identity))}`;
+}
+
+function timeoutOf(event: string, given: unknown): number {
+  const isEnd = event === "SessionEnd";
+  const wanted = given == null ? (isEnd ? END_TIMEOUT : USUAL_TIMEOUT) : Number(given);
+  return Math.max(1, isEnd ? Math.min(wanted, LONGEST_END) : wanted);
+}
+
+/** An event's name in the key under which Codex remembers a hook. */
+export function codexLabel(event: string): string {
+  return event.replace(/\B[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
 }

@@ -1,9 +1,7 @@
 import type { HarnessName } from "../../identity/harness";
 import { nothingToSay } from "../guard/answers";
 import { type HookEvent, hookArguments } from "../guard/harness";
-
-/** Where cotenant is installed. Null in files that are committed: other machines have other paths. */
-export type Program = { readonly node: string; readonly program: string } | null;
+import type { Installed, Program } from "../installer/files";
 
 /**
  * How events get to the guard: null, by a program for each of them; else by way of the daemon that leaves its files under
@@ -46,12 +44,7 @@ export function shellLine(program: Program, args: readonly string[], more = ""):
  * The same, but the daemon is asked first. What it has left there answers and ends, with the program if need be; where it has left
  * nothing, nobody is asked.
  */
-function askingLine(
-  program: NonNullable<Program>,
-  harness: HarnessName,
-  event: HookEvent,
-  daemon: string,
-): string {
+function askingLine(program: Installed, harness: HarnessName, event: HookEvent, daemon: string): string {
   const about = shellWord(`${harness} ${event.name} ${event.timeoutSecs} ${program.program}`);
   const script = shellWord(`${daemon}.sh`);
   const args = [...hookArguments(harness, event), "--via", daemon];
@@ -130,7 +123,7 @@ const ASKING = new RegExp(
 );
 
 /** The program that an installed line starts; null where it looks only on the PATH. */
-export function programIn(line: string): NonNullable<Program> | null {
+export function programIn(line: string): Program {
   const [node, program] = STARTING.exec(line)?.slice(2) ?? [];
   return node === undefined || program === undefined ? null : { node: plain(node), program: plain(program) };
 }

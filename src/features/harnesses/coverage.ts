@@ -32,6 +32,19 @@ export const WAY_WORDS: Readonly<Record<Way, string>> = {
  */
 export type Coverage = "before" | "after" | "open" | "none";
 
+/** What a canary found out about one file of settings. */
+export interface CanaryReport {
+  readonly isAlive: boolean;
+  /** What went wrong, in words; null when nothing did. */
+  readonly why: string | null;
+  readonly coverage: Readonly<Record<Way, Coverage>>;
+}
+
+export function nothingCovered(): Record<Way, Coverage> {
+  const none = Object.fromEntries(WAYS.map((way) => [way, "none"])) as Record<Way, Coverage>;
+  return { ...none, outside: "open" };
+}
+
 /** One event as the harness would send it, about a tool that has not run yet or has. */
 export interface Trial {
   readonly way: Way;
@@ -134,4 +147,31 @@ export function trialsFor(harness: HarnessName, { repository, held }: Target): T
 export function freeTrial(harness: HarnessName, repository: string): Trial {
   const [edit] = trialsFor(harness, { repository, held: "free.txt" });
   return edit!;
+}
+
+/**
+ * What came of running a harness's own program. `protocol_changed`: it never asked the model, or called no hook, so that
+ * nothing can be said of the guard. `not_triable`: it is there, and cannot be run without an account.
+ */
+export type RealOutcome = "passed" | "failed" | "protocol_changed" | "not_installed" | "not_triable";
+
+export interface RealReport {
+  readonly harness: HarnessName;
+  readonly outcome: RealOutcome;
+  /** Where the program is; null where there is none. */
+  readonly program: string | null;
+  /** As the program itself says; null where it does not. */
+  readonly version: string | null;
+  /** What went wrong, or what keeps it from being tried; null when it passed. */
+  readonly why: string | null;
+}
+
+/** Whoever names a harness wants to see it pass. Of the others only one that ran can fail. */
+export function isWell({ outcome }: RealReport, isNamed: boolean): boolean {
+  if (outcome === "passed") return true;
+  return !isNamed && (outcome === "not_installed" || outcome === "not_triable");
+}
+
+export function wasTried({ outcome }: RealReport): boolean {
+  return outcome !== "not_installed" && outcome !== "not_triable";
 }

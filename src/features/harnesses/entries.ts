@@ -1,19 +1,19 @@
 import type { Node } from "jsonc-parser";
 import type { HarnessName } from "../../identity/harness";
 import { HARNESSES, type HookEvent, STATUS_MESSAGE } from "../guard/harness";
+import type { Program } from "../installer/files";
 import {
   argumentsFor,
   callsUs,
   daemonIn,
+  type HttpDoor,
   isInstalledLine,
   lineFor,
-  type Program,
   powershellLine,
   type Via,
   WORKTREE_EVENTS,
   type WorktreeEvent,
 } from "./command-line";
-import { doorIn, httpHandler, isOurUrl } from "./http-entries";
 import { itemsOf, type JsonText, nodeValue, propertiesOf } from "./json-text";
 
 /** Harnesses that show a text of ours while a hook runs; none of them shows what the hook says meanwhile. */
@@ -143,4 +143,49 @@ function sorted(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const names = Object.keys(value).sort();
   return names.map((name) => [name, sorted((value as Record<string, unknown>)[name])]);
+}
+
+/** Harnesses whose HTTP hooks can be told to refuse when nobody answers. */
+export const HTTP_HARNESSES: readonly HarnessName[] = ["claude"];
+
+const HOST = "127.0.0.1";
+const OURS = /^http:\/\/127\.0\.0\.1:(\d{1,5})\/guard\/[a-z]+\/[A-Za-z._]+$/;
+
+/** What the harness must name as the host. */
+export function httpHost({ port }: Pick<HttpDoor, "port">): string {
+  return `${HOST}:${port}`;
+}
+
+/** Where nobody answers, nothing is written: Claude Code 2.1.295 and newer. */
+export function httpHandler(
+  harness: HarnessName,
+  { name, timeoutSecs }: Pick<HookEvent, "name" | "timeoutSecs">,
+  door: HttpDoor,
+): object {
+  return {
+    type: "http",
+    url: `http://${httpHost(door)}/guard/${harness}/${name}`,
+    headers: { Authorization: `Bearer ${door.token}` },
+    timeout: timeoutSecs,
+    onFailure: "block",
+    statusMessage: STATUS_MESSAGE,
+  };
+}
+
+export function isOurUrl(url: string): boolean {
+  return OURS.test(url);
+}
+
+/** The door that an entry, or a group of them, asks at. */
+export function doorIn(entry: unknown): HttpDoor | null {
+  const { hooks } = (entry ?? {}) as { hooks?: unknown };
+  const handlers: readonly unknown[] = Array.isArray(hooks) ? hooks : [entry];
+  for (const handler of handlers) {
+    const { url, headers } = (handler ?? {}) as { url?: unknown; headers?: unknown };
+    const port = typeof url === "string" ? OURS.exec(url)?.[1] : undefined;
+    const { Authorization: shown } = (headers ?? {}) as { Authorization?: unknown };
+    const token = typeof shown === "string" ? /^Bearer ([0-9a-f]+)$/.exec(shown)?.[1] : undefined;
+    if (port !== undefined && token !== undefined) return { port: Number(port), token };
+  }
+  return null;
 }

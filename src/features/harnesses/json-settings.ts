@@ -1,6 +1,7 @@
 import type { HarnessName } from "../../identity/harness";
 import { HARNESSES } from "../guard/harness";
-import type { Program, Via } from "./command-line";
+import type { Program } from "../installer/files";
+import type { Via } from "./command-line";
 import { type FoundEntry, foundEntries, isSame, type Wanted, wantedEntry, wantedEvents } from "./entries";
 import {
   appended,

@@ -1,7 +1,7 @@
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { fileFailure } from "../../errors/cotenant-error";
 import { below, joinPath, nameIn, parentOf } from "../../identity/path-text";
-import type { Git } from "../../platform/git";
 import type { Files } from "../../platform/platform";
+import { LONGEST } from "../installer/files";
 import type { Site } from "./sites";
 
 /** A file of settings as it is. */
@@ -18,8 +18,6 @@ export interface FoundFile {
   readonly missing: readonly string[];
 }
 
-/** Nobody's settings are longer. */
-const LONGEST = 1024 * 1024;
 const NEW_FILE = 0o644;
 
 export async function lookAt(files: Files, { path, level }: Site, root: string | null): Promise<FoundFile> {
@@ -72,40 +70,4 @@ function decoded(bytes: Uint8Array): string | null {
   } catch {
     return null;
   }
-}
-
-/** What Git makes of a file: it has it, would take it with the next `git add .`, or passes it over. */
-export type Standing = "tracked" | "plain" | "ignored";
-
-export async function standingsOf(
-  git: Git,
-  place: { readonly root: string; readonly gitDir: string },
-  paths: readonly string[],
-): Promise<Map<string, Standing>> {
-  const { root, gitDir } = place;
-  const inside = paths.flatMap((path) => {
-    const name = below(path, root);
-    return name === null || name === "" ? [] : [{ path, name }];
-  });
-  const ask = async (args: readonly string[], input: string, fine: readonly number[]) => {
-    const env = { GIT_DIR: gitDir, GIT_WORK_TREE: root };
-    const { status, stdout, stderr } = await git.run(args, { cwd: root, env, input });
-    if (!fine.includes(status))
-      throw new CotenantError(
-        "E_GIT",
-        `git ${args[0]} failed with status ${status}: ${stderr.slice(0, 200)}`,
-      );
-    return new Set(new TextDecoder().decode(stdout).split("\0"));
-  };
-  if (inside.length === 0) return new Map();
-  const names = inside.map(({ name }) => name);
-  const tracked = await ask(["--literal-pathspecs", "ls-files", "-z", "--", ...names], "", [0]);
-  const input = names.map((name) => `${name}\0`).join("");
-  const ignored = await ask(["check-ignore", "-z", "--stdin"], input, [0, 1]);
-  return new Map(
-    inside.map(({ path, name }) => [
-      path,
-      tracked.has(name) ? "tracked" : ignored.has(name) ? "ignored" : "plain",
-    ]),
-  );
 }

@@ -1,6 +1,7 @@
 import type { HarnessName } from "../../identity/harness";
 import { HARNESSES, hookArguments } from "../guard/harness";
-import { type Program, programIn, shellLine, type Via } from "./command-line";
+import type { Program } from "../installer/files";
+import { programIn, shellLine, type Via } from "./command-line";
 import { OPENCODE_PLUGIN } from "./opencode-plugin";
 import { PI_EXTENSION } from "./pi-extension";
 import { askingPass } from "./plugin-asking";
@@ -60,7 +61,7 @@ export function isPlugin(text: string): boolean {
   return text.startsWith("// cotenant: by 'cotenant agent install");
 }
 
-export function programOfPlugin(text: string): NonNullable<Program> | null {
+export function programOfPlugin(text: string): Program {
   const found = /"line": ("(?:[^"\\]|\\.)*")/.exec(text)?.[1];
   return found === undefined ? null : programIn(JSON.parse(found) as string);
 }

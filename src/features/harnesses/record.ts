@@ -1,6 +1,6 @@
 import { fileFailure } from "../../errors/cotenant-error";
 import type { Platform } from "../../platform/platform";
-import { replaceFile } from "../../platform/replace-file";
+import { readDocument, writeDocument } from "../installer/files";
 import { VIA_NAMES, type ViaName } from "./command-line";
 import type { Placement } from "./json-settings";
 
@@ -42,7 +42,6 @@ export interface Shelf {
 }
 
 const SCHEMA_VERSION = 1;
-const LONGEST = 1024 * 1024;
 
 export function recordPath({ digest }: Platform, shelf: Shelf, path: string): string {
   return `${shelf.directory}/${digest.sha256(path).slice(0, 16)}.json`;
@@ -66,33 +65,12 @@ export async function allRecords(platform: Platform, shelf: Shelf): Promise<File
   return records;
 }
 
-async function readOne({ files }: Platform, file: string): Promise<FileRecord | null> {
-  try {
-    const stat = await files.lstat(file);
-    if (stat === null || stat.kind !== "file" || stat.size > LONGEST) return null;
-    return parsed(JSON.parse(new TextDecoder().decode((await files.readFile(file)) ?? new Uint8Array())));
-  } catch (error) {
-    // What holds a token is private, and somebody else's is not ours to undo.
-    if (error instanceof SyntaxError || (error as { code?: unknown }).code === "EACCES") return null;
-    throw fileFailure(error, "reading what was put into settings", file);
-  }
-}
-
-function parsed(document: unknown): FileRecord | null {
-  if (typeof document !== "object" || document === null) return null;
-  const {
-    schema_version: version,
-    path,
-    harness,
-    shared,
-    made,
-    made_directories,
-    placements,
-    via,
-    mode_before: modeBefore,
-  } = document as {
-    [name: string]: unknown;
-  };
+async function readOne(platform: Platform, file: string): Promise<FileRecord | null> {
+  const doing = "reading what was put into settings";
+  // What holds a token is private, and somebody else's is not ours to undo.
+  const document = await readDocument(platform, file, { doing, isOthers: true });
+  const { schema_version: version, path, harness, shared, made, via } = document ?? {};
+  const { made_directories, placements, mode_before: modeBefore } = document ?? {};
   if (version !== SCHEMA_VERSION || typeof path !== "string" || typeof harness !== "string") return null;
   if (!Array.isArray(placements) || !Array.isArray(made_directories)) return null;
   return {
@@ -129,12 +107,8 @@ export async function writeRecord(platform: Platform, shelf: Shelf, record: File
     ...(record.via === "program" ? {} : { via: record.via }),
     ...(record.modeBefore === undefined ? {} : { mode_before: record.modeBefore }),
   };
-  try {
-    const mode = record.via === "http" || record.modeBefore !== undefined ? PRIVATE_MODE : shelf.modes.file;
-    await replaceFile(platform, file, `${JSON.stringify(document, null, 2)}\n`, mode);
-  } catch (error) {
-    throw fileFailure(error, "remembering what goes into settings", file);
-  }
+  const mode = record.via === "http" || record.modeBefore !== undefined ? PRIVATE_MODE : shelf.modes.file;
+  await writeDocument(platform, file, document, { doing: "remembering what goes into settings", mode });
 }
 
 export async function removeRecord(platform: Platform, shelf: Shelf, path: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { parse } from "smol-toml";
 import type { HarnessName } from "../../identity/harness";
 import type { Digest, Files } from "../../platform/platform";
 import { nodeValue, readJson } from "./json-text";
@@ -126,6 +127,15 @@ export async function jsonTable(files: Files, path: string): Promise<Table | nul
   return json === null || typeof json === "string" || json.root === null
     ? null
     : (nodeValue(json.root) as Table);
+}
+
+/** Null for what is no TOML. */
+export function tomlTable(text: string): Table | null {
+  try {
+    return parse(text.replace(/^\uFEFF/, ""), { integersAsBigInt: true });
+  } catch {
+    return null;
+  }
 }
 
 export function tableIn(table: Table, name: string): Table {

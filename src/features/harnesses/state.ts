@@ -1,9 +1,14 @@
+import type { HarnessName } from "../../identity/harness";
+import { below, joinPath } from "../../identity/path-text";
+import type { Files } from "../../platform/platform";
+import type { Installed, Program } from "../installer/files";
 import { linesInToml, programInToml, tomlBlock, tomlLines, viaInToml } from "./codex-toml";
-import { type Program, programIn, type Via, type ViaName, viaName } from "./command-line";
+import { programIn, type Via, type ViaName, viaName } from "./command-line";
 import { viaOf } from "./entries";
 import { isCurrent, readSettings, wantedIn } from "./json-settings";
 import type { Found } from "./plan";
 import { isAsWritten, isPlugin, pluginText, programOfPlugin, viaOfPlugin } from "./plugin";
+import { type Grounds, homeOf } from "./sites";
 
 /**
  * How one file stands. `outdated`: it calls us, but not as this version would, or twice. `changed`: it was all ours, until
@@ -13,7 +18,7 @@ export interface SiteState {
   readonly state: "installed" | "outdated" | "changed" | "missing" | "unreadable";
   readonly isByHand: boolean;
   /** What our lines start; null where they look on the PATH, or are not there. */
-  readonly program: NonNullable<Program> | null;
+  readonly program: Program;
   /** How they get to the guard. */
   readonly via: Via;
   readonly why: string | null;
@@ -61,8 +66,31 @@ function stateOfToml(text: string): SiteState {
 /** What writes the same lines as are in this file: the program that they name, or this one for the PATH's sake. */
 export function writerOf(
   site: Pick<SiteState, "program" | "isByHand" | "via"> | null,
-  own: NonNullable<Program>,
-): { readonly installer: NonNullable<Program>; readonly isShared: boolean; readonly via: ViaName } {
+  own: Installed,
+): { readonly installer: Installed; readonly isShared: boolean; readonly via: ViaName } {
   const isShared = site !== null && site.program === null && !site.isByHand;
   return { installer: site?.program ?? own, isShared, via: viaName(site?.via ?? null) };
+}
+
+/** Whether a harness has its directory in the user's home, and there is more in it than what was made for us. */
+export async function isPresent(
+  files: Files,
+  harness: HarnessName,
+  grounds: Grounds,
+  found: readonly Found[],
+): Promise<boolean> {
+  const home = homeOf(harness, grounds);
+  const ours = found.filter(({ record }) => record?.isMade === true).map(({ site }) => site.path);
+  if (home === null || (await files.stat(home)) === null) return false;
+  return ours.length === 0 || hasMore(files, home, ours);
+}
+
+async function hasMore(files: Files, directory: string, ours: readonly string[]): Promise<boolean> {
+  for (const name of (await files.readDirectory(directory)) ?? []) {
+    const path = joinPath(directory, name);
+    if (ours.includes(path)) continue;
+    const isOnTheWay = ours.some((file) => below(file, path) !== null);
+    if (!isOnTheWay || (await hasMore(files, path, ours))) return true;
+  }
+  return false;
 }

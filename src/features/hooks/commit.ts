@@ -28,7 +28,7 @@ import {
 import { globalRefusal } from "./global-operations";
 import { type Replacing, ruleObjections, rulesHere, withReplaced } from "./path-rules";
 import { shortOf } from "./push-rules";
-import { type Replay, replayAt } from "./replaying";
+import { type Replay, replayAt } from "./replay";
 import { spellingObjections } from "./spelling";
 
 /** What speaks against a commit, and what it is about. */

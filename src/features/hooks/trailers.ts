@@ -1,3 +1,5 @@
+import type { Git } from "../../platform/git";
+
 /** A lease that a commit rests on. */
 export interface LeaseTrailer {
   readonly leaseId: string;
@@ -152,4 +154,21 @@ export function carried(
 
 function once<T>(items: readonly T[], name: (item: T) => string): T[] {
   return [...new Map(items.map((item) => [name(item), item])).values()];
+}
+
+/** More commits than this nobody looks through: the newest have the highest tokens. */
+const MOST_COMMITS = 5_000;
+
+/** The tokens that commits of any branch say they were made under. Whoever wrote one may have written anything. */
+export async function committedTokens(git: Git, cwd: string): Promise<number[]> {
+  const args = ["log", "--all", `--max-count=${MOST_COMMITS}`, "--grep=^Cotenant-Token:", "--format=%B%x00"];
+  const { status, stdout } = await git.run(args, { cwd, timeoutMs: 60_000 });
+  if (status !== 0) return [];
+  return new TextDecoder()
+    .decode(stdout)
+    .split("\0")
+    .flatMap((message) => {
+      const { issues, leases } = parseTrailers(message);
+      return [...issues, ...leases].flatMap(({ token }) => token ?? []);
+    });
 }

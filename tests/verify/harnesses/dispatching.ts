@@ -3,10 +3,10 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import type { Conversation, Script, Talk } from "../../../src/features/harnesses/real-canary/conversation";
+import { inTime } from "../../../src/features/harnesses/real-canary/deadline";
 import { listen } from "../../../src/features/harnesses/real-canary/model-server";
 import { OutsideProcess } from "../../../src/features/harnesses/real-canary/outside-process";
 import { PROGRAM_OF } from "../../../src/features/harnesses/real-canary/programs/all";
-import { inTime } from "../../../src/features/harnesses/real-canary/waiting";
 import type { Json } from "../../../src/features/harnesses/real-canary/wire/wire";
 import { BIN, MOST_MS, type Stage, until } from "./stage";
 

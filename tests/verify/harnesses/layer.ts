@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { killAllWithHome } from "../../../src/features/harnesses/real-canary/stray-processes";
+import { killAllWithHome } from "../../../src/features/harnesses/real-canary/room";
 import type { Layer, Task } from "../layer";
 import { type Group, type Seen, Trial } from "./cells/cell";
 import { CELLS, GROUPS } from "./cells/groups";

@@ -1,11 +1,11 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Conversation, Script, Talk } from "../../../src/features/harnesses/real-canary/conversation";
+import { cameTrue } from "../../../src/features/harnesses/real-canary/deadline";
 import { type ModelServer, startModelServer } from "../../../src/features/harnesses/real-canary/model-server";
 import { ProgramRun } from "../../../src/features/harnesses/real-canary/program-run";
+import { killAllWithHome } from "../../../src/features/harnesses/real-canary/room";
 import { ScratchRepository } from "../../../src/features/harnesses/real-canary/scratch-repository";
-import { killAllWithHome } from "../../../src/features/harnesses/real-canary/stray-processes";
-import { cameTrue } from "../../../src/features/harnesses/real-canary/waiting";
 import type { Json } from "../../../src/features/harnesses/real-canary/wire/wire";
 import { ROOT } from "../bundle";
 import type { AgentProgram, Installed, StageScene } from "./program";

@@ -1,6 +1,6 @@
 import type { Workspace } from "../../../coordinator/workspace";
 import { printable, type Ulid } from "../../../kernel/ids";
-import { shellWord } from "../../../kernel/shell-word";
+import { shellWord } from "../../../kernel/printing";
 import type { LeftMap, LeftWork } from "../../snapshots/left-work";
 import { defaultPlace } from "../../worktrees/naming";
 

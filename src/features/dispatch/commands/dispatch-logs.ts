@@ -1,10 +1,9 @@
 import type { Command, Context } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import { count } from "../../../cli/terminal/render";
 import { Ending } from "../../../cli/terminal/streaming";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
-import { shellWord } from "../../../kernel/shell-word";
+import { count, shellWord } from "../../../kernel/printing";
 import { dispatchLogs, isAtWork, readLog } from "../operations";
 
 const HELP = "cotenant dispatch logs --help";

@@ -1,6 +1,6 @@
 import type { Command } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { issuesIn } from "../../issues/desk";
 import { shortId } from "../../issues/short-id";
 import { dispatchStatus, type Stage } from "../operations";

@@ -1,9 +1,9 @@
 import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
+import { installedFrom } from "../../../cli/grammar/installed";
 import { usage } from "../../../cli/grammar/parse";
 import { interruptibly } from "../../../cli/terminal/interrupts";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { dispatchParts } from "../../../node-parts";
-import { installedFrom } from "../../harnesses/commands/agents";
 import { FILTER_FLAGS, filterFrom } from "../../issues/commands/querying";
 import { issuesIn } from "../../issues/desk";
 import { meantId } from "../../issues/meant";

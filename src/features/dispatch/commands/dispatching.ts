@@ -1,7 +1,7 @@
-import { columns, count, duration, paint } from "../../../cli/terminal/render";
+import { columns, duration, paint } from "../../../cli/terminal/render";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import { printable } from "../../../kernel/ids";
-import { shellWord } from "../../../kernel/shell-word";
+import { count, shellWord } from "../../../kernel/printing";
 import type {
   DispatchEvent,
   DispatchPlan,

@@ -1,4 +1,5 @@
 import { parseUlid, printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { isRefusal } from "../../../kernel/refusal";
 import { inspectRegistry, REGISTRY } from "../../gates/registry";
 import { foldResults, LARGEST_RESULTS, pendingAmong } from "../../gates/results";
@@ -7,7 +8,6 @@ import { decodeIssue, type Issue, isTerminal } from "../../issues/model";
 import { RESULTS } from "../../issues/stamps";
 import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
-import { many } from "../words";
 
 /** The registry, what issues ask of it, and what was said of their gates, in this worktree. */
 export const gatesCheck: Check = {
@@ -17,7 +17,7 @@ export const gatesCheck: Check = {
     const issues = await issuesIn(patient);
     const others = [...undefinedGates(keys, issues), ...(await resultsOf(patient, issues))];
     const all = [...found, ...capped(others)];
-    return all.length === 0 ? [ok(many(keys?.size ?? 0, "gate"), { gates: keys?.size ?? 0 })] : all;
+    return all.length === 0 ? [ok(count(keys?.size ?? 0, "gate"), { gates: keys?.size ?? 0 })] : all;
   },
 };
 
@@ -126,7 +126,7 @@ async function resultsIn(
   if (results.broken > 0)
     found.push(
       warning(
-        `${path} has ${many(results.broken, "line")} that cannot be read, and do not count`,
+        `${path} has ${count(results.broken, "line")} that cannot be read, and do not count`,
         `mend ${path}`,
         {
           path,

@@ -1,5 +1,8 @@
+import { DATA_PLANE_LINES } from "../../../identity/data-plane";
 import { readWorktreeIdentity } from "../../../identity/worktree";
+import { PROVISIONAL_GITIGNORE } from "../../../identity/worktree-file";
 import { parseUlid, printable, type Ulid } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { isRefusal } from "../../../kernel/refusal";
 import type { Files } from "../../../platform/platform";
 import { cycleIn } from "../../issues/cycles";
@@ -11,9 +14,60 @@ import type { IssueReader } from "../../issues/reader";
 import { type FoundIssue, isFound } from "../../issues/resolve";
 import { shortId } from "../../issues/short-id";
 import { COMMENTS, DEPENDENCIES, LABELS, type WrittenStamp } from "../../issues/stamps";
-import { type Check, capped, note, ok, type Reported, warning } from "../finding";
+import { type Check, capped, error, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
-import { many, some } from "../words";
+import { some } from "../words";
+
+const INIT = "run: cotenant init (it adds what is missing and changes nothing else)";
+
+/** `.cotenant/`: a real directory, with the lines that keep what is of one machine out of Git. */
+export const dataPlaneCheck: Check = {
+  name: "data-plane",
+  async look(patient) {
+    const { dataDirectory, platform } = patient;
+    const stat = await platform.files.lstat(dataDirectory);
+    if (stat === null) return [note(`${dataDirectory} is not there yet`, "run: cotenant init", {})];
+    if (stat.kind !== "directory")
+      return [
+        error(
+          "E_PATH_ESCAPE",
+          `${dataDirectory} is not a directory of this worktree, and nothing is written there`,
+          "look at the symbolic link or file of that name, and put a directory in its place",
+          { path: dataDirectory, kind: stat.kind },
+        ),
+      ];
+    const found = [
+      ...(await missingLines(patient, ".gitignore", "files of one worktree alone may get into commits")),
+      ...(await missingLines(
+        patient,
+        ".gitattributes",
+        "merges of files that are only appended to may conflict",
+      )),
+    ];
+    return found.length === 0 ? [ok(dataDirectory)] : found;
+  },
+};
+
+async function missingLines(
+  { dataDirectory, platform }: Patient,
+  name: keyof typeof DATA_PLANE_LINES,
+  consequence: string,
+): Promise<Reported[]> {
+  const path = `${dataDirectory}/${name}`;
+  const bytes = await platform.files.readFile(path);
+  const text = bytes === null ? "" : new TextDecoder().decode(bytes);
+  // Before `init` the first writing command looks after itself.
+  if (text === PROVISIONAL_GITIGNORE || (await isProvisional(dataDirectory, platform.files))) return [];
+  const present = text.split(/\r?\n/);
+  const missing = DATA_PLANE_LINES[name].filter((line) => !present.includes(line));
+  if (missing.length === 0) return [];
+  return [warning(`${path} lacks ${missing.join(" and ")}: ${consequence}`, INIT, { path, missing })];
+}
+
+async function isProvisional(dataDirectory: string, files: Patient["platform"]["files"]): Promise<boolean> {
+  const bytes = await files.readFile(`${dataDirectory}/.gitignore`);
+  return bytes !== null && new TextDecoder().decode(bytes) === PROVISIONAL_GITIGNORE;
+}
 
 /** What merges, editors and killed processes left of issues: first the files of this worktree, then all together. */
 export const issuesCheck: Check = {
@@ -39,7 +93,7 @@ export const issuesCheck: Check = {
       groups["odd"]!.push(...(await brokenLines(platform.files, path, id)));
     }
     const found = [...Object.values(groups).flatMap(capped), ...(await together(patient))];
-    return found.length === 0 ? [ok(many(whole, "issue"), { issues: whole })] : found;
+    return found.length === 0 ? [ok(count(whole, "issue"), { issues: whole })] : found;
   },
 };
 
@@ -104,7 +158,7 @@ async function brokenLines(files: Files, path: string, id: Ulid): Promise<Report
     if (broken > 0)
       found.push(
         warning(
-          `${many(broken, "line")} of ${file} of issue ${id} cannot be read, and ${broken === 1 ? "counts" : "count"} for nothing`,
+          `${count(broken, "line")} of ${file} of issue ${id} cannot be read, and ${broken === 1 ? "counts" : "count"} for nothing`,
           `mend ${where}: one JSON object on each line`,
           { path: where, id, lines: broken },
         ),

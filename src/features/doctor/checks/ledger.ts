@@ -1,4 +1,5 @@
 import { sharesClaims } from "../../../config/shared-claims";
+import { count } from "../../../kernel/printing";
 import { readCloneId } from "../../ledger/clone-id";
 import { giveBacks, isConfirmed, issueOfLease, readConfirmations } from "../../ledger/confirmations";
 import { LedgerCopy } from "../../ledger/copy";
@@ -10,7 +11,7 @@ import { StateFile } from "../../ledger/state";
 import { transportOf } from "../../ledger/transport";
 import { type Check, fromError, note, ok, type Reported, warning } from "../finding";
 import type { Patient } from "../patient";
-import { many, some } from "../words";
+import { some } from "../words";
 
 /** The ledger as this machine has seen it and as it is now, and claims that wait to be confirmed. */
 export const ledgerCheck: Check = {
@@ -97,7 +98,7 @@ async function lookAtCopy({ place, platform, repository, config }: Patient): Pro
   if (aside.length > 0)
     found.push(
       note(
-        `${many(aside.length, "file")} put aside in ${where.directory}: ${some(aside)}`,
+        `${count(aside.length, "file")} put aside in ${where.directory}: ${some(aside)}`,
         "look at them, and delete them when nobody wants them",
       ),
     );
@@ -130,7 +131,7 @@ async function lookAtClaims(patient: Patient): Promise<Reported[]> {
       ? []
       : [
           warning(
-            `${many(provisional.length, "claim")} not confirmed by the ledger: other machines do not know of ${provisional.length === 1 ? "it" : "them"}`,
+            `${count(provisional.length, "claim")} not confirmed by the ledger: other machines do not know of ${provisional.length === 1 ? "it" : "them"}`,
             "run: cotenant sync --reconcile",
             { issue_ids: provisional.slice(0, 100) },
           ),
@@ -139,7 +140,7 @@ async function lookAtClaims(patient: Patient): Promise<Reported[]> {
       ? []
       : [
           note(
-            `${many(waiting.length, "claim has", "claims have")} ended here, and the ledger has not heard of ${waiting.length === 1 ? "it: others may still see it" : "them: others may still see them"}`,
+            `${count(waiting.length, "claim has", "claims have")} ended here, and the ledger has not heard of ${waiting.length === 1 ? "it: others may still see it" : "them: others may still see them"}`,
             "run: cotenant sync --reconcile",
             { issue_ids: waiting.slice(0, 100).map(({ issueId }) => issueId) },
           ),
@@ -148,7 +149,7 @@ async function lookAtClaims(patient: Patient): Promise<Reported[]> {
       ? []
       : [
           note(
-            `${many(open.length, "push", "pushes")} to the ledger without an answer; the next contact settles them`,
+            `${count(open.length, "push", "pushes")} to the ledger without an answer; the next contact settles them`,
             "run: cotenant sync --reconcile",
           ),
         ]),

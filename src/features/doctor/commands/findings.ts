@@ -1,7 +1,8 @@
 import type { Context, Output } from "../../../cli/grammar/command";
-import { count, paint, type Style } from "../../../cli/terminal/render";
+import { paint, type Style } from "../../../cli/terminal/render";
 import type { Terminal } from "../../../cli/terminal/terminal";
-import { type Finding, type Level, summaryOf } from "../finding";
+import { count } from "../../../kernel/printing";
+import { type Finding, type Level, summaryOf } from "../operations";
 
 const STYLES: Readonly<Record<Level, Style>> = { error: "red", warning: "yellow", note: "cyan", ok: "green" };
 /** With less room than this beside the names, words go below them. */

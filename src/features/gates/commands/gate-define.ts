@@ -2,7 +2,7 @@ import type { Command, Parsed } from "../../../cli/grammar/command";
 import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import { openDesk } from "../../issues/commands/issues";
-import { trustGates } from "../../setup/commands/trusting";
+import { trustGates } from "../../setup/trust";
 import { choosePreset, lookAround, PRESETS, type PresetName } from "../presets";
 import {
   commandProblem,

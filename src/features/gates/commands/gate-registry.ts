@@ -1,7 +1,7 @@
 import type { Workspace } from "../../../coordinator/workspace";
 import { prepareDataDirectory, refuseLink } from "../../../identity/worktree-file";
 import { stageFile } from "../../../platform/replace-file";
-import { changeForAll } from "../../setup/commands/scope";
+import { changeForAll } from "../../setup/shared-change";
 import { REGISTRY } from "../registry";
 
 /** Changes the registry under `scope:gates`. `plan` reads it in the critical section; null where nothing changes. */

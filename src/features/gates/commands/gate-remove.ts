@@ -1,7 +1,7 @@
 import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import { fileFailure } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { EDIT_FLAGS, edit } from "../../issues/commands/editing";
 import { type Desk, openDesk } from "../../issues/commands/issues";
 import { isFound } from "../../issues/resolve";

@@ -1,5 +1,5 @@
 import { printable } from "../../../kernel/ids";
-import { shellWord } from "../../../kernel/shell-word";
+import { shellWord } from "../../../kernel/printing";
 import type { PendingGate } from "../waiting";
 
 /** A gate that an issue still has to pass, and how. */

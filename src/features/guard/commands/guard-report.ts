@@ -1,7 +1,7 @@
 import type { Command } from "../../../cli/grammar/command";
 import { duration } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
-import { shellWord } from "../../../kernel/shell-word";
+import { shellWord } from "../../../kernel/printing";
 import type { BlockerReport } from "../contention";
 import { seenContentions } from "../overview";
 import { agentsOf, subject } from "../words";

@@ -1,9 +1,9 @@
 import type { Command } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import { count } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { settleSeen, type Trespass, trespasses } from "../trespasses";
 import { lookingAt, trespassJson } from "./trespass-text";
 

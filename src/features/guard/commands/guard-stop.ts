@@ -1,5 +1,5 @@
 import type { Command, Output } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
+import { count } from "../../../kernel/printing";
 import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
 import { readHookInput } from "../entry/request";
 import { ownPlace } from "../entry/session";

@@ -1,7 +1,7 @@
 import type { Context, Output, Parsed } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import type { Acquired } from "../../../coordinator/session";
 import { CotenantError } from "../../../errors/cotenant-error";
+import { count } from "../../../kernel/printing";
 import { requestId } from "../../locks/commands/holding";
 import type { Alarm } from "../alarm";
 import { checkTargets } from "../check";

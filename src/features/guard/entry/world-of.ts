@@ -1,5 +1,5 @@
 import { modesFor } from "../../../store/layout";
-import { lookAfterHooks, marksOfHooks } from "../../hooks/installing/upkeep";
+import { lookAfterHooks, marksOfHooks } from "../../hooks/installation/upkeep";
 import type { HooksKeeper, World } from "../world";
 
 type Machine = Pick<World, "platform" | "git" | "env" | "home" | "cwd">;

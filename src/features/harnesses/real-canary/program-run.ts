@@ -1,6 +1,6 @@
 import type { Conversation } from "./conversation";
+import { inTime, Late } from "./deadline";
 import { type Launch, OutsideProcess } from "./outside-process";
-import { inTime, Late } from "./waiting";
 
 /** One run of a harness's program, from its prompt to its end. */
 export class ProgramRun {

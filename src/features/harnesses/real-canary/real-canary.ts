@@ -1,6 +1,6 @@
 import type { HarnessName } from "../../../identity/harness";
 import { findProgram } from "../../../platform/node/programs";
-import type { RealReport } from "../real-outcome";
+import type { RealReport } from "../coverage";
 import { isHeadless, PROGRAM_OF } from "./programs/all";
 import { runTrial, type TrialSetting } from "./trial";
 

@@ -1,7 +1,19 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { killAllWithHome } from "./stray-processes";
+
+/** Workers outlive their launcher, and background commands their shell. Their home tells whose they are. */
+export function killAllWithHome(home: string): void {
+  if (process.platform !== "linux") return;
+  for (const name of readdirSync("/proc").filter((one) => /^\d+$/.test(one))) {
+    try {
+      const isOurs = readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(`HOME=${home}`);
+      if (isOurs) process.kill(Number(name), "SIGKILL");
+    } catch {
+      // It has ended, or is somebody else's.
+    }
+  }
+}
 
 /** Everything that a program sees and leaves behind, in one folder. */
 export interface Room {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { cameTrue } from "./waiting";
+import { cameTrue } from "./deadline";
 import type { Json } from "./wire/wire";
 
 /** What dies frees its files at once; what ends does so a moment later. */

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import type { ViaName } from "../command-line";
-import type { RealOutcome } from "../real-outcome";
+import type { RealOutcome } from "../coverage";
 import { type Conversation, Hangup, type Talk } from "./conversation";
+import { inTime, Late } from "./deadline";
 import type { HeadlessProgram } from "./headless";
 import { versionIn } from "./installed-program";
 import { type ModelServer, startModelServer } from "./model-server";
@@ -9,7 +10,6 @@ import { OutsideProcess } from "./outside-process";
 import { ProgramRun } from "./program-run";
 import { clearRoom, makeRoom, type Room } from "./room";
 import { CONTENT, OTHER, ScratchRepository } from "./scratch-repository";
-import { inTime, Late } from "./waiting";
 
 /** A cotenant program, as settings name it. */
 export interface InstalledFrom {

@@ -1,119 +1,221 @@
-import type { Context, Parsed } from "../../../cli/grammar/command";
-import { refuseRuledFiles } from "../../../coordinator/path-rules";
-import type { Workspace } from "../../../coordinator/workspace";
-import { CotenantError } from "../../../errors/cotenant-error";
-import { evenIfOvertaken } from "../../../errors/overtaken";
-import type { Repository } from "../../../identity/repository";
+import { execFile } from "node:child_process";
+import type { Command, Context, Parsed } from "../../../cli/grammar/command";
+import { installedFrom } from "../../../cli/grammar/installed";
+import { columns, verbatim } from "../../../cli/terminal/render";
+import { parentOf } from "../../../identity/path-text";
 import { printable } from "../../../kernel/ids";
-import { CLIENT_HOOKS, SERVER_HOOKS } from "../installing/hooks";
+import { readable } from "../../../platform/binary-text";
 import {
-  carryOut,
-  type HooksControl,
-  type HooksWork,
-  planHooks,
-  planRemoval,
-  type Removals,
-} from "../installing/install";
-import { hooksHome } from "../installing/place";
-import { type InstallPlan, isObjection, type Objection } from "../installing/plan";
+  type EntryPlan,
+  type HookPlan,
+  type HookReport,
+  hooksStatus,
+  installHooks,
+  MEANINGS,
+  openHooks,
+  type Removal,
+  type StartHook,
+  uninstallHooks,
+} from "../operations";
 
-/** The repository whose hooks are meant: a clone, or with `--server` a bare one. */
-export interface HooksDesk extends HooksWork {
-  /** Null in a bare repository. */
-  readonly workspace: Workspace | null;
+const SERVER = { server: { meaning: "a bare repository's hook, pre-receive" } };
+
+function requestFrom(context: Context, parsed: Parsed) {
+  return { shared: parsed.has("shared"), force: parsed.has("force"), program: installedFrom(context) };
 }
 
-export const SERVER = { server: { meaning: "a bare repository's hook, pre-receive" } };
+const INSTALLED: Readonly<Record<HookPlan["action"], string>> = {
+  created: "new",
+  added: "added to the script there",
+  wrapped: "new; runs the hook that was there",
+  updated: "brought up to date",
+  unchanged: "as it was",
+};
 
-export async function openHooks(context: Context, isServer: boolean): Promise<HooksDesk> {
-  const bare = await bareRepository(context);
-  if (isServer && bare === null)
-    throw new CotenantError("E_USAGE", "--server is for a bare repository, which this is not", {
-      hint: "change into the bare repository that others push to, or leave --server out",
-    });
-  if (bare === null) return deskOf(await context.workspace());
-  if (!isServer)
-    throw new CotenantError("E_NOT_A_REPO", `${bare} is a bare repository: nobody commits in it`, {
-      hint: "add --server for the hook that checks what others push here",
-      data: { git_dir: bare, bare: true },
-    });
-  const { platform, git, env } = context.surroundings();
-  const { files } = platform;
-  const home = { files, git, env, gitDir: bare, commonDir: bare, worktreeRoot: null, worktrees: [] };
-  return { platform, home, workspace: null, names: SERVER_HOOKS, control: null };
+export const install: Command = {
+  usage: "hooks install [--shared] [--force] [--server] [--print]",
+  about:
+    "Has Git call cotenant before and after each commit and before each push, in all worktrees of this clone. Hooks that\nare there already go on running: shell scripts get a few marked lines, others are kept beside. Where Git looks\n(core.hooksPath), and husky, lefthook, pre-commit and overcommit, are respected. Doing it again changes nothing;\n'hooks uninstall' brings back every byte.",
+  flags: {
+    shared: { meaning: "also change hooks that are committed, for everybody (.husky/, .githooks/)" },
+    force: { meaning: "also where other repositories may find their hooks" },
+    ...SERVER,
+    print: { meaning: "show what would be written, and write nothing" },
+  },
+  examples: ["cotenant hooks install --print", "cotenant hooks install"],
+  words: { min: 0, max: 0 },
+  leavesHooks: true,
+  async run(context, parsed) {
+    const isDry = parsed.has("print");
+    const desk = await openHooks(context, parsed.has("server"));
+    const { plan, directory, remarks } = await installHooks(desk, { ...requestFrom(context, parsed), isDry });
+    const { entry, hooks } = plan;
+    const hasChanged = hooks.some(({ write }) => write !== null) || entry?.write != null;
+    const lines = isDry
+      ? [...hooks.flatMap(printed), ...(entry === null ? [] : printedEntry(entry))]
+      : [
+          hasChanged ? `hooks installed in ${placesOf(hooks)}` : "hooks are installed; nothing changed",
+          ...(hasChanged ? hooks.map(line) : []),
+          ...(entry?.write == null ? [] : [entryLine(entry)]),
+        ];
+    return {
+      data: {
+        printed: isDry,
+        changed: hasChanged && !isDry,
+        server: parsed.has("server"),
+        directory,
+        hooks: hooks.map((hook) => hookJson(hook, isDry)),
+        entry: entry === null ? null : entryJson(entry, isDry),
+        remarks,
+      },
+      text:
+        context.quiet && !isDry ? "" : [...lines, ...remarks.map((remark) => `note: ${remark}`)].join("\n"),
+    };
+  },
+};
+
+/** Not always where Git looks: husky passes on to committed files beside. */
+function placesOf(hooks: readonly HookPlan[]): string {
+  return [...new Set(hooks.map(({ path }) => parentOf(path) ?? path))]
+    .map((path) => printable(path, 400))
+    .join(" and ");
 }
 
-/** A workspace needs a working tree; whoever finds none says which directory it found instead. */
-async function bareRepository(context: Context): Promise<string | null> {
-  try {
-    await context.workspace();
-    return null;
-  } catch (error) {
-    if (!(error instanceof CotenantError) || error.data["bare"] !== true) throw error;
-    const { platform } = context.surroundings();
-    return platform.files.realPath(error.data["git_dir"] as string);
-  }
+function hookJson({ hook, action, path, manager, isShared, write }: HookPlan, isDry: boolean) {
+  const content = isDry && write !== null ? readable(write.text) : null;
+  return { hook, action, path, manager, shared: isShared, kept: write?.kept?.path ?? null, content };
 }
 
-export async function deskOf(workspace: Workspace): Promise<HooksDesk> {
-  const { surroundings, repository, store } = workspace;
-  const home = await hooksHome(surroundings, repository);
-  const control = controlOf(repository, store.options.modes);
-  return { platform: surroundings.platform, home, workspace, names: CLIENT_HOOKS, control };
+function entryJson({ path, isShared, write }: EntryPlan, isDry: boolean) {
+  const action = write === null ? "unchanged" : write.was === null ? "created" : "added";
+  return { path, action, shared: isShared, content: isDry && write !== null ? readable(write.text) : null };
 }
 
-export function controlOf(
-  { controlDir, gitDir, commonDir }: Repository,
-  modes: HooksControl["modes"],
-): HooksControl {
-  return { controlDir, gitDir, commonDir, modes };
+function entryLine({ path }: EntryPlan): string {
+  return `  ${"lefthook".padEnd(18)}  calls it too, also when it has written its hooks anew\n  ${" ".repeat(18)}  ${printable(path, 400)}`;
 }
 
-/** Looks, decides, and unless it is only to be shown, writes. */
-export async function installHooks(
-  context: Context,
-  desk: HooksDesk,
-  how: { readonly shared: boolean; readonly force: boolean; readonly isDry: boolean },
-): Promise<{ plan: InstallPlan; directory: string }> {
-  const program = { node: process.execPath, program: context.program };
-  const wishes = { program, shared: how.shared, force: how.force };
-  return evenIfOvertaken(async () => {
-    // With --shared, planning takes out what is there for this clone alone.
-    if (how.shared && !how.isDry) await refuseRuledHooks(desk, (await planHooks(desk, wishes, true)).plan);
-    const { scene, plan } = await planHooks(desk, wishes, how.isDry);
-    if (isObjection(plan)) {
-      const { code, message, hint, path } = plan;
-      throw new CotenantError(code, printable(message, 1_500), { hint, data: path === null ? {} : { path } });
-    }
-    if (!how.isDry) {
-      await desk.workspace?.store.prepare();
-      await carryOut(desk, scene, plan, program);
-    }
-    return { plan, directory: scene.place.directory };
+function line({ hook, action, path, manager }: HookPlan): string {
+  const by = manager === null || manager === "script" ? "" : ` (${manager})`;
+  return `  ${hook.padEnd(18)}  ${INSTALLED[action]}${by}: ${MEANINGS[hook]}\n  ${" ".repeat(18)}  ${printable(path, 400)}`;
+}
+
+function printed({ path, action, write }: HookPlan): string[] {
+  const kept =
+    write?.kept == null ? [] : [`# the hook that was there is kept as ${printable(write.kept.path, 400)}`];
+  return [`# ${printable(path, 400)}: ${INSTALLED[action]}`, ...kept, ...contentOf(write)];
+}
+
+function printedEntry({ path, write }: EntryPlan): string[] {
+  const what = write === null ? INSTALLED.unchanged : write.was === null ? "new" : "added to what is there";
+  return [`# ${printable(path, 400)}: ${what}`, ...contentOf(write)];
+}
+
+function contentOf(write: HookPlan["write"]): string[] {
+  if (write === null) return [];
+  const lines = readable(write.text).replace(/\n$/, "").split("\n");
+  return [...lines.map((line) => verbatim(line)), ""];
+}
+
+const TAKEN_OUT: Readonly<Record<Removal["action"], string>> = {
+  removed: "removed",
+  restored: "restored as it was",
+  taken_out: "our lines taken out",
+};
+
+export const uninstall: Command = {
+  usage: "hooks uninstall [--shared] [--force] [--server]",
+  about:
+    "Takes cotenant out of this clone's hooks, wherever they are. Every file is afterwards as it was before, to the byte;\nwhat somebody changed in it meanwhile stays.",
+  flags: {
+    shared: { meaning: "also from hooks that are committed, for everybody" },
+    force: { meaning: "also where other repositories may find their hooks" },
+    ...SERVER,
+  },
+  examples: ["cotenant hooks uninstall"],
+  words: { min: 0, max: 0 },
+  leavesHooks: true,
+  mendsConfig: true,
+  async run(context, parsed) {
+    const desk = await openHooks(context, parsed.has("server"));
+    const { removals, left } = await uninstallHooks(desk, requestFrom(context, parsed));
+    const text = [
+      removals.length === 0 ? "no hooks of cotenant's to take out" : "taken out:",
+      ...removals.map(({ path, action }) => `  ${printable(path, 400)}: ${TAKEN_OUT[action]}`),
+      ...(left.length === 0 ? [] : ["left:"]),
+      ...left.map(({ path, why }) => `  ${printable(path, 400)}: ${why}`),
+    ].join("\n");
+    return {
+      data: {
+        changed: removals.length > 0,
+        hooks: removals.map(({ hook, path, action }) => ({ hook, path, action })),
+        left,
+      },
+      text: context.quiet ? "" : text,
+    };
+  },
+};
+
+export const status: Command = {
+  usage: "hooks status [--server] [--no-trial]",
+  about:
+    "Shows where Git looks for hooks here and how each of ours stands: installed, outdated (by an older version, or its\nprogram is gone), foreign (a hook of others that does not call us) or missing. Each installed one is tried: started as\nGit would, it must find the program; nothing else of it runs. With --server, also\nwhether its settings can be read: while they cannot, pushes are refused.",
+  flags: { ...SERVER, "no-trial": { meaning: "start nothing" } },
+  examples: ["cotenant hooks status", "cotenant hooks status --json"],
+  words: { min: 0, max: 0 },
+  leavesHooks: true,
+  mendsConfig: true,
+  async run(context, parsed) {
+    const desk = await openHooks(context, parsed.has("server"));
+    const { program } = requestFrom(context, parsed);
+    const start = parsed.has("no-trial") ? null : startHook;
+    const found = await hooksStatus(desk, { program, start });
+    const { directory, setting, whose, isWanted, hidden, problem, next } = found;
+    const hooks = found.hooks.map(reportJson);
+    const rows = hooks.map(({ hook, state, manager, executable, trial, path }) => [
+      hook,
+      state + (state !== "missing" && !executable ? ", not executable" : ""),
+      manager ?? "",
+      trial ?? "",
+      printable(path, 400),
+    ]);
+    const text = [
+      whose === "nowhere"
+        ? `Git runs no hooks here: core.hooksPath is "${printable(setting?.value ?? "", 200)}"`
+        : `Git looks in ${printable(directory, 400)}${setting === null ? "" : ` (core.hooksPath, ${setting.scope})`}`,
+      columns(context.terminal, ["HOOK", "STATE", "BY", "TRIAL", "FILE"], rows),
+      ...hidden.map((path) => `hidden: ${printable(path, 400)}: Git does not look there`),
+      ...(problem === null
+        ? []
+        : [`pre-receive cannot judge pushes, and refuses them: ${problem.message}`, `next: ${problem.hint}`]),
+      ...(next === null ? [] : [`next: ${next}`]),
+    ].join("\n");
+    const place = { directory, hooks_path: setting, whose };
+    const data = { server: parsed.has("server"), wanted: isWanted, ...place, hooks, hidden };
+    return { data: { ...data, settings_problem: problem }, text };
+  },
+};
+
+function reportJson({ hook, state, manager, path, program, ...report }: HookReport) {
+  return {
+    hook,
+    state,
+    manager,
+    path,
+    executable: report.isExecutable,
+    shared: report.isShared,
+    by_hand: report.isByHand,
+    program: program === null ? null : { path: program.program, found: report.isProgramThere },
+    trial: report.outcome,
+  };
+}
+
+const startHook: StartHook = (path, { by, args, cwd }) => {
+  const viaShell = by === "shell" || process.platform === "win32";
+  const [file, words] = viaShell ? ["sh", [path, ...args]] : [path, [...args]];
+  return new Promise((resolve) => {
+    const options = { cwd, timeout: 10_000, windowsHide: true };
+    const child = execFile(file, words, options, (error, stdout) => resolve(error === null ? stdout : null));
+    child.stdin?.end();
   });
-}
-
-async function refuseRuledHooks({ workspace }: HooksDesk, plan: InstallPlan | Objection): Promise<void> {
-  if (workspace === null || isObjection(plan)) return;
-  const all = [...plan.hooks, ...(plan.entry === null ? [] : [plan.entry])];
-  const written = all.filter(({ isShared, write }) => isShared && write !== null);
-  await refuseRuledFiles(
-    workspace,
-    written.map(({ path }) => path),
-  );
-}
-
-/** Those that stay without --shared are among the project's files. */
-export async function refuseRuledRemoval(desk: HooksDesk, { removals }: Removals): Promise<void> {
-  if (desk.workspace === null) return;
-  const local = await planRemoval(desk, { shared: false, force: true });
-  const paths = removals.map(({ path }) => path);
-  await refuseRuledFiles(
-    desk.workspace,
-    paths.filter((path) => !local.removals.some((removal) => removal.path === path)),
-  );
-}
-
-export function howFrom(parsed: Parsed): { shared: boolean; force: boolean } {
-  return { shared: parsed.has("shared"), force: parsed.has("force") };
-}
+};

@@ -1,7 +1,7 @@
 import type { Command } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import { CotenantError } from "../../../errors/cotenant-error";
 import type { Ulid } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { wayTo } from "../cycles";
 import { meantId } from "../meant";
 import type { IssueReader } from "../reader";

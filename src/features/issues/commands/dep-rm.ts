@@ -1,6 +1,6 @@
 import type { Command } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import type { Ulid } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { meantId } from "../meant";
 import { EDIT_FLAGS, edit } from "./editing";
 

@@ -1,8 +1,8 @@
 import type { Context, Output, Parsed } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import { readStdin } from "../../../cli/terminal/stdin";
 import { CotenantError, fileFailure } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { nodePlatform } from "../../../platform/node/node";
 import { knownGates } from "../../gates/commands/gates";
 import { cycleIn } from "../cycles";

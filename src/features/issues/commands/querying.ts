@@ -1,7 +1,8 @@
 import type { Context, Flag, Output, Parsed } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import { columns, count } from "../../../cli/terminal/render";
+import { columns } from "../../../cli/terminal/render";
 import { printable, type Ulid } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { leftJsonOf, leftText } from "../../claims/commands/left-work";
 import { workersIn } from "../../ledger/workers";
 import { type LeftMap, leftAmong } from "../../snapshots/left-work";

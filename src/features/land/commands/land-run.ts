@@ -1,10 +1,9 @@
 import type { Command, Context } from "../../../cli/grammar/command";
 import { interruptibly } from "../../../cli/terminal/interrupts";
-import { count } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
-import { shellWord } from "../../../kernel/shell-word";
+import { count, shellWord } from "../../../kernel/printing";
 import { landParts } from "../../../node-parts";
 import { branchName } from "../../publish/branch-rules";
 import { type LandReport, meantEntry, queueOf, runQueue, targetRef } from "../operations";

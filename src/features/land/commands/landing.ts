@@ -1,7 +1,7 @@
 import type { Parsed } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { branchName } from "../../publish/branch-rules";
 import {
   type LandEntry,

@@ -1,8 +1,8 @@
 import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import { count } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
+import { count } from "../../../kernel/printing";
 import type { OpenLedger } from "../open";
 
 const ACTIONS = [

@@ -1,7 +1,7 @@
 import type { Context, Output } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import type { Workspace } from "../../../coordinator/workspace";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { contradictionWords } from "../data/merge";
 import type { Examined } from "../examine";
 import type { OpenLedger } from "../open";

@@ -1,7 +1,8 @@
 import type { Command } from "../../../cli/grammar/command";
-import { count, leaseJson, leaseTable, statusJson } from "../../../cli/terminal/render";
+import { leaseJson, leaseTable, statusJson } from "../../../cli/terminal/render";
 import type { Cover } from "../../../identity/patterns";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { type LockStatus, lock } from "../operations";
 import {
   ACQUIRE_FLAGS,

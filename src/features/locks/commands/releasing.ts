@@ -1,5 +1,5 @@
 import type { Context, Output, Parsed } from "../../../cli/grammar/command";
-import { count, leaseJson, leasesData } from "../../../cli/terminal/render";
+import { leaseJson, leasesData } from "../../../cli/terminal/render";
 import type { Change } from "../../../coordinator/contract";
 import type { Workspace } from "../../../coordinator/workspace";
 import { orThrow } from "../../../errors/cotenant-error";
@@ -10,6 +10,7 @@ import { printable, type Ulid } from "../../../kernel/ids";
 import { nameOf } from "../../../kernel/keys";
 import { belongsTo, type Lease } from "../../../kernel/lease";
 import { checkText } from "../../../kernel/policy";
+import { count } from "../../../kernel/printing";
 import { keyOfIssue } from "../../issues/claim-refs";
 import { issuesIn, writerIn } from "../../issues/desk";
 import { writeBack } from "../../issues/putting-back";

@@ -1,9 +1,10 @@
 import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
-import { count, leaseJson } from "../../../cli/terminal/render";
+import { leaseJson } from "../../../cli/terminal/render";
 import { shownLines } from "../../../cli/terminal/shown-text";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { ERRORS } from "../../../errors/registry";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { nodeCommands } from "../../../platform/node/commands";
 import { HOLDER_FLAGS, proof } from "../../locks/commands/holding";
 import { branchName } from "../branch-rules";

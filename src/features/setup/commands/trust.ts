@@ -1,17 +1,21 @@
 import type { Command } from "../../../cli/grammar/command";
-import { columns, count } from "../../../cli/terminal/render";
-import { isConfigKey } from "../../../config/schema";
-import { digestOf, type Trust, type Trusted } from "../../../config/trust";
-import { tomlOf } from "../../../config/values";
-import { mayTrust, revokeTrust } from "../../../coordinator/trusting";
-import type { Workspace } from "../../../coordinator/workspace";
+import { columns } from "../../../cli/terminal/render";
+import type { Trusted } from "../../../config/trust";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
-import { type GateDefinition, inspectRegistry, MAX_COMMAND } from "../../gates/registry";
-import { waitingGates } from "../../gates/trust";
-import { untrustedJson } from "./config-show";
-import { type Surveyed, survey } from "./configuring";
-import { trustGates, trustKeys } from "./trusting";
+import { count } from "../../../kernel/printing";
+import {
+  type GateDefinition,
+  gatesWithoutTrust,
+  MAX_COMMAND,
+  mayTrust,
+  revokeTrust,
+  survey,
+  tomlOf,
+  trustAll,
+  trustedValue,
+} from "../operations";
+import { untrustedJson } from "./config";
 
 export const command: Command = {
   usage: "trust [--list] [--revoke]",
@@ -26,7 +30,7 @@ export const command: Command = {
   words: { min: 0, max: 0 },
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const surveyed = await survey(context);
+    const surveyed = await survey(context.surroundings());
     const { config, trust } = surveyed;
     const waiting = untrustedJson(config);
     const gates = await gatesWithoutTrust(workspace, trust);
@@ -65,8 +69,7 @@ export const command: Command = {
         text: context.quiet ? "" : `${count(revoked.length, "thing")} no longer trusted`,
       };
     }
-    const keys = waiting.map(({ key }) => key);
-    const added = [...(await trustKeys(workspace, surveyed, keys)), ...(await trustGates(workspace, gates))];
+    const added = await trustAll(workspace, surveyed, gates);
     const lines = [
       ...waiting.map(({ key, value }) => `  ${key} = ${tomlOf(value)}`),
       ...gates.map((gate) => `  gate ${gate.key}: ${commandText(gate)}`),
@@ -77,39 +80,11 @@ export const command: Command = {
   },
 };
 
-/** Trust keeps no values, only their sums: what is shown is what the file says now, if that is what was trusted. */
-function trustedValue({ config, platform }: Surveyed, { subject, digest }: Trusted): string {
-  const key = subject.replace(/^config:/, "");
-  if (key === subject || !isConfigKey(key)) return "";
-  const said = config.layers.find(({ source }) => source === "worktree")?.entries.get(key);
-  if (said !== undefined && digestOf(platform.digest, said.value) === digest) return tomlOf(said.value);
-  return "(not what the file says now)";
-}
-
-/** A registry that cannot be read names no command. */
-async function gatesWithoutTrust(workspace: Workspace, trust: Trust): Promise<readonly GateDefinition[]> {
-  const { platform } = workspace.surroundings;
-  const reading = await inspectRegistry(platform, workspace.repository.worktreeRoot);
-  if ("registry" in reading) return waitingGates(platform.digest, trust, reading.registry.gates.values());
-  workspace.warnings.push(`the gates cannot be read: ${reading.broken}`);
-  return [];
-}
-
 function commandText({ command, cwd }: GateDefinition): string {
   const where = cwd === null || cwd === "." ? "" : ` (in ${printable(cwd, 1_000)})`;
   return `${printable(command ?? "", MAX_COMMAND)}${where}`;
 }
 
-function entryJson({
-  subject,
-  digest,
-  trustedAt,
-  trustedBy,
-}: {
-  subject: string;
-  digest: string;
-  trustedAt: string;
-  trustedBy: string;
-}) {
+function entryJson({ subject, digest, trustedAt, trustedBy }: Trusted) {
   return { subject, digest, trusted_at: trustedAt, trusted_by: trustedBy };
 }

@@ -1,8 +1,8 @@
 import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { fromByteText } from "../../../git/byte-text";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { HOLDER_FLAGS, proof } from "../../locks/commands/holding";
 import { accessOf, refuseShared } from "../../worktrees/access";
 import { refuseBranch, refusePlace } from "../../worktrees/creating";

@@ -1,8 +1,8 @@
 import type { Command } from "../../../cli/grammar/command";
-import { count } from "../../../cli/terminal/render";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { fromByteText } from "../../../git/byte-text";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { ask, LONG_MS } from "../../worktrees/git-calls";
 import { capture } from "../capture";
 import { type Compared, compareFiles, type Files, filesOf } from "../comparing";

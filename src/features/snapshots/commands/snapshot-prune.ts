@@ -1,7 +1,7 @@
 import type { Command } from "../../../cli/grammar/command";
 import { parseAge } from "../../../cli/grammar/since";
-import { count } from "../../../cli/terminal/render";
 import { CotenantError } from "../../../errors/cotenant-error";
+import { count } from "../../../kernel/printing";
 import { type Doomed, planId, planRetention, removeSnapshot } from "../retention";
 import { meantSnapshot } from "../shelf";
 import { darkroom, noteText, readingRoom, snapshotJson } from "./snapshots";

@@ -1,9 +1,9 @@
 import type { Command } from "../../../cli/grammar/command";
 import { endOfFlags } from "../../../cli/grammar/parse";
-import { count } from "../../../cli/terminal/render";
 import { CotenantError, orThrow } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
 import { checkText } from "../../../kernel/policy";
+import { count } from "../../../kernel/printing";
 import { HOLDER_FLAGS, proof } from "../../locks/commands/holding";
 import { CONSISTENCY_LEVELS, type Consistency, checkTags } from "../descriptor";
 import { takeSnapshot } from "../taking";

@@ -1,8 +1,7 @@
-import { count } from "../../../cli/terminal/render";
 import type { LeaseStatus } from "../../../coordinator/contract";
 import { type LeaseId, printable } from "../../../kernel/ids";
 import { type Holder, sameProcess } from "../../../kernel/lease";
-import { shellWord } from "../../../kernel/shell-word";
+import { count, shellWord } from "../../../kernel/printing";
 import { endingCommand } from "../../../kernel/words";
 import { type Homeless, isOfPlaceAlone } from "../../worktrees/homeless";
 import type { Finding, Scene } from "./attention";

@@ -1,8 +1,9 @@
-import { count, duration, paint, publicLease, type Style } from "../../../cli/terminal/render";
+import { duration, paint, publicLease, type Style } from "../../../cli/terminal/render";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import type { LoggedEvent } from "../../../coordinator/contract";
 import { printable } from "../../../kernel/ids";
 import { shownKey } from "../../../kernel/landing-right";
+import { count } from "../../../kernel/printing";
 import { EVENT_TYPES, recordsIn } from "./event-filter";
 
 /** An event as programs see it: the log's envelope without its chain, and without any hash of a secret. */

@@ -1,6 +1,5 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { version } from "../../../cli/grammar/version";
-import { count } from "../../../cli/terminal/render";
 import { configFiles, userConfigDirectory } from "../../../config/load";
 import type { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
@@ -9,6 +8,7 @@ import { currentBranch } from "../../../identity/branch";
 import { detectHarness } from "../../../identity/harness";
 import { readWorktreeIdentity } from "../../../identity/worktree";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 import { parseGitVersion } from "../../../platform/git";
 import { SCHEMA_VERSION } from "../../../store/schema";
 import { archivedSegments } from "../../../store/segments";

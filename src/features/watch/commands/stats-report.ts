@@ -1,5 +1,5 @@
 import { bar, type Pens, sparkline, squeezed } from "../../../cli/terminal/charts";
-import { columns, count, duration, paint } from "../../../cli/terminal/render";
+import { columns, duration, paint } from "../../../cli/terminal/render";
 import type { Terminal } from "../../../cli/terminal/terminal";
 import {
   type KeyFigures,
@@ -9,6 +9,7 @@ import {
   type Tally,
 } from "../../../coordinator/statistics";
 import { printable } from "../../../kernel/ids";
+import { count } from "../../../kernel/printing";
 
 type Ranked = readonly (readonly [string, KeyFigures])[];
 

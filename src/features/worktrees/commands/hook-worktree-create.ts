@@ -1,10 +1,10 @@
 import { copyFileSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Command, Context } from "../../../cli/grammar/command";
+import { installedFrom } from "../../../cli/grammar/installed";
 import { surroundingsIn, Workspace } from "../../../coordinator/workspace";
 import { printable } from "../../../kernel/ids";
-import { carryAgents } from "../../harnesses/carrying";
-import { installedFrom } from "../../harnesses/commands/agents";
+import { carryAgents } from "../../harnesses/carried-settings";
 import { includedFiles, makeWorktree } from "../../harnesses/worktrees";
 import { eventFrom, harnessFlag, mainRootOf } from "./worktree-events";
 

@@ -3,8 +3,8 @@ import { Workspace } from "../../../coordinator/workspace";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { isAbsolute } from "../../../identity/path-text";
 import { printable } from "../../../kernel/ids";
-import { shellWord } from "../../../kernel/shell-word";
-import { forgetGoneWorktrees } from "../../harnesses/carrying";
+import { shellWord } from "../../../kernel/printing";
+import { forgetGoneWorktrees } from "../../harnesses/carried-settings";
 import { dropWorktree } from "../../harnesses/worktrees";
 import { eventFrom, harnessFlag, mainRootOf } from "./worktree-events";
 

@@ -9,7 +9,7 @@ import type { LeaseKey } from "../../../kernel/keys";
 import { sameParty } from "../../../kernel/lease";
 import { leaseSummary } from "../../../kernel/words";
 import { nodeTrees } from "../../../platform/node/trees";
-import { forgetGoneWorktrees } from "../../harnesses/carrying";
+import { forgetGoneWorktrees } from "../../harnesses/carried-settings";
 import { issuesIn } from "../../issues/desk";
 import { isFound } from "../../issues/resolve";
 import { shortId } from "../../issues/short-id";

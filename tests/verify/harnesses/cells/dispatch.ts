@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TEMPLATE_NAMES } from "../../../../src/features/dispatch/templates";
-import { cameTrue } from "../../../../src/features/harnesses/real-canary/waiting";
+import { cameTrue } from "../../../../src/features/harnesses/real-canary/deadline";
 import type { Json } from "../../../../src/features/harnesses/real-canary/wire/wire";
 import { breakableServer, Dispatching, PERSON, worktreeOf } from "../dispatching";
 import { CONTENT, OTHER, type Stage } from "../stage";

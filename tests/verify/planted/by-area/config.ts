@@ -35,9 +35,9 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a broken configuration switches the pre-commit hook off",
-    file: "src/features/hooks/commands/hook-pre-commit.ts",
-    from: "  enforcesConfig: true,\n",
-    to: "",
+    file: "src/features/hooks/commands/hook-git.ts",
+    from: ", enforcesConfig: true }",
+    to: " }",
     test: "tests/cli/broken-config.test.ts",
     named: "has a key that nobody knows",
   },
@@ -99,7 +99,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "configuration is written through a link out of the worktree",
-    file: "src/features/setup/commands/configuring.ts",
+    file: "src/features/setup/settings.ts",
     from: '/.cotenant`, "directory");',
     to: '/.`, "directory");',
     test: "tests/cli/config.test.ts",
@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "init copies what a committed link leads to",
-    file: "src/features/setup/commands/init.ts",
+    file: "src/features/setup/operations.ts",
     from: '["config.toml", ".gitignore", ".gitattributes"]',
     to: '["config.toml"]',
     test: "tests/cli/config.test.ts",
@@ -131,7 +131,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "lefthook gives others only the hooks that it runs in this clone",
-    file: "src/features/hooks/installing/plan.ts",
+    file: "src/features/hooks/installation/plan.ts",
     from: "(shared && isInCharge)",
     to: "(shared && !isInCharge)",
     test: "tests/cli/hook-managers.test.ts",

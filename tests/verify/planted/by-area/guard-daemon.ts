@@ -107,7 +107,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "Claude Code writes what nobody has answered over HTTP",
-    file: "src/features/harnesses/http-entries.ts",
+    file: "src/features/harnesses/entries.ts",
     from: 'onFailure: "block",',
     to: "",
     test: VIA,

@@ -12,9 +12,9 @@ const RULED = "tests/cli/path-rules-commits.test.ts";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "a server's hook lets in what it cannot tell",
-    file: "src/features/hooks/commands/hook-pre-receive.ts",
-    from: "      return answered(true);\n    }\n  },",
-    to: "      return answered(false);\n    }\n  },",
+    file: "src/features/hooks/answers/push.ts",
+    from: "return { isRefused: true, lines: [what, ...next] }",
+    to: "return { isRefused: false, lines: [what, ...next] }",
     test: SERVER,
     named: "behind more commits than can be looked at",
   },
@@ -116,7 +116,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a push that nobody checked is let through without a warning",
-    file: "src/features/hooks/commands/hooking.ts",
+    file: "src/features/hooks/answers/answer.ts",
     from: '"WARNING: nothing of this push was checked"',
     to: '"cannot tell"',
     test: AROUND,
@@ -140,7 +140,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "everything that is committed while a rebase waits counts as replayed",
-    file: "src/features/hooks/replaying.ts",
+    file: "src/features/hooks/replay.ts",
     from: "change.path === path && change.oid === oid)) ||",
     to: "(change.path !== path || oid !== null))) ||",
     test: AROUND,
@@ -148,8 +148,8 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a variable switches the record off as well",
-    file: "src/features/hooks/commands/hook-post-commit.ts",
-    from: '  return PASSING.has(config.origin(key).source) && own?.entries.get(key)?.value !== "off";',
+    file: "src/features/hooks/answers/commit.ts",
+    from: '  return PASSING.has(config.origin(ENFORCE).source) && own?.entries.get(ENFORCE)?.value !== "off";',
     to: "  return PASSING.size === 0 && own !== undefined;",
     test: AROUND,
     named: "when the environment switches enforcement off",
@@ -260,7 +260,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "pushes of names with spaces are not understood",
-    file: "src/features/hooks/commands/hook-pre-push.ts",
+    file: "src/features/hooks/answers/push.ts",
     from: "/^[^\\n]* ([0-9a-f]{40,64}) ([^ ]+) ",
     to: "/^\\S+ ([0-9a-f]{40,64}) (\\S+) ",
     test: AROUND,
@@ -268,7 +268,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "merges in a range without a lower end are not judged",
-    file: "src/features/hooks/commands/validate-commits.ts",
+    file: "src/features/hooks/answers/push.ts",
     from: 'options: ["--min-parents=2"]',
     to: 'options: ["--min-parents=9"]',
     test: SERVER,
@@ -284,9 +284,9 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "git revert is judged by nobody",
-    file: "src/features/hooks/commands/hook-prepare-commit-msg.ts",
-    from: "isReverting() ||",
-    to: "!isReverting() &&",
+    file: "src/features/hooks/answers/commit.ts",
+    from: "(await isReverting(workspace)) ||",
+    to: "!(await isReverting(workspace)) &&",
     test: AROUND,
     named: "goes through the hooks",
   },
@@ -308,7 +308,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "hooks: trailers of a merge become part of its subject",
-    file: "src/features/hooks/commands/hook-prepare-commit-msg.ts",
+    file: "src/features/hooks/answers/commit.ts",
     from: '.replace(/[^\\n]$/, "$&\\n")',
     to: "",
     test: RULED,
@@ -356,7 +356,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "doctor says to install hooks where that is refused",
-    file: "src/features/hooks/installing/plan.ts",
+    file: "src/features/hooks/installation/plan.ts",
     from: 'return isObjection(plan) ? plan.hint : "run: cotenant hooks install";',
     to: 'return isObjection(plan) ? "run: cotenant hooks install" : "run: cotenant hooks install";',
     test: "tests/cli/hooks.test.ts",

@@ -36,7 +36,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "recover gives out tokens again that commits were made under",
-    file: "src/features/doctor/commands/recover.ts",
+    file: "src/features/doctor/operations.ts",
     from: "    return [...issues.map((issue) => tokenSeen([issue])), ...committed];",
     to: "    return issues.map((issue) => tokenSeen([issue]));",
     test: "tests/cli/restored-store.test.ts",

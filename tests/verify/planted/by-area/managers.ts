@@ -5,7 +5,7 @@ const REAL = "tests/cli/hook-managers.test.ts";
 export const PLANTS: readonly TestPlant[] = [
   {
     name: "hooks that a manager wrote over are never looked after",
-    file: "src/features/hooks/installing/upkeep.ts",
+    file: "src/features/hooks/installation/upkeep.ts",
     from: "  if (seen !== null && (await areAsTheyWere(platform, seen))) return null;",
     to: "  if (seen !== null) return null;",
     test: REAL,
@@ -13,15 +13,15 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "prepare-commit-msg does not judge in the place of a pre-commit that is gone",
-    file: "src/features/hooks/commands/hook-prepare-commit-msg.ts",
-    from: "        if (answer.isRefused) return answer;",
+    file: "src/features/hooks/answers/commit.ts",
+    from: "    if (answer.isRefused) return { ...answer, message: null };",
     to: "",
     test: REAL,
     named: "and come out to the byte",
   },
   {
     name: "lefthook's entry runs only where the hook file has our lines",
-    file: "src/features/hooks/installing/entries.ts",
+    file: "src/features/hooks/installation/managers.ts",
     from: "then exit 0; fi",
     to: "then :; else exit 0; fi",
     test: REAL,
@@ -29,7 +29,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "hooks that may not be put back are said once",
-    file: "src/features/hooks/installing/mend.ts",
+    file: "src/features/hooks/installation/mend.ts",
     from: "    if (lacking.length > 0) return notPutBack(lacking, scene, plan);",
     to: "    if (lacking.length > 0) await remember(work, marks);\n    if (lacking.length > 0) return notPutBack(lacking, scene, plan);",
     test: REAL,
@@ -37,7 +37,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what a manager's configuration got is not taken out",
-    file: "src/features/hooks/installing/install.ts",
+    file: "src/features/hooks/installation/install.ts",
     from: "  for (const { root } of home.worktrees)\n    plans.push(",
     to: "  for (const { root } of home.worktrees.slice(0, 0))\n    plans.push(",
     test: REAL,

@@ -155,7 +155,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a variable that is about leases switches them off",
-    file: "src/features/hooks/commands/commit-answer.ts",
+    file: "src/features/hooks/answers/commit.ts",
     from: 'if (mode === "off" && !mayBeRuled(workspace, paths)) return PASSED;',
     to: 'if (mode === "off") return PASSED;',
     test: DOORS,
@@ -163,7 +163,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: a commit does not say whose it is",
-    file: "src/features/hooks/commands/commit-notes.ts",
+    file: "src/features/hooks/answers/commit.ts",
     from: "judgement), judgement.isRuled)",
     to: "judgement))",
     test: DOORS,
@@ -347,9 +347,9 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a server's hint counts on hooks that the clone may lack",
-    file: "src/features/hooks/commands/hook-pre-receive.ts",
-    from: "hasHooks: false",
-    to: "hasHooks: true",
+    file: "src/features/hooks/answers/push.ts",
+    from: "      hasHooks: false",
+    to: "      hasHooks: true",
     test: "tests/cli/path-rules.test.ts",
     named: "say how somebody whom they do not bind makes a commit theirs",
   },
@@ -371,7 +371,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "path rules: settings for everybody are put where the agent may not write",
-    file: "src/features/harnesses/installing.ts",
+    file: "src/features/harnesses/installation.ts",
     from: "plans.filter(({ isShared, after }) => isShared && after !== null)",
     to: "plans.filter(({ isShared, after }) => isShared && after === null)",
     test: DOORS,

@@ -147,7 +147,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a new worktree has no guard",
-    file: "src/features/harnesses/carrying.ts",
+    file: "src/features/harnesses/carried-settings.ts",
     from: "found.set(site.harness, asks.via)",
     to: "found.delete(site.harness)",
     test: "tests/cli/agents.test.ts",
@@ -155,7 +155,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "what was put into settings of a worktree that is gone hides files for ever",
-    file: "src/features/harnesses/carrying.ts",
+    file: "src/features/harnesses/carried-settings.ts",
     from: "if (!known.has(path) &&",
     to: "if (known.has(path) &&",
     test: "tests/cli/agents.test.ts",
