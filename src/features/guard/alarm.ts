@@ -15,7 +15,6 @@ export class Alarm {
   #workLeftMs: number;
   #armedAtMs = 0;
   #sleep: Sleep | null = null;
-  #isOff = false;
   /** Ends the watch with an error, whatever the work is doing. */
   ring: (error: unknown) => void = () => {};
 
@@ -60,15 +59,7 @@ export class Alarm {
     }
   }
 
-  /** For good: somebody else answers. */
-  switchOff(): void {
-    this.#isOff = true;
-    this.#disarm();
-    this.ring = () => {};
-  }
-
   #arm(): void {
-    if (this.#isOff) return;
     this.#armedAtMs = this.#clock.monotonicMs();
     const sleep = this.#timers.sleep(this.#workLeftMs);
     this.#sleep = sleep;

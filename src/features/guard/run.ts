@@ -4,7 +4,7 @@ import { Alarm } from "./alarm";
 import { ALLOWED, type Answer, answer, nothingToSay, type Verdict } from "./answers";
 import { type Checking, check } from "./check";
 import { deadlineMs } from "./harness";
-import { type Report, readReport, registered } from "./report";
+import { type HookInput, type ReadEvent, type Report, readEvent, readReport, registered } from "./report";
 import { DEFAULT_SETTINGS } from "./settings";
 import type { World } from "./world";
 
@@ -17,26 +17,19 @@ export interface HookCall {
   readonly patienceMs: number | null;
 }
 
-/** What came on standard input; null with the reason where it could not be read. */
-export type Input = { readonly text: string } | { readonly text: null; readonly why: string };
-
 export interface Answered extends Answer {
   readonly allowed: boolean;
 }
 
-/**
- * From what a harness said to what it is answered. Never takes longer than it may, and never throws, but `TooLate` where
- * whoever asked has left meanwhile.
- */
-export async function runHook(world: World, call: HookCall, input: Input): Promise<Answered> {
-  let document: unknown;
-  try {
-    if (input.text === null) throw new Error(input.why);
-    document = JSON.parse(input.text);
-  } catch (error) {
-    return unreadable(world, call, error);
-  }
-  const report = readReport(call.harness, call.event, document);
+/** From what a harness said to what it is answered. */
+export function runHook(world: World, call: HookCall, input: HookInput): Promise<Answered> {
+  return answerEvent(world, call, readEvent(call, input));
+}
+
+/** Never takes longer than it may, and never throws, but `TooLate` where whoever asked has left meanwhile. */
+export async function answerEvent(world: World, call: HookCall, event: ReadEvent): Promise<Answered> {
+  if ("why" in event) return unreadable(world, call, event.why);
+  const { report } = event;
   if (report === null) return { ...nothingToSay(call.harness), allowed: true };
   return answered(world, report, await decide(world, call, report));
 }
@@ -114,11 +107,11 @@ async function orNoted(checking: Checking, look: () => Promise<unknown>): Promis
 }
 
 /** Nobody knows what the agent wants to do: as `guard.on_failure` says, with nothing known to be held. */
-async function unreadable(world: World, { harness, event }: HookCall, error: unknown): Promise<Answered> {
+async function unreadable(world: World, { harness, event }: HookCall, reason: string): Promise<Answered> {
   const report = readReport(harness, event, {});
   if (report === null) return { ...nothingToSay(harness), allowed: true };
   const alarm = new Alarm(world.platform, { workMs: 1_000, patienceMs: 1_000 });
   const { onFailure } = await import("./failure");
-  const why = `what ${harness} sent cannot be read: ${(error as Error).message}`;
+  const why = `what ${harness} sent cannot be read: ${reason}`;
   return answered(world, report, await onFailure({ world, report, alarm }, new Error(why)));
 }

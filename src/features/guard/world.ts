@@ -42,7 +42,7 @@ export interface World {
   /** Stores that outlive one check. */
   readonly openStore?: (options: StoreOptions) => Store;
   /** Gets the alarm of the check, for what happens beside it. */
-  readonly onAlarm?: (alarm: Pick<Alarm, "ring" | "switchOff">) => void;
+  readonly onAlarm?: (alarm: Pick<Alarm, "ring">) => void;
   /** Shows people that the hook waits, where whoever called can show it. */
   readonly onWait?: (wait: BegunWait) => void;
   /** Looks after Git hooks that are wanted in a repository. */

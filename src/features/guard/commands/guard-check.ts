@@ -2,8 +2,8 @@ import type { Command, Context, Output, Parsed } from "../../../cli/grammar/comm
 import { usage } from "../../../cli/grammar/parse";
 import { CHANGE_FLAGS } from "../../locks/commands/holding";
 import { Alarm } from "../alarm";
-import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
-import { readHookInput } from "../entry/request";
+import { HOOK_FLAGS, hookCall } from "../entry/flags";
+import { readHookInput } from "../entry/stdin";
 import { worldOf } from "../entry/world-of";
 import { runHook } from "../run";
 
@@ -23,13 +23,13 @@ export const command: Command = {
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed): Promise<Output> {
-    const call = hookCall(parsed, "guard check");
+    const call = hookCall(parsed, "check");
     if (call === null) {
       if (parsed.words.length === 0)
         throw usage("say which harness calls, or name paths", "cotenant guard check --help");
       return checkPaths(context, parsed);
     }
-    const world = worldOf(context.surroundings(), harnessPid(parsed));
+    const world = worldOf(context.surroundings(), call.harnessPid);
     const answer = await runHook(world, call, readHookInput());
     if (context.json) return { data: { ...answer }, text: "" };
     context.terminal.out(answer.stdout);

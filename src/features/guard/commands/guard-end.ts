@@ -1,8 +1,8 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { count } from "../../../cli/terminal/render";
-import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
-import { readHookInput } from "../entry/request";
+import { HOOK_FLAGS, hookCall } from "../entry/flags";
 import { ownPlace } from "../entry/session";
+import { readHookInput } from "../entry/stdin";
 import { worldOf } from "../entry/world-of";
 import { end } from "../life";
 import { runHook } from "../run";
@@ -17,7 +17,7 @@ export const command: Command = {
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed): Promise<Output> {
-    const call = hookCall(parsed, "guard end");
+    const call = hookCall(parsed, "end");
     if (call === null) {
       const released = await end(await ownPlace(context, parsed), parsed.has("failed") ? "failed" : "ended");
       return {
@@ -25,7 +25,7 @@ export const command: Command = {
         text: released === 0 ? "nothing was held" : `${count(released, "file")} given back`,
       };
     }
-    await runHook(worldOf(context.surroundings(), harnessPid(parsed)), call, readHookInput());
+    await runHook(worldOf(context.surroundings(), call.harnessPid), call, readHookInput());
     return { data: { released: null }, text: "" };
   },
 };

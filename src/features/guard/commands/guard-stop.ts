@@ -1,8 +1,8 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { count } from "../../../cli/terminal/render";
-import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
-import { readHookInput } from "../entry/request";
+import { HOOK_FLAGS, hookCall } from "../entry/flags";
 import { ownPlace } from "../entry/session";
+import { readHookInput } from "../entry/stdin";
 import { worldOf } from "../entry/world-of";
 import { stop } from "../life";
 import { runHook } from "../run";
@@ -17,7 +17,7 @@ export const command: Command = {
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed): Promise<Output> {
-    const call = hookCall(parsed, "guard stop");
+    const call = hookCall(parsed, "stop");
     if (call === null) {
       const place = await ownPlace(context, parsed);
       const stopped = await stop(place);
@@ -28,7 +28,7 @@ export const command: Command = {
           : `${count(stopped, "file")} free in ${stopIdleSecs} s, unless you go on`;
       return { data: { stopped }, text };
     }
-    await runHook(worldOf(context.surroundings(), harnessPid(parsed)), call, readHookInput());
+    await runHook(worldOf(context.surroundings(), call.harnessPid), call, readHookInput());
     return { data: { stopped: null }, text: "" };
   },
 };

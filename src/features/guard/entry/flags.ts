@@ -3,8 +3,7 @@ import { usage } from "../../../cli/grammar/parse";
 import { HARNESS_NAMES } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { isHarnessName } from "../report";
-import type { HookCall } from "../run";
-import { defaultEvent } from "./events";
+import { type GuardCall, type GuardVerb, guardCall } from "./guard-call";
 
 /** What every command line has that a harness runs. */
 export const HOOK_FLAGS: Readonly<Record<string, Flag>> = {
@@ -22,20 +21,17 @@ export const HOOK_FLAGS: Readonly<Record<string, Flag>> = {
 };
 
 /** Null where it is no harness that calls. */
-export function hookCall(parsed: Parsed, command: string): HookCall | null {
-  const name = parsed.text("harness");
-  if (name === undefined) return null;
-  if (!isHarnessName(name))
+export function hookCall(parsed: Parsed, verb: GuardVerb): GuardCall | null {
+  const harness = parsed.text("harness");
+  if (harness === undefined) return null;
+  if (!isHarnessName(harness))
     throw usage(
-      `there is no harness "${printable(name, 60)}": use ${HARNESS_NAMES.join(", ")}`,
-      `cotenant ${command} --help`,
+      `there is no harness "${printable(harness, 60)}": use ${HARNESS_NAMES.join(", ")}`,
+      `cotenant guard ${verb} --help`,
     );
-  const deadline = parsed.whole("deadline");
-  return {
-    harness: name,
-    event: parsed.text("event") ?? defaultEvent(name, command),
-    patienceMs: deadline === undefined ? null : deadline * 1000,
-  };
+  const deadlineSecs = parsed.whole("deadline") ?? null;
+  const event = parsed.text("event");
+  return guardCall(verb, { harness, event, pid: harnessPid(parsed), deadlineSecs, via: null });
 }
 
 export function harnessPid(parsed: Parsed): number | null {

@@ -11,7 +11,7 @@ import { settleWords } from "./commit-or-path";
 import { remember } from "./compare";
 import { shellDirectory } from "./directory";
 import { namedBy } from "./targets";
-import { type Reading, readCommand, type ShellWrite } from "./walk";
+import type { Reading, ShellWrite, Start } from "./walk";
 
 type ShellWish = Extract<Wish, { kind: "shell" }>;
 
@@ -63,7 +63,7 @@ export async function mayBeCommittedIn(
   const cwd = shellDirectory(checking, wish);
   const { writes } = asksGit
     ? await readWithAliases(world, wish.command, cwd)
-    : readCommand(wish.command, { cwd, home: world.home, root: null });
+    : await read(wish.command, { cwd, home: world.home });
   const { mayCommit } = await import("./committing");
   return mayCommit(world, writes);
 }
@@ -74,10 +74,15 @@ async function readAt(world: World, { command, dialect }: ShellWish, cwd: string
   return { writes: await settleWords(world, writes), isKnown };
 }
 
+/** The parser is a file of its own, for those who need it. */
+async function read(command: string, start: Start): Promise<Reading> {
+  return (await import("./walk")).readCommand(command, start);
+}
+
 /** Aliases are looked up for those who use any: Git knows a command that we do not. */
 async function readWithAliases(world: World, command: string, cwd: string): Promise<Reading> {
   const start = { cwd, home: world.home, root: await rootFor(world, command, cwd) };
-  const reading = readCommand(command, start);
+  const reading = await read(command, start);
   if (reading.verbs.length === 0) return reading;
   const { status, stdout } = await world.git.run(["config", "--null", "--get-regexp", "^alias\\."], { cwd });
   if (status !== 0) return reading;
@@ -90,7 +95,7 @@ async function readWithAliases(world: World, command: string, cwd: string): Prom
         return [entry.slice("alias.".length, at).toLowerCase(), entry.slice(at + 1).trim()];
       }),
   );
-  return readCommand(command, { ...start, aliases });
+  return read(command, { ...start, aliases });
 }
 
 /** Only for those who ask Git for it. */

@@ -260,14 +260,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is removed, moved or replaced without any harm",
   },
   {
-    name: "a shell command that waits is let through when the smaller program's time is up",
-    file: "src/features/guard/entry/door.ts",
-    from: "  holder[ALARM]?.switchOff();\n",
-    to: "",
-    test: "tests/scenarios/guard.test.ts",
-    named: "a shell command waits as long",
-  },
-  {
     name: "a shell command is let through where the guard cannot decide",
     file: "src/features/guard/failure.ts",
     from: 'if (wish.kind === "shell")',
