@@ -14,19 +14,19 @@ import {
   nextStep,
   type Owner,
 } from "./contention";
-import { fingerprint } from "./fingerprint";
-import type { Place } from "./place";
+import { giveWay, holdersSince, type InTheWay, obstacles, reachOf } from "./holders";
+import { writeRefusal } from "./pass-writer";
 import { recordBlocked, recordDenied, recordResolved } from "./records";
-import { writeRefusal } from "./refusing";
-import type { Target } from "./target";
 import { changedMeanwhile, deniedFirst, hardStop, hasWaited, tooEarly, type Words, waitsFor } from "./words";
-import { giveWay, type InTheWay, obstacles, reachOf } from "./yielding";
+import type { GuardedWorktree } from "./worktree";
+import type { World } from "./world";
+import type { WriteTarget } from "./write-target";
 
 /** The whole of the contention contract, for a check that could not simply be granted (docs/GUARD.md). */
 export async function contend(
   checking: Checking,
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
 ): Promise<Outcome> {
   const pause: Pause = { ms: 0 };
   for (;;) {
@@ -45,7 +45,7 @@ export async function contend(
       step: nextStep(contention, now, !seen.has(contention.key)),
     }));
     if (open.length > 0 && place.settings.policy.escalateAfterSecs > 0) {
-      const { noteEscalated } = await import("./escalating");
+      const { noteEscalated } = await import("./escalation");
       const held = steps.filter(({ contention }) => seen.has(contention.key));
       await noteEscalated(
         place,
@@ -88,8 +88,8 @@ function explained(
 /** One attempt; "again" when it was denied for the first time, and there is time to wait. */
 async function tryNow(
   checking: Checking,
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   open: readonly Contention[],
   pause: Pause,
 ): Promise<Outcome | "again"> {
@@ -111,8 +111,8 @@ const ATTEMPTS = 5;
 
 /** Takes what is to be taken, and looks at what is only to be looked at. */
 async function attemptAll(
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   requestId: Ulid | null,
 ): Promise<{ readonly grant: Acquired | null } | { readonly inTheWay: InTheWay }> {
   let why: unknown = null;
@@ -143,7 +143,7 @@ async function attemptAll(
 }
 
 /** Somebody waits for it in the queue: as good as held. */
-function queuedBefore(error: unknown, targets: readonly Target[]): InTheWay | null {
+function queuedBefore(error: unknown, targets: readonly WriteTarget[]): InTheWay | null {
   if (!(error instanceof CotenantError) || error.code !== "E_QUEUED") return null;
   const { waiting } = error.data as { waiting?: readonly AgentId[] };
   const owner: Owner = {
@@ -160,8 +160,8 @@ function queuedBefore(error: unknown, targets: readonly Target[]): InTheWay | nu
 
 async function settled(
   checking: Checking,
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   grant: Acquired | null,
   open: readonly Contention[],
 ): Promise<Outcome> {
@@ -183,8 +183,7 @@ async function settled(
   return { verdict, grant };
 }
 
-async function haveChanged(place: Place, changed: readonly Contention[]): Promise<Verdict> {
-  const { holdersSince } = await import("./holders-since");
+async function haveChanged(place: GuardedWorktree, changed: readonly Contention[]): Promise<Verdict> {
   const reach = reachOf(place.settings.acrossWorktrees);
   const seen: { contention: Contention; holders: readonly Owner[] }[] = [];
   for (const contention of changed)
@@ -192,7 +191,11 @@ async function haveChanged(place: Place, changed: readonly Contention[]): Promis
   return { isAllowed: false, ...changedMeanwhile(seen) };
 }
 
-async function denials(place: Place, targets: readonly Target[], inTheWay: InTheWay): Promise<Contention[]> {
+async function denials(
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
+  inTheWay: InTheWay,
+): Promise<Contention[]> {
   const { world, settings, session } = place;
   const now = instantOf(place.coordinator.store.now());
   const { agentId, sessionId, worktreeId, holder } = session.actor;
@@ -227,9 +230,9 @@ const LOOK_EVERY_MS = 1_000;
  */
 async function waitFor(
   { alarm, report }: Checking,
-  place: Place,
+  place: GuardedWorktree,
   contention: Contention,
-  targets: readonly Target[],
+  targets: readonly WriteTarget[],
   pause: Pause,
 ): Promise<boolean> {
   const { retryAt } = contention;
@@ -256,8 +259,8 @@ async function waitFor(
 }
 
 async function openContentions(
-  { coordinator, session, world }: Place,
-  targets: readonly Target[],
+  { coordinator, session, world }: GuardedWorktree,
+  targets: readonly WriteTarget[],
 ): Promise<Contention[]> {
   const { digest } = world.platform;
   const names = targets.map(({ key }) => contentionName(digest, session.actor, key));
@@ -272,4 +275,17 @@ async function openContentions(
 
 function refused(words: Words): Outcome {
   return { verdict: { isAllowed: false, ...words }, grant: null };
+}
+
+/** Beyond this, size and time must do. */
+const LARGEST = 32 << 20;
+
+/** What a file is like; null when it is not there. */
+export async function fingerprint({ platform }: World, path: string): Promise<string | null> {
+  const { files, digest } = platform;
+  const stat = await files.stat(path);
+  if (stat === null) return null;
+  if (stat.kind !== "file" || stat.size > LARGEST) return `${stat.kind} ${stat.size} ${stat.mtimeMs}`;
+  const bytes = await files.readFile(path);
+  return bytes === null ? null : digest.sha256(bytes);
 }

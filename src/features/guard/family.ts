@@ -1,7 +1,7 @@
 import { familyLine, familyNote, isKnownByProcess } from "../../identity/family-note";
 import type { Checking } from "./check";
-import { openPlace, repositoryOf } from "./place";
 import { whoIs } from "./who";
+import { openWorktree, repositoryOf } from "./worktree";
 
 /** Before a command: whatever it starts is to be known as this agent's, or as of its session. Put down once. */
 export async function rememberFamily({ world, report }: Checking): Promise<void> {
@@ -18,7 +18,7 @@ export async function rememberFamily({ world, report }: Checking): Promise<void>
   const known = await files.readFile(note);
   if (known !== null && new TextDecoder().decode(known).includes(line)) return;
   try {
-    const { store } = (await openPlace(world, repository, who)).coordinator;
+    const { store } = (await openWorktree(world, repository, who)).coordinator;
     await store.prepare();
     await files.makeDirectory(store.layout.guard, store.options.modes.directory);
     const fd = await files.open(note, "append", store.options.modes.file);

@@ -3,9 +3,9 @@ import { printable, type WorktreeId } from "../../kernel/ids";
 import { kindOf } from "../../kernel/keys";
 import type { Verdict } from "./answers";
 import type { Checking } from "./check";
-import { type Place, repositoryOf } from "./place";
 import { writeNote } from "./traces";
 import { outsideHome } from "./words";
+import { type GuardedWorktree, repositoryOf } from "./worktree";
 
 /** The worktree that an agent belongs to. */
 export interface Home {
@@ -22,7 +22,7 @@ export interface Home {
  */
 export async function strayed(
   { world, report }: Pick<Checking, "world" | "report">,
-  place: Place,
+  place: GuardedWorktree,
   what: string,
 ): Promise<Verdict | null> {
   const { settings, repository, worktreeId, who } = place;
@@ -44,7 +44,7 @@ export async function strayed(
 }
 
 /** Null where it holds none. */
-async function claimedFrom({ coordinator, repository, world, who }: Place): Promise<Home[] | null> {
+async function claimedFrom({ coordinator, repository, world, who }: GuardedWorktree): Promise<Home[] | null> {
   const ids = new Set<string>();
   for (const { lease } of await coordinator.list())
     if (lease.agentId === who.agentId && lease.sessionId === who.sessionId && kindOf(lease.key) === "issue")
@@ -58,7 +58,7 @@ async function claimedFrom({ coordinator, repository, world, who }: Place): Prom
 }
 
 /** Where the agent was at its first check in this repository. Put down once; nothing but this rule depends on it. */
-async function startOf(place: Place, cwd: string): Promise<Home | null> {
+async function startOf(place: GuardedWorktree, cwd: string): Promise<Home | null> {
   const { world, repository } = place;
   const { files } = world.platform;
   const file = homeFile(place);
@@ -91,7 +91,7 @@ function readHome(bytes: Uint8Array | null): Home | null {
   }
 }
 
-function homeFile({ coordinator, world, who }: Place): string {
+function homeFile({ coordinator, world, who }: GuardedWorktree): string {
   const name = world.platform.digest.sha256(`${who.sessionId}\n${who.agentId}`).slice(0, 32);
   return `${coordinator.store.layout.guard}/home-${name}`;
 }

@@ -1,13 +1,13 @@
 import type { FactName } from "../../kernel/facts";
 import { CONTENTION, type Contention, contentionFromFact, isoOf, type Owner, ownersOf } from "./contention";
-import type { Place } from "./place";
+import { holdersNow, reachOf } from "./holders";
 import { isOver } from "./records";
 import { GUARD_VIOLATION, type GuardViolation, violationFromFact } from "./violations";
 import { subject } from "./words";
-import { holdersNow, reachOf } from "./yielding";
+import type { GuardedWorktree } from "./worktree";
 
 /** What a session should hear at its next event: that others wait for what it holds, and what happened to its files. */
-export async function newsFor(place: Place): Promise<string | null> {
+export async function newsFor(place: GuardedWorktree): Promise<string | null> {
   const { coordinator, who } = place;
   const facts = await coordinator.facts({ kinds: [CONTENTION, GUARD_VIOLATION] });
   const news: { id: string; text: string }[] = [];
@@ -47,13 +47,17 @@ function violationNews(name: FactName, { at }: GuardViolation): string {
 }
 
 /** Whether the session was told of it. */
-export async function hasHeard(place: Place, name: FactName, violation: GuardViolation): Promise<boolean> {
+export async function hasHeard(
+  place: GuardedWorktree,
+  name: FactName,
+  violation: GuardViolation,
+): Promise<boolean> {
   return (await readTold(place)).includes(violationNews(name, violation));
 }
 
 /** What this session holds of what somebody else waits for, by now; null where it is not in the way. */
 async function inItsWay(
-  { coordinator, world, who, settings }: Place,
+  { coordinator, world, who, settings }: GuardedWorktree,
   contention: Contention,
 ): Promise<Owner | null> {
   const { key, sessionId } = contention;
@@ -78,12 +82,16 @@ function waits(contention: Contention): string {
 }
 
 /** Once is enough. Not in the log: whether somebody was told twice matters to nobody else. */
-async function readTold(place: Place): Promise<string[]> {
+async function readTold(place: GuardedWorktree): Promise<string[]> {
   const bytes = await place.world.platform.files.readFile(toldFile(place));
   return bytes === null || bytes.length > LARGEST ? [] : new TextDecoder().decode(bytes).split("\n");
 }
 
-async function addTold(place: Place, ids: readonly string[], told: readonly string[]): Promise<void> {
+async function addTold(
+  place: GuardedWorktree,
+  ids: readonly string[],
+  told: readonly string[],
+): Promise<void> {
   const { files } = place.world.platform;
   const { layout, options } = place.coordinator.store;
   const file = toldFile(place);
@@ -97,7 +105,7 @@ async function addTold(place: Place, ids: readonly string[], told: readonly stri
   }
 }
 
-export function toldFile({ coordinator, world, who }: Place): string {
+export function toldFile({ coordinator, world, who }: GuardedWorktree): string {
   const name = world.platform.digest.sha256(who.sessionId).slice(0, 32);
   return `${coordinator.store.layout.guard}/told-${name}`;
 }

@@ -1,14 +1,14 @@
 import { resolveFrom } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
 import { isFullRefName } from "../../kernel/keys";
-import type { Place } from "./place";
+import type { GuardedWorktree } from "./worktree";
 
 const MOST_TRIES = 100;
 /** Longer names are not printed whole. */
 const LONGEST = 200;
 
 /** A branch for a worktree of one's own that can be made as it is printed: the one that was wanted, if it can be. */
-export async function branchToOffer(place: Place, wanted: string | null): Promise<string> {
+export async function branchToOffer(place: GuardedWorktree, wanted: string | null): Promise<string> {
   const [branches, directories] = [await branchesOf(place), await directoriesOf(place)];
   const isFree = (name: string) =>
     !branches.some(
@@ -35,7 +35,7 @@ function isName(name: string): boolean {
   );
 }
 
-async function branchesOf({ world, repository }: Place): Promise<string[]> {
+async function branchesOf({ world, repository }: GuardedWorktree): Promise<string[]> {
   const args = ["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"];
   const { stdout } = await world.git.run(args, { cwd: repository.worktreeRoot });
   return new TextDecoder()
@@ -44,7 +44,7 @@ async function branchesOf({ world, repository }: Place): Promise<string[]> {
     .filter((name) => name !== "");
 }
 
-async function directoriesOf({ world, repository, settings }: Place): Promise<readonly string[]> {
+async function directoriesOf({ world, repository, settings }: GuardedWorktree): Promise<readonly string[]> {
   const { mainWorktreeRoot } = repository;
   if (mainWorktreeRoot === null) return [];
   const { worktreeDirectory: configured } = settings;

@@ -3,11 +3,11 @@ import { kindOf } from "../../kernel/keys";
 import { type PathJudge, type PlacedRule, pathJudge, ruledOut, whatInstead } from "../../kernel/path-rules";
 import { gitWords } from "../../platform/git-answers";
 import type { Verdict } from "./answers";
-import type { Place } from "./place";
-import type { Target } from "./target";
+import type { GuardedWorktree } from "./worktree";
+import type { WriteTarget } from "./write-target";
 
 /** What of a place it takes to judge; no store. */
-type Ruled = Pick<Place, "world" | "repository" | "settings" | "who">;
+type Ruled = Pick<GuardedWorktree, "world" | "repository" | "settings" | "who">;
 
 /** What the rules of the place say to the agent; null where none binds it. */
 export function judgeOf(
@@ -23,7 +23,7 @@ interface Denied {
 }
 
 /** The refusal where one of the targets may not be written by this agent, whoever holds it. */
-export async function forbidden(place: Ruled, targets: readonly Target[]): Promise<Verdict | null> {
+export async function forbidden(place: Ruled, targets: readonly WriteTarget[]): Promise<Verdict | null> {
   const judge = judgeOf(place);
   if (judge === null) return null;
   for (const target of targets) {
@@ -33,7 +33,7 @@ export async function forbidden(place: Ruled, targets: readonly Target[]): Promi
   return null;
 }
 
-async function deniedIn(place: Ruled, judge: PathJudge, { key, path }: Target): Promise<Denied | null> {
+async function deniedIn(place: Ruled, judge: PathJudge, { key, path }: WriteTarget): Promise<Denied | null> {
   if (kindOf(key) === "file") {
     const rule = judge.writing(path);
     return rule === null ? null : { path, rule };

@@ -11,12 +11,12 @@ import {
   isoOf,
   isReported,
 } from "./contention";
-import type { Place } from "./place";
-import type { InTheWay } from "./yielding";
+import type { InTheWay } from "./holders";
+import type { GuardedWorktree } from "./worktree";
 
 /** All that it takes to write something down. */
 interface Recording {
-  readonly session: Place["session"];
+  readonly session: GuardedWorktree["session"];
   readonly world: { readonly platform: Pick<Platform, "digest"> };
 }
 
@@ -24,7 +24,10 @@ interface Recording {
  * The first denial, with the instant of the one retry. Of several reports of one edit the first counts; the others find
  * it on record and go by it.
  */
-export async function recordDenied(place: Place, denied: readonly Contention[]): Promise<Contention[]> {
+export async function recordDenied(
+  place: GuardedWorktree,
+  denied: readonly Contention[],
+): Promise<Contention[]> {
   const names = namesOf(place, denied);
   let standing: Contention[] = [...denied];
   await place.session.write([], {
@@ -61,7 +64,7 @@ export async function recordDenied(place: Place, denied: readonly Contention[]):
 
 /** The retry was in vain: two lines, either of which a crash may be the last to leave. */
 export async function recordBlocked(
-  place: Place,
+  place: GuardedWorktree,
   retried: readonly Contention[],
   inTheWay: InTheWay,
 ): Promise<Contention[]> {

@@ -1,14 +1,14 @@
 import type { Acquired } from "../../coordinator/session";
 import type { LeaseKey } from "../../kernel/keys";
 import { dirtyKeys } from "./git-state";
-import { forgetLeft, type LeftWork, leftFromFact, leftName } from "./left";
-import type { Place } from "./place";
-import type { Target } from "./target";
+import { forgetLeft, type LeftWork, leftFromFact, leftName } from "./unfinished-work";
+import type { GuardedWorktree } from "./worktree";
+import type { WriteTarget } from "./write-target";
 
 /** What whoever gets a file should know of it: whose work is in it, and who changes it elsewhere. */
 export async function remarks(
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   grant: Pick<Acquired, "ended" | "fresh">,
 ): Promise<string | null> {
   const lines = [...(await others(place, targets, grant)), ...(await elsewhere(place, targets))];
@@ -18,8 +18,8 @@ export async function remarks(
 const MOST_LINES = 10;
 
 async function others(
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   { ended }: Pick<Acquired, "ended">,
 ): Promise<string[]> {
   const { world, coordinator, worktreeId, who } = place;
@@ -55,7 +55,7 @@ const WHY: Readonly<Record<string, string>> = {
 };
 
 /** In another worktree the same path is another file, but the changes will meet. */
-async function elsewhere(place: Place, targets: readonly Target[]): Promise<string[]> {
+async function elsewhere(place: GuardedWorktree, targets: readonly WriteTarget[]): Promise<string[]> {
   const { coordinator, settings, worktreeId } = place;
   if (settings.acrossWorktrees !== "warn") return [];
   const found = await coordinator.overlapping(

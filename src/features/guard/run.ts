@@ -2,7 +2,7 @@ import type { HarnessName } from "../../identity/harness";
 import { TooLate } from "../../store/submission";
 import { Alarm } from "./alarm";
 import { ALLOWED, type Answer, answer, nothingToSay, type Verdict } from "./answers";
-import { type Checking, check } from "./check";
+import { type Checking, check, checkingOf } from "./check";
 import { deadlineMs } from "./harness";
 import { type HookInput, type ReadEvent, type Report, readEvent, readReport, registered } from "./report";
 import { DEFAULT_SETTINGS } from "./settings";
@@ -43,7 +43,7 @@ async function decide(world: World, call: HookCall, report: Report): Promise<Ver
   const patienceMs = call.patienceMs ?? (event === null ? DEFAULT_SETTINGS.deadlineMs : deadlineMs(event));
   const workMs = DEFAULT_SETTINGS.deadlineMs;
   const alarm = new Alarm(world.platform, { workMs, patienceMs });
-  const checking: Checking = { world, report, alarm };
+  const checking = checkingOf(world, report, alarm);
   world.onAlarm?.(alarm);
   try {
     return await alarm.watch(() => act(checking));
@@ -71,7 +71,7 @@ async function act(checking: Checking): Promise<Verdict> {
     }
     case "stop": {
       const { placesOf, stop } = await import("./life");
-      const { background } = await import("./background");
+      const { background } = await import("./after");
       for (const place of await placesOf(world, report)) {
         await orNoted(checking, () => background(checking, place));
         await stop(place);
@@ -87,7 +87,7 @@ async function act(checking: Checking): Promise<Verdict> {
     case "end": {
       if (report.moment === "failure" && report.isRecoverable) return ALLOWED;
       const { endEverywhere, placesOf } = await import("./life");
-      const { background } = await import("./background");
+      const { background } = await import("./after");
       for (const place of await placesOf(world, report))
         await orNoted(checking, () => background(checking, place));
       await endEverywhere(world, report, report.moment === "failure" ? "failed" : "ended");
@@ -113,5 +113,5 @@ async function unreadable(world: World, { harness, event }: HookCall, reason: st
   const alarm = new Alarm(world.platform, { workMs: 1_000, patienceMs: 1_000 });
   const { onFailure } = await import("./failure");
   const why = `what ${harness} sent cannot be read: ${reason}`;
-  return answered(world, report, await onFailure({ world, report, alarm }, new Error(why)));
+  return answered(world, report, await onFailure(checkingOf(world, report, alarm), new Error(why)));
 }

@@ -6,15 +6,15 @@ import { belongsTo, type Lease } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
 import { ALLOWED, type Verdict } from "./answers";
 import type { Checking } from "./check";
+import { othersOn, wantingIn, withoutYielding } from "./holders";
 import { strayed } from "./home";
 import { branchToOffer } from "./offered-branch";
-import { openPlace, type Place, repositoryOf } from "./place";
 import { sharedByOthers, stashOfOthers, worktreeOfOthers } from "./shared-words";
 import type { GitUse } from "./shell/arguments";
 import type { ShellWrite } from "./shell/walk";
 import { whoIs } from "./who";
+import { type GuardedWorktree, openWorktree, repositoryOf } from "./worktree";
 import type { World } from "./world";
-import { othersOn, wantingIn, withoutYielding } from "./yielding";
 
 /** Leases whose holder works in the checkout that they were taken in. */
 const AT_WORK = ["file", "dir", "worktree", "issue"];
@@ -41,7 +41,7 @@ export async function checkShared(
     if (use.kind === "own" && (await world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null)
       continue;
     const who = checking.who ?? (await whoIs(world, checking.report));
-    const here = await openPlace(world, repository, who);
+    const here = await openWorktree(world, repository, who);
     for (const place of await placesOfUse(here, use, cwd ?? shellCwd)) {
       const away = await strayed(checking, place, use.command);
       if (away !== null && !away.isAllowed) return away;
@@ -54,7 +54,7 @@ export async function checkShared(
 }
 
 /** The worktrees that a command is about: mostly the one it runs in. */
-async function placesOfUse(here: Place, use: GitUse, cwd: string): Promise<Place[]> {
+async function placesOfUse(here: GuardedWorktree, use: GitUse, cwd: string): Promise<GuardedWorktree[]> {
   const { which, kind } = use;
   if (kind !== "worktree" && (kind !== "checkout" || which === null)) return [here];
   const { world, repository, who } = here;
@@ -65,10 +65,10 @@ async function placesOfUse(here: Place, use: GitUse, cwd: string): Promise<Place
     // Git takes the end of a path for it, too.
     return !isMain && (which === null || root === real || root.endsWith(`/${which}`));
   };
-  const found: Place[] = [];
+  const found: GuardedWorktree[] = [];
   for (const entry of all.filter((one) => one.exists && isMeant(one))) {
     const there = await repositoryOf(world, entry.root);
-    if (there !== null) found.push(await openPlace(world, there, who));
+    if (there !== null) found.push(await openWorktree(world, there, who));
   }
   return found;
 }
@@ -87,7 +87,7 @@ interface Viewpoint {
   standsIn(): Promise<Repository | null>;
 }
 
-async function judge(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict> {
+async function judge(place: GuardedWorktree, use: GitUse, at: Viewpoint): Promise<Verdict> {
   if (use.kind === "own") return ALLOWED;
   if (use.kind === "stash") return judgeStash(place, use, at);
   const others = await othersAtWork(place);
@@ -105,19 +105,25 @@ async function judge(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict>
 }
 
 /** For commands about this worktree; null where the agent stands in it. */
-async function worktreeToName({ repository }: Place, { standsIn }: Viewpoint): Promise<string | null> {
+async function worktreeToName(
+  { repository }: GuardedWorktree,
+  { standsIn }: Viewpoint,
+): Promise<string | null> {
   const { worktreeRoot } = repository;
   return (await standsIn())?.worktreeRoot === worktreeRoot ? null : worktreeRoot;
 }
 
 /** For commands about the whole repository; null where the agent stands in one of its worktrees. */
-async function repositoryToName({ repository }: Place, { standsIn }: Viewpoint): Promise<string | null> {
+async function repositoryToName(
+  { repository }: GuardedWorktree,
+  { standsIn }: Viewpoint,
+): Promise<string | null> {
   const { commonDir, mainWorktreeRoot, worktreeRoot } = repository;
   return (await standsIn())?.commonDir === commonDir ? null : (mainWorktreeRoot ?? worktreeRoot);
 }
 
 /** One word of a checkout may be a path as well. */
-async function isCommit({ world, repository }: Place, word: string): Promise<boolean> {
+async function isCommit({ world, repository }: GuardedWorktree, word: string): Promise<boolean> {
   const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${word}^{commit}`];
   return (await world.git.run(args, { cwd: repository.worktreeRoot })).status === 0;
 }
@@ -126,7 +132,7 @@ async function isCommit({ world, repository }: Place, word: string): Promise<boo
  * An entry says on which branch it was made, and a branch is checked out in one worktree only: one that was made on another
  * branch than this worktree's may be somebody else's, as long as others work in other worktrees.
  */
-async function judgeStash(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict> {
+async function judgeStash(place: GuardedWorktree, use: GitUse, at: Viewpoint): Promise<Verdict> {
   const entries = await stashEntries(place);
   const number = /^(?:(?:refs\/)?stash@\{)?(\d+)\}?$/.exec(use.which ?? "")?.[1];
   const taken = number === undefined ? entries : entries.filter(({ at }) => at === Number(number));
@@ -145,7 +151,7 @@ export interface StashEntry {
   readonly branch: string | null;
 }
 
-async function stashEntries({ world, repository }: Place): Promise<StashEntry[]> {
+async function stashEntries({ world, repository }: GuardedWorktree): Promise<StashEntry[]> {
   const args = ["log", "--walk-reflogs", "-z", "--format=%gs", "refs/stash", "--"];
   const { status, stdout } = await world.git.run(args, { cwd: repository.worktreeRoot });
   if (status !== 0) return [];
@@ -156,7 +162,7 @@ async function stashEntries({ world, repository }: Place): Promise<StashEntry[]>
 }
 
 /** What others hold from this very worktree, or in it. */
-async function othersAtWork(place: Place): Promise<Lease[]> {
+async function othersAtWork(place: GuardedWorktree): Promise<Lease[]> {
   const { coordinator, worktreeId } = place;
   const whole = dirKey(".");
   const wanting = wantingIn(place);
@@ -166,7 +172,7 @@ async function othersAtWork(place: Place): Promise<Lease[]> {
   return [...new Map([...counting, ...fromHere].map((lease) => [lease.leaseId, lease])).values()];
 }
 
-async function leasesOfOthers({ coordinator, who, session }: Place): Promise<Lease[]> {
+async function leasesOfOthers({ coordinator, who, session }: GuardedWorktree): Promise<Lease[]> {
   return (await coordinator.list())
     .map(({ lease }) => lease)
     .filter(

@@ -1,15 +1,14 @@
-import type { LocalCoordinator } from "../../coordinator/local";
 import type { Session } from "../../coordinator/session";
+import type { Workspace } from "../../coordinator/workspace";
 import { factKind } from "../../kernel/facts";
-import type { Reach } from "../../kernel/lease";
 import type { Platform } from "../../platform/platform";
 import { CONTENTION, contentionFromFact, isReported } from "./contention";
-import { forgetLeft, LEFT } from "./left";
+import { isStillInTheWay, reachIn, SUBAGENT } from "./holders";
 import { PASSES, REFUSALS } from "./pass";
 import { isOver, recordResolved } from "./records";
 import { SHELL } from "./shell/notes";
+import { forgetLeft, LEFT } from "./unfinished-work";
 import { GUARD_VIOLATION } from "./violations";
-import { isStillInTheWay, SUBAGENT } from "./yielding";
 
 /** Notes of the guard's that nobody will ask for again. */
 const OLD_MS = 24 * 3_600_000;
@@ -21,13 +20,11 @@ const KEPT_MS: Readonly<Record<string, number>> = {
 };
 const MOST_AT_ONCE = 500;
 
-/** For `gc`: contentions of agents that are gone and nothing is in the way of, old trespasses, and files that calls left behind. */
-export async function tidyGuard(
-  platform: Platform,
-  coordinator: LocalCoordinator,
-  session: Session,
-  reach: Reach,
-): Promise<number> {
+/** For `gc`: contentions of agents that are gone and nothing is in the way of, old violations, and files that calls left behind. */
+export async function tidyGuard(workspace: Workspace, session: Session): Promise<number> {
+  const { coordinator, surroundings } = workspace;
+  const { platform } = surroundings;
+  const reach = reachIn(workspace);
   const facts = await coordinator.facts({ kinds: [CONTENTION, ...Object.keys(KEPT_MS)] });
   const nowMs = platform.clock.wallMs();
   let gone = 0;

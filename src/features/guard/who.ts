@@ -20,6 +20,16 @@ export async function whoIs(
   world: World,
   report: Pick<Report, "harness" | "sessionId" | "subagent">,
 ): Promise<Who> {
+  if (world.found?.who != null) return world.found.who;
+  const who = await whoSays(world, report);
+  if (world.found !== undefined) world.found.who = who;
+  return who;
+}
+
+async function whoSays(
+  world: World,
+  report: Pick<Report, "harness" | "sessionId" | "subagent">,
+): Promise<Who> {
   const { digest } = world.platform;
   const holder = await harnessProcess(world);
   // A harness that keeps its session to itself is told apart by its process.

@@ -6,6 +6,7 @@ import type { Platform } from "../../platform/platform";
 import type { Store, StoreOptions } from "../../store/store";
 import type { Alarm } from "./alarm";
 import type { Mark } from "./pass";
+import type { Findings } from "./worktree";
 
 /** Git hooks are another's subject; every event is an occasion to look after them. */
 export interface HooksKeeper {
@@ -49,4 +50,6 @@ export interface World {
   readonly hooks?: HooksKeeper;
   /** Somebody asks by name: also a repository counts that was never prepared for agents. */
   readonly isAsked?: boolean;
+  /** What was found out for the event at hand. */
+  readonly found?: Findings;
 }

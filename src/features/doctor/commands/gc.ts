@@ -8,12 +8,9 @@ import { fileFailure } from "../../../errors/cotenant-error";
 import { clearUnfinished } from "../../../identity/worktree-file";
 import { nodeTrees } from "../../../platform/node/trees";
 import { tidy } from "../../../store/housekeeping";
-import { lookingAt } from "../../guard/commands/trespass-text";
-import { escalated } from "../../guard/escalating";
+import { escalated } from "../../guard/escalation";
 import { tidyGuard } from "../../guard/tidy";
-import { trespasses } from "../../guard/trespasses";
-import { settleViolations } from "../../guard/violations";
-import { reachOf } from "../../guard/yielding";
+import { seenViolations, settleViolations } from "../../guard/violations";
 import { forgetGoneWorktrees } from "../../harnesses/carrying";
 import { projectDesk } from "../../harnesses/desk";
 import { tidyAgents } from "../../harnesses/tidy";
@@ -45,9 +42,8 @@ export const command: Command = {
     ];
     await session.prune();
     await forgetProposals(session, coordinator);
-    const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
     await forgetEscalated(coordinator, session.actor);
-    await recordEscalated(coordinator, session.actor, await escalated(coordinator, reach));
+    await recordEscalated(coordinator, session.actor, await escalated(workspace));
     await forgetOldViolations(session, workspace.surroundings.platform.clock.wallMs());
     const { processes } = workspace.surroundings.platform;
     const actor = { ...session.actor, host: processes.host(), pid: processes.self().pid };
@@ -60,13 +56,13 @@ export const command: Command = {
         active: (await coordinator.list()).map(statusJson),
       },
     });
-    const over = (await trespasses(lookingAt(workspace))).filter(({ isOpen }) => !isOpen);
+    const over = (await seenViolations(workspace)).filter(({ isOpen }) => !isOpen);
     await settleViolations(
       session,
       over.map(({ name, violation }) => [name, violation]),
       "over",
     );
-    await tidyGuard(workspace.surroundings.platform, coordinator, session, reach);
+    await tidyGuard(workspace, session);
     await clearDataPlane(workspace, session);
     await clearUp({ ...readingRoomIn(workspace, nodeTrees()), session });
     const text = [

@@ -1,10 +1,9 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { count } from "../../../cli/terminal/render";
-import { HOOK_FLAGS, hookCall } from "../entry/flags";
-import { ownPlace } from "../entry/session";
+import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
 import { readHookInput } from "../entry/stdin";
 import { worldOf } from "../entry/world-of";
-import { end } from "../life";
+import { endSession, ownWorktree } from "../operations";
 import { runHook } from "../run";
 
 export const command: Command = {
@@ -19,7 +18,9 @@ export const command: Command = {
   async run(context, parsed): Promise<Output> {
     const call = hookCall(parsed, "end");
     if (call === null) {
-      const released = await end(await ownPlace(context, parsed), parsed.has("failed") ? "failed" : "ended");
+      const workspace = await context.workspace();
+      const own = await ownWorktree(workspace, worldOf(workspace.surroundings, harnessPid(parsed)));
+      const released = await endSession(own, parsed.has("failed") ? "failed" : "ended");
       return {
         data: { released },
         text: released === 0 ? "nothing was held" : `${count(released, "file")} given back`,

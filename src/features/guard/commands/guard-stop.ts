@@ -1,10 +1,9 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { count } from "../../../cli/terminal/render";
-import { HOOK_FLAGS, hookCall } from "../entry/flags";
-import { ownPlace } from "../entry/session";
+import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
 import { readHookInput } from "../entry/stdin";
 import { worldOf } from "../entry/world-of";
-import { stop } from "../life";
+import { ownWorktree, stopSession } from "../operations";
 import { runHook } from "../run";
 
 export const command: Command = {
@@ -19,9 +18,10 @@ export const command: Command = {
   async run(context, parsed): Promise<Output> {
     const call = hookCall(parsed, "stop");
     if (call === null) {
-      const place = await ownPlace(context, parsed);
-      const stopped = await stop(place);
-      const { stopIdleSecs } = place.settings.policy;
+      const workspace = await context.workspace();
+      const own = await ownWorktree(workspace, worldOf(workspace.surroundings, harnessPid(parsed)));
+      const stopped = await stopSession(own);
+      const { stopIdleSecs } = own.settings.policy;
       const text =
         stopped === 0
           ? "nothing is held"

@@ -1,15 +1,14 @@
 import type { Verdict } from "../answers";
-import { type Checking, checkTargets } from "../check";
+import { type Checking, checkTargets, shellDirectory } from "../check";
 import { rememberFamily } from "../family";
 import { HARNESSES } from "../harness";
-import { repositoryOf } from "../place";
 import { checkShared } from "../shared-checkout";
-import { type Group, locate, type Target } from "../target";
 import type { Wish } from "../tools";
+import { repositoryOf } from "../worktree";
 import type { World } from "../world";
+import { type Group, locate, type WriteTarget } from "../write-target";
 import { settleWords } from "./commit-or-path";
 import { remember } from "./compare";
-import { shellDirectory } from "./directory";
 import { namedBy } from "./targets";
 import type { Reading, ShellWrite, Start } from "./walk";
 
@@ -120,7 +119,7 @@ async function groupsOf(world: World, cwd: string, writes: readonly ShellWrite[]
 }
 
 /** Two agents may build at the same time: what Git ignores is nobody's work. */
-async function withoutIgnored(world: World, { repository, targets }: Group): Promise<readonly Target[]> {
+async function withoutIgnored(world: World, { repository, targets }: Group): Promise<readonly WriteTarget[]> {
   const input = targets.map(({ path }) => `${path}\0`).join("");
   const { status, stdout } = await world.git.run(["check-ignore", "-z", "--stdin"], {
     cwd: repository.worktreeRoot,

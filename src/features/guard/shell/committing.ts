@@ -1,9 +1,9 @@
 import { CotenantError } from "../../../errors/cotenant-error";
 import { dirtyPaths } from "../../../identity/dirty-paths";
 import { gitWords } from "../../../platform/git-answers";
-import { repositoryOf } from "../place";
-import { type Group, locate, type Named } from "../target";
+import { repositoryOf } from "../worktree";
 import type { World } from "../world";
+import { type Group, locate, type Named } from "../write-target";
 import { hasLetter, isGiven, operands } from "./arguments";
 import type { ShellWrite } from "./walk";
 import { singleOf, type Value } from "./words";

@@ -6,10 +6,10 @@ import { isRefusal } from "../../../kernel/refusal";
 import type { FileStat } from "../../../platform/platform";
 import type { Checking } from "../check";
 import { dirtyPaths, keyOf } from "../git-state";
-import { openPlace, type Place, repositoryOf } from "../place";
 import { leaveTrace, tracedAtMs } from "../traces";
 import { type GuardViolation, recordViolations } from "../violations";
 import { whoIs } from "../who";
+import { type GuardedWorktree, openWorktree, repositoryOf } from "../worktree";
 import { noteFile, notesOf, type Ruled, readNote, type ShellNote, writeNote } from "./notes";
 import { leftRunning } from "./survivors";
 
@@ -78,7 +78,7 @@ export async function compare(checking: Checking, cwd: string, command: string):
  * `isTurnOver`: none is still to come that was looked at before it runs. `isEnd`: nobody will look again.
  */
 export async function compareAgain(
-  place: Place,
+  place: GuardedWorktree,
   { isTurnOver, isEnd, except }: { isTurnOver: boolean; isEnd: boolean; except: string | null },
 ): Promise<Compared> {
   const violations: Omit<GuardViolation, "at">[] = [];
@@ -107,7 +107,7 @@ export async function compareAgain(
 const UNSURE_MS = 600_000;
 
 /** For as long as something runs that the command has left; not for long if that is only possible. */
-async function keepWhileRunning(place: Place, path: string, note: ShellNote): Promise<void> {
+async function keepWhileRunning(place: GuardedWorktree, path: string, note: ShellNote): Promise<void> {
   const left = await leftRunning(place, note);
   const { unsureSinceMs = note.atMs, ...rest } = note;
   if (left === "its own") await writeNote(place, path, rest);
@@ -116,12 +116,12 @@ async function keepWhileRunning(place: Place, path: string, note: ShellNote): Pr
   else await drop(place, path);
 }
 
-async function drop({ world }: Place, path: string): Promise<void> {
+async function drop({ world }: GuardedWorktree, path: string): Promise<void> {
   await world.platform.files.unlink(path);
 }
 
 /** What has changed since the note, and how things stand now. */
-async function compareWith(place: Place, note: ShellNote, now: Sight): Promise<[Compared, Seen]> {
+async function compareWith(place: GuardedWorktree, note: ShellNote, now: Sight): Promise<[Compared, Seen]> {
   await traceOwn(place, note, now);
   const violations: Omit<GuardViolation, "at">[] = [];
   for (const file of new Set([...Object.keys(note.files), ...Object.keys(now.files)])) {
@@ -136,7 +136,7 @@ async function compareWith(place: Place, note: ShellNote, now: Sight): Promise<[
 }
 
 /** What a session's own command wrote of what the session holds was written with leave. */
-async function traceOwn(place: Place, note: ShellNote, { mine, own }: Sight): Promise<void> {
+async function traceOwn(place: GuardedWorktree, note: ShellNote, { mine, own }: Sight): Promise<void> {
   const changed = mine.filter(({ lease }) =>
     Object.keys(own).some(
       (file) =>
@@ -152,7 +152,11 @@ async function traceOwn(place: Place, note: ShellNote, { mine, own }: Sight): Pr
 
 type Seen = Pick<ShellNote, "atMs" | "files" | "own" | "ruled">;
 
-function seenIn(place: Place, { files, own, forbidden }: Sight, rules: readonly PlacedRule[]): Seen {
+function seenIn(
+  place: GuardedWorktree,
+  { files, own, forbidden }: Sight,
+  rules: readonly PlacedRule[],
+): Seen {
   return {
     atMs: place.world.platform.clock.wallMs(),
     files,
@@ -173,7 +177,7 @@ interface Sight {
   readonly forbidden: Readonly<Record<string, string>> | null;
 }
 
-async function look(place: Place, rules: readonly PlacedRule[]): Promise<Sight> {
+async function look(place: GuardedWorktree, rules: readonly PlacedRule[]): Promise<Sight> {
   const valid = await validHere(place);
   const isMine = ({ lease }: LeaseStatus) => lease.sessionId === place.who.sessionId;
   const mine = valid.filter(isMine);
@@ -188,7 +192,7 @@ async function look(place: Place, rules: readonly PlacedRule[]): Promise<Sight> 
 }
 
 async function forbiddenMarks(
-  place: Place,
+  place: GuardedWorktree,
   rules: readonly PlacedRule[],
 ): Promise<Record<string, string> | null> {
   if (rules.length === 0) return null;
@@ -202,7 +206,7 @@ async function forbiddenMarks(
 
 /** What others hold is theirs to write. */
 async function ruledChanges(
-  place: Place,
+  place: GuardedWorktree,
   { held, forbidden }: Sight,
   { rules, files: before }: Ruled,
 ): Promise<string | null> {
@@ -220,7 +224,7 @@ function isHeld(held: readonly LeaseStatus[], key: LeaseKey | null, path: string
 }
 
 async function violationOf(
-  place: Place,
+  place: GuardedWorktree,
   held: readonly LeaseStatus[],
   file: string,
   { atMs, command, isOver }: ShellNote,
@@ -253,19 +257,19 @@ async function violationOf(
   };
 }
 
-async function placeAt({ world, report }: Checking, cwd: string): Promise<Place | null> {
+async function placeAt({ world, report }: Checking, cwd: string): Promise<GuardedWorktree | null> {
   const repository = await repositoryOf(world, cwd);
-  return repository === null ? null : openPlace(world, repository, await whoIs(world, report));
+  return repository === null ? null : openWorktree(world, repository, await whoIs(world, report));
 }
 
 /** Whether a command of a session's is under way that nobody could read. */
-async function hasCommand(place: Place, sessionId: SessionId): Promise<boolean> {
+async function hasCommand(place: GuardedWorktree, sessionId: SessionId): Promise<boolean> {
   for (const path of await notesOf(place, sessionId))
     if ((await readNote(place, path))?.isOver === false) return true;
   return false;
 }
 
-async function validHere({ coordinator, worktreeId }: Place): Promise<LeaseStatus[]> {
+async function validHere({ coordinator, worktreeId }: GuardedWorktree): Promise<LeaseStatus[]> {
   const whole = dirKey(".");
   if (isRefusal(whole)) return [];
   const found = await coordinator.overlapping([{ key: whole, reach: "worktree", worktreeId }]);
@@ -273,7 +277,10 @@ async function validHere({ coordinator, worktreeId }: Place): Promise<LeaseStatu
 }
 
 /** A mark that differs when a file was written, made or removed. */
-async function marksOf(place: Place, held: readonly LeaseStatus[]): Promise<Record<string, string>> {
+async function marksOf(
+  place: GuardedWorktree,
+  held: readonly LeaseStatus[],
+): Promise<Record<string, string>> {
   const named = held
     .filter(({ lease }) => kindOf(lease.key) === "file")
     .map(({ lease }) => nameOf(lease.key));
@@ -291,7 +298,7 @@ async function marksOf(place: Place, held: readonly LeaseStatus[]): Promise<Reco
   return marks(place, new Set([...named.slice(0, MOST_FILES), ...dirty]));
 }
 
-async function marks(place: Place, paths: Iterable<string>): Promise<Record<string, string>> {
+async function marks(place: GuardedWorktree, paths: Iterable<string>): Promise<Record<string, string>> {
   // Null prototype: a file may be called `__proto__`.
   const found: Record<string, string> = Object.create(null);
   for (const path of paths) {
@@ -301,7 +308,7 @@ async function marks(place: Place, paths: Iterable<string>): Promise<Record<stri
   return found;
 }
 
-async function seen({ world }: Place, path: string): Promise<FileStat | null> {
+async function seen({ world }: GuardedWorktree, path: string): Promise<FileStat | null> {
   try {
     return await world.platform.files.lstat(path);
   } catch {

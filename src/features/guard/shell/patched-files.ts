@@ -1,4 +1,4 @@
-import { repositoryOf } from "../place";
+import { repositoryOf } from "../worktree";
 import type { World } from "../world";
 
 /** Longer patches are no text that anybody wrote; what they did is seen afterwards. */

@@ -1,7 +1,7 @@
 import { resolveFrom } from "../../../identity/path-text";
 import { Links } from "../links";
-import type { Named } from "../target";
 import type { World } from "../world";
+import type { Named } from "../write-target";
 import { expanded, MOST_MATCHES } from "./globs";
 import { patchedFiles } from "./patched-files";
 import type { ShellWrite } from "./walk";

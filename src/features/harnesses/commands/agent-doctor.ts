@@ -4,7 +4,7 @@ import type { Surroundings } from "../../../coordinator/workspace";
 import { HARNESS_NAMES } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
 import { HARNESSES } from "../../guard/harness";
-import { isInUse } from "../../guard/place";
+import { isInUse } from "../../guard/worktree";
 import { viaFlag, viaName } from "../command-line";
 import { type Coverage, WAY_WORDS, WAYS } from "../coverage";
 import { hindrances } from "../hindrances";

@@ -5,7 +5,7 @@ import { hookPlace } from "../../../daemon/hook-place";
 import { CotenantError } from "../../../errors/cotenant-error";
 import { HARNESS_NAMES, type HarnessName } from "../../../identity/harness";
 import { printable } from "../../../kernel/ids";
-import { isInUse } from "../../guard/place";
+import { isInUse } from "../../guard/worktree";
 import { type AgentsDesk, findIn, projectDesk, userDesk } from "../desk";
 import type { InstallHow } from "../installing";
 import type { Found } from "../plan";

@@ -4,8 +4,9 @@ import type { LeaseKey } from "../../../kernel/keys";
 import { worldOf } from "../../guard/entry/world-of";
 import { keyOf } from "../../guard/git-state";
 import { forgetCommitted, holdsFiles, releaseCommitted } from "../../guard/life";
-import { openPlace, type Place } from "../../guard/place";
+
 import { type GuardViolation, guardViolations, settleViolations } from "../../guard/violations";
+import { type GuardedWorktree, openWorktree } from "../../guard/worktree";
 import { committedChanges } from "../changes";
 
 /** After a commit: what it holds is given back, and what was on record about it is settled. Answers what to say. */
@@ -50,18 +51,18 @@ function lineOf({ path, agentId, owner, at, command }: GuardViolation): string {
   return `  ${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner}, ${at}: ${printable(command, 80)}`;
 }
 
-async function violationsOf({ coordinator, worktreeId }: Place, keys: readonly LeaseKey[]) {
+async function violationsOf({ coordinator, worktreeId }: GuardedWorktree, keys: readonly LeaseKey[]) {
   return (await guardViolations(coordinator)).filter(
     ([, violation]) => violation.worktreeId === worktreeId && keys.includes(violation.key),
   );
 }
 
 /** Null where nobody has said who commits: then nothing is theirs to give back. */
-async function placeOf(workspace: Workspace): Promise<Place | null> {
+async function placeOf(workspace: Workspace): Promise<GuardedWorktree | null> {
   const { agent } = await workspace.caller();
   if (agent === null) return null;
   const { agentId, sessionId } = agent;
   const world = worldOf(workspace.surroundings, null);
   const holder = world.platform.processes.self();
-  return openPlace(world, workspace.repository, { agentId, sessionId, mainAgentId: agentId, holder });
+  return openWorktree(world, workspace.repository, { agentId, sessionId, mainAgentId: agentId, holder });
 }

@@ -53,7 +53,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a trespass that is not committed leaves with its two sessions",
-    file: "src/features/guard/trespasses.ts",
+    file: "src/features/guard/violations.ts",
     from: "if (dirty !== null && !dirty.includes(one.path)) found.add(one);",
     to: "if (dirty !== null) found.add(one);",
     test: TRESPASSES,
@@ -61,7 +61,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an agent settles what its own command has done",
-    file: "src/features/guard/trespasses.ts",
+    file: "src/features/guard/violations.ts",
     from: "if (foreign !== undefined) throw notTheirs(agentId, foreign);",
     to: "",
     test: TRESPASSES,
@@ -101,7 +101,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a subagent that was sent on loses what it takes since",
-    file: "src/features/guard/yielding.ts",
+    file: "src/features/guard/holders.ts",
     from: 'Date.parse(String(done["at"])) >= acquiredAt.wallMs',
     to: 'Date.parse(String(done["at"])) >= Math.min(0, acquiredAt.wallMs)',
     test: FAMILIES,
@@ -245,7 +245,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a link is not followed while it leads to nothing",
-    file: "src/features/guard/target.ts",
+    file: "src/features/guard/write-target.ts",
     from: "const whole = await links.follow(absolute, isEntry);",
     to: "const whole = absolute;",
     test: LINKS,

@@ -2,7 +2,7 @@ import type { Fact, FactName } from "../../kernel/facts";
 import type { AgentId, WorktreeId } from "../../kernel/ids";
 import type { LeaseKey } from "../../kernel/keys";
 import type { Digest } from "../../platform/platform";
-import type { Place } from "./place";
+import type { GuardedWorktree } from "./worktree";
 
 /** Uncommitted work in a file that its author has let go of. */
 export interface LeftWork {
@@ -33,7 +33,7 @@ const MOST = 200;
 
 /** On record, for whoever gets the file next. */
 export async function recordLeft(
-  { session, world }: Pick<Place, "session" | "world">,
+  { session, world }: Pick<GuardedWorktree, "session" | "world">,
   left: readonly Omit<LeftWork, "at">[],
 ): Promise<void> {
   if (left.length === 0) return;
@@ -60,7 +60,7 @@ export async function recordLeft(
 
 /** Committed, or put back as it was. */
 export async function forgetLeft(
-  { session }: Pick<Place, "session">,
+  { session }: Pick<GuardedWorktree, "session">,
   names: readonly FactName[],
   about: string,
 ): Promise<void> {

@@ -5,11 +5,11 @@ import type { World } from "./world";
  * Worktrees in which a session holds something, though its harness stands elsewhere: when it stops or ends, they must hear
  * of it as well. Outside every repository, because there may be none where it stands.
  */
-export async function rememberPlaces(world: World, who: Who, roots: readonly string[]): Promise<void> {
+export async function rememberRoots(world: World, who: Who, roots: readonly string[]): Promise<void> {
   const file = fileOf(world, who);
   if (file === null) return;
   try {
-    const known = await rememberedPlaces(world, who);
+    const known = await rememberedRoots(world, who);
     const fresh = roots.filter((root) => !known.includes(root) && !root.includes("\n"));
     if (fresh.length === 0 || known.length >= MOST) return;
     await makeDirectories(world, file.slice(0, file.lastIndexOf("/")));
@@ -25,7 +25,7 @@ export async function rememberPlaces(world: World, who: Who, roots: readonly str
   }
 }
 
-export async function rememberedPlaces(world: World, who: Pick<Who, "sessionId">): Promise<string[]> {
+export async function rememberedRoots(world: World, who: Pick<Who, "sessionId">): Promise<string[]> {
   const file = fileOf(world, who);
   try {
     const bytes = file === null ? null : await world.platform.files.readFile(file);
@@ -36,7 +36,7 @@ export async function rememberedPlaces(world: World, who: Pick<Who, "sessionId">
   }
 }
 
-export async function forgetPlaces(world: World, who: Pick<Who, "sessionId">): Promise<void> {
+export async function forgetRoots(world: World, who: Pick<Who, "sessionId">): Promise<void> {
   const file = fileOf(world, who);
   if (file !== null) await world.platform.files.unlink(file);
 }
