@@ -51,21 +51,29 @@ export class Borrowed {
     return this.#leases.length > 0;
   }
 
-  /** Also when another process of this session has given them back under our hands. */
-  async take(onWait: (message: string) => void): Promise<void> {
+  /**
+   * Also when another process of this session has given them back under our hands. Answers whether somebody else has had them
+   * meanwhile.
+   */
+  async take(onWait: (message: string) => void): Promise<boolean> {
     const found = await this.#find();
     const before = new Set(found.map(({ lease }) => lease.leaseId as string));
-    const leases = (await this.#sprint(this.#isOthers(found))) ?? (await this.#acquire(onWait));
+    let isContended = this.#isOthers(found);
+    const sprinted = await this.#sprint(isContended, () => {
+      isContended = true;
+    });
+    const leases = sprinted ?? (await this.#acquire(onWait));
     this.#leases = leases.filter(({ key }) => this.keys.includes(key));
     for (const { leaseId } of this.#leases) if (!before.has(leaseId)) this.#taken.add(leaseId);
     this.takenAtMs = this.#platform.clock.monotonicMs();
+    return isContended || sprinted === null;
   }
 
   /**
    * Standing in line costs more than a publish takes: whoever has to wait only looks whether the branch is free again, for
    * a while. Null: it is time to get in line, as those do who would else be passed over for ever.
    */
-  async #sprint(isHeld: boolean): Promise<readonly Lease[] | null> {
+  async #sprint(isHeld: boolean, onTaken: () => void): Promise<readonly Lease[] | null> {
     const { clock } = this.#platform;
     const end = clock.monotonicMs() + Math.min(SPRINT_MS, this.#waitMs);
     for (let isFirst = true; clock.monotonicMs() < end; isFirst = false) {
@@ -78,6 +86,7 @@ export class Borrowed {
         // Only a person ends a pause: nobody who publishes waits for that unasked.
         if (error instanceof CotenantError && error.code === "E_PAUSED") throw error;
         if (!isTaken) return null;
+        onTaken();
       }
       await this.#watch(end);
     }

@@ -77,7 +77,7 @@ export class BranchPusher {
     await take();
     try {
       for (let tries = 0; tries <= config.values["publish.retries"]; tries++) {
-        const tip = await freeTip(this.#workspace, ref);
+        const tip = await tipOf(this.#workspace, ref);
         if (tip === null) return null;
         // Somebody else may have done it for us.
         if (await isAncestor(this.#workspace, theirs, tip))
@@ -155,12 +155,6 @@ export class BranchPusher {
     const { objects, pen, planner } = this.#with;
     return { objects, pen, merging: planner.mergePlace(objects) };
   }
-}
-
-/** Where the branch is, if it may be changed. */
-export async function freeTip(workspace: Workspace, ref: string): Promise<ObjectId | null> {
-  await refuseIfCheckedOut(workspace, ref);
-  return tipOf(workspace, ref);
 }
 
 /** Longer each time, and never as long as somebody else's. */

@@ -128,13 +128,16 @@ async function again(
   return pen.write(objects, { ...signed, message: text.slice(end + 2) }, sign);
 }
 
-/** Where a publish is now that was put on top of the remote's meanwhile: by the same author, at the same time, in the same words. */
-export async function placeNow(
+/**
+ * Where a publish is now that was put on top of the remote's meanwhile: by the same author, at the same time, in the same
+ * words. Null where the branch does not have it.
+ */
+export async function placeOn(
   workspace: Workspace,
   commit: ObjectId,
-  tip: ObjectId | null,
-): Promise<ObjectId> {
-  if (tip === null || (await isAncestor(workspace, commit, tip))) return commit;
+  tip: ObjectId,
+): Promise<ObjectId | null> {
+  if (await isAncestor(workspace, commit, tip)) return commit;
   const { surroundings, repository } = workspace;
   const show = async (...args: string[]) => {
     const format = ["log", "-z", "--first-parent", "--format=%H %an <%ae> %at%n%B"];
@@ -144,5 +147,5 @@ export async function placeNow(
   const said = (entry: string) => entry.slice(entry.indexOf(" "));
   const [wanted = ""] = await show("-1", commit);
   const found = (await show(`-${MOST_UNPUSHED}`, tip)).find((entry) => said(entry) === said(wanted));
-  return found === undefined ? commit : found.slice(0, found.indexOf(" "));
+  return found === undefined ? null : found.slice(0, found.indexOf(" "));
 }

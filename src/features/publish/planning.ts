@@ -240,12 +240,11 @@ export class Planner {
   ): Promise<Map<FactName, Fact | null>> {
     if (source === null) return new Map();
     const { worktreeId } = this.#session.actor;
-    const at = { worktreeId, ref, head: source.ground.head, tip: parent };
-    const { taken, putBack } = source;
+    const { ground, taken, putBack } = source;
     const now = isSettled
       ? { commit, taken: new Map(), putBack: [...taken.keys(), ...putBack] }
       : { commit, taken, putBack };
-    const fact = await takenFact(this.#workspace, objects, at, now);
+    const fact = await takenFact(this.#workspace, objects, ground, parent, now);
     const name = takenName(this.#workspace, worktreeId, ref);
     return new Map([...(await staleNotes(this.#workspace)), [name, fact]]);
   }

@@ -11,9 +11,9 @@ import { refKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { tipOf } from "./base";
 import { Borrowed, KeptBranch } from "./borrowing";
-import { BranchPusher, freeTip, isAbout, newUlid, pause } from "./branch-pushing";
+import { BranchPusher, isAbout, newUlid, pause } from "./branch-pushing";
 import { branchName, branchRef, refuseIfCheckedOut } from "./branch-rules";
-import { placeNow } from "./catching-up";
+import { placeOn } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
 import { type RefChange, RefCommitter } from "./committing";
@@ -34,6 +34,13 @@ interface Landed {
   readonly replayed: Readonly<Record<string, unknown>> | null;
 }
 
+/** What the repository's own commands were run on, and what came of them. */
+interface Checked {
+  readonly outcomes: readonly CheckOutcome[];
+  readonly made: { readonly candidate: Candidate; readonly tip: ObjectId | null } | null;
+}
+
+const UNCHECKED: Checked = { outcomes: [], made: null };
 const MOST_LOGGED = 100;
 
 /**
@@ -115,8 +122,8 @@ export class Publisher {
     const plan = await this.#planner.plan(request, this.#objects);
     const { claims } = plan.coverage;
     if (remote !== null) await this.#claims.refuseUnfenced(claims, remote);
-    const checks = await this.#check(request, plan);
-    const landed = await this.#land(request, plan, publishId);
+    const checked = await this.#check(request, plan);
+    const landed = await this.#land(request, plan, publishId, checked);
     if (landed.replayed !== null)
       return this.#replay(request, { publishId, ref, remote, result: landed.replayed, recovered });
     const { candidate, tip, retries, casFailures } = landed;
@@ -145,7 +152,7 @@ export class Publisher {
       merged: isElsewhere || (candidate?.isMerged ?? false),
       retries,
       casFailures,
-      checks,
+      checks: checked.outcomes,
       push: pushing?.result ?? null,
       released,
       tidied,
@@ -156,19 +163,16 @@ export class Publisher {
   // --- checks ----------------------------------------------------------------------------------------------------
 
   /** The repository's own commands, on a commit that no branch has yet. */
-  async #check(request: PublishRequest, plan: Plan): Promise<CheckOutcome[]> {
+  async #check(request: PublishRequest, plan: Plan): Promise<Checked> {
     const lines = this.#workspace.config.values["publish.checks"];
-    if (lines.length === 0 || plan.draft.size === 0) return [];
-    const candidate = await this.#planner.candidate(
-      plan,
-      this.#objects,
-      await tipOf(this.#workspace, plan.ref),
-    );
-    if (candidate === null) return [];
+    if (lines.length === 0 || plan.draft.size === 0) return UNCHECKED;
+    const tip = await tipOf(this.#workspace, plan.ref);
+    const candidate = await this.#planner.candidate(plan, this.#objects, tip);
+    if (candidate === null) return UNCHECKED;
     await this.#objects.flush();
     const outcomes = await this.runChecks(request, plan, candidate, {});
     refuseFailed(outcomes);
-    return outcomes;
+    return { outcomes, made: { candidate, tip } };
   }
 
   runChecks(
@@ -195,7 +199,7 @@ export class Publisher {
 
   // --- the commit ---------------------------------------------------------------------------------------------
 
-  async #land(request: PublishRequest, plan: Plan, publishId: Ulid): Promise<Landed> {
+  async #land(request: PublishRequest, plan: Plan, publishId: Ulid, { made }: Checked): Promise<Landed> {
     const { values } = this.#workspace.config;
     const keys = [orThrow(refKey(plan.ref)), ...plan.coverage.scopes];
     const kept = await this.#branch.again(keys);
@@ -209,17 +213,21 @@ export class Publisher {
       over = this.#branch.keep(borrowed);
     };
     await this.#committer.warmUp();
-    if (kept === null) await borrowed.take(onWait);
+    let mustLook = kept === null && (await borrowed.take(onWait));
     try {
       for (let tries = 0; tries <= most; tries++) {
         const counts = { retries: tries, casFailures };
-        // Whoever had the branch before us may have died with it, and only now it is our turn to look. Where it has been
-        // ours all along, nobody else had it; and should there be one all the same, the commit does not go past it.
-        const hasWaited = kept === null || tries > 0;
-        if (hasWaited) await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
-        const tip = await (hasWaited ? freeTip(this.#workspace, plan.ref) : tipOf(this.#workspace, plan.ref));
+        // Whoever had the branch before us may have died with it since we looked. Where nobody had, there is nothing new;
+        // and should there be something all the same, the commit does not go past it.
+        if (mustLook) await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
+        mustLook = true;
+        // Whether it is checked out is looked at under the mutex, when nobody can check it out any more.
+        const tip = await tipOf(this.#workspace, plan.ref);
         const start = await this.#pusher.startOf(request, plan, tip);
-        const candidate = await this.#planner.candidate(plan, this.#objects, start);
+        const isChecked = made !== null && made.tip === start;
+        const candidate = isChecked
+          ? made.candidate
+          : await this.#planner.candidate(plan, this.#objects, start);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
         const change = this.#change(request, plan, {
           publishId,
@@ -390,7 +398,8 @@ export class Publisher {
   ): Promise<Published> {
     const { publishId, ref, remote, result, recovered } = earlier;
     const tip = await tipOf(this.#workspace, ref);
-    const there = await placeNow(this.#workspace, String(result["commit"]), tip);
+    const was = String(result["commit"]);
+    const there = (tip === null ? null : await placeOn(this.#workspace, was, tip)) ?? was;
     const wanted = { remote: remote!, ref, commit: there, publishId: request.requestId ?? publishId };
     const pushing = remote === null ? null : await this.#pusher.push(request, wanted);
     const commit = pushing?.commit ?? there;
