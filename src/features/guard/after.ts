@@ -6,7 +6,7 @@ import { type Checking, hooksWord, shellDirectory } from "./check";
 import { placesOf, releaseCommitted, wake } from "./life";
 import { hasHeard, newsFor } from "./news";
 import { noteFile, notesOf } from "./shell/notes";
-import { hasStopped } from "./traces";
+import { hasStopped } from "./small-files";
 import { GUARD_VIOLATION, type GuardViolation, guardViolations, settleViolations } from "./violations";
 import type { GuardedWorktree } from "./worktree";
 

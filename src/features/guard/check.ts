@@ -9,8 +9,8 @@ import { strayed } from "./home";
 import { writePass } from "./pass-writer";
 import type { Report } from "./report";
 import { DEFAULT_SETTINGS } from "./settings";
+import { hasStopped, isBeatDue, leaveTrace } from "./small-files";
 import { type Wish, wishOf } from "./tools";
-import { hasStopped, isBeatDue, leaveTrace } from "./traces";
 import { type Who, whoIs } from "./who";
 import { Findings, type GuardedWorktree, openWorktree, repositoryOf } from "./worktree";
 import type { World } from "./world";
@@ -242,7 +242,7 @@ export async function granted(
     seen.includes("left") ||
     (place.settings.acrossWorktrees === "warn" && (await hasLinkedWorktrees(place)));
   if (!isRemarkable) return ALLOWED;
-  const { remarks } = await import("./remarks");
+  const { remarks } = await import("./unfinished-work");
   const tell = await remarks(place, targets, grant);
   return tell === null || !canTell(report) ? ALLOWED : { isAllowed: true, tell };
 }

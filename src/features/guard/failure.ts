@@ -8,6 +8,7 @@ import { ALLOWED, type Verdict } from "./answers";
 import { type Checking, checkingOf, directoryOf } from "./check";
 import { obstacles } from "./holders";
 import { DEFAULT_SETTINGS, type GuardSettings, guardSettings } from "./settings";
+import { appendText } from "./small-files";
 import { whoIs } from "./who";
 import { heldNow } from "./words";
 import { openWorktree, repositoryOf } from "./worktree";
@@ -171,12 +172,7 @@ export async function putDown(
     why,
     answer: verdict.isAllowed ? "allowed" : "refused",
   };
-  const fd = await files.open(path, "append", modes.file);
-  try {
-    await files.append(fd, new TextEncoder().encode(`${JSON.stringify(line)}\n`));
-  } finally {
-    await files.close(fd);
-  }
+  await appendText(files, path, `${JSON.stringify(line)}\n`, modes.file);
 }
 
 /** One of the lines of that file. */

@@ -3,7 +3,7 @@ import { printable, type WorktreeId } from "../../kernel/ids";
 import { kindOf } from "../../kernel/keys";
 import type { Verdict } from "./answers";
 import type { Checking } from "./check";
-import { writeNote } from "./traces";
+import { guardFile, writeSmallFile } from "./small-files";
 import { outsideHome } from "./words";
 import { type GuardedWorktree, repositoryOf } from "./worktree";
 
@@ -61,7 +61,7 @@ async function claimedFrom({ coordinator, repository, world, who }: GuardedWorkt
 async function startOf(place: GuardedWorktree, cwd: string): Promise<Home | null> {
   const { world, repository } = place;
   const { files } = world.platform;
-  const file = homeFile(place);
+  const file = guardFile(place, "home-", `${place.who.sessionId}\n${place.who.agentId}`);
   const known = readHome(await files.readFile(file));
   if (known !== null) return known;
   const around = await repositoryOf(world, cwd);
@@ -75,7 +75,7 @@ async function startOf(place: GuardedWorktree, cwd: string): Promise<Home | null
   try {
     // It may be the very first thing that is written in this repository.
     await place.coordinator.store.prepare();
-    await writeNote(place, file, `${JSON.stringify(home)}\n`, files);
+    await writeSmallFile(place, file, `${JSON.stringify(home)}\n`);
   } catch {
     // A full disk must not keep an agent from its own file.
   }
@@ -89,9 +89,4 @@ function readHome(bytes: Uint8Array | null): Home | null {
   } catch {
     return null;
   }
-}
-
-function homeFile({ coordinator, world, who }: GuardedWorktree): string {
-  const name = world.platform.digest.sha256(`${who.sessionId}\n${who.agentId}`).slice(0, 32);
-  return `${coordinator.store.layout.guard}/home-${name}`;
 }

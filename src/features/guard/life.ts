@@ -12,8 +12,8 @@ import { toldFile } from "./news";
 import { isOver, recordEnded, recordFreed, recordResolved } from "./records";
 import type { Report } from "./report";
 import { forgetRoots, rememberedRoots } from "./session-roots";
-import { clearStopMark, markStopped } from "./traces";
-import { forgetLeft, leftName, recordLeft } from "./unfinished-work";
+import { clearStopMark, markStopped } from "./small-files";
+import { forgetFacts, recordUnfinished, unfinishedName } from "./unfinished-work";
 import { whoIs } from "./who";
 import { type GuardedWorktree, openWorktree, repositoryOf, sessionOf } from "./worktree";
 import type { World } from "./world";
@@ -87,7 +87,7 @@ export async function end(place: GuardedWorktree, why: "ended" | "failed"): Prom
   await clearStopMark(place);
   await place.world.platform.files.unlink(toldFile(place));
   // Git may not answer: everything else is done by then.
-  await leaveWord(place, released, why === "failed" ? "its session failed" : "its session ended");
+  await noteUnfinished(place, released, why === "failed" ? "its session failed" : "its session ended");
   return released.length;
 }
 
@@ -145,9 +145,9 @@ export async function holdsFiles(place: GuardedWorktree): Promise<boolean> {
 export async function forgetCommitted(place: GuardedWorktree, keys: readonly LeaseKey[]): Promise<void> {
   const { coordinator, world, worktreeId } = place;
   if ((await coordinator.glance(["left"])).length === 0) return;
-  const names = keys.map((key) => leftName(world.platform.digest, worktreeId, key));
+  const names = keys.map((key) => unfinishedName(world.platform.digest, worktreeId, key));
   const known = [...(await coordinator.facts({ names })).keys()];
-  if (known.length > 0) await forgetLeft(place, known, "committed");
+  if (known.length > 0) await forgetFacts(place, known, "committed");
 }
 
 export function isGuards({ note, bind }: Lease): boolean {
@@ -215,19 +215,24 @@ async function forgetSubagents(
 ): Promise<void> {
   const names = gone.map(subagentName);
   const known = [...(await coordinator.facts({ names })).keys()];
-  if (known.length > 0) await forgetLeft({ session }, known, "finished subagents");
+  if (known.length > 0) await forgetFacts({ session }, known, "finished subagents");
 }
 
-async function leaveWord(place: GuardedWorktree, released: readonly Lease[], why: string): Promise<void> {
+async function noteUnfinished(
+  place: GuardedWorktree,
+  released: readonly Lease[],
+  why: string,
+): Promise<void> {
   const here = released.filter(({ worktreeId }) => worktreeId === place.worktreeId);
   const dirty = await dirtyKeys(
     place,
     here.map(({ key }) => key),
   );
-  const left = here
-    .filter(({ key }) => dirty.has(key))
-    .map(({ key, worktreeId, agentId }) => ({ key, worktreeId, agentId, why }));
-  await recordLeft(place, left);
+  const works = here.filter(({ key }) => dirty.has(key));
+  await recordUnfinished(
+    place,
+    works.map(({ key, worktreeId, agentId }) => ({ key, worktreeId, agentId, why })),
+  );
 }
 
 /**

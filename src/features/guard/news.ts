@@ -2,6 +2,7 @@ import type { FactName } from "../../kernel/facts";
 import { CONTENTION, type Contention, contentionFromFact, isoOf, type Owner, ownersOf } from "./contention";
 import { holdersNow, reachOf } from "./holders";
 import { isOver } from "./records";
+import { appendText, guardFile } from "./small-files";
 import { GUARD_VIOLATION, type GuardViolation, violationFromFact } from "./violations";
 import { subject } from "./words";
 import type { GuardedWorktree } from "./worktree";
@@ -97,15 +98,9 @@ async function addTold(
   const file = toldFile(place);
   await files.makeDirectory(layout.guard, options.modes.directory);
   if (told.length === 0) await files.unlink(file);
-  const fd = await files.open(file, "append", options.modes.file);
-  try {
-    await files.append(fd, new TextEncoder().encode(ids.map((id) => `${id}\n`).join("")));
-  } finally {
-    await files.close(fd);
-  }
+  await appendText(files, file, ids.map((id) => `${id}\n`).join(""), options.modes.file);
 }
 
-export function toldFile({ coordinator, world, who }: GuardedWorktree): string {
-  const name = world.platform.digest.sha256(who.sessionId).slice(0, 32);
-  return `${coordinator.store.layout.guard}/told-${name}`;
+export function toldFile(place: GuardedWorktree): string {
+  return guardFile(place, "told-", place.who.sessionId);
 }

@@ -19,7 +19,7 @@ import {
   type Refusal,
   SETTLED_MS,
 } from "./pass";
-import { beatFile, stopMark, traceFile } from "./traces";
+import { beatFile, stopMark, traceFile } from "./small-files";
 import type { GuardedWorktree } from "./worktree";
 import type { WriteTarget } from "./write-target";
 

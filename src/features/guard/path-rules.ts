@@ -1,7 +1,7 @@
 import { printable } from "../../kernel/ids";
 import { kindOf } from "../../kernel/keys";
 import { type PathJudge, type PlacedRule, pathJudge, ruledOut, whatInstead } from "../../kernel/path-rules";
-import { gitWords } from "../../platform/git-answers";
+import { gitList, gitWords } from "../../platform/git-answers";
 import type { Verdict } from "./answers";
 import type { GuardedWorktree } from "./worktree";
 import type { WriteTarget } from "./write-target";
@@ -55,7 +55,7 @@ async function filesIn({ world, repository }: Ruled, directory: string): Promise
     cwd: repository.worktreeRoot,
   });
   if (status !== 0) throw new Error(`Git does not say what is in ${directory}: ${gitWords(stderr)}`);
-  return new TextDecoder().decode(stdout).split("\0").slice(0, -1);
+  return gitList(new TextDecoder().decode(stdout));
 }
 
 function refusal({ who }: Ruled, { path, rule }: Denied): Verdict {

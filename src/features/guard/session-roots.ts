@@ -1,3 +1,4 @@
+import { appendText } from "./small-files";
 import type { Who } from "./who";
 import type { World } from "./world";
 
@@ -13,13 +14,7 @@ export async function rememberRoots(world: World, who: Who, roots: readonly stri
     const fresh = roots.filter((root) => !known.includes(root) && !root.includes("\n"));
     if (fresh.length === 0 || known.length >= MOST) return;
     await makeDirectories(world, file.slice(0, file.lastIndexOf("/")));
-    const { files } = world.platform;
-    const fd = await files.open(file, "append", 0o600);
-    try {
-      await files.append(fd, new TextEncoder().encode(fresh.map((root) => `${root}\n`).join("")));
-    } finally {
-      await files.close(fd);
-    }
+    await appendText(world.platform.files, file, fresh.map((root) => `${root}\n`).join(""), 0o600);
   } catch {
     // Its leases there then end with its process.
   }

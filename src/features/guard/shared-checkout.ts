@@ -1,14 +1,15 @@
 import { resolveFrom } from "../../identity/path-text";
 import type { Repository } from "../../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list";
-import { dirKey, kindOf } from "../../kernel/keys";
+import { printable } from "../../kernel/ids";
+import { dirKey, isFullRefName, kindOf } from "../../kernel/keys";
 import { belongsTo, type Lease } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
+import { gitList, gitText } from "../../platform/git-answers";
 import { ALLOWED, type Verdict } from "./answers";
 import type { Checking } from "./check";
 import { othersOn, wantingIn, withoutYielding } from "./holders";
 import { strayed } from "./home";
-import { branchToOffer } from "./offered-branch";
 import { sharedByOthers, stashOfOthers, worktreeOfOthers } from "./shared-words";
 import type { GitUse } from "./shell/arguments";
 import type { ShellWrite } from "./shell/walk";
@@ -125,7 +126,7 @@ async function repositoryToName(
 /** One word of a checkout may be a path as well. */
 async function isCommit({ world, repository }: GuardedWorktree, word: string): Promise<boolean> {
   const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${word}^{commit}`];
-  return (await world.git.run(args, { cwd: repository.worktreeRoot })).status === 0;
+  return (await gitText(world.git, args, { cwd: repository.worktreeRoot })) !== null;
 }
 
 /**
@@ -153,12 +154,9 @@ export interface StashEntry {
 
 async function stashEntries({ world, repository }: GuardedWorktree): Promise<StashEntry[]> {
   const args = ["log", "--walk-reflogs", "-z", "--format=%gs", "refs/stash", "--"];
-  const { status, stdout } = await world.git.run(args, { cwd: repository.worktreeRoot });
-  if (status !== 0) return [];
-  const titles = new TextDecoder().decode(stdout).split("\0");
-  return titles
-    .filter((title) => title !== "")
-    .map((title, at) => ({ at, title, branch: /^(?:WIP on|On) ([^\s:]+): /.exec(title)?.[1] ?? null }));
+  return gitList(await gitText(world.git, args, { cwd: repository.worktreeRoot })).map((title, at) => {
+    return { at, title, branch: /^(?:WIP on|On) ([^\s:]+): /.exec(title)?.[1] ?? null };
+  });
 }
 
 /** What others hold from this very worktree, or in it. */
@@ -181,4 +179,55 @@ async function leasesOfOthers({ coordinator, who, session }: GuardedWorktree): P
         AT_WORK.includes(kindOf(lease.key)) &&
         !belongsTo(lease, session.actor),
     );
+}
+
+const MOST_TRIES = 100;
+/** Longer names are not printed whole. */
+const LONGEST = 200;
+
+/** A branch for a worktree of one's own that can be made as it is printed: the one that was wanted, if it can be. */
+async function branchToOffer(place: GuardedWorktree, wanted: string | null): Promise<string> {
+  const [branches, directories] = [await branchesOf(place), await directoriesOf(place)];
+  const isFree = (name: string) =>
+    !branches.some(
+      (there) => there === name || there.startsWith(`${name}/`) || name.startsWith(`${there}/`),
+    ) &&
+    // Directories of worktrees are named after branches.
+    !directories.some((there) => there.endsWith(name.slice(name.lastIndexOf("/") + 1)));
+  if (wanted !== null && isName(wanted) && isFree(wanted)) return wanted;
+  const id = place.who.sessionId.replace(/[^0-9A-Za-z]/g, "").slice(0, 8) || "mine";
+  const first = branches.includes("work") ? `work-${id}` : `work/${id}`;
+  for (let i = 2; i < MOST_TRIES; i++) {
+    const name = i === 2 ? first : `${first}-${i - 1}`;
+    if (isFree(name)) return name;
+  }
+  return first;
+}
+
+function isName(name: string): boolean {
+  return (
+    !name.startsWith("-") &&
+    name !== "HEAD" &&
+    isFullRefName(`refs/heads/${name}`) &&
+    printable(name, LONGEST) === name
+  );
+}
+
+async function branchesOf({ world, repository }: GuardedWorktree): Promise<string[]> {
+  const args = ["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"];
+  const text = await gitText(world.git, args, { cwd: repository.worktreeRoot });
+  return (text ?? "").split("\n").filter((name) => name !== "");
+}
+
+async function directoriesOf({ world, repository, settings }: GuardedWorktree): Promise<readonly string[]> {
+  const { mainWorktreeRoot } = repository;
+  if (mainWorktreeRoot === null) return [];
+  const { worktreeDirectory: configured } = settings;
+  const parent =
+    configured === null ? `${mainWorktreeRoot}.worktrees` : resolveFrom(mainWorktreeRoot, configured);
+  try {
+    return (await world.platform.files.readDirectory(parent)) ?? [];
+  } catch {
+    return [];
+  }
 }

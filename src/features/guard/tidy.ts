@@ -7,7 +7,7 @@ import { isStillInTheWay, reachIn, SUBAGENT } from "./holders";
 import { PASSES, REFUSALS } from "./pass";
 import { isOver, recordResolved } from "./records";
 import { SHELL } from "./shell/notes";
-import { forgetLeft, LEFT } from "./unfinished-work";
+import { forgetFacts, UNFINISHED } from "./unfinished-work";
 import { GUARD_VIOLATION } from "./violations";
 
 /** Notes of the guard's that nobody will ask for again. */
@@ -15,7 +15,7 @@ const OLD_MS = 24 * 3_600_000;
 /** For how long what nobody has settled is remembered apart from the log and its archive. */
 const KEPT_MS: Readonly<Record<string, number>> = {
   [GUARD_VIOLATION]: 30 * OLD_MS,
-  [LEFT]: 30 * OLD_MS,
+  [UNFINISHED]: 30 * OLD_MS,
   [SUBAGENT]: OLD_MS,
 };
 const MOST_AT_ONCE = 500;
@@ -40,7 +40,7 @@ export async function tidyGuard(workspace: Workspace, session: Session): Promise
     return keptMs !== undefined && !(Date.parse(String(value["at"])) > nowMs - keptMs);
   });
   if (old.length > 0)
-    await forgetLeft(
+    await forgetFacts(
       { session },
       old.slice(0, MOST_AT_ONCE).map(([name]) => name),
       "old notes of the guard",

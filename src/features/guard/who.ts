@@ -5,7 +5,7 @@ import { isRefusal } from "../../kernel/refusal";
 import type { Ancestry, Processes } from "../../platform/platform";
 import type { Report } from "./report";
 import type { World } from "./world";
-import { behind, isReaper, MOST_WRAPPERS } from "./wrappers";
+import { isReaper, pastWrappers } from "./wrappers";
 
 /** Who an event is about. */
 export interface Who {
@@ -41,17 +41,13 @@ async function whoSays(
 
 /** Ids of people are refused to whatever runs inside a harness. */
 function givenAgent({ env }: World): AgentId | null {
-  const given = env["COTENANT_AGENT_ID"];
-  const parsed = given === undefined || given === "" ? null : parseAgentId(given);
-  if (parsed === null || isRefusal(parsed)) return null;
-  const type = agentType(parsed);
-  return type === "human" || type === "admin" ? null : parsed;
+  const parsed = parseAgentId(env["COTENANT_AGENT_ID"] ?? "");
+  return isRefusal(parsed) || ["human", "admin"].includes(agentType(parsed)) ? null : parsed;
 }
 
 function givenSession({ env }: World): SessionId | null {
-  const given = env["COTENANT_SESSION_ID"];
-  const parsed = given === undefined || given === "" ? null : parseSessionId(given);
-  return parsed === null || isRefusal(parsed) ? null : parsed;
+  const parsed = parseSessionId(env["COTENANT_SESSION_ID"] ?? "");
+  return isRefusal(parsed) ? null : parsed;
 }
 
 /**
@@ -62,14 +58,7 @@ async function harnessProcess({ platform, parentPid, harnessPid, harness }: Worl
   const { processes } = platform;
   if (harness !== undefined) return harness;
   if (harnessPid !== null) return namedAsHolder(processes, harnessPid);
-  let pid = parentPid;
-  let ancestry = await processes.ancestry(pid);
-  for (let i = 0; i < MOST_WRAPPERS; i++) {
-    const next = behind(ancestry);
-    if (next === null) break;
-    pid = next;
-    ancestry = await processes.ancestry(pid);
-  }
+  const { pid, ancestry } = await pastWrappers(processes, parentPid);
   return liveHolder(processes, pid, ancestry);
 }
 
@@ -85,7 +74,7 @@ async function liveHolder(processes: Processes, pid: number, ancestry: Ancestry 
   return namedAsHolder(processes, pid);
 }
 
-/** One that the caller has named is taken as it is, also the first of all, which takes in orphans. */
+/** One that the caller has named is taken as it is, also the reaper. */
 export async function namedAsHolder(processes: Processes, pid: number): Promise<Holder> {
   return (await processes.identify(pid)) ?? gone(processes, pid);
 }

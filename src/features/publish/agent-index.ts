@@ -1,5 +1,6 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { type ByteText, bytesOf, byteTextOf, fromByteText } from "../../git/byte-text";
+import { ObjectDatabase, type ObjectPlace } from "../../git/database";
 import type { Leaf } from "../../git/tree-editing";
 import { printable } from "../../kernel/ids";
 import type { GitResult, LastingGit } from "../../platform/git";
@@ -49,9 +50,8 @@ export class AgentIndex {
   }
 
   static async open(place: IndexPlace): Promise<AgentIndex> {
-    const { files, random } = place.platform;
-    const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-    const path = `${place.directory}/${place.owner}-${suffix}.index`;
+    const { files } = place.platform;
+    const path = `${place.directory}/${place.owner}-${randomName(place.platform)}.index`;
     await files.makeDirectory(place.directory, place.directoryMode);
     await files.makeDirectory(`${path}.objects`, place.directoryMode);
     return new AgentIndex(place, path);
@@ -161,8 +161,39 @@ export class AgentIndex {
   }
 }
 
+/** Objects that are gone after `act`, with the environment in which Git finds them. */
+export async function withObjectsApart<T>(
+  {
+    platform,
+    git,
+    directory,
+    directoryMode,
+  }: Pick<IndexPlace, "platform" | "git" | "directory" | "directoryMode">,
+  place: ObjectPlace,
+  purpose: string,
+  act: (objects: ObjectDatabase, env: Readonly<Record<string, string>>) => Promise<T>,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<T> {
+  const root = `${directory}/${purpose}-${randomName(platform)}.objects`;
+  await platform.files.makeDirectory(directory, directoryMode);
+  await platform.files.makeDirectory(root, directoryMode);
+  const env = { ...quarantine(place.commonDir, root), ...settings };
+  const objects = new ObjectDatabase(platform, git, { ...place, apart: { root, env } });
+  try {
+    return await act(objects, env);
+  } finally {
+    await objects.close();
+    await removeAll(platform.files, root);
+  }
+}
+
+/** For a file that nobody else has. */
+export function randomName({ random }: Pick<Platform, "random">): string {
+  return Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** New objects go to `own`, and all others are found where they are. */
-export function quarantine(commonDir: string, own: string): Record<string, string> {
+function quarantine(commonDir: string, own: string): Record<string, string> {
   // Paths are separated by colons, and one with a colon in it stands in quotes.
   const quoted = `"${`${commonDir}/objects`.replace(/[\\"]/g, (char) => `\\${char}`)}"`;
   return { GIT_OBJECT_DIRECTORY: own, GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted };

@@ -7,7 +7,7 @@ import { makeUlid, type Ulid } from "../../kernel/ids";
 import { refKey } from "../../kernel/keys";
 import { remoteOfBase, tipOf, trackedTip } from "./base";
 import { Borrowed, type KeptBranch } from "./borrowing";
-import { branchName, refuseIfCheckedOut } from "./branch-rules";
+import { branchName, refuseCheckedOut } from "./branch-rules";
 import { fetchedTip, isAncestor, rebuiltOn, unpushedSince } from "./catching-up";
 import type { ClaimsUnder } from "./claims";
 import type { RefChange, RefCommitter } from "./committing";
@@ -127,7 +127,7 @@ export class BranchPusher {
       secret: null,
       optimistic: [],
       edits: null,
-      mayMove: () => refuseIfCheckedOut(this.#workspace, at.ref),
+      mayMove: () => refuseCheckedOut(this.#workspace, at.ref),
       onCommitted: () => {},
     };
     return this.#with.committer.attempt(change, { shown, flushed }).finally(() => flushed.catch(() => {}));

@@ -98,7 +98,7 @@ export class Planner {
     const ref = branchRef(request.branch);
     const { surroundings, repository, config, store } = this.#workspace;
     if ((await store.platform.files.stat(store.layout.root)) === null) await store.prepare();
-    await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
+    await refuseCheckedOut(this.#workspace, ref);
     const tip = await tipOf(this.#workspace, ref);
     if (tip === null) await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
     const base = await resolveBase(this.#workspace, objects, request, ref, tip);

@@ -12,19 +12,23 @@ import type { Lease } from "../../kernel/lease";
 import { tipOf } from "./base";
 import { Borrowed, KeptBranch } from "./borrowing";
 import { BranchPusher, isAbout, newUlid, pause } from "./branch-pushing";
-import { branchName, branchRef, refuseIfCheckedOut } from "./branch-rules";
-import { placeOn } from "./catching-up";
+import { branchName, branchRef, refuseCheckedOut } from "./branch-rules";
+import { changesOf, leasesNamedIn, placeOn } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
 import { type RefChange, RefCommitter } from "./committing";
 import type { Draft } from "./draft";
 import { type Candidate, type Plan, Planner } from "./planning";
 import { remoteFor } from "./pushing";
-import { changesOf, leasesNamedIn } from "./replaying";
 import type { Published, PublishRequest } from "./request";
-import { type SettledIntent, settleIntents } from "./settling";
+import { settleIntents } from "./settling";
 import { Pen } from "./signing";
 import { settleWorkingFiles, type TidiedFile } from "./working-files";
+
+/** Where a publish is to go, and what was found unfinished on the way. */
+interface Aim extends Pick<Published, "publishId" | "ref" | "recovered"> {
+  readonly remote: string | null;
+}
 
 interface Landed {
   readonly candidate: Candidate | null;
@@ -39,6 +43,12 @@ interface Checked {
   readonly outcomes: readonly CheckOutcome[];
   readonly made: { readonly candidate: Candidate; readonly tip: ObjectId | null } | null;
 }
+
+/** What came of a publish that changed nothing. */
+const NOTHING_DONE = {
+  ...{ paths: [], changed: false, replayed: false, merged: false, retries: 0, casFailures: 0 },
+  ...{ checks: [], push: null, released: [], tidied: [] },
+} satisfies Partial<Published>;
 
 const UNCHECKED: Checked = { outcomes: [], made: null };
 const MOST_LOGGED = 100;
@@ -116,16 +126,15 @@ export class Publisher {
     const recovered = await settleIntents(this.#workspace, this.#session, this.#committer.left);
     const earlier = await this.#earlier(ref, request.requestId);
     const publishId = request.requestId ?? newUlid(this.#workspace);
-    if (earlier !== null)
-      return this.#replay(request, { publishId, ref, remote, result: earlier, recovered });
-    if (request.inputs.length === 0) return this.#pushAlone(request, { publishId, ref, remote, recovered });
+    const aim: Aim = { publishId, ref, remote, recovered };
+    if (earlier !== null) return this.#replay(request, aim, earlier);
+    if (request.inputs.length === 0) return this.#pushAlone(request, aim);
     const plan = await this.#planner.plan(request, this.#objects);
     const { claims } = plan.coverage;
     if (remote !== null) await this.#claims.refuseUnfenced(claims, remote);
     const checked = await this.#check(request, plan);
     const landed = await this.#land(request, plan, publishId, checked);
-    if (landed.replayed !== null)
-      return this.#replay(request, { publishId, ref, remote, result: landed.replayed, recovered });
+    if (landed.replayed !== null) return this.#replay(request, aim, landed.replayed);
     const { candidate, tip, retries, casFailures } = landed;
     const made = candidate?.commit ?? tip;
     const paths = candidate?.paths ?? [];
@@ -141,22 +150,14 @@ export class Publisher {
         : [];
     const released = request.release ? await this.#release(request, plan.coverage.leases) : [];
     return {
-      publishId,
-      ref,
-      commit,
+      ...NOTHING_DONE,
+      ...{ publishId, ref, commit, paths, retries, casFailures, released, tidied, recovered },
       parent: isElsewhere ? await this.#parentOf(commit) : (candidate?.parent ?? null),
       base: plan.base.commit,
-      paths,
       changed: candidate !== null,
-      replayed: false,
       merged: isElsewhere || (candidate?.isMerged ?? false),
-      retries,
-      casFailures,
       checks: checked.outcomes,
       push: pushing?.result ?? null,
-      released,
-      tidied,
-      recovered,
     };
   }
 
@@ -319,7 +320,7 @@ export class Publisher {
       optimistic: coverage.optimistic,
       edits: coverage.edits,
       facts: at.facts,
-      mayMove: () => refuseIfCheckedOut(this.#workspace, ref),
+      mayMove: () => refuseCheckedOut(this.#workspace, ref),
       onCommitted: at.onCommitted,
     };
   }
@@ -331,16 +332,7 @@ export class Publisher {
   }
 
   /** Nothing is published: what is on the branch is pushed. */
-  async #pushAlone(
-    request: PublishRequest,
-    at: {
-      readonly publishId: Ulid;
-      readonly ref: string;
-      readonly remote: string | null;
-      readonly recovered: readonly SettledIntent[];
-    },
-  ): Promise<Published> {
-    const { publishId, ref, remote, recovered } = at;
+  async #pushAlone(request: PublishRequest, { publishId, ref, remote, recovered }: Aim): Promise<Published> {
     const tip = await tipOf(this.#workspace, ref);
     if (tip === null)
       throw new CotenantError("E_NOT_FOUND", `there is no branch ${branchName(ref)} to push`, {
@@ -351,9 +343,9 @@ export class Publisher {
       remote === null ? null : await this.#pusher.push(request, { remote, ref, commit: tip, publishId });
     const commit = pushing?.commit ?? tip;
     return {
-      ...{ publishId, ref, commit, recovered, parent: await this.#parentOf(commit), base: tip, paths: [] },
-      ...{ changed: false, replayed: false, merged: commit !== tip, retries: 0, casFailures: 0, checks: [] },
-      ...{ push: pushing?.result ?? null, released: [], tidied: [] },
+      ...NOTHING_DONE,
+      ...{ publishId, ref, commit, recovered, parent: await this.#parentOf(commit), base: tip },
+      ...{ merged: commit !== tip, push: pushing?.result ?? null },
     };
   }
 
@@ -388,15 +380,9 @@ export class Publisher {
   /** It is done; whoever did it may have died before the rest, which has no effect where it is done as well. */
   async #replay(
     request: PublishRequest,
-    earlier: {
-      readonly publishId: Ulid;
-      readonly ref: string;
-      readonly remote: string | null;
-      readonly result: Readonly<Record<string, unknown>>;
-      readonly recovered: readonly SettledIntent[];
-    },
+    { publishId, ref, remote, recovered }: Aim,
+    result: Readonly<Record<string, unknown>>,
   ): Promise<Published> {
-    const { publishId, ref, remote, result, recovered } = earlier;
     const tip = await tipOf(this.#workspace, ref);
     const was = String(result["commit"]);
     const there = (tip === null ? null : await placeOn(this.#workspace, was, tip)) ?? was;
@@ -413,23 +399,11 @@ export class Publisher {
       ? await leasesNamedIn(this.#workspace, this.#session, this.#objects, commit, shown)
       : [];
     const released = await this.#release(request, covering);
+    const base = typeof result["base"] === "string" ? result["base"] : parent;
     return {
-      publishId,
-      ref,
-      commit,
-      parent,
-      base: typeof result["base"] === "string" ? result["base"] : parent,
-      paths,
-      changed: false,
-      replayed: true,
-      merged: result["merged"] === true,
-      retries: 0,
-      casFailures: 0,
-      checks: [],
-      push: pushing?.result ?? null,
-      released,
-      tidied,
-      recovered,
+      ...NOTHING_DONE,
+      ...{ publishId, ref, commit, parent, base, paths, released, tidied, recovered },
+      ...{ replayed: true, merged: result["merged"] === true, push: pushing?.result ?? null },
     };
   }
 }

@@ -1,3 +1,4 @@
+import { gitList, gitText } from "../../../platform/git-answers";
 import type { Verdict } from "../answers";
 import { type Checking, checkTargets, shellDirectory } from "../check";
 import { rememberFamily } from "../family";
@@ -7,7 +8,7 @@ import type { Wish } from "../tools";
 import { repositoryOf } from "../worktree";
 import type { World } from "../world";
 import { type Group, locate, type WriteTarget } from "../write-target";
-import { settleWords } from "./commit-or-path";
+import { settleWords } from "./ask-git";
 import { remember } from "./compare";
 import { namedBy } from "./targets";
 import type { Reading, ShellWrite, Start } from "./walk";
@@ -83,17 +84,15 @@ async function readWithAliases(world: World, command: string, cwd: string): Prom
   const start = { cwd, home: world.home, root: await rootFor(world, command, cwd) };
   const reading = await read(command, start);
   if (reading.verbs.length === 0) return reading;
-  const { status, stdout } = await world.git.run(["config", "--null", "--get-regexp", "^alias\\."], { cwd });
-  if (status !== 0) return reading;
-  const entries = new TextDecoder().decode(stdout).split("\0");
-  const aliases = new Map(
-    entries
-      .filter((entry) => entry.includes("\n"))
-      .map((entry): [string, string] => {
-        const at = entry.indexOf("\n");
-        return [entry.slice("alias.".length, at).toLowerCase(), entry.slice(at + 1).trim()];
-      }),
+  const entries = gitList(
+    await gitText(world.git, ["config", "--null", "--get-regexp", "^alias\\."], { cwd }),
   );
+  if (entries.length === 0) return reading;
+  const aliases = new Map<string, string>();
+  for (const entry of entries) {
+    const at = entry.indexOf("\n");
+    if (at !== -1) aliases.set(entry.slice("alias.".length, at).toLowerCase(), entry.slice(at + 1).trim());
+  }
   return read(command, { ...start, aliases });
 }
 
@@ -121,11 +120,7 @@ async function groupsOf(world: World, cwd: string, writes: readonly ShellWrite[]
 /** Two agents may build at the same time: what Git ignores is nobody's work. */
 async function withoutIgnored(world: World, { repository, targets }: Group): Promise<readonly WriteTarget[]> {
   const input = targets.map(({ path }) => `${path}\0`).join("");
-  const { status, stdout } = await world.git.run(["check-ignore", "-z", "--stdin"], {
-    cwd: repository.worktreeRoot,
-    input,
-  });
-  if (status !== 0) return targets;
-  const ignored = new Set(new TextDecoder().decode(stdout).split("\0"));
+  const options = { cwd: repository.worktreeRoot, input };
+  const ignored = new Set(gitList(await gitText(world.git, ["check-ignore", "-z", "--stdin"], options)));
   return targets.filter(({ path }) => !ignored.has(path));
 }

@@ -6,7 +6,7 @@ import { isRefusal } from "../../../kernel/refusal";
 import type { FileStat } from "../../../platform/platform";
 import type { Checking } from "../check";
 import { dirtyPaths, keyOf } from "../git-state";
-import { leaveTrace, tracedAtMs } from "../traces";
+import { leaveTrace, tracedAtMs } from "../small-files";
 import { type GuardViolation, recordViolations } from "../violations";
 import { whoIs } from "../who";
 import { type GuardedWorktree, openWorktree, repositoryOf } from "../worktree";

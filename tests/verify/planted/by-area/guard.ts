@@ -189,7 +189,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a branch that the same command line makes is taken for a path",
-    file: "src/features/guard/shell/commit-or-path.ts",
+    file: "src/features/guard/shell/ask-git.ts",
     from: " && (await isTracked(world, write.cwd, word))",
     to: "",
     test: SHARED,
@@ -269,7 +269,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a patch for git apply is not read beforehand",
-    file: "src/features/guard/shell/patched-files.ts",
+    file: "src/features/guard/shell/ask-git.ts",
     from: 'if (stat?.kind !== "file" ||',
     to: 'if (stat?.kind !== "directory" ||',
     test: GIT_WRITES,
