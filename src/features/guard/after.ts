@@ -1,7 +1,7 @@
 import type { FactName } from "../../kernel/facts";
 import type { AgentId } from "../../kernel/ids";
 import type { Lease } from "../../kernel/lease";
-import { ALLOWED, canTell, type Verdict } from "./answers";
+import { allowedSaying, canTell, type Verdict } from "./answers";
 import { type Checking, hooksWord, shellDirectory } from "./check";
 import { placesOf, releaseCommitted, wake } from "./life";
 import { hasHeard, newsFor } from "./news";
@@ -35,7 +35,7 @@ export async function after(checking: Checking): Promise<Verdict> {
     if (news !== null) tells.push(news);
     if (committed.length > 0) await settleHeard(place, committed);
   }
-  return tells.length === 0 ? ALLOWED : { isAllowed: true, tell: tells.join("\n") };
+  return allowedSaying(...tells);
 }
 
 /** Whoever has heard that its file was changed, and has committed it, has looked at it. */

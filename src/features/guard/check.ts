@@ -4,7 +4,7 @@ import { resolveFrom } from "../../identity/path-text";
 import type { Repository } from "../../identity/repository";
 import type { Ulid } from "../../kernel/ids";
 import type { Alarm } from "./alarm";
-import { ALLOWED, canTell, type Verdict } from "./answers";
+import { ALLOWED, allowedSaying, canTell, saying, type Verdict } from "./answers";
 import { strayed } from "./home";
 import { writePass } from "./pass-writer";
 import type { Report } from "./report";
@@ -53,7 +53,7 @@ export async function check(checking: Checking): Promise<Verdict> {
     const repository = world.hooks === undefined ? null : await repositoryOf(world, cwd);
     const word = await hooksWord(checking, repository === null ? [] : [repository]);
     const { checkShell } = await import("./shell/check");
-    return saying(await checkShell(checking, wish), word);
+    return saying(word, await checkShell(checking, wish));
   }
   const named = wish.paths.map((path): Named => ({ path, mode: "take" }));
   const groups = await locate(world, cwd, named);
@@ -61,7 +61,7 @@ export async function check(checking: Checking): Promise<Verdict> {
     checking,
     groups.map(({ repository }) => repository),
   );
-  return saying(await checkTargets(checking, groups), word);
+  return saying(word, await checkTargets(checking, groups));
 }
 
 /** Hooks that were gone: whoever works here should know, also where they are back. */
@@ -75,11 +75,6 @@ export async function hooksWord(
     if (word !== null && canTell(report)) words.push(`cotenant: ${word}`);
   }
   return words.length === 0 ? null : words.join("\n");
-}
-
-function saying(verdict: Verdict, word: string | null): Verdict {
-  if (word === null || !verdict.isAllowed) return verdict;
-  return { isAllowed: true, tell: verdict.tell === null ? word : `${word}\n${verdict.tell}` };
 }
 
 /** Everything or nothing, also where the files lie in several repositories. */
@@ -121,9 +116,8 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
     const roots = abroad.map(({ place }) => place.repository.worktreeRoot);
     await rememberRoots(world, who, roots);
   }
-  if (tells.length > 0) return { isAllowed: true, tell: tells.join("\n") };
-  await givePass(checking, groups, taken);
-  return ALLOWED;
+  if (tells.length === 0) await givePass(checking, groups, taken);
+  return allowedSaying(...tells);
 }
 
 /** Mostly there are no rules. */
@@ -181,8 +175,7 @@ async function take(
   if (!verdict.isAllowed || !canTell(checking.report) || !seen.some((kind) => NEWS.includes(kind)))
     return outcome;
   const { newsFor } = await import("./news");
-  const tell = [verdict.tell, await newsFor(place)].filter((text) => text !== null).join("\n");
-  return { ...outcome, verdict: tell === "" ? ALLOWED : { isAllowed: true, tell } };
+  return { ...outcome, verdict: allowedSaying(verdict.tell, await newsFor(place)) };
 }
 
 /** What is held may be written while the repository is paused; for anything else there is nothing to wait for. */
@@ -244,7 +237,7 @@ export async function granted(
   if (!isRemarkable) return ALLOWED;
   const { remarks } = await import("./unfinished-work");
   const tell = await remarks(place, targets, grant);
-  return tell === null || !canTell(report) ? ALLOWED : { isAllowed: true, tell };
+  return allowedSaying(canTell(report) ? tell : null);
 }
 
 async function hasLinkedWorktrees({ world, repository }: GuardedWorktree): Promise<boolean> {

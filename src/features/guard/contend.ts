@@ -3,7 +3,7 @@ import type { Acquired } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { AgentId, Ulid } from "../../kernel/ids";
 import { instantOf } from "../../kernel/time";
-import { canTell, type Verdict } from "./answers";
+import { ALLOWED, canTell, saying, type Verdict } from "./answers";
 import { acquire, type Checking, giveBack, granted, isConflict, type Outcome } from "./check";
 import {
   type Contention,
@@ -80,9 +80,7 @@ function explained(
 ): Outcome {
   const { verdict, grant } = outcome;
   if (!verdict.isAllowed || waited.length === 0 || !canTell(report)) return outcome;
-  const word = hasWaited(waited, ms, grant !== null);
-  const tell = verdict.tell === null ? word : `${word}\n${verdict.tell}`;
-  return { grant, verdict: { isAllowed: true, tell } };
+  return { grant, verdict: saying(hasWaited(waited, ms, grant !== null), verdict) };
 }
 
 /** One attempt; "again" when it was denied for the first time, and there is time to wait. */
@@ -178,8 +176,7 @@ async function settled(
   // The grant stays: whoever has read the file again may write it.
   if (changed.length > 0) return { verdict: await haveChanged(place, changed), grant };
   const seen = await place.coordinator.glance(["left"]);
-  const verdict: Verdict =
-    grant === null ? { isAllowed: true, tell: null } : await granted(checking, place, targets, grant, seen);
+  const verdict = grant === null ? ALLOWED : await granted(checking, place, targets, grant, seen);
   return { verdict, grant };
 }
 

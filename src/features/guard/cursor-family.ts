@@ -1,7 +1,7 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import type { SessionId } from "../../kernel/ids";
 import { sameProcess } from "../../kernel/lease";
-import type { Checking } from "./check";
+import { type Checking, directoryOf } from "./check";
 import { othersOn, wantingIn } from "./holders";
 import { end, isGuards } from "./life";
 import { whoIs } from "./who";
@@ -39,10 +39,11 @@ export async function settleRelatives(
 }
 
 /** Before a command, which may be a commit of what a subagent has written: those that have finished hold nothing any more. */
-export async function settleFinished({ world, report }: Checking): Promise<void> {
+export async function settleFinished(checking: Checking): Promise<void> {
+  const { world, report } = checking;
   const folder = transcriptsOf(world);
   if (folder === null || (await world.platform.files.stat(folder)) === null) return;
-  const repository = await repositoryOf(world, report.cwd ?? world.cwd);
+  const repository = await repositoryOf(world, directoryOf(checking));
   if (repository === null) return;
   const place = await openWorktree(world, repository, await whoIs(world, report));
   for (const [session, leases] of besides(place, await place.coordinator.list()))

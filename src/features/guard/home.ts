@@ -2,7 +2,7 @@ import { ensureWorktreeIdentity } from "../../identity/worktree";
 import { printable, type WorktreeId } from "../../kernel/ids";
 import { kindOf } from "../../kernel/keys";
 import type { Verdict } from "./answers";
-import type { Checking } from "./check";
+import { type Checking, directoryOf } from "./check";
 import { guardFile, writeSmallFile } from "./small-files";
 import { outsideHome } from "./words";
 import { type GuardedWorktree, repositoryOf } from "./worktree";
@@ -21,25 +21,19 @@ export interface Home {
  * main worktree may go anywhere: that is where others are sent from.
  */
 export async function strayed(
-  { world, report }: Pick<Checking, "world" | "report">,
+  checking: Pick<Checking, "world" | "report">,
   place: GuardedWorktree,
   what: string,
 ): Promise<Verdict | null> {
   const { settings, repository, worktreeId, who } = place;
   if (settings.stayInWorktree === "off") return null;
-  const start = await startOf(place, report.cwd ?? world.cwd);
-  if ((await world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null) return null;
+  const start = await startOf(place, directoryOf(checking));
+  if ((await checking.world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null) return null;
   const homes = (await claimedFrom(place)) ?? (start === null ? [] : [start]);
   const [home] = homes;
   if (home === undefined || homes.some((one) => one.isMain || one.worktreeId === worktreeId)) return null;
   const isRefused = settings.stayInWorktree === "enforce";
-  const words = outsideHome({
-    what: printable(what, 300),
-    root: repository.worktreeRoot,
-    home,
-    who,
-    isRefused,
-  });
+  const words = outsideHome(printable(what, 300), repository.worktreeRoot, home, who, isRefused);
   return isRefused ? { isAllowed: false, ...words } : { isAllowed: true, tell: words.reason };
 }
 

@@ -6,8 +6,8 @@ import { dirKey, isFullRefName, kindOf } from "../../kernel/keys";
 import { belongsTo, type Lease } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
 import { gitList, gitText } from "../../platform/git-answers";
-import { ALLOWED, type Verdict } from "./answers";
-import type { Checking } from "./check";
+import { ALLOWED, allowedSaying, type Verdict } from "./answers";
+import { type Checking, directoryOf } from "./check";
 import { othersOn, wantingIn, withoutYielding } from "./holders";
 import { strayed } from "./home";
 import { sharedByOthers, stashOfOthers, worktreeOfOthers } from "./shared-words";
@@ -31,9 +31,9 @@ export async function checkShared(
   writes: readonly ShellWrite[],
   shellCwd: string,
 ): Promise<Verdict> {
-  const { world, report } = checking;
+  const { world } = checking;
   const tells: string[] = [];
-  const standsIn = async () => repositoryOf(world, report.cwd ?? world.cwd);
+  const standsIn = async () => repositoryOf(world, directoryOf(checking));
   for (const { use, cwd } of writes) {
     if (use === undefined || (use.kind === "own" && cwd === null)) continue;
     const repository = await repositoryOf(world, cwd ?? shellCwd);
@@ -51,7 +51,7 @@ export async function checkShared(
       if (!verdict.isAllowed) return verdict;
     }
   }
-  return tells.length === 0 ? ALLOWED : { isAllowed: true, tell: tells.join("\n") };
+  return allowedSaying(...tells);
 }
 
 /** The worktrees that a command is about: mostly the one it runs in. */

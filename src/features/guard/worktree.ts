@@ -1,11 +1,12 @@
 import { LocalCoordinator } from "../../coordinator/local";
+import { refuseNetworkFileSystem } from "../../coordinator/network-file-system";
 import { Session } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import { currentBranch } from "../../identity/branch";
 import { findRepository, type Repository } from "../../identity/repository";
 import { ensureWorktreeIdentity, readWorktreeIdentity } from "../../identity/worktree";
 import type { WorktreeId } from "../../kernel/ids";
-import { layoutOf, modesFor } from "../../store/layout";
+import { modesFor } from "../../store/layout";
 import { SessionSecrets } from "../../store/secrets";
 import { Store, type StoreOptions } from "../../store/store";
 import { type GuardSettings, guardSettings } from "./settings";
@@ -110,20 +111,6 @@ async function noticeOf(
   const { recordStandIn, standInWarning } = await import("../../coordinator/stand-in");
   const isNew = await recordStandIn(coordinator, broken.memory, broken.standIn, async () => session);
   return isNew ? `cotenant: ${standInWarning(broken.standIn)}` : null;
-}
-
-async function refuseNetworkFileSystem(
-  { platform, env }: World,
-  { commonDir, controlDir }: Repository,
-): Promise<void> {
-  const { files } = platform;
-  const name = await files.networkFileSystem(commonDir);
-  if (name === null || /^(1|true|yes|on)$/i.test(env["COTENANT_ALLOW_NETWORK_FS"] ?? "")) return;
-  if ((await files.stat(layoutOf(controlDir).allowNetwork)) !== null) return;
-  throw new CotenantError(
-    "E_NETWORK_FS",
-    `${commonDir} is on a network or pass-through file system (${name})`,
-  );
 }
 
 /** The session as one of its agents. */

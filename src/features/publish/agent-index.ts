@@ -104,16 +104,14 @@ export class AgentIndex {
 
   /** Files of the working tree, as they are now: new, changed, or gone. */
   async takeFiles(paths: readonly ByteText[]): Promise<void> {
-    if (paths.length === 0) return;
-    const input = bytesOf(paths.map((path) => `${path}\0`).join(""));
-    await this.#run(["update-index", "--add", "--remove", "-z", "--stdin"], input);
+    if (paths.length > 0)
+      await this.#run(["update-index", "--add", "--remove", "-z", "--stdin"], withNuls(paths));
   }
 
   /** Directories of the working tree with all that is in them and not ignored. */
   async takeDirectories(paths: readonly ByteText[]): Promise<void> {
-    if (paths.length === 0) return;
-    const input = bytesOf(paths.map((path) => `${path}\0`).join(""));
-    await this.#run(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"], input);
+    if (paths.length > 0)
+      await this.#run(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"], withNuls(paths));
   }
 
   /** Every entry by its path. */
@@ -129,9 +127,7 @@ export class AgentIndex {
 
   /** Writes entries out to the working tree, where nothing stands in their place; look whether they are there. */
   async writeOut(paths: readonly ByteText[]): Promise<void> {
-    if (paths.length === 0) return;
-    const input = bytesOf(paths.map((path) => `${path}\0`).join(""));
-    await this.#try(["checkout-index", "--quiet", "-z", "--stdin"], input);
+    if (paths.length > 0) await this.#try(["checkout-index", "--quiet", "-z", "--stdin"], withNuls(paths));
   }
 
   async close(): Promise<void> {
@@ -159,6 +155,10 @@ export class AgentIndex {
       timeoutMs: GIT_MS,
     });
   }
+}
+
+function withNuls(paths: readonly ByteText[]): Uint8Array {
+  return bytesOf(paths.map((path) => `${path}\0`).join(""));
 }
 
 /** Objects that are gone after `act`, with the environment in which Git finds them. */

@@ -2,11 +2,9 @@ import type { Command, Output } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
 import { count } from "../../../cli/terminal/render";
 import { CHANGE_FLAGS, requestId } from "../../locks/commands/holding";
-import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
-import { readHookInput } from "../entry/stdin";
+import { answerHook, HOOK_FLAGS, harnessPid } from "../entry/flags";
 import { worldOf } from "../entry/world-of";
 import { checkPaths } from "../operations";
-import { runHook } from "../run";
 
 const MOST_PATIENCE_MS = 2 * 3_600_000;
 
@@ -26,10 +24,8 @@ export const command: Command = {
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed): Promise<Output> {
-    const call = hookCall(parsed, "check");
-    if (call !== null) {
-      const world = worldOf(context.surroundings(), call.harnessPid);
-      const answer = await runHook(world, call, readHookInput());
+    const answer = await answerHook(context, parsed, "check");
+    if (answer !== null) {
       if (context.json) return { data: { ...answer }, text: "" };
       context.terminal.out(answer.stdout);
       context.terminal.err(answer.stderr);

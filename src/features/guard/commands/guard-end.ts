@@ -1,10 +1,7 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { count } from "../../../cli/terminal/render";
-import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
-import { readHookInput } from "../entry/stdin";
-import { worldOf } from "../entry/world-of";
-import { endSession, ownWorktree } from "../operations";
-import { runHook } from "../run";
+import { answerHook, HOOK_FLAGS, ownWorktreeOf } from "../entry/flags";
+import { endSession } from "../operations";
 
 export const command: Command = {
   usage: "guard end [--failed] [--harness <name>]",
@@ -16,17 +13,10 @@ export const command: Command = {
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed): Promise<Output> {
-    const call = hookCall(parsed, "end");
-    if (call === null) {
-      const workspace = await context.workspace();
-      const own = await ownWorktree(workspace, worldOf(workspace.surroundings, harnessPid(parsed)));
-      const released = await endSession(own, parsed.has("failed") ? "failed" : "ended");
-      return {
-        data: { released },
-        text: released === 0 ? "nothing was held" : `${count(released, "file")} given back`,
-      };
-    }
-    await runHook(worldOf(context.surroundings(), call.harnessPid), call, readHookInput());
-    return { data: { released: null }, text: "" };
+    if ((await answerHook(context, parsed, "end")) !== null) return { data: { released: null }, text: "" };
+    const how = parsed.has("failed") ? "failed" : "ended";
+    const released = await endSession(await ownWorktreeOf(context, parsed), how);
+    const text = released === 0 ? "nothing was held" : `${count(released, "file")} given back`;
+    return { data: { released }, text };
   },
 };

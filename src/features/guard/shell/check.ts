@@ -1,5 +1,5 @@
 import { gitList, gitText } from "../../../platform/git-answers";
-import type { Verdict } from "../answers";
+import { saying, type Verdict } from "../answers";
 import { type Checking, checkTargets, shellDirectory } from "../check";
 import { rememberFamily } from "../family";
 import { HARNESSES } from "../harness";
@@ -30,7 +30,7 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
   if (!shared.isAllowed) return shared;
   const { groups: written, isAll } = await groupsOf(world, cwd, writes);
   const groups = [...written, ...(await committedBy(checking, writes))];
-  const verdict = groups.length === 0 ? shared : both(shared, await checkTargets(checking, groups));
+  const verdict = groups.length === 0 ? shared : saying(shared.tell, await checkTargets(checking, groups));
   if (verdict.isAllowed && !(isKnown && isAll)) await remember(checking, cwd, command);
   return verdict;
 }
@@ -100,11 +100,6 @@ async function readWithAliases(world: World, command: string, cwd: string): Prom
 async function rootFor(world: World, command: string, cwd: string): Promise<string | null> {
   if (!command.includes("--show-toplevel")) return null;
   return (await repositoryOf(world, cwd))?.worktreeRoot ?? null;
-}
-
-function both(one: Verdict, other: Verdict): Verdict {
-  if (!one.isAllowed || !other.isAllowed || one.tell === null) return other;
-  return { isAllowed: true, tell: [one.tell, other.tell].filter((text) => text !== null).join("\n") };
 }
 
 async function groupsOf(world: World, cwd: string, writes: readonly ShellWrite[]) {
