@@ -35,12 +35,12 @@ export async function contend(
       await settleRelatives(place, targets);
     }
     const open = await openContentions(place, targets);
-    // Whoever was blocked by a subagent is not any more when that one has finished.
+    // A subagent that has finished blocks nobody any more.
     if (open.length > 0) await giveWay(place, targets);
     const seen = await obstacles(place, targets);
     const now = place.coordinator.store.now();
     const steps = open.map((contention) => ({
-      // Whoever holds it by now is not always the one of the first denial.
+      // The holder may have changed since the first denial.
       contention: { ...contention, owner: seen.get(contention.key) ?? contention.owner },
       step: nextStep(contention, now, !seen.has(contention.key)),
     }));
@@ -66,12 +66,12 @@ export async function contend(
   }
 }
 
-/** How long this hook has stood still. */
+/** How long this hook has waited. */
 interface Pause {
   ms: number;
 }
 
-/** An agent that may write after a wait is told what it was for. */
+/** After a wait, the agent is told what it was for. */
 function explained(
   { report }: Checking,
   outcome: Outcome,
@@ -107,7 +107,7 @@ async function tryNow(
 
 const ATTEMPTS = 5;
 
-/** Takes what is to be taken, and looks at what is only to be looked at. */
+/** Leases the targets to be taken, and checks the others. */
 async function attemptAll(
   place: GuardedWorktree,
   targets: readonly WriteTarget[],
@@ -115,14 +115,14 @@ async function attemptAll(
 ): Promise<{ readonly grant: Acquired | null } | { readonly inTheWay: InTheWay }> {
   let why: unknown = null;
   for (let i = 0; i < ATTEMPTS; i++) {
-    // A subagent that has finished, or a twin that another settings file called, is in nobody's way.
+    // A finished subagent, or a twin that another settings file called, does not count as a holder.
     const rest = await giveWay(place, targets);
     const taken = rest.filter(({ mode }) => mode === "take");
     try {
       const grant = taken.length === 0 ? null : await acquire(place, taken, requestId);
       const inTheWay = await obstacles(
         place,
-        rest.filter(({ mode }) => mode === "look"),
+        rest.filter(({ mode }) => mode === "check"),
       );
       if (inTheWay.size === 0) return { grant };
       if (grant !== null) await giveBack(place, grant);
@@ -140,7 +140,7 @@ async function attemptAll(
   throw why;
 }
 
-/** Somebody waits for it in the queue: as good as held. */
+/** Reserved for a waiter in the queue: as good as held. */
 function queuedBefore(error: unknown, targets: readonly WriteTarget[]): InTheWay | null {
   if (!(error instanceof CotenantError) || error.code !== "E_QUEUED") return null;
   const { waiting } = error.data as { waiting?: readonly AgentId[] };

@@ -15,7 +15,7 @@ import { openWorktree, repositoryOf } from "./worktree";
 import type { World } from "./world";
 import { type Group, locate } from "./write-target";
 
-/** A check that could not decide. A broken tool must not decide by accident whether agents can work. */
+/** For a check that could not decide: `guard.on_failure` says what is answered, and the failure goes on record. */
 export async function onFailure({ world, report, alarm }: Checking, error: unknown): Promise<Verdict> {
   // What was found out so far may be just what is wrong.
   const checking = checkingOf(world, report, alarm);
@@ -91,7 +91,7 @@ async function ruledAnyway({ world, report }: Checking, groups: readonly Group[]
   return null;
 }
 
-/** Without the mutex and without writing: all that a broken store may still answer. */
+/** Reads only, without the mutex: a broken store may still answer that. */
 async function knownToBeHeld({ world, report }: Checking, groups: readonly Group[]): Promise<string | null> {
   const who = await whoIs(world, report);
   for (const { repository, targets } of groups) {

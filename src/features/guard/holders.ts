@@ -15,7 +15,7 @@ export interface InTheWay extends Map<LeaseKey, Owner> {
   readonly lapsed: readonly LeaseStatus[];
 }
 
-/** Whoever wants something, as far as it matters to who is in its way. */
+/** The party that wants something. */
 export interface Wanting extends Party {
   /** Its harness's process. */
   readonly holder: Holder;
@@ -80,7 +80,7 @@ export async function withoutYielding(
   return valid.filter(({ lease }) => !(yielding.get(lease.agentId)?.includes(lease) ?? false));
 }
 
-/** What others have on record of these files, whatever it still counts for. */
+/** Leases of others on these files, valid or lapsed. */
 export async function othersOn(
   coordinator: Pick<Coordinator, "overlapping">,
   wanting: Wanting,
@@ -213,7 +213,7 @@ export async function holdersSince(
         keysConflict(key, lease.key) &&
         (lease.worktreeId === worktreeId || lease.reach === "repository" || reach === "repository");
       if (!isSame || lease.agentId === agentId) continue;
-      // Last things last: whoever had it twice counts for the second time.
+      // One that had it twice counts by the second time.
       const at = found.findIndex((earlier) => earlier.agentId === lease.agentId);
       if (at > 0) found.splice(at, 1);
       if (at !== 0 || found.length > 1) found.push(ownerOf(lease));

@@ -71,7 +71,7 @@ export async function writeRefusal(
     const refusal: Refusal = { ...basis, empty, contention, fact, owner: beingOf(lease.holder) };
     await leave(place, REFUSALS, refusal);
   } catch {
-    // Then the next one takes as long as this.
+    // Then the next check takes as long as this one.
   }
 }
 
@@ -116,7 +116,7 @@ async function basisOf(
   if (caller === null || settings === null) return null;
   const { layout } = place.coordinator.store;
   const kept = await textOf(place, new TreeNames(layout, world.platform.digest).metaOf(lease));
-  // Somebody has been faster, or the index is about to be made anew.
+  // The lease has changed meanwhile, or the index is about to be rebuilt.
   if (kept === null || !kept.text.includes(`"lease_id":"${lease.leaseId}"`)) return null;
   return {
     caller,

@@ -67,7 +67,7 @@ export async function parentAsHolder(processes: Processes, pid: number): Promise
   return liveHolder(processes, pid, await processes.ancestry(pid));
 }
 
-/** Where it died before we could look, nobody will write any more, and nothing may stay held. */
+/** Of a harness that died before we looked, so that nothing stays held. */
 async function liveHolder(processes: Processes, pid: number, ancestry: Ancestry | null): Promise<Holder> {
   if (isReaper(pid, ancestry, await ownAncestry(processes, pid)))
     return gone(processes, processes.self().pid);
@@ -79,12 +79,12 @@ export async function namedAsHolder(processes: Processes, pid: number): Promise<
   return (await processes.identify(pid)) ?? gone(processes, pid);
 }
 
-/** Looked at only where it matters. */
+/** Needed only to tell a reaper from a harness. */
 async function ownAncestry(processes: Processes, parentPid: number): Promise<Ancestry | null> {
   return parentPid === 1 ? processes.ancestry(processes.self().pid) : null;
 }
 
-/** A process of that number that started before any other did: it is not there any more. */
+/** Stands for a process that has ended: no live one has that start time. */
 function gone(processes: Processes, pid: number): Holder {
   return { ...processes.self(), pid, startTime: "0" };
 }

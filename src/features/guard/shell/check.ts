@@ -41,7 +41,7 @@ async function committedBy(
   writes: readonly ShellWrite[],
 ): Promise<readonly Group[]> {
   if (HARNESSES[report.harness].runsNoGitHooks !== true) return [];
-  const { committed } = await import("./committing");
+  const { committed } = await import("./commits");
   return committed(world, writes);
 }
 
@@ -64,7 +64,7 @@ export async function mayBeCommittedIn(
   const { writes } = asksGit
     ? await readWithAliases(world, wish.command, cwd)
     : await read(wish.command, { cwd, home: world.home });
-  const { mayCommit } = await import("./committing");
+  const { mayCommit } = await import("./commits");
   return mayCommit(world, writes);
 }
 

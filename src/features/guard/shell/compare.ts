@@ -27,9 +27,9 @@ export async function remember(checking: Checking, cwd: string, command: string)
   const { files, processes } = place.world.platform;
   const { store } = place.coordinator;
   const { pathRules: rules } = place.settings;
-  const sight = await look(place, rules);
+  const now = await survey(place, rules);
   const isNew = (await files.stat(store.layout.root)) === null;
-  if (isNew && sight.held.length === 0 && sight.forbidden === null) return;
+  if (isNew && now.held.length === 0 && now.forbidden === null) return;
   if (isNew) await store.prepare();
   await writeNote(place, noteFile(place, checking, command), {
     command: gistOf(command),
@@ -37,7 +37,7 @@ export async function remember(checking: Checking, cwd: string, command: string)
     isOver: false,
     harness: checking.report.harness,
     ids: [checking.report.sessionId, checking.report.subagent].filter((id) => id !== null),
-    ...seenIn(place, sight, rules),
+    ...seenIn(place, now, rules),
   });
 }
 
@@ -66,7 +66,7 @@ export async function compare(checking: Checking, cwd: string, command: string):
   const path = noteFile(place, checking, command);
   const note = await readNote(place, path);
   if (note === null) return NOTHING;
-  const [compared, seen] = await compareWith(place, note, await look(place, note.ruled?.rules ?? []));
+  const [compared, seen] = await compareWith(place, note, await survey(place, note.ruled?.rules ?? []));
   // Whoever cannot tell the agent leaves it to the other report of the same command, which may be a moment behind.
   if (checking.report.isBorrowed) return compared;
   await keepWhileRunning(place, path, { ...note, ...seen, isOver: true });
@@ -84,15 +84,15 @@ export async function compareAgain(
   const violations: Omit<GuardViolation, "at">[] = [];
   const ruled: string[] = [];
   // Mostly all of them go by the same rules, and then one look does for all.
-  const sights = new Map<string, Sight>();
+  const surveys = new Map<string, Survey>();
   for (const path of await notesOf(place, place.who.sessionId)) {
     const note = path === except ? null : await readNote(place, path);
     if (note === null) continue;
     const rules = note.ruled?.rules ?? [];
     const name = JSON.stringify(rules);
-    const sight = sights.get(name) ?? (await look(place, rules));
-    sights.set(name, sight);
-    const [compared, seen] = await compareWith(place, note, sight);
+    const now = surveys.get(name) ?? (await survey(place, rules));
+    surveys.set(name, now);
+    const [compared, seen] = await compareWith(place, note, now);
     violations.push(...compared.violations);
     if (compared.ruled !== null) ruled.push(compared.ruled);
     const after = { ...note, ...seen };
@@ -121,7 +121,7 @@ async function drop({ world }: GuardedWorktree, path: string): Promise<void> {
 }
 
 /** What has changed since the note, and how things stand now. */
-async function compareWith(place: GuardedWorktree, note: ShellNote, now: Sight): Promise<[Compared, Seen]> {
+async function compareWith(place: GuardedWorktree, note: ShellNote, now: Survey): Promise<[Compared, Seen]> {
   await traceOwn(place, note, now);
   const violations: Omit<GuardViolation, "at">[] = [];
   for (const file of new Set([...Object.keys(note.files), ...Object.keys(now.files)])) {
@@ -136,7 +136,7 @@ async function compareWith(place: GuardedWorktree, note: ShellNote, now: Sight):
 }
 
 /** What a session's own command wrote of what the session holds was written with leave. */
-async function traceOwn(place: GuardedWorktree, note: ShellNote, { mine, own }: Sight): Promise<void> {
+async function traceOwn(place: GuardedWorktree, note: ShellNote, { mine, own }: Survey): Promise<void> {
   const changed = mine.filter(({ lease }) =>
     Object.keys(own).some(
       (file) =>
@@ -154,7 +154,7 @@ type Seen = Pick<ShellNote, "atMs" | "files" | "own" | "ruled">;
 
 function seenIn(
   place: GuardedWorktree,
-  { files, own, forbidden }: Sight,
+  { files, own, forbidden }: Survey,
   rules: readonly PlacedRule[],
 ): Seen {
   return {
@@ -166,7 +166,7 @@ function seenIn(
 }
 
 /** One look at everything that a command could change and should not. */
-interface Sight {
+interface Survey {
   /** Valid leases of others on files and directories of this worktree. */
   readonly held: readonly LeaseStatus[];
   /** Those of the session itself. */
@@ -177,7 +177,7 @@ interface Sight {
   readonly forbidden: Readonly<Record<string, string>> | null;
 }
 
-async function look(place: GuardedWorktree, rules: readonly PlacedRule[]): Promise<Sight> {
+async function survey(place: GuardedWorktree, rules: readonly PlacedRule[]): Promise<Survey> {
   const valid = await validHere(place);
   const isMine = ({ lease }: LeaseStatus) => lease.sessionId === place.who.sessionId;
   const mine = valid.filter(isMine);
@@ -207,7 +207,7 @@ async function forbiddenMarks(
 /** What others hold is theirs to write. */
 async function ruledChanges(
   place: GuardedWorktree,
-  { held, forbidden }: Sight,
+  { held, forbidden }: Survey,
   { rules, files: before }: Ruled,
 ): Promise<string | null> {
   const after = forbidden ?? {};

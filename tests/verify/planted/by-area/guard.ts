@@ -69,7 +69,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the message of a commit passes for a path of it",
-    file: "src/features/guard/shell/committing.ts",
+    file: "src/features/guard/shell/commits.ts",
     from: 'if (valued === text.length - 1 && !"Su".includes(text[valued]!)) i++;',
     to: "",
     test: "tests/guard/committing.test.ts",
