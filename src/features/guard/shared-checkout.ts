@@ -2,7 +2,7 @@ import { resolveFrom } from "../../identity/path-text";
 import type { Repository } from "../../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list";
 import { printable } from "../../kernel/ids";
-import { dirKey, isFullRefName, kindOf } from "../../kernel/keys";
+import { dirKey, isFullRefName, kindOf, nameOf } from "../../kernel/keys";
 import { belongsTo, type Lease } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
 import { gitList, gitText } from "../../platform/git-answers";
@@ -10,10 +10,10 @@ import { ALLOWED, allowedSaying, type Verdict } from "./answers";
 import { type Checking, directoryOf } from "./check";
 import { othersOn, wantingIn, withoutYielding } from "./holders";
 import { strayed } from "./home";
-import { sharedByOthers, stashOfOthers, worktreeOfOthers } from "./shared-words";
 import type { GitUse } from "./shell/arguments";
 import type { ShellWrite } from "./shell/walk";
 import { whoIs } from "./who";
+import type { Words } from "./words";
 import { type GuardedWorktree, openWorktree, repositoryOf } from "./worktree";
 import type { World } from "./world";
 
@@ -93,16 +93,8 @@ async function judge(place: GuardedWorktree, use: GitUse, at: Viewpoint): Promis
   if (use.kind === "stash") return judgeStash(place, use, at);
   const others = await othersAtWork(place);
   if (others.length === 0) return ALLOWED;
-  const root = place.repository.worktreeRoot;
-  if (use.kind === "worktree") {
-    const from = await repositoryToName(place, at);
-    return { isAllowed: false, ...worktreeOfOthers(use, others, { root, from }) };
-  }
-  const base = use.base !== null && (await isCommit(place, use.base)) ? use.base : null;
-  const branch = place.settings.makesWorktrees ? await branchToOffer(place, use.branch) : null;
-  const from = await worktreeToName(place, at);
-  const { isPlaceGuessed } = at;
-  return { isAllowed: false, ...sharedByOthers({ use, others, root, from, isPlaceGuessed, branch, base }) };
+  const refusal = use.kind === "worktree" ? worktreeOfOthers : sharedByOthers;
+  return { isAllowed: false, ...(await refusal(place, use, others, at)) };
 }
 
 /** For commands about this worktree; null where the agent stands in it. */
@@ -145,7 +137,7 @@ async function judgeStash(place: GuardedWorktree, use: GitUse, at: Viewpoint): P
   return { isAllowed: false, ...stashOfOthers(use, foreign, others, { branch, from }) };
 }
 
-export interface StashEntry {
+interface StashEntry {
   readonly at: number;
   readonly title: string;
   /** Null where it was made on none, or does not say. */
@@ -230,4 +222,124 @@ async function directoriesOf({ world, repository, settings }: GuardedWorktree): 
   } catch {
     return [];
   }
+}
+
+// --- what the agent is told ---------------------------------------------------------------------------------
+
+async function sharedByOthers(
+  place: GuardedWorktree,
+  use: GitUse,
+  others: readonly Lease[],
+  at: Viewpoint,
+): Promise<Words> {
+  const root = place.repository.worktreeRoot;
+  const base = use.base !== null && (await isCommit(place, use.base)) ? use.base : null;
+  const branch = place.settings.makesWorktrees ? await branchToOffer(place, use.branch) : null;
+  const from = await worktreeToName(place, at);
+  const said = printable(use.command, 80);
+  const isHere = from === null && use.which === null;
+  const create = [
+    "cotenant worktree create",
+    quoted(branch ?? ""),
+    ...(base === null || printable(base, 200) !== base ? [] : ["--base", quoted(base)]),
+  ];
+  return refusal(use, others, root, [
+    `cotenant: \`${said}\` moves what everybody in ${isHere ? "this checkout" : printable(root, 300)} shares (HEAD, index, stash, files), and ${workers(others)} ${isHere ? "here" : "there"}. Nothing was run.`,
+    ...(at.isPlaceGuessed
+      ? [
+          "Where it would run cannot be told. If it is meant for another repository, name it: git -C <directory> …",
+        ]
+      : []),
+    ...(branch === null
+      ? []
+      : [`Work in a worktree of your own instead: ${runFrom(from, create.join(" "))}`]),
+    `Your own files alone you can commit (${gitIn(from)} commit -- <path>) or undo (${gitIn(from)} restore -- <path>) ${from === null ? "here" : "there"}.`,
+  ]);
+}
+
+async function worktreeOfOthers(
+  place: GuardedWorktree,
+  use: GitUse,
+  others: readonly Lease[],
+  at: Viewpoint,
+): Promise<Words> {
+  const root = place.repository.worktreeRoot;
+  const from = await repositoryToName(place, at);
+  const said = printable(use.command, 80);
+  const there = printable(root, 300);
+  const what =
+    use.which === null
+      ? `cannot tell which worktree \`${said}\` takes away, and in ${there} ${workers(others)}`
+      : `\`${said}\` takes ${there} away, and ${workers(others)} there`;
+  return refusal(use, others, root, [
+    `cotenant: ${what}. Nothing was run.`,
+    use.which === null
+      ? "Name the worktree."
+      : `When they have finished: ${runFrom(from, `cotenant worktree remove ${quoted(root)}`)}, which keeps what is not committed.`,
+  ]);
+}
+
+function stashOfOthers(
+  use: GitUse,
+  foreign: readonly StashEntry[],
+  others: readonly Lease[],
+  { branch, from }: { readonly branch: string | null; readonly from: string | null },
+): Words {
+  const [first] = foreign;
+  const name = `stash@{${first!.at}}`;
+  const more = foreign.length > 1 ? ` and ${foreign.length - 1} more` : "";
+  return refusal(use, others, null, [
+    `cotenant: \`${printable(use.command, 80)}\` takes ${name} (${printable(first!.title, 80)})${more} away. The stash is one for all worktrees, it was not made on ${branch === null ? "a branch of yours" : printable(branch, 100)}, and ${workers(others)} in another worktree. Nothing was run.`,
+    `To have its changes and leave it to whoever made it: ${gitIn(from)} stash apply '${name}'`,
+  ]);
+}
+
+function refusal(
+  { command }: GitUse,
+  others: readonly Lease[],
+  root: string | null,
+  lines: readonly string[],
+): Words {
+  return {
+    isHardStop: false,
+    code: "E_LOCK_CONFLICT",
+    data: {
+      command: printable(command, 80),
+      worktree_root: root,
+      holders: others.slice(0, 20).map(({ agentId, key }) => ({ agent_id: agentId, key })),
+    },
+    reason: lines.join("\n"),
+  };
+}
+
+const MOST_NAMED = 5;
+
+/** `agent:a (a.txt, b.txt) works`. */
+function workers(others: readonly Lease[]): string {
+  const agents = [...new Set(others.map(({ agentId }) => agentId))];
+  const shown = agents.slice(0, MOST_NAMED).map((agentId) => {
+    const keys = others
+      .filter((lease) => lease.agentId === agentId)
+      .map(({ key }) => printable(nameOf(key), 100));
+    return `${agentId} (${keys.slice(0, 3).join(", ")}${keys.length > 3 ? `, and ${keys.length - 3} more` : ""})`;
+  });
+  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : "";
+  return `${shown.join(", ")}${more} ${agents.length === 1 ? "works" : "work"}`;
+}
+
+/** Without moving a shell that stays open. */
+function runFrom(directory: string | null, command: string): string {
+  return directory === null ? command : `(cd ${quoted(directory)} && ${command})`;
+}
+
+function gitIn(directory: string | null): string {
+  return directory === null ? "git" : `git -C ${quoted(directory)}`;
+}
+
+const LONGEST_PATH = 4_096;
+
+/** As a shell takes it for one word. */
+function quoted(word: string): string {
+  const text = printable(word, LONGEST_PATH);
+  return /^[\w./@~^+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

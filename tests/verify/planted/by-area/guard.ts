@@ -157,7 +157,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a refused git -C is offered a worktree of the repository in which the agent stands",
-    file: "src/features/guard/shared-words.ts",
+    file: "src/features/guard/shared-checkout.ts",
     from: "return directory === null ? command : `(cd",
     to: "return directory !== undefined ? command : `(cd",
     test: SHARED,
