@@ -91,21 +91,12 @@ export async function end(place: GuardedWorktree, why: "ended" | "failed"): Prom
   return released.length;
 }
 
-export async function endEverywhere(world: World, report: Report, why: "ended" | "failed"): Promise<number> {
-  let released = 0;
-  const places = await placesOf(world, report);
+/** In each of its worktrees; a failure in one does not keep the others from being given back. */
+export async function endAll(places: readonly GuardedWorktree[], why: "ended" | "failed"): Promise<void> {
   const failed: unknown[] = [];
-  for (const place of places) {
-    try {
-      released += await end(place, why);
-    } catch (error) {
-      // What it holds elsewhere is given back all the same.
-      failed.push(error);
-    }
-  }
+  for (const place of places) await end(place, why).catch((error: unknown) => failed.push(error));
   if (failed.length > 0) throw failed[0];
-  if (places[0] !== undefined) await forgetRoots(world, places[0].who);
-  return released;
+  if (places[0] !== undefined) await forgetRoots(places[0].world, places[0].who);
 }
 
 /**

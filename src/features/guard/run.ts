@@ -69,31 +69,17 @@ async function act(checking: Checking): Promise<Verdict> {
       const { after } = await import("./after");
       return after(checking);
     }
-    case "stop": {
-      const { placesOf, stop } = await import("./life");
-      const { background } = await import("./after");
-      for (const place of await placesOf(world, report)) {
-        await orNoted(checking, () => background(checking, place));
-        await stop(place);
-      }
-      return ALLOWED;
-    }
-    case "done": {
-      const { placesOf, subagentDone } = await import("./life");
-      for (const place of await placesOf(world, report)) await subagentDone(place);
-      return ALLOWED;
-    }
     case "failure":
-    case "end": {
-      if (report.moment === "failure" && report.isRecoverable) return ALLOWED;
-      const { endEverywhere, placesOf } = await import("./life");
-      const { background } = await import("./after");
-      for (const place of await placesOf(world, report))
-        await orNoted(checking, () => background(checking, place));
-      await endEverywhere(world, report, report.moment === "failure" ? "failed" : "ended");
-      return ALLOWED;
-    }
+      if (report.isRecoverable) return ALLOWED;
   }
+  const { endAll, placesOf, stop, subagentDone } = await import("./life");
+  const { background } = await import("./after");
+  const places = await placesOf(world, report);
+  if (report.moment === "done") for (const place of places) await subagentDone(place);
+  else for (const place of places) await orNoted(checking, () => background(checking, place));
+  if (report.moment === "stop") for (const place of places) await stop(place);
+  else if (report.moment !== "done") await endAll(places, report.moment === "failure" ? "failed" : "ended");
+  return ALLOWED;
 }
 
 /** A last look that fails keeps no session from giving back what it holds. */

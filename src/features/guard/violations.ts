@@ -73,12 +73,9 @@ export async function recordViolations(
         type: "guard.violated",
         payload: {
           command: fresh[0]!.command,
-          files: fresh.map(({ path, agentId, owner, leaseId }) => ({
-            path,
-            agent_id: agentId,
-            owner,
-            lease_id: leaseId,
-          })),
+          files: fresh.map((one) => {
+            return { path: one.path, agent_id: one.agentId, owner: one.owner, lease_id: one.leaseId };
+          }),
         },
         facts,
         answer: true,
@@ -126,41 +123,33 @@ export async function guardViolations(coordinator: Coordinator): Promise<[FactNa
   return [...facts].map(([name, { value }]) => [name, violationFromFact(value)]);
 }
 
+/** Of the fact, in the order in which they are written; all of them texts. */
+const FIELDS = {
+  path: "path",
+  key: "key",
+  worktree_id: "worktreeId",
+  agent_id: "agentId",
+  session_id: "sessionId",
+  owner: "owner",
+  owner_session_id: "ownerSession",
+  lease_id: "leaseId",
+  at: "at",
+  command: "command",
+} as const;
+
 function toFact(violation: GuardViolation): Fact {
-  const { path, key, worktreeId, agentId, sessionId, owner, ownerSession, leaseId, at, command } = violation;
   const { holder, ownerHolder } = violation;
   return {
-    path,
-    key,
-    worktree_id: worktreeId,
-    agent_id: agentId,
-    session_id: sessionId,
-    owner,
-    owner_session_id: ownerSession,
-    lease_id: leaseId,
-    at,
-    command,
+    ...Object.fromEntries(Object.entries(FIELDS).map(([wire, name]) => [wire, violation[name]])),
     ...(holder === null ? {} : { holder: { ...holder } }),
     ...(ownerHolder === null ? {} : { owner_holder: { ...ownerHolder } }),
   };
 }
 
 export function violationFromFact(fact: Fact): GuardViolation {
-  const text = (name: string) => String(fact[name] ?? "");
-  return {
-    path: text("path"),
-    key: text("key") as LeaseKey,
-    worktreeId: text("worktree_id") as WorktreeId,
-    agentId: text("agent_id") as AgentId,
-    sessionId: text("session_id") as SessionId,
-    owner: text("owner") as AgentId,
-    ownerSession: text("owner_session_id") as SessionId,
-    leaseId: text("lease_id") as LeaseId,
-    at: text("at"),
-    command: text("command"),
-    holder: holderFrom(fact["holder"]),
-    ownerHolder: holderFrom(fact["owner_holder"]),
-  };
+  const texts = Object.entries(FIELDS).map(([wire, name]) => [name, String(fact[wire] ?? "")]);
+  const holders = { holder: holderFrom(fact["holder"]), ownerHolder: holderFrom(fact["owner_holder"]) };
+  return { ...(Object.fromEntries(texts) as Omit<GuardViolation, keyof typeof holders>), ...holders };
 }
 
 function holderFrom(value: unknown): Holder | null {
