@@ -71,6 +71,6 @@ export async function background(
   return ruled === null ? tells : [...tells, ruled];
 }
 
-export function violationText(path: string, owner: AgentId, during: string): string {
+function violationText(path: string, owner: AgentId, during: string): string {
   return `cotenant: ${path} changed while ${during}, and ${owner} holds it. It is on record; tell the person you work for, and leave the file alone.`;
 }

@@ -149,7 +149,7 @@ async function settingsOf(checking: Checking, groups: readonly Group[]): Promise
 const LARGEST = 256 << 10;
 
 /** In a file of its own: the log may be just what is broken. */
-export async function putDown(
+async function putDown(
   world: World,
   groups: readonly Group[],
   said: { readonly harness: string; readonly event: string; readonly cwd: string | null },

@@ -20,7 +20,6 @@ import { locate } from "./write-target";
  * caller sees it. See docs/GUARD.md.
  */
 
-export { reachIn } from "./holders";
 export { end as endSession, stop as stopSession } from "./life";
 export type { SeenContention } from "./overview";
 export type { SeenViolation } from "./violations";

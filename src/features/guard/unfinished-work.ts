@@ -8,7 +8,7 @@ import type { GuardedWorktree } from "./worktree";
 import type { WriteTarget } from "./write-target";
 
 /** Uncommitted work in a file that its author has let go of. */
-export interface UnfinishedWork {
+interface UnfinishedWork {
   readonly key: LeaseKey;
   readonly worktreeId: WorktreeId;
   readonly agentId: AgentId;
@@ -22,7 +22,7 @@ export function unfinishedName(digest: Digest, worktreeId: WorktreeId, key: Leas
   return `${UNFINISHED}:${digest.sha256(`${worktreeId}\n${key}`).slice(0, 32)}` as FactName;
 }
 
-export function unfinishedIn(value: Fact): UnfinishedWork {
+function unfinishedIn(value: Fact): UnfinishedWork {
   return {
     key: String(value["key"]) as LeaseKey,
     worktreeId: String(value["worktree_id"]) as WorktreeId,

@@ -39,7 +39,7 @@ export interface GuardViolation {
 
 export const GUARD_VIOLATION = "guard-violation";
 
-export function violationFactName(
+function violationFactName(
   digest: Digest,
   { worktreeId, key, agentId, leaseId }: Omit<GuardViolation, "at">,
 ): FactName {
