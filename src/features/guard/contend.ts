@@ -116,7 +116,7 @@ class Attempt {
       // A finished subagent, or a twin that another settings file called, does not count as a holder.
       const rest = await giveWay(worktree, this.#targets);
       const taken = rest.filter(({ mode }) => mode === "take");
-      const checked = rest.filter(({ mode }) => mode === "check");
+      const checked = rest.filter(({ mode }) => mode === "look");
       try {
         const grant = taken.length === 0 ? null : await acquire(worktree, taken, this.#checking.requestId);
         const inTheWay = await obstacles(worktree, checked);

@@ -16,10 +16,10 @@ export interface WriteTarget {
   /** The real file. */
   readonly absolutePath: string;
   /**
-   * `take`: the session gets a lease on it. `check`: nobody else may hold anything in it; for commands that go over a
+   * `take`: the session gets a lease on it. `look`: nobody else may hold anything in it; for commands that go over a
    * whole directory, which no agent should hold for longer than they take.
    */
-  readonly mode: "take" | "check";
+  readonly mode: "take" | "look";
 }
 
 /** Targets of one worktree. */
@@ -31,7 +31,7 @@ export interface Group {
 /** A path as a tool names it. */
 export interface Named {
   readonly path: string;
-  readonly mode: "take" | "check";
+  readonly mode: "take" | "look";
   /** A link of that name is itself meant, not what it leads to. */
   readonly isEntry?: boolean;
 }
@@ -80,7 +80,7 @@ function targetOf(
   if (place.worktreeRoot !== worktreeRoot) return null;
   const isDirectory = place.isDirectory === true || path === ".";
   const key = isDirectory ? dirKey(path) : fileKey(path);
-  return isRefusal(key) ? null : { key, path, absolutePath, mode: isDirectory ? "check" : mode };
+  return isRefusal(key) ? null : { key, path, absolutePath, mode: isDirectory ? "look" : mode };
 }
 
 function canonicalIn({ platform }: World, repository: Repository, whole: string) {

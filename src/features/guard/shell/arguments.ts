@@ -7,7 +7,7 @@ export interface Written {
   readonly names?: readonly Value[];
   /** When a directory is replaced, not filled: never (`-T`), or only where it is a link to one (`-n`). */
   readonly replaces?: "any" | "link";
-  readonly mode: "take" | "check";
+  readonly mode: "take" | "look";
   /** A link of that name is itself removed, moved or replaced: what it leads to stays as it is. */
   readonly isEntry?: true;
   /**
@@ -59,8 +59,8 @@ export function takeEntry(value: Value): Written {
   return { value, mode: "take", isEntry: true };
 }
 
-export function checked(value: Value): Written {
-  return { value, mode: "check" };
+export function look(value: Value): Written {
+  return { value, mode: "look" };
 }
 
 export function use(
@@ -74,7 +74,7 @@ export function use(
 ): Written {
   const { branch = null, base = null, which = null, leavesFiles = kind !== "checkout" } = more;
   const words = { branch: singleOf(branch), base: singleOf(base), which: singleOf(which) };
-  return { value: [], mode: "check", use: { kind, command: "", ...words, leavesFiles } };
+  return { value: [], mode: "look", use: { kind, command: "", ...words, leavesFiles } };
 }
 
 /** What is no option, nor the value of one of `valued`. */

@@ -44,7 +44,7 @@ export async function committed(world: World, writes: readonly ShellWrite[]): Pr
     if (verb !== "commit" || cwd === null) continue;
     const before = steps.slice(0, at).filter((step) => STAGING.includes(step.verb));
     const paths = await pathsIn(world, cwd, readCommit(args), before);
-    const named = paths.map((path): Named => ({ path, mode: "check", isEntry: true }));
+    const named = paths.map((path): Named => ({ path, mode: "look", isEntry: true }));
     groups.push(...(await locate(world, cwd, named)));
   }
   return groups;
@@ -63,7 +63,7 @@ export async function mayCommit(world: World, writes: readonly ShellWrite[]): Pr
     if (repository === null) continue;
     const isNamed = specs.length > 0 && !isInclude && specs.every(isPlainPath);
     const paths = isNamed ? specs : [repository.worktreeRoot];
-    const named = paths.map((path): Named => ({ path, mode: "check", isEntry: true }));
+    const named = paths.map((path): Named => ({ path, mode: "look", isEntry: true }));
     groups.push(...(await locate(world, cwd, named)));
   }
   return groups;

@@ -1,7 +1,7 @@
 import {
-  checked,
   hasLetter,
   isGiven,
+  look,
   operands,
   optionValues,
   take,
@@ -117,7 +117,7 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
   clean: (args) => {
     if (isDryRun(args)) return [];
     const paths = operands(args, ["-e", "--exclude"]);
-    return paths.length > 0 ? paths.map(checked) : WHOLE;
+    return paths.length > 0 ? paths.map(look) : WHOLE;
   },
   branch: (args) => (["-m", "-M", "--move"].some((option) => isGiven(args, option)) ? MOVED : []),
   "symbolic-ref": (args) => {

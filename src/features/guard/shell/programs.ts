@@ -1,4 +1,4 @@
-import { checked, isGiven, operands, optionValues, take, takeEntry, type Written } from "./arguments";
+import { isGiven, look, operands, optionValues, take, takeEntry, type Written } from "./arguments";
 import { gitWrites, isHarmlessGit } from "./git";
 import { singleOf, type Value } from "./words";
 
@@ -57,7 +57,7 @@ const PROGRAMS: Readonly<Record<string, Reading>> = {
   rsync: (args) =>
     operands(args, ["-e", "--exclude", "--include", "--files-from"])
       .slice(-1)
-      .map((value) => ({ ...checked(value), brings: "always" })),
+      .map((value) => ({ ...look(value), brings: "always" })),
   dd: (args) => valuesAfter(args, "of=").map(take),
   sort: (args) => optionValues(args, ["-o", "--output"]).map(take),
   curl: (args) => optionValues(args, ["-o", "--output"]).map(take),
@@ -184,7 +184,7 @@ function changesFiles(args: readonly Value[]): boolean {
 /** What `-exec` runs may write elsewhere, too. */
 function found(start: Value, args: readonly Value[]): Written {
   const runsOthers = args.some((arg) => RUNNING.test(singleOf(arg) ?? ""));
-  return runsOthers ? { ...checked(start), brings: "always" } : checked(start);
+  return runsOthers ? { ...look(start), brings: "always" } : look(start);
 }
 
 function startsOf(args: readonly Value[]): Value[] {
