@@ -29,9 +29,6 @@ import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { ROOT, say, seconds, walk } from "./project.mjs";
 
-/** Putting Git hooks back is rare. */
-const WITHOUT_MENDING = { filter: /^\.\/mend$/, handedOverTo: "cli.cjs" };
-
 /** A program with the commands that people and hooks wait for all day starts faster than one with all. */
 const PROGRAMS = [
   { entry: "src/cli/main.ts", out: "cli.cjs" },
@@ -39,37 +36,35 @@ const PROGRAMS = [
     entry: "src/cli/main.ts",
     out: "hot.cjs",
     only: /\/commands\/(?:lock-|claim-(?!create|next)|status$)|^\.\/version$/,
-    without: WITHOUT_MENDING,
     warmUp: ["lock", "claim status", "status"],
   },
   {
     entry: "src/cli/main.ts",
     out: "hook.cjs",
     only: /\/commands\/hook-/,
-    without: WITHOUT_MENDING,
     warmUp: ["hook"],
   },
   {
     entry: "src/cli/main.ts",
     out: "snapshot.cjs",
     only: /\/commands\/snapshot/,
-    without: WITHOUT_MENDING,
     warmUp: ["snapshot"],
   },
-  // Harnesses ask before every write. Reading shell commands takes more than all the rest together.
-  {
-    entry: "src/features/guard/entry/guard-main.ts",
-    out: "guard.cjs",
-    without: { filter: /^\.\/(?:shell\/check|mend)$/, handedOverTo: "guard-shell.cjs" },
-    warmUp: ["guard check --harness"],
-  },
-  { entry: "src/features/guard/entry/guard-main.ts", out: "guard-shell.cjs", warmUp: ["guard"] },
-  // Most of those checks end here. It is so small that all of it is compiled beforehand.
+  // Harnesses ask before every write.
+  { entry: "src/features/guard/entry/guard-main.ts", out: "guard.cjs", warmUp: ["guard"] },
+  // Every such call begins here, and most end here. It is so small that all of it is compiled beforehand.
   { entry: "src/features/guard/entry/quick-guard.ts", out: "quick-guard.cjs", warmUp: ["--whole"] },
 ];
 const LIBRARY = "src/index.ts";
-/** What one command loads in one of its ways: a file of its own, which no other command has to read. */
+/**
+ * What one command loads in one of its ways: a file of its own, which no other command has to read. It has classes of its own:
+ * no error of a chunk may be told by its class.
+ */
 const CHUNKS = [
+  // The parser of shell commands is larger than all the rest of it.
+  { entry: "src/features/guard/shell/walk.ts", out: "shell-reading.cjs", loadedAs: /^\.\/walk$/ },
+  // Putting Git hooks back is rare.
+  { entry: "src/features/hooks/installing/mend.ts", out: "mend.cjs", loadedAs: /^\.\/mend$/ },
   {
     entry: "src/features/harnesses/real-canary/real-canary.ts",
     out: "real-canary.cjs",
@@ -141,7 +136,7 @@ async function bundle(root, made) {
   const esbuild = await import("esbuild");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const results = await Promise.all(
-    BUNDLES.map(({ entry, out, only, without }) =>
+    BUNDLES.map(({ entry, out, only }) =>
       esbuild.build({
         entryPoints: [join(root, entry)],
         outfile: join(made, out),
@@ -161,8 +156,7 @@ async function bundle(root, made) {
         define: { __COTENANT_VERSION__: JSON.stringify(version), __COTENANT_BUNDLED__: "true" },
         plugins: [
           ...CHUNKS.map(loadedApart),
-          ...(only === undefined ? [] : [leavingOut(/^\.\.?\//, isCommandOtherThan(only), "cli.cjs")]),
-          ...(without === undefined ? [] : [leavingOut(without.filter, () => true, without.handedOverTo)]),
+          ...(only === undefined ? [] : [leavingOut(isCommandOtherThan(only))]),
         ],
         metafile: true,
         logLevel: "warning",
@@ -186,12 +180,12 @@ function isCommandOtherThan(only) {
  * Leaves out some of what is loaded only when it is needed. Whoever needs it waits for ever: another program, in the same
  * process, reads the command line from the start, and ends the process.
  */
-function leavingOut(filter, isLeftOut, handedOverTo) {
-  const contents = `export function then() { require(__dirname + "/${handedOverTo}"); }`;
+function leavingOut(isLeftOut) {
+  const contents = 'export function then() { require(__dirname + "/cli.cjs"); }';
   return {
     name: "leaving-out",
     setup(build) {
-      build.onResolve({ filter }, ({ path, kind, importer }) =>
+      build.onResolve({ filter: /^\.\.?\// }, ({ path, kind, importer }) =>
         kind === "dynamic-import" && isLeftOut(path, importer)
           ? { path, namespace: "handed-over" }
           : undefined,

@@ -40,27 +40,22 @@ const COMMANDS = [
     ["2", "src/b.ts"],
     ["2", "src/a.ts"],
   ].map(([session, file]) => guardCheck(session, "Write", { file_path: file })),
-  // In another order: a program that cannot read shell commands is not to be warmed up with one.
-  guardCheck("3", "Bash", { command: "cd src && echo x > c.ts | tee d.ts" }, true),
+  guardCheck("3", "Bash", { command: "cd src && echo x > c.ts | tee d.ts" }),
 ].filter((words) =>
   // The whole program need not know what has a program of its own by heart: all of it is read at each start.
   beginnings.length === 0
-    ? words[0] !== "snapshot"
+    ? words[0] !== "snapshot" && words[0] !== "guard"
     : beginnings.some((start) => words.join(" ").startsWith(start)),
 );
 
-/** What a harness would say comes as if it had been read already. */
-function guardCheck(session, tool, input, isShell = false) {
-  const said = {
-    session_id: session.repeat(8),
-    hook_event_name: "PreToolUse",
-    tool_name: tool,
-    tool_input: input,
-  };
-  const harness = ["--harness", "claude"];
-  const limits = ["--deadline", "1", "--pid", String(process.pid)];
-  const words = ["guard", "check", ...(isShell ? [...limits, ...harness] : [...harness, ...limits])];
-  return Object.assign(words, { input: JSON.stringify(said) });
+/** What a harness would say, as it is once it was read. */
+function guardCheck(session, tool, input) {
+  const call = { verb: "check", harness: "claude", event: "PreToolUse", patienceMs: 1000 };
+  const asked = { sessionId: session.repeat(8), subagent: null, cwd: null, tool, input, toolUseId: null };
+  const flags = { isRecoverable: false, isBorrowed: false, isShowingWaits: false };
+  const report = { harness: "claude", moment: "before", event: "PreToolUse", ...asked, ...flags };
+  const begun = { call: { ...call, harnessPid: process.pid, via: null }, event: { report } };
+  return Object.assign(["guard", "check"], { begun });
 }
 
 /** V8 takes compiled code only from a process with its own flags: they are set back before it is written. */
@@ -85,12 +80,12 @@ async function compiledByUse() {
     execFileSync("git", ["add", "message"]);
     fs.writeSync = muted(fs.writeSync);
     for (const command of COMMANDS) {
-      globalThis[Symbol.for("cotenant.hook-input")] = command.input && { text: command.input };
       process.argv.splice(1, process.argv.length, bundle, ...command);
       await new Promise((resolve) => {
         process.exit = resolve;
         const own = { exports: {} };
         script.runInThisContext()(own.exports, require, own, bundle, dist);
+        if (command.begun !== undefined) own.exports.answerCall(command.begun);
       });
     }
     return script.createCachedData();

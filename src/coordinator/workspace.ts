@@ -21,11 +21,12 @@ import { ttlCapSecs } from "../kernel/policy";
 import type { LastingGit } from "../platform/git";
 import { withoutGitPlaces } from "../platform/git-places";
 import type { Platform, Processes } from "../platform/platform";
-import { layoutOf, modesFor } from "../store/layout";
+import { modesFor } from "../store/layout";
 import { SessionSecrets } from "../store/secrets";
 import { DEFAULT_STORE_OPTIONS, Store, type StoreOptions } from "../store/store";
 import type { Coordinator } from "./contract";
 import { LocalCoordinator } from "./local";
+import { refuseNetworkFileSystem } from "./network-file-system";
 import { Session } from "./session";
 import { recordStandIn, standInWarning } from "./stand-in";
 import type { FolderWatcher } from "./watched";
@@ -138,7 +139,7 @@ export class Workspace {
         : { config: await loadConfig(isEnforcing ? { ...question, memory } : question) };
     const workspace = new Workspace(surroundings, repository, config, flags);
     workspace.warnings.push(...configWarnings(config, trust));
-    await workspace.#refuseNetworkFileSystem();
+    if (flags.allowNetworkFs !== true) await refuseNetworkFileSystem(surroundings, repository);
     if (config.standIn !== null)
       await recordStandIn(workspace.coordinator, memory, config.standIn, () => workspace.recorder());
     return workspace;
@@ -316,25 +317,6 @@ export class Workspace {
     const { source } = this.config.origin("coordination.default_ttl_secs");
     const wished = source === "default" ? (await readAgentFile(this.surroundings))?.defaultTtlSecs : null;
     return wished ?? this.config.policy.defaultTtlSecs;
-  }
-
-  async #refuseNetworkFileSystem(): Promise<void> {
-    const { platform, env } = this.surroundings;
-    const { commonDir, controlDir } = this.repository;
-    const name = await platform.files.networkFileSystem(commonDir);
-    if (name === null) return;
-    const allowed =
-      this.#flags.allowNetworkFs === true ||
-      /^(1|true|yes|on)$/i.test(env["COTENANT_ALLOW_NETWORK_FS"] ?? "") ||
-      (await platform.files.stat(layoutOf(controlDir).allowNetwork)) !== null;
-    if (allowed) return;
-    throw new CotenantError(
-      "E_NETWORK_FS",
-      `${commonDir} is on a network or pass-through file system (${name})`,
-      {
-        data: { path: commonDir, file_system: name },
-      },
-    );
   }
 }
 

@@ -2,8 +2,8 @@ import * as fs from "node:fs";
 import type { Answer } from "../features/guard/answers";
 import { quickAnswer } from "../features/guard/entry/quick-answer";
 import { deadlineMs, type HookEvent, hookArguments } from "../features/guard/harness";
-import { type Report, readReport } from "../features/guard/report";
-import { runHook } from "../features/guard/run";
+import { type ReadEvent, type Report, readEvent } from "../features/guard/report";
+import { answerEvent } from "../features/guard/run";
 import { whoIs } from "../features/guard/who";
 import type { World } from "../features/guard/world";
 import type { HarnessName } from "../identity/harness";
@@ -68,7 +68,9 @@ export class GuardService {
       this.#refuseOthers(request);
       const { harness, event, text, hook, harnessPid, env, cwd, limitSecs } = request;
       const patienceMs = guardPatienceMs(limitSecs);
-      const report = reportOf(harness, event, text);
+      const call = { harness, event: event.name, patienceMs };
+      const read = readEvent(call, { text });
+      const report = reportIn(read);
       const asking = { env, cwd: () => cwd, parentPid: hook?.parentPid ?? 0, harnessPid, patienceMs };
       const quick = report === null ? null : quickAnswer(report, asking);
       const form = (answer: Answer) => inParts(spoken(harness, event, answer));
@@ -79,7 +81,7 @@ export class GuardService {
           client.standsFor(() => isRunning(found.self));
           const world = worldFor(this.#parts.platform, this.#stores, found, client);
           if (report?.sessionId != null) await this.#remember(world, report, report.sessionId);
-          return form(await runHook(world, { harness, event: event.name, patienceMs }, { text }));
+          return form(await answerEvent(world, call, read));
         });
     });
   }
@@ -91,7 +93,9 @@ export class GuardService {
       this.#parts.isCurrent();
       const { harness, event, text } = readHttpEvent(post);
       const patienceMs = deadlineMs(event);
-      const report = reportOf(harness, event, text);
+      const call = { harness, event: event.name, patienceMs };
+      const read = readEvent(call, { text });
+      const report = reportIn(read);
       const caller = this.#callers.known(harness, report?.sessionId ?? null);
       const form = (answer: Answer) => asJson(event, spoken(harness, event, answer));
       if (caller !== null && report !== null) {
@@ -104,7 +108,7 @@ export class GuardService {
         this.#work(harness, client, async () => {
           const hook = await this.#callers.hookOf(harness, report, post.remotePort ?? 0, ownPort);
           const world = worldFor(this.#parts.platform, this.#stores, hook, client);
-          return form(await runHook(world, { harness, event: event.name, patienceMs }, { text }));
+          return form(await answerEvent(world, call, read));
         });
     });
   }
@@ -165,12 +169,8 @@ export class GuardService {
   }
 }
 
-function reportOf(harness: HarnessName, event: HookEvent, text: string): Report | null {
-  try {
-    return readReport(harness, event.name, JSON.parse(text));
-  } catch {
-    return null;
-  }
+function reportIn(event: ReadEvent): Report | null {
+  return "report" in event ? event.report : null;
 }
 
 /** `guard stop` and `guard end` have no objection to anything. */

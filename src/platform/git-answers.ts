@@ -1,4 +1,20 @@
 import { printable } from "../kernel/ids";
+import type { Git, GitOptions } from "./git";
+
+/** What Git printed; null where it says no. */
+export async function gitText(
+  git: Git,
+  args: readonly string[],
+  options: GitOptions,
+): Promise<string | null> {
+  const { status, stdout } = await git.run(args, options);
+  return status === 0 ? new TextDecoder().decode(stdout) : null;
+}
+
+/** Of a list with NULs between its entries, or behind them. */
+export function gitList(text: string | null): string[] {
+  return (text ?? "").split("\0").filter((entry) => entry !== "");
+}
 
 /** Failures before anything is sent. What may also come in the middle, such as a connection that is reset, is none. */
 const UNSENT =

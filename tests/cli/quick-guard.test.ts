@@ -8,7 +8,8 @@ import { PROGRAM } from "../support/program";
 import { TestRepo } from "../support/repo";
 
 const QUICK = path.join(path.dirname(path.dirname(PROGRAM)), "dist/quick-guard.cjs");
-const ASK = `process.exitCode = require(${JSON.stringify(QUICK)}).isAnswered(process.argv.slice(1)) ? 0 : 3;`;
+const ASK = `const begun = require(${JSON.stringify(QUICK)}).beginGuard(["guard", "check", ...process.argv.slice(1)]);
+process.exitCode = begun === "answered" ? 0 : 3;`;
 const SESSION = "aaaaaaaa-0000-4000-8000-000000000000";
 
 let repo: TestRepo;

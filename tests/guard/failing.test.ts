@@ -6,7 +6,8 @@ import { inspectConfig } from "../../src/config/load";
 import { configTemplate } from "../../src/config/template";
 import { nothingToSay } from "../../src/features/guard/answers";
 import { HARNESSES } from "../../src/features/guard/harness";
-import { type Input, runHook } from "../../src/features/guard/run";
+import type { HookInput } from "../../src/features/guard/report";
+import { runHook } from "../../src/features/guard/run";
 import { DEFAULT_SETTINGS, guardSettings } from "../../src/features/guard/settings";
 import { HARNESS_NAMES } from "../../src/identity/harness";
 import { findRepository } from "../../src/identity/repository";
@@ -210,7 +211,7 @@ describe("configuration", () => {
 });
 
 describe("input that is none", () => {
-  const answered = (harness: (typeof HARNESS_NAMES)[number], input: Input, env = {}) => {
+  const answered = (harness: (typeof HARNESS_NAMES)[number], input: HookInput, env = {}) => {
     const { name: event } = HARNESSES[harness].events.find(({ moment }) => moment === "before")!;
     const world = { ...ada(env).world };
     return runHook(world, { harness, event, patienceMs: 5_000 }, input);

@@ -12,11 +12,9 @@ import type { Trees } from "../../platform/trees";
 import type { LogActor } from "../../store/envelope";
 import { type TidyReport, tidy } from "../../store/housekeeping";
 import { type RecoveryReport, recover } from "../../store/recover";
-import { escalated } from "../guard/escalating";
+import { escalated } from "../guard/escalation";
 import { tidyGuard } from "../guard/tidy";
-import { trespasses } from "../guard/trespasses";
-import { settleViolations } from "../guard/violations";
-import { reachOf } from "../guard/yielding";
+import { seenViolations, settleViolations } from "../guard/violations";
 import { forgetGoneWorktrees } from "../harnesses/carried-settings";
 import { projectDesk, tidyAgents } from "../harnesses/installation";
 import { clearNotes } from "../hooks/commit-note";
@@ -107,7 +105,7 @@ export async function gc(
 ): Promise<TidyReport & { readonly leases: readonly Lease[] }> {
   const session = await workspace.session("write");
   const { coordinator, store, surroundings, repository, config } = workspace;
-  const { platform, git } = surroundings;
+  const { platform } = surroundings;
   const homeless = await homelessAmong({ ...surroundings, repository }, await coordinator.list());
   const leases = [
     ...(await coordinator.gc({ actor: session.actor })).leases,
@@ -115,9 +113,8 @@ export async function gc(
   ];
   await session.prune();
   await forgetProposals(session, coordinator);
-  const reach = reachOf(config.values["guard.across_worktrees"]);
   await forgetEscalated(coordinator, session.actor);
-  await recordEscalated(coordinator, session.actor, await escalated(coordinator, reach));
+  await recordEscalated(coordinator, session.actor, await escalated(workspace));
   await forgetOldViolations(session, platform.clock.wallMs());
   const { head } = await coordinator.snapshot();
   const report = await tidy(store, logActor(workspace, session.actor), {
@@ -128,10 +125,11 @@ export async function gc(
       active: (await coordinator.list()).map(flat),
     },
   });
-  const all = await trespasses({ platform, git, repository, coordinator });
-  const over = all.flatMap(({ name, violation, isOpen }) => (isOpen ? [] : [[name, violation] as const]));
+  const over = (await seenViolations(workspace)).flatMap(({ name, violation, isOpen }) =>
+    isOpen ? [] : [[name, violation] as const],
+  );
   await settleViolations(session, over, "over");
-  await tidyGuard(platform, coordinator, session, reach);
+  await tidyGuard(workspace, session);
   await clearDataPlane(workspace, session);
   await clearUp({ ...readingRoomIn(workspace, trees), session });
   return { ...report, leases };

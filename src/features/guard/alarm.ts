@@ -1,13 +1,10 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import type { Clock, Sleep, Timers } from "../../platform/platform";
 
-/** What is kept back for acting on what was waited for. */
+/** Time reserved for the work after a wait. */
 const AFTERWARDS_MS = 10_000;
 
-/**
- * A hook that hangs stops its agent for ever. This one rings when a check has worked for too long; waiting for a file is
- * no work, and is allowed for as long as the harness itself has patience.
- */
+/** A time limit for the work of a check. Waiting for a file is no work: for that, the harness's own limit counts. */
 export class Alarm {
   readonly #timers: Timers;
   readonly #clock: Clock;
@@ -15,8 +12,7 @@ export class Alarm {
   #workLeftMs: number;
   #armedAtMs = 0;
   #sleep: Sleep | null = null;
-  #isOff = false;
-  /** Ends the watch with an error, whatever the work is doing. */
+  /** Ends the watch with an error at once. */
   ring: (error: unknown) => void = () => {};
 
   constructor(platform: { timers: Timers; clock: Clock }, limits: { workMs: number; patienceMs: number }) {
@@ -26,12 +22,12 @@ export class Alarm {
     this.#patienceEndsMs = this.#clock.monotonicMs() + limits.patienceMs;
   }
 
-  /** For how long something may be waited for, so that there is time left to act on it. */
+  /** How long a wait may take, with time left for the work after it. */
   get patienceMs(): number {
     return this.#patienceEndsMs - this.#clock.monotonicMs() - Math.min(this.#workLeftMs, AFTERWARDS_MS);
   }
 
-  /** Once it is known how long the repository wants to wait. */
+  /** Once the repository's own limit is known. */
   allowWork(workMs: number): void {
     this.#disarm();
     this.#workLeftMs = Math.min(workMs, this.#patienceEndsMs - this.#clock.monotonicMs());
@@ -60,15 +56,7 @@ export class Alarm {
     }
   }
 
-  /** For good: somebody else answers. */
-  switchOff(): void {
-    this.#isOff = true;
-    this.#disarm();
-    this.ring = () => {};
-  }
-
   #arm(): void {
-    if (this.#isOff) return;
     this.#armedAtMs = this.#clock.monotonicMs();
     const sleep = this.#timers.sleep(this.#workLeftMs);
     this.#sleep = sleep;

@@ -18,6 +18,17 @@ export type Verdict =
 
 export const ALLOWED: Verdict = { isAllowed: true, tell: null };
 
+/** Leave to go on, with what there is to say. */
+export function allowedSaying(...said: readonly (string | null)[]): Verdict {
+  const lines = said.filter((text) => text !== null && text !== "");
+  return lines.length === 0 ? ALLOWED : { isAllowed: true, tell: lines.join("\n") };
+}
+
+/** The same verdict, with something to say before it where it is leave. */
+export function saying(word: string | null, verdict: Verdict): Verdict {
+  return verdict.isAllowed ? allowedSaying(word, verdict.tell) : verdict;
+}
+
 /** What a process prints, and how it ends. */
 export interface Answer {
   readonly stdout: string;
@@ -62,17 +73,10 @@ function isAttended(env: Environment): boolean {
 function denial(form: AnswerForm, event: string, reason: string, stopsTurn: boolean): Answer {
   switch (form) {
     case "claude":
-      return json({
-        // The turn ends: there is nothing that the agent could do about it.
-        ...(stopsTurn ? { continue: false, stopReason: reason } : {}),
-        hookSpecificOutput: {
-          hookEventName: event,
-          permissionDecision: "deny",
-          permissionDecisionReason: reason,
-        },
-      });
     case "codex":
       return json({
+        // The turn ends: there is nothing that the agent could do about it.
+        ...(stopsTurn && form === "claude" ? { continue: false, stopReason: reason } : {}),
         hookSpecificOutput: {
           hookEventName: event,
           permissionDecision: "deny",

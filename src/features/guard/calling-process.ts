@@ -1,6 +1,6 @@
 import { type Holder, type Lease, sameProcess } from "../../kernel/lease";
 import type { Processes, ProcessIdentity } from "../../platform/platform";
-import { behind, MOST_WRAPPERS } from "./wrappers";
+import { pastWrappers } from "./wrappers";
 
 /**
  * On whose behalf a command runs that ends at once: the process that started it, behind shells that only run one line. So a
@@ -8,13 +8,9 @@ import { behind, MOST_WRAPPERS } from "./wrappers";
  */
 export async function callingProcess(processes: Processes): Promise<ProcessIdentity> {
   const self = processes.self();
-  let pid = (await processes.ancestry(self.pid))?.parentPid ?? 0;
-  for (let more = MOST_WRAPPERS; more > 0; more--) {
-    const next = behind(await processes.ancestry(pid));
-    if (next === null) break;
-    pid = next;
-  }
-  // Whoever was taken in by the first process has lost its own.
+  const parentPid = (await processes.ancestry(self.pid))?.parentPid ?? 0;
+  const { pid } = await pastWrappers(processes, parentPid);
+  // A process that init has adopted has lost its own parent.
   return pid <= 1 ? self : ((await processes.identify(pid)) ?? self);
 }
 

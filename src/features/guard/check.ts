@@ -1,42 +1,59 @@
 import type { Acquired } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
+import { resolveFrom } from "../../identity/path-text";
 import type { Repository } from "../../identity/repository";
 import type { Ulid } from "../../kernel/ids";
 import type { Alarm } from "./alarm";
-import { ALLOWED, canTell, type Verdict } from "./answers";
+import { ALLOWED, allowedSaying, canTell, saying, type Verdict } from "./answers";
 import { strayed } from "./home";
-import { writePass } from "./passing";
-import { openPlace, type Place, repositoryOf } from "./place";
+import { writePass } from "./pass-writer";
 import type { Report } from "./report";
 import { DEFAULT_SETTINGS } from "./settings";
-import { type Group, locate, type Named, type Target } from "./target";
-import { wishOf } from "./tools";
-import { hasStopped, isBeatDue, leaveTrace } from "./traces";
+import { hasStopped, isBeatDue, leaveTrace } from "./small-files";
+import { type Wish, wishOf } from "./tools";
 import { type Who, whoIs } from "./who";
+import { Findings, type GuardedWorktree, openWorktree, repositoryOf } from "./worktree";
 import type { World } from "./world";
+import { type Group, locate, type Named, type WriteTarget } from "./write-target";
 
+/** One event, and all that it takes to decide about it. */
 export interface Checking {
   readonly world: World;
   /** Where it is known already: for callers that are no harness. */
   readonly who?: Who;
   readonly report: Report;
+  /** What its tool is about to write, or has written. */
+  readonly wish: Wish | null;
   readonly alarm: Alarm;
   /** Of a caller that may ask again without knowing what came of it. */
   readonly requestId?: Ulid | null;
   readonly onGrant?: (grant: Acquired) => void;
 }
 
+export function checkingOf(world: World, report: Report, alarm: Alarm): Checking {
+  return { world: { ...world, found: new Findings() }, report, wish: wishOf(report), alarm };
+}
+
+/** Where the agent stands. */
+export function directoryOf({ world, report }: Pick<Checking, "world" | "report">): string {
+  return report.cwd ?? world.cwd;
+}
+
+/** Where a shell command runs: where its tool says, else where the agent stands. */
+export function shellDirectory(checking: Checking, { cwd }: Extract<Wish, { kind: "shell" }>): string {
+  return cwd === null ? directoryOf(checking) : resolveFrom(directoryOf(checking), cwd);
+}
+
 /** Before a tool runs. */
 export async function check(checking: Checking): Promise<Verdict> {
-  const { world, report } = checking;
-  const wish = wishOf(report);
+  const { world, wish } = checking;
   if (wish === null) return ALLOWED;
-  const cwd = report.cwd ?? world.cwd;
+  const cwd = directoryOf(checking);
   if (wish.kind === "shell") {
     const repository = world.hooks === undefined ? null : await repositoryOf(world, cwd);
     const word = await hooksWord(checking, repository === null ? [] : [repository]);
     const { checkShell } = await import("./shell/check");
-    return saying(await checkShell(checking, wish), word);
+    return saying(word, await checkShell(checking, wish));
   }
   const named = wish.paths.map((path): Named => ({ path, mode: "take" }));
   const groups = await locate(world, cwd, named);
@@ -44,7 +61,7 @@ export async function check(checking: Checking): Promise<Verdict> {
     checking,
     groups.map(({ repository }) => repository),
   );
-  return saying(await checkTargets(checking, groups), word);
+  return saying(word, await checkTargets(checking, groups));
 }
 
 /** Hooks that were gone: whoever works here should know, also where they are back. */
@@ -60,20 +77,15 @@ export async function hooksWord(
   return words.length === 0 ? null : words.join("\n");
 }
 
-function saying(verdict: Verdict, word: string | null): Verdict {
-  if (word === null || !verdict.isAllowed) return verdict;
-  return { isAllowed: true, tell: verdict.tell === null ? word : `${word}\n${verdict.tell}` };
-}
-
 /** Everything or nothing, also where the files lie in several repositories. */
 export async function checkTargets(checking: Checking, groups: readonly Group[]): Promise<Verdict> {
   if (groups.length === 0) return ALLOWED;
   const { world, report } = checking;
   const who = checking.who ?? (await whoIs(world, report));
-  const taken: { place: Place; grant: Acquired }[] = [];
+  const taken: { place: GuardedWorktree; grant: Acquired }[] = [];
   const tells: string[] = [];
   for (const { repository, targets } of groups) {
-    const place = await openPlace(world, repository, who);
+    const place = await openWorktree(world, repository, who);
     if (place.settings !== DEFAULT_SETTINGS) checking.alarm.allowWork(place.settings.deadlineMs);
     if (await hasStopped(place)) {
       const { wake } = await import("./life");
@@ -100,17 +112,19 @@ export async function checkTargets(checking: Checking, groups: readonly Group[])
   }
   const abroad = taken.filter(({ place, grant }) => grant.isNew && isAbroad(checking, place));
   if (abroad.length > 0) {
-    const { rememberPlaces } = await import("./places");
+    const { rememberRoots } = await import("./session-roots");
     const roots = abroad.map(({ place }) => place.repository.worktreeRoot);
-    await rememberPlaces(world, who, roots);
+    await rememberRoots(world, who, roots);
   }
-  if (tells.length > 0) return { isAllowed: true, tell: tells.join("\n") };
-  await givePass(checking, groups, taken);
-  return ALLOWED;
+  if (tells.length === 0) await givePass(checking, groups, taken);
+  return allowedSaying(...tells);
 }
 
 /** Mostly there are no rules. */
-async function refusedByRule(place: Place, targets: readonly Target[]): Promise<Verdict | null> {
+async function refusedByRule(
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
+): Promise<Verdict | null> {
   if (place.settings.pathRules.length === 0) return null;
   const { forbidden } = await import("./path-rules");
   return forbidden(place, targets);
@@ -120,7 +134,7 @@ async function refusedByRule(place: Place, targets: readonly Target[]): Promise<
 async function givePass(
   checking: Checking,
   groups: readonly Group[],
-  taken: readonly { readonly place: Place; readonly grant: Acquired }[],
+  taken: readonly { readonly place: GuardedWorktree; readonly grant: Acquired }[],
 ): Promise<void> {
   const targets = groups.flatMap((group) => group.targets);
   const [target, first] = [targets[0], taken[0]];
@@ -134,8 +148,8 @@ async function givePass(
 }
 
 /** The harness tells of its end only where it stands. */
-function isAbroad({ world, report }: Checking, { repository }: Place): boolean {
-  return !`${report.cwd ?? world.cwd}/`.startsWith(`${repository.worktreeRoot}/`);
+function isAbroad(checking: Checking, { repository }: GuardedWorktree): boolean {
+  return !`${directoryOf(checking)}/`.startsWith(`${repository.worktreeRoot}/`);
 }
 
 export interface Outcome {
@@ -150,26 +164,29 @@ const PAUSE = "pause";
 const NEWS = ["contention", "guard-violation"];
 const ON_GRANT = ["left"];
 
-async function take(checking: Checking, place: Place, targets: readonly Target[]): Promise<Outcome> {
+async function take(
+  checking: Checking,
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
+): Promise<Outcome> {
   const seen = await place.coordinator.glance([...DECIDING, ...NEWS, ...ON_GRANT, PAUSE]);
   const outcome = await takeUnlessPaused(checking, place, targets, seen);
   const { verdict } = outcome;
   if (!verdict.isAllowed || !canTell(checking.report) || !seen.some((kind) => NEWS.includes(kind)))
     return outcome;
   const { newsFor } = await import("./news");
-  const tell = [verdict.tell, await newsFor(place)].filter((text) => text !== null).join("\n");
-  return { ...outcome, verdict: tell === "" ? ALLOWED : { isAllowed: true, tell } };
+  return { ...outcome, verdict: allowedSaying(verdict.tell, await newsFor(place)) };
 }
 
 /** What is held may be written while the repository is paused; for anything else there is nothing to wait for. */
 async function takeUnlessPaused(
   checking: Checking,
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   seen: readonly string[],
 ): Promise<Outcome> {
   if (seen.includes(PAUSE)) {
-    const { refusedWhilePaused } = await import("./pausing");
+    const { refusedWhilePaused } = await import("./pause");
     const verdict = await refusedWhilePaused(place, targets);
     if (verdict !== null) return { verdict, grant: null };
   }
@@ -178,15 +195,15 @@ async function takeUnlessPaused(
   } catch (error) {
     // Paused since the glance.
     if (!(error instanceof CotenantError) || error.code !== "E_PAUSED") throw error;
-    const { refusedByPause } = await import("./pausing");
+    const { refusedByPause } = await import("./pause");
     return { verdict: refusedByPause(error.message, error.data, targets), grant: null };
   }
 }
 
 async function takeKnowing(
   checking: Checking,
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   seen: readonly string[],
 ): Promise<Outcome> {
   if (!seen.some((kind) => DECIDING.includes(kind)) && targets.every(({ mode }) => mode === "take")) {
@@ -204,8 +221,8 @@ async function takeKnowing(
 /** What a grant brings along: mostly nothing. */
 export async function granted(
   { report }: Pick<Checking, "report">,
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   grant: Acquired,
   seen: readonly string[],
 ): Promise<Verdict> {
@@ -218,12 +235,12 @@ export async function granted(
     seen.includes("left") ||
     (place.settings.acrossWorktrees === "warn" && (await hasLinkedWorktrees(place)));
   if (!isRemarkable) return ALLOWED;
-  const { remarks } = await import("./remarks");
+  const { remarks } = await import("./unfinished-work");
   const tell = await remarks(place, targets, grant);
-  return tell === null || !canTell(report) ? ALLOWED : { isAllowed: true, tell };
+  return allowedSaying(canTell(report) ? tell : null);
 }
 
-async function hasLinkedWorktrees({ world, repository }: Place): Promise<boolean> {
+async function hasLinkedWorktrees({ world, repository }: GuardedWorktree): Promise<boolean> {
   return (await world.platform.files.stat(`${repository.commonDir}/worktrees`)) !== null;
 }
 
@@ -231,8 +248,8 @@ async function hasLinkedWorktrees({ world, repository }: Place): Promise<boolean
 export const GUARD_NOTE = "guard";
 
 export function acquire(
-  place: Place,
-  targets: readonly Target[],
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
   requestId: Ulid | null = null,
 ): Promise<Acquired> {
   const reach = place.settings.acrossWorktrees === "enforce" ? "repository" : "worktree";
@@ -243,7 +260,7 @@ export function acquire(
 }
 
 /** What was new in a grant that is not to stand. */
-export async function giveBack({ session }: Place, { fresh }: Acquired): Promise<void> {
+export async function giveBack({ session }: GuardedWorktree, { fresh }: Acquired): Promise<void> {
   if (fresh.length === 0) return;
   const refs = fresh.map(({ key, leaseId }) => ({ key, leaseId }));
   await session.release(refs, { reason: "not all that was wanted could be had" });

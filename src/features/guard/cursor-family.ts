@@ -1,13 +1,13 @@
 import type { LeaseStatus } from "../../coordinator/contract";
 import type { SessionId } from "../../kernel/ids";
 import { sameProcess } from "../../kernel/lease";
-import type { Checking } from "./check";
+import { type Checking, directoryOf } from "./check";
+import { othersOn, wantingIn } from "./holders";
 import { end, isGuards } from "./life";
-import { openPlace, type Place, repositoryOf, sessionOf } from "./place";
-import type { Target } from "./target";
 import { whoIs } from "./who";
+import { type GuardedWorktree, openWorktree, repositoryOf, sessionOf } from "./worktree";
 import type { World } from "./world";
-import { othersOn, wantingIn } from "./yielding";
+import type { WriteTarget } from "./write-target";
 
 /**
  * Cursor's events name no parent: a subagent is a conversation like any other there. What knows is Cursor's own record,
@@ -18,7 +18,10 @@ import { othersOn, wantingIn } from "./yielding";
  * A subagent that has finished gives everything back: to whoever asks, because the one that asks may be too young to be on that
  * record itself. A parent and its child give way to each other.
  */
-export async function settleRelatives(place: Place, targets: readonly Target[]): Promise<void> {
+export async function settleRelatives(
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
+): Promise<void> {
   const keys = targets.map(({ key }) => key);
   const held = besides(place, await othersOn(place.coordinator, wantingIn(place), keys));
   const folder = transcriptsOf(place.world);
@@ -36,18 +39,19 @@ export async function settleRelatives(place: Place, targets: readonly Target[]):
 }
 
 /** Before a command, which may be a commit of what a subagent has written: those that have finished hold nothing any more. */
-export async function settleFinished({ world, report }: Checking): Promise<void> {
+export async function settleFinished(checking: Checking): Promise<void> {
+  const { world, report } = checking;
   const folder = transcriptsOf(world);
   if (folder === null || (await world.platform.files.stat(folder)) === null) return;
-  const repository = await repositoryOf(world, report.cwd ?? world.cwd);
+  const repository = await repositoryOf(world, directoryOf(checking));
   if (repository === null) return;
-  const place = await openPlace(world, repository, await whoIs(world, report));
+  const place = await openWorktree(world, repository, await whoIs(world, report));
   for (const [session, leases] of besides(place, await place.coordinator.list()))
     await endFinished(place, folder, await lineOf(world, folder, session), leases);
 }
 
 /** What other conversations of this process hold, by conversation. */
-function besides({ who }: Place, found: readonly LeaseStatus[]): Map<SessionId, LeaseStatus[]> {
+function besides({ who }: GuardedWorktree, found: readonly LeaseStatus[]): Map<SessionId, LeaseStatus[]> {
   const held = new Map<SessionId, LeaseStatus[]>();
   for (const status of found) {
     const { lease, standing } = status;
@@ -59,7 +63,7 @@ function besides({ who }: Place, found: readonly LeaseStatus[]): Map<SessionId, 
 }
 
 async function endFinished(
-  place: Place,
+  place: GuardedWorktree,
   folder: string,
   line: readonly SessionId[],
   leases: readonly LeaseStatus[],
@@ -113,7 +117,11 @@ async function hasFinished(world: World, file: string, leases: readonly LeaseSta
   return last.startsWith(TURN_ENDED);
 }
 
-function asOther(place: Place, sessionId: SessionId, { lease: { agentId } }: LeaseStatus): Place {
+function asOther(
+  place: GuardedWorktree,
+  sessionId: SessionId,
+  { lease: { agentId } }: LeaseStatus,
+): GuardedWorktree {
   const who = { ...place.who, sessionId, agentId, mainAgentId: agentId };
   const other = { ...place, who };
   return { ...other, session: sessionOf(other, agentId) };

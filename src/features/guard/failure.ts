@@ -1,21 +1,24 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { explainSandbox } from "../../identity/sandbox";
 import { printable } from "../../kernel/ids";
-import { layoutOf, modesFor } from "../../store/layout";
+import type { Files } from "../../platform/platform";
+import { type Layout, layoutOf, modesFor } from "../../store/layout";
 import { Alarm } from "./alarm";
 import { ALLOWED, type Verdict } from "./answers";
-import type { Checking } from "./check";
-import { openPlace, repositoryOf } from "./place";
+import { type Checking, checkingOf, directoryOf } from "./check";
+import { obstacles } from "./holders";
 import { DEFAULT_SETTINGS, type GuardSettings, guardSettings } from "./settings";
-import { type Group, locate } from "./target";
-import { wishOf } from "./tools";
+import { appendText } from "./small-files";
 import { whoIs } from "./who";
 import { heldNow } from "./words";
+import { openWorktree, repositoryOf } from "./worktree";
 import type { World } from "./world";
-import { obstacles } from "./yielding";
+import { type Group, locate } from "./write-target";
 
-/** A check that could not decide. A broken tool must not decide by accident whether agents can work. */
-export async function onFailure(checking: Checking, error: unknown): Promise<Verdict> {
+/** For a check that could not decide: `guard.on_failure` says what is answered, and the failure goes on record. */
+export async function onFailure({ world, report, alarm }: Checking, error: unknown): Promise<Verdict> {
+  // What was found out so far may be just what is wrong.
+  const checking = checkingOf(world, report, alarm);
   const groups = await groupsOf(checking);
   const commits = await commitsOf(checking).catch(() => []);
   const concerned = [...groups, ...commits];
@@ -88,11 +91,11 @@ async function ruledAnyway({ world, report }: Checking, groups: readonly Group[]
   return null;
 }
 
-/** Without the mutex and without writing: all that a broken store may still answer. */
+/** Reads only, without the mutex: a broken store may still answer that. */
 async function knownToBeHeld({ world, report }: Checking, groups: readonly Group[]): Promise<string | null> {
   const who = await whoIs(world, report);
   for (const { repository, targets } of groups) {
-    const place = await openPlace(world, repository, who);
+    const place = await openWorktree(world, repository, who);
     for (const [key, owner] of await obstacles(place, targets)) {
       const path = targets.find((target) => target.key === key)?.path ?? key;
       return heldNow({ path, key, owner });
@@ -105,14 +108,13 @@ async function knownToBeHeld({ world, report }: Checking, groups: readonly Group
 const LOOK_MS = 2_000;
 
 async function groupsOf(checking: Checking): Promise<readonly Group[]> {
-  const { world, report } = checking;
+  const { world, wish } = checking;
   try {
-    const wish = wishOf(report);
     if (wish === null) return [];
     if (wish.kind === "shell")
       return await soon(world, async () => (await import("./shell/check")).groupsIn(checking, wish));
     const named = wish.paths.map((path) => ({ path, mode: "take" as const }));
-    return await locate(world, report.cwd ?? world.cwd, named);
+    return await locate(world, directoryOf(checking), named);
   } catch {
     return [];
   }
@@ -120,8 +122,7 @@ async function groupsOf(checking: Checking): Promise<readonly Group[]> {
 
 /** What a shell command may commit, where Git itself asks nobody about it. */
 async function commitsOf(checking: Checking): Promise<readonly Group[]> {
-  const { world, report } = checking;
-  const wish = wishOf(report);
+  const { world, wish } = checking;
   if (wish?.kind !== "shell") return [];
   const { mayBeCommittedIn } = await import("./shell/check");
   return soon(world, () => mayBeCommittedIn(checking, wish, { asksGit: true })).catch(() =>
@@ -135,9 +136,10 @@ function soon<T>(world: World, look: () => Promise<T>): Promise<T> {
   return alarm.watch(look);
 }
 
-async function settingsOf({ world, report }: Checking, groups: readonly Group[]): Promise<GuardSettings> {
+async function settingsOf(checking: Checking, groups: readonly Group[]): Promise<GuardSettings> {
+  const { world } = checking;
   try {
-    const repository = groups[0]?.repository ?? (await repositoryOf(world, report.cwd ?? world.cwd));
+    const repository = groups[0]?.repository ?? (await repositoryOf(world, directoryOf(checking)));
     return repository === null ? DEFAULT_SETTINGS : await guardSettings(world, repository);
   } catch {
     return DEFAULT_SETTINGS;
@@ -147,7 +149,7 @@ async function settingsOf({ world, report }: Checking, groups: readonly Group[])
 const LARGEST = 256 << 10;
 
 /** In a file of its own: the log may be just what is broken. */
-export async function putDown(
+async function putDown(
   world: World,
   groups: readonly Group[],
   said: { readonly harness: string; readonly event: string; readonly cwd: string | null },
@@ -170,12 +172,43 @@ export async function putDown(
     why,
     answer: verdict.isAllowed ? "allowed" : "refused",
   };
-  const fd = await files.open(path, "append", modes.file);
+  await appendText(files, path, `${JSON.stringify(line)}\n`, modes.file);
+}
+
+/** One of the lines of that file. */
+export type GuardFailure = Readonly<Record<"at" | "harness" | "event" | "why" | "answer", string>>;
+
+const MOST_READ = 10;
+
+/** The last of them. Lines that cannot be read are passed over. */
+export async function readFailures(
+  files: Pick<Files, "readFile">,
+  { guard }: Pick<Layout, "guard">,
+): Promise<GuardFailure[]> {
+  let text = "";
   try {
-    await files.append(fd, new TextEncoder().encode(`${JSON.stringify(line)}\n`));
-  } finally {
-    await files.close(fd);
+    text = new TextDecoder().decode((await files.readFile(`${guard}/failures.jsonl`)) ?? undefined);
+  } catch {
+    return [];
   }
+  return text
+    .split("\n")
+    .slice(-MOST_READ - 1)
+    .flatMap((line): GuardFailure[] => {
+      try {
+        const { at, harness, event, why, answer } = JSON.parse(line) as Record<string, unknown>;
+        const texts = [at, harness, event, why, answer].map(String) as [
+          string,
+          string,
+          string,
+          string,
+          string,
+        ];
+        return [{ at: texts[0], harness: texts[1], event: texts[2], why: texts[3], answer: texts[4] }];
+      } catch {
+        return [];
+      }
+    });
 }
 
 export function wordsOf(error: unknown): string {

@@ -2,10 +2,10 @@ import { dirtyPaths as dirtyIn, pathspecsOf } from "../../identity/dirty-paths";
 import { gitPath } from "../../identity/paths";
 import { fileKey, type LeaseKey, nameOf } from "../../kernel/keys";
 import { isRefusal } from "../../kernel/refusal";
-import type { Place } from "./place";
+import type { GuardedWorktree } from "./worktree";
 
 /** What Git says of a worktree, for the rare events that ask it. */
-type Asking = Pick<Place, "world" | "repository">;
+type Asking = Pick<GuardedWorktree, "world" | "repository">;
 
 /** Which of these files differ from HEAD: changed, staged, new and not ignored, or gone. */
 export async function dirtyKeys(asking: Asking, keys: readonly LeaseKey[]): Promise<Set<LeaseKey>> {
@@ -24,7 +24,7 @@ export function dirtyPaths({ world, repository }: Asking, pathspecs: readonly st
   return dirtyIn(world.git, repository.worktreeRoot, pathspecs);
 }
 
-export function keyOf({ repository }: Pick<Place, "repository">, path: string): LeaseKey | null {
+export function keyOf({ repository }: Pick<GuardedWorktree, "repository">, path: string): LeaseKey | null {
   const canonical = gitPath(repository, path.replace(/\/$/, ""));
   const key = isRefusal(canonical) ? canonical : fileKey(canonical);
   return isRefusal(key) ? null : key;

@@ -2,10 +2,10 @@ import { ensureWorktreeIdentity } from "../../identity/worktree";
 import { printable, type WorktreeId } from "../../kernel/ids";
 import { kindOf } from "../../kernel/keys";
 import type { Verdict } from "./answers";
-import type { Checking } from "./check";
-import { type Place, repositoryOf } from "./place";
-import { writeNote } from "./traces";
+import { type Checking, directoryOf } from "./check";
+import { guardFile, writeSmallFile } from "./small-files";
 import { outsideHome } from "./words";
+import { type GuardedWorktree, repositoryOf } from "./worktree";
 
 /** The worktree that an agent belongs to. */
 export interface Home {
@@ -21,30 +21,24 @@ export interface Home {
  * main worktree may go anywhere: that is where others are sent from.
  */
 export async function strayed(
-  { world, report }: Pick<Checking, "world" | "report">,
-  place: Place,
+  checking: Pick<Checking, "world" | "report">,
+  place: GuardedWorktree,
   what: string,
 ): Promise<Verdict | null> {
   const { settings, repository, worktreeId, who } = place;
   if (settings.stayInWorktree === "off") return null;
-  const start = await startOf(place, report.cwd ?? world.cwd);
-  if ((await world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null) return null;
+  const start = await startOf(place, directoryOf(checking));
+  if ((await checking.world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null) return null;
   const homes = (await claimedFrom(place)) ?? (start === null ? [] : [start]);
   const [home] = homes;
   if (home === undefined || homes.some((one) => one.isMain || one.worktreeId === worktreeId)) return null;
   const isRefused = settings.stayInWorktree === "enforce";
-  const words = outsideHome({
-    what: printable(what, 300),
-    root: repository.worktreeRoot,
-    home,
-    who,
-    isRefused,
-  });
+  const words = outsideHome(printable(what, 300), repository.worktreeRoot, home, who, isRefused);
   return isRefused ? { isAllowed: false, ...words } : { isAllowed: true, tell: words.reason };
 }
 
 /** Null where it holds none. */
-async function claimedFrom({ coordinator, repository, world, who }: Place): Promise<Home[] | null> {
+async function claimedFrom({ coordinator, repository, world, who }: GuardedWorktree): Promise<Home[] | null> {
   const ids = new Set<string>();
   for (const { lease } of await coordinator.list())
     if (lease.agentId === who.agentId && lease.sessionId === who.sessionId && kindOf(lease.key) === "issue")
@@ -58,10 +52,10 @@ async function claimedFrom({ coordinator, repository, world, who }: Place): Prom
 }
 
 /** Where the agent was at its first check in this repository. Put down once; nothing but this rule depends on it. */
-async function startOf(place: Place, cwd: string): Promise<Home | null> {
+async function startOf(place: GuardedWorktree, cwd: string): Promise<Home | null> {
   const { world, repository } = place;
   const { files } = world.platform;
-  const file = homeFile(place);
+  const file = guardFile(place, "home-", `${place.who.sessionId}\n${place.who.agentId}`);
   const known = readHome(await files.readFile(file));
   if (known !== null) return known;
   const around = await repositoryOf(world, cwd);
@@ -75,7 +69,7 @@ async function startOf(place: Place, cwd: string): Promise<Home | null> {
   try {
     // It may be the very first thing that is written in this repository.
     await place.coordinator.store.prepare();
-    await writeNote(place, file, `${JSON.stringify(home)}\n`, files);
+    await writeSmallFile(place, file, `${JSON.stringify(home)}\n`);
   } catch {
     // A full disk must not keep an agent from its own file.
   }
@@ -89,9 +83,4 @@ function readHome(bytes: Uint8Array | null): Home | null {
   } catch {
     return null;
   }
-}
-
-function homeFile({ coordinator, world, who }: Place): string {
-  const name = world.platform.digest.sha256(`${who.sessionId}\n${who.agentId}`).slice(0, 32);
-  return `${coordinator.store.layout.guard}/home-${name}`;
 }

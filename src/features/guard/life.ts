@@ -7,34 +7,34 @@ import { escapeName } from "../../store/layout";
 import { GUARD_NOTE } from "./check";
 import { CONTENTION, type Contention, contentionFromFact, isReported, withoutHarness } from "./contention";
 import { dirtyKeys, headMovedAtMs } from "./git-state";
-import { forgetLeft, leftName, recordLeft } from "./left";
+import { isFinished, isStillInTheWay, reachOf, subagentName } from "./holders";
 import { toldFile } from "./news";
-import { openPlace, type Place, repositoryOf, sessionOf } from "./place";
-import { forgetPlaces, rememberedPlaces } from "./places";
 import { isOver, recordEnded, recordFreed, recordResolved } from "./records";
 import type { Report } from "./report";
-import { clearStopMark, markStopped } from "./traces";
+import { forgetRoots, rememberedRoots } from "./session-roots";
+import { clearStopMark, markStopped } from "./small-files";
+import { forgetFacts, recordUnfinished, unfinishedName } from "./unfinished-work";
 import { whoIs } from "./who";
+import { type GuardedWorktree, openWorktree, repositoryOf, sessionOf } from "./worktree";
 import type { World } from "./world";
-import { isFinished, isStillInTheWay, reachOf, subagentName } from "./yielding";
 
 /** What happens to a session's leases besides edits: it stops, goes on, commits, ends. */
 
 /** Every worktree in which the session may hold something: where its harness stands, and where it has been. */
-export async function placesOf(world: World, report: Report): Promise<Place[]> {
+export async function placesOf(world: World, report: Report): Promise<GuardedWorktree[]> {
   const who = await whoIs(world, report);
-  const roots = [report.cwd ?? world.cwd, ...(await rememberedPlaces(world, who))];
-  const places = new Map<string, Place>();
+  const roots = [report.cwd ?? world.cwd, ...(await rememberedRoots(world, who))];
+  const places = new Map<string, GuardedWorktree>();
   for (const root of roots) {
     const repository = await repositoryOf(world, root);
     if (repository === null || places.has(repository.worktreeRoot)) continue;
-    places.set(repository.worktreeRoot, await openPlace(world, repository, who));
+    places.set(repository.worktreeRoot, await openWorktree(world, repository, who));
   }
   return [...places.values()];
 }
 
 /** The turn is over: what the session holds ends after `guard.stop_idle_secs`, unless it goes on. */
-export async function stop(place: Place): Promise<number> {
+export async function stop(place: GuardedWorktree): Promise<number> {
   let stopped = 0;
   for (const session of await sessionsOf(place)) stopped += (await session.stop(isGuards)).leases.length;
   if (stopped > 0) await markStopped(place);
@@ -42,13 +42,13 @@ export async function stop(place: Place): Promise<number> {
 }
 
 /** Whatever a session does shows that it has not stopped. */
-export async function wake(place: Place): Promise<void> {
+export async function wake(place: GuardedWorktree): Promise<void> {
   for (const session of await sessionsOf(place)) await session.showLife();
   await clearStopMark(place);
 }
 
 /** A subagent has finished; its files go to whoever of its session wants them next. */
-export async function subagentDone(place: Place): Promise<void> {
+export async function subagentDone(place: GuardedWorktree): Promise<void> {
   const { who, session } = place;
   if (who.agentId === who.mainAgentId) return;
   await withdraw(place, "finished");
@@ -73,7 +73,7 @@ export async function subagentDone(place: Place): Promise<void> {
 }
 
 /** The session is over, or has failed: everything that the guard gave it is given back. */
-export async function end(place: Place, why: "ended" | "failed"): Promise<number> {
+export async function end(place: GuardedWorktree, why: "ended" | "failed"): Promise<number> {
   const reason = why === "failed" ? "the session failed" : "the session ended";
   const released: Lease[] = [];
   const gone: AgentId[] = [];
@@ -87,25 +87,16 @@ export async function end(place: Place, why: "ended" | "failed"): Promise<number
   await clearStopMark(place);
   await place.world.platform.files.unlink(toldFile(place));
   // Git may not answer: everything else is done by then.
-  await leaveWord(place, released, why === "failed" ? "its session failed" : "its session ended");
+  await noteUnfinished(place, released, why === "failed" ? "its session failed" : "its session ended");
   return released.length;
 }
 
-export async function endEverywhere(world: World, report: Report, why: "ended" | "failed"): Promise<number> {
-  let released = 0;
-  const places = await placesOf(world, report);
+/** In each of its worktrees; a failure in one does not keep the others from being given back. */
+export async function endAll(places: readonly GuardedWorktree[], why: "ended" | "failed"): Promise<void> {
   const failed: unknown[] = [];
-  for (const place of places) {
-    try {
-      released += await end(place, why);
-    } catch (error) {
-      // What it holds elsewhere is given back all the same.
-      failed.push(error);
-    }
-  }
+  for (const place of places) await end(place, why).catch((error: unknown) => failed.push(error));
   if (failed.length > 0) throw failed[0];
-  if (places[0] !== undefined) await forgetPlaces(world, places[0].who);
-  return released;
+  if (places[0] !== undefined) await forgetRoots(places[0].world, places[0].who);
 }
 
 /**
@@ -113,7 +104,7 @@ export async function endEverywhere(world: World, report: Report, why: "ended" |
  * where it is not known which commit that was, only that HEAD has moved since the lease was taken.
  */
 export async function releaseCommitted(
-  place: Place,
+  place: GuardedWorktree,
   committed: ReadonlySet<LeaseKey> | null,
 ): Promise<Lease[]> {
   const sessions = await sessionsOf(place);
@@ -135,19 +126,19 @@ export async function releaseCommitted(
 }
 
 /** Whether the guard holds anything for the session here. */
-export async function holdsFiles(place: Place): Promise<boolean> {
+export async function holdsFiles(place: GuardedWorktree): Promise<boolean> {
   for (const session of await sessionsOf(place))
     if ((await session.mine()).some(({ lease }) => isGuards(lease))) return true;
   return false;
 }
 
 /** What people left uncommitted in these files is committed now, whoever did it. */
-export async function forgetCommitted(place: Place, keys: readonly LeaseKey[]): Promise<void> {
+export async function forgetCommitted(place: GuardedWorktree, keys: readonly LeaseKey[]): Promise<void> {
   const { coordinator, world, worktreeId } = place;
   if ((await coordinator.glance(["left"])).length === 0) return;
-  const names = keys.map((key) => leftName(world.platform.digest, worktreeId, key));
+  const names = keys.map((key) => unfinishedName(world.platform.digest, worktreeId, key));
   const known = [...(await coordinator.facts({ names })).keys()];
-  if (known.length > 0) await forgetLeft(place, known, "committed");
+  if (known.length > 0) await forgetFacts(place, known, "committed");
 }
 
 export function isGuards({ note, bind }: Lease): boolean {
@@ -175,7 +166,7 @@ async function releaseOf(
 const AT_ONCE = 500;
 
 /** Whoever was blocked by what has just been given back hears of it. */
-async function freed(place: Place, released: readonly Lease[]): Promise<void> {
+async function freed(place: GuardedWorktree, released: readonly Lease[]): Promise<void> {
   if (released.length === 0) return;
   const ids = new Set(released.map(({ leaseId }) => leaseId));
   const [live, over]: [Contention[], Contention[]] = [[], []];
@@ -191,7 +182,7 @@ async function freed(place: Place, released: readonly Lease[]): Promise<void> {
 }
 
 /** Whoever is over waits for nothing. What it was stopped by stays on record while it is in the way. */
-async function withdraw(place: Place, how: "ended" | "failed" | "finished"): Promise<void> {
+async function withdraw(place: GuardedWorktree, how: "ended" | "failed" | "finished"): Promise<void> {
   const { who, coordinator, settings } = place;
   const reach = reachOf(settings.acrossWorktrees);
   const [kept, gone]: [Contention[], Contention[]] = [[], []];
@@ -204,34 +195,42 @@ async function withdraw(place: Place, how: "ended" | "failed" | "finished"): Pro
   if (kept.length > 0) await recordEnded(place, kept, how);
 }
 
-async function contentions({ coordinator }: Place): Promise<Contention[]> {
+async function contentions({ coordinator }: GuardedWorktree): Promise<Contention[]> {
   const facts = await coordinator.facts({ kinds: [CONTENTION] });
   return [...facts.values()].map(({ value }) => contentionFromFact(value)).filter((found) => found !== null);
 }
 
-async function forgetSubagents({ coordinator, session }: Place, gone: readonly AgentId[]): Promise<void> {
+async function forgetSubagents(
+  { coordinator, session }: GuardedWorktree,
+  gone: readonly AgentId[],
+): Promise<void> {
   const names = gone.map(subagentName);
   const known = [...(await coordinator.facts({ names })).keys()];
-  if (known.length > 0) await forgetLeft({ session }, known, "finished subagents");
+  if (known.length > 0) await forgetFacts({ session }, known, "finished subagents");
 }
 
-async function leaveWord(place: Place, released: readonly Lease[], why: string): Promise<void> {
+async function noteUnfinished(
+  place: GuardedWorktree,
+  released: readonly Lease[],
+  why: string,
+): Promise<void> {
   const here = released.filter(({ worktreeId }) => worktreeId === place.worktreeId);
   const dirty = await dirtyKeys(
     place,
     here.map(({ key }) => key),
   );
-  const left = here
-    .filter(({ key }) => dirty.has(key))
-    .map(({ key, worktreeId, agentId }) => ({ key, worktreeId, agentId, why }));
-  await recordLeft(place, left);
+  const works = here.filter(({ key }) => dirty.has(key));
+  await recordUnfinished(
+    place,
+    works.map(({ key, worktreeId, agentId }) => ({ key, worktreeId, agentId, why })),
+  );
 }
 
 /**
  * The session as each of its agents: its main one, every subagent that has ever asked for something, and either of them
  * under the name that another harness's settings gave it.
  */
-async function sessionsOf(place: Place): Promise<Session[]> {
+async function sessionsOf(place: GuardedWorktree): Promise<Session[]> {
   const { world, coordinator, who } = place;
   const { files, digest } = world.platform;
   const { secrets } = coordinator.store.layout;

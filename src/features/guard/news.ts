@@ -1,13 +1,14 @@
 import type { FactName } from "../../kernel/facts";
 import { CONTENTION, type Contention, contentionFromFact, isoOf, type Owner, ownersOf } from "./contention";
-import type { Place } from "./place";
+import { holdersNow, reachOf } from "./holders";
 import { isOver } from "./records";
+import { appendText, guardFile } from "./small-files";
 import { GUARD_VIOLATION, type GuardViolation, violationFromFact } from "./violations";
 import { subject } from "./words";
-import { holdersNow, reachOf } from "./yielding";
+import type { GuardedWorktree } from "./worktree";
 
 /** What a session should hear at its next event: that others wait for what it holds, and what happened to its files. */
-export async function newsFor(place: Place): Promise<string | null> {
+export async function newsFor(place: GuardedWorktree): Promise<string | null> {
   const { coordinator, who } = place;
   const facts = await coordinator.facts({ kinds: [CONTENTION, GUARD_VIOLATION] });
   const news: { id: string; text: string }[] = [];
@@ -47,13 +48,17 @@ function violationNews(name: FactName, { at }: GuardViolation): string {
 }
 
 /** Whether the session was told of it. */
-export async function hasHeard(place: Place, name: FactName, violation: GuardViolation): Promise<boolean> {
+export async function hasHeard(
+  place: GuardedWorktree,
+  name: FactName,
+  violation: GuardViolation,
+): Promise<boolean> {
   return (await readTold(place)).includes(violationNews(name, violation));
 }
 
 /** What this session holds of what somebody else waits for, by now; null where it is not in the way. */
 async function inItsWay(
-  { coordinator, world, who, settings }: Place,
+  { coordinator, world, who, settings }: GuardedWorktree,
   contention: Contention,
 ): Promise<Owner | null> {
   const { key, sessionId } = contention;
@@ -78,26 +83,24 @@ function waits(contention: Contention): string {
 }
 
 /** Once is enough. Not in the log: whether somebody was told twice matters to nobody else. */
-async function readTold(place: Place): Promise<string[]> {
+async function readTold(place: GuardedWorktree): Promise<string[]> {
   const bytes = await place.world.platform.files.readFile(toldFile(place));
   return bytes === null || bytes.length > LARGEST ? [] : new TextDecoder().decode(bytes).split("\n");
 }
 
-async function addTold(place: Place, ids: readonly string[], told: readonly string[]): Promise<void> {
+async function addTold(
+  place: GuardedWorktree,
+  ids: readonly string[],
+  told: readonly string[],
+): Promise<void> {
   const { files } = place.world.platform;
   const { layout, options } = place.coordinator.store;
   const file = toldFile(place);
   await files.makeDirectory(layout.guard, options.modes.directory);
   if (told.length === 0) await files.unlink(file);
-  const fd = await files.open(file, "append", options.modes.file);
-  try {
-    await files.append(fd, new TextEncoder().encode(ids.map((id) => `${id}\n`).join("")));
-  } finally {
-    await files.close(fd);
-  }
+  await appendText(files, file, ids.map((id) => `${id}\n`).join(""), options.modes.file);
 }
 
-export function toldFile({ coordinator, world, who }: Place): string {
-  const name = world.platform.digest.sha256(who.sessionId).slice(0, 32);
-  return `${coordinator.store.layout.guard}/told-${name}`;
+export function toldFile(place: GuardedWorktree): string {
+  return guardFile(place, "told-", place.who.sessionId);
 }

@@ -1,6 +1,5 @@
 import type { LeaseStatus } from "../../coordinator/contract";
-import type { LocalCoordinator } from "../../coordinator/local";
-import type { Reach } from "../../kernel/lease";
+import type { Workspace } from "../../coordinator/workspace";
 import { remainingMs } from "../../kernel/time";
 import {
   type BlockerReport,
@@ -9,22 +8,21 @@ import {
   type Contention,
   contentionFromFact,
 } from "./contention";
-import { holdersSince } from "./holders-since";
+import { holdersNow, holdersSince, isStillInTheWay, reachIn } from "./holders";
 import { isGuards } from "./life";
 import { isOver } from "./records";
-import { type Looking, type Trespass, trespasses } from "./trespasses";
-import { holdersNow, isStillInTheWay } from "./yielding";
+import { type SeenViolation, seenViolations } from "./violations";
 
 /** Everything about the guard that a person may want to know. */
 export interface Overview {
   readonly leases: readonly LeaseStatus[];
-  readonly contentions: readonly Seen[];
+  readonly contentions: readonly SeenContention[];
   /** Those that somebody still has to look at. */
-  readonly trespasses: readonly Trespass[];
+  readonly violations: readonly SeenViolation[];
 }
 
 /** A contention as things stand now. */
-export interface Seen {
+export interface SeenContention {
   /** Its owner is whoever holds the file now; where nobody does, whoever held it last. */
   readonly contention: Contention;
   readonly isFree: boolean;
@@ -36,13 +34,11 @@ export interface Seen {
   readonly reports: readonly BlockerReport[];
 }
 
-export async function overview(looking: Looking, reach: Reach): Promise<Overview> {
-  const { coordinator } = looking;
-  const all = await coordinator.list();
+export async function overview(workspace: Workspace): Promise<Overview> {
   return {
-    leases: all.filter(({ lease }) => isGuards(lease)),
-    contentions: await seenContentions(coordinator, reach),
-    trespasses: (await trespasses(looking)).filter(({ isOpen }) => isOpen),
+    leases: (await workspace.coordinator.list()).filter(({ lease }) => isGuards(lease)),
+    contentions: await seenContentions(workspace),
+    violations: (await seenViolations(workspace)).filter(({ isOpen }) => isOpen),
   };
 }
 
@@ -50,10 +46,12 @@ export async function overview(looking: Looking, reach: Reach): Promise<Overview
  * Those of agents that are still there, and of the others whatever they were stopped by and still is in the way. `gc` puts
  * the rest on record as settled.
  */
-export async function seenContentions(coordinator: LocalCoordinator, reach: Reach): Promise<Seen[]> {
+export async function seenContentions(workspace: Workspace): Promise<SeenContention[]> {
+  const { coordinator } = workspace;
+  const reach = reachIn(workspace);
   const { processes } = coordinator.store.platform;
   const facts = await coordinator.facts({ kinds: [CONTENTION] });
-  const found: Seen[] = [];
+  const found: SeenContention[] = [];
   for (const { value } of facts.values()) {
     const recorded = contentionFromFact(value);
     if (recorded === null) continue;

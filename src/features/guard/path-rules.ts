@@ -1,13 +1,13 @@
 import { printable } from "../../kernel/ids";
 import { kindOf } from "../../kernel/keys";
 import { type PathJudge, type PlacedRule, pathJudge, ruledOut, whatInstead } from "../../kernel/path-rules";
-import { gitWords } from "../../platform/git-answers";
+import { gitList, gitWords } from "../../platform/git-answers";
 import type { Verdict } from "./answers";
-import type { Place } from "./place";
-import type { Target } from "./target";
+import type { GuardedWorktree } from "./worktree";
+import type { WriteTarget } from "./write-target";
 
 /** What of a place it takes to judge; no store. */
-type Ruled = Pick<Place, "world" | "repository" | "settings" | "who">;
+type Ruled = Pick<GuardedWorktree, "world" | "repository" | "settings" | "who">;
 
 /** What the rules of the place say to the agent; null where none binds it. */
 export function judgeOf(
@@ -23,7 +23,7 @@ interface Denied {
 }
 
 /** The refusal where one of the targets may not be written by this agent, whoever holds it. */
-export async function forbidden(place: Ruled, targets: readonly Target[]): Promise<Verdict | null> {
+export async function forbidden(place: Ruled, targets: readonly WriteTarget[]): Promise<Verdict | null> {
   const judge = judgeOf(place);
   if (judge === null) return null;
   for (const target of targets) {
@@ -33,7 +33,7 @@ export async function forbidden(place: Ruled, targets: readonly Target[]): Promi
   return null;
 }
 
-async function deniedIn(place: Ruled, judge: PathJudge, { key, path }: Target): Promise<Denied | null> {
+async function deniedIn(place: Ruled, judge: PathJudge, { key, path }: WriteTarget): Promise<Denied | null> {
   if (kindOf(key) === "file") {
     const rule = judge.writing(path);
     return rule === null ? null : { path, rule };
@@ -55,7 +55,7 @@ async function filesIn({ world, repository }: Ruled, directory: string): Promise
     cwd: repository.worktreeRoot,
   });
   if (status !== 0) throw new Error(`Git does not say what is in ${directory}: ${gitWords(stderr)}`);
-  return new TextDecoder().decode(stdout).split("\0").slice(0, -1);
+  return gitList(new TextDecoder().decode(stdout));
 }
 
 function refusal({ who }: Ruled, { path, rule }: Denied): Verdict {

@@ -11,12 +11,12 @@ import {
   isoOf,
   isReported,
 } from "./contention";
-import type { Place } from "./place";
-import type { InTheWay } from "./yielding";
+import type { InTheWay } from "./holders";
+import type { GuardedWorktree } from "./worktree";
 
 /** All that it takes to write something down. */
 interface Recording {
-  readonly session: Place["session"];
+  readonly session: GuardedWorktree["session"];
   readonly world: { readonly platform: Pick<Platform, "digest"> };
 }
 
@@ -24,7 +24,10 @@ interface Recording {
  * The first denial, with the instant of the one retry. Of several reports of one edit the first counts; the others find
  * it on record and go by it.
  */
-export async function recordDenied(place: Place, denied: readonly Contention[]): Promise<Contention[]> {
+export async function recordDenied(
+  place: GuardedWorktree,
+  denied: readonly Contention[],
+): Promise<Contention[]> {
   const names = namesOf(place, denied);
   let standing: Contention[] = [...denied];
   await place.session.write([], {
@@ -61,7 +64,7 @@ export async function recordDenied(place: Place, denied: readonly Contention[]):
 
 /** The retry was in vain: two lines, either of which a crash may be the last to leave. */
 export async function recordBlocked(
-  place: Place,
+  place: GuardedWorktree,
   retried: readonly Contention[],
   inTheWay: InTheWay,
 ): Promise<Contention[]> {
@@ -124,25 +127,12 @@ export async function recordResolved(
   contentions: readonly Contention[],
   how: Resolution,
 ): Promise<number> {
-  const names = namesOf(place, contentions);
-  const written = await place.session.write([], {
-    about: aboutOf(contentions),
-    facts: names,
-    body: async ({ facts }) => {
-      const resolved = contentions.filter((_, i) => facts.has(names[i]!));
-      if (resolved.length === 0) return null;
-      return {
-        type: "contention.resolved",
-        payload: {
-          how,
-          files: resolved.map(asFile),
-        },
-        facts: new Map(names.filter((name) => facts.has(name)).map((name) => [name, null])),
-        answer: resolved.length,
-      };
-    },
+  return move(place, contentions, {
+    type: "contention.resolved",
+    from: () => true,
+    to: () => null,
+    payload: (moved) => ({ how, files: moved.map(asFile) }),
   });
-  return written.replayed ? 0 : (written.answer ?? 0);
 }
 
 /** What blocked somebody was given back: it says so, and the record waits for the next attempt. */
@@ -163,7 +153,8 @@ interface Move {
   readonly type: string;
   /** Which of those that are on record by now. */
   from(known: Contention): boolean | Promise<boolean>;
-  to(contention: Contention, now: Now): Contention;
+  /** Null: its record goes. */
+  to(contention: Contention, now: Now): Contention | null;
   payload(moved: readonly Contention[], now: Now): Record<string, unknown>;
 }
 
@@ -171,23 +162,27 @@ async function move(
   place: Recording,
   contentions: readonly Contention[],
   { type, from, to, payload }: Move,
-): Promise<void> {
+): Promise<number> {
   const names = namesOf(place, contentions);
-  await place.session.write([], {
+  const written = await place.session.write([], {
     about: aboutOf(contentions),
     facts: names,
     body: async ({ facts, now }) => {
       const moved: Contention[] = [];
+      const after = new Map<FactName, Fact | null>();
       for (const [i, contention] of contentions.entries()) {
         const fact = facts.get(names[i]!);
         const known = fact === undefined ? null : contentionFromFact(fact.value);
-        if (known !== null && (await from(known))) moved.push(contention);
+        if (known === null || !(await from(known))) continue;
+        moved.push(contention);
+        const next = to(contention, now);
+        after.set(names[i]!, next === null ? null : contentionToFact(next));
       }
       if (moved.length === 0) return null;
-      const after = moved.map((contention) => to(contention, now));
-      return { type, payload: payload(moved, now), facts: asFacts(place, after), answer: true };
+      return { type, payload: payload(moved, now), facts: after, answer: moved.length };
     },
   });
+  return written.replayed ? 0 : (written.answer ?? 0);
 }
 
 function namesOf({ world }: Pick<Recording, "world">, contentions: readonly Contention[]): FactName[] {

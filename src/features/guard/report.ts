@@ -112,6 +112,28 @@ export function readReport(harness: HarnessName, event: string | null, document:
   };
 }
 
+/** What came on standard input: a document, the text of one, or the reason why there is none. */
+export type HookInput =
+  | { readonly document: unknown }
+  | { readonly text: string }
+  | { readonly text: null; readonly why: string };
+
+/** An event that was read, once and for all: null where it is nothing of ours, or why it cannot be read. */
+export type ReadEvent = { readonly report: Report | null } | { readonly why: string };
+
+export function readEvent(
+  { harness, event }: { readonly harness: HarnessName; readonly event: string | null },
+  input: HookInput,
+): ReadEvent {
+  if ("why" in input) return { why: input.why };
+  try {
+    const document: unknown = "document" in input ? input.document : JSON.parse(input.text);
+    return { report: readReport(harness, event, document) };
+  } catch (error) {
+    return { why: (error as Error).message };
+  }
+}
+
 export function isHarnessName(name: string): name is HarnessName {
   return (HARNESS_NAMES as readonly string[]).includes(name);
 }

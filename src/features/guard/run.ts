@@ -2,9 +2,9 @@ import type { HarnessName } from "../../identity/harness";
 import { TooLate } from "../../store/submission";
 import { Alarm } from "./alarm";
 import { ALLOWED, type Answer, answer, nothingToSay, type Verdict } from "./answers";
-import { type Checking, check } from "./check";
+import { type Checking, check, checkingOf } from "./check";
 import { deadlineMs } from "./harness";
-import { type Report, readReport, registered } from "./report";
+import { type HookInput, type ReadEvent, type Report, readEvent, readReport, registered } from "./report";
 import { DEFAULT_SETTINGS } from "./settings";
 import type { World } from "./world";
 
@@ -17,26 +17,19 @@ export interface HookCall {
   readonly patienceMs: number | null;
 }
 
-/** What came on standard input; null with the reason where it could not be read. */
-export type Input = { readonly text: string } | { readonly text: null; readonly why: string };
-
 export interface Answered extends Answer {
   readonly allowed: boolean;
 }
 
-/**
- * From what a harness said to what it is answered. Never takes longer than it may, and never throws, but `TooLate` where
- * whoever asked has left meanwhile.
- */
-export async function runHook(world: World, call: HookCall, input: Input): Promise<Answered> {
-  let document: unknown;
-  try {
-    if (input.text === null) throw new Error(input.why);
-    document = JSON.parse(input.text);
-  } catch (error) {
-    return unreadable(world, call, error);
-  }
-  const report = readReport(call.harness, call.event, document);
+/** From what a harness said to what it is answered. */
+export function runHook(world: World, call: HookCall, input: HookInput): Promise<Answered> {
+  return answerEvent(world, call, readEvent(call, input));
+}
+
+/** Never takes longer than it may, and never throws, but `TooLate` where whoever asked has left meanwhile. */
+export async function answerEvent(world: World, call: HookCall, event: ReadEvent): Promise<Answered> {
+  if ("why" in event) return unreadable(world, call, event.why);
+  const { report } = event;
   if (report === null) return { ...nothingToSay(call.harness), allowed: true };
   return answered(world, report, await decide(world, call, report));
 }
@@ -50,7 +43,7 @@ async function decide(world: World, call: HookCall, report: Report): Promise<Ver
   const patienceMs = call.patienceMs ?? (event === null ? DEFAULT_SETTINGS.deadlineMs : deadlineMs(event));
   const workMs = DEFAULT_SETTINGS.deadlineMs;
   const alarm = new Alarm(world.platform, { workMs, patienceMs });
-  const checking: Checking = { world, report, alarm };
+  const checking = checkingOf(world, report, alarm);
   world.onAlarm?.(alarm);
   try {
     return await alarm.watch(() => act(checking));
@@ -76,31 +69,17 @@ async function act(checking: Checking): Promise<Verdict> {
       const { after } = await import("./after");
       return after(checking);
     }
-    case "stop": {
-      const { placesOf, stop } = await import("./life");
-      const { background } = await import("./background");
-      for (const place of await placesOf(world, report)) {
-        await orNoted(checking, () => background(checking, place));
-        await stop(place);
-      }
-      return ALLOWED;
-    }
-    case "done": {
-      const { placesOf, subagentDone } = await import("./life");
-      for (const place of await placesOf(world, report)) await subagentDone(place);
-      return ALLOWED;
-    }
     case "failure":
-    case "end": {
-      if (report.moment === "failure" && report.isRecoverable) return ALLOWED;
-      const { endEverywhere, placesOf } = await import("./life");
-      const { background } = await import("./background");
-      for (const place of await placesOf(world, report))
-        await orNoted(checking, () => background(checking, place));
-      await endEverywhere(world, report, report.moment === "failure" ? "failed" : "ended");
-      return ALLOWED;
-    }
+      if (report.isRecoverable) return ALLOWED;
   }
+  const { endAll, placesOf, stop, subagentDone } = await import("./life");
+  const { background } = await import("./after");
+  const places = await placesOf(world, report);
+  if (report.moment === "done") for (const place of places) await subagentDone(place);
+  else for (const place of places) await orNoted(checking, () => background(checking, place));
+  if (report.moment === "stop") for (const place of places) await stop(place);
+  else if (report.moment !== "done") await endAll(places, report.moment === "failure" ? "failed" : "ended");
+  return ALLOWED;
 }
 
 /** A last look that fails keeps no session from giving back what it holds. */
@@ -114,11 +93,11 @@ async function orNoted(checking: Checking, look: () => Promise<unknown>): Promis
 }
 
 /** Nobody knows what the agent wants to do: as `guard.on_failure` says, with nothing known to be held. */
-async function unreadable(world: World, { harness, event }: HookCall, error: unknown): Promise<Answered> {
+async function unreadable(world: World, { harness, event }: HookCall, reason: string): Promise<Answered> {
   const report = readReport(harness, event, {});
   if (report === null) return { ...nothingToSay(harness), allowed: true };
   const alarm = new Alarm(world.platform, { workMs: 1_000, patienceMs: 1_000 });
   const { onFailure } = await import("./failure");
-  const why = `what ${harness} sent cannot be read: ${(error as Error).message}`;
-  return answered(world, report, await onFailure({ world, report, alarm }, new Error(why)));
+  const why = `what ${harness} sent cannot be read: ${reason}`;
+  return answered(world, report, await onFailure(checkingOf(world, report, alarm), new Error(why)));
 }

@@ -1,20 +1,21 @@
 import { resolveFrom } from "../../identity/path-text";
 import type { Repository } from "../../identity/repository";
 import { listWorktrees, type WorktreeEntry } from "../../identity/worktree-list";
-import { dirKey, kindOf } from "../../kernel/keys";
+import { printable } from "../../kernel/ids";
+import { dirKey, isFullRefName, kindOf, nameOf } from "../../kernel/keys";
 import { belongsTo, type Lease } from "../../kernel/lease";
 import { isRefusal } from "../../kernel/refusal";
-import { ALLOWED, type Verdict } from "./answers";
-import type { Checking } from "./check";
+import { gitList, gitText } from "../../platform/git-answers";
+import { ALLOWED, allowedSaying, type Verdict } from "./answers";
+import { type Checking, directoryOf } from "./check";
+import { othersOn, wantingIn, withoutYielding } from "./holders";
 import { strayed } from "./home";
-import { branchToOffer } from "./offered-branch";
-import { openPlace, type Place, repositoryOf } from "./place";
-import { sharedByOthers, stashOfOthers, worktreeOfOthers } from "./shared-words";
 import type { GitUse } from "./shell/arguments";
 import type { ShellWrite } from "./shell/walk";
 import { whoIs } from "./who";
+import type { Words } from "./words";
+import { type GuardedWorktree, openWorktree, repositoryOf } from "./worktree";
 import type { World } from "./world";
-import { othersOn, wantingIn, withoutYielding } from "./yielding";
 
 /** Leases whose holder works in the checkout that they were taken in. */
 const AT_WORK = ["file", "dir", "worktree", "issue"];
@@ -30,9 +31,9 @@ export async function checkShared(
   writes: readonly ShellWrite[],
   shellCwd: string,
 ): Promise<Verdict> {
-  const { world, report } = checking;
+  const { world } = checking;
   const tells: string[] = [];
-  const standsIn = async () => repositoryOf(world, report.cwd ?? world.cwd);
+  const standsIn = async () => repositoryOf(world, directoryOf(checking));
   for (const { use, cwd } of writes) {
     if (use === undefined || (use.kind === "own" && cwd === null)) continue;
     const repository = await repositoryOf(world, cwd ?? shellCwd);
@@ -41,7 +42,7 @@ export async function checkShared(
     if (use.kind === "own" && (await world.platform.files.stat(`${repository.commonDir}/worktrees`)) === null)
       continue;
     const who = checking.who ?? (await whoIs(world, checking.report));
-    const here = await openPlace(world, repository, who);
+    const here = await openWorktree(world, repository, who);
     for (const place of await placesOfUse(here, use, cwd ?? shellCwd)) {
       const away = await strayed(checking, place, use.command);
       if (away !== null && !away.isAllowed) return away;
@@ -50,11 +51,11 @@ export async function checkShared(
       if (!verdict.isAllowed) return verdict;
     }
   }
-  return tells.length === 0 ? ALLOWED : { isAllowed: true, tell: tells.join("\n") };
+  return allowedSaying(...tells);
 }
 
 /** The worktrees that a command is about: mostly the one it runs in. */
-async function placesOfUse(here: Place, use: GitUse, cwd: string): Promise<Place[]> {
+async function placesOfUse(here: GuardedWorktree, use: GitUse, cwd: string): Promise<GuardedWorktree[]> {
   const { which, kind } = use;
   if (kind !== "worktree" && (kind !== "checkout" || which === null)) return [here];
   const { world, repository, who } = here;
@@ -65,10 +66,10 @@ async function placesOfUse(here: Place, use: GitUse, cwd: string): Promise<Place
     // Git takes the end of a path for it, too.
     return !isMain && (which === null || root === real || root.endsWith(`/${which}`));
   };
-  const found: Place[] = [];
+  const found: GuardedWorktree[] = [];
   for (const entry of all.filter((one) => one.exists && isMeant(one))) {
     const there = await repositoryOf(world, entry.root);
-    if (there !== null) found.push(await openPlace(world, there, who));
+    if (there !== null) found.push(await openWorktree(world, there, who));
   }
   return found;
 }
@@ -87,46 +88,44 @@ interface Viewpoint {
   standsIn(): Promise<Repository | null>;
 }
 
-async function judge(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict> {
+async function judge(place: GuardedWorktree, use: GitUse, at: Viewpoint): Promise<Verdict> {
   if (use.kind === "own") return ALLOWED;
   if (use.kind === "stash") return judgeStash(place, use, at);
   const others = await othersAtWork(place);
   if (others.length === 0) return ALLOWED;
-  const root = place.repository.worktreeRoot;
-  if (use.kind === "worktree") {
-    const from = await repositoryToName(place, at);
-    return { isAllowed: false, ...worktreeOfOthers(use, others, { root, from }) };
-  }
-  const base = use.base !== null && (await isCommit(place, use.base)) ? use.base : null;
-  const branch = place.settings.makesWorktrees ? await branchToOffer(place, use.branch) : null;
-  const from = await worktreeToName(place, at);
-  const { isPlaceGuessed } = at;
-  return { isAllowed: false, ...sharedByOthers({ use, others, root, from, isPlaceGuessed, branch, base }) };
+  const refusal = use.kind === "worktree" ? worktreeOfOthers : sharedByOthers;
+  return { isAllowed: false, ...(await refusal(place, use, others, at)) };
 }
 
 /** For commands about this worktree; null where the agent stands in it. */
-async function worktreeToName({ repository }: Place, { standsIn }: Viewpoint): Promise<string | null> {
+async function worktreeToName(
+  { repository }: GuardedWorktree,
+  { standsIn }: Viewpoint,
+): Promise<string | null> {
   const { worktreeRoot } = repository;
   return (await standsIn())?.worktreeRoot === worktreeRoot ? null : worktreeRoot;
 }
 
 /** For commands about the whole repository; null where the agent stands in one of its worktrees. */
-async function repositoryToName({ repository }: Place, { standsIn }: Viewpoint): Promise<string | null> {
+async function repositoryToName(
+  { repository }: GuardedWorktree,
+  { standsIn }: Viewpoint,
+): Promise<string | null> {
   const { commonDir, mainWorktreeRoot, worktreeRoot } = repository;
   return (await standsIn())?.commonDir === commonDir ? null : (mainWorktreeRoot ?? worktreeRoot);
 }
 
 /** One word of a checkout may be a path as well. */
-async function isCommit({ world, repository }: Place, word: string): Promise<boolean> {
+async function isCommit({ world, repository }: GuardedWorktree, word: string): Promise<boolean> {
   const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${word}^{commit}`];
-  return (await world.git.run(args, { cwd: repository.worktreeRoot })).status === 0;
+  return (await gitText(world.git, args, { cwd: repository.worktreeRoot })) !== null;
 }
 
 /**
  * An entry says on which branch it was made, and a branch is checked out in one worktree only: one that was made on another
  * branch than this worktree's may be somebody else's, as long as others work in other worktrees.
  */
-async function judgeStash(place: Place, use: GitUse, at: Viewpoint): Promise<Verdict> {
+async function judgeStash(place: GuardedWorktree, use: GitUse, at: Viewpoint): Promise<Verdict> {
   const entries = await stashEntries(place);
   const number = /^(?:(?:refs\/)?stash@\{)?(\d+)\}?$/.exec(use.which ?? "")?.[1];
   const taken = number === undefined ? entries : entries.filter(({ at }) => at === Number(number));
@@ -138,25 +137,22 @@ async function judgeStash(place: Place, use: GitUse, at: Viewpoint): Promise<Ver
   return { isAllowed: false, ...stashOfOthers(use, foreign, others, { branch, from }) };
 }
 
-export interface StashEntry {
+interface StashEntry {
   readonly at: number;
   readonly title: string;
   /** Null where it was made on none, or does not say. */
   readonly branch: string | null;
 }
 
-async function stashEntries({ world, repository }: Place): Promise<StashEntry[]> {
+async function stashEntries({ world, repository }: GuardedWorktree): Promise<StashEntry[]> {
   const args = ["log", "--walk-reflogs", "-z", "--format=%gs", "refs/stash", "--"];
-  const { status, stdout } = await world.git.run(args, { cwd: repository.worktreeRoot });
-  if (status !== 0) return [];
-  const titles = new TextDecoder().decode(stdout).split("\0");
-  return titles
-    .filter((title) => title !== "")
-    .map((title, at) => ({ at, title, branch: /^(?:WIP on|On) ([^\s:]+): /.exec(title)?.[1] ?? null }));
+  return gitList(await gitText(world.git, args, { cwd: repository.worktreeRoot })).map((title, at) => {
+    return { at, title, branch: /^(?:WIP on|On) ([^\s:]+): /.exec(title)?.[1] ?? null };
+  });
 }
 
 /** What others hold from this very worktree, or in it. */
-async function othersAtWork(place: Place): Promise<Lease[]> {
+async function othersAtWork(place: GuardedWorktree): Promise<Lease[]> {
   const { coordinator, worktreeId } = place;
   const whole = dirKey(".");
   const wanting = wantingIn(place);
@@ -166,7 +162,7 @@ async function othersAtWork(place: Place): Promise<Lease[]> {
   return [...new Map([...counting, ...fromHere].map((lease) => [lease.leaseId, lease])).values()];
 }
 
-async function leasesOfOthers({ coordinator, who, session }: Place): Promise<Lease[]> {
+async function leasesOfOthers({ coordinator, who, session }: GuardedWorktree): Promise<Lease[]> {
   return (await coordinator.list())
     .map(({ lease }) => lease)
     .filter(
@@ -175,4 +171,175 @@ async function leasesOfOthers({ coordinator, who, session }: Place): Promise<Lea
         AT_WORK.includes(kindOf(lease.key)) &&
         !belongsTo(lease, session.actor),
     );
+}
+
+const MOST_TRIES = 100;
+/** Longer names are not printed whole. */
+const LONGEST = 200;
+
+/** A branch for a worktree of one's own that can be made as it is printed: the one that was wanted, if it can be. */
+async function branchToOffer(place: GuardedWorktree, wanted: string | null): Promise<string> {
+  const [branches, directories] = [await branchesOf(place), await directoriesOf(place)];
+  const isFree = (name: string) =>
+    !branches.some(
+      (there) => there === name || there.startsWith(`${name}/`) || name.startsWith(`${there}/`),
+    ) &&
+    // Directories of worktrees are named after branches.
+    !directories.some((there) => there.endsWith(name.slice(name.lastIndexOf("/") + 1)));
+  if (wanted !== null && isName(wanted) && isFree(wanted)) return wanted;
+  const id = place.who.sessionId.replace(/[^0-9A-Za-z]/g, "").slice(0, 8) || "mine";
+  const first = branches.includes("work") ? `work-${id}` : `work/${id}`;
+  for (let i = 2; i < MOST_TRIES; i++) {
+    const name = i === 2 ? first : `${first}-${i - 1}`;
+    if (isFree(name)) return name;
+  }
+  return first;
+}
+
+function isName(name: string): boolean {
+  return (
+    !name.startsWith("-") &&
+    name !== "HEAD" &&
+    isFullRefName(`refs/heads/${name}`) &&
+    printable(name, LONGEST) === name
+  );
+}
+
+async function branchesOf({ world, repository }: GuardedWorktree): Promise<string[]> {
+  const args = ["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"];
+  const text = await gitText(world.git, args, { cwd: repository.worktreeRoot });
+  return (text ?? "").split("\n").filter((name) => name !== "");
+}
+
+async function directoriesOf({ world, repository, settings }: GuardedWorktree): Promise<readonly string[]> {
+  const { mainWorktreeRoot } = repository;
+  if (mainWorktreeRoot === null) return [];
+  const { worktreeDirectory: configured } = settings;
+  const parent =
+    configured === null ? `${mainWorktreeRoot}.worktrees` : resolveFrom(mainWorktreeRoot, configured);
+  try {
+    return (await world.platform.files.readDirectory(parent)) ?? [];
+  } catch {
+    return [];
+  }
+}
+
+// --- what the agent is told ---------------------------------------------------------------------------------
+
+async function sharedByOthers(
+  place: GuardedWorktree,
+  use: GitUse,
+  others: readonly Lease[],
+  at: Viewpoint,
+): Promise<Words> {
+  const root = place.repository.worktreeRoot;
+  const base = use.base !== null && (await isCommit(place, use.base)) ? use.base : null;
+  const branch = place.settings.makesWorktrees ? await branchToOffer(place, use.branch) : null;
+  const from = await worktreeToName(place, at);
+  const said = printable(use.command, 80);
+  const isHere = from === null && use.which === null;
+  const create = [
+    "cotenant worktree create",
+    quoted(branch ?? ""),
+    ...(base === null || printable(base, 200) !== base ? [] : ["--base", quoted(base)]),
+  ];
+  return refusal(use, others, root, [
+    `cotenant: \`${said}\` moves what everybody in ${isHere ? "this checkout" : printable(root, 300)} shares (HEAD, index, stash, files), and ${workers(others)} ${isHere ? "here" : "there"}. Nothing was run.`,
+    ...(at.isPlaceGuessed
+      ? [
+          "Where it would run cannot be told. If it is meant for another repository, name it: git -C <directory> …",
+        ]
+      : []),
+    ...(branch === null
+      ? []
+      : [`Work in a worktree of your own instead: ${runFrom(from, create.join(" "))}`]),
+    `Your own files alone you can commit (${gitIn(from)} commit -- <path>) or undo (${gitIn(from)} restore -- <path>) ${from === null ? "here" : "there"}.`,
+  ]);
+}
+
+async function worktreeOfOthers(
+  place: GuardedWorktree,
+  use: GitUse,
+  others: readonly Lease[],
+  at: Viewpoint,
+): Promise<Words> {
+  const root = place.repository.worktreeRoot;
+  const from = await repositoryToName(place, at);
+  const said = printable(use.command, 80);
+  const there = printable(root, 300);
+  const what =
+    use.which === null
+      ? `cannot tell which worktree \`${said}\` takes away, and in ${there} ${workers(others)}`
+      : `\`${said}\` takes ${there} away, and ${workers(others)} there`;
+  return refusal(use, others, root, [
+    `cotenant: ${what}. Nothing was run.`,
+    use.which === null
+      ? "Name the worktree."
+      : `When they have finished: ${runFrom(from, `cotenant worktree remove ${quoted(root)}`)}, which keeps what is not committed.`,
+  ]);
+}
+
+function stashOfOthers(
+  use: GitUse,
+  foreign: readonly StashEntry[],
+  others: readonly Lease[],
+  { branch, from }: { readonly branch: string | null; readonly from: string | null },
+): Words {
+  const [first] = foreign;
+  const name = `stash@{${first!.at}}`;
+  const more = foreign.length > 1 ? ` and ${foreign.length - 1} more` : "";
+  return refusal(use, others, null, [
+    `cotenant: \`${printable(use.command, 80)}\` takes ${name} (${printable(first!.title, 80)})${more} away. The stash is one for all worktrees, it was not made on ${branch === null ? "a branch of yours" : printable(branch, 100)}, and ${workers(others)} in another worktree. Nothing was run.`,
+    `To have its changes and leave it to whoever made it: ${gitIn(from)} stash apply '${name}'`,
+  ]);
+}
+
+function refusal(
+  { command }: GitUse,
+  others: readonly Lease[],
+  root: string | null,
+  lines: readonly string[],
+): Words {
+  return {
+    isHardStop: false,
+    code: "E_LOCK_CONFLICT",
+    data: {
+      command: printable(command, 80),
+      worktree_root: root,
+      holders: others.slice(0, 20).map(({ agentId, key }) => ({ agent_id: agentId, key })),
+    },
+    reason: lines.join("\n"),
+  };
+}
+
+const MOST_NAMED = 5;
+
+/** `agent:a (a.txt, b.txt) works`. */
+function workers(others: readonly Lease[]): string {
+  const agents = [...new Set(others.map(({ agentId }) => agentId))];
+  const shown = agents.slice(0, MOST_NAMED).map((agentId) => {
+    const keys = others
+      .filter((lease) => lease.agentId === agentId)
+      .map(({ key }) => printable(nameOf(key), 100));
+    return `${agentId} (${keys.slice(0, 3).join(", ")}${keys.length > 3 ? `, and ${keys.length - 3} more` : ""})`;
+  });
+  const more = agents.length > MOST_NAMED ? ` and ${agents.length - MOST_NAMED} more` : "";
+  return `${shown.join(", ")}${more} ${agents.length === 1 ? "works" : "work"}`;
+}
+
+/** Without moving a shell that stays open. */
+function runFrom(directory: string | null, command: string): string {
+  return directory === null ? command : `(cd ${quoted(directory)} && ${command})`;
+}
+
+function gitIn(directory: string | null): string {
+  return directory === null ? "git" : `git -C ${quoted(directory)}`;
+}
+
+const LONGEST_PATH = 4_096;
+
+/** As a shell takes it for one word. */
+function quoted(word: string): string {
+  const text = printable(word, LONGEST_PATH);
+  return /^[\w./@~^+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,33 +1,30 @@
-import type { LocalCoordinator } from "../../coordinator/local";
 import type { Session } from "../../coordinator/session";
+import type { Workspace } from "../../coordinator/workspace";
 import { factKind } from "../../kernel/facts";
-import type { Reach } from "../../kernel/lease";
 import type { Platform } from "../../platform/platform";
 import { CONTENTION, contentionFromFact, isReported } from "./contention";
-import { forgetLeft, LEFT } from "./left";
+import { isStillInTheWay, reachIn, SUBAGENT } from "./holders";
 import { PASSES, REFUSALS } from "./pass";
 import { isOver, recordResolved } from "./records";
 import { SHELL } from "./shell/notes";
+import { forgetFacts, UNFINISHED } from "./unfinished-work";
 import { GUARD_VIOLATION } from "./violations";
-import { isStillInTheWay, SUBAGENT } from "./yielding";
 
 /** Notes of the guard's that nobody will ask for again. */
 const OLD_MS = 24 * 3_600_000;
 /** For how long what nobody has settled is remembered apart from the log and its archive. */
 const KEPT_MS: Readonly<Record<string, number>> = {
   [GUARD_VIOLATION]: 30 * OLD_MS,
-  [LEFT]: 30 * OLD_MS,
+  [UNFINISHED]: 30 * OLD_MS,
   [SUBAGENT]: OLD_MS,
 };
 const MOST_AT_ONCE = 500;
 
-/** For `gc`: contentions of agents that are gone and nothing is in the way of, old trespasses, and files that calls left behind. */
-export async function tidyGuard(
-  platform: Platform,
-  coordinator: LocalCoordinator,
-  session: Session,
-  reach: Reach,
-): Promise<number> {
+/** For `gc`: contentions of agents that are gone and nothing is in the way of, old violations, and files that calls left behind. */
+export async function tidyGuard(workspace: Workspace, session: Session): Promise<number> {
+  const { coordinator, surroundings } = workspace;
+  const { platform } = surroundings;
+  const reach = reachIn(workspace);
   const facts = await coordinator.facts({ kinds: [CONTENTION, ...Object.keys(KEPT_MS)] });
   const nowMs = platform.clock.wallMs();
   let gone = 0;
@@ -43,7 +40,7 @@ export async function tidyGuard(
     return keptMs !== undefined && !(Date.parse(String(value["at"])) > nowMs - keptMs);
   });
   if (old.length > 0)
-    await forgetLeft(
+    await forgetFacts(
       { session },
       old.slice(0, MOST_AT_ONCE).map(([name]) => name),
       "old notes of the guard",

@@ -1,9 +1,21 @@
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
+import type { Workspace } from "../../coordinator/workspace";
+import { CotenantError } from "../../errors/cotenant-error";
+import { dirtyPaths, pathspecsOf } from "../../identity/dirty-paths";
+import { listWorktrees } from "../../identity/worktree-list";
 import type { Fact, FactName } from "../../kernel/facts";
-import type { AgentId, LeaseId, SessionId, WorktreeId } from "../../kernel/ids";
+import {
+  type AgentId,
+  agentType,
+  type LeaseId,
+  printable,
+  type SessionId,
+  type WorktreeId,
+} from "../../kernel/ids";
 import type { LeaseKey } from "../../kernel/keys";
 import type { Holder } from "../../kernel/lease";
+import type { Git } from "../../platform/git";
 import type { Digest } from "../../platform/platform";
 
 /** A file that changed under somebody else's lease while a shell command ran. */
@@ -27,7 +39,7 @@ export interface GuardViolation {
 
 export const GUARD_VIOLATION = "guard-violation";
 
-export function violationFactName(
+function violationFactName(
   digest: Digest,
   { worktreeId, key, agentId, leaseId }: Omit<GuardViolation, "at">,
 ): FactName {
@@ -61,12 +73,9 @@ export async function recordViolations(
         type: "guard.violated",
         payload: {
           command: fresh[0]!.command,
-          files: fresh.map(({ path, agentId, owner, leaseId }) => ({
-            path,
-            agent_id: agentId,
-            owner,
-            lease_id: leaseId,
-          })),
+          files: fresh.map((one) => {
+            return { path: one.path, agent_id: one.agentId, owner: one.owner, lease_id: one.leaseId };
+          }),
         },
         facts,
         answer: true,
@@ -114,43 +123,131 @@ export async function guardViolations(coordinator: Coordinator): Promise<[FactNa
   return [...facts].map(([name, { value }]) => [name, violationFromFact(value)]);
 }
 
+/** Of the fact, in the order in which they are written; all of them texts. */
+const FIELDS = {
+  path: "path",
+  key: "key",
+  worktree_id: "worktreeId",
+  agent_id: "agentId",
+  session_id: "sessionId",
+  owner: "owner",
+  owner_session_id: "ownerSession",
+  lease_id: "leaseId",
+  at: "at",
+  command: "command",
+} as const;
+
 function toFact(violation: GuardViolation): Fact {
-  const { path, key, worktreeId, agentId, sessionId, owner, ownerSession, leaseId, at, command } = violation;
   const { holder, ownerHolder } = violation;
   return {
-    path,
-    key,
-    worktree_id: worktreeId,
-    agent_id: agentId,
-    session_id: sessionId,
-    owner,
-    owner_session_id: ownerSession,
-    lease_id: leaseId,
-    at,
-    command,
+    ...Object.fromEntries(Object.entries(FIELDS).map(([wire, name]) => [wire, violation[name]])),
     ...(holder === null ? {} : { holder: { ...holder } }),
     ...(ownerHolder === null ? {} : { owner_holder: { ...ownerHolder } }),
   };
 }
 
 export function violationFromFact(fact: Fact): GuardViolation {
-  const text = (name: string) => String(fact[name] ?? "");
-  return {
-    path: text("path"),
-    key: text("key") as LeaseKey,
-    worktreeId: text("worktree_id") as WorktreeId,
-    agentId: text("agent_id") as AgentId,
-    sessionId: text("session_id") as SessionId,
-    owner: text("owner") as AgentId,
-    ownerSession: text("owner_session_id") as SessionId,
-    leaseId: text("lease_id") as LeaseId,
-    at: text("at"),
-    command: text("command"),
-    holder: holderFrom(fact["holder"]),
-    ownerHolder: holderFrom(fact["owner_holder"]),
-  };
+  const texts = Object.entries(FIELDS).map(([wire, name]) => [name, String(fact[wire] ?? "")]);
+  const holders = { holder: holderFrom(fact["holder"]), ownerHolder: holderFrom(fact["owner_holder"]) };
+  return { ...(Object.fromEntries(texts) as Omit<GuardViolation, keyof typeof holders>), ...holders };
 }
 
 function holderFrom(value: unknown): Holder | null {
   return typeof value === "object" && value !== null ? (value as Holder) : null;
+}
+
+// --- as they stand now ------------------------------------------------------------------------------------
+
+/** What a command changed under somebody else's lease, as it stands now. */
+export interface SeenViolation {
+  readonly name: FactName;
+  /** As people type it: the beginning of the name's digits. */
+  readonly id: string;
+  readonly violation: GuardViolation;
+  /** Somebody still has to look at it. */
+  readonly isOpen: boolean;
+}
+
+const ID_DIGITS = 8;
+
+/**
+ * All that are on record. One is not open any more when both sessions are over, so that nobody is left to ask, and the file is
+ * as it is committed, so that nothing is left to look at. In doubt it is open. `gc` puts on record which are not.
+ */
+export async function seenViolations(workspace: Workspace): Promise<SeenViolation[]> {
+  const all = await guardViolations(workspace.coordinator);
+  if (all.length === 0) return [];
+  const valid = new Set((await workspace.coordinator.list()).map(({ lease }) => lease.leaseId));
+  const over: GuardViolation[] = [];
+  for (const [, violation] of all) if (await areOver(workspace, violation, valid)) over.push(violation);
+  const closed = over.length === 0 ? new Set() : await unchangedAmong(workspace, over);
+  return all.map(([name, violation]) => ({
+    name,
+    id: name.slice(name.indexOf(":") + 1).slice(0, ID_DIGITS),
+    violation,
+    isOpen: !closed.has(violation),
+  }));
+}
+
+/** Somebody has looked at them: a person, or whoever held the file. Whose command it was is not who says that all is well. */
+export async function settleSeen(session: Session, seen: readonly SeenViolation[]): Promise<void> {
+  const { agentId } = session.actor;
+  const isPerson = ["human", "admin"].includes(agentType(agentId));
+  const foreign = isPerson ? undefined : seen.find(({ violation: { owner } }) => owner !== agentId);
+  if (foreign !== undefined) throw notTheirs(agentId, foreign);
+  await settleViolations(
+    session,
+    seen.map(({ name, violation }) => [name, violation]),
+    "seen",
+  );
+}
+
+function notTheirs(agentId: AgentId, { id, violation: { path, owner } }: SeenViolation): CotenantError {
+  return new CotenantError(
+    "E_POLICY",
+    `${agentId} did not hold ${printable(path, 200)}, and is no person: it cannot say that all is well there`,
+    {
+      hint: `let ${owner} run 'cotenant guard settle ${id}', or a person, with a human: or admin: id`,
+      data: { agent_id: agentId, owner },
+    },
+  );
+}
+
+async function areOver(
+  { surroundings }: Workspace,
+  { holder, ownerHolder, leaseId }: GuardViolation,
+  valid: ReadonlySet<LeaseId>,
+): Promise<boolean> {
+  if (holder === null || ownerHolder === null || valid.has(leaseId)) return false;
+  const { processes } = surroundings.platform;
+  return (await processes.liveness(holder)) === "dead" && (await processes.liveness(ownerHolder)) === "dead";
+}
+
+/** Those whose files are as HEAD has them, or whose worktree is gone. */
+async function unchangedAmong(
+  { surroundings, repository }: Workspace,
+  violations: readonly GuardViolation[],
+): Promise<ReadonlySet<GuardViolation>> {
+  const { platform, git } = surroundings;
+  const places = await listWorktrees(platform, git, repository);
+  const found = new Set<GuardViolation>();
+  const byWorktree = new Map<WorktreeId, GuardViolation[]>();
+  for (const one of violations)
+    byWorktree.set(one.worktreeId, [...(byWorktree.get(one.worktreeId) ?? []), one]);
+  for (const [worktreeId, there] of byWorktree) {
+    const root = places.find((place) => place.exists && place.worktreeId === worktreeId)?.root;
+    const dirty = root === undefined ? [] : await dirtyIn(git, root, there);
+    for (const one of there) if (dirty !== null && !dirty.includes(one.path)) found.add(one);
+  }
+  return found;
+}
+
+/** Null where Git does not say. */
+async function dirtyIn(
+  git: Git,
+  root: string,
+  violations: readonly GuardViolation[],
+): Promise<readonly string[] | null> {
+  const specs = pathspecsOf(violations.map(({ path }) => path));
+  return dirtyPaths(git, root, specs).catch(() => null);
 }

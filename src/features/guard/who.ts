@@ -5,7 +5,7 @@ import { isRefusal } from "../../kernel/refusal";
 import type { Ancestry, Processes } from "../../platform/platform";
 import type { Report } from "./report";
 import type { World } from "./world";
-import { behind, isReaper, MOST_WRAPPERS } from "./wrappers";
+import { isReaper, pastWrappers } from "./wrappers";
 
 /** Who an event is about. */
 export interface Who {
@@ -20,6 +20,16 @@ export async function whoIs(
   world: World,
   report: Pick<Report, "harness" | "sessionId" | "subagent">,
 ): Promise<Who> {
+  if (world.found?.who != null) return world.found.who;
+  const who = await whoSays(world, report);
+  if (world.found !== undefined) world.found.who = who;
+  return who;
+}
+
+async function whoSays(
+  world: World,
+  report: Pick<Report, "harness" | "sessionId" | "subagent">,
+): Promise<Who> {
   const { digest } = world.platform;
   const holder = await harnessProcess(world);
   // A harness that keeps its session to itself is told apart by its process.
@@ -31,17 +41,13 @@ export async function whoIs(
 
 /** Ids of people are refused to whatever runs inside a harness. */
 function givenAgent({ env }: World): AgentId | null {
-  const given = env["COTENANT_AGENT_ID"];
-  const parsed = given === undefined || given === "" ? null : parseAgentId(given);
-  if (parsed === null || isRefusal(parsed)) return null;
-  const type = agentType(parsed);
-  return type === "human" || type === "admin" ? null : parsed;
+  const parsed = parseAgentId(env["COTENANT_AGENT_ID"] ?? "");
+  return isRefusal(parsed) || ["human", "admin"].includes(agentType(parsed)) ? null : parsed;
 }
 
 function givenSession({ env }: World): SessionId | null {
-  const given = env["COTENANT_SESSION_ID"];
-  const parsed = given === undefined || given === "" ? null : parseSessionId(given);
-  return parsed === null || isRefusal(parsed) ? null : parsed;
+  const parsed = parseSessionId(env["COTENANT_SESSION_ID"] ?? "");
+  return isRefusal(parsed) ? null : parsed;
 }
 
 /**
@@ -52,14 +58,7 @@ async function harnessProcess({ platform, parentPid, harnessPid, harness }: Worl
   const { processes } = platform;
   if (harness !== undefined) return harness;
   if (harnessPid !== null) return namedAsHolder(processes, harnessPid);
-  let pid = parentPid;
-  let ancestry = await processes.ancestry(pid);
-  for (let i = 0; i < MOST_WRAPPERS; i++) {
-    const next = behind(ancestry);
-    if (next === null) break;
-    pid = next;
-    ancestry = await processes.ancestry(pid);
-  }
+  const { pid, ancestry } = await pastWrappers(processes, parentPid);
   return liveHolder(processes, pid, ancestry);
 }
 
@@ -68,24 +67,24 @@ export async function parentAsHolder(processes: Processes, pid: number): Promise
   return liveHolder(processes, pid, await processes.ancestry(pid));
 }
 
-/** Where it died before we could look, nobody will write any more, and nothing may stay held. */
+/** Of a harness that died before we looked, so that nothing stays held. */
 async function liveHolder(processes: Processes, pid: number, ancestry: Ancestry | null): Promise<Holder> {
   if (isReaper(pid, ancestry, await ownAncestry(processes, pid)))
     return gone(processes, processes.self().pid);
   return namedAsHolder(processes, pid);
 }
 
-/** One that the caller has named is taken as it is, also the first of all, which takes in orphans. */
+/** One that the caller has named is taken as it is, also the reaper. */
 export async function namedAsHolder(processes: Processes, pid: number): Promise<Holder> {
   return (await processes.identify(pid)) ?? gone(processes, pid);
 }
 
-/** Looked at only where it matters. */
+/** Needed only to tell a reaper from a harness. */
 async function ownAncestry(processes: Processes, parentPid: number): Promise<Ancestry | null> {
   return parentPid === 1 ? processes.ancestry(processes.self().pid) : null;
 }
 
-/** A process of that number that started before any other did: it is not there any more. */
+/** Stands for a process that has ended: no live one has that start time. */
 function gone(processes: Processes, pid: number): Holder {
   return { ...processes.self(), pid, startTime: "0" };
 }

@@ -94,19 +94,7 @@ export function hasWaited(waited: readonly Contention[], waitedMs: number, isTak
 }
 
 /** Of an agent that writes outside the worktree that it belongs to. */
-export function outsideHome({
-  what,
-  root,
-  home,
-  who,
-  isRefused,
-}: {
-  readonly what: string;
-  readonly root: string;
-  readonly home: Home;
-  readonly who: Who;
-  readonly isRefused: boolean;
-}): Words {
+export function outsideHome(what: string, root: string, home: Home, who: Who, isRefused: boolean): Words {
   const [here, there] = [printable(root, 300), printable(home.root, 300)];
   const why = home.why === "claimed" ? "it holds a claim from there" : "it was started there";
   return {

@@ -6,6 +6,7 @@ import type { Platform } from "../../platform/platform";
 import type { Store, StoreOptions } from "../../store/store";
 import type { Alarm } from "./alarm";
 import type { Mark } from "./pass";
+import type { Findings } from "./worktree";
 
 /** Git hooks are another's subject; every event is an occasion to look after them. */
 export interface HooksKeeper {
@@ -42,11 +43,13 @@ export interface World {
   /** Stores that outlive one check. */
   readonly openStore?: (options: StoreOptions) => Store;
   /** Gets the alarm of the check, for what happens beside it. */
-  readonly onAlarm?: (alarm: Pick<Alarm, "ring" | "switchOff">) => void;
+  readonly onAlarm?: (alarm: Pick<Alarm, "ring">) => void;
   /** Shows people that the hook waits, where whoever called can show it. */
   readonly onWait?: (wait: BegunWait) => void;
   /** Looks after Git hooks that are wanted in a repository. */
   readonly hooks?: HooksKeeper;
   /** Somebody asks by name: also a repository counts that was never prepared for agents. */
   readonly isAsked?: boolean;
+  /** What was found out for the event at hand. */
+  readonly found?: Findings;
 }

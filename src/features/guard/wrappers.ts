@@ -1,4 +1,4 @@
-import type { Ancestry } from "../../platform/platform";
+import type { Ancestry, Processes } from "../../platform/platform";
 
 export const MOST_WRAPPERS = 8;
 const SHELL = /(?:^|\/)(?:ba|z|da|a|k|fi)?sh$|(?:^|[\\/])(?:cmd|powershell|pwsh)(?:\.exe)?$/i;
@@ -9,6 +9,20 @@ const NODE_RUNNER = /(?:^|\/)(?:npx|npm)(?:-cli)?(?:\.js)?$/;
 export function behind(ancestry: Ancestry | null): number | null {
   if (ancestry === null || ancestry.parentPid <= 1 || !isWrapper(ancestry.words)) return null;
   return ancestry.parentPid;
+}
+
+/** The process behind all of them, and what is known of it. */
+export async function pastWrappers(
+  processes: Pick<Processes, "ancestry">,
+  start: number,
+): Promise<{ readonly pid: number; readonly ancestry: Ancestry | null }> {
+  let [pid, ancestry] = [start, await processes.ancestry(start)];
+  for (let more = MOST_WRAPPERS; more > 0; more--) {
+    const next = behind(ancestry);
+    if (next === null) break;
+    [pid, ancestry] = [next, await processes.ancestry(next)];
+  }
+  return { pid, ancestry };
 }
 
 /** A shell that runs one command line, not one that reads a script or a terminal. */
@@ -23,7 +37,7 @@ const REAPER =
 const HARNESS = /claude|codex|cursor|gemini|copilot|opencode|qwen|pi-coding-agent|(?:^|\/)pi$/i;
 
 /**
- * Whether a process has only come to be a hook's parent because the harness died: whoever takes in orphans. It outlives
+ * Whether a hook has this parent only because the harness died: the reaper (init or a subreaper). It outlives
  * everybody, so that nothing may be bound to it. In a container the first process may well be the harness itself, and
  * its hooks are of its session.
  */

@@ -5,7 +5,7 @@ import { CotenantError } from "../../errors/cotenant-error";
 import { HARNESS_NAMES, type HarnessName } from "../../identity/harness";
 import { printable } from "../../kernel/ids";
 import { HARNESSES } from "../guard/harness";
-import { isInUse } from "../guard/place";
+import { isInUse } from "../guard/worktree";
 import { type Via, viaFlag } from "./command-line";
 import { type CanaryReport, isWell, nothingCovered, type RealReport, wasTried } from "./coverage";
 import { hindrances } from "./hindrances";

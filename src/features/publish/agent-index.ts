@@ -1,5 +1,6 @@
 import { CotenantError } from "../../errors/cotenant-error";
 import { type ByteText, bytesOf, byteTextOf, fromByteText } from "../../git/byte-text";
+import { ObjectDatabase, type ObjectPlace } from "../../git/database";
 import type { Leaf } from "../../git/tree-editing";
 import { printable } from "../../kernel/ids";
 import type { GitResult, LastingGit } from "../../platform/git";
@@ -49,9 +50,8 @@ export class AgentIndex {
   }
 
   static async open(place: IndexPlace): Promise<AgentIndex> {
-    const { files, random } = place.platform;
-    const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-    const path = `${place.directory}/${place.owner}-${suffix}.index`;
+    const { files } = place.platform;
+    const path = `${place.directory}/${place.owner}-${randomName(place.platform)}.index`;
     await files.makeDirectory(place.directory, place.directoryMode);
     await files.makeDirectory(`${path}.objects`, place.directoryMode);
     return new AgentIndex(place, path);
@@ -104,16 +104,14 @@ export class AgentIndex {
 
   /** Files of the working tree, as they are now: new, changed, or gone. */
   async takeFiles(paths: readonly ByteText[]): Promise<void> {
-    if (paths.length === 0) return;
-    const input = bytesOf(paths.map((path) => `${path}\0`).join(""));
-    await this.#run(["update-index", "--add", "--remove", "-z", "--stdin"], input);
+    if (paths.length > 0)
+      await this.#run(["update-index", "--add", "--remove", "-z", "--stdin"], withNuls(paths));
   }
 
   /** Directories of the working tree with all that is in them and not ignored. */
   async takeDirectories(paths: readonly ByteText[]): Promise<void> {
-    if (paths.length === 0) return;
-    const input = bytesOf(paths.map((path) => `${path}\0`).join(""));
-    await this.#run(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"], input);
+    if (paths.length > 0)
+      await this.#run(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"], withNuls(paths));
   }
 
   /** Every entry by its path. */
@@ -129,9 +127,7 @@ export class AgentIndex {
 
   /** Writes entries out to the working tree, where nothing stands in their place; look whether they are there. */
   async writeOut(paths: readonly ByteText[]): Promise<void> {
-    if (paths.length === 0) return;
-    const input = bytesOf(paths.map((path) => `${path}\0`).join(""));
-    await this.#try(["checkout-index", "--quiet", "-z", "--stdin"], input);
+    if (paths.length > 0) await this.#try(["checkout-index", "--quiet", "-z", "--stdin"], withNuls(paths));
   }
 
   async close(): Promise<void> {
@@ -161,8 +157,43 @@ export class AgentIndex {
   }
 }
 
+function withNuls(paths: readonly ByteText[]): Uint8Array {
+  return bytesOf(paths.map((path) => `${path}\0`).join(""));
+}
+
+/** Objects that are gone after `act`, with the environment in which Git finds them. */
+export async function withObjectsApart<T>(
+  {
+    platform,
+    git,
+    directory,
+    directoryMode,
+  }: Pick<IndexPlace, "platform" | "git" | "directory" | "directoryMode">,
+  place: ObjectPlace,
+  purpose: string,
+  act: (objects: ObjectDatabase, env: Readonly<Record<string, string>>) => Promise<T>,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<T> {
+  const root = `${directory}/${purpose}-${randomName(platform)}.objects`;
+  await platform.files.makeDirectory(directory, directoryMode);
+  await platform.files.makeDirectory(root, directoryMode);
+  const env = { ...quarantine(place.commonDir, root), ...settings };
+  const objects = new ObjectDatabase(platform, git, { ...place, apart: { root, env } });
+  try {
+    return await act(objects, env);
+  } finally {
+    await objects.close();
+    await removeAll(platform.files, root);
+  }
+}
+
+/** For a file that nobody else has. */
+export function randomName({ random }: Pick<Platform, "random">): string {
+  return Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** New objects go to `own`, and all others are found where they are. */
-export function quarantine(commonDir: string, own: string): Record<string, string> {
+function quarantine(commonDir: string, own: string): Record<string, string> {
   // Paths are separated by colons, and one with a colon in it stands in quotes.
   const quoted = `"${`${commonDir}/objects`.replace(/[\\"]/g, (char) => `\\${char}`)}"`;
   return { GIT_OBJECT_DIRECTORY: own, GIT_ALTERNATE_OBJECT_DIRECTORIES: quoted };

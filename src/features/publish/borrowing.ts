@@ -8,12 +8,12 @@ import type { Clock, Platform, Sleep, Timers } from "../../platform/platform";
 
 /** Long enough for any publish that goes on. A process that dies loses it at once, one that is stopped after this. */
 const AT_MOST_SECS = 60;
-/** A publish takes milliseconds: so long it is worth looking again at once, before standing in line. */
+/** A publish takes milliseconds: for this long, polling is cheaper than queueing. */
 const SPRINT_MS = 1_000;
 const LOOK_EVERY_MS = 3;
-/** Somebody has it, or somebody who stands in line is to get it. */
+/** It is held, or reserved for a waiter in the queue. */
 const PATIENT = ["E_LOCK_CONFLICT", "E_QUEUED"];
-/** A holder that has died takes notice of nobody: so often it is asked for all the same. */
+/** Dead holders never clear the flag; recheck at this interval. */
 const LOOK_CLOSELY_EVERY_MS = 50;
 
 /**
@@ -51,40 +51,46 @@ export class Borrowed {
     return this.#leases.length > 0;
   }
 
-  /** Also when another process of this session has given them back under our hands. */
-  async take(onWait: (message: string) => void): Promise<void> {
+  /**
+   * Also when another process of this session has given them back under our hands. Answers whether somebody else has had them
+   * meanwhile.
+   */
+  async take(onWait: (message: string) => void): Promise<boolean> {
     const found = await this.#find();
     const before = new Set(found.map(({ lease }) => lease.leaseId as string));
-    const leases = (await this.#sprint(this.#isOthers(found))) ?? (await this.#acquire(onWait));
+    let isContended = this.#isOthers(found);
+    const sprinted = await this.#sprint(isContended, () => {
+      isContended = true;
+    });
+    const leases = sprinted ?? (await this.#acquire(onWait));
     this.#leases = leases.filter(({ key }) => this.keys.includes(key));
     for (const { leaseId } of this.#leases) if (!before.has(leaseId)) this.#taken.add(leaseId);
     this.takenAtMs = this.#platform.clock.monotonicMs();
+    return isContended || sprinted === null;
   }
 
-  /**
-   * Standing in line costs more than a publish takes: whoever has to wait only looks whether the branch is free again, for
-   * a while. Null: it is time to get in line, as those do who would else be passed over for ever.
-   */
-  async #sprint(isHeld: boolean): Promise<readonly Lease[] | null> {
+  /** Queueing costs more than a publish takes, so at first it only polls. Null: time to queue, so as not to be starved. */
+  async #sprint(isHeld: boolean, onTaken: () => void): Promise<readonly Lease[] | null> {
     const { clock } = this.#platform;
     const end = clock.monotonicMs() + Math.min(SPRINT_MS, this.#waitMs);
     for (let isFirst = true; clock.monotonicMs() < end; isFirst = false) {
       try {
-        // Asking in vain costs those who have something to do more than it costs us.
+        // A refused request costs others more than it costs us.
         if (!isFirst || !isHeld) return await this.#acquire(null);
       } catch (error) {
-        // Those who stand in line come first; and the more get in line, the slower it goes for all.
+        // The queue comes first; and the longer it is, the slower it goes for all.
         const isTaken = error instanceof CotenantError && PATIENT.includes(error.code);
-        // Only a person ends a pause: nobody who publishes waits for that unasked.
+        // Only a person ends a pause: a publish does not wait for that unless asked to.
         if (error instanceof CotenantError && error.code === "E_PAUSED") throw error;
         if (!isTaken) return null;
+        onTaken();
       }
       await this.#watch(end);
     }
     return null;
   }
 
-  /** Until it seems to be free, or so late. Nothing depends on it: the store decides. */
+  /** Until it seems to be free, or until `endMs`. A hint only: the store decides. */
   async #watch(endMs: number): Promise<void> {
     const { clock, timers, random, files } = this.#platform;
     await this.#show();
@@ -92,12 +98,12 @@ export class Borrowed {
     while (clock.monotonicMs() < endMs) {
       const [chance = 0] = random.bytes(1);
       await timers.sleep(LOOK_EVERY_MS * (0.5 + chance / 256)).done;
-      // Whoever has it takes notice of us just before giving it back.
+      // Its holder clears the flag just before giving it back.
       const isNoticed = (await files.stat(this.#wanted)) === null;
       if (!isNoticed && clock.monotonicMs() - lookedAtMs < LOOK_CLOSELY_EVERY_MS) continue;
       if (!this.#isOthers(await this.#find())) return;
       lookedAtMs = clock.monotonicMs();
-      // By somebody else now, most likely.
+      // Another waiter has it by now, most likely.
       if (isNoticed) await this.#show();
     }
   }
@@ -112,7 +118,7 @@ export class Borrowed {
     );
   }
 
-  /** So that whoever has it does not keep it for its next publish. Nothing depends on it. */
+  /** Sets the flag, so that the holder does not keep it for its next publish. A hint only. */
   async #show(): Promise<void> {
     const { files } = this.#platform;
     const show = async () => files.close(await files.open(this.#wanted, "update-or-create"));
@@ -122,11 +128,11 @@ export class Borrowed {
         await show();
       });
     } catch {
-      // It waits a little longer.
+      // Then it waits a little longer.
     }
   }
 
-  /** Whether anybody has shown that they want it since the last time; and takes notice of it. */
+  /** Whether the flag was set since the last time; clears it. */
   async isWanted(): Promise<boolean> {
     try {
       return await this.#platform.files.unlink(this.#wanted);
@@ -151,7 +157,7 @@ export class Borrowed {
     }
   }
 
-  /** Whatever comes of it: what is not given back ends with this process. */
+  /** Never throws: what is not given back ends with this process. */
   async giveBack(): Promise<void> {
     const own = this.#leases.filter(({ leaseId }) => this.#taken.has(leaseId));
     this.#leases = [];
@@ -166,7 +172,7 @@ export class Borrowed {
   }
 }
 
-/** Whoever publishes does not wait by flags: the setting says for how long. */
+/** How long a publish waits is a setting, not a flag. */
 function heldUp(error: unknown, waitMs: number): unknown {
   const isOthers = error instanceof CotenantError && [...PATIENT, "E_WAIT_TIMEOUT"].includes(error.code);
   if (!isOthers) return error;
@@ -175,17 +181,17 @@ function heldUp(error: unknown, waitMs: number): unknown {
   return new CotenantError(code, message, { hint, data });
 }
 
-/** As long as a program that publishes one thing after the other may take in between. */
+/** The pause between two publishes of a program that publishes one after the other. */
 const IDLE_MS = 100;
 
-/** Who came back so soon the last time is likely to do so again. */
+/** A caller that came back this soon is likely to do so again. */
 const AT_ONCE_MS = 10;
-/** So long others wait for one who comes back each time: passing it on takes as long as publishing does. */
+/** How long such a caller may keep others waiting: passing the lease on takes as long as a publish. */
 const BURST_MS = 40;
 
 /**
- * The branch's lease, kept for a moment after a publish: who publishes again at once neither gives it back nor takes it
- * anew. While somebody waits, only by who does so time after time, and only a few times; and never for longer than a moment.
+ * The branch's lease, kept for a moment after a publish, so that the next one of the same caller need not take it anew. While
+ * others wait, it is kept only in a burst, and only for `BURST_MS`.
  */
 export class KeptBranch {
   readonly #session: Session;
@@ -207,7 +213,7 @@ export class KeptBranch {
   async again(keys: readonly LeaseKey[]): Promise<Borrowed | null> {
     const kept = this.#forget();
     this.#comesBack = this.#clock.monotonicMs() - this.#endedAtMs <= AT_ONCE_MS;
-    // Others look every few milliseconds: whoever has just had it does not snatch it from under their noses.
+    // Others poll every few milliseconds: the last holder gives them a chance first.
     const politeMs = this.#politeUntilMs - this.#clock.monotonicMs();
     if (kept === null && politeMs > 0) await this.#timers.sleep(politeMs).done;
     if (kept === null || kept.keys.join("\n") === keys.join("\n")) return kept;

@@ -7,7 +7,7 @@ import { makeUlid, type Ulid } from "../../kernel/ids";
 import { refKey } from "../../kernel/keys";
 import { remoteOfBase, tipOf, trackedTip } from "./base";
 import { Borrowed, type KeptBranch } from "./borrowing";
-import { branchName, refuseIfCheckedOut } from "./branch-rules";
+import { branchName, refuseCheckedOut } from "./branch-rules";
 import { fetchedTip, isAncestor, rebuiltOn, unpushedSince } from "./catching-up";
 import type { ClaimsUnder } from "./claims";
 import type { RefChange, RefCommitter } from "./committing";
@@ -77,7 +77,7 @@ export class BranchPusher {
     await take();
     try {
       for (let tries = 0; tries <= config.values["publish.retries"]; tries++) {
-        const tip = await freeTip(this.#workspace, ref);
+        const tip = await tipOf(this.#workspace, ref);
         if (tip === null) return null;
         // Somebody else may have done it for us.
         if (await isAncestor(this.#workspace, theirs, tip))
@@ -127,7 +127,7 @@ export class BranchPusher {
       secret: null,
       optimistic: [],
       edits: null,
-      mayMove: () => refuseIfCheckedOut(this.#workspace, at.ref),
+      mayMove: () => refuseCheckedOut(this.#workspace, at.ref),
       onCommitted: () => {},
     };
     return this.#with.committer.attempt(change, { shown, flushed }).finally(() => flushed.catch(() => {}));
@@ -155,12 +155,6 @@ export class BranchPusher {
     const { objects, pen, planner } = this.#with;
     return { objects, pen, merging: planner.mergePlace(objects) };
   }
-}
-
-/** Where the branch is, if it may be changed. */
-export async function freeTip(workspace: Workspace, ref: string): Promise<ObjectId | null> {
-  await refuseIfCheckedOut(workspace, ref);
-  return tipOf(workspace, ref);
 }
 
 /** Longer each time, and never as long as somebody else's. */

@@ -75,12 +75,10 @@ export function refuseSymbolic(ref: string, target: string): never {
  * next innocent commit there would take back what was published. Reads files only, except where HEAD is in a reftable.
  */
 export async function refuseCheckedOut(
-  platform: Platform,
-  git: Git,
-  repository: Pick<Repository, "commonDir" | "config">,
+  { surroundings, repository }: Pick<Workspace, "surroundings" | "repository">,
   ref: string,
 ): Promise<void> {
-  const [first] = await usesOf(platform, git, repository, ref);
+  const [first] = await usesOf(surroundings.platform, surroundings.git, repository, ref);
   if (first === undefined) return;
   const { why, where } = first;
   throw new CotenantError(
@@ -91,14 +89,6 @@ export async function refuseCheckedOut(
       data: { ref, why, worktree: where },
     },
   );
-}
-
-/** The same, for whoever has a workspace. */
-export function refuseIfCheckedOut(
-  { surroundings, repository }: Pick<Workspace, "surroundings" | "repository">,
-  ref: string,
-): Promise<void> {
-  return refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
 }
 
 /** A worktree in which a branch is in use. */

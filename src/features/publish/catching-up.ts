@@ -1,12 +1,16 @@
+import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { parseSignature } from "../../git/commit";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
+import { parseUlid } from "../../kernel/ids";
+import { type Lease, sameParty } from "../../kernel/lease";
+import { isRefusal } from "../../kernel/refusal";
 import { isCutOff } from "../../platform/git";
 import { pointAt, trackedTip, trackingRef } from "./base";
 import { type MergePlace, ontoTip, treeWith } from "./merging";
 import { silent } from "./pushing";
-import { changesOf } from "./replaying";
+import type { PublishedPath } from "./request";
 import type { Authorship, Pen } from "./signing";
 
 /** A commit of this clone's that the remote's branch lacks. */
@@ -128,13 +132,16 @@ async function again(
   return pen.write(objects, { ...signed, message: text.slice(end + 2) }, sign);
 }
 
-/** Where a publish is now that was put on top of the remote's meanwhile: by the same author, at the same time, in the same words. */
-export async function placeNow(
+/**
+ * Where a publish is now that was put on top of the remote's meanwhile: by the same author, at the same time, in the same
+ * words. Null where the branch does not have it.
+ */
+export async function placeOn(
   workspace: Workspace,
   commit: ObjectId,
-  tip: ObjectId | null,
-): Promise<ObjectId> {
-  if (tip === null || (await isAncestor(workspace, commit, tip))) return commit;
+  tip: ObjectId,
+): Promise<ObjectId | null> {
+  if (await isAncestor(workspace, commit, tip)) return commit;
   const { surroundings, repository } = workspace;
   const show = async (...args: string[]) => {
     const format = ["log", "-z", "--first-parent", "--format=%H %an <%ae> %at%n%B"];
@@ -144,5 +151,45 @@ export async function placeNow(
   const said = (entry: string) => entry.slice(entry.indexOf(" "));
   const [wanted = ""] = await show("-1", commit);
   const found = (await show(`-${MOST_UNPUSHED}`, tip)).find((entry) => said(entry) === said(wanted));
-  return found === undefined ? commit : found.slice(0, found.indexOf(" "));
+  return found === undefined ? null : found.slice(0, found.indexOf(" "));
+}
+
+/**
+ * The caller's leases that a commit of ours says it rests on, as far as they still stand. By their ids: one that was taken
+ * since, for other work, is not among them.
+ */
+export async function leasesNamedIn(
+  { coordinator }: Pick<Workspace, "coordinator">,
+  { actor }: Session,
+  objects: ObjectDatabase,
+  commit: ObjectId,
+  shown: readonly string[],
+): Promise<Lease[]> {
+  const text = new TextDecoder().decode((await objects.read(commit))?.content);
+  const ids = [...text.matchAll(/^Cotenant-Lease: (\w{26})$/gm)].map(([, id]) => parseUlid(id!));
+  const refs = ids.flatMap((leaseId) => (isRefusal(leaseId) ? [] : [{ key: null, leaseId }]));
+  const found = refs.length === 0 ? [] : await coordinator.find(refs);
+  const isOwn = (lease: Lease) =>
+    sameParty(lease, actor) || (lease.secretHash !== null && shown.includes(lease.secretHash));
+  return found
+    .filter(({ standing, lease }) => standing === "valid" && isOwn(lease))
+    .map(({ lease }) => lease);
+}
+
+/** What a commit changes against its first parent. */
+export async function changesOf(
+  { surroundings, repository }: Workspace,
+  commit: ObjectId,
+): Promise<(PublishedPath & { readonly oid: ObjectId })[]> {
+  const form = ["-r", "--root", "--no-commit-id", "--no-renames", "--raw", "--no-abbrev", "-z"];
+  const args = ["diff-tree", ...form, "--ignore-submodules=none", commit];
+  const { stdout } = await surroundings.git.run(args, { cwd: repository.worktreeRoot });
+  const fields = new TextDecoder().decode(stdout).split("\0");
+  const paths: (PublishedPath & { oid: ObjectId })[] = [];
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [, mode = "", , oid = "", status = ""] = fields[at]!.split(" ");
+    const change = status === "A" ? "added" : status === "D" ? "deleted" : "changed";
+    paths.push({ path: fields[at + 1]!, change, mode: change === "deleted" ? null : mode, oid });
+  }
+  return paths;
 }

@@ -97,7 +97,7 @@ export class RefCommitter {
   }
 
   async attempt(change: RefChange, objects: Objects): Promise<Attempt> {
-    // Whoever fails first is told of; the others must not go unheard.
+    // The first failure is reported; the others must not be unhandled rejections.
     objects.shown.catch(() => {});
     objects.flushed.catch(() => {});
     const git = await this.#startGit();
@@ -272,19 +272,19 @@ export class RefCommitter {
     };
   }
 
-  /** Without a word of Git's, the ref as it is under the mutex is the answer. */
+  /** If Git gave no reply, the ref read under the mutex decides. */
   async #isThere({ ref, new: next }: RefChange): Promise<boolean> {
     const { surroundings, repository } = this.#workspace;
     const value = await readRef(surroundings.platform, surroundings.git, repository, ref);
     return value !== null && "oid" in value && value.oid === next;
   }
 
-  /** Git lets go of the branch before it lets go of the HEAD that is on it. */
+  /** Git unlocks the branch before it unlocks the HEAD that is on it. */
   async #isHeadLocked({ ref }: RefChange): Promise<boolean> {
     return (await emptyHeadLocks(this.#workspace, ref)).length > 0;
   }
 
-  /** Also a Git that fails puts its lock away, if the disk lets it. */
+  /** A Git that fails removes its lock as well, if the disk allows it. */
   async #isLocked({ ref }: RefChange): Promise<boolean> {
     const { surroundings, repository } = this.#workspace;
     return (await surroundings.platform.files.lstat(`${repository.commonDir}/${ref}.lock`)) !== null;
@@ -317,7 +317,7 @@ export class RefCommitter {
     }
   }
 
-  /** What became of it is not known here: it is settled once our Git is gone. */
+  /** The outcome is not known here: it is settled once our Git has ended. */
   async #letGo({ intentId }: RefChange): Promise<Attempt> {
     this.left.add(intentId);
     await this.#refs.close().catch(() => {});

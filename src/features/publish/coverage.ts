@@ -5,9 +5,8 @@ import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
 import type { Leaf } from "../../git/tree-editing";
 import { keyOf } from "../../identity/path-keys";
 import type { Actor } from "../../kernel/commands";
-import type { Extent } from "../../kernel/conflicts";
-import { ExtentIndex } from "../../kernel/conflicts";
-import { printable, type WorktreeId } from "../../kernel/ids";
+import { type Extent, ExtentIndex } from "../../kernel/conflicts";
+import { printable } from "../../kernel/ids";
 import {
   directoriesAbove,
   dirKey,
@@ -60,7 +59,7 @@ export interface CoverageQuestion {
 type Rule = "free" | "scope" | "issue" | "path";
 
 /** What covers a path: the table in docs/PUBLISH.md. */
-export function ruleFor(path: string): Rule {
+function ruleFor(path: string): Rule {
   if (path.startsWith(".cotenant/events/")) return "free";
   if (scopeOf(path) !== null) return "scope";
   // Comments need no claim as long as they are only added; whether they are is seen by what is in them.
@@ -84,7 +83,7 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
   const uncovered: Uncovered[] = [];
   const required = workspace.config.values["publish.require_leases"];
   for (const { path, key } of keyed) {
-    const extent: Extent = { key, reach: "worktree", worktreeId: actor.worktreeId };
+    const extent = extentOf(key, actor);
     const lease = own.conflictingWith(extent)[0];
     const holder = theirs.conflictingWith(extent)[0] ?? null;
     if (lease !== undefined) used.set(lease.leaseId, lease);
@@ -92,10 +91,7 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
     else optimistic.push(path);
   }
   if (uncovered.length > 0) {
-    const extents = uncovered.map(
-      ({ key }) => ({ key, reach: "worktree", worktreeId: actor.worktreeId }) as const,
-    );
-    const concerned = new ExtentIndex(extents);
+    const concerned = new ExtentIndex(uncovered.map(({ key }) => extentOf(key, actor)));
     const about = found.filter(({ lease }) => concerned.conflictingWith(lease).length > 0);
     await refuseFormer(session, about, uncovered[0]!.key);
     refuseUncovered(workspace, uncovered);
@@ -107,6 +103,10 @@ export async function coverageOf(question: CoverageQuestion): Promise<Coverage> 
   const named = new Set(trailers.map(({ leaseId }) => leaseId));
   const issues = [...trailers, ...claimTrailers(claims).filter(({ leaseId }) => !named.has(leaseId))];
   return { leases: [...used.values()], scopes: scopesOf(draft), optimistic, issues, edits, claims };
+}
+
+function extentOf(key: LeaseKey, { worktreeId }: Actor): Extent {
+  return { key, reach: "worktree", worktreeId };
 }
 
 /** Leases of worktree reach cover what is published from their own worktree only. */
@@ -257,9 +257,7 @@ export async function othersOn(
   if (paths.length === 0) return null;
   const { worktreeId } = actor;
   const keys = paths.flatMap((path) => keyOf(workspace, path) ?? []).filter(isPathKey);
-  const extents = keys.map(
-    (key) => ({ key, reach: "repository", worktreeId: worktreeId as WorktreeId }) as const,
-  );
+  const extents = keys.map((key) => ({ ...extentOf(key, actor), reach: "repository" as const }));
   const found = await workspace.coordinator.overlapping(extents);
   const other = found.find(
     ({ lease, standing }) =>

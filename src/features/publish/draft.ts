@@ -1,4 +1,5 @@
 import { CotenantError, errorFrom } from "../../errors/cotenant-error";
+import type { ErrorCode } from "../../errors/registry";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { MODES } from "../../git/tree";
@@ -41,6 +42,17 @@ export function sameLeaf(one: Leaf | null | undefined, other: Leaf | null | unde
   return one.mode === other.mode && one.oid === other.oid;
 }
 
+/** A refusal that is about one path, in words that follow its name. */
+export function pathError(
+  code: ErrorCode,
+  path: string,
+  words: string,
+  { hint, ...data }: { readonly hint?: string; readonly [name: string]: unknown },
+): CotenantError {
+  const told = { ...(hint === undefined ? {} : { hint }), data: { path: printable(path, 500), ...data } };
+  return new CotenantError(code, `${printable(path, 200)} ${words}`, told);
+}
+
 /** A path as Git will have it, or the refusal that says what is wrong with it. */
 export function checkedPath(path: string): string {
   const parsed = parseRepoPath(path);
@@ -56,9 +68,8 @@ export class DraftBook {
 
   set(path: string, wanted: Wanted | null): void {
     if (this.#wanted.has(path))
-      throw new CotenantError("E_USAGE", `${printable(path, 200)} is named twice`, {
+      throw pathError("E_USAGE", path, "is named twice", {
         hint: "name each path once: what should stand there in the end",
-        data: { path: printable(path, 500) },
       });
     this.#wanted.set(path, wanted);
   }

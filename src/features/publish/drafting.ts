@@ -7,7 +7,16 @@ import { isTree, MODES } from "../../git/tree";
 import { type Leaf, listFiles, lookUp } from "../../git/tree-editing";
 import { printable } from "../../kernel/ids";
 import { AgentIndex, type IndexPlace } from "./agent-index";
-import { checkedPath, contentLeaf, type Draft, DraftBook, type Input, sameLeaf, type Wanted } from "./draft";
+import {
+  checkedPath,
+  contentLeaf,
+  type Draft,
+  DraftBook,
+  type Input,
+  pathError,
+  sameLeaf,
+  type Wanted,
+} from "./draft";
 import { formerNames } from "./patch-names";
 
 export interface Desk {
@@ -78,9 +87,9 @@ async function put(desk: Desk, book: DraftBook, input: OpOf<"put">): Promise<voi
   }
   const isFile = old?.mode === MODES.file || old?.mode === MODES.executable;
   if (mode === null && old !== null && !isFile && !isTree(old))
-    throw new CotenantError("E_POLICY", `${printable(path, 200)} is a symbolic link or a submodule now`, {
+    throw pathError("E_POLICY", path, "is a symbolic link or a submodule now", {
       hint: "say what it should become: a change with a mode, on --changes",
-      data: { path: printable(path, 500), mode: old.mode },
+      mode: old.mode,
     });
   book.set(path, contentLeaf(desk.objects, mode ?? (isFile ? old.mode : newMode), content));
 }
@@ -98,9 +107,8 @@ async function renamed(desk: Desk, book: DraftBook, { from, to }: OpOf<"rename">
   const there = await at(desk, to);
   const isFreed = book.has(to) && book.draft.get(to) === null;
   if (there !== null && !isFreed)
-    throw new CotenantError("E_USAGE", `${printable(to, 200)} is there already`, {
+    throw pathError("E_USAGE", to, "is there already", {
       hint: "delete it in the same publish (--delete), or choose another name",
-      data: { path: printable(to, 500) },
     });
   for (const [file, leaf] of await filesAt(desk, from, old)) {
     const target = checkedPath(to + file.slice(from.length));
@@ -248,43 +256,26 @@ function unicode(name: ByteText): string {
 }
 
 function notInBase(path: string): CotenantError {
-  return new CotenantError("E_NOT_FOUND", `${printable(path, 200)} is not in the base`, {
-    hint: "--base says against what the changes are meant; 'git ls-tree -r <base>' shows what is in it",
-    data: { path: printable(path, 500) },
-  });
+  const hint = "--base says against what the changes are meant; 'git ls-tree -r <base>' shows what is in it";
+  return pathError("E_NOT_FOUND", path, "is not in the base", { hint });
 }
 
 function nowhere(path: string, onBranch: Leaf | null): CotenantError {
-  const shown = printable(path, 200);
-  const [what, hint] =
-    onBranch === null
-      ? [
-          "is neither in the working tree nor in the base",
-          "look at how it is spelled; paths are seen from where you stand",
-        ]
-      : [
-          "is on the branch, and this working tree never had it",
-          "leave it out; to delete it from the branch, name it with --delete instead",
-        ];
-  return new CotenantError("E_NOT_FOUND", `${shown} ${what}`, {
-    hint,
-    data: { path: printable(path, 500) },
-  });
+  return onBranch === null
+    ? pathError("E_NOT_FOUND", path, "is neither in the working tree nor in the base", {
+        hint: "look at how it is spelled; paths are seen from where you stand",
+      })
+    : pathError("E_NOT_FOUND", path, "is on the branch, and this working tree never had it", {
+        hint: "leave it out; to delete it from the branch, name it with --delete instead",
+      });
 }
 
 function isDirectory(path: string): CotenantError {
-  return new CotenantError("E_USAGE", `${printable(path, 200)} is a directory in the base`, {
-    hint: "name a file in it, or delete the directory in the same publish",
-    data: { path: printable(path, 500) },
-  });
+  const hint = "name a file in it, or delete the directory in the same publish";
+  return pathError("E_USAGE", path, "is a directory in the base", { hint });
 }
 
 function tooMany(count: number): CotenantError {
-  return new CotenantError(
-    "E_LIMIT",
-    `${count} paths or more are involved, which is too many for one publish`,
-    {
-      hint: "publish in parts, or allow more: publish.max_paths",
-    },
-  );
+  const words = `${count} paths or more are involved, which is too many for one publish`;
+  return new CotenantError("E_LIMIT", words, { hint: "publish in parts, or allow more: publish.max_paths" });
 }

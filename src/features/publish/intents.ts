@@ -97,7 +97,7 @@ export function intentFromFact(name: FactName, fact: Fact): Intent | null {
 }
 
 /** Of a fact, or of the result of a publish. */
-export function claimsIn({ claims }: Readonly<Record<string, unknown>>): Ulid[] {
+function claimsIn({ claims }: Readonly<Record<string, unknown>>): Ulid[] {
   return (Array.isArray(claims) ? claims : []).flatMap((claim) => {
     const id = typeof claim === "string" ? parseUlid(claim) : null;
     return id === null || isRefusal(id) ? [] : [id];

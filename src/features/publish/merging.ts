@@ -1,5 +1,5 @@
 import { CotenantError } from "../../errors/cotenant-error";
-import { ObjectDatabase, type ObjectPlace } from "../../git/database";
+import type { ObjectDatabase, ObjectPlace } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import { MODES } from "../../git/tree";
 import { editTree, type Leaf, lookUp, TreeClash } from "../../git/tree-editing";
@@ -7,7 +7,7 @@ import { printable } from "../../kernel/ids";
 import type { LastingGit } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";
 import type { Platform } from "../../platform/platform";
-import { quarantine, removeAll } from "./agent-index";
+import { withObjectsApart } from "./agent-index";
 import { type Draft, sameLeaf, type Wanted } from "./draft";
 import { MOST_NAMED, others } from "./hint-words";
 
@@ -102,22 +102,12 @@ async function mergedByGit(
   open: readonly string[],
 ): Promise<Map<string, Wanted | null>> {
   if (base.tree === null || tipTree === null) throw conflict(open);
-  const { platform, git, place, directory, directoryMode } = at;
-  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const root = `${directory}/merge-${suffix}.objects`;
-  await platform.files.makeDirectory(directory, directoryMode);
-  await platform.files.makeDirectory(root, directoryMode);
-  const env = { ...quarantine(place.commonDir, root), GIT_NO_REPLACE_OBJECTS: "1" };
-  const apart = new ObjectDatabase(platform, git, { ...place, apart: { root, env } });
-  try {
+  const inQuarantine = async (apart: ObjectDatabase, env: Readonly<Record<string, string>>) => {
     const only = new Map([...draft].filter(([path]) => open.includes(path)));
-    const ground = await editedTree(
-      apart,
-      base.tree,
-      new Map(open.map((path) => [path, before.get(path) ?? null])),
-    );
+    const leaves = new Map(open.map((path) => [path, before.get(path) ?? null]));
+    const ground = await editedTree(apart, base.tree, leaves);
     const ours = await treeWith(apart, ground, only);
-    const result = await mergeTree(git, place, env, {
+    const result = await mergeTree(at.git, at.place, env, {
       base: await bareCommit(apart, ground, []),
       commit: (tree, parent) => bareCommit(apart, tree, [parent]),
       flush: () => apart.flush(),
@@ -133,10 +123,8 @@ async function mergedByGit(
       merged.set(path, leaf === null ? null : { ...leaf, content: await apart.readBlob(leaf.oid) });
     }
     return merged;
-  } finally {
-    await apart.close();
-    await removeAll(platform.files, root);
-  }
+  };
+  return withObjectsApart(at, at.place, "merge", inQuarantine, { GIT_NO_REPLACE_OBJECTS: "1" });
 }
 
 interface Sides {
@@ -151,16 +139,13 @@ interface Sides {
 async function mergeTree(
   git: LastingGit,
   { worktreeRoot }: ObjectPlace,
-  env: Record<string, string>,
+  env: Readonly<Record<string, string>>,
   { base, commit, flush, ours, theirs, open }: Sides,
 ): Promise<ObjectId> {
   const [one, other] = [await commit(theirs, base), await commit(ours, base)];
   await flush();
   // Without renames: what is published under a name is what was leased under it.
-  const settings = ["merge.renames=false", "merge.directoryRenames=false"].flatMap((setting) => [
-    "-c",
-    setting,
-  ]);
+  const settings = ["-c", "merge.renames=false", "-c", "merge.directoryRenames=false"];
   const { status, stdout, stderr } = await git.run(
     [...settings, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", one, other],
     { cwd: worktreeRoot, env, timeoutMs: 60_000 },

@@ -98,7 +98,7 @@ export class Planner {
     const ref = branchRef(request.branch);
     const { surroundings, repository, config, store } = this.#workspace;
     if ((await store.platform.files.stat(store.layout.root)) === null) await store.prepare();
-    await refuseCheckedOut(surroundings.platform, surroundings.git, repository, ref);
+    await refuseCheckedOut(this.#workspace, ref);
     const tip = await tipOf(this.#workspace, ref);
     if (tip === null) await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
     const base = await resolveBase(this.#workspace, objects, request, ref, tip);
@@ -240,12 +240,11 @@ export class Planner {
   ): Promise<Map<FactName, Fact | null>> {
     if (source === null) return new Map();
     const { worktreeId } = this.#session.actor;
-    const at = { worktreeId, ref, head: source.ground.head, tip: parent };
-    const { taken, putBack } = source;
+    const { ground, taken, putBack } = source;
     const now = isSettled
       ? { commit, taken: new Map(), putBack: [...taken.keys(), ...putBack] }
       : { commit, taken, putBack };
-    const fact = await takenFact(this.#workspace, objects, at, now);
+    const fact = await takenFact(this.#workspace, objects, ground, parent, now);
     const name = takenName(this.#workspace, worktreeId, ref);
     return new Map([...(await staleNotes(this.#workspace)), [name, fact]]);
   }

@@ -1,13 +1,13 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
-import { ObjectDatabase } from "../../git/database";
+import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
-import { modesFor } from "../../store/layout";
-import { quarantine, removeAll } from "./agent-index";
+import { withObjectsApart } from "./agent-index";
 import { allowedBy } from "./allowing";
 import { tipOf } from "./base";
 import { branchRef } from "./branch-rules";
 import { refuseFailed } from "./checks";
+import type { Coverage } from "./coverage";
 import { cleanMessage } from "./message";
 import { refusePaths } from "./path-rules";
 import type { Publisher } from "./publisher";
@@ -43,126 +43,90 @@ const NAMES: readonly PreviewCheck["name"][] = [
   "commands",
 ];
 
+const NO_COVERAGE: Coverage = {
+  ...{ leases: [], scopes: [], optimistic: [] },
+  ...{ issues: [], edits: null, claims: [] },
+};
+
 /** What a publish would do, and what would refuse it. Whatever it has to make on the way is gone afterwards. */
 export async function preview(
   workspace: Workspace,
   publisher: Publisher,
   request: PublishRequest,
 ): Promise<Preview> {
-  const { surroundings, repository, store } = workspace;
-  const { platform, git } = surroundings;
-  const { directory: mode } = modesFor(repository.config.sharedRepository);
-  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const root = `${store.layout.agentIndex}/preview-${suffix}.objects`;
-  await store.prepare();
-  await platform.files.makeDirectory(store.layout.agentIndex, mode);
-  await platform.files.makeDirectory(root, mode);
-  const env = quarantine(repository.commonDir, root);
-  const objects = new ObjectDatabase(platform, git, { ...repository, apart: { root, env } });
-  try {
-    return await new Previewing(workspace, publisher, request, objects, env).run();
-  } finally {
-    await objects.close();
-    await removeAll(platform.files, root);
-  }
+  await workspace.store.prepare();
+  return withObjectsApart(publisher.planner.indexPlace(), workspace.repository, "preview", (objects, env) =>
+    previewIn(workspace, publisher, request, { objects, env }),
+  );
 }
 
-class Previewing {
-  readonly #workspace: Workspace;
-  readonly #publisher: Publisher;
-  readonly #request: PublishRequest;
-  readonly #objects: ObjectDatabase;
-  readonly #env: Readonly<Record<string, string>>;
-  readonly #checks = new Map<PreviewCheck["name"], CotenantError | null>();
-
-  constructor(
-    workspace: Workspace,
-    publisher: Publisher,
-    request: PublishRequest,
-    objects: ObjectDatabase,
-    env: Readonly<Record<string, string>>,
-  ) {
-    this.#workspace = workspace;
-    this.#publisher = publisher;
-    this.#request = request;
-    this.#objects = objects;
-    this.#env = env;
-  }
-
-  async run(): Promise<Preview> {
-    const publisher = this.#publisher;
-    const { planner } = publisher;
-    const request = this.#request;
-    const objects = this.#objects;
-    const ref = branchRef(request.branch);
-    await this.#check("branch", async () => planner.refuseBranch(ref));
-    await this.#check("message", async () => cleanMessage(request.message));
-    const drafted = await this.#check("changes", () => planner.drafted(request, objects));
-    if (drafted === null)
-      return this.#report({ ref, base: null, parent: null, paths: [], diff: "", isCut: false });
-    const { draft, before, base, source } = drafted;
-    await this.#check("paths", async () =>
-      refusePaths(await planner.pathObjections(objects, base, draft, before)),
-    );
-    const allowed = allowedBy(this.#workspace.config);
-    await this.#check("secrets", async () =>
-      refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed),
-    );
-    const coverage = (await this.#check("leases", () => planner.coverage(request, draft, before))) ?? {
-      leases: [],
-      scopes: [],
-      optimistic: [],
-      issues: [],
-      edits: null,
-      claims: [],
-    };
-    const message = this.#checks.get("message") === null ? cleanMessage(request.message) : "preview";
-    // Never signed: nobody should be asked for a key to look at something.
-    const authorship = { ...(await publisher.pen.authorship({ ...request, sign: false })), sign: false };
-    const plan = { ref, base, draft, before, message, authorship, coverage, source };
-    const tip = await tipOf(this.#workspace, ref);
-    const candidate = await this.#check("merge", () => planner.candidate(plan, objects, tip));
-    const parent = tip ?? base.commit;
-    if (candidate === null)
-      return this.#report({ ref, base: base.commit, parent, paths: [], diff: "", isCut: false });
-    await objects.flush();
-    const isSound = [...this.#checks.values()].every((error) => error === null);
-    if (isSound)
-      await this.#check("commands", async () =>
-        refuseFailed(await publisher.runChecks(request, plan, candidate, this.#env)),
-      );
-    const { diff, isCut } = await this.#diff(parent, candidate.commit);
-    return this.#report({ ref, base: base.commit, parent, paths: candidate.paths, diff, isCut });
-  }
-
-  async #check<T>(name: PreviewCheck["name"], act: () => Promise<T>): Promise<T | null> {
+async function previewIn(
+  workspace: Workspace,
+  publisher: Publisher,
+  request: PublishRequest,
+  { objects, env }: { objects: ObjectDatabase; env: Readonly<Record<string, string>> },
+): Promise<Preview> {
+  const { planner } = publisher;
+  const outcomes = new Map<PreviewCheck["name"], CotenantError | null>();
+  const check = async <T>(name: PreviewCheck["name"], act: () => Promise<T>): Promise<T | null> => {
     try {
       const answer = await act();
-      this.#checks.set(name, null);
+      outcomes.set(name, null);
       return answer;
     } catch (error) {
       if (!(error instanceof CotenantError)) throw error;
-      this.#checks.set(name, error);
+      outcomes.set(name, error);
       return null;
     }
-  }
-
-  #report(preview: Omit<Preview, "checks">): Preview {
-    const checks = NAMES.map((name): PreviewCheck => {
-      const error = this.#checks.get(name);
+  };
+  const ref = branchRef(request.branch);
+  const report = (seen: Partial<Preview>): Preview => ({
+    ...{ ref, base: null, parent: null, paths: [], diff: "", isCut: false },
+    ...seen,
+    checks: NAMES.map((name) => {
+      const error = outcomes.get(name);
       return { name, passed: error === undefined ? null : error === null, error: error ?? null };
-    });
-    return { ...preview, checks };
-  }
-
-  async #diff(parent: ObjectId | null, commit: ObjectId): Promise<{ diff: string; isCut: boolean }> {
-    const { git } = this.#workspace.surroundings;
-    const args = ["diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
-    const { stdout } = await git.run(
-      [...args, ...(parent === null ? ["--root", "--no-commit-id", commit] : [parent, commit])],
-      { cwd: this.#workspace.repository.worktreeRoot, env: this.#env, timeoutMs: 60_000 },
+    }),
+  });
+  await check("branch", async () => planner.refuseBranch(ref));
+  await check("message", async () => cleanMessage(request.message));
+  const drafted = await check("changes", () => planner.drafted(request, objects));
+  if (drafted === null) return report({});
+  const { draft, before, base, source } = drafted;
+  await check("paths", async () => refusePaths(await planner.pathObjections(objects, base, draft, before)));
+  const allowed = allowedBy(workspace.config);
+  await check("secrets", async () =>
+    refuseSecrets(await findSecrets(objects, draft, before, allowed), allowed),
+  );
+  const coverage = (await check("leases", () => planner.coverage(request, draft, before))) ?? NO_COVERAGE;
+  const message = outcomes.get("message") === null ? cleanMessage(request.message) : "preview";
+  // Never signed: nobody should be asked for a key to look at something.
+  const authorship = { ...(await publisher.pen.authorship({ ...request, sign: false })), sign: false };
+  const plan = { ref, base, draft, before, message, authorship, coverage, source };
+  const tip = await tipOf(workspace, ref);
+  const candidate = await check("merge", () => planner.candidate(plan, objects, tip));
+  const parent = tip ?? base.commit;
+  if (candidate === null) return report({ base: base.commit, parent });
+  await objects.flush();
+  if ([...outcomes.values()].every((error) => error === null))
+    await check("commands", async () =>
+      refuseFailed(await publisher.runChecks(request, plan, candidate, env)),
     );
-    const text = new TextDecoder().decode(stdout.subarray(0, LONGEST_DIFF));
-    return { diff: text, isCut: stdout.length > LONGEST_DIFF };
-  }
+  const shown = await diffOf(workspace, parent, candidate.commit, env);
+  return report({ base: base.commit, parent, paths: candidate.paths, ...shown });
+}
+
+async function diffOf(
+  { surroundings, repository }: Workspace,
+  parent: ObjectId | null,
+  commit: ObjectId,
+  env: Readonly<Record<string, string>>,
+): Promise<Pick<Preview, "diff" | "isCut">> {
+  const args = ["diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
+  const { stdout } = await surroundings.git.run(
+    [...args, ...(parent === null ? ["--root", "--no-commit-id", commit] : [parent, commit])],
+    { cwd: repository.worktreeRoot, env, timeoutMs: 60_000 },
+  );
+  const text = new TextDecoder().decode(stdout.subarray(0, LONGEST_DIFF));
+  return { diff: text, isCut: stdout.length > LONGEST_DIFF };
 }

@@ -11,20 +11,24 @@ import { refKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import { tipOf } from "./base";
 import { Borrowed, KeptBranch } from "./borrowing";
-import { BranchPusher, freeTip, isAbout, newUlid, pause } from "./branch-pushing";
-import { branchName, branchRef, refuseIfCheckedOut } from "./branch-rules";
-import { placeNow } from "./catching-up";
+import { BranchPusher, isAbout, newUlid, pause } from "./branch-pushing";
+import { branchName, branchRef, refuseCheckedOut } from "./branch-rules";
+import { changesOf, leasesNamedIn, placeOn } from "./catching-up";
 import { type CheckOutcome, refuseFailed, runChecks } from "./checks";
 import { ClaimsUnder, type OpenFence } from "./claims";
 import { type RefChange, RefCommitter } from "./committing";
 import type { Draft } from "./draft";
 import { type Candidate, type Plan, Planner } from "./planning";
 import { remoteFor } from "./pushing";
-import { changesOf, leasesNamedIn } from "./replaying";
 import type { Published, PublishRequest } from "./request";
-import { type SettledIntent, settleIntents } from "./settling";
+import { settleIntents } from "./settling";
 import { Pen } from "./signing";
 import { settleWorkingFiles, type TidiedFile } from "./working-files";
+
+/** Where a publish is to go, and what was found unfinished on the way. */
+interface Aim extends Pick<Published, "publishId" | "ref" | "recovered"> {
+  readonly remote: string | null;
+}
 
 interface Landed {
   readonly candidate: Candidate | null;
@@ -34,6 +38,19 @@ interface Landed {
   readonly replayed: Readonly<Record<string, unknown>> | null;
 }
 
+/** What the repository's own commands were run on, and what came of them. */
+interface Checked {
+  readonly outcomes: readonly CheckOutcome[];
+  readonly made: { readonly candidate: Candidate; readonly tip: ObjectId | null } | null;
+}
+
+/** What came of a publish that changed nothing. */
+const NOTHING_DONE = {
+  ...{ paths: [], changed: false, replayed: false, merged: false, retries: 0, casFailures: 0 },
+  ...{ checks: [], push: null, released: [], tidied: [] },
+} satisfies Partial<Published>;
+
+const UNCHECKED: Checked = { outcomes: [], made: null };
 const MOST_LOGGED = 100;
 
 /**
@@ -109,16 +126,15 @@ export class Publisher {
     const recovered = await settleIntents(this.#workspace, this.#session, this.#committer.left);
     const earlier = await this.#earlier(ref, request.requestId);
     const publishId = request.requestId ?? newUlid(this.#workspace);
-    if (earlier !== null)
-      return this.#replay(request, { publishId, ref, remote, result: earlier, recovered });
-    if (request.inputs.length === 0) return this.#pushAlone(request, { publishId, ref, remote, recovered });
+    const aim: Aim = { publishId, ref, remote, recovered };
+    if (earlier !== null) return this.#replay(request, aim, earlier);
+    if (request.inputs.length === 0) return this.#pushAlone(request, aim);
     const plan = await this.#planner.plan(request, this.#objects);
     const { claims } = plan.coverage;
     if (remote !== null) await this.#claims.refuseUnfenced(claims, remote);
-    const checks = await this.#check(request, plan);
-    const landed = await this.#land(request, plan, publishId);
-    if (landed.replayed !== null)
-      return this.#replay(request, { publishId, ref, remote, result: landed.replayed, recovered });
+    const checked = await this.#check(request, plan);
+    const landed = await this.#land(request, plan, publishId, checked);
+    if (landed.replayed !== null) return this.#replay(request, aim, landed.replayed);
     const { candidate, tip, retries, casFailures } = landed;
     const made = candidate?.commit ?? tip;
     const paths = candidate?.paths ?? [];
@@ -134,41 +150,30 @@ export class Publisher {
         : [];
     const released = request.release ? await this.#release(request, plan.coverage.leases) : [];
     return {
-      publishId,
-      ref,
-      commit,
+      ...NOTHING_DONE,
+      ...{ publishId, ref, commit, paths, retries, casFailures, released, tidied, recovered },
       parent: isElsewhere ? await this.#parentOf(commit) : (candidate?.parent ?? null),
       base: plan.base.commit,
-      paths,
       changed: candidate !== null,
-      replayed: false,
       merged: isElsewhere || (candidate?.isMerged ?? false),
-      retries,
-      casFailures,
-      checks,
+      checks: checked.outcomes,
       push: pushing?.result ?? null,
-      released,
-      tidied,
-      recovered,
     };
   }
 
   // --- checks ----------------------------------------------------------------------------------------------------
 
   /** The repository's own commands, on a commit that no branch has yet. */
-  async #check(request: PublishRequest, plan: Plan): Promise<CheckOutcome[]> {
+  async #check(request: PublishRequest, plan: Plan): Promise<Checked> {
     const lines = this.#workspace.config.values["publish.checks"];
-    if (lines.length === 0 || plan.draft.size === 0) return [];
-    const candidate = await this.#planner.candidate(
-      plan,
-      this.#objects,
-      await tipOf(this.#workspace, plan.ref),
-    );
-    if (candidate === null) return [];
+    if (lines.length === 0 || plan.draft.size === 0) return UNCHECKED;
+    const tip = await tipOf(this.#workspace, plan.ref);
+    const candidate = await this.#planner.candidate(plan, this.#objects, tip);
+    if (candidate === null) return UNCHECKED;
     await this.#objects.flush();
     const outcomes = await this.runChecks(request, plan, candidate, {});
     refuseFailed(outcomes);
-    return outcomes;
+    return { outcomes, made: { candidate, tip } };
   }
 
   runChecks(
@@ -195,7 +200,7 @@ export class Publisher {
 
   // --- the commit ---------------------------------------------------------------------------------------------
 
-  async #land(request: PublishRequest, plan: Plan, publishId: Ulid): Promise<Landed> {
+  async #land(request: PublishRequest, plan: Plan, publishId: Ulid, { made }: Checked): Promise<Landed> {
     const { values } = this.#workspace.config;
     const keys = [orThrow(refKey(plan.ref)), ...plan.coverage.scopes];
     const kept = await this.#branch.again(keys);
@@ -209,17 +214,21 @@ export class Publisher {
       over = this.#branch.keep(borrowed);
     };
     await this.#committer.warmUp();
-    if (kept === null) await borrowed.take(onWait);
+    let mustLook = kept === null && (await borrowed.take(onWait));
     try {
       for (let tries = 0; tries <= most; tries++) {
         const counts = { retries: tries, casFailures };
-        // Whoever had the branch before us may have died with it, and only now it is our turn to look. Where it has been
-        // ours all along, nobody else had it; and should there be one all the same, the commit does not go past it.
-        const hasWaited = kept === null || tries > 0;
-        if (hasWaited) await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
-        const tip = await (hasWaited ? freeTip(this.#workspace, plan.ref) : tipOf(this.#workspace, plan.ref));
+        // Whoever had the branch before us may have died with it since we looked. Where nobody had, there is nothing new;
+        // and should there be something all the same, the commit does not go past it.
+        if (mustLook) await settleIntents(this.#workspace, this.#session, this.#committer.left, isInTheWay);
+        mustLook = true;
+        // Whether it is checked out is looked at under the mutex, when nobody can check it out any more.
+        const tip = await tipOf(this.#workspace, plan.ref);
         const start = await this.#pusher.startOf(request, plan, tip);
-        const candidate = await this.#planner.candidate(plan, this.#objects, start);
+        const isChecked = made !== null && made.tip === start;
+        const candidate = isChecked
+          ? made.candidate
+          : await this.#planner.candidate(plan, this.#objects, start);
         if (candidate === null) return { candidate, tip, ...counts, replayed: null };
         const change = this.#change(request, plan, {
           publishId,
@@ -311,7 +320,7 @@ export class Publisher {
       optimistic: coverage.optimistic,
       edits: coverage.edits,
       facts: at.facts,
-      mayMove: () => refuseIfCheckedOut(this.#workspace, ref),
+      mayMove: () => refuseCheckedOut(this.#workspace, ref),
       onCommitted: at.onCommitted,
     };
   }
@@ -323,16 +332,7 @@ export class Publisher {
   }
 
   /** Nothing is published: what is on the branch is pushed. */
-  async #pushAlone(
-    request: PublishRequest,
-    at: {
-      readonly publishId: Ulid;
-      readonly ref: string;
-      readonly remote: string | null;
-      readonly recovered: readonly SettledIntent[];
-    },
-  ): Promise<Published> {
-    const { publishId, ref, remote, recovered } = at;
+  async #pushAlone(request: PublishRequest, { publishId, ref, remote, recovered }: Aim): Promise<Published> {
     const tip = await tipOf(this.#workspace, ref);
     if (tip === null)
       throw new CotenantError("E_NOT_FOUND", `there is no branch ${branchName(ref)} to push`, {
@@ -343,9 +343,9 @@ export class Publisher {
       remote === null ? null : await this.#pusher.push(request, { remote, ref, commit: tip, publishId });
     const commit = pushing?.commit ?? tip;
     return {
-      ...{ publishId, ref, commit, recovered, parent: await this.#parentOf(commit), base: tip, paths: [] },
-      ...{ changed: false, replayed: false, merged: commit !== tip, retries: 0, casFailures: 0, checks: [] },
-      ...{ push: pushing?.result ?? null, released: [], tidied: [] },
+      ...NOTHING_DONE,
+      ...{ publishId, ref, commit, recovered, parent: await this.#parentOf(commit), base: tip },
+      ...{ merged: commit !== tip, push: pushing?.result ?? null },
     };
   }
 
@@ -380,17 +380,12 @@ export class Publisher {
   /** It is done; whoever did it may have died before the rest, which has no effect where it is done as well. */
   async #replay(
     request: PublishRequest,
-    earlier: {
-      readonly publishId: Ulid;
-      readonly ref: string;
-      readonly remote: string | null;
-      readonly result: Readonly<Record<string, unknown>>;
-      readonly recovered: readonly SettledIntent[];
-    },
+    { publishId, ref, remote, recovered }: Aim,
+    result: Readonly<Record<string, unknown>>,
   ): Promise<Published> {
-    const { publishId, ref, remote, result, recovered } = earlier;
     const tip = await tipOf(this.#workspace, ref);
-    const there = await placeNow(this.#workspace, String(result["commit"]), tip);
+    const was = String(result["commit"]);
+    const there = (tip === null ? null : await placeOn(this.#workspace, was, tip)) ?? was;
     const wanted = { remote: remote!, ref, commit: there, publishId: request.requestId ?? publishId };
     const pushing = remote === null ? null : await this.#pusher.push(request, wanted);
     const commit = pushing?.commit ?? there;
@@ -404,23 +399,11 @@ export class Publisher {
       ? await leasesNamedIn(this.#workspace, this.#session, this.#objects, commit, shown)
       : [];
     const released = await this.#release(request, covering);
+    const base = typeof result["base"] === "string" ? result["base"] : parent;
     return {
-      publishId,
-      ref,
-      commit,
-      parent,
-      base: typeof result["base"] === "string" ? result["base"] : parent,
-      paths,
-      changed: false,
-      replayed: true,
-      merged: result["merged"] === true,
-      retries: 0,
-      casFailures: 0,
-      checks: [],
-      push: pushing?.result ?? null,
-      released,
-      tidied,
-      recovered,
+      ...NOTHING_DONE,
+      ...{ publishId, ref, commit, parent, base, paths, released, tidied, recovered },
+      ...{ replayed: true, merged: result["merged"] === true, push: pushing?.result ?? null },
     };
   }
 }

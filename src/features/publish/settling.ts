@@ -20,11 +20,11 @@ export interface SettledIntent {
   readonly fate: Fate;
 }
 
-/** One whose process cannot be seen, in another namespace, is given this long. */
+/** For a process in another namespace, which cannot be seen. */
 const PATIENCE_MS = 600_000;
 /** PROTOCOL 19: an empty lock file may still be about to get its content. */
 const EMPTY_LOCK_MS = 10_000;
-/** Most take milliseconds: nobody asks for the lease of one that has just begun. */
+/** Most take milliseconds: the lease of a younger one is not looked up. */
 const YOUNG_MS = 2_000;
 const MOST_LOOKS = 5;
 const MOST_LOOKS_AT_GIT = 50;
@@ -164,7 +164,7 @@ async function writeDown(
   try {
     await written;
   } catch (error) {
-    // By what somebody else has settled it with meanwhile.
+    // Somebody else has settled it meanwhile, with the same request id.
     const isUsed = error instanceof CotenantError && error.data["request_id"] === requestId;
     if (requestId === null || !isUsed || error.code !== "E_USAGE") throw error;
     return null;
@@ -241,7 +241,7 @@ export async function emptyHeadLocks(
   return found;
 }
 
-/** Of a publisher that was stopped: its Git holds the branch, and only we may tell it to commit, which nobody does now. */
+/** Of a publisher that was stopped: its Git still holds the branch's lock. */
 async function endGit({ processes, timers }: Platform, { git }: Intent): Promise<boolean> {
   for (let look = 0; look < MOST_LOOKS_AT_GIT; look++) {
     if ((await processes.liveness(git)) === "dead") return true;

@@ -57,10 +57,7 @@ export class Pen {
     const { tree, parents, author, committer, message } = commit;
     // Git looks at the tree.
     await objects.flush();
-    const env = {
-      ...this.#person("AUTHOR", author),
-      ...this.#person("COMMITTER", committer),
-    };
+    const env = peopleIn(author, committer);
     const args = ["-c", "core.fsync=loose-object", "-c", "i18n.commitEncoding=UTF-8", "commit-tree", "-S"];
     const oid = await this.#signed(
       [...args, ...parents.flatMap((parent) => ["-p", parent]), "-F", "-", tree],
@@ -73,7 +70,7 @@ export class Pen {
   /** Signs a commit that nobody will see, where commits are to be signed: whoever cannot is told before the work begins. */
   async trySigning(commit: ObjectId): Promise<void> {
     const { author, committer, sign } = await this.authorship({ author: null, sign: false });
-    const env = { ...this.#person("AUTHOR", author), ...this.#person("COMMITTER", committer) };
+    const env = peopleIn(author, committer);
     if (sign) await this.#signed(["commit-tree", "-S", "-m", "a try", `${commit}^{tree}`], { env });
   }
 
@@ -87,14 +84,6 @@ export class Pen {
     throw new CotenantError("E_GIT", `the commit could not be signed: ${gitWords(stderr)}`, {
       hint: "sign something by hand first: git commit-tree -S HEAD^{tree} -m test",
     });
-  }
-
-  #person(role: "AUTHOR" | "COMMITTER", { name, email, time, zone }: Signature): Record<string, string> {
-    return {
-      [`GIT_${role}_NAME`]: name,
-      [`GIT_${role}_EMAIL`]: email,
-      [`GIT_${role}_DATE`]: `@${time} ${zone}`,
-    };
   }
 
   #now({ signature, isDated }: Person): Signature {
@@ -129,6 +118,17 @@ export class Pen {
       data: { git: gitWords(stderr) },
     });
   }
+}
+
+function peopleIn(author: Signature, committer: Signature): Record<string, string> {
+  const people = Object.entries({ AUTHOR: author, COMMITTER: committer });
+  return Object.fromEntries(
+    people.flatMap(([role, { name, email, time, zone }]) => [
+      [`GIT_${role}_NAME`, name],
+      [`GIT_${role}_EMAIL`, email],
+      [`GIT_${role}_DATE`, `@${time} ${zone}`],
+    ]),
+  );
 }
 
 const AUTHOR = /^\s*([^<>\n]+?)\s*<([^<>\s]*)>\s*$/;

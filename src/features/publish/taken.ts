@@ -10,7 +10,7 @@ import type { WorktreeId } from "../../kernel/ids";
 import { isFullRefName } from "../../kernel/keys";
 import { commitOf } from "../hooks/divergence";
 import { type Point, pointAt } from "./base";
-import { isAncestor, placeNow } from "./catching-up";
+import { isAncestor, placeOn } from "./catching-up";
 import { type Draft, sameLeaf } from "./draft";
 
 export const TAKEN = "taken";
@@ -28,7 +28,9 @@ const MOST_STALE = 20;
  */
 export interface Ground {
   readonly tree: ObjectId | null;
-  readonly head: Point;
+  readonly at: TakenAt;
+  /** What was taken before, as seen from `at`. */
+  readonly before: ReadonlyMap<string, Standing>;
   /** What HEAD has of files that were taken with something else in them: who finds them so, finds them put back. */
   readonly putBack: ReadonlyMap<string, Leaf | null>;
 }
@@ -73,16 +75,17 @@ export async function groundOf(
   const head = await pointAt(objects, await commitOf(git, cwd, "HEAD"));
   const common = await commonOf(workspace, head.commit, base.commit);
   const { tree } = await pointAt(objects, common);
-  const entries = await takenBefore(workspace, objects, { worktreeId, ref, head, tip: base.commit });
-  const taken = new Map([...entries].map(([path, entry]) => [path, entry.taken]));
+  const at = { worktreeId, ref, head, tip: base.commit };
+  const before = await takenBefore(workspace, objects, at);
+  const taken = new Map([...before].map(([path, entry]) => [path, entry.taken]));
   const putBack = new Map<string, Leaf | null>();
-  for (const [path, entry] of entries)
+  for (const [path, entry] of before)
     if (entry.isAsBefore && !sameLeaf(entry.head, entry.taken)) putBack.set(path, entry.head);
   try {
-    return { tree: taken.size === 0 ? tree : await editTree(objects, tree, taken), head, putBack };
+    return { tree: taken.size === 0 ? tree : await editTree(objects, tree, taken), at, before, putBack };
   } catch (error) {
     if (!(error instanceof TreeClash)) throw error;
-    return { tree, head, putBack: new Map() };
+    return { tree, at, before, putBack: new Map() };
   }
 }
 
@@ -90,11 +93,13 @@ export async function groundOf(
 export async function takenFact(
   workspace: Workspace,
   objects: ObjectDatabase,
-  at: Place,
+  ground: Ground,
+  tip: ObjectId | null,
   { commit, taken, putBack }: TakenNow,
 ): Promise<Fact | null> {
-  const { ref, head } = at;
-  const before = await takenBefore(workspace, objects, at);
+  const { ref, head } = ground.at;
+  const isSame = tip === ground.at.tip;
+  const before = isSame ? ground.before : await takenBefore(workspace, objects, { ...ground.at, tip });
   const all = new Map([...before].map(([path, entry]) => [path, entry.taken]));
   for (const path of putBack) all.delete(path);
   for (const [path, wanted] of taken) {
@@ -116,7 +121,7 @@ export async function takenFact(
 }
 
 /** A working tree, and a branch. */
-interface Place {
+interface TakenAt {
   readonly worktreeId: WorktreeId;
   readonly ref: string;
   readonly head: Point;
@@ -150,10 +155,11 @@ export async function staleNotes(workspace: Workspace): Promise<Map<FactName, nu
 async function takenBefore(
   workspace: Workspace,
   objects: ObjectDatabase,
-  { worktreeId, ref, head, tip }: Place,
+  { worktreeId, ref, head, tip }: TakenAt,
 ): Promise<Map<string, Standing>> {
   const note = tip === null ? null : await noteFor(workspace, worktreeId, ref);
-  if (note === null || tip === null || !(await isOn(workspace, note.commit, tip))) return new Map();
+  if (note === null || tip === null || (await placeOn(workspace, note.commit, tip)) === null)
+    return new Map();
   return stillTaken(workspace, objects, note, head);
 }
 
@@ -165,12 +171,6 @@ async function noteFor(workspace: Workspace, worktreeId: WorktreeId, ref: string
   const isId = (value: unknown): value is ObjectId =>
     typeof value === "string" && isObjectId(workspace.repository.config.objectFormat, value);
   return isId(commit) && isId(tree) && (head === null || isId(head)) ? { commit, head, tree } : null;
-}
-
-/** Whether the branch has it, also where it was put on top of the remote's meanwhile. */
-async function isOn(workspace: Workspace, commit: ObjectId, tip: ObjectId): Promise<boolean> {
-  const place = await placeNow(workspace, commit, tip);
-  return place !== "" && isAncestor(workspace, place, tip);
 }
 
 async function commonOf(

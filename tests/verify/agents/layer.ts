@@ -50,10 +50,11 @@ async function programFrom(task: Task): Promise<string> {
   const program = join(task.scratch, "program.cjs");
   writeFileSync(
     program,
-    `const [first, verb, ...rest] = process.argv.slice(2);
+    `const [first, verb] = process.argv.slice(2);
     const isGuards = first === "guard" && /^(?:check|stop|end)$/.test(verb);
-    const isHeld = isGuards && verb === "check" && require("./quick-guard.cjs").isAnswered(rest);
-    if (!isHeld) require(isGuards ? "./guard-main.cjs" : "./main.cjs");\n`,
+    const begun = isGuards ? require("./quick-guard.cjs").beginGuard(process.argv.slice(2)) : null;
+    if (begun === null) require("./main.cjs");
+    else if (begun !== "answered") require("./guard-main.cjs").answerCall(begun);\n`,
   );
   return program;
 }

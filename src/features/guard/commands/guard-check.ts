@@ -1,11 +1,12 @@
-import type { Command, Context, Output, Parsed } from "../../../cli/grammar/command";
+import type { Command, Output } from "../../../cli/grammar/command";
 import { usage } from "../../../cli/grammar/parse";
-import { CHANGE_FLAGS } from "../../locks/commands/holding";
-import { Alarm } from "../alarm";
-import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
-import { readHookInput } from "../entry/request";
+import { count } from "../../../kernel/printing";
+import { CHANGE_FLAGS, requestId } from "../../locks/commands/holding";
+import { answerHook, HOOK_FLAGS, harnessPid } from "../entry/flags";
 import { worldOf } from "../entry/world-of";
-import { runHook } from "../run";
+import { checkPaths } from "../operations";
+
+const MOST_PATIENCE_MS = 2 * 3_600_000;
 
 export const command: Command = {
   usage: "guard check --harness <name> | guard check <path>…",
@@ -23,25 +24,26 @@ export const command: Command = {
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed): Promise<Output> {
-    const call = hookCall(parsed, "guard check");
-    if (call === null) {
-      if (parsed.words.length === 0)
-        throw usage("say which harness calls, or name paths", "cotenant guard check --help");
-      return checkPaths(context, parsed);
+    const answer = await answerHook(context, parsed, "check");
+    if (answer !== null) {
+      if (context.json) return { data: { ...answer }, text: "" };
+      context.terminal.out(answer.stdout);
+      context.terminal.err(answer.stderr);
+      return { data: {}, text: "", exit: answer.status, isStreamed: true };
     }
-    const world = worldOf(context.surroundings(), harnessPid(parsed));
-    const answer = await runHook(world, call, readHookInput());
-    if (context.json) return { data: { ...answer }, text: "" };
-    context.terminal.out(answer.stdout);
-    context.terminal.err(answer.stderr);
-    return { data: {}, text: "", exit: answer.status, isStreamed: true };
+    if (parsed.words.length === 0)
+      throw usage("say which harness calls, or name paths", "cotenant guard check --help");
+    const workspace = await context.workspace();
+    const world = worldOf(workspace.surroundings, harnessPid(parsed));
+    const { held, pid, remarks, changed, replayed } = await checkPaths(workspace, world, {
+      paths: parsed.words,
+      patienceMs: parsed.has("wait") ? MOST_PATIENCE_MS : 0,
+      requestId: requestId(workspace, parsed),
+    });
+    if (remarks !== null) context.note(remarks);
+    return {
+      data: { files: held, remarks, changed, replayed },
+      text: `${count(held.length, "file")} held while process ${pid} runs`,
+    };
   },
 };
-
-async function checkPaths(context: Context, parsed: Parsed): Promise<Output> {
-  const { checkForScript } = await import("../entry/script");
-  const { platform } = context.surroundings();
-  const patienceMs = parsed.has("wait") ? 2 * 3_600_000 : 0;
-  const alarm = new Alarm(platform, { workMs: 10_000, patienceMs: 10_000 + patienceMs });
-  return checkForScript(context, parsed.words, alarm, parsed);
-}

@@ -1,11 +1,7 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { count } from "../../../kernel/printing";
-import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
-import { readHookInput } from "../entry/request";
-import { ownPlace } from "../entry/session";
-import { worldOf } from "../entry/world-of";
-import { end } from "../life";
-import { runHook } from "../run";
+import { answerHook, HOOK_FLAGS, ownWorktreeOf } from "../entry/flags";
+import { endSession } from "../operations";
 
 export const command: Command = {
   usage: "guard end [--failed] [--harness <name>]",
@@ -17,15 +13,10 @@ export const command: Command = {
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed): Promise<Output> {
-    const call = hookCall(parsed, "guard end");
-    if (call === null) {
-      const released = await end(await ownPlace(context, parsed), parsed.has("failed") ? "failed" : "ended");
-      return {
-        data: { released },
-        text: released === 0 ? "nothing was held" : `${count(released, "file")} given back`,
-      };
-    }
-    await runHook(worldOf(context.surroundings(), harnessPid(parsed)), call, readHookInput());
-    return { data: { released: null }, text: "" };
+    if ((await answerHook(context, parsed, "end")) !== null) return { data: { released: null }, text: "" };
+    const how = parsed.has("failed") ? "failed" : "ended";
+    const released = await endSession(await ownWorktreeOf(context, parsed), how);
+    const text = released === 0 ? "nothing was held" : `${count(released, "file")} given back`;
+    return { data: { released }, text };
   },
 };

@@ -3,9 +3,8 @@ import { duration } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
 import { shellWord } from "../../../kernel/printing";
 import type { BlockerReport } from "../contention";
-import { seenContentions } from "../overview";
+import { blockedContentions } from "../operations";
 import { agentsOf, subject } from "../words";
-import { reachOf } from "../yielding";
 
 export const command: Command = {
   usage: "guard report",
@@ -15,11 +14,7 @@ export const command: Command = {
   examples: ["cotenant guard report", "cotenant guard report --json"],
   words: { min: 0, max: 0 },
   async run(context) {
-    const { coordinator, config } = await context.workspace();
-    const reach = reachOf(config.values["guard.across_worktrees"]);
-    const blocked = (await seenContentions(coordinator, reach)).filter(
-      ({ contention: { state } }) => state !== "waiting",
-    );
+    const blocked = await blockedContentions(await context.workspace());
     const lines = blocked.flatMap(({ contention, reports, isFree, isOver }) => [
       `${isFree ? printable(contention.path, 200) : subject(contention)}: ${contention.agentId} ${isOver ? "was still blocked when it ended: its change was not made" : isFree ? "may go on" : "waits for instruction"}`,
       ...reports.map((report) => ownerLine(report, isFree, reports.length > 1)),

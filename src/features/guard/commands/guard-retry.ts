@@ -1,12 +1,8 @@
 import type { Command } from "../../../cli/grammar/command";
-import { CotenantError } from "../../../errors/cotenant-error";
 import { printable } from "../../../kernel/ids";
-import { heldPath, isoOf, ownersOf } from "../contention";
-import { ownPlace } from "../entry/session";
-import { type Seen, seenContentions } from "../overview";
-import { recordFreed } from "../records";
-import { stillHeldBy } from "../words";
-import { reachOf } from "../yielding";
+import { isoOf } from "../contention";
+import { worldOf } from "../entry/world-of";
+import { retryBlocked, type SeenContention } from "../operations";
 
 export const command: Command = {
   usage: "guard retry [<path>…]",
@@ -18,25 +14,8 @@ export const command: Command = {
   completes: ["path"],
   async run(context, parsed) {
     const workspace = await context.workspace();
-    const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
-    const paths = new Set<string>();
-    for (const word of parsed.words) paths.add((await workspace.path(word)).path);
-    const all = (await seenContentions(workspace.coordinator, reach)).filter(
-      ({ contention }) =>
-        paths.size === 0 ||
-        paths.has(contention.path) ||
-        ownersOf(contention).some((owner) => paths.has(heldPath(contention, owner))),
-    );
-    const free = all.filter(({ isFree, contention }) => isFree && contention.state !== "waiting");
-    const held = all.filter(({ isFree, contention }) => !isFree && contention.state !== "waiting");
-    const place = free.length === 0 ? null : await ownPlace(context, parsed);
-    if (place !== null)
-      await recordFreed(
-        place,
-        free.map(({ contention }) => contention),
-      );
-    if (held.length > 0) throw stillHeld(held);
-    const waiting = all.filter(({ contention }) => contention.state === "waiting");
+    const world = worldOf(workspace.surroundings, null);
+    const { free, waiting } = await retryBlocked(workspace, world, parsed.words);
     const lines = [
       ...free.map(
         ({ contention: { path, agentId } }) => `${printable(path, 200)} is free: tell ${agentId} to go on`,
@@ -61,11 +40,6 @@ export const command: Command = {
   },
 };
 
-function named({ path, agentId }: Seen["contention"]): Record<string, unknown> {
+function named({ path, agentId }: SeenContention["contention"]): Record<string, unknown> {
   return { path, agent_id: agentId };
-}
-
-function stillHeld(held: readonly Seen[]): CotenantError {
-  const words = stillHeldBy(held.map(({ contention }) => contention));
-  return new CotenantError("E_BLOCKED", words, { data: { reports: held.flatMap(({ reports }) => reports) } });
 }

@@ -1,12 +1,9 @@
-import * as fs from "node:fs";
 import type { Command } from "../../../cli/grammar/command";
 import { columns, duration, leaseTable, paint, statusJson } from "../../../cli/terminal/render";
 import { printable } from "../../../kernel/ids";
 import { isoOf } from "../contention";
-import { overview, type Seen } from "../overview";
+import { guardStatus, type SeenContention, type SeenViolation } from "../operations";
 import { agentsOf, subject } from "../words";
-import { reachOf } from "../yielding";
-import { lookingAt, trespassJson } from "./trespass-text";
 
 export const command: Command = {
   usage: "guard status",
@@ -18,11 +15,7 @@ export const command: Command = {
   async run(context) {
     const { terminal } = context;
     const workspace = await context.workspace();
-    const { leases, contentions, trespasses } = await overview(
-      lookingAt(workspace),
-      reachOf(workspace.config.values["guard.across_worktrees"]),
-    );
-    const failures = readFailures(`${workspace.store.layout.guard}/failures.jsonl`);
+    const { leases, contentions, violations, failures } = await guardStatus(workspace);
     const me = await workspace.actorOrNull();
     const rows = contentions.map(({ contention, isFree, isOver, retryInMs }) => [
       isFree ? printable(contention.path, 60) : subject(contention),
@@ -40,7 +33,7 @@ export const command: Command = {
       ...(rows.length === 0
         ? []
         : [columns(terminal, ["FILE", "WANTED BY", "HELD BY", "STATE", "RETRY"], rows)]),
-      ...trespasses.flatMap(({ id, violation: { path, agentId, owner, at } }) => [
+      ...violations.flatMap(({ id, violation: { path, agentId, owner, at } }) => [
         paint(
           terminal,
           "yellow",
@@ -56,7 +49,7 @@ export const command: Command = {
       data: {
         leases: leases.map(statusJson),
         contentions: contentions.map(contentionJson),
-        violations: trespasses.map(trespassJson),
+        violations: violations.map(violationJson),
         failures,
       },
       text,
@@ -64,7 +57,7 @@ export const command: Command = {
   },
 };
 
-export function contentionJson({ contention, isFree, isOver, retryInMs }: Seen): Record<string, unknown> {
+function contentionJson({ contention, isFree, isOver, retryInMs }: SeenContention): Record<string, unknown> {
   return {
     path: contention.path,
     key: contention.key,
@@ -81,41 +74,7 @@ export function contentionJson({ contention, isFree, isOver, retryInMs }: Seen):
   };
 }
 
-interface Failure {
-  readonly at: string;
-  readonly harness: string;
-  readonly event: string;
-  readonly why: string;
-  readonly answer: string;
-}
-
-const MOST_FAILURES = 10;
-
-/** The last of them. Lines that cannot be read are passed over. */
-function readFailures(path: string): Failure[] {
-  let text: string;
-  try {
-    text = fs.readFileSync(path, "utf8");
-  } catch {
-    return [];
-  }
-  return text
-    .split("\n")
-    .slice(-MOST_FAILURES - 1)
-    .flatMap((line): Failure[] => {
-      try {
-        const { at, harness, event, why, answer } = JSON.parse(line) as Record<string, unknown>;
-        return [
-          {
-            at: String(at),
-            harness: String(harness),
-            event: String(event),
-            why: String(why),
-            answer: String(answer),
-          },
-        ];
-      } catch {
-        return [];
-      }
-    });
+export function violationJson({ id, violation }: SeenViolation): Record<string, unknown> {
+  const { path, agentId, owner, leaseId, at, command } = violation;
+  return { id, path, agent_id: agentId, owner, lease_id: leaseId, at, command };
 }

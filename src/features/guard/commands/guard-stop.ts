@@ -1,11 +1,7 @@
 import type { Command, Output } from "../../../cli/grammar/command";
 import { count } from "../../../kernel/printing";
-import { HOOK_FLAGS, harnessPid, hookCall } from "../entry/flags";
-import { readHookInput } from "../entry/request";
-import { ownPlace } from "../entry/session";
-import { worldOf } from "../entry/world-of";
-import { stop } from "../life";
-import { runHook } from "../run";
+import { answerHook, HOOK_FLAGS, ownWorktreeOf } from "../entry/flags";
+import { stopSession } from "../operations";
 
 export const command: Command = {
   usage: "guard stop [--harness <name>]",
@@ -17,18 +13,14 @@ export const command: Command = {
   remindsOfExpiry: false,
   mendsConfig: true,
   async run(context, parsed): Promise<Output> {
-    const call = hookCall(parsed, "guard stop");
-    if (call === null) {
-      const place = await ownPlace(context, parsed);
-      const stopped = await stop(place);
-      const { stopIdleSecs } = place.settings.policy;
-      const text =
-        stopped === 0
-          ? "nothing is held"
-          : `${count(stopped, "file")} free in ${stopIdleSecs} s, unless you go on`;
-      return { data: { stopped }, text };
-    }
-    await runHook(worldOf(context.surroundings(), harnessPid(parsed)), call, readHookInput());
-    return { data: { stopped: null }, text: "" };
+    if ((await answerHook(context, parsed, "stop")) !== null) return { data: { stopped: null }, text: "" };
+    const own = await ownWorktreeOf(context, parsed);
+    const stopped = await stopSession(own);
+    const { stopIdleSecs } = own.settings.policy;
+    const text =
+      stopped === 0
+        ? "nothing is held"
+        : `${count(stopped, "file")} free in ${stopIdleSecs} s, unless you go on`;
+    return { data: { stopped }, text };
   },
 };

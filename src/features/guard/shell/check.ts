@@ -1,17 +1,17 @@
-import type { Verdict } from "../answers";
-import { type Checking, checkTargets } from "../check";
+import { gitList, gitText } from "../../../platform/git-answers";
+import { saying, type Verdict } from "../answers";
+import { type Checking, checkTargets, shellDirectory } from "../check";
 import { rememberFamily } from "../family";
 import { HARNESSES } from "../harness";
-import { repositoryOf } from "../place";
 import { checkShared } from "../shared-checkout";
-import { type Group, locate, type Target } from "../target";
 import type { Wish } from "../tools";
+import { repositoryOf } from "../worktree";
 import type { World } from "../world";
-import { settleWords } from "./commit-or-path";
+import { type Group, locate, type WriteTarget } from "../write-target";
+import { settleWords } from "./ask-git";
 import { remember } from "./compare";
-import { shellDirectory } from "./directory";
 import { namedBy } from "./targets";
-import { type Reading, readCommand, type ShellWrite } from "./walk";
+import type { Reading, ShellWrite, Start } from "./walk";
 
 type ShellWish = Extract<Wish, { kind: "shell" }>;
 
@@ -30,7 +30,7 @@ export async function checkShell(checking: Checking, wish: ShellWish): Promise<V
   if (!shared.isAllowed) return shared;
   const { groups: written, isAll } = await groupsOf(world, cwd, writes);
   const groups = [...written, ...(await committedBy(checking, writes))];
-  const verdict = groups.length === 0 ? shared : both(shared, await checkTargets(checking, groups));
+  const verdict = groups.length === 0 ? shared : saying(shared.tell, await checkTargets(checking, groups));
   if (verdict.isAllowed && !(isKnown && isAll)) await remember(checking, cwd, command);
   return verdict;
 }
@@ -41,7 +41,7 @@ async function committedBy(
   writes: readonly ShellWrite[],
 ): Promise<readonly Group[]> {
   if (HARNESSES[report.harness].runsNoGitHooks !== true) return [];
-  const { committed } = await import("./committing");
+  const { committed } = await import("./commits");
   return committed(world, writes);
 }
 
@@ -63,8 +63,8 @@ export async function mayBeCommittedIn(
   const cwd = shellDirectory(checking, wish);
   const { writes } = asksGit
     ? await readWithAliases(world, wish.command, cwd)
-    : readCommand(wish.command, { cwd, home: world.home, root: null });
-  const { mayCommit } = await import("./committing");
+    : await read(wish.command, { cwd, home: world.home });
+  const { mayCommit } = await import("./commits");
   return mayCommit(world, writes);
 }
 
@@ -74,34 +74,32 @@ async function readAt(world: World, { command, dialect }: ShellWish, cwd: string
   return { writes: await settleWords(world, writes), isKnown };
 }
 
+/** The parser is a file of its own, for those who need it. */
+async function read(command: string, start: Start): Promise<Reading> {
+  return (await import("./walk")).readCommand(command, start);
+}
+
 /** Aliases are looked up for those who use any: Git knows a command that we do not. */
 async function readWithAliases(world: World, command: string, cwd: string): Promise<Reading> {
   const start = { cwd, home: world.home, root: await rootFor(world, command, cwd) };
-  const reading = readCommand(command, start);
+  const reading = await read(command, start);
   if (reading.verbs.length === 0) return reading;
-  const { status, stdout } = await world.git.run(["config", "--null", "--get-regexp", "^alias\\."], { cwd });
-  if (status !== 0) return reading;
-  const entries = new TextDecoder().decode(stdout).split("\0");
-  const aliases = new Map(
-    entries
-      .filter((entry) => entry.includes("\n"))
-      .map((entry): [string, string] => {
-        const at = entry.indexOf("\n");
-        return [entry.slice("alias.".length, at).toLowerCase(), entry.slice(at + 1).trim()];
-      }),
+  const entries = gitList(
+    await gitText(world.git, ["config", "--null", "--get-regexp", "^alias\\."], { cwd }),
   );
-  return readCommand(command, { ...start, aliases });
+  if (entries.length === 0) return reading;
+  const aliases = new Map<string, string>();
+  for (const entry of entries) {
+    const at = entry.indexOf("\n");
+    if (at !== -1) aliases.set(entry.slice("alias.".length, at).toLowerCase(), entry.slice(at + 1).trim());
+  }
+  return read(command, { ...start, aliases });
 }
 
 /** Only for those who ask Git for it. */
 async function rootFor(world: World, command: string, cwd: string): Promise<string | null> {
   if (!command.includes("--show-toplevel")) return null;
   return (await repositoryOf(world, cwd))?.worktreeRoot ?? null;
-}
-
-function both(one: Verdict, other: Verdict): Verdict {
-  if (!one.isAllowed || !other.isAllowed || one.tell === null) return other;
-  return { isAllowed: true, tell: [one.tell, other.tell].filter((text) => text !== null).join("\n") };
 }
 
 async function groupsOf(world: World, cwd: string, writes: readonly ShellWrite[]) {
@@ -115,13 +113,9 @@ async function groupsOf(world: World, cwd: string, writes: readonly ShellWrite[]
 }
 
 /** Two agents may build at the same time: what Git ignores is nobody's work. */
-async function withoutIgnored(world: World, { repository, targets }: Group): Promise<readonly Target[]> {
+async function withoutIgnored(world: World, { repository, targets }: Group): Promise<readonly WriteTarget[]> {
   const input = targets.map(({ path }) => `${path}\0`).join("");
-  const { status, stdout } = await world.git.run(["check-ignore", "-z", "--stdin"], {
-    cwd: repository.worktreeRoot,
-    input,
-  });
-  if (status !== 0) return targets;
-  const ignored = new Set(new TextDecoder().decode(stdout).split("\0"));
+  const options = { cwd: repository.worktreeRoot, input };
+  const ignored = new Set(gitList(await gitText(world.git, ["check-ignore", "-z", "--stdin"], options)));
   return targets.filter(({ path }) => !ignored.has(path));
 }

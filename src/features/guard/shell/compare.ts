@@ -6,10 +6,10 @@ import { isRefusal } from "../../../kernel/refusal";
 import type { FileStat } from "../../../platform/platform";
 import type { Checking } from "../check";
 import { dirtyPaths, keyOf } from "../git-state";
-import { openPlace, type Place, repositoryOf } from "../place";
-import { leaveTrace, tracedAtMs } from "../traces";
+import { leaveTrace, tracedAtMs } from "../small-files";
 import { type GuardViolation, recordViolations } from "../violations";
 import { whoIs } from "../who";
+import { type GuardedWorktree, openWorktree, repositoryOf } from "../worktree";
 import { noteFile, notesOf, type Ruled, readNote, type ShellNote, writeNote } from "./notes";
 import { leftRunning } from "./survivors";
 
@@ -27,9 +27,9 @@ export async function remember(checking: Checking, cwd: string, command: string)
   const { files, processes } = place.world.platform;
   const { store } = place.coordinator;
   const { pathRules: rules } = place.settings;
-  const sight = await look(place, rules);
+  const now = await survey(place, rules);
   const isNew = (await files.stat(store.layout.root)) === null;
-  if (isNew && sight.held.length === 0 && sight.forbidden === null) return;
+  if (isNew && now.held.length === 0 && now.forbidden === null) return;
   if (isNew) await store.prepare();
   await writeNote(place, noteFile(place, checking, command), {
     command: gistOf(command),
@@ -37,7 +37,7 @@ export async function remember(checking: Checking, cwd: string, command: string)
     isOver: false,
     harness: checking.report.harness,
     ids: [checking.report.sessionId, checking.report.subagent].filter((id) => id !== null),
-    ...seenIn(place, sight, rules),
+    ...seenIn(place, now, rules),
   });
 }
 
@@ -66,7 +66,7 @@ export async function compare(checking: Checking, cwd: string, command: string):
   const path = noteFile(place, checking, command);
   const note = await readNote(place, path);
   if (note === null) return NOTHING;
-  const [compared, seen] = await compareWith(place, note, await look(place, note.ruled?.rules ?? []));
+  const [compared, seen] = await compareWith(place, note, await survey(place, note.ruled?.rules ?? []));
   // Whoever cannot tell the agent leaves it to the other report of the same command, which may be a moment behind.
   if (checking.report.isBorrowed) return compared;
   await keepWhileRunning(place, path, { ...note, ...seen, isOver: true });
@@ -78,21 +78,21 @@ export async function compare(checking: Checking, cwd: string, command: string):
  * `isTurnOver`: none is still to come that was looked at before it runs. `isEnd`: nobody will look again.
  */
 export async function compareAgain(
-  place: Place,
+  place: GuardedWorktree,
   { isTurnOver, isEnd, except }: { isTurnOver: boolean; isEnd: boolean; except: string | null },
 ): Promise<Compared> {
   const violations: Omit<GuardViolation, "at">[] = [];
   const ruled: string[] = [];
   // Mostly all of them go by the same rules, and then one look does for all.
-  const sights = new Map<string, Sight>();
+  const surveys = new Map<string, Survey>();
   for (const path of await notesOf(place, place.who.sessionId)) {
     const note = path === except ? null : await readNote(place, path);
     if (note === null) continue;
     const rules = note.ruled?.rules ?? [];
     const name = JSON.stringify(rules);
-    const sight = sights.get(name) ?? (await look(place, rules));
-    sights.set(name, sight);
-    const [compared, seen] = await compareWith(place, note, sight);
+    const now = surveys.get(name) ?? (await survey(place, rules));
+    surveys.set(name, now);
+    const [compared, seen] = await compareWith(place, note, now);
     violations.push(...compared.violations);
     if (compared.ruled !== null) ruled.push(compared.ruled);
     const after = { ...note, ...seen };
@@ -107,7 +107,7 @@ export async function compareAgain(
 const UNSURE_MS = 600_000;
 
 /** For as long as something runs that the command has left; not for long if that is only possible. */
-async function keepWhileRunning(place: Place, path: string, note: ShellNote): Promise<void> {
+async function keepWhileRunning(place: GuardedWorktree, path: string, note: ShellNote): Promise<void> {
   const left = await leftRunning(place, note);
   const { unsureSinceMs = note.atMs, ...rest } = note;
   if (left === "its own") await writeNote(place, path, rest);
@@ -116,12 +116,12 @@ async function keepWhileRunning(place: Place, path: string, note: ShellNote): Pr
   else await drop(place, path);
 }
 
-async function drop({ world }: Place, path: string): Promise<void> {
+async function drop({ world }: GuardedWorktree, path: string): Promise<void> {
   await world.platform.files.unlink(path);
 }
 
 /** What has changed since the note, and how things stand now. */
-async function compareWith(place: Place, note: ShellNote, now: Sight): Promise<[Compared, Seen]> {
+async function compareWith(place: GuardedWorktree, note: ShellNote, now: Survey): Promise<[Compared, Seen]> {
   await traceOwn(place, note, now);
   const violations: Omit<GuardViolation, "at">[] = [];
   for (const file of new Set([...Object.keys(note.files), ...Object.keys(now.files)])) {
@@ -136,7 +136,7 @@ async function compareWith(place: Place, note: ShellNote, now: Sight): Promise<[
 }
 
 /** What a session's own command wrote of what the session holds was written with leave. */
-async function traceOwn(place: Place, note: ShellNote, { mine, own }: Sight): Promise<void> {
+async function traceOwn(place: GuardedWorktree, note: ShellNote, { mine, own }: Survey): Promise<void> {
   const changed = mine.filter(({ lease }) =>
     Object.keys(own).some(
       (file) =>
@@ -152,7 +152,11 @@ async function traceOwn(place: Place, note: ShellNote, { mine, own }: Sight): Pr
 
 type Seen = Pick<ShellNote, "atMs" | "files" | "own" | "ruled">;
 
-function seenIn(place: Place, { files, own, forbidden }: Sight, rules: readonly PlacedRule[]): Seen {
+function seenIn(
+  place: GuardedWorktree,
+  { files, own, forbidden }: Survey,
+  rules: readonly PlacedRule[],
+): Seen {
   return {
     atMs: place.world.platform.clock.wallMs(),
     files,
@@ -162,7 +166,7 @@ function seenIn(place: Place, { files, own, forbidden }: Sight, rules: readonly 
 }
 
 /** One look at everything that a command could change and should not. */
-interface Sight {
+interface Survey {
   /** Valid leases of others on files and directories of this worktree. */
   readonly held: readonly LeaseStatus[];
   /** Those of the session itself. */
@@ -173,7 +177,7 @@ interface Sight {
   readonly forbidden: Readonly<Record<string, string>> | null;
 }
 
-async function look(place: Place, rules: readonly PlacedRule[]): Promise<Sight> {
+async function survey(place: GuardedWorktree, rules: readonly PlacedRule[]): Promise<Survey> {
   const valid = await validHere(place);
   const isMine = ({ lease }: LeaseStatus) => lease.sessionId === place.who.sessionId;
   const mine = valid.filter(isMine);
@@ -188,7 +192,7 @@ async function look(place: Place, rules: readonly PlacedRule[]): Promise<Sight> 
 }
 
 async function forbiddenMarks(
-  place: Place,
+  place: GuardedWorktree,
   rules: readonly PlacedRule[],
 ): Promise<Record<string, string> | null> {
   if (rules.length === 0) return null;
@@ -202,8 +206,8 @@ async function forbiddenMarks(
 
 /** What others hold is theirs to write. */
 async function ruledChanges(
-  place: Place,
-  { held, forbidden }: Sight,
+  place: GuardedWorktree,
+  { held, forbidden }: Survey,
   { rules, files: before }: Ruled,
 ): Promise<string | null> {
   const after = forbidden ?? {};
@@ -220,7 +224,7 @@ function isHeld(held: readonly LeaseStatus[], key: LeaseKey | null, path: string
 }
 
 async function violationOf(
-  place: Place,
+  place: GuardedWorktree,
   held: readonly LeaseStatus[],
   file: string,
   { atMs, command, isOver }: ShellNote,
@@ -253,19 +257,19 @@ async function violationOf(
   };
 }
 
-async function placeAt({ world, report }: Checking, cwd: string): Promise<Place | null> {
+async function placeAt({ world, report }: Checking, cwd: string): Promise<GuardedWorktree | null> {
   const repository = await repositoryOf(world, cwd);
-  return repository === null ? null : openPlace(world, repository, await whoIs(world, report));
+  return repository === null ? null : openWorktree(world, repository, await whoIs(world, report));
 }
 
 /** Whether a command of a session's is under way that nobody could read. */
-async function hasCommand(place: Place, sessionId: SessionId): Promise<boolean> {
+async function hasCommand(place: GuardedWorktree, sessionId: SessionId): Promise<boolean> {
   for (const path of await notesOf(place, sessionId))
     if ((await readNote(place, path))?.isOver === false) return true;
   return false;
 }
 
-async function validHere({ coordinator, worktreeId }: Place): Promise<LeaseStatus[]> {
+async function validHere({ coordinator, worktreeId }: GuardedWorktree): Promise<LeaseStatus[]> {
   const whole = dirKey(".");
   if (isRefusal(whole)) return [];
   const found = await coordinator.overlapping([{ key: whole, reach: "worktree", worktreeId }]);
@@ -273,7 +277,10 @@ async function validHere({ coordinator, worktreeId }: Place): Promise<LeaseStatu
 }
 
 /** A mark that differs when a file was written, made or removed. */
-async function marksOf(place: Place, held: readonly LeaseStatus[]): Promise<Record<string, string>> {
+async function marksOf(
+  place: GuardedWorktree,
+  held: readonly LeaseStatus[],
+): Promise<Record<string, string>> {
   const named = held
     .filter(({ lease }) => kindOf(lease.key) === "file")
     .map(({ lease }) => nameOf(lease.key));
@@ -291,7 +298,7 @@ async function marksOf(place: Place, held: readonly LeaseStatus[]): Promise<Reco
   return marks(place, new Set([...named.slice(0, MOST_FILES), ...dirty]));
 }
 
-async function marks(place: Place, paths: Iterable<string>): Promise<Record<string, string>> {
+async function marks(place: GuardedWorktree, paths: Iterable<string>): Promise<Record<string, string>> {
   // Null prototype: a file may be called `__proto__`.
   const found: Record<string, string> = Object.create(null);
   for (const path of paths) {
@@ -301,7 +308,7 @@ async function marks(place: Place, paths: Iterable<string>): Promise<Record<stri
   return found;
 }
 
-async function seen({ world }: Place, path: string): Promise<FileStat | null> {
+async function seen({ world }: GuardedWorktree, path: string): Promise<FileStat | null> {
   try {
     return await world.platform.files.lstat(path);
   } catch {

@@ -115,7 +115,7 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
     return [...OWN, { ...moved, isPathUnlessCommit: true }];
   },
   clean: (args) => {
-    if (hasLetter(args, "n") || isGiven(args, "--dry-run")) return [];
+    if (isDryRun(args)) return [];
     const paths = operands(args, ["-e", "--exclude"]);
     return paths.length > 0 ? paths.map(look) : WHOLE;
   },
@@ -131,19 +131,19 @@ const COMMANDS: Readonly<Record<string, (args: readonly Value[]) => readonly Wri
     return ref === undefined ? [] : refWritten(ref);
   },
   "read-tree": (args) => {
-    if (hasLetter(args, "n") || isGiven(args, "--dry-run")) return [];
+    if (isDryRun(args)) return [];
     return hasLetter(args, "u") ? WHOLE : MOVED;
   },
   reflog: (args) => {
     const [verb, ...rest] = operands(args, ["--expire", "--expire-unreachable"]);
     if (!["expire", "delete", "drop"].includes(singleOf(verb ?? null) ?? "")) return [];
-    if (hasLetter(args, "n") || isGiven(args, "--dry-run")) return [];
+    if (isDryRun(args)) return [];
     if (isGiven(args, "--all") || rest.some((ref) => /stash/.test(singleOf(ref) ?? "stash")))
       return [use("stash")];
     return [];
   },
   rm: (args) => {
-    if (hasLetter(args, "n") || isGiven(args, "--dry-run")) return [];
+    if (isDryRun(args)) return [];
     return isGiven(args, "--cached") ? OWN : [...operands(args).map(takeEntry), ...listed(args)];
   },
   mv: (args) => {
@@ -263,6 +263,10 @@ function stash(args: readonly Value[]): readonly Written[] {
     default:
       return [...WHOLE, ...paths];
   }
+}
+
+function isDryRun(args: readonly Value[]): boolean {
+  return hasLetter(args, "n") || isGiven(args, "--dry-run");
 }
 
 /** A ref that is written past everything that Git looks after. */

@@ -3,7 +3,7 @@ import type { SessionId } from "../../../kernel/ids";
 import type { PlacedRule } from "../../../kernel/path-rules";
 import { overwriteFile } from "../../../platform/overwrite-file";
 import type { Checking } from "../check";
-import type { Place } from "../place";
+import type { GuardedWorktree } from "../worktree";
 
 /**
  * What a shell command did that nobody could read from it. Before it runs, the files that others hold are looked at; after
@@ -40,20 +40,20 @@ export interface Ruled {
 export const SHELL = "shell";
 
 /** Harnesses without a name for each use run one command at a time, or the same one: its text must do. */
-export function noteFile(place: Place, { report }: Checking, command: string): string {
+export function noteFile(place: GuardedWorktree, { report }: Checking, command: string): string {
   const id = hashOf(place, `${place.who.agentId}\n${report.toolUseId ?? command}`);
   return `${folderOf(place)}/${prefixOf(place, place.who.sessionId)}${id}`;
 }
 
 /** Those of a session in this worktree. */
-export async function notesOf(place: Place, sessionId: SessionId): Promise<string[]> {
+export async function notesOf(place: GuardedWorktree, sessionId: SessionId): Promise<string[]> {
   const folder = folderOf(place);
   const prefix = prefixOf(place, sessionId);
   const names = (await place.world.platform.files.readDirectory(folder)) ?? [];
   return names.filter((name) => name.startsWith(prefix)).map((name) => `${folder}/${name}`);
 }
 
-export async function readNote({ world }: Place, path: string): Promise<ShellNote | null> {
+export async function readNote({ world }: GuardedWorktree, path: string): Promise<ShellNote | null> {
   const bytes = await world.platform.files.readFile(path);
   if (bytes === null) return null;
   try {
@@ -65,7 +65,7 @@ export async function readNote({ world }: Place, path: string): Promise<ShellNot
   }
 }
 
-export async function writeNote(place: Place, path: string, note: ShellNote): Promise<void> {
+export async function writeNote(place: GuardedWorktree, path: string, note: ShellNote): Promise<void> {
   const { files } = place.world.platform;
   const { layout, options } = place.coordinator.store;
   for (const directory of [layout.guard, folderOf(place)])
@@ -77,14 +77,14 @@ function isRecord(value: unknown): boolean {
   return typeof value === "object" && value !== null;
 }
 
-function folderOf({ coordinator }: Place): string {
+function folderOf({ coordinator }: GuardedWorktree): string {
   return `${coordinator.store.layout.guard}/${SHELL}`;
 }
 
-function prefixOf(place: Place, sessionId: SessionId): string {
+function prefixOf(place: GuardedWorktree, sessionId: SessionId): string {
   return `${hashOf(place, `${sessionId}\n${place.worktreeId}`)}-`;
 }
 
-function hashOf({ world }: Place, text: string): string {
+function hashOf({ world }: GuardedWorktree, text: string): string {
   return world.platform.digest.sha256(text).slice(0, 16);
 }

@@ -1,7 +1,7 @@
 import { isKnownByProcess } from "../../../identity/family-note";
 import { harnessIn, harnessVariables } from "../../../identity/harness";
 import type { Processes, Started } from "../../../platform/platform";
-import type { Place } from "../place";
+import type { GuardedWorktree } from "../worktree";
 import type { ShellNote } from "./notes";
 
 /** What a command may have left running: its own, or something of which nobody can say whose it is. */
@@ -14,7 +14,10 @@ type Marked = Pick<ShellNote, "since" | "harness" | "ids">;
  * removes, and what nobody is left to answer for that stands in the worktree: whoever goes to the background has often lost
  * its parent. Others leave such processes there, too: every harness marks what its shell starts, most with the session.
  */
-export async function leftRunning({ world, who, repository }: Place, note: Marked): Promise<LeftRunning> {
+export async function leftRunning(
+  { world, who, repository }: GuardedWorktree,
+  note: Marked,
+): Promise<LeftRunning> {
   const { processes } = world.platform;
   const all = await processes.startedSince(note.since);
   if (all === null || all.length === 0) return "nothing";

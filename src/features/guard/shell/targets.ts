@@ -1,9 +1,9 @@
 import { resolveFrom } from "../../../identity/path-text";
 import { Links } from "../links";
-import type { Named } from "../target";
 import type { World } from "../world";
+import type { Named } from "../write-target";
+import { patchedFiles } from "./ask-git";
 import { expanded, MOST_MATCHES } from "./globs";
-import { patchedFiles } from "./patched-files";
 import type { ShellWrite } from "./walk";
 import { hasPattern, singleOf, type Value } from "./words";
 

@@ -129,7 +129,7 @@ class Walker {
         break;
       case "For":
       case "Select": {
-        const values = node.wordlist?.map((word) => this.#value(word, scope)) ?? [null];
+        const values = node.wordlist?.map((word) => readingsOf(word, scope)) ?? [null];
         const all = values.every((value) => value !== null) ? values.flatMap((value) => [...value!]) : null;
         scope.variables.set(singleOf(readingsOf(node.name, scope)) ?? "", all);
         this.#branch(scope, node.body);
@@ -189,12 +189,12 @@ class Walker {
         if (part.type === "Assignment")
           scope.variables.set(
             part.name,
-            part.value.type === "Word" && part.append !== true ? this.#value(part.value, scope) : null,
+            part.value.type === "Word" && part.append !== true ? readingsOf(part.value, scope) : null,
           );
       return;
     }
     this.#run(
-      words.map((word) => this.#value(word, scope)),
+      words.map((word) => readingsOf(word, scope)),
       scope,
       command,
     );
@@ -293,7 +293,7 @@ class Walker {
       const own = prefix.find((part) => part.type === "Assignment" && part.name === name);
       const value =
         own?.type === "Assignment" && own.value.type === "Word"
-          ? this.#value(own.value, scope)
+          ? readingsOf(own.value, scope)
           : scope.variables.get(name);
       if (value !== undefined) found.push([option], value);
     }
@@ -349,7 +349,7 @@ class Walker {
       for (const redirect of redirects)
         if (redirect.type === "HereDoc") this.script(redirect.body.text, copyOf(scope));
         else if (redirect.type === "HereString" && redirect.target !== undefined)
-          this.#text(this.#value(redirect.target, scope), copyOf(scope));
+          this.#text(readingsOf(redirect.target, scope), copyOf(scope));
         else this.isKnown = false;
   }
 
@@ -369,7 +369,7 @@ class Walker {
   #declare({ args }: Command, scope: Scope): void {
     for (const arg of args)
       if (arg.type === "Assignment")
-        scope.variables.set(arg.name, arg.value.type === "Word" ? this.#value(arg.value, scope) : null);
+        scope.variables.set(arg.name, arg.value.type === "Word" ? readingsOf(arg.value, scope) : null);
   }
 
   #redirects(redirects: readonly Redirection[], scope: Scope): void {
@@ -377,15 +377,11 @@ class Walker {
       if (redirect.type !== "Redirect" || redirect.target === undefined || redirect.operator === "<")
         continue;
       if (redirect.operator === "<&") continue;
-      const value = this.#value(redirect.target, scope);
+      const value = readingsOf(redirect.target, scope);
       // `2>&1` and `>&-` are about descriptors.
       if (redirect.operator === ">&" && /^(?:\d+|-)$/.test(singleOf(value) ?? "")) continue;
       this.#write({ value, mode: "take", cwd: scope.cwd });
     }
-  }
-
-  #value(word: Word, scope: Scope): Value {
-    return readingsOf(word, scope);
   }
 
   /** Commands inside words: `$(…)`, `<(…)`, `>(…)`, also in here-documents. */

@@ -38,15 +38,7 @@ const MOST_VALUES = 64;
 
 export function readingsOf(word: Word, scope: Scope): Value {
   const { parts } = word;
-  if (parts === undefined) return [tilde(word.value, word.text, scope)];
-  let values: readonly string[] = [""];
-  for (const [at, part] of parts.entries()) {
-    const read = readingsOfPart(part, scope, at === 0);
-    if (read === null) return null;
-    values = values.flatMap((start) => read.map((end) => start + end));
-    if (values.length > MOST_VALUES) return null;
-  }
-  return values;
+  return parts === undefined ? [tilde(word.value, word.text, scope)] : joined(parts, scope, true);
 }
 
 function readingsOfPart(part: WordPart, scope: Scope, isFirst: boolean): Value {
@@ -58,7 +50,7 @@ function readingsOfPart(part: WordPart, scope: Scope, isFirst: boolean): Value {
       return [part.value];
     case "DoubleQuoted":
     case "LocaleString":
-      return joined(part.parts, scope);
+      return joined(part.parts, scope, false);
     case "Glob":
       if (part.kind === "star") return [STAR];
       if (part.kind === "question") return [ONE];
@@ -81,10 +73,10 @@ function readingsOfPart(part: WordPart, scope: Scope, isFirst: boolean): Value {
   }
 }
 
-function joined(parts: readonly WordPart[], scope: Scope): Value {
+function joined(parts: readonly WordPart[], scope: Scope, isWord: boolean): Value {
   let values: readonly string[] = [""];
-  for (const part of parts) {
-    const read = readingsOfPart(part, scope, false);
+  for (const [at, part] of parts.entries()) {
+    const read = readingsOfPart(part, scope, isWord && at === 0);
     if (read === null) return null;
     values = values.flatMap((start) => read.map((end) => start + end));
     if (values.length > MOST_VALUES) return null;

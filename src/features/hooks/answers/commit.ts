@@ -4,8 +4,8 @@ import type { LeaseKey } from "../../../kernel/keys";
 import { worldOf } from "../../guard/entry/world-of";
 import { keyOf } from "../../guard/git-state";
 import { forgetCommitted, holdsFiles, releaseCommitted } from "../../guard/life";
-import { openPlace, type Place } from "../../guard/place";
 import { type GuardViolation, guardViolations, settleViolations } from "../../guard/violations";
+import { type GuardedWorktree, openWorktree } from "../../guard/worktree";
 import { committedChanges, givenChanges } from "../changes";
 import { type Judgement, judgeHead, judgeStaged } from "../commit";
 import { freshTrailers, isMadeOfOthers, isMerging, messageTrailers } from "../commit-message";
@@ -219,7 +219,7 @@ function lineOf({ path, agentId, owner, at, command }: GuardViolation): string {
 }
 
 async function violationsOf(
-  { coordinator, worktreeId }: Pick<Place, "coordinator" | "worktreeId">,
+  { coordinator, worktreeId }: Pick<GuardedWorktree, "coordinator" | "worktreeId">,
   keys: readonly LeaseKey[],
 ) {
   return (await guardViolations(coordinator)).filter(
@@ -228,11 +228,11 @@ async function violationsOf(
 }
 
 /** Null where nobody has said who commits: then nothing is theirs to give back. */
-async function placeOf(workspace: Workspace): Promise<Place | null> {
+async function placeOf(workspace: Workspace): Promise<GuardedWorktree | null> {
   const { agent } = await workspace.caller();
   if (agent === null) return null;
   const { agentId, sessionId } = agent;
   const world = worldOf(workspace.surroundings, null);
   const holder = world.platform.processes.self();
-  return openPlace(world, workspace.repository, { agentId, sessionId, mainAgentId: agentId, holder });
+  return openWorktree(world, workspace.repository, { agentId, sessionId, mainAgentId: agentId, holder });
 }

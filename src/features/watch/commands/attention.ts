@@ -16,8 +16,8 @@ import { endingCommand } from "../../../kernel/words";
 import type { Damage } from "../../../store/replay";
 import { passCommand } from "../../gates/commands/gate-words";
 import type { PendingGate } from "../../gates/waiting";
-import type { Seen } from "../../guard/overview";
-import type { Trespass } from "../../guard/trespasses";
+import type { SeenContention } from "../../guard/overview";
+import type { SeenViolation } from "../../guard/violations";
 import { heldNow } from "../../guard/words";
 import type { HooksWord } from "../../hooks/installation/upkeep";
 import { objectionThen, type Violation } from "../../hooks/violations";
@@ -62,9 +62,9 @@ export interface Scene {
   /** What is held and contended for too long. */
   readonly escalated: readonly Escalated[];
   /** Who was denied a file. */
-  readonly contentions: readonly Seen[];
+  readonly contentions: readonly SeenContention[];
   /** What shell commands changed under somebody else's lease. */
-  readonly trespasses: readonly Trespass[];
+  readonly trespasses: readonly SeenViolation[];
   /** Issues that somebody has left, the most urgent first. */
   readonly left: readonly LeftIssue[];
   /** Issues that are done but for their gates. */
@@ -195,7 +195,7 @@ function violated(violations: readonly Violation[]): Finding[] {
 }
 
 /** Nothing is skipped in silence, and only a person can say how to go on (docs/AGENTS.md). */
-function blocked(contentions: readonly Seen[]): Finding[] {
+function blocked(contentions: readonly SeenContention[]): Finding[] {
   return contentions
     .filter(({ contention }) => contention.state !== "waiting")
     .map(({ contention, contention: { agentId, path, owner }, isFree, isOver }) => ({
@@ -213,7 +213,7 @@ function blocked(contentions: readonly Seen[]): Finding[] {
     }));
 }
 
-function trespassed(trespasses: readonly Trespass[]): Finding[] {
+function trespassed(trespasses: readonly SeenViolation[]): Finding[] {
   return trespasses.map(({ id, violation: { path, agentId, owner, at } }) => ({
     code: "lease_trespassed",
     message: `${printable(path, 200)} was changed by a command of ${agentId} under the lease of ${owner} (${at})`,

@@ -13,11 +13,9 @@ import { count } from "../../../kernel/printing";
 import type { Ticket } from "../../../kernel/tickets";
 import { leftText } from "../../claims/commands/left-work";
 import { liveStrangers } from "../../guard/calling-process";
-import { lookingAt } from "../../guard/commands/trespass-text";
-import { escalated } from "../../guard/escalating";
+import { escalated } from "../../guard/escalation";
 import { seenContentions } from "../../guard/overview";
-import { trespasses } from "../../guard/trespasses";
-import { reachOf } from "../../guard/yielding";
+import { seenViolations } from "../../guard/violations";
 import { hooksWord } from "../../hooks/installation/upkeep";
 import { openViolations } from "../../hooks/violations";
 import { issuesIn } from "../../issues/desk";
@@ -65,7 +63,6 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
   const { head, damage } = await coordinator.snapshot();
   const ledger = await ledgerView(workspace);
   const pause = await pauseOf(coordinator);
-  const reach = reachOf(workspace.config.values["guard.across_worktrees"]);
   return {
     ledger,
     pause,
@@ -94,9 +91,9 @@ export async function lookAround(workspace: Workspace): Promise<Status> {
         workspace.surroundings.git,
         repository.worktreeRoot,
       ),
-      contentions: await seenContentions(coordinator, reach),
-      escalated: await escalated(coordinator, reach),
-      trespasses: (await trespasses(lookingAt(workspace))).filter(({ isOpen }) => isOpen),
+      contentions: await seenContentions(workspace),
+      escalated: await escalated(workspace),
+      trespasses: (await seenViolations(workspace)).filter(({ isOpen }) => isOpen),
       ...(await issuesHere(workspace, all, ledger)),
       homeless: await homelessAmong({ ...workspace.surroundings, repository }, leases),
       strangers: await strangersOf(workspace, leases),

@@ -53,7 +53,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a trespass that is not committed leaves with its two sessions",
-    file: "src/features/guard/trespasses.ts",
+    file: "src/features/guard/violations.ts",
     from: "if (dirty !== null && !dirty.includes(one.path)) found.add(one);",
     to: "if (dirty !== null) found.add(one);",
     test: TRESPASSES,
@@ -61,7 +61,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "an agent settles what its own command has done",
-    file: "src/features/guard/trespasses.ts",
+    file: "src/features/guard/violations.ts",
     from: "if (foreign !== undefined) throw notTheirs(agentId, foreign);",
     to: "",
     test: TRESPASSES,
@@ -69,7 +69,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "the message of a commit passes for a path of it",
-    file: "src/features/guard/shell/committing.ts",
+    file: "src/features/guard/shell/commits.ts",
     from: 'if (valued === text.length - 1 && !"Su".includes(text[valued]!)) i++;',
     to: "",
     test: "tests/guard/committing.test.ts",
@@ -101,7 +101,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a subagent that was sent on loses what it takes since",
-    file: "src/features/guard/yielding.ts",
+    file: "src/features/guard/holders.ts",
     from: 'Date.parse(String(done["at"])) >= acquiredAt.wallMs',
     to: 'Date.parse(String(done["at"])) >= Math.min(0, acquiredAt.wallMs)',
     test: FAMILIES,
@@ -157,7 +157,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a refused git -C is offered a worktree of the repository in which the agent stands",
-    file: "src/features/guard/shared-words.ts",
+    file: "src/features/guard/shared-checkout.ts",
     from: "return directory === null ? command : `(cd",
     to: "return directory !== undefined ? command : `(cd",
     test: SHARED,
@@ -189,7 +189,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a branch that the same command line makes is taken for a path",
-    file: "src/features/guard/shell/commit-or-path.ts",
+    file: "src/features/guard/shell/ask-git.ts",
     from: " && (await isTracked(world, write.cwd, word))",
     to: "",
     test: SHARED,
@@ -245,7 +245,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a link is not followed while it leads to nothing",
-    file: "src/features/guard/target.ts",
+    file: "src/features/guard/write-target.ts",
     from: "const whole = await links.follow(absolute, isEntry);",
     to: "const whole = absolute;",
     test: LINKS,
@@ -260,14 +260,6 @@ export const PLANTS: readonly TestPlant[] = [
     named: "is removed, moved or replaced without any harm",
   },
   {
-    name: "a shell command that waits is let through when the smaller program's time is up",
-    file: "src/features/guard/entry/door.ts",
-    from: "  holder[ALARM]?.switchOff();\n",
-    to: "",
-    test: "tests/scenarios/guard.test.ts",
-    named: "a shell command waits as long",
-  },
-  {
     name: "a shell command is let through where the guard cannot decide",
     file: "src/features/guard/failure.ts",
     from: 'if (wish.kind === "shell")',
@@ -277,7 +269,7 @@ export const PLANTS: readonly TestPlant[] = [
   },
   {
     name: "a patch for git apply is not read beforehand",
-    file: "src/features/guard/shell/patched-files.ts",
+    file: "src/features/guard/shell/ask-git.ts",
     from: 'if (stat?.kind !== "file" ||',
     to: 'if (stat?.kind !== "directory" ||',
     test: GIT_WRITES,

@@ -132,7 +132,7 @@ export const PLANTS: readonly TestPlant[] = [
   {
     name: "publish: what was taken counts on a branch that does not have it",
     file: "src/features/publish/taken.ts",
-    from: " || !(await isOn(workspace, note.commit, tip))",
+    from: " || (await placeOn(workspace, note.commit, tip)) === null",
     to: "",
     test: "tests/cli/publish-behind.test.ts",
     named: "a branch that was begun anew",

@@ -1,17 +1,17 @@
 import { recordEscalated } from "../../coordinator/escalating";
-import type { LocalCoordinator } from "../../coordinator/local";
+import type { Workspace } from "../../coordinator/workspace";
 import { type Contender, contendersIn, type Escalated, escalatedAmong } from "../../kernel/escalation";
-import type { Reach } from "../../kernel/lease";
 import type { Contention } from "./contention";
 import { seenContentions } from "./overview";
-import type { Place } from "./place";
+import type { GuardedWorktree } from "./worktree";
 
 /** What is held and contended for too long, whoever waits for it: in the queue, or denied a file and still without it. */
-export async function escalated(coordinator: LocalCoordinator, reach: Reach): Promise<Escalated[]> {
+export async function escalated(workspace: Workspace): Promise<Escalated[]> {
+  const { coordinator } = workspace;
   const { escalateAfterSecs } = coordinator.policy;
   if (escalateAfterSecs === 0) return [];
   const leases = (await coordinator.list()).map(({ lease }) => lease);
-  const denied = (await seenContentions(coordinator, reach))
+  const denied = (await seenContentions(workspace))
     .filter(({ isFree, isOver }) => !isFree && !isOver)
     .map(({ contention }) => asContender(contention));
   const contenders = [...contendersIn(await coordinator.waiters(), leases), ...denied];
@@ -20,7 +20,7 @@ export async function escalated(coordinator: LocalCoordinator, reach: Reach): Pr
 
 /** For an agent that is denied once more: who has kept it waiting for too long goes on record. Never why it is answered otherwise. */
 export async function noteEscalated(
-  { coordinator, session }: Place,
+  { coordinator, session }: GuardedWorktree,
   contentions: readonly Contention[],
 ): Promise<void> {
   const { escalateAfterSecs } = coordinator.policy;

@@ -5,11 +5,11 @@ import { dirKey, fileKey, type LeaseKey } from "../../kernel/keys";
 import { isRefusal, type Refusal } from "../../kernel/refusal";
 import type { FileStat } from "../../platform/platform";
 import { Links } from "./links";
-import { repositoryOf } from "./place";
+import { repositoryOf } from "./worktree";
 import type { World } from "./world";
 
 /** One thing that is about to be written. */
-export interface Target {
+export interface WriteTarget {
   readonly key: LeaseKey;
   /** As people write it: from the worktree's root. */
   readonly path: string;
@@ -25,7 +25,7 @@ export interface Target {
 /** Targets of one worktree. */
 export interface Group {
   readonly repository: Repository;
-  readonly targets: readonly Target[];
+  readonly targets: readonly WriteTarget[];
 }
 
 /** A path as a tool names it. */
@@ -39,8 +39,7 @@ export interface Named {
 /** By the worktree that each path really lies in. What lies in none, or is not Git's business, is left out. */
 export async function locate(world: World, cwd: string, named: readonly Named[]): Promise<Group[]> {
   const { files } = world.platform;
-  const groups = new Map<string, { repository: Repository; targets: Map<string, Target> }>();
-  const known = new Map<string, Repository | null>();
+  const groups = new Map<string, { repository: Repository; targets: Map<string, WriteTarget> }>();
   const links = new Links(files);
   for (const { path, mode, isEntry } of named) {
     const absolute = path.startsWith("/") || /^[A-Za-z]:\//.test(path) ? path : `${cwd}/${path}`;
@@ -48,8 +47,7 @@ export async function locate(world: World, cwd: string, named: readonly Named[])
     const kind = await kindAt(world, whole);
     // A directory may be a repository of its own.
     const around = kind === "directory" ? whole : (parentOf(whole) ?? "/");
-    if (!known.has(around)) known.set(around, await repositoryOf(world, around));
-    const repository = known.get(around) ?? null;
+    const repository = await repositoryOf(world, around);
     if (repository === null) continue;
     // What is a link by now is one that is not to be followed.
     const place = await (kind === "symlink" ? linkIn : canonicalIn)(world, repository, whole);
@@ -77,8 +75,8 @@ async function kindAt({ platform }: World, path: string): Promise<FileStat["kind
 function targetOf(
   { worktreeRoot }: Repository,
   { path, absolutePath, ...place }: CanonicalPath,
-  mode: Target["mode"],
-): Target | null {
+  mode: WriteTarget["mode"],
+): WriteTarget | null {
   if (place.worktreeRoot !== worktreeRoot) return null;
   const isDirectory = place.isDirectory === true || path === ".";
   const key = isDirectory ? dirKey(path) : fileKey(path);

@@ -1,11 +1,12 @@
 import { LocalCoordinator } from "../../coordinator/local";
+import { refuseNetworkFileSystem } from "../../coordinator/network-file-system";
 import { Session } from "../../coordinator/session";
 import { CotenantError } from "../../errors/cotenant-error";
 import { currentBranch } from "../../identity/branch";
 import { findRepository, type Repository } from "../../identity/repository";
 import { ensureWorktreeIdentity, readWorktreeIdentity } from "../../identity/worktree";
 import type { WorktreeId } from "../../kernel/ids";
-import { layoutOf, modesFor } from "../../store/layout";
+import { modesFor } from "../../store/layout";
 import { SessionSecrets } from "../../store/secrets";
 import { Store, type StoreOptions } from "../../store/store";
 import { type GuardSettings, guardSettings } from "./settings";
@@ -13,7 +14,7 @@ import type { Who } from "./who";
 import type { World } from "./world";
 
 /** A worktree in which an agent of a harness works. */
-export interface Place {
+export interface GuardedWorktree {
   readonly world: World;
   readonly branch: string | null;
   readonly repository: Repository;
@@ -26,18 +27,32 @@ export interface Place {
   readonly notice: string | null;
 }
 
+/** What was found out for one event: nothing of it is looked up twice. */
+export class Findings {
+  who: Who | null = null;
+  readonly repositories = new Map<string, Repository | null>();
+  readonly worktrees = new Map<string, GuardedWorktree>();
+}
+
 /** The repository that a path belongs to, wherever the caller stands; null where cotenant has no business. */
 export async function repositoryOf(world: World, path: string): Promise<Repository | null> {
+  const known = world.found?.repositories.get(path);
+  if (known !== undefined) return known;
+  const repository = await repositoryAround(world, path);
+  world.found?.repositories.set(path, repository);
+  return repository;
+}
+
+async function repositoryAround(world: World, path: string): Promise<Repository | null> {
   const { platform, git } = world;
-  let repository: Repository;
   try {
     // Without the caller's environment: GIT_DIR and its like say where the caller is, not whose the file is.
-    repository = await findRepository(platform, path, {}, git);
+    const repository = await findRepository(platform, path, {}, git);
+    return world.isAsked === true || (await isInUse(world, repository)) ? repository : null;
   } catch (error) {
     if (error instanceof CotenantError && error.code === "E_NOT_A_REPO") return null;
     throw error;
   }
-  return world.isAsked === true || (await isInUse(world, repository)) ? repository : null;
 }
 
 /** Whether anything of cotenant's was ever written in a repository. In others the guard lets everything pass. */
@@ -51,7 +66,16 @@ export async function isInUse(
   return (await files.stat(`${worktreeRoot}/.cotenant/config.toml`)) !== null;
 }
 
-export async function openPlace(world: World, repository: Repository, who: Who): Promise<Place> {
+export async function openWorktree(world: World, repository: Repository, who: Who): Promise<GuardedWorktree> {
+  const name = `${repository.worktreeRoot}\n${who.agentId}`;
+  const known = world.found?.worktrees.get(name);
+  if (known !== undefined) return known;
+  const opened = await openAnew(world, repository, who);
+  world.found?.worktrees.set(name, opened);
+  return opened;
+}
+
+async function openAnew(world: World, repository: Repository, who: Who): Promise<GuardedWorktree> {
   await refuseNetworkFileSystem(world, repository);
   const settings = await guardSettings(world, repository);
   const { platform, git } = world;
@@ -89,22 +113,11 @@ async function noticeOf(
   return isNew ? `cotenant: ${standInWarning(broken.standIn)}` : null;
 }
 
-async function refuseNetworkFileSystem(
-  { platform, env }: World,
-  { commonDir, controlDir }: Repository,
-): Promise<void> {
-  const { files } = platform;
-  const name = await files.networkFileSystem(commonDir);
-  if (name === null || /^(1|true|yes|on)$/i.test(env["COTENANT_ALLOW_NETWORK_FS"] ?? "")) return;
-  if ((await files.stat(layoutOf(controlDir).allowNetwork)) !== null) return;
-  throw new CotenantError(
-    "E_NETWORK_FS",
-    `${commonDir} is on a network or pass-through file system (${name})`,
-  );
-}
-
 /** The session as one of its agents. */
-export function sessionOf(place: Omit<Place, "session" | "notice">, agentId: Who["agentId"]): Session {
+export function sessionOf(
+  place: Omit<GuardedWorktree, "session" | "notice">,
+  agentId: Who["agentId"],
+): Session {
   const { world, coordinator, worktreeId, who, branch, repository } = place;
   const { sessionId, holder } = who;
   const actor = { agentId, sessionId, worktreeId, branch, holder };

@@ -1,9 +1,9 @@
 import { CotenantError } from "../../../errors/cotenant-error";
 import { dirtyPaths } from "../../../identity/dirty-paths";
-import { gitWords } from "../../../platform/git-answers";
-import { repositoryOf } from "../place";
-import { type Group, locate, type Named } from "../target";
+import { gitList, gitWords } from "../../../platform/git-answers";
+import { repositoryOf } from "../worktree";
 import type { World } from "../world";
+import { type Group, locate, type Named } from "../write-target";
 import { hasLetter, isGiven, operands } from "./arguments";
 import type { ShellWrite } from "./walk";
 import { singleOf, type Value } from "./words";
@@ -161,12 +161,8 @@ function words(values: readonly Value[]): string[] {
 async function staged({ git }: World, cwd: string): Promise<string[]> {
   const args = ["diff", "--cached", "--name-only", "--no-renames", "-z"];
   const { status, stdout, stderr } = await git.run(args, { cwd });
-  if (status !== 0)
-    throw new CotenantError("E_GIT", `Git cannot say what is staged in ${cwd}: ${gitWords(stderr)}`, {
-      data: { cwd, status },
-    });
-  return new TextDecoder()
-    .decode(stdout)
-    .split("\0")
-    .filter((path) => path !== "");
+  if (status === 0) return gitList(new TextDecoder().decode(stdout));
+  throw new CotenantError("E_GIT", `Git cannot say what is staged in ${cwd}: ${gitWords(stderr)}`, {
+    data: { cwd, status },
+  });
 }

@@ -1,19 +1,21 @@
-import type { Coordinator, LeaseStatus } from "../../coordinator/contract";
+import type { Coordinator, LeaseStatus, LoggedEvent } from "../../coordinator/contract";
+import type { Workspace } from "../../coordinator/workspace";
 import { keysConflict } from "../../kernel/conflicts";
 import type { Fact, FactName } from "../../kernel/facts";
 import type { AgentId } from "../../kernel/ids";
 import type { LeaseKey } from "../../kernel/keys";
 import { belongsTo, type Holder, type Lease, type Party, type Reach, sameProcess } from "../../kernel/lease";
+import { leaseFromWire } from "../../store/wire";
 import { type Contention, isReported, type Owner, ownerOf, withoutHarness } from "./contention";
-import { type Place, sessionOf } from "./place";
-import type { Target } from "./target";
+import { type GuardedWorktree, sessionOf } from "./worktree";
+import type { WriteTarget } from "./write-target";
 
 /** Who is in the way of what; and leases that would be, had they not ended by death, expiry or idleness. */
 export interface InTheWay extends Map<LeaseKey, Owner> {
   readonly lapsed: readonly LeaseStatus[];
 }
 
-/** Whoever wants something, as far as it matters to who is in its way. */
+/** The party that wants something. */
 export interface Wanting extends Party {
   /** Its harness's process. */
   readonly holder: Holder;
@@ -78,7 +80,7 @@ export async function withoutYielding(
   return valid.filter(({ lease }) => !(yielding.get(lease.agentId)?.includes(lease) ?? false));
 }
 
-/** What others have on record of these files, whatever it still counts for. */
+/** Leases of others on these files, valid or lapsed. */
 export async function othersOn(
   coordinator: Pick<Coordinator, "overlapping">,
   wanting: Wanting,
@@ -90,7 +92,7 @@ export async function othersOn(
   return found.filter(({ lease }) => !belongsTo(lease, wanting) && !isTwin(lease, wanting));
 }
 
-export function obstacles(place: Place, targets: readonly Target[]): Promise<InTheWay> {
+export function obstacles(place: GuardedWorktree, targets: readonly WriteTarget[]): Promise<InTheWay> {
   return holdersNow(
     place.coordinator,
     wantingIn(place),
@@ -98,7 +100,7 @@ export function obstacles(place: Place, targets: readonly Target[]): Promise<InT
   );
 }
 
-export function wantingIn({ session, who, settings }: Place): Wanting {
+export function wantingIn({ session, who, settings }: GuardedWorktree): Wanting {
   return { ...session.actor, holder: who.holder, reach: reachOf(settings.acrossWorktrees) };
 }
 
@@ -107,11 +109,18 @@ export function reachOf(acrossWorktrees: "off" | "warn" | "enforce"): Reach {
   return acrossWorktrees === "enforce" ? "repository" : "worktree";
 }
 
+export function reachIn({ config }: Pick<Workspace, "config">): Reach {
+  return reachOf(config.values["guard.across_worktrees"]);
+}
+
 /**
  * What is left to be taken, once those of the session's own have given way that only look like others, and the very same
  * agent under the name that another harness's settings gave it.
  */
-export async function giveWay(place: Place, targets: readonly Target[]): Promise<Target[]> {
+export async function giveWay(
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
+): Promise<WriteTarget[]> {
   const { coordinator, session, worktreeId } = place;
   const found = await coordinator.overlapping(
     targets.map(({ key }) => ({ key, reach: "worktree" as const, worktreeId })),
@@ -185,4 +194,40 @@ export function isFinished(done: Fact, { acquiredAt }: Lease): boolean {
 /** Whether one of them has started the other: a subagent's name goes on where its parent's ends. */
 function isInLine(a: AgentId, b: AgentId): boolean {
   return a.startsWith(`${b}.`) || b.startsWith(`${a}.`);
+}
+
+/**
+ * Who has held it since somebody was denied, in order, the one of the denial first. The record of a denial knows only that
+ * one; others may have had it, and given it back, before anybody looked again.
+ */
+export async function holdersSince(
+  coordinator: Pick<Coordinator, "history">,
+  contention: Contention,
+  reach: Reach,
+): Promise<[Owner, ...Owner[]]> {
+  const { owner, key, worktreeId, agentId, deniedAt } = contention;
+  const found: [Owner, ...Owner[]] = [owner];
+  for await (const event of coordinator.history({ from: { timeMs: deniedAt.wallMs } }))
+    for (const lease of leasesIn(event)) {
+      const isSame =
+        keysConflict(key, lease.key) &&
+        (lease.worktreeId === worktreeId || lease.reach === "repository" || reach === "repository");
+      if (!isSame || lease.agentId === agentId) continue;
+      // One that had it twice counts by the second time.
+      const at = found.findIndex((earlier) => earlier.agentId === lease.agentId);
+      if (at > 0) found.splice(at, 1);
+      if (at !== 0 || found.length > 1) found.push(ownerOf(lease));
+    }
+  return found;
+}
+
+function leasesIn({ payload }: LoggedEvent): Lease[] {
+  const { leases } = payload;
+  if (!Array.isArray(leases)) return [];
+  try {
+    return leases.map(leaseFromWire);
+  } catch {
+    // Of a newer version.
+    return [];
+  }
 }

@@ -1,27 +1,15 @@
 import * as fs from "node:fs";
 import { isTty } from "../../../cli/terminal/terminal";
-import type { Input } from "../run";
+import type { HookInput } from "../report";
 
 /** More than any edit, and less than what would keep the machine busy. */
 const LARGEST_INPUT = 64 << 20;
 
 /**
  * All of standard input, at once and without streams, which take longer to load than a check takes. A harness that keeps
- * the pipe open is given so long to go on.
+ * the pipe open is given so long to go on. It can be read only once.
  */
-export function readHookInput(): Input {
-  const kept = holder[READ];
-  if (kept !== undefined) return kept;
-  const input = readAll();
-  holder[READ] = input;
-  return input;
-}
-
-/** It can be read only once, and a small program may hand over to a larger one in the same process. */
-const READ = Symbol.for("cotenant.hook-input");
-const holder = globalThis as { [READ]?: Input };
-
-function readAll(): Input {
+export function readHookInput(): HookInput {
   if (isTty(0)) return { text: null, why: "nobody but a person is there to say something" };
   const fd = withoutBlocking();
   try {
@@ -44,7 +32,7 @@ function withoutBlocking(): number {
   }
 }
 
-function readFrom(fd: number): Input {
+function readFrom(fd: number): HookInput {
   const chunks: Buffer[] = [];
   let size = 0;
   const chunk = Buffer.allocUnsafe(64 << 10);
@@ -57,7 +45,8 @@ function readFrom(fd: number): Input {
       if (size > LARGEST_INPUT) return { text: null, why: `it has more than ${LARGEST_INPUT} bytes` };
       chunks.push(Buffer.from(chunk.subarray(0, read)));
       // A harness that does not close the pipe must not keep us: a whole document is all that can come.
-      if (read < chunk.length && isWhole(chunks)) break;
+      const whole = read < chunk.length ? wholeDocument(chunks) : null;
+      if (whole !== null) return whole;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code === "EOF") break;
@@ -73,14 +62,14 @@ function readFrom(fd: number): Input {
   return { text: Buffer.concat(chunks).toString("utf8") };
 }
 
-function isWhole(chunks: readonly Buffer[]): boolean {
+/** Null as long as more has to come. */
+function wholeDocument(chunks: readonly Buffer[]): { readonly document: unknown } | null {
   const text = Buffer.concat(chunks).toString("utf8").trimEnd();
-  if (!text.endsWith("}")) return false;
+  if (!text.endsWith("}")) return null;
   try {
-    JSON.parse(text);
-    return true;
+    return { document: JSON.parse(text) };
   } catch {
-    return false;
+    return null;
   }
 }
 

@@ -1,6 +1,10 @@
+import { gitList, gitText } from "../../../platform/git-answers";
+import { repositoryOf } from "../worktree";
 import type { World } from "../world";
 import type { ShellWrite } from "./walk";
 import { singleOf } from "./words";
+
+/** What of a command line only Git can tell. */
 
 /**
  * One word of `git checkout` or `git reset` is a commit if it names one, else a path: Git's own rule, by which Git is
@@ -40,4 +44,39 @@ async function succeeds({ git }: World, cwd: string, ...args: string[]): Promise
     // No such directory.
     return false;
   }
+}
+
+/** Longer patches are no text that anybody wrote; what they did is seen afterwards. */
+const LARGEST = 1 << 20;
+
+/**
+ * The files that `git apply` writes for a patch, both names of what it renames. Git itself reads it, and applies nothing.
+ * None where there is nothing to be read: the command is compared afterwards in any case, for it may write the patch first.
+ */
+export async function patchedFiles(
+  world: World,
+  patch: string,
+  cwd: string,
+  options: readonly string[],
+): Promise<string[]> {
+  const root = (await repositoryOf(world, cwd))?.worktreeRoot;
+  if (root === undefined) return [];
+  try {
+    const stat = await world.platform.files.stat(patch);
+    if (stat?.kind !== "file" || stat.size > LARGEST) return [];
+    // Git names what a file is called afterwards: backwards, that is what it was called before.
+    const names = [];
+    for (const way of [[], ["--reverse"]])
+      names.push(...(await namesIn(world, cwd, [...options, ...way, "--", patch])));
+    return [...new Set(names)].map((name) => `${root}/${name}`);
+  } catch {
+    // No such directory, or none of ours.
+    return [];
+  }
+}
+
+async function namesIn({ git }: World, cwd: string, args: readonly string[]): Promise<string[]> {
+  const lines = gitList(await gitText(git, ["apply", "--numstat", "-z", ...args], { cwd }));
+  // Lines added, lines removed, name.
+  return lines.map((line) => line.split("\t").slice(2).join("\t"));
 }

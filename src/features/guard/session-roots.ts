@@ -1,3 +1,4 @@
+import { appendText } from "./small-files";
 import type { Who } from "./who";
 import type { World } from "./world";
 
@@ -5,27 +6,21 @@ import type { World } from "./world";
  * Worktrees in which a session holds something, though its harness stands elsewhere: when it stops or ends, they must hear
  * of it as well. Outside every repository, because there may be none where it stands.
  */
-export async function rememberPlaces(world: World, who: Who, roots: readonly string[]): Promise<void> {
+export async function rememberRoots(world: World, who: Who, roots: readonly string[]): Promise<void> {
   const file = fileOf(world, who);
   if (file === null) return;
   try {
-    const known = await rememberedPlaces(world, who);
+    const known = await rememberedRoots(world, who);
     const fresh = roots.filter((root) => !known.includes(root) && !root.includes("\n"));
     if (fresh.length === 0 || known.length >= MOST) return;
     await makeDirectories(world, file.slice(0, file.lastIndexOf("/")));
-    const { files } = world.platform;
-    const fd = await files.open(file, "append", 0o600);
-    try {
-      await files.append(fd, new TextEncoder().encode(fresh.map((root) => `${root}\n`).join("")));
-    } finally {
-      await files.close(fd);
-    }
+    await appendText(world.platform.files, file, fresh.map((root) => `${root}\n`).join(""), 0o600);
   } catch {
     // Its leases there then end with its process.
   }
 }
 
-export async function rememberedPlaces(world: World, who: Pick<Who, "sessionId">): Promise<string[]> {
+export async function rememberedRoots(world: World, who: Pick<Who, "sessionId">): Promise<string[]> {
   const file = fileOf(world, who);
   try {
     const bytes = file === null ? null : await world.platform.files.readFile(file);
@@ -36,7 +31,7 @@ export async function rememberedPlaces(world: World, who: Pick<Who, "sessionId">
   }
 }
 
-export async function forgetPlaces(world: World, who: Pick<Who, "sessionId">): Promise<void> {
+export async function forgetRoots(world: World, who: Pick<Who, "sessionId">): Promise<void> {
   const file = fileOf(world, who);
   if (file !== null) await world.platform.files.unlink(file);
 }

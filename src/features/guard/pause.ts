@@ -2,12 +2,15 @@ import { printable } from "../../kernel/ids";
 import { belongsTo, effectiveReach } from "../../kernel/lease";
 import { notWithin, PAUSE_FACT, pauseData, pausedMessage, pauseIn } from "../../kernel/pause";
 import type { Verdict } from "./answers";
-import type { Place } from "./place";
-import type { Target } from "./target";
-import { reachOf } from "./yielding";
+import { reachOf } from "./holders";
+import type { GuardedWorktree } from "./worktree";
+import type { WriteTarget } from "./write-target";
 
 /** Null where it is not paused, or where the session holds all of it. A look: the store decides about what is taken. */
-export async function refusedWhilePaused(place: Place, targets: readonly Target[]): Promise<Verdict | null> {
+export async function refusedWhilePaused(
+  place: GuardedWorktree,
+  targets: readonly WriteTarget[],
+): Promise<Verdict | null> {
   const { coordinator, session, settings } = place;
   const pause = pauseIn(await coordinator.facts({ names: [PAUSE_FACT] }));
   if (pause === null) return null;
@@ -32,7 +35,7 @@ const MOST_NAMED = 5;
 export function refusedByPause(
   why: string,
   data: Readonly<Record<string, unknown>>,
-  targets: readonly Target[],
+  targets: readonly WriteTarget[],
 ): Verdict {
   const shown = targets.slice(0, MOST_NAMED).map(({ path }) => printable(path, 300));
   const more = targets.length > shown.length ? ` and ${targets.length - shown.length} more` : "";
