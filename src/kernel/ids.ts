@@ -1,4 +1,4 @@
-import { type Refusal, refuse } from "./refusal";
+import { isRefusal, type Refusal, refuse } from "./refusal";
 
 declare const brand: unique symbol;
 /** A string that only its parser can make. */
@@ -54,6 +54,12 @@ export function parseUlid(text: string): Ulid | Refusal {
   const folded = /^[0-9A-Za-z]{26}$/.test(text) ? foldCrockford(text) : "";
   if (ULID.test(folded)) return folded as Ulid;
   return refuse("E_USAGE", `"${printable(text)}" is not a ULID (26 letters and digits)`);
+}
+
+/** Null for anything else. */
+export function ulidIn(value: unknown): Ulid | null {
+  const id = typeof value === "string" ? parseUlid(value) : null;
+  return isRefusal(id) ? null : id;
 }
 
 export function ulidTimeMs(id: Ulid): number {

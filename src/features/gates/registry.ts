@@ -1,7 +1,8 @@
+import { isObject } from "../../codec/json";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
-import { isObject, readDocument } from "../issues/document-text";
+import { readDocument } from "../issues/document-text";
 
 export const REGISTRY = ".cotenant/gates/registry.json";
 export const REGISTRY_SCHEMA = 1;

@@ -1,6 +1,6 @@
+import { jsonObject } from "../../codec/json";
 import { CotenantError } from "../../errors/cotenant-error";
-import { makeUlid, parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { makeUlid, type Ulid, ulidIn } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 import { IssueFolder } from "./folder";
 import type { IssueReader } from "./reader";
@@ -56,13 +56,8 @@ export function decodeComments(text: string): Comment[] {
 }
 
 function decodeComment(line: string): Comment | null {
-  let w: Record<string, unknown>;
-  try {
-    w = JSON.parse(line) as Record<string, unknown>;
-  } catch {
-    return null;
-  }
-  const id = typeof w?.["id"] === "string" ? parseUlid(w["id"]) : null;
-  if (id === null || isRefusal(id) || typeof w["text"] !== "string") return null;
+  const w = jsonObject(line);
+  const id = ulidIn(w?.["id"]);
+  if (w === null || id === null || typeof w["text"] !== "string") return null;
   return { id, at: String(w["at"] ?? ""), by: String(w["by"] ?? ""), text: w["text"] };
 }

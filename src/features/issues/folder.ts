@@ -1,6 +1,5 @@
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 import {
   type Addition,
@@ -332,9 +331,9 @@ function filesOf(additions: readonly Addition[]): AppendOnly[] {
 export function toIds(names: readonly string[]): Ulid[] {
   const ids: Ulid[] = [];
   for (const name of names) {
-    const id = parseUlid(name);
+    const id = ulidIn(name);
     // Only the canonical spelling is an issue's directory.
-    if (!isRefusal(id) && id === name) ids.push(id);
+    if (id !== null && id === name) ids.push(id);
   }
   return ids;
 }

@@ -1,7 +1,6 @@
 import { isCount } from "../../kernel/bounds";
 import { type Fact, type FactName, factId } from "../../kernel/facts";
-import { parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { type Ulid, ulidIn } from "../../kernel/ids";
 import { ISSUE_STATES, type Issue, type IssueState } from "./model";
 
 /** A line that a write adds to one of the files that only grow. */
@@ -62,8 +61,7 @@ export function stampName(id: Ulid): FactName {
 }
 
 export function stampId(name: FactName): Ulid | null {
-  const id = parseUlid(factId(name));
-  return isRefusal(id) ? null : id;
+  return ulidIn(factId(name));
 }
 
 export function stampToFact(stamp: WrittenStamp): Fact {

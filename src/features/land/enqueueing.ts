@@ -3,8 +3,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import type { Fact, FactName } from "../../kernel/facts";
-import { makeUlid, parseUlid, printable, ulidTimeMs } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { makeUlid, printable, ulidIn, ulidTimeMs } from "../../kernel/ids";
 import { tipOf } from "../publish/base";
 import { branchName, refuseLedger } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
@@ -207,9 +206,9 @@ export async function meantEntry(
   target: string | null = null,
 ): Promise<LandEntry> {
   const open = await queueOf(workspace, target);
-  const id = parseUlid(word);
+  const id = ulidIn(word);
   const ref = word.startsWith("refs/") ? word : `refs/heads/${word}`;
-  const named = open.filter(({ entryId, branch }) => branch === ref || (!isRefusal(id) && entryId === id));
+  const named = open.filter(({ entryId, branch }) => branch === ref || entryId === id);
   const found =
     named.length > 0 || word.length < 4
       ? named

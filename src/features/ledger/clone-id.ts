@@ -1,8 +1,7 @@
 import { type Coordinator, WITHOUT_LEASE } from "../../coordinator/contract";
 import type { Actor } from "../../kernel/commands";
 import type { Fact, FactName } from "../../kernel/facts";
-import { makeUlid, parseUlid, type Ulid } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { makeUlid, type Ulid, ulidIn } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 
 /**
@@ -82,6 +81,5 @@ async function inodeOf(platform: Platform, controlDir: string): Promise<string> 
 }
 
 function idIn(fact: Fact | undefined, inode: string): Ulid | null {
-  const id = parseUlid(String(fact?.["clone_id"]));
-  return !isRefusal(id) && fact?.["inode"] === inode ? id : null;
+  return fact?.["inode"] === inode ? ulidIn(fact["clone_id"]) : null;
 }

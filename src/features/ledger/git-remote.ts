@@ -3,8 +3,7 @@ import { encodeCommit } from "../../git/commit";
 import { LooseObjects } from "../../git/loose-objects";
 import { readRefFile } from "../../git/refs";
 import { highestWithinReach } from "../../kernel/bounds";
-import { makeUlid, parseUlid, printable, type Ulid, ulidTimeMs } from "../../kernel/ids";
-import { isRefusal } from "../../kernel/refusal";
+import { makeUlid, printable, type Ulid, ulidIn, ulidTimeMs } from "../../kernel/ids";
 import { isCutOff } from "../../platform/git";
 import { DamagedCopy, type LedgerCopy, looksDamaged } from "./copy";
 import { type PushAnswer, readPushAnswer } from "./push-answer";
@@ -266,8 +265,8 @@ export class GitRemote implements LedgerRemote {
     const changed: Ulid[] = [];
     for (const line of new TextDecoder().decode(stdout).split("\n")) {
       const [oid = "", ref = ""] = line.split("\t");
-      const id = ref.startsWith(this.#prefix) ? parseUlid(ref.slice(this.#prefix.length)) : null;
-      if (id === null || isRefusal(id)) continue;
+      const id = ref.startsWith(this.#prefix) ? ulidIn(ref.slice(this.#prefix.length)) : null;
+      if (id === null) continue;
       const known = before.get(id);
       if (known?.oid === oid) heard.set(id, known);
       else changed.push(id);
@@ -309,8 +308,8 @@ export class GitRemote implements LedgerRemote {
       for (const entry of text.split("\0\0\n")) {
         const [ref = "", oid = "", message = ""] = entry.split("\0");
         if (ref === SEEN_BRANCH) branch = oid;
-        const id = ref.startsWith(space) ? parseUlid(ref.slice(space.length)) : null;
-        if (id !== null && !isRefusal(id)) claims.set(id, { oid, reading: readClaim(id, message) });
+        const id = ref.startsWith(space) ? ulidIn(ref.slice(space.length)) : null;
+        if (id !== null) claims.set(id, { oid, reading: readClaim(id, message) });
       }
     }
     return { claims, branch };
@@ -397,8 +396,8 @@ export class GitRemote implements LedgerRemote {
   async forgetOldLooks(): Promise<void> {
     const text = await this.copy.text(["for-each-ref", "--format=%(refname)", LOOKS]);
     const old = text.split("\n").filter((ref) => {
-      const id = parseUlid(ref.slice(LOOKS.length).split("/")[0] ?? "");
-      return !isRefusal(id) && ulidTimeMs(id) < this.copy.platform.clock.wallMs() - OLD_LOOK_MS;
+      const id = ulidIn(ref.slice(LOOKS.length).split("/")[0]);
+      return id !== null && ulidTimeMs(id) < this.copy.platform.clock.wallMs() - OLD_LOOK_MS;
     });
     if (old.length > 0)
       await this.copy.run(["update-ref", "--stdin"], old.map((ref) => `delete ${ref}\n`).join(""));

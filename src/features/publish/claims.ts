@@ -4,10 +4,9 @@ import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import { CommitReader } from "../../git/commits";
 import type { ObjectId } from "../../git/object-name";
-import { parseUlid } from "../../kernel/ids";
+import { ulidIn } from "../../kernel/ids";
 import { nameOf } from "../../kernel/keys";
 import { type Lease, sameParty } from "../../kernel/lease";
-import { isRefusal } from "../../kernel/refusal";
 import { isCutOff } from "../../platform/git";
 import { parseTrailers, type Trailer } from "../hooks/trailers";
 import { silent } from "./pushing";
@@ -118,8 +117,8 @@ const LOOK_MS = 20_000;
 const MOST_HEADS = 1_000;
 
 function claimIn({ issueId, leaseId }: Trailer): Pick<WrittenUnder, "issueId" | "leaseId"> | null {
-  const [issue, lease] = [parseUlid(issueId), parseUlid(leaseId ?? "")];
-  return isRefusal(issue) || isRefusal(lease) ? null : { issueId: issue, leaseId: lease };
+  const [issue, lease] = [ulidIn(issueId), ulidIn(leaseId)];
+  return issue === null || lease === null ? null : { issueId: issue, leaseId: lease };
 }
 
 /** As a commit names the claims that it is made under. */

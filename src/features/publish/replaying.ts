@@ -2,9 +2,8 @@ import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
-import { parseUlid } from "../../kernel/ids";
+import { ulidIn } from "../../kernel/ids";
 import { type Lease, sameParty } from "../../kernel/lease";
-import { isRefusal } from "../../kernel/refusal";
 import type { PublishedPath } from "./request";
 
 /**
@@ -19,8 +18,8 @@ export async function leasesNamedIn(
   shown: readonly string[],
 ): Promise<Lease[]> {
   const text = new TextDecoder().decode((await objects.read(commit))?.content);
-  const ids = [...text.matchAll(/^Cotenant-Lease: (\w{26})$/gm)].map(([, id]) => parseUlid(id!));
-  const refs = ids.flatMap((leaseId) => (isRefusal(leaseId) ? [] : [{ key: null, leaseId }]));
+  const ids = [...text.matchAll(/^Cotenant-Lease: (\w{26})$/gm)].map(([, id]) => ulidIn(id));
+  const refs = ids.flatMap((leaseId) => (leaseId === null ? [] : [{ key: null, leaseId }]));
   const found = refs.length === 0 ? [] : await coordinator.find(refs);
   const isOwn = (lease: Lease) =>
     sameParty(lease, actor) || (lease.secretHash !== null && shown.includes(lease.secretHash));
