@@ -1,16 +1,7 @@
 import * as v from "valibot";
+import type { Codec, Reader } from "./codec";
+import type { JsonObject } from "./json";
 import { camelCase, type Opaque, renamed, snakeCase } from "./names";
-
-type Wire = Readonly<Record<string, unknown>>;
-
-export interface Codec<T> {
-  /** Null for what the schema does not understand. */
-  decode(wire: unknown): T | null;
-  encode(value: T): Wire;
-}
-
-/** What a codec reads: the type of a record is written down once, as its schema. */
-export type Decoded<C> = C extends Codec<infer T> ? Readonly<T> : never;
 
 interface Spelling {
   /** Fields whose name in the file is not just the same in snake_case. */
@@ -21,27 +12,34 @@ interface Spelling {
   readonly leavesNullsOut?: boolean;
 }
 
+export function readerOf<S extends v.GenericSchema>(schema: S): Reader<v.InferOutput<S>> {
+  return {
+    decode(wire) {
+      const read = v.safeParse(schema, wire);
+      return read.success ? read.output : null;
+    },
+  };
+}
+
 /** A record of ours as it stands in a file or a fact, its fields in the schema's order. */
 export function codecOf<const E extends v.ObjectEntries>(
   entries: E,
   { names = {}, opaque, leavesNullsOut = false }: Spelling = {},
 ): Codec<v.InferOutput<v.ObjectSchema<E, undefined>>> {
-  const schema = v.object(entries);
+  const reader = readerOf(v.object(entries));
   const here = new Map(Object.entries(names).map(([name, there]) => [there, name]));
   return {
-    decode(wire) {
-      const read = v.safeParse(
-        schema,
-        renamed(wire, (name) => here.get(name) ?? camelCase(name), opaque),
-      );
-      return read.success ? read.output : null;
-    },
+    decode: (wire) => reader.decode(renamed(wire, (name) => here.get(name) ?? camelCase(name), opaque)),
     encode(value) {
       const fields = Object.keys(entries).map((name) => [name, value[name as keyof typeof value] as unknown]);
       const written = fields.filter(
         ([, field]) => field !== undefined && !(leavesNullsOut && field === null),
       );
-      return renamed(Object.fromEntries(written), (name) => names[name] ?? snakeCase(name), opaque) as Wire;
+      return renamed(
+        Object.fromEntries(written),
+        (name) => names[name] ?? snakeCase(name),
+        opaque,
+      ) as JsonObject;
     },
   };
 }

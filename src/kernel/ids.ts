@@ -1,15 +1,18 @@
 import { isRefusal, type Refusal, refuse } from "./refusal";
 
 declare const brand: unique symbol;
+export interface Brand<Name extends string> {
+  readonly [brand]: Name;
+}
 /** A string that only its parser can make. */
-export type Branded<Name extends string> = string & { readonly [brand]: Name };
+export type Branded<Name extends string> = string & Brand<Name>;
 
 export type Ulid = Branded<"Ulid">;
 export type LeaseId = Ulid;
 export type AgentId = Branded<"AgentId">;
 export type SessionId = Branded<"SessionId">;
 export type WorktreeId = Branded<"WorktreeId">;
-export type FencingToken = number & { readonly [brand]: "FencingToken" };
+export type FencingToken = number & Brand<"FencingToken">;
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

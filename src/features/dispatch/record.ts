@@ -1,6 +1,7 @@
 import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
 import { textOrNull, ulid } from "../../codec/fields";
-import { codecOf, type Decoded } from "../../codec/record";
+import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
 import { orThrow } from "../../errors/cotenant-error";

@@ -1,6 +1,8 @@
 import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
 import { count, isTrue, orNull, textOrEmpty, textOrNull, those, ulid } from "../../codec/fields";
 import { jsonObject } from "../../codec/json";
+import { readerOf } from "../../codec/record";
 import { CotenantError } from "../../errors/cotenant-error";
 import { makeUlid, type Ulid } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
@@ -29,34 +31,36 @@ const RUN = v.object({
   output_bytes: v.fallback(count, 0),
   output_cut: isTrue,
 });
-export type GateRun = Readonly<v.InferOutput<typeof RUN>>;
 
 export const RESULT_SCHEMA = 1;
 /** One line of `gates/results/<issue>.jsonl`. */
-const RESULT = v.object({
-  schema_version: v.pipe(
-    v.number(),
-    v.maxValue(RESULT_SCHEMA),
-    v.transform(() => RESULT_SCHEMA),
-  ),
-  id: ulid,
-  gate: v.string(),
-  status: v.picklist(RESULT_STATUSES),
-  /** Whether a command or somebody's word decided. */
-  kind: v.fallback(v.picklist(["manual", "automated"]), "manual"),
-  at: textOrEmpty,
-  by: textOrEmpty,
-  reason: textOrNull,
-  /** The results that whoever wrote this one saw, and that it takes the place of. */
-  replaces: those(ulid),
-  /** What was checked; null outside Git, or before the first commit. */
-  commit: textOrNull,
-  tree: textOrNull,
-  /** Whether there were changes that are not in the commit. Null where nobody looked. */
-  dirty: orNull(v.boolean()),
-  run: orNull(RUN),
-});
-export type GateResult = Readonly<v.InferOutput<typeof RESULT>>;
+const RESULT = readerOf(
+  v.object({
+    schema_version: v.pipe(
+      v.number(),
+      v.maxValue(RESULT_SCHEMA),
+      v.transform(() => RESULT_SCHEMA),
+    ),
+    id: ulid,
+    gate: v.string(),
+    status: v.picklist(RESULT_STATUSES),
+    /** Whether a command or somebody's word decided. */
+    kind: v.fallback(v.picklist(["manual", "automated"]), "manual"),
+    at: textOrEmpty,
+    by: textOrEmpty,
+    reason: textOrNull,
+    /** The results that whoever wrote this one saw, and that it takes the place of. */
+    replaces: those(ulid),
+    /** What was checked; null outside Git, or before the first commit. */
+    commit: textOrNull,
+    tree: textOrNull,
+    /** Whether there were changes that are not in the commit. Null where nobody looked. */
+    dirty: orNull(v.boolean()),
+    run: orNull(RUN),
+  }),
+);
+export type GateResult = Decoded<typeof RESULT>;
+export type GateRun = NonNullable<GateResult["run"]>;
 
 /** What somebody has to say of a gate. */
 export type Said = Pick<GateResult, "gate" | "status" | "kind" | "by"> &
@@ -130,11 +134,12 @@ export function foldResults(text: string): GateResults {
   let broken = 0;
   for (const lineText of text.split("\n")) {
     if (lineText.trim() === "") continue;
-    const { success: isWhole, output: result } = v.safeParse(RESULT, jsonObject(lineText));
-    if (isWhole) {
+    const result = RESULT.decode(jsonObject(lineText));
+    if (result === null) broken++;
+    else {
       all.set(result.id, result);
       for (const id of result.replaces) replaced.add(id);
-    } else broken++;
+    }
   }
   const standing = new Map<string, GateResult[]>();
   for (const id of [...all.keys()].sort()) {

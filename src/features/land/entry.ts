@@ -1,6 +1,7 @@
 import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
 import { anyText, isTrue, orNull, textOrNull, those } from "../../codec/fields";
-import { codecOf, type Decoded } from "../../codec/record";
+import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import { orThrow } from "../../errors/cotenant-error";
 import { type Fact, type FactName, type FactRecord, factId, parseFactName } from "../../kernel/facts";
@@ -28,7 +29,6 @@ const PARKED = v.object({
   outputFile: textOrNull,
   at: anyText,
 });
-export type Parked = Readonly<v.InferOutput<typeof PARKED>>;
 
 /** What is known of an entry that has landed. */
 const LANDED = v.object({
@@ -41,11 +41,9 @@ const LANDED = v.object({
   isRemoteOnly: isTrue,
   at: anyText,
 });
-export type LandedAs = Readonly<v.InferOutput<typeof LANDED>>;
 
 /** A push that was begun: whoever finds it asks the remote what became of it. */
 const UNDERWAY = v.object({ remote: v.string(), ref: v.string(), commit: v.string() });
-export type Underway = Readonly<v.InferOutput<typeof UNDERWAY>>;
 
 const ENTRY = codecOf(
   {
@@ -68,6 +66,9 @@ const ENTRY = codecOf(
 
 /** One branch that is to land on a target. */
 export type LandEntry = Decoded<typeof ENTRY> & { readonly entryId: Ulid };
+export type Parked = NonNullable<LandEntry["parked"]>;
+export type LandedAs = NonNullable<LandEntry["landed"]>;
+export type Underway = NonNullable<LandEntry["underway"]>;
 
 /** What nothing that happens here calls back, in words. */
 export function pushesUnderWay(entries: readonly LandEntry[]): string[] {

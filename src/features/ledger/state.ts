@@ -1,7 +1,8 @@
 import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
 import { count, iso, orNull, textOrEmpty, those, ulid } from "../../codec/fields";
 import { isObject, type JsonObject, jsonObject } from "../../codec/json";
-import { codecOf, type Decoded } from "../../codec/record";
+import { codecOf } from "../../codec/record";
 import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { replaceFile } from "../../platform/replace-file";

@@ -1,4 +1,3 @@
-import * as v from "valibot";
 import { CotenantError } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
 import { refuseNewer, SCHEMA_VERSION } from "../../store/schema";
@@ -10,45 +9,39 @@ export type Consistency = (typeof CONSISTENCY_LEVELS)[number];
 export const OCCASIONS = ["steal", "remove", "restore", "resync", "dispatch"] as const;
 export type Occasion = (typeof OCCASIONS)[number];
 
-const oid = v.pipe(v.string(), v.regex(/^[0-9a-f]{40,64}$/));
-/** Nobody but us writes it: it is taken as it is. */
-const asIs = <T>() => v.fallback(v.any() as v.GenericSchema<T>, null as T & null);
-const list = <T>() => v.custom<readonly T[]>(Array.isArray);
-const WHOLE = v.object({
-  schema_version: v.literal(SCHEMA_VERSION),
-  snapshot_id: v.custom<Ulid>((id) => typeof id === "string"),
-  worktree_id: v.string(),
-  /** Where the worktree was. */
-  root: v.string(),
-  /** The one before it, of the same worktree or of the one that it was restored from. */
-  parent: v.nullable(v.string()),
-  tree: oid,
-  commit: oid,
-  created_at: v.string(),
-  agent_id: v.string(),
-  consistency_level: asIs<Consistency>(),
-  /** Of the writer lock; null in a shared worktree, which has none. */
-  fencing_token: asIs<number | null>(),
-  note: v.nullable(v.string()),
-  tags: list<string>(),
-  digest: v.string(),
-  automatic: v.custom<Occasion | null>((said) => said === null || typeof said === "string"),
-  includes_ignored: asIs<boolean>(),
-  head: v.nullable(oid),
-  branch: v.nullable(v.string()),
-  /** The user's index as a tree, where it says more than the commit; and of an unsettled merge each stage. */
-  index: v.nullable(oid),
-  stages: v.nullable(oid),
-  skipped: v.nullable(oid),
-  files: v.pipe(v.number(), v.safeInteger()),
-  bytes: asIs<number>(),
-  /** Repositories inside, which are kept by their commit alone. */
-  by_commit: list<{ readonly path: string; readonly commit: string }>(),
-  left_out: list<{ readonly path: string; readonly why: string }>(),
-});
-
 /** What is known of a snapshot, as it is stored and as programs see it. */
-export type Descriptor = Readonly<v.InferOutput<typeof WHOLE>>;
+export interface Descriptor {
+  readonly schema_version: number;
+  readonly snapshot_id: Ulid;
+  readonly worktree_id: string;
+  /** Where the worktree was. */
+  readonly root: string;
+  /** The one before it, of the same worktree or of the one that it was restored from. */
+  readonly parent: string | null;
+  readonly tree: string;
+  readonly commit: string;
+  readonly created_at: string;
+  readonly agent_id: string;
+  readonly consistency_level: Consistency;
+  /** Of the writer lock; null in a shared worktree, which has none. */
+  readonly fencing_token: number | null;
+  readonly note: string | null;
+  readonly tags: readonly string[];
+  readonly digest: string;
+  readonly automatic: Occasion | null;
+  readonly includes_ignored: boolean;
+  readonly head: string | null;
+  readonly branch: string | null;
+  /** The user's index as a tree, where it says more than the commit; and of an unsettled merge each stage. */
+  readonly index: string | null;
+  readonly stages: string | null;
+  readonly skipped: string | null;
+  readonly files: number;
+  readonly bytes: number;
+  /** Repositories inside, which are kept by their commit alone. */
+  readonly by_commit: readonly { readonly path: string; readonly commit: string }[];
+  readonly left_out: readonly { readonly path: string; readonly why: string }[];
+}
 
 export function encodeDescriptor(descriptor: Descriptor): string {
   return `${JSON.stringify(descriptor, null, 2)}\n`;
@@ -63,9 +56,24 @@ export function decodeDescriptor(text: string, what: string): Descriptor | null 
     return null;
   }
   if (typeof value !== "object" || value === null) return null;
-  refuseNewer((value as Readonly<Record<string, unknown>>)["schema_version"], what);
-  return v.is(WHOLE, value) ? value : null;
+  const record = value as Readonly<Record<string, unknown>>;
+  refuseNewer(record["schema_version"], what);
+  if (record["schema_version"] !== SCHEMA_VERSION) return null;
+  const isText = (name: string) => typeof record[name] === "string";
+  const isTextOrNull = (name: string) => record[name] === null || isText(name);
+  const isWhole =
+    TEXTS.every(isText) &&
+    MAYBE_TEXTS.every(isTextOrNull) &&
+    LISTS.every((name) => Array.isArray(record[name])) &&
+    Number.isSafeInteger(record["files"]) &&
+    OIDS.every((name) => record[name] === null || /^[0-9a-f]{40,64}$/.test(String(record[name])));
+  return isWhole ? (value as Descriptor) : null;
 }
+
+const TEXTS = ["snapshot_id", "worktree_id", "root", "tree", "commit", "created_at", "agent_id", "digest"];
+const MAYBE_TEXTS = ["parent", "note", "automatic", "head", "branch", "index", "stages", "skipped"];
+const LISTS = ["tags", "by_commit", "left_out"];
+const OIDS = ["tree", "commit", "head", "index", "stages", "skipped"];
 
 /** Worth a second look before relying on it. */
 export function warningsOf(descriptor: Descriptor): string[] {

@@ -1,6 +1,7 @@
 import * as v from "valibot";
+import type { Decoded } from "../../codec/codec";
 import { orNull, textOrEmpty, textOrNull } from "../../codec/fields";
-import { codecOf, type Decoded } from "../../codec/record";
+import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import { orThrow } from "../../errors/cotenant-error";
 import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
@@ -42,11 +43,12 @@ const MAKING = codecOf(
   { opaque: new Set(["maker"]) },
 );
 /** A worktree that somebody is making, or was making when they died. */
-export interface Making extends Omit<Decoded<typeof MAKING>, keyof typeof OWNED> {
+export interface Making extends Omit<Decoded<typeof MAKING>, keyof Owned> {
   readonly id: Ulid;
   /** What will be remembered of it. */
-  readonly record: Pick<WorktreeRecord, keyof typeof OWNED>;
+  readonly record: Owned;
 }
+type Owned = Pick<WorktreeRecord, "agentId" | "issueId" | "snapshotId" | "purpose">;
 
 export function recordName(worktreeId: WorktreeId): FactName {
   return orThrow(parseFactName(`worktree:${worktreeId}`));
