@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { fileFailure, limitError } from "../errors/cotenant-error";
 import type { Digest, Platform } from "../platform/platform";
 import { replaceFile } from "../platform/replace-file";
 import type { ConfigKey, ConfigValue } from "./schema";
@@ -81,12 +81,9 @@ export async function writeTrust(
   entries: readonly Trusted[],
 ): Promise<void> {
   if (entries.length > MAX_ENTRIES)
-    throw new CotenantError(
-      "E_LIMIT",
+    throw limitError(
       `this clone trusts ${entries.length} things; the limit is ${MAX_ENTRIES}`,
-      {
-        hint: "run 'cotenant trust --revoke' and trust what is still wanted",
-      },
+      "run 'cotenant trust --revoke' and trust what is still wanted",
     );
   const document = {
     schema_version: SCHEMA_VERSION,

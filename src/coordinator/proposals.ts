@@ -1,4 +1,4 @@
-import { CotenantError, errorFrom } from "../errors/cotenant-error";
+import { CotenantError, errorFrom, notFoundError, policyError } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
 import type { Fact, FactName, FactRecord } from "../kernel/facts";
 import { type AgentId, makeUlid, printable, type Ulid } from "../kernel/ids";
@@ -328,13 +328,10 @@ export async function namingProposal(
 
 function nothingProposed(lease: Pick<Lease, "key" | "leaseId" | "agentId">): CotenantError {
   const way = endingCommand(lease);
-  return new CotenantError(
-    "E_NOT_FOUND",
+  return notFoundError(
     `nobody has proposed to end the lease of ${lease.agentId} on ${printable(lease.key)}`,
-    {
-      hint: way === null ? "'cotenant claim proposals' shows what is open" : `to propose it: ${way}`,
-      data: { lease_id: lease.leaseId, key: lease.key },
-    },
+    way === null ? "'cotenant claim proposals' shows what is open" : `to propose it: ${way}`,
+    { lease_id: lease.leaseId, key: lease.key },
   );
 }
 
@@ -346,12 +343,9 @@ export function noOpenProposal(id: string): CotenantError {
 }
 
 function needsAnother({ id, proposedBy }: Proposal, agentId: AgentId, policy: Policy): CotenantError {
-  return new CotenantError(
-    "E_POLICY",
+  return policyError(
     `${agentId} cannot agree to what ${proposedBy} proposes: it takes somebody else`,
-    {
-      hint: `another one of ${policy.evict.join(", ")} runs: ${approveCommand({ id })}`,
-      data: { proposal_id: id, proposed_by: proposedBy, agent_id: agentId, setting: "policy.approvers" },
-    },
+    `another one of ${policy.evict.join(", ")} runs: ${approveCommand({ id })}`,
+    { proposal_id: id, proposed_by: proposedBy, agent_id: agentId, setting: "policy.approvers" },
   );
 }

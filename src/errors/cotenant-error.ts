@@ -29,6 +29,22 @@ export class CotenantError extends Error {
   }
 }
 
+/** What comes up again and again, in fewer words: what is wrong, what to do next, and what programs are told. */
+type Constructor = (message: string, hint: string, data?: Record<string, unknown>) => CotenantError;
+
+function saying(code: ErrorCode): Constructor {
+  return (message, hint, data = {}) => new CotenantError(code, message, { hint, data });
+}
+
+export const usageError = saying("E_USAGE");
+export const policyError = saying("E_POLICY");
+export const notFoundError = saying("E_NOT_FOUND");
+export const limitError = saying("E_LIMIT");
+export const conflictError = saying("E_LOCK_CONFLICT");
+export const protectedError = saying("E_PROTECTED_REF");
+export const permissionError = saying("E_PERMISSION");
+export const gitError = saying("E_GIT");
+
 export function errorFrom(refusal: Refusal): CotenantError {
   return new CotenantError(refusal.code, refusal.message, {
     ...(refusal.hint === undefined ? {} : { hint: refusal.hint }),

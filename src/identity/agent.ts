@@ -1,5 +1,5 @@
 import { readAgentFile } from "../config/agent-file";
-import { CotenantError, orThrow } from "../errors/cotenant-error";
+import { CotenantError, orThrow, policyError } from "../errors/cotenant-error";
 import {
   type AgentId,
   agentType,
@@ -156,12 +156,9 @@ function nobody(harness: Harness | null): CotenantError {
 
 function notForHarness(agentId: AgentId, from: AgentSource, starter: string): CotenantError {
   const name = /^[a-z]+$/.test(starter) ? `${starter}-1` : "your-name";
-  return new CotenantError(
-    "E_POLICY",
+  return policyError(
     `${agentId} is for people, and this command was started by ${starter} (the id came from: ${from})`,
-    {
-      hint: `run: export ${AGENT_VARIABLE}=agent:${name}, or let a person run the command in a terminal`,
-      data: { agent_id: agentId, source: from, harness: starter },
-    },
+    `run: export ${AGENT_VARIABLE}=agent:${name}, or let a person run the command in a terminal`,
+    { agent_id: agentId, source: from, harness: starter },
   );
 }

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, policyError } from "../../errors/cotenant-error";
 import { currentBranch } from "../../identity/branch";
 import type { Environment } from "../../identity/repository";
 import { listWorktrees } from "../../identity/worktree-list";
@@ -258,13 +258,10 @@ export async function requireBranchRoom({ surroundings, repository }: Workspace)
   const blocking = BRANCHES_FOR_ISSUES.slice(0, -1);
   const args = ["rev-parse", "--verify", "--quiet", `refs/heads/${blocking}`];
   if ((await askMaybe(surroundings.git, args, { cwd: repository.commonDir })) === null) return;
-  throw new CotenantError(
-    "E_POLICY",
+  throw policyError(
     `branches for issues are called ${BRANCHES_FOR_ISSUES}…, and a branch called ${blocking} leaves no room for them`,
-    {
-      hint: `give it another name: git branch -m ${blocking} my-${blocking}`,
-      data: { ref: `refs/heads/${blocking}` },
-    },
+    `give it another name: git branch -m ${blocking} my-${blocking}`,
+    { ref: `refs/heads/${blocking}` },
   );
 }
 

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, notFoundError } from "../../errors/cotenant-error";
 import { DATA_DIRECTORY } from "../../identity/worktree-file";
 import { printable, type Ulid } from "../../kernel/ids";
 import { issuesIn } from "../issues/desk";
@@ -53,13 +53,10 @@ const PASSING: readonly string[] = [
 async function baseOf(workspace: Workspace, target: string): Promise<string> {
   const tip = await tipOf(workspace, target);
   if (tip !== null) return tip;
-  throw new CotenantError(
-    "E_NOT_FOUND",
+  throw notFoundError(
     `there is no branch ${printable(branchName(target), 200)} to begin from`,
-    {
-      hint: "see which there are: git branch --list; and name one with --target",
-      data: { ref: target },
-    },
+    "see which there are: git branch --list; and name one with --target",
+    { ref: target },
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Session } from "../../coordinator/session";
 import { surroundingsIn, Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, orThrow, policyError } from "../../errors/cotenant-error";
 import { AGENT_VARIABLE, SESSION_VARIABLE } from "../../identity/agent";
 import { harnessVariables } from "../../identity/harness";
 import { parentOf } from "../../identity/path-text";
@@ -188,13 +188,10 @@ async function makeStation(parts: DispatchParts, slot: Slot, commit: string): Pr
   const { repository, config, surroundings } = workspace;
   const yard: Yard = { workspace, session, trees };
   if (config.values["worktree.mode"] === "off")
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       "each worker needs a worktree of its own, and no worktrees are made here",
-      {
-        hint: "let whoever set worktree.mode = off change it",
-        data: { setting: "worktree.mode" },
-      },
+      "let whoever set worktree.mode = off change it",
+      { setting: "worktree.mode" },
     );
   const place = placeOf(parts, slot);
   await refusePlace(yard, place).catch((error) => {

@@ -1,5 +1,5 @@
 import { jsonObject } from "../../codec/json";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, usageError } from "../../errors/cotenant-error";
 import { makeUlid, type Ulid, ulidIn } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 import { IssueFolder } from "./folder";
@@ -17,8 +17,7 @@ export interface Comment {
 export const MAX_COMMENT = 64 << 10;
 
 export function newComment(platform: Pick<Platform, "clock" | "random">, by: string, text: string): Comment {
-  if (text.trim() === "")
-    throw new CotenantError("E_USAGE", "a comment needs a text", { hint: "add --text <text>" });
+  if (text.trim() === "") throw usageError("a comment needs a text", "add --text <text>");
   if (new TextEncoder().encode(text).length > MAX_COMMENT)
     throw new CotenantError("E_LIMIT", `a comment has at most ${MAX_COMMENT} bytes`, {
       hint: "put the rest into a file beside the code, and name it here ('cotenant doc add')",

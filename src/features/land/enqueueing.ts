@@ -1,6 +1,6 @@
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, limitError, notFoundError, usageError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import type { Fact, FactName } from "../../kernel/facts";
 import { makeUlid, printable, ulidIn, ulidTimeMs } from "../../kernel/ids";
@@ -99,13 +99,10 @@ export async function enqueue(
       }
       const added = enqueued.filter(({ changed }) => changed);
       if (open.length + added.filter(({ replaced }) => replaced === null).length > MOST_ENTRIES)
-        throw new CotenantError(
-          "E_LIMIT",
+        throw limitError(
           `the merge queue has ${open.length} entries; ${MOST_ENTRIES} is the limit`,
-          {
-            hint: "land or remove some first: cotenant land list",
-            data: { entries: open.length, limit: MOST_ENTRIES },
-          },
+          "land or remove some first: cotenant land list",
+          { entries: open.length, limit: MOST_ENTRIES },
         );
       if (added.length === 0) return null;
       return {
@@ -166,9 +163,7 @@ async function bringingHere(workspace: Workspace, name: string): Promise<string>
 /** Entries with a method that is none could not be read back. */
 function refuseUnknownMethod(method: string | null): void {
   if (method === null || (METHODS as readonly string[]).includes(method)) return;
-  throw new CotenantError("E_USAGE", `"${printable(method)}" is not a way to land`, {
-    hint: `use one of ${METHODS.join(", ")}`,
-  });
+  throw usageError(`"${printable(method)}" is not a way to land`, `use one of ${METHODS.join(", ")}`);
 }
 
 /** Where there is a remote, a run with --push may find the target there, also one that was never fetched. */
@@ -223,9 +218,8 @@ export async function meantEntry(
         data: { entries: found.map(({ entryId }) => entryId) },
       },
     );
-  throw new CotenantError("E_NOT_FOUND", `"${printable(word)}" is not in the merge queue`, {
-    hint: "see what is: cotenant land list",
-    data: { entry: printable(word) },
+  throw notFoundError(`"${printable(word)}" is not in the merge queue`, "see what is: cotenant land list", {
+    entry: printable(word),
   });
 }
 

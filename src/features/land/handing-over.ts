@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, protectedError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { decode } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
@@ -188,13 +188,10 @@ async function refuseForeign(
   const lines = decode(stdout).split("\n");
   // Anybody may make a branch where something else has landed.
   if (lines.some((line) => line.startsWith(`Cotenant-Landed: ${branchName(branch)} `))) return;
-  throw new CotenantError(
-    "E_PROTECTED_REF",
+  throw protectedError(
     `${shownBranch(ref)} is there already, and did not come from the merge queue`,
-    {
-      hint: ANOTHER_PREFIX,
-      data: { ref, commit: printable(at) },
-    },
+    ANOTHER_PREFIX,
+    { ref, commit: printable(at) },
   );
 }
 

@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, protectedError } from "../../errors/cotenant-error";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
 import type { RefWriter } from "../../git/refs";
@@ -138,13 +138,10 @@ export class BranchMover {
     if (pause !== null) throw queuePausedError(pause);
     const uses = await usesOf(platform, git, workspace.repository, ref);
     if (uses.every(({ gitDir, why }) => gitDir === occupant?.gitDir && why === "checked out")) return;
-    throw new CotenantError(
-      "E_PROTECTED_REF",
+    throw protectedError(
       `${shownBranch(ref)} was checked out meanwhile in ${uses[0]!.where}`,
-      {
-        hint: "run the queue again",
-        data: { ref, branch: branchName(ref) },
-      },
+      "run the queue again",
+      { ref, branch: branchName(ref) },
     );
   }
 }

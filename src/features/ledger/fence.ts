@@ -2,7 +2,7 @@ import { sharesClaims } from "../../config/shared-claims";
 import type { ClaimFence, FencedPush, WrittenUnder } from "../../coordinator/fence";
 import type { Session } from "../../coordinator/session";
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, orThrow, policyError } from "../../errors/cotenant-error";
 import { printable, type Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
@@ -205,13 +205,10 @@ class LedgerFence implements ClaimFence {
 
   #unfenced(remote: string): CotenantError {
     const name = nameOf(remote);
-    return new CotenantError(
-      "E_POLICY",
+    return policyError(
       `${name} does not have the ledger, so a push there cannot be fenced`,
-      {
-        hint: `push to ${this.#open.copy.transport.remote}, or allow it: publish.unfenced_remote`,
-        data: { remote: name, ledger: this.#open.copy.transport.remote, setting: "publish.unfenced_remote" },
-      },
+      `push to ${this.#open.copy.transport.remote}, or allow it: publish.unfenced_remote`,
+      { remote: name, ledger: this.#open.copy.transport.remote, setting: "publish.unfenced_remote" },
     );
   }
 

@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, gitError, policyError } from "../../errors/cotenant-error";
 import { makeUlid, printable } from "../../kernel/ids";
 import { blobsOf, commitFiles, isFitName, parseTree } from "./commit";
 import { join } from "./joining";
@@ -73,13 +73,10 @@ async function createBranch(
   const outcome = answer.of(ref, commit);
   if (outcome.kind === "done") return true;
   if ((await remote.fetchBranch()) !== null) return false;
-  throw new CotenantError(
-    "E_GIT",
+  throw gitError(
     `${copy.transport.remote} does not take the branch ${remote.branch}: ${outcome.why}`,
-    {
-      hint: "look at what the remote allows you to push, or choose another name: sync.ledger_branch",
-      data: { remote: copy.transport.remote, branch: remote.branch },
-    },
+    "look at what the remote allows you to push, or choose another name: sync.ledger_branch",
+    { remote: copy.transport.remote, branch: remote.branch },
   );
 }
 
@@ -120,13 +117,10 @@ async function provePrefix(
   const isListed = listed !== null && new TextDecoder().decode(listed.stdout).includes(ref);
   if (created.kind !== "done" || !isListed) {
     const why = created.kind === "done" ? "it takes refs there, and does not show them" : created.why;
-    throw new CotenantError(
-      "E_POLICY",
+    throw policyError(
       `${copy.transport.remote} cannot keep claims under ${prefix}: ${printable(why, 200)}`,
-      {
-        hint: "some hosts allow branches only: set sync.claims_prefix = refs/heads/cotenant-claims/",
-        data: { prefix, setting: "sync.claims_prefix" },
-      },
+      "some hosts allow branches only: set sync.claims_prefix = refs/heads/cotenant-claims/",
+      { prefix, setting: "sync.claims_prefix" },
     );
   }
   const deleted = (await remote.send([`--force-with-lease=${ref}:${commit}`], [`:${ref}`])).of(ref, commit);

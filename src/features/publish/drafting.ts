@@ -1,4 +1,4 @@
-import { CotenantError } from "../../errors/cotenant-error";
+import { CotenantError, limitError, notFoundError } from "../../errors/cotenant-error";
 import { type ByteText, bytesOf, fromByteText, toByteText } from "../../git/byte-text";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
@@ -266,10 +266,7 @@ function nowhere(path: string, onBranch: Leaf | null): CotenantError {
           "is on the branch, and this working tree never had it",
           "leave it out; to delete it from the branch, name it with --delete instead",
         ];
-  return new CotenantError("E_NOT_FOUND", `${shown} ${what}`, {
-    hint,
-    data: { path: printable(path, 500) },
-  });
+  return notFoundError(`${shown} ${what}`, hint, { path: printable(path, 500) });
 }
 
 function isDirectory(path: string): CotenantError {
@@ -280,11 +277,8 @@ function isDirectory(path: string): CotenantError {
 }
 
 function tooMany(count: number): CotenantError {
-  return new CotenantError(
-    "E_LIMIT",
+  return limitError(
     `${count} paths or more are involved, which is too many for one publish`,
-    {
-      hint: "publish in parts, or allow more: publish.max_paths",
-    },
+    "publish in parts, or allow more: publish.max_paths",
   );
 }
