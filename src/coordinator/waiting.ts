@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
 import type { Ticket } from "../kernel/tickets";
 import { type Instant, instantOf, later } from "../kernel/time";
 import { Predecessors } from "../store/predecessors";
@@ -151,11 +151,7 @@ class Vigil {
 
   /** Until it may go, has lost its place, or the time is up. Answers how many are before it. */
   async keep(placesAhead: number, time: WaitingTime): Promise<number> {
-    try {
-      return await this.#keep(placesAhead, time);
-    } catch (error) {
-      throw fileFailure(error, "reading the queue", this.#store.layout.queue);
-    }
+    return during("reading the queue", this.#store.layout.queue, () => this.#keep(placesAhead, time));
   }
 
   async #keep(placesAhead: number, time: WaitingTime): Promise<number> {

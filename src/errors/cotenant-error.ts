@@ -2,6 +2,12 @@ import { printable } from "../kernel/ids";
 import { isRefusal, type Refusal } from "../kernel/refusal";
 import { ERRORS, type ErrorCode } from "./registry";
 
+interface Saying {
+  readonly message?: string;
+  readonly hint?: string;
+  readonly data?: Record<string, unknown>;
+}
+
 /** The one error class: a code from the registry, words for a person, a next step, and data for a program. */
 export class CotenantError extends Error {
   readonly code: ErrorCode;
@@ -18,6 +24,11 @@ export class CotenantError extends Error {
     this.code = code;
     this.hint = extra.hint ?? ERRORS[code].hint;
     this.data = extra.data ?? {};
+  }
+
+  /** The same, with more to it: what is not given stays as it was said. */
+  with({ message = this.message, hint = this.hint, data = {} }: Saying): CotenantError {
+    return new CotenantError(this.code, message, { hint, data: { ...this.data, ...data }, cause: this });
   }
 
   get exit(): number {
@@ -103,4 +114,13 @@ export function fileFailure(error: unknown, doing: string, path: string): Cotena
     `${doing} failed: ${error instanceof Error ? error.message : String(error)}`,
     { data, cause: error },
   );
+}
+
+/** Does something with files, and says what it was about where that fails. */
+export async function during<T>(doing: string, path: string, act: () => T | PromiseLike<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    throw fileFailure(error, doing, path);
+  }
 }

@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
 import type { ObjectId } from "./object-name";
@@ -31,7 +31,7 @@ export class NewRef {
     const { files } = this.#platform;
     const { aside } = this.#place;
     const bytes = new TextEncoder().encode(`${oid}\n`);
-    try {
+    await during("writing a ref", aside, async () => {
       const fd = await files.open(aside, "create", (await this.#modes()).file);
       try {
         for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
@@ -39,9 +39,7 @@ export class NewRef {
       } finally {
         await files.close(fd);
       }
-    } catch (error) {
-      throw fileFailure(error, "writing a ref", aside);
-    }
+    });
   }
 
   /** Once its object is on the disk. False where Git has to do it: the name is taken, or something odd is in the way. */
@@ -52,11 +50,9 @@ export class NewRef {
       await files.unlink(this.#place.aside);
       return false;
     }
-    try {
-      await syncRefs(this.#platform, this.#place, [this.ref]);
-    } catch (error) {
-      throw fileFailure(error, "writing a ref", this.#place.commonDir);
-    }
+    await during("writing a ref", this.#place.commonDir, () =>
+      syncRefs(this.#platform, this.#place, [this.ref]),
+    );
     return true;
   }
 

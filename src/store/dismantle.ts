@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
 import type { Files } from "../platform/platform";
 import type { LogActor } from "./envelope";
 import type { Layout } from "./layout";
@@ -49,12 +49,10 @@ export async function removedStores(files: Files, { root }: Layout): Promise<str
 /** Durable before anything is deleted, or a power cut could leave half a store under its old name. */
 async function rename({ platform, layout }: Store, gone: string): Promise<void> {
   const { files } = platform;
-  try {
+  await during("taking the control plane away", layout.root, async () => {
     await files.rename(layout.root, gone);
     await files.syncDirectory(layout.root.slice(0, layout.root.lastIndexOf("/")) || "/");
-  } catch (error) {
-    throw fileFailure(error, "taking the control plane away", layout.root);
-  }
+  });
 }
 
 /** As much as can be. In a shared repository each user's secrets are for that user alone to remove. */

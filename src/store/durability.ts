@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during, fileFailure } from "../errors/cotenant-error";
 import type { Descriptor, Later, Platform } from "../platform/platform";
 import type { LogActor } from "./envelope";
 import type { GroundKeeper } from "./ground-keeper";
@@ -62,7 +62,7 @@ export class Durability {
   /** For a success that wrote nothing, and read without the mutex. */
   async confirm(head: Head, actor: LogActor): Promise<void> {
     const { files } = this.#platform;
-    try {
+    return during("syncing the log", this.#layout.log, async () => {
       if (await this.#isMarked(head)) return;
       const fd = await files.open(this.#layout.log, "read");
       try {
@@ -70,9 +70,7 @@ export class Durability {
       } finally {
         await files.close(fd);
       }
-    } catch (error) {
-      throw fileFailure(error, "syncing the log", this.#layout.log);
-    }
+    });
   }
 
   async #isMarked(head: Head): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
 import type { Descriptor, Platform } from "../platform/platform";
 import { acknowledgedDamage, corrupt } from "./damage";
 import { decodeLine, type LogActor } from "./envelope";
@@ -169,15 +169,13 @@ export class GroundKeeper {
     const { files } = this.#platform;
     const { directory } = this.#options.modes;
     const { root, archive, index, queue, heartbeat, locks, secrets } = this.#layout;
-    try {
+    await during("making the control plane", root, async () => {
       for (const path of [root, archive, index, queue, heartbeat, locks])
         await files.makeDirectory(path, directory);
       // Where several users share it, each keeps a private directory of its own in there.
       const shared = (directory & 0o070) !== 0;
       await files.makeDirectory(secrets, shared ? directory | 0o1000 : directory);
-    } catch (error) {
-      throw fileFailure(error, "making the control plane", root);
-    }
+    });
   }
 
   // --- inside ---------------------------------------------------------------------------------------------
@@ -238,13 +236,11 @@ export class GroundKeeper {
   async #setAside({ fd, stat }: Pick<AttachedLog, "fd" | "stat">, { damage }: Replay): Promise<void> {
     if (damage === null) return;
     const { files } = this.#platform;
-    try {
+    await during("setting aside the log's torn tail", this.#layout.log, async () => {
       const aside = `${this.#layout.archive}/torn-${fileTime(this.#now())}-${damage.offset}.jsonl`;
       await this.#copyTail(fd, damage.offset, stat.size, aside);
       await files.truncate(fd, damage.offset);
-    } catch (error) {
-      throw fileFailure(error, "setting aside the log's torn tail", this.#layout.log);
-    }
+    });
   }
 
   async #copyTail(fd: Descriptor, from: number, to: number, target: string): Promise<void> {
@@ -265,13 +261,11 @@ export class GroundKeeper {
   }
 
   async #leaveSuspect(log: AttachedLog): Promise<AttachedLog> {
-    try {
+    await during("moving the log to a file that can be synced", this.#layout.log, async () => {
       const { head } = await this.#verify(log);
       await this.#segments.copy(log.fd, head, `suspect-${segmentName(head.segment)}`);
       await this.suspicion.lay();
-    } catch (error) {
-      throw fileFailure(error, "moving the log to a file that can be synced", this.#layout.log);
-    }
+    });
     return (await this.#log.attach())!;
   }
 

@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { LogActor } from "./envelope";
 import { MEMORY_MS } from "./replay";
 import type { Store } from "./store";
@@ -17,7 +17,7 @@ export interface TidyReport {
 
 /** What `gc` does beyond logging the end of lapsed leases. */
 export async function tidy(store: Store, actor: LogActor, options: TidyOptions): Promise<TidyReport> {
-  try {
+  return during("tidying the store", store.layout.root, async () => {
     await store.hold(actor, async () => {
       const ground = await store.keeper.stand(actor);
       if (options.compact) await store.keeper.rotate(ground, actor);
@@ -30,9 +30,7 @@ export async function tidy(store: Store, actor: LogActor, options: TidyOptions):
       return names;
     });
     return { packed: packed ?? [], compacted: options.compact };
-  } catch (error) {
-    throw fileFailure(error, "tidying the store", store.layout.root);
-  }
+  });
 }
 
 async function prune(store: Store, actor: LogActor): Promise<void> {

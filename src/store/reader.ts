@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId } from "../kernel/ids";
 import type { Ended, Lease, Slot } from "../kernel/lease";
@@ -74,7 +74,7 @@ export class Reader {
   }
 
   async snapshot(needs: Needs): Promise<Snapshot> {
-    try {
+    return during("reading the store", this.#layout.root, async () => {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const applied = await this.#applied();
         if (applied === "none") break;
@@ -83,9 +83,7 @@ export class Reader {
         this.#tail = null;
       }
       return await this.#fromLogAlone(needs);
-    } catch (error) {
-      throw fileFailure(error, "reading the store", this.#layout.root);
-    }
+    });
   }
 
   /** Null when it is being written at this moment; "none" when there is no index to go by. */

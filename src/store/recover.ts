@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import { highestWithinReach, LARGEST_COUNT } from "../kernel/bounds";
 import type { FencingToken } from "../kernel/ids";
 import { type Lease, type Slot, slotOf } from "../kernel/lease";
@@ -35,11 +35,9 @@ export async function recover(
   /** Tokens that are known from elsewhere: from what was written under them. */
   seenTokens: readonly number[] = [],
 ): Promise<RecoveryReport> {
-  try {
-    return await store.hold(actor, () => mend(store, actor, seenTokens));
-  } catch (error) {
-    throw fileFailure(error, "recovering the log", store.layout.log);
-  }
+  return during("recovering the log", store.layout.log, () =>
+    store.hold(actor, () => mend(store, actor, seenTokens)),
+  );
 }
 
 async function mend(store: Store, actor: LogActor, seenTokens: readonly number[]): Promise<RecoveryReport> {

@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../errors/cotenant-error";
+import { CotenantError, during } from "../errors/cotenant-error";
 import type { AgentId, LeaseId, SessionId, WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import type { Reach } from "../kernel/lease";
@@ -63,14 +63,14 @@ export class SessionSecrets {
 
   /** Before the operation is asked for. */
   async add(entry: SecretEntry): Promise<void> {
-    await this.#explaining("keeping the lease's secret", () =>
+    await during("keeping the lease's secret", this.path, () =>
       this.#withFile(async (fd) => this.#append(fd, entry, await this.#load())),
     );
   }
 
   /** Puts it back if somebody has pruned it meanwhile, taking it for one that came to nothing. */
   async ensure(entry: SecretEntry): Promise<void> {
-    await this.#explaining("keeping the lease's secret", () =>
+    await during("keeping the lease's secret", this.path, () =>
       this.#withFile(async (fd) => {
         const loaded = await this.#load();
         if (!loaded.entries.some(({ secret }) => secret === entry.secret))
@@ -114,7 +114,7 @@ export class SessionSecrets {
    */
   async prune(judge: (entries: readonly SecretEntry[]) => Promise<readonly SecretEntry[]>): Promise<void> {
     const { files } = this.#platform;
-    await this.#explaining("pruning the session's secrets", async () => {
+    await during("pruning the session's secrets", this.path, async () => {
       if ((await files.stat(this.path)) === null) return;
       await this.#withFile(async () => {
         this.#loaded = null;
@@ -164,7 +164,7 @@ export class SessionSecrets {
   }
 
   async #read(): Promise<Loaded> {
-    return this.#explaining("reading the session's secrets", () => this.#load());
+    return during("reading the session's secrets", this.path, () => this.#load());
   }
 
   async #load(): Promise<Loaded> {
@@ -228,14 +228,6 @@ export class SessionSecrets {
       await this.#prepare();
       await files.makeDirectory(this.#directory, 0o700);
       return files.open(this.path, "append", 0o600);
-    }
-  }
-
-  async #explaining<T>(doing: string, act: () => Promise<T>): Promise<T> {
-    try {
-      return await act();
-    } catch (error) {
-      throw fileFailure(error, doing, this.path);
     }
   }
 }

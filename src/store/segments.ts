@@ -1,4 +1,4 @@
-import { fileFailure } from "../errors/cotenant-error";
+import { during } from "../errors/cotenant-error";
 import type { Compression, Descriptor, Files, Platform } from "../platform/platform";
 import { decodeLine, encodeLine, type Line, type LogActor } from "./envelope";
 import { factToWire } from "./facts";
@@ -41,13 +41,11 @@ export class Segments {
    * place by rename, sync both directories. At every instant one whole segment has the log's name.
    */
   async replace(checkpoint: Checkpoint, actor: LogActor, oldName: string | null): Promise<void> {
-    try {
+    await during("starting a new log segment", this.#layout.log, async () => {
       await this.#writeNext(async (fd) => this.#writeCheckpoint(fd, checkpoint, actor));
       if (oldName !== null) await this.#keepOld(oldName);
       await this.#install();
-    } catch (error) {
-      throw fileFailure(error, "starting a new log segment", this.#layout.log);
-    }
+    });
   }
 
   /** PROTOCOL 7: a failed sync is never retried on the same file. The same lines, in a file that holds them. */

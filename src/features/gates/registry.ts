@@ -1,5 +1,5 @@
 import { isObject } from "../../codec/json";
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, during } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 import { readDocument } from "../issues/document-text";
@@ -153,16 +153,14 @@ function isInnerPath(value: unknown): boolean {
 /** As it stands in this worktree, or what is wrong with it as a whole. */
 export async function inspectRegistry(platform: Platform, root: string): Promise<RegistryReading> {
   const path = `${root}/${REGISTRY}`;
-  try {
+  return during("reading the gates", path, async () => {
     const stat = await platform.files.stat(path);
     if (stat === null) return { registry: EMPTY };
     if (stat.kind !== "file") return { broken: "it is not a plain file" };
     if (stat.size > LARGEST) return { broken: `it has more than ${LARGEST} bytes` };
     const bytes = await platform.files.readFile(path);
     return bytes === null ? { registry: EMPTY } : decodeRegistry(new TextDecoder().decode(bytes));
-  } catch (error) {
-    throw fileFailure(error, "reading the gates", path);
-  }
+  });
 }
 
 export async function readRegistry(platform: Platform, root: string): Promise<Registry> {

@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, during } from "../../errors/cotenant-error";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
 import {
@@ -44,11 +44,9 @@ export class IssueFolder {
 
   async ids(): Promise<Ulid[]> {
     const path = `${this.root}/${ISSUES}`;
-    try {
-      return toIds((await this.#platform.files.readDirectory(path)) ?? []);
-    } catch (error) {
-      throw fileFailure(error, "reading the issues", path);
-    }
+    return during("reading the issues", path, async () =>
+      toIds((await this.#platform.files.readDirectory(path)) ?? []),
+    );
   }
 
   /** Null where the issue has no file. `stamp`: the last write, which may still wait here to be finished. */
@@ -275,16 +273,14 @@ export class IssueFolder {
   }
 
   async #text(path: string): Promise<string | null> {
-    try {
+    return during("reading an issue", path, async () => {
       const { files } = this.#platform;
       const kind = (await files.stat(path))?.kind;
       // A directory in its place is nothing to read, and a pipe would keep us for ever.
       if (kind !== undefined && kind !== "file") return "";
       const bytes = kind === undefined ? null : await files.readFile(path);
       return bytes === null ? null : new TextDecoder().decode(bytes);
-    } catch (error) {
-      throw fileFailure(error, "reading an issue", path);
-    }
+    });
   }
 
   async #ensureDirectories(id: Ulid): Promise<void> {

@@ -3,7 +3,7 @@ import type { Decoded } from "../../codec/codec";
 import { count, iso, orNull, textOrEmpty, those, ulid } from "../../codec/fields";
 import { isObject, type JsonObject, jsonObject } from "../../codec/json";
 import { codecOf } from "../../codec/record";
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, during } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { replaceFile } from "../../platform/replace-file";
 import type { LedgerCopy } from "./copy";
@@ -81,12 +81,9 @@ export class StateFile {
   /** Reads only: a broken one is as good as none, one of a newer program is refused. */
   async read(): Promise<StateReading> {
     const { state: path } = this.#copy.place;
-    let bytes: Uint8Array | null;
-    try {
-      bytes = await this.#copy.platform.files.readFile(path);
-    } catch (error) {
-      throw fileFailure(error, "reading the ledger's state", path);
-    }
+    const bytes = await during("reading the ledger's state", path, () =>
+      this.#copy.platform.files.readFile(path),
+    );
     if (bytes === null) return { state: FRESH, warning: null };
     if (bytes.length > MOST_BYTES) return broken(path);
     return decodeState(new TextDecoder().decode(bytes), path);

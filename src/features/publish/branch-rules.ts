@@ -1,5 +1,5 @@
 import type { Workspace } from "../../coordinator/workspace";
-import { CotenantError, fileFailure, protectedError, usageError } from "../../errors/cotenant-error";
+import { CotenantError, during, protectedError, usageError } from "../../errors/cotenant-error";
 import { currentBranch } from "../../identity/branch";
 import { decode, joinPath } from "../../identity/path-text";
 import type { Repository } from "../../identity/repository";
@@ -175,10 +175,8 @@ async function lineOf(platform: Platform, path: string): Promise<string | null> 
 }
 
 async function textOf({ files }: Platform, path: string): Promise<string | null> {
-  try {
+  return during("looking at what is checked out", path, async () => {
     const bytes = await files.readFile(path);
     return bytes === null ? null : decode(bytes);
-  } catch (error) {
-    throw fileFailure(error, "looking at what is checked out", path);
-  }
+  });
 }

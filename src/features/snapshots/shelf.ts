@@ -1,4 +1,4 @@
-import { CotenantError, fileFailure } from "../../errors/cotenant-error";
+import { CotenantError, during } from "../../errors/cotenant-error";
 import { decode } from "../../identity/path-text";
 import { foldCrockford, parseUlid, printable, type Ulid } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
@@ -79,11 +79,7 @@ export class Shelf {
 
   /** A name for a file that is under way, in a place that is cleared away with the snapshot. */
   async aside(id: string): Promise<string> {
-    try {
-      return `${await this.#room(id)}/ref`;
-    } catch (error) {
-      throw fileFailure(error, "making room for a snapshot", this.root);
-    }
+    return during("making room for a snapshot", this.root, async () => `${await this.#room(id)}/ref`);
   }
 
   async #room(id: string): Promise<string> {
@@ -98,7 +94,7 @@ export class Shelf {
     const { files } = this.#platform;
     const directory = `${this.root}/${descriptor.snapshot_id}`;
     const bytes = new TextEncoder().encode(encodeDescriptor(descriptor));
-    try {
+    await during("writing a snapshot's descriptor", directory, async () => {
       // Names and content together: a disk takes them as one.
       const changed = [directory, this.root, this.#control];
       await this.#room(descriptor.snapshot_id);
@@ -109,9 +105,7 @@ export class Shelf {
       } finally {
         await files.close(fd);
       }
-    } catch (error) {
-      throw fileFailure(error, "writing a snapshot's descriptor", directory);
-    }
+    });
   }
 
   /** The instant at which it becomes visible; on the disk when this returns. Under the mutex, after the token check. */
