@@ -3,7 +3,7 @@ import type { Acquire, Command, LeaseRef } from "../kernel/commands";
 import { type Extent, ExtentIndex } from "../kernel/conflicts";
 import { type Circumstances, decide, standingOf } from "../kernel/decide";
 import type { FactName, FactRecord } from "../kernel/facts";
-import { makeUlid, type Ulid, ulidTimeMs } from "../kernel/ids";
+import { type Ulid, ulidTimeMs } from "../kernel/ids";
 import { upkeepDueInMs } from "../kernel/keeping";
 import { kindOf, type LeaseKey } from "../kernel/keys";
 import type { Ended, Lease, Slot } from "../kernel/lease";
@@ -13,6 +13,7 @@ import type { Ticket } from "../kernel/tickets";
 import { type Now, remainingMs } from "../kernel/time";
 import { isStale } from "../kernel/validity";
 import { EMPTY_VIEW } from "../kernel/view";
+import { newUlid } from "../platform/new-ulid";
 import type { LogActor } from "../store/envelope";
 import { factNews, factPosition } from "../store/fact-news";
 import { EVERYTHING, livenessOf, type Needs, NOTHING, needsOf } from "../store/gather";
@@ -186,7 +187,7 @@ export class LocalCoordinator implements Coordinator {
       prove: leases.length === 0 ? null : { kind: "prove", actor, leases, proofs, secretHash },
       about,
       requestId,
-      operationId: makeUlid(clock.wallMs(), random.bytes(10)),
+      operationId: newUlid({ clock, random }),
       facts,
       factKinds: factKinds ?? [],
       isOnlyLogged,
@@ -328,7 +329,7 @@ export class LocalCoordinator implements Coordinator {
       policy: this.policy,
       actor: this.#logActor(asked),
       requestId,
-      operationId: relay?.operationId ?? makeUlid(clock.wallMs(), random.bytes(10)),
+      operationId: relay?.operationId ?? newUlid({ clock, random }),
       ...(relay?.isSecond === undefined ? {} : { isSecond: relay.isSecond }),
       ...(relay?.beforeMs === undefined ? {} : { beforeMs: relay.beforeMs }),
       ...this.#awaited(),

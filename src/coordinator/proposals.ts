@@ -1,7 +1,7 @@
 import { CotenantError, errorFrom, notFoundError, policyError } from "../errors/cotenant-error";
 import type { LeaseRef } from "../kernel/commands";
 import type { Fact, FactName, FactRecord } from "../kernel/facts";
-import { type AgentId, makeUlid, printable, type Ulid } from "../kernel/ids";
+import { type AgentId, printable, type Ulid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import { mayEvict, type Policy } from "../kernel/policy";
 import {
@@ -21,6 +21,7 @@ import {
 } from "../kernel/proposals";
 import { instantOf, type Now } from "../kernel/time";
 import { endingCommand, notAllowedToEvict } from "../kernel/words";
+import { newUlid } from "../platform/new-ulid";
 import type { Change } from "./contract";
 import type { LocalCoordinator } from "./local";
 import type { Session } from "./session";
@@ -78,7 +79,7 @@ async function propose(
       proposals = subjects.map((subject) => {
         const before = known.find(({ subject: { leaseId } }) => leaseId === subject.leaseId);
         if (before !== undefined) return before;
-        const id = makeUlid(clock.wallMs(), random.bytes(10));
+        const id = newUlid({ clock, random });
         const proposedBy = session.actor.agentId;
         fresh.push({ id, subject, proposedBy, proposedAt: instantOf(now), reason, approvedBy: [] });
         return fresh.at(-1)!;
@@ -323,7 +324,7 @@ export async function namingProposal(
   const who = isSamePerson(asker, known.proposedBy)
     ? `you have proposed to end it already; somebody else whom policy.evict allows runs: ${approveCommand(known)}`
     : `${known.proposedBy} has proposed to end it; if you agree: ${approveCommand(known)}`;
-  return new CotenantError(error.code, error.message, { hint: who, data: error.data, cause: error });
+  return error.with({ hint: who });
 }
 
 function nothingProposed(lease: Pick<Lease, "key" | "leaseId" | "agentId">): CotenantError {

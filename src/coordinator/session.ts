@@ -1,6 +1,6 @@
 import { CotenantError } from "../errors/cotenant-error";
 import type { Actor, LeaseRef } from "../kernel/commands";
-import { type AgentId, type LeaseId, makeUlid, printable, type Ulid, type WorktreeId } from "../kernel/ids";
+import { type AgentId, type LeaseId, printable, type Ulid, type WorktreeId } from "../kernel/ids";
 import type { LeaseKey } from "../kernel/keys";
 import {
   type Bind,
@@ -12,7 +12,9 @@ import {
   sameProcess,
 } from "../kernel/lease";
 import { LIMITS } from "../kernel/policy";
+import { newUlid } from "../platform/new-ulid";
 import type { Platform } from "../platform/platform";
+import { writeNew } from "../platform/write-new";
 import { escapeName, type Layout, type Modes } from "../store/layout";
 import type { SessionSecrets } from "../store/secrets";
 import type { Written } from "../store/writing";
@@ -346,12 +348,7 @@ export class Session {
     };
     await files.makeDirectory(layout.heartbeat, modes.directory);
     await files.unlink(`${path}.new`);
-    const fd = await files.open(`${path}.new`, "create", modes.file);
-    try {
-      await files.writeAt(fd, new TextEncoder().encode(`${JSON.stringify(record)}\n`), 0);
-    } finally {
-      await files.close(fd);
-    }
+    await writeNew(files, `${path}.new`, `${JSON.stringify(record)}\n`, modes.file);
     await files.rename(`${path}.new`, path);
   }
 
@@ -451,7 +448,7 @@ export class Session {
   }
 
   #ulid(): Ulid {
-    return makeUlid(this.#platform.clock.wallMs(), this.#platform.random.bytes(10));
+    return newUlid(this.#platform);
   }
 }
 

@@ -20,9 +20,9 @@ import type {
 } from "../coordinator/contract";
 import type { LeaseRef } from "../kernel/commands";
 import type { Extent } from "../kernel/conflicts";
-import { makeUlid } from "../kernel/ids";
 import type { Lease } from "../kernel/lease";
 import type { Policy } from "../kernel/policy";
+import { newUlid } from "../platform/new-ulid";
 import type { Platform } from "../platform/platform";
 import type { Written } from "../store/writing";
 import { connectTo, type DaemonConnection, NoAnswer } from "./connection";
@@ -177,7 +177,7 @@ export class DaemonCoordinator implements Coordinator {
     if (line === null) return direct(request);
     const beforeMs = clock.monotonicMs() + BEGIN_WITHIN_MS;
     const relay: Relay = {
-      operationId: makeUlid(clock.wallMs(), random.bytes(10)),
+      operationId: newUlid({ clock, random }),
       beforeMs,
       pid: processes.self().pid,
     };

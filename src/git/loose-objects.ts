@@ -1,3 +1,4 @@
+import { freshSuffix } from "../platform/hex";
 import type { Descriptor, Platform } from "../platform/platform";
 import { nameOfObject, type ObjectFormat, type ObjectId, type ObjectType, withHeader } from "./object-name";
 
@@ -76,9 +77,8 @@ export class LooseObjects {
     if (this.#staged.size >= MOST_STAGED) await this.#unstage();
     const modes = await this.#openness();
     const directory = `${this.#root}/${oid.slice(0, 2)}`;
-    const suffix = Array.from(random.bytes(8), (byte) => byte.toString(16).padStart(2, "0")).join("");
     // Git's own name for it: its `prune` clears away what a killed process left.
-    const temporary = `${directory}/tmp_obj_${suffix}`;
+    const temporary = `${directory}/tmp_obj_${freshSuffix(random, 8)}`;
     const bytes = await compression.deflate(whole);
     const fd = await this.#createIn(directory, temporary, modes);
     this.#staged.set(oid, { fd, temporary, type, content });

@@ -1,6 +1,7 @@
 import { during } from "../errors/cotenant-error";
 import type { Git } from "../platform/git";
 import type { Platform } from "../platform/platform";
+import { writeNew } from "../platform/write-new";
 import type { ObjectId } from "./object-name";
 import { type RefPlace, readRef, syncRefs } from "./refs";
 
@@ -30,15 +31,8 @@ export class NewRef {
   async stage(oid: ObjectId): Promise<void> {
     const { files } = this.#platform;
     const { aside } = this.#place;
-    const bytes = new TextEncoder().encode(`${oid}\n`);
     await during("writing a ref", aside, async () => {
-      const fd = await files.open(aside, "create", (await this.#modes()).file);
-      try {
-        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-        await files.syncAll([fd], []);
-      } finally {
-        await files.close(fd);
-      }
+      await writeNew(files, aside, `${oid}\n`, (await this.#modes()).file, (fd) => files.syncAll([fd], []));
     });
   }
 

@@ -1,4 +1,5 @@
 import { CotenantError, during } from "../errors/cotenant-error";
+import { freshSuffix } from "../platform/hex";
 import type { Files } from "../platform/platform";
 import type { LogActor } from "./envelope";
 import type { Layout } from "./layout";
@@ -25,7 +26,7 @@ export async function dismantle(
     if (wasThere)
       await store.hold(actor, async () => {
         await inspect();
-        await rename(store, `${layout.root}.gone-${hex(platform.random.bytes(6))}`);
+        await rename(store, `${layout.root}.gone-${freshSuffix(platform.random)}`);
       });
   } catch (error) {
     // Somebody else's call was first, and ours found nothing left to lock.
@@ -87,8 +88,4 @@ async function removeInside(files: Files, directory: string): Promise<string | n
   for (const name of (await files.readDirectory(directory)) ?? [])
     left = (await remove(files, `${directory}/${name}`)) ?? left;
   return left;
-}
-
-function hex(bytes: Uint8Array): string {
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

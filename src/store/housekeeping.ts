@@ -1,4 +1,5 @@
 import { during } from "../errors/cotenant-error";
+import { writeNew } from "../platform/write-new";
 import type { LogActor } from "./envelope";
 import { MEMORY_MS } from "./replay";
 import type { Store } from "./store";
@@ -80,23 +81,12 @@ async function writeFlatIndex(store: Store, content: Readonly<Record<string, unk
     generated_at: new Date(store.platform.clock.wallMs()).toISOString(),
     ...content,
   };
-  await writeWhole(
-    store,
-    store.layout.flatIndex,
-    new TextEncoder().encode(`${JSON.stringify(document, null, 2)}\n`),
-  );
+  await writeWhole(store, store.layout.flatIndex, `${JSON.stringify(document, null, 2)}\n`);
 }
 
-async function writeWhole(store: Store, path: string, bytes: Uint8Array): Promise<void> {
+async function writeWhole(store: Store, path: string, content: string | Uint8Array): Promise<void> {
   const { files } = store.platform;
-  const temporary = `${path}.new`;
-  await files.unlink(temporary);
-  const fd = await files.open(temporary, "create", store.options.modes.file);
-  try {
-    for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-    await files.sync(fd);
-  } finally {
-    await files.close(fd);
-  }
-  await files.rename(temporary, path);
+  await files.unlink(`${path}.new`);
+  await writeNew(files, `${path}.new`, content, store.options.modes.file, (fd) => files.sync(fd));
+  await files.rename(`${path}.new`, path);
 }

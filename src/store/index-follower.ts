@@ -1,4 +1,5 @@
 import { bootOf } from "../kernel/time";
+import { freshSuffix } from "../platform/hex";
 import type { Descriptor, FileStat, Platform } from "../platform/platform";
 import { AppliedFile, isContinued } from "./applied";
 import type { CensusName } from "./census";
@@ -124,7 +125,7 @@ export class IndexFollower {
         mtimeMs: 0,
         census: NO_CENSUS,
       });
-      await this.#index.clear(hex(random.bytes(6)), overlay.slots.size, overlay.facts.size);
+      await this.#index.clear(freshSuffix(random), overlay.slots.size, overlay.facts.size);
       const census = await this.#index.apply(overlay.withoutAbsent(), replay.head.sequence);
       const reach: Reach = { census, head: replay.head };
       await this.move(reach, await files.fstat(fd));
@@ -209,8 +210,4 @@ export class IndexFollower {
   #bootId(): string {
     return bootOf(this.#platform.clock.clockId());
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

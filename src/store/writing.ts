@@ -188,13 +188,8 @@ function sameAsBefore<T>(record: RequestRecord, { actor, about, requestId }: Wri
 export function notCarriedOut<T>(error: unknown, { requestId, operationId, about }: Write<T>): CotenantError {
   const known = error instanceof CotenantError ? error : fileFailure(error, "carrying out the write", about);
   const id = requestId ?? operationId;
-  return new CotenantError(
-    known.code,
-    `${known.message}; it is logged, and will be finished by whoever comes next`,
-    {
-      hint: known.hint,
-      data: { ...known.data, outcome: "unknown", request_id: id },
-      cause: error,
-    },
-  );
+  return known.with({
+    message: `${known.message}; it is logged, and will be finished by whoever comes next`,
+    data: { outcome: "unknown", request_id: id },
+  });
 }

@@ -4,6 +4,7 @@ import { currentBranch } from "../../identity/branch";
 import type { Environment } from "../../identity/repository";
 import { listWorktrees } from "../../identity/worktree-list";
 import { printable } from "../../kernel/ids";
+import { writeNew } from "../../platform/write-new";
 import { judgeStaged } from "../hooks/commit";
 import { freshTrailers, messageTrailers } from "../hooks/commit-message";
 import { enforced } from "../hooks/path-rules";
@@ -275,12 +276,7 @@ export async function carryOver(station: Station, commit: string, onto: string):
   await detachAt(station, onto);
   const attributes = `${station.gitDir}/cotenant-attributes`;
   await files.unlink(attributes);
-  const fd = await files.open(attributes, "create", 0o600);
-  try {
-    await files.writeAt(fd, new TextEncoder().encode(".cotenant/**/*.jsonl merge=union\n"), 0);
-  } finally {
-    await files.close(fd);
-  }
+  await writeNew(files, attributes, ".cotenant/**/*.jsonl merge=union\n", 0o600);
   const config = [`core.attributesFile=${attributes}`, "core.hooksPath=/dev/null"];
   const { status } = await git.run(
     [...QUIET, ...config.flatMap((one) => ["-c", one]), "cherry-pick", "--allow-empty", commit],

@@ -198,7 +198,7 @@ async function makeStation(parts: DispatchParts, slot: Slot, commit: string): Pr
     if (!(error instanceof CotenantError)) throw error;
     const hint =
       "move what is there away, and start again; or say where worktrees are to be: cotenant config set worktree.directory <path>";
-    throw new CotenantError(error.code, error.message, { hint, data: error.data });
+    throw error.with({ hint });
   });
   await makeWorktree(yard, {
     place,

@@ -1,6 +1,7 @@
 import { CotenantError, during } from "../../errors/cotenant-error";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 import type { Platform } from "../../platform/platform";
+import { writeNew } from "../../platform/write-new";
 import {
   type Addition,
   type AppendOnly,
@@ -90,14 +91,7 @@ export class IssueFolder {
     const path = this.stagedPath(id, this.#digest(text));
     await this.#ensureDirectories(id);
     await files.unlink(path);
-    const fd = await files.open(path, "create", 0o644);
-    try {
-      const bytes = utf8.encode(text);
-      for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-      await files.sync(fd);
-    } finally {
-      await files.close(fd);
-    }
+    await writeNew(files, path, text, 0o644, (fd) => files.sync(fd));
     // The name too: what is logged as written must be found after a power cut.
     await files.syncDirectory(this.folder(id));
   }

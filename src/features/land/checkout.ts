@@ -9,6 +9,7 @@ import { type Fact, type FactName, factId, parseFactName } from "../../kernel/fa
 import { printable, type WorktreeId } from "../../kernel/ids";
 import { sameProcess } from "../../kernel/lease";
 import type { Descriptor, ProcessIdentity } from "../../platform/platform";
+import { writeNew } from "../../platform/write-new";
 import { modesFor } from "../../store/layout";
 import { tipOf } from "../publish/base";
 import { isAncestor } from "../publish/catching-up";
@@ -142,13 +143,7 @@ async function lockIndex(yard: Yard, move: CheckoutMove): Promise<void> {
   // Whoever else may land here has to read it, where we die.
   const { file: mode } = modesFor(yard.workspace.repository.config.sharedRepository);
   try {
-    const fd = await files.open(path, "create", mode);
-    try {
-      await files.writeAt(fd, new TextEncoder().encode(markOf(move)), 0);
-      await files.sync(fd);
-    } finally {
-      await files.close(fd);
-    }
+    await writeNew(files, path, markOf(move), mode, (fd) => files.sync(fd));
   } catch (error) {
     if ((error as { code?: unknown }).code !== "EEXIST") throw error;
     throw anotherGit(move);
@@ -194,13 +189,7 @@ async function openWork(yard: Yard, worktreeId: WorktreeId): Promise<Descriptor 
 async function copyFile(yard: Yard, from: string, to: string): Promise<void> {
   const { files } = machineOf(yard).platform;
   const bytes = (await files.readFile(from)) ?? new Uint8Array();
-  if (bytes.length === 0) return;
-  const fd = await files.open(to, "create", 0o600);
-  try {
-    for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-  } finally {
-    await files.close(fd);
-  }
+  if (bytes.length > 0) await writeNew(files, to, bytes, 0o600);
 }
 
 async function isThere(workspace: Workspace, { ref, new: next }: CheckoutMove): Promise<boolean> {

@@ -3,8 +3,8 @@ import { CotenantError, protectedError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { decode } from "../../identity/path-text";
 import { printable } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "../publish/base";
-import { newUlid } from "../publish/branch-pushing";
 import { branchName, refuseBeside } from "../publish/branch-rules";
 import { typed } from "../publish/hint-words";
 import { remoteFor } from "../publish/pushing";
@@ -122,7 +122,7 @@ async function put(
       remote,
       ref,
       commit,
-      publishId: newUlid(workspace),
+      publishId: newUlid(workspace.surroundings.platform),
       noun: "land",
       expected: theirs,
     } as const;
@@ -169,7 +169,7 @@ async function refuseTaken({ parts }: LandDesk, ref: string): Promise<void> {
     await refuseBeside(surroundings.git, repository.worktreeRoot, ref);
   } catch (error) {
     if (!(error instanceof CotenantError) || error.code !== "E_USAGE") throw error;
-    throw new CotenantError(error.code, error.message, { hint: ANOTHER_PREFIX, data: error.data });
+    throw error.with({ hint: ANOTHER_PREFIX });
   }
 }
 

@@ -63,5 +63,5 @@ function named(error: unknown, name: string, key: LeaseKey): unknown {
     error.code === "E_LOCK_CONFLICT"
       ? "one machine lands at a time: run it again when that one is done, or with --wait"
       : plain(error.hint);
-  return new CotenantError(error.code, printable(plain(error.message), 500), { hint, data: error.data });
+  return error.with({ message: printable(plain(error.message), 500), hint });
 }

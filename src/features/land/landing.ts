@@ -2,8 +2,8 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
 import { printable } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { tipOf } from "../publish/base";
-import { newUlid } from "../publish/branch-pushing";
 import { isAncestor } from "../publish/catching-up";
 import { typed } from "../publish/hint-words";
 import type { PushResult } from "../publish/pushing";
@@ -101,7 +101,13 @@ export class TargetLander {
     if (!(await noteUnderway(yard.session, entry, { remote, ref: target, commit }))) return "again";
     await tools.objects.flush();
     const result = await pushUnderClaims(parts.workspace, yard.session, claims, {
-      ...{ remote, ref: target, commit, publishId: newUlid(parts.workspace), noun: "land" },
+      ...{
+        remote,
+        ref: target,
+        commit,
+        publishId: newUlid(parts.workspace.surroundings.platform),
+        noun: "land",
+      },
       expected: this.#base?.theirs ?? null,
     });
     if (result.result === "pushed" || result.result === "verified") {

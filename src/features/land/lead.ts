@@ -128,7 +128,7 @@ function inWords(error: unknown, target: string): unknown {
   const message = error.message.includes("landing right")
     ? error.message
     : `somebody lands on ${shownBranch(target)} already: ${error.message}`;
-  return new CotenantError(error.code, message, { hint, data: error.data });
+  return error.with({ message, hint });
 }
 
 /** Leases keep sessions apart; this keeps processes of one session apart. */

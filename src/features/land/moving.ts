@@ -4,7 +4,7 @@ import type { ObjectId } from "../../git/object-name";
 import type { RefWriter } from "../../git/refs";
 import type { WorktreeEntry } from "../../identity/worktree-list";
 import type { Fact, FactName, FactRecord } from "../../kernel/facts";
-import { newUlid } from "../publish/branch-pushing";
+import { newUlid } from "../../platform/new-ulid";
 import { branchName, usesOf } from "../publish/branch-rules";
 import { type Attempt, type RefChange, RefCommitter } from "../publish/committing";
 import type { Yard } from "../worktrees/place";
@@ -93,8 +93,8 @@ export class BranchMover {
     const name = entryName(entry.entryId);
     const pause = queuePauseName(workspace, entry.target);
     return {
-      intentId: newUlid(workspace),
-      publishId: newUlid(workspace),
+      intentId: newUlid(workspace.surroundings.platform),
+      publishId: newUlid(workspace.surroundings.platform),
       requestId: null,
       noun: "land",
       ref,

@@ -1,7 +1,8 @@
 import { type Coordinator, WITHOUT_LEASE } from "../../coordinator/contract";
 import type { Actor } from "../../kernel/commands";
 import type { Fact, FactName } from "../../kernel/facts";
-import { makeUlid, type Ulid, ulidIn } from "../../kernel/ids";
+import { type Ulid, ulidIn } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import type { Platform } from "../../platform/platform";
 
 /**
@@ -60,7 +61,7 @@ async function give(
       // Somebody else may have been faster.
       const there = idIn(facts.get(CLONE)?.value, inode);
       const isGiven = there !== null && there !== twin?.old;
-      const given = isGiven ? there : makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+      const given = isGiven ? there : newUlid(platform);
       const why = twin === null ? {} : { instead_of: twin.old, twin_on: twin.ids.slice(0, 20) };
       return {
         type: "sync.attached",

@@ -2,6 +2,7 @@ import { CotenantError, fileFailure } from "../../errors/cotenant-error";
 import { printable } from "../../kernel/ids";
 import { type Git, type GitResult, isCutOff } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";
+import { freshSuffix } from "../../platform/hex";
 import type { Platform } from "../../platform/platform";
 import { type LedgerPlace, makePlace } from "./place";
 import { networkFailure, type Transport } from "./transport";
@@ -91,8 +92,7 @@ export class LedgerCopy {
   /** Beside its place first: nobody ever finds half of one. */
   async #make(): Promise<void> {
     const { files, random } = this.platform;
-    const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-    const beside = `${this.place.copy}.new-${suffix}`;
+    const beside = `${this.place.copy}.new-${freshSuffix(random)}`;
     try {
       await this.#initialise(beside);
       await files.rename(beside, this.place.copy);

@@ -3,8 +3,9 @@ import { encodeCommit } from "../../git/commit";
 import { LooseObjects } from "../../git/loose-objects";
 import { readRefFile } from "../../git/refs";
 import { highestWithinReach } from "../../kernel/bounds";
-import { makeUlid, printable, type Ulid, ulidIn, ulidTimeMs } from "../../kernel/ids";
+import { printable, type Ulid, ulidIn, ulidTimeMs } from "../../kernel/ids";
 import { isCutOff } from "../../platform/git";
+import { newUlid } from "../../platform/new-ulid";
 import { DamagedCopy, type LedgerCopy, looksDamaged } from "./copy";
 import { type PushAnswer, readPushAnswer } from "./push-answer";
 import { claimMessage, readClaim } from "./record";
@@ -124,7 +125,7 @@ export class GitRemote implements LedgerRemote {
   /** The data branch as it is now, with everything in it; null where the remote has none and never had. */
   async fetchBranch(): Promise<string | null> {
     const before = await this.branchSeen();
-    const space = `${LOOKS}${this.#ulid()}/branch/`;
+    const space = `${LOOKS}${newUlid(this.copy.platform)}/branch/`;
     await this.bring([`+refs/heads/${this.branch}*:${space}${this.branch}*`]);
     const text = await this.copy.text(["for-each-ref", "--format=%(refname) %(objectname)", space]);
     let tip: string | null = null;
@@ -238,7 +239,7 @@ export class GitRemote implements LedgerRemote {
   async #hear(ids: readonly Ulid[]): Promise<Map<Ulid, ClaimRef>> {
     const heard = new Map<Ulid, ClaimRef>();
     for (let at = 0; at < ids.length; at += MOST_AT_ONCE) {
-      const space = `${LOOKS}${this.#ulid()}/`;
+      const space = `${LOOKS}${newUlid(this.copy.platform)}/`;
       // By pattern: one that is not there is no failure then, and servers send no others.
       const specs = ids.slice(at, at + MOST_AT_ONCE).map((id) => `+${this.refOf(id)}*:${space}${id}*`);
       await this.bring(specs);
@@ -401,11 +402,6 @@ export class GitRemote implements LedgerRemote {
     });
     if (old.length > 0)
       await this.copy.run(["update-ref", "--stdin"], old.map((ref) => `delete ${ref}\n`).join(""));
-  }
-
-  #ulid(): Ulid {
-    const { clock, random } = this.copy.platform;
-    return makeUlid(clock.wallMs(), random.bytes(10));
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, gitError, policyError } from "../../errors/cotenant-error";
-import { makeUlid, printable } from "../../kernel/ids";
+import { printable } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import { blobsOf, commitFiles, isFitName, parseTree } from "./commit";
 import { join } from "./joining";
 import { mending } from "./mending";
@@ -106,8 +107,7 @@ async function provePrefix(
   workspace: Workspace,
   author: string,
 ): Promise<void> {
-  const { clock, random } = workspace.surroundings.platform;
-  const ref = `${prefix}probe-${makeUlid(clock.wallMs(), random.bytes(10))}`;
+  const ref = `${prefix}probe-${newUlid(workspace.surroundings.platform)}`;
   const commit = await commitFiles(copy, { parent: null, files: new Map(), message: "Probe\n", author });
   const created = (await remote.send([`--force-with-lease=${ref}:`], [`${commit}:${ref}`])).of(ref, commit);
   const listed =

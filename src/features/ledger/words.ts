@@ -69,11 +69,7 @@ export function heldWhenLastSeen(record: ClaimRecord, cause: CotenantError | nul
       hint: "leave out --offline to ask again",
       data: { holders: [claimSummary(record)], claimed_by: record.agentId },
     });
-  return new CotenantError(cause.code, `${cause.message}; ${seen}`, {
-    hint: cause.hint,
-    data: { ...cause.data, last_seen: claimSummary(record) },
-    cause,
-  });
+  return cause.with({ message: `${cause.message}; ${seen}`, data: { last_seen: claimSummary(record) } });
 }
 
 export function finishedElsewhere(id: Ulid, record: ClaimRecord): CotenantError {

@@ -4,6 +4,7 @@ import type { Leaf } from "../../git/tree-editing";
 import { printable } from "../../kernel/ids";
 import type { GitResult, LastingGit } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";
+import { freshSuffix } from "../../platform/hex";
 import type { Files, Platform } from "../../platform/platform";
 
 export interface IndexPlace {
@@ -50,8 +51,7 @@ export class AgentIndex {
 
   static async open(place: IndexPlace): Promise<AgentIndex> {
     const { files, random } = place.platform;
-    const suffix = Array.from(random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-    const path = `${place.directory}/${place.owner}-${suffix}.index`;
+    const path = `${place.directory}/${place.owner}-${freshSuffix(random)}.index`;
     await files.makeDirectory(place.directory, place.directoryMode);
     await files.makeDirectory(`${path}.objects`, place.directoryMode);
     return new AgentIndex(place, path);

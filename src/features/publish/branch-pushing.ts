@@ -3,8 +3,9 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError, orThrow } from "../../errors/cotenant-error";
 import type { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
-import { makeUlid, type Ulid } from "../../kernel/ids";
+import type { Ulid } from "../../kernel/ids";
 import { refKey } from "../../kernel/keys";
+import { newUlid } from "../../platform/new-ulid";
 import { remoteOfBase, tipOf, trackedTip } from "./base";
 import { Borrowed, type KeptBranch } from "./borrowing";
 import { branchName, refuseIfCheckedOut } from "./branch-rules";
@@ -113,7 +114,7 @@ export class BranchPusher {
     const shown = this.#with.objects.reveal();
     const flushed = shown.then(() => this.#with.objects.flush());
     const change: RefChange = {
-      intentId: newUlid(this.#workspace),
+      intentId: newUlid(this.#workspace.surroundings.platform),
       publishId: at.publishId,
       requestId: null,
       noun: "publish",
@@ -168,11 +169,6 @@ export async function pause({ surroundings }: Workspace, tries: number): Promise
   const { timers, random } = surroundings.platform;
   const [chance = 0] = random.bytes(1);
   await timers.sleep(Math.min(20 * 2 ** tries, 1_500) * (0.5 + chance / 256)).done;
-}
-
-export function newUlid({ surroundings }: Workspace): Ulid {
-  const { clock, random } = surroundings.platform;
-  return makeUlid(clock.wallMs(), random.bytes(10));
 }
 
 /** The remote has other changes in the same places. */

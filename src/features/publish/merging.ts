@@ -6,6 +6,7 @@ import { editTree, type Leaf, lookUp, TreeClash } from "../../git/tree-editing";
 import { printable } from "../../kernel/ids";
 import type { LastingGit } from "../../platform/git";
 import { gitWords } from "../../platform/git-answers";
+import { freshSuffix } from "../../platform/hex";
 import type { Platform } from "../../platform/platform";
 import { quarantine, removeAll } from "./agent-index";
 import { type Draft, sameLeaf, type Wanted } from "./draft";
@@ -103,8 +104,7 @@ async function mergedByGit(
 ): Promise<Map<string, Wanted | null>> {
   if (base.tree === null || tipTree === null) throw conflict(open);
   const { platform, git, place, directory, directoryMode } = at;
-  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const root = `${directory}/merge-${suffix}.objects`;
+  const root = `${directory}/merge-${freshSuffix(platform.random)}.objects`;
   await platform.files.makeDirectory(directory, directoryMode);
   await platform.files.makeDirectory(root, directoryMode);
   const env = { ...quarantine(place.commonDir, root), GIT_NO_REPLACE_OBJECTS: "1" };

@@ -227,7 +227,7 @@ export class Planner {
       const hint = isThere
         ? `bring what the branch has into your file, and publish it with --base ${commit}; what it has: git show ${typed(`${commit}:${path}`)}`
         : `the branch has no such file any more: leave yours out, or publish it all the same with --base ${commit}`;
-      throw new CotenantError(error.code, error.message, { hint, data: error.data });
+      throw error.with({ hint });
     }
   }
 

@@ -2,6 +2,7 @@ import type { Workspace } from "../../coordinator/workspace";
 import { CotenantError } from "../../errors/cotenant-error";
 import { ObjectDatabase } from "../../git/database";
 import type { ObjectId } from "../../git/object-name";
+import { freshSuffix } from "../../platform/hex";
 import { modesFor } from "../../store/layout";
 import { quarantine, removeAll } from "./agent-index";
 import { allowedBy } from "./allowing";
@@ -52,8 +53,7 @@ export async function preview(
   const { surroundings, repository, store } = workspace;
   const { platform, git } = surroundings;
   const { directory: mode } = modesFor(repository.config.sharedRepository);
-  const suffix = Array.from(platform.random.bytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  const root = `${store.layout.agentIndex}/preview-${suffix}.objects`;
+  const root = `${store.layout.agentIndex}/preview-${freshSuffix(platform.random)}.objects`;
   await store.prepare();
   await platform.files.makeDirectory(store.layout.agentIndex, mode);
   await platform.files.makeDirectory(root, mode);

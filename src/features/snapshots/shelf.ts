@@ -4,6 +4,7 @@ import { foldCrockford, parseUlid, printable, type Ulid } from "../../kernel/ids
 import { isRefusal } from "../../kernel/refusal";
 import type { Platform } from "../../platform/platform";
 import { replaceFile } from "../../platform/replace-file";
+import { writeNew } from "../../platform/write-new";
 import { layoutOf, type Modes } from "../../store/layout";
 import { shortId } from "../issues/short-id";
 import { type Descriptor, decodeDescriptor, encodeDescriptor } from "./descriptor";
@@ -93,18 +94,14 @@ export class Shelf {
   async put(descriptor: Descriptor): Promise<void> {
     const { files } = this.#platform;
     const directory = `${this.root}/${descriptor.snapshot_id}`;
-    const bytes = new TextEncoder().encode(encodeDescriptor(descriptor));
+    const text = encodeDescriptor(descriptor);
     await during("writing a snapshot's descriptor", directory, async () => {
       // Names and content together: a disk takes them as one.
       const changed = [directory, this.root, this.#control];
       await this.#room(descriptor.snapshot_id);
-      const fd = await files.open(`${directory}/${DESCRIPTOR}`, "create", this.#modes.file);
-      try {
-        for (let at = 0; at < bytes.length; ) at += await files.writeAt(fd, bytes.subarray(at), at);
-        await files.syncAll([fd], changed);
-      } finally {
-        await files.close(fd);
-      }
+      await writeNew(files, `${directory}/${DESCRIPTOR}`, text, this.#modes.file, (fd) =>
+        files.syncAll([fd], changed),
+      );
     });
   }
 

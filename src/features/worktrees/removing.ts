@@ -4,7 +4,8 @@ import { toByteText } from "../../git/byte-text";
 import { parentOf } from "../../identity/path-text";
 import { standingOf, type WorktreeEntry } from "../../identity/worktree-list";
 import { type FactName, factId, parseFactName } from "../../kernel/facts";
-import { makeUlid, printable } from "../../kernel/ids";
+import { printable } from "../../kernel/ids";
+import { newUlid } from "../../platform/new-ulid";
 import type { ProcessIdentity } from "../../platform/platform";
 import { accessFact } from "./access";
 import { forgetAt } from "./forgetting";
@@ -27,7 +28,7 @@ const REMOVING = "removing";
  */
 export async function removeWorktree(yard: Yard, worktree: WorktreeEntry, kept: Kept): Promise<void> {
   const { platform } = machineOf(yard);
-  const id = makeUlid(platform.clock.wallMs(), platform.random.bytes(10));
+  const id = newUlid(platform);
   const { root, worktreeId } = worktree;
   const workshop = `${parentOf(root) ?? ""}/.cotenant-gone-${id}`;
   const going: Going = {
