@@ -47,7 +47,7 @@ export function those<S extends v.GenericSchema>(schema: S) {
   );
 }
 /** An RFC 3339 text within bounds, as milliseconds. */
-export const timeMs = v.pipe(v.unknown(), v.transform(timeMsOf), v.number());
+const timeMs = v.pipe(v.unknown(), v.transform(timeMsOf), v.number());
 
 /** The same, as our files have it. */
 export const iso = v.pipe(

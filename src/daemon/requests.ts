@@ -202,6 +202,7 @@ function snake(name: string): string {
 type Travels<T> = Omit<T, "wait" | "interrupted">;
 type Read<S extends v.GenericSchema> = Omit<v.InferOutput<S>, "wait">;
 type Fits<S extends T, T> = S;
+/** @public It is the compiler that reads it. */
 export type ContractIsRead = [
   Fits<Read<typeof ACQUIRE>, Travels<AcquireRequest>>,
   Fits<Read<typeof RENEW>, RenewRequest>,

@@ -15,10 +15,10 @@ import { detectHarness, type Harness } from "./harness";
 import { harnessAgentId, harnessSessionId } from "./harness-agent";
 import type { Environment } from "./repository";
 
-export { harnessAgentId, harnessSessionId } from "./harness-agent";
+export { harnessAgentId } from "./harness-agent";
 
-export type AgentSource = "flag" | "environment" | "harness" | "agent.toml" | "terminal";
-export type SessionSource = "flag" | "environment" | "harness" | "default";
+type AgentSource = "flag" | "environment" | "harness" | "agent.toml" | "terminal";
+type SessionSource = "flag" | "environment" | "harness" | "default";
 
 export interface AgentIdentity {
   readonly agentId: AgentId;

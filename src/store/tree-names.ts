@@ -6,7 +6,7 @@ import type { Digest } from "../platform/platform";
 import type { CensusName } from "./census";
 import { escapeName, escapeSegment, type Layout } from "./layout";
 
-export const PLAIN_META = "meta.json";
+const PLAIN_META = "meta.json";
 /** Every name of ours in the tree; the escaping keeps repository names out of it. */
 const OURS = /^meta[.@]/;
 const WORKTREE_META = /^meta@(wt-[0-9a-f]{8})\.json$/;

@@ -105,7 +105,7 @@ function claimed({ issue, grant }: Taken, files: readonly Lease[]): ClaimedIssue
   return { row: issue, claim: leases[0]!, files, outcome };
 }
 
-export function keyOf(id: Ulid): LeaseKey {
+function keyOf(id: Ulid): LeaseKey {
   return orThrow(issueKey(id));
 }
 

@@ -22,19 +22,16 @@ import { askToStop, runsSeen, type SeenRun, type StopHow } from "./run-file";
 export { readLog } from "./logs";
 export type { Stage } from "./record";
 export type {
-  ClaimOutcome,
-  Delivery,
   DispatchEvent,
   DispatchOptions,
   DispatchParts,
   DispatchReport,
-  IssueEnd,
   IssueOutcome,
 } from "./report";
 export { type DispatchRequest, optionsOf } from "./request";
 export type { RunState, SeenRun, StopHow, WorkerState } from "./run-file";
 export { countEnds } from "./run-view";
-export { type AgentTemplate, TEMPLATE_NAMES, templateFor } from "./templates";
+export { TEMPLATE_NAMES } from "./templates";
 
 /** Ends when nothing is left to do, or somebody ends it. What became of each issue is in the report. */
 export async function dispatch(parts: DispatchParts, request: DispatchRequest): Promise<DispatchReport> {

@@ -9,7 +9,7 @@ import { type FactName, factId, parseFactName } from "../../kernel/facts";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 
 /** How far the work on an issue has come, so that whoever goes on after a kill does nothing twice. */
-export const STAGES = ["working", "worked", "delivered"] as const;
+const STAGES = ["working", "worked", "delivered"] as const;
 export type Stage = (typeof STAGES)[number];
 
 const RECORD = codecOf(

@@ -40,7 +40,7 @@ export interface Slot {
   readonly lock: Descriptor;
 }
 
-export function workerId(name: string, number: number): AgentId {
+function workerId(name: string, number: number): AgentId {
   return orThrow(parseAgentId(`agent:${name}-${number}`));
 }
 

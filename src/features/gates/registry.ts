@@ -5,9 +5,9 @@ import type { Platform } from "../../platform/platform";
 import { readDocument } from "../issues/document-text";
 
 export const REGISTRY = ".cotenant/gates/registry.json";
-export const REGISTRY_SCHEMA = 1;
+const REGISTRY_SCHEMA = 1;
 const LARGEST = 1 << 20;
-export const MOST_GATES = 500;
+const MOST_GATES = 500;
 export const MAX_GATE_TITLE = 200;
 export const MAX_COMMAND = 4_096;
 export const DEFAULT_TIMEOUT_SECS = 600;
@@ -27,7 +27,7 @@ export interface GateDefinition {
   readonly defined_by: string;
 }
 
-export interface RegistryProblem {
+interface RegistryProblem {
   readonly key: string | null;
   readonly message: string;
 }
@@ -58,7 +58,7 @@ const FIELDS = new Set([
   "defined_by",
 ]);
 
-export function isGateKey(text: string): boolean {
+function isGateKey(text: string): boolean {
   return KEY.test(text);
 }
 

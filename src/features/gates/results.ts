@@ -12,9 +12,9 @@ import type { FoundIssue } from "../issues/resolve";
 import { RESULTS } from "../issues/stamps";
 
 /** `reset`: what was said before does not count any more, as after an issue was reopened. */
-export const RESULT_STATUSES = ["passed", "failed", "reset"] as const;
+const RESULT_STATUSES = ["passed", "failed", "reset"] as const;
 export type ResultStatus = (typeof RESULT_STATUSES)[number];
-export const GATE_STATUSES = ["pending", "passed", "failed"] as const;
+const GATE_STATUSES = ["pending", "passed", "failed"] as const;
 export type GateStatus = (typeof GATE_STATUSES)[number];
 
 /** What a command did that a gate ran. */
@@ -32,7 +32,7 @@ const RUN = v.object({
   output_cut: isTrue,
 });
 
-export const RESULT_SCHEMA = 1;
+const RESULT_SCHEMA = 1;
 /** One line of `gates/results/<issue>.jsonl`. */
 const RESULT = readerOf(
   v.object({

@@ -14,7 +14,7 @@ export interface Comment {
   readonly text: string;
 }
 
-export const MAX_COMMENT = 64 << 10;
+const MAX_COMMENT = 64 << 10;
 
 export function newComment(platform: Pick<Platform, "clock" | "random">, by: string, text: string): Comment {
   if (text.trim() === "") throw usageError("a comment needs a text", "add --text <text>");

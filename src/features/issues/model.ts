@@ -17,7 +17,7 @@ export const TERMINAL_STATES: readonly IssueState[] = ["done", "rejected", "arch
 export const PRIORITIES = ["low", "normal", "high", "critical"] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
-export const ISSUE_SCHEMA = 1;
+const ISSUE_SCHEMA = 1;
 export const MAX_TITLE = 200;
 export const MAX_DESCRIPTION = 1 << 20;
 

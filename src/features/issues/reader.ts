@@ -181,7 +181,7 @@ export function usable(id: Ulid, found: FoundIssue | UnreadableIssue | null): Fo
   );
 }
 
-export function unreadable({ id, broken }: UnreadableIssue): CotenantError {
+function unreadable({ id, broken }: UnreadableIssue): CotenantError {
   const [copy] = broken;
   const reading = copy?.reading;
   const why = reading !== undefined && "broken" in reading ? reading.broken : "it is another issue's";

@@ -12,7 +12,7 @@ export const METHODS = ["merge", "squash", "rebase"] as const;
 export type Method = (typeof METHODS)[number];
 
 /** Why an entry was put aside. */
-export const PARKED_WHY = ["conflict", "checks", "gone", "refused"] as const;
+const PARKED_WHY = ["conflict", "checks", "gone", "refused"] as const;
 export type ParkedWhy = (typeof PARKED_WHY)[number];
 
 /** What is told of an entry that was put aside. */
@@ -66,7 +66,6 @@ const ENTRY = codecOf(
 
 /** One branch that is to land on a target. */
 export type LandEntry = Decoded<typeof ENTRY> & { readonly entryId: Ulid };
-export type Parked = NonNullable<LandEntry["parked"]>;
 export type LandedAs = NonNullable<LandEntry["landed"]>;
 export type Underway = NonNullable<LandEntry["underway"]>;
 

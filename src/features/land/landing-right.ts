@@ -9,7 +9,7 @@ import type { Lease } from "../../kernel/lease";
 import { shownBranch } from "./target";
 
 /** What the right to land on a target is claimed as, the same in every clone. */
-export function landingRightKey(workspace: Workspace, target: string): LeaseKey {
+function landingRightKey(workspace: Workspace, target: string): LeaseKey {
   const { digest } = workspace.surroundings.platform;
   return orThrow(issueKey(landingRightId(digest.sha256(target))));
 }

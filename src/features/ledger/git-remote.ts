@@ -421,7 +421,7 @@ function vanished(ids: readonly Ulid[]): string {
     : `${ids.length} issues (${ids[0]}, …) had claims at the remote, and have none now`;
 }
 
-export function rewritten(what: string, data: Record<string, unknown> = {}): CotenantError {
+function rewritten(what: string, data: Record<string, unknown> = {}): CotenantError {
   return new CotenantError("E_LEDGER_REWRITTEN", `the ledger was rewritten: ${printable(what, 300)}`, {
     data,
   });

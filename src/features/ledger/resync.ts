@@ -10,7 +10,7 @@ import type { OpenLedger } from "./open";
 import type { Look } from "./remote";
 import { FRESH } from "./state";
 
-export interface Backup {
+interface Backup {
   readonly path: string;
 }
 

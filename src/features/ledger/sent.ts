@@ -13,7 +13,7 @@ const MOST_SENT = 16;
  * The commits of a claim that this clone has pushed, or was about to push, newest last. They are kept when the claim ends: a
  * push of a process that was killed may still be on its way.
  */
-export function sentName(issueId: Ulid): FactName {
+function sentName(issueId: Ulid): FactName {
   return `ledger-sent:${issueId.toLowerCase()}` as FactName;
 }
 

@@ -9,7 +9,7 @@ import { isUnreachable } from "./remote";
 import { lapse } from "./rules";
 
 /** A lease that a claim's history speaks of. */
-export interface ClaimedLease {
+interface ClaimedLease {
   readonly key: string;
   readonly token: number;
   readonly agentId: string;

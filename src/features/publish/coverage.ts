@@ -60,7 +60,7 @@ export interface CoverageQuestion {
 type Rule = "free" | "scope" | "issue" | "path";
 
 /** What covers a path: the table in docs/PUBLISH.md. */
-export function ruleFor(path: string): Rule {
+function ruleFor(path: string): Rule {
   if (path.startsWith(".cotenant/events/")) return "free";
   if (scopeOf(path) !== null) return "scope";
   // Comments need no claim as long as they are only added; whether they are is seen by what is in them.

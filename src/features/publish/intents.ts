@@ -102,11 +102,6 @@ export function intentFromFact(name: FactName, fact: Fact): Intent | null {
   return { intentId, ...intent, facts, atMs: Date.parse(at) };
 }
 
-/** Of a fact, or of the result of a publish. */
-export function claimsIn({ claims }: Readonly<Record<string, unknown>>): Ulid[] {
-  return v.parse(those(ulid), claims);
-}
-
 function factsIn(said: unknown): Map<FactName, Fact | null> {
   const facts = new Map<FactName, Fact | null>();
   for (const [text, value] of Object.entries(typeof said === "object" && said !== null ? said : {})) {

@@ -6,7 +6,7 @@ export const CONSISTENCY_LEVELS = ["quiesced", "best_effort"] as const;
 export type Consistency = (typeof CONSISTENCY_LEVELS)[number];
 
 /** What made a snapshot be taken that nobody asked for. */
-export const OCCASIONS = ["steal", "remove", "restore", "resync", "dispatch"] as const;
+const OCCASIONS = ["steal", "remove", "restore", "resync", "dispatch"] as const;
 export type Occasion = (typeof OCCASIONS)[number];
 
 /** What is known of a snapshot, as it is stored and as programs see it. */

@@ -12,7 +12,7 @@ export interface TreePlace {
   readonly commonDir: string;
 }
 
-export interface Listing {
+interface Listing {
   /** Whatever may be a file, a link or a submodule, each once, in the order of their bytes; some may be gone. */
   readonly paths: readonly ByteText[];
   /** Repositories in it that Git does not track. */

@@ -68,7 +68,7 @@ function isOwn(path: BytePath): boolean {
 }
 
 /** Names with a zero byte after each, one character per byte. */
-export function names(bytes: Uint8Array): BytePath[] {
+function names(bytes: Uint8Array): BytePath[] {
   const found: BytePath[] = [];
   for (let at = 0; at < bytes.length; ) {
     let end = bytes.indexOf(0, at);

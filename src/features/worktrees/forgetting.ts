@@ -72,7 +72,7 @@ export async function forgetAt(yard: Yard, place: string): Promise<void> {
 }
 
 /** Takes away what Git has on record of a worktree that is not at its place. The caller holds the lock of all of them. */
-export async function forgetRecord(
+async function forgetRecord(
   yard: Yard,
   { root, gitDir }: Pick<WorktreeEntry, "root" | "gitDir">,
 ): Promise<void> {

@@ -41,7 +41,7 @@ export interface Made {
   readonly newBranch: NewBranch | null;
 }
 
-export type RunThere = (args: readonly string[], doing: string) => Promise<void>;
+type RunThere = (args: readonly string[], doing: string) => Promise<void>;
 
 /**
  * Makes a worktree under a name of ours, and gives it its own when it is whole. Whoever dies on the way leaves an intent

@@ -60,7 +60,7 @@ export function mergeSet(
 }
 
 /** All that is in the left or the right, once, each where its side has put it. */
-export function mergedOrder(
+function mergedOrder(
   base: readonly string[],
   left: readonly string[],
   right: readonly string[],
