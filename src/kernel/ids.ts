@@ -14,6 +14,10 @@ export type SessionId = Branded<"SessionId">;
 export type WorktreeId = Branded<"WorktreeId">;
 export type FencingToken = number & Brand<"FencingToken">;
 
+export function fencingToken(value: number): FencingToken {
+  return value as FencingToken;
+}
+
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const AGENT = /^(agent|human|ci|admin):[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}$/;

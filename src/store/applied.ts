@@ -1,4 +1,4 @@
-import type { FencingToken } from "../kernel/ids";
+import { fencingToken } from "../kernel/ids";
 import type { Descriptor, Digest, FileStat, Files } from "../platform/platform";
 import type { CensusName } from "./census";
 import type { Layout, Modes } from "./layout";
@@ -36,7 +36,7 @@ export function decodeApplied(digest: Digest, bytes: Uint8Array | null): Applied
         offset: count(value, "offset"),
         sequence: count(value, "sequence"),
         sum: text(value, "sum"),
-        nextToken: count(value, "next_token") as FencingToken,
+        nextToken: fencingToken(count(value, "next_token")),
         checkpointEnd: count(value, "checkpoint_end"),
       },
       inode: count(value, "inode", Number.MAX_SAFE_INTEGER),

@@ -4,6 +4,7 @@ import type { FactName, FactRecord } from "../kernel/facts";
 import type { LeaseId, WorktreeId } from "../kernel/ids";
 import {
   directoriesAbove,
+  dirKeyOf,
   isInside,
   isPathKey,
   KEY_KINDS,
@@ -114,7 +115,7 @@ export class IndexTree {
     for (const lease of await this.onKey(extent.key)) if (add(lease)) return found;
     if (!isPathKey(extent.key)) return found;
     for (const above of directoriesAbove(pathOf(extent.key)))
-      for (const lease of await this.onKey(`dir:${above}` as LeaseKey)) if (add(lease)) return found;
+      for (const lease of await this.onKey(dirKeyOf(above))) if (add(lease)) return found;
     if (kindOf(extent.key) === "dir")
       for await (const lease of this.#inside(pathOf(extent.key))) if (add(lease)) return found;
     return found;

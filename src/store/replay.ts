@@ -1,6 +1,6 @@
 import { LATEST_MS } from "../kernel/bounds";
 import type { FactName, FactRecord } from "../kernel/facts";
-import { type FencingToken, type LeaseId, ulidIn, ulidTimeMs } from "../kernel/ids";
+import { type FencingToken, fencingToken, type LeaseId, ulidIn, ulidTimeMs } from "../kernel/ids";
 import { type Ended, type Lease, type Slot, slotOf } from "../kernel/lease";
 import { applyTo, type ClaimEvent, tokenAfter } from "../kernel/view";
 import type { Descriptor, Digest, Files } from "../platform/platform";
@@ -36,7 +36,7 @@ export const NOWHERE: Head = {
   offset: 0,
   sequence: 0,
   sum: "",
-  nextToken: 1 as FencingToken,
+  nextToken: fencingToken(1),
   checkpointEnd: 0,
 };
 
@@ -180,7 +180,7 @@ export class Replay {
       const record = requestFromWire(wire);
       this.requests.set(record.requestId, record);
     }
-    const nextToken = Math.max(this.head.nextToken, count(payload, "next_token")) as FencingToken;
+    const nextToken = fencingToken(Math.max(this.head.nextToken, count(payload, "next_token")));
     this.head = { ...this.head, segment: count(payload, "segment"), nextToken, checkpointEnd: end };
     this.isGrounded = count(payload, "part") === count(payload, "parts");
   }

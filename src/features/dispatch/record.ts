@@ -4,8 +4,7 @@ import { textOrNull, ulid } from "../../codec/fields";
 import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
 import type { Session } from "../../coordinator/session";
-import { orThrow } from "../../errors/cotenant-error";
-import { type FactName, factId, parseFactName } from "../../kernel/facts";
+import { type FactName, factId, factName } from "../../kernel/facts";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 
 /** How far the work on an issue has come, so that whoever goes on after a kill does nothing twice. */
@@ -33,7 +32,7 @@ export type WorkRecord = Decoded<typeof RECORD> & { readonly issueId: Ulid };
 const KIND = "dispatch";
 
 function nameOf(issueId: Ulid): FactName {
-  return orThrow(parseFactName(`${KIND}:${issueId.toLowerCase()}`));
+  return factName(KIND, issueId.toLowerCase());
 }
 
 export async function workRecords(

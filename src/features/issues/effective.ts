@@ -1,7 +1,7 @@
 import type { Coordinator, LeaseStatus } from "../../coordinator/contract";
 import { factId } from "../../kernel/facts";
 import { type Ulid, ulidIn } from "../../kernel/ids";
-import { nameOf } from "../../kernel/keys";
+import { issueOf } from "../../kernel/keys";
 import { LEFT_ISSUE, type Leaver, leaverFrom, leaverUnder } from "../../kernel/left-issues";
 import { type IssueState, isTerminal } from "./model";
 import type { FoundIssue } from "./resolve";
@@ -73,7 +73,7 @@ export async function workersAmong(
   for (const status of statuses) {
     const { lease, standing } = status;
     if (!lease.key.startsWith("issue:")) continue;
-    const id = nameOf(lease.key) as Ulid;
+    const id = issueOf(lease.key);
     if (standing === "valid") claims.set(id, status);
     else leavers.set(id, leaverUnder(lease, standing));
   }

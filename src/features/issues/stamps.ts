@@ -1,5 +1,5 @@
 import { isCount } from "../../kernel/bounds";
-import { type Fact, type FactName, factId } from "../../kernel/facts";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 import { ISSUE_STATES, type Issue, type IssueState } from "./model";
 
@@ -57,7 +57,7 @@ export function isGateWord(additions: readonly Pick<Addition, "file">[]): boolea
 
 export function stampName(id: Ulid): FactName {
   // In small letters: it becomes a file's name, also where file systems fold case.
-  return `${STAMP_KIND}:${id.toLowerCase()}` as FactName;
+  return factName(STAMP_KIND, id.toLowerCase());
 }
 
 export function stampId(name: FactName): Ulid | null {

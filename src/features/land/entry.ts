@@ -3,8 +3,7 @@ import type { Decoded } from "../../codec/codec";
 import { anyText, isTrue, orNull, textOrNull, those } from "../../codec/fields";
 import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
-import { orThrow } from "../../errors/cotenant-error";
-import { type Fact, type FactName, type FactRecord, factId, parseFactName } from "../../kernel/facts";
+import { type Fact, type FactName, type FactRecord, factId, factName } from "../../kernel/facts";
 import { printable, type Ulid, ulidIn } from "../../kernel/ids";
 import { branchName } from "../publish/branch-rules";
 
@@ -82,7 +81,7 @@ export function pushesUnderWay(entries: readonly LandEntry[]): string[] {
 export const LANDING = "landing";
 
 export function entryName(entryId: Ulid): FactName {
-  return orThrow(parseFactName(`${LANDING}:${entryId.toLowerCase()}`));
+  return factName(LANDING, entryId.toLowerCase());
 }
 
 export function entryToFact(entry: LandEntry): Fact {

@@ -1,6 +1,6 @@
 import { type Coordinator, WITHOUT_LEASE } from "../../coordinator/contract";
 import type { Actor } from "../../kernel/commands";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, factName } from "../../kernel/facts";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 import { newUlid } from "../../platform/new-ulid";
 import type { Platform } from "../../platform/platform";
@@ -10,7 +10,7 @@ import type { Platform } from "../../platform/platform";
  * copy does not share. One that was moved keeps its inode. Neither the path nor the machine says anything: containers of
  * one image have both in common.
  */
-const CLONE = "ledger-clone:id" as FactName;
+const CLONE = factName("ledger-clone", "id");
 
 /** Null until it has dealt with the ledger for the first time, and for a copy that has not. */
 export async function readCloneId(

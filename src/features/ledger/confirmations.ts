@@ -1,6 +1,6 @@
 import type { Coordinator } from "../../coordinator/contract";
 import { isCount, timeMsOf } from "../../kernel/bounds";
-import { type Fact, type FactName, factId } from "../../kernel/facts";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 import { nameOf } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
@@ -32,7 +32,7 @@ export interface Confirmation {
 const LEDGER_KIND = "ledger";
 
 export function confirmationName(issueId: Ulid): FactName {
-  return `${LEDGER_KIND}:${issueId.toLowerCase()}` as FactName;
+  return factName(LEDGER_KIND, issueId.toLowerCase());
 }
 
 export function confirmationToFact(c: Confirmation): Fact {

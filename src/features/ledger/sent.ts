@@ -1,6 +1,6 @@
 import { type Coordinator, WITHOUT_LEASE } from "../../coordinator/contract";
 import type { Actor } from "../../kernel/commands";
-import type { Fact, FactName } from "../../kernel/facts";
+import { type Fact, type FactName, factName } from "../../kernel/facts";
 import type { Ulid } from "../../kernel/ids";
 import type { Ledger } from "./ledger";
 import type { ClaimRecord } from "./record";
@@ -14,7 +14,7 @@ const MOST_SENT = 16;
  * push of a process that was killed may still be on its way.
  */
 function sentName(issueId: Ulid): FactName {
-  return `ledger-sent:${issueId.toLowerCase()}` as FactName;
+  return factName("ledger-sent", issueId.toLowerCase());
 }
 
 function sentIn(fact: Fact | undefined): string[] {

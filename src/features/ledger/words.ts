@@ -1,5 +1,5 @@
 import { CotenantError, conflictError, limitError, orThrow, policyError } from "../../errors/cotenant-error";
-import { type FencingToken, printable, type Ulid } from "../../kernel/ids";
+import { fencingToken, printable, type Ulid } from "../../kernel/ids";
 import { issueKey } from "../../kernel/keys";
 import type { Lease } from "../../kernel/lease";
 import type { Subject } from "../../kernel/proposals";
@@ -24,7 +24,7 @@ export function subjectIn({ issueId, leaseId, agentId, token, host }: ClaimRecor
   return {
     leaseId,
     key: orThrow(issueKey(issueId)),
-    fencingToken: token as FencingToken,
+    fencingToken: fencingToken(token),
     agentId,
     host,
   };

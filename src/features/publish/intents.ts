@@ -2,9 +2,8 @@ import * as v from "valibot";
 import { orNull, those, ulid } from "../../codec/fields";
 import { toSnakeCase } from "../../codec/names";
 import { codecOf } from "../../codec/record";
-import { orThrow } from "../../errors/cotenant-error";
 import type { ObjectId } from "../../git/object-name";
-import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
+import { type Fact, type FactName, factId, factName, parseFactName } from "../../kernel/facts";
 import { type Ulid, ulidIn } from "../../kernel/ids";
 import { isRefusal } from "../../kernel/refusal";
 import type { ProcessIdentity } from "../../platform/platform";
@@ -45,7 +44,7 @@ export interface Intent {
 }
 
 export function intentName(intentId: Ulid): FactName {
-  return orThrow(parseFactName(`${INTENT}:${intentId.toLowerCase()}`));
+  return factName(INTENT, intentId.toLowerCase());
 }
 
 export function intentToFact(intent: Intent): Fact {

@@ -1,8 +1,8 @@
 import { type PathsToWrite, refuseRuledPaths } from "../../coordinator/path-rules";
-import { CotenantError, errorFrom, orThrow } from "../../errors/cotenant-error";
+import { CotenantError, errorFrom } from "../../errors/cotenant-error";
 import { type ByteText, fromByteText, toByteText } from "../../git/byte-text";
 import { prepareDataDirectory } from "../../identity/worktree-file";
-import { type FactName, parseFactName } from "../../kernel/facts";
+import { type FactName, factName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
 import { freshSuffix } from "../../platform/hex";
 import { accessOf, refuseShared } from "../worktrees/access";
@@ -169,7 +169,7 @@ function needsLock(worktreeId: string): CotenantError {
 export const RESTORING = "restoring";
 
 function restoringName(worktreeId: string): FactName {
-  return orThrow(parseFactName(`${RESTORING}:${worktreeId}`));
+  return factName(RESTORING, worktreeId);
 }
 
 /** How many names change in one critical section. */

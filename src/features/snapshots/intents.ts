@@ -1,6 +1,5 @@
 import type { Coordinator } from "../../coordinator/contract";
-import { orThrow } from "../../errors/cotenant-error";
-import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
 import type { ProcessIdentity } from "../../platform/platform";
 
 /** A snapshot that somebody is taking, or was taking when they died. */
@@ -17,12 +16,12 @@ const INTENT = "snapshot";
 const LATEST = "latest-snapshot";
 
 export function intentName(snapshotId: string): FactName {
-  return orThrow(parseFactName(`${INTENT}:${snapshotId.toLowerCase()}`));
+  return factName(INTENT, snapshotId.toLowerCase());
 }
 
 /** What a worktree's next snapshot comes after. */
 export function latestName(worktreeId: string): FactName {
-  return orThrow(parseFactName(`${LATEST}:${worktreeId}`));
+  return factName(LATEST, worktreeId);
 }
 
 export function intentToFact(intent: SnapshotIntent): Fact {

@@ -3,8 +3,7 @@ import type { Decoded } from "../../codec/codec";
 import { orNull, textOrEmpty, textOrNull } from "../../codec/fields";
 import { codecOf } from "../../codec/record";
 import type { Coordinator } from "../../coordinator/contract";
-import { orThrow } from "../../errors/cotenant-error";
-import { type Fact, type FactName, factId, parseFactName } from "../../kernel/facts";
+import { type Fact, type FactName, factId, factName } from "../../kernel/facts";
 import type { Ulid, WorktreeId } from "../../kernel/ids";
 import type { ProcessIdentity } from "../../platform/platform";
 
@@ -51,7 +50,7 @@ export interface Making extends Omit<Decoded<typeof MAKING>, keyof Owned> {
 type Owned = Pick<WorktreeRecord, "agentId" | "issueId" | "snapshotId" | "purpose">;
 
 export function recordName(worktreeId: WorktreeId): FactName {
-  return orThrow(parseFactName(`worktree:${worktreeId}`));
+  return factName("worktree", worktreeId);
 }
 
 export function recordToFact(record: WorktreeRecord): Fact {
@@ -71,7 +70,7 @@ export async function worktreeRecords(
 }
 
 export function makingName(id: Ulid): FactName {
-  return orThrow(parseFactName(`making:${id.toLowerCase()}`));
+  return factName("making", id.toLowerCase());
 }
 
 export function makingToFact({ record, ...making }: Making): Fact {

@@ -1,9 +1,9 @@
 import type { Coordinator } from "../../coordinator/contract";
-import { CotenantError, orThrow } from "../../errors/cotenant-error";
+import { CotenantError } from "../../errors/cotenant-error";
 import { toByteText } from "../../git/byte-text";
 import { parentOf } from "../../identity/path-text";
 import { standingOf, type WorktreeEntry } from "../../identity/worktree-list";
-import { type FactName, factId, parseFactName } from "../../kernel/facts";
+import { type FactName, factId, factName } from "../../kernel/facts";
 import { printable } from "../../kernel/ids";
 import { newUlid } from "../../platform/new-ulid";
 import type { ProcessIdentity } from "../../platform/platform";
@@ -150,7 +150,7 @@ async function log(
 ): Promise<void> {
   const { worktreeId, root, snapshotId } = going;
   const facts = new Map<FactName, Readonly<Record<string, unknown>> | null>([
-    [orThrow(parseFactName(`${REMOVING}:${going.id.toLowerCase()}`)), fact],
+    [factName(REMOVING, going.id.toLowerCase()), fact],
   ]);
   if (type === "worktree.removed" && worktreeId !== null) {
     facts.set(recordName(worktreeId), null);
